@@ -1,4 +1,174 @@
-export { fromAiSdk } from './ai-sdk/model.ts'
-export { type AiSdkOptions } from './ai-sdk/options/options.ts'
-export type { AiSdkModel } from './ai-sdk/client/ai-sdk-model.ts'
-export type { AiSdkWarning } from './ai-sdk/options/warning.ts'
+import type { Model, ModelRequest } from '@tallystick/core'
+import type { ModelContext } from '@tallystick/core/vocabulary'
+import { Observable } from 'rxjs'
+import { failures } from './ai-sdk/failure.ts'
+import {
+  type AiSdkModel,
+  type AiSdkOptions,
+  type AiSdkWarning,
+  api,
+  checkOptions,
+  type WirePart,
+} from './ai-sdk/options.ts'
+import { callOf, type Reader } from './ai-sdk/request.ts'
+import { isOfAnswerSchema, replyReader } from './ai-sdk/stream.ts'
+import { type Connection, forwardEvents, type Opened } from './shared/call.ts'
+import {
+  collectWarnings,
+  ownOptions,
+  type RecordedOptions,
+  recordedOptions,
+  type Warn,
+  warnOnce,
+} from './shared/options.ts'
+import { schemaInWords, warnOfNames } from './shared/request.ts'
+import { type OwnSecrets, ownSecrets } from './shared/secrets.ts'
+
+export type { AiSdkModel, AiSdkOptions, AiSdkWarning } from './ai-sdk/options.ts'
+
+/** What decides how the model is to work, and what else is sent. The AI SDK's model keeps its own settings to itself. */
+const recorded: RecordedOptions<AiSdkOptions> = {
+  pinned: ['maxOutputTokens', 'answerInInstructions'],
+  added: { settings: 'settings', providerOptions: 'providerOptions' },
+  written: [],
+}
+
+/**
+ * Returns a model that calls any language model of the AI SDK (`anthropic('…')`, `google('…')` and others, of interface
+ * version 3 or 4). The AI SDK's provider calls the vendor; the parts of the history carry what it needs back. Retries,
+ * tool loop and telemetry of the AI SDK are not used. Throws `ConfigurationError` for a model of another version, and
+ * for options that cannot work.
+ */
+export function fromAiSdk(model: AiSdkModel, given: AiSdkOptions = {}): Model {
+  checkOptions(model, given)
+  const options = ownOptions('fromAiSdk', given)
+  const { modelId } = model
+  const provider = options.provider ?? model.provider.split('.', 1)[0] ?? model.provider
+  const report = warnOnce(options.onWarning)
+  const learnt: Learnt = { dropsAnswerSchema: model.supportsStructuredOutputs === false }
+  const secrets = ownSecrets(options)
+  return {
+    provider,
+    api,
+    modelId,
+    ...recordedOptions(options, recorded),
+    stream: (request, context) =>
+      secrets.struckFrom(
+        collectWarnings(
+          report,
+          (warn) =>
+            new Observable((subscriber) =>
+              forwardEvents({
+                context,
+                subscriber,
+                failures,
+                timeouts: options,
+                connect: (connection) =>
+                  openStream(
+                    { model, provider, options, learnt, secrets, warn, request, context },
+                    connection,
+                  ),
+              }),
+            ),
+        ),
+      ),
+  }
+}
+
+/** What the provider taught in one call, which holds for every later call of this model. */
+interface Learnt {
+  /** It does not pass the schema of an answer on. */
+  dropsAnswerSchema: boolean
+}
+
+interface Call {
+  readonly model: AiSdkModel
+  readonly provider: string
+  readonly options: AiSdkOptions
+  readonly learnt: Learnt
+  readonly secrets: OwnSecrets
+  readonly warn: Warn<AiSdkWarning>
+  readonly request: ModelRequest
+  readonly context: ModelContext
+}
+
+/** Makes the call; `undefined` where it was given up before. */
+async function openStream(call: Call, { abort }: Connection): Promise<Opened<WirePart> | undefined> {
+  const { model, provider, options, learnt, secrets, warn, request, context } = call
+  const answerInWords = options.answerInInstructions ?? learnt.dropsAnswerSchema
+  if (answerInWords && request.outputSchema) {
+    warn({ what: 'output_schema', message: schemaInWords('the provider does not pass it on') })
+  }
+  const { call: asked, names } = callOf(request, await readerOf(model, provider), {
+    ...options,
+    answerInWords,
+  })
+  warnOfNames(request, names, warn)
+  if (abort.signal.aborted) return undefined
+  secrets.note({ headers: await headersOf(model) })
+  const { stream } = await model.doStream({ ...asked, abortSignal: abort.signal } as never)
+  const reader = replyReader({
+    provider,
+    names,
+    warn,
+    endOfStreamIsEnd: options.endOfStreamIsEnd ?? false,
+    now: () => context.clock.now(),
+  })
+  return { events: partsOf(stream as ReadableStream<WirePart>, learnt), reader }
+}
+
+/** The headers that the AI SDK's own providers send, where their keys are. A key that is missing fails the call itself. */
+async function headersOf(model: object): Promise<unknown> {
+  const config: unknown = 'config' in model ? model.config : undefined
+  if (typeof config !== 'object' || config === null || !('headers' in config)) return undefined
+  try {
+    return await (typeof config.headers === 'function' ? config.headers() : config.headers)
+  } catch {
+    return undefined
+  }
+}
+
+/** The parts of a stream, from which is learnt what the provider does not pass on. Leaving early cancels the stream. */
+async function* partsOf(stream: ReadableStream<WirePart>, learnt: Learnt): AsyncGenerator<WirePart, void> {
+  const reader = stream.getReader()
+  try {
+    for (;;) {
+      const { done, value } = await reader.read()
+      if (done) return
+      if (value.type === 'stream-start' && value.warnings.some(isOfAnswerSchema)) {
+        learnt.dropsAnswerSchema = true
+      }
+      yield value
+    }
+  } finally {
+    // It may have failed, or have been aborted: then there is nothing to cancel.
+    await reader.cancel().catch(() => {})
+  }
+}
+
+/** Providers of the AI SDK that send sounds to their vendors. */
+const audioProviders = /^(google|openai\.chat)/
+
+async function readerOf(
+  { modelId, provider: own, specificationVersion, supportedUrls }: AiSdkModel,
+  provider: string,
+): Promise<Reader> {
+  const patterns = Object.entries((await supportedUrls) ?? {})
+  return {
+    provider,
+    modelId,
+    version: specificationVersion === 'v3' ? 'v3' : 'v4',
+    audio: audioProviders.test(own),
+    fetches: (mediaType, url) =>
+      patterns.some(
+        ([pattern, urls]) =>
+          covers(pattern, mediaType) && urls.some((known) => known.test(url.toLowerCase())),
+      ),
+  }
+}
+
+/** Whether a pattern such as `*`, `image/*` or `image/png` means this media type. */
+function covers(pattern: string, mediaType: string): boolean {
+  if (pattern === '*' || pattern === '*/*') return true
+  return pattern.endsWith('/*') ? mediaType.startsWith(pattern.slice(0, -1)) : pattern === mediaType
+}

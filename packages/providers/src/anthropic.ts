@@ -1,13 +1,214 @@
-export { anthropic } from './anthropic/model.ts'
+import type { Message, Model, ModelRequest, ProviderError } from '@tallystick/core'
+import { omitUndefined } from '@tallystick/core/kit'
+import { Observable } from 'rxjs'
+import {
+  type AnthropicCallOptions,
+  type AnthropicMiddleware,
+  api,
+  officialClient,
+  provider,
+  sdk,
+  type WireEvent,
+  type WireThinking,
+} from './anthropic/client.ts'
+import { failures, providerErrorOf } from './anthropic/failure.ts'
+import { thinkingLeftOut } from './anthropic/messages.ts'
+import {
+  type AnthropicOptions,
+  type AnthropicThinking,
+  checkOptions,
+  takesSampling,
+  webSearchesOf,
+} from './anthropic/options.ts'
+import { type FallbackChanges, requestRenderer } from './anthropic/request.ts'
+import { replyReader } from './anthropic/stream.ts'
+import { observedResponse } from './shared/body.ts'
+import { type Connection, forwardEvents, lateClient, longestTimerMs, type Opened } from './shared/call.ts'
+import {
+  collectWarnings,
+  ownOptions,
+  type RecordedOptions,
+  recordedOptions,
+  warnOnce,
+} from './shared/options.ts'
+import { ownSecrets } from './shared/secrets.ts'
+
 export type {
   AnthropicMcpServer,
   AnthropicOptions,
   AnthropicThinking,
   AnthropicWarning,
-} from './anthropic/options/options.ts'
+} from './anthropic/options.ts'
 export type {
   AnthropicCallOptions,
   AnthropicClient,
   AnthropicClientOptions,
   AnthropicMiddleware,
-} from './anthropic/client/client.ts'
+} from './anthropic/client.ts'
+
+/** What decides how the model is to work, and what else is sent. */
+const recorded: RecordedOptions<AnthropicOptions> = {
+  pinned: [
+    ...(['maxOutputTokens', 'thinking', 'effort', 'promptCache', 'citations', 'strictTools'] as const),
+    ...(['eagerToolInputs', 'contextEdits', 'betas'] as const),
+  ],
+  added: { mcpServers: 'mcp_servers' },
+  written: [
+    ...(['system', 'tools', 'tool_choice', 'max_tokens', 'thinking', 'output_config', 'container'] as const),
+    ...(['mcp_servers', 'context_management', 'stop_sequences', 'temperature', 'top_p'] as const),
+  ],
+}
+
+/**
+ * A model of Anthropic, over its Messages API and its official SDK. Nothing is sent, and no key looked for, before
+ * `stream` is subscribed to.
+ *
+ * Throws `ConfigurationError` for options that cannot work.
+ */
+export function anthropic(modelId: string, given: AnthropicOptions = {}): Model {
+  checkOptions(modelId, given)
+  const options = ownOptions('anthropic', given)
+  if (options.client === undefined) sdk.require('anthropic')
+  const render = requestRenderer({
+    modelId,
+    maxOutputTokens: options.maxOutputTokens ?? 32_000,
+    promptCache: options.promptCache ?? '5m',
+    takesSampling: takesSampling(options),
+    thinking: wireThinking(options.thinking),
+    bindsThinking: bindsThinking(modelId),
+    keepsBinding: isUnset(options.thinking),
+    effort: options.effort,
+    citations: options.citations,
+    strictTools: options.strictTools,
+    eagerToolInputs: options.eagerToolInputs,
+    toolFields: options.toolFields,
+    providerTools: options.providerTools,
+    mcpServers: options.mcpServers,
+    contextEdits: options.contextEdits,
+    betas: options.betas,
+    extraBody: options.extraBody,
+  })
+  const report = warnOnce(options.onWarning)
+  const secrets = ownSecrets(options)
+  const late = lateClient({ given: options.client, connect: () => officialClient(options, secrets) })
+  return {
+    provider,
+    api,
+    modelId,
+    ...recordedOptions(options, recorded),
+    ...webSearchesOf(options),
+    stream: (request, context) =>
+      secrets.struckFrom(
+        collectWarnings(report, (warn) =>
+          late({
+            failure: (error) => providerErrorOf(error, { now: context.clock.now() }),
+            over: (client) =>
+              new Observable((subscriber) => {
+                let changes: FallbackChanges = {}
+                const connect = async (connection: Connection): Promise<Opened<WireEvent>> => {
+                  const rendering = { now: context.clock.now(), warn, changes }
+                  const { body, names, betas } = render(request, rendering)
+                  const asked = client.messages.create(body, callOptions(options, betas, connection))
+                  const notes = new Map(changes.withoutThinking ? [[thinkingLeftOut, {}]] : [])
+                  return {
+                    events: (await asked) as AsyncIterable<WireEvent>,
+                    reader: replyReader(names, notes),
+                  }
+                }
+                return forwardEvents({
+                  context,
+                  subscriber,
+                  failures,
+                  timeouts: options,
+                  connect,
+                  fallbackRequest: (failure) => {
+                    const more = fallbackFor(failure, request)
+                    if (more === undefined || Object.keys(more).every((name) => name in changes))
+                      return undefined
+                    changes = { ...changes, ...more }
+                    return connect
+                  },
+                })
+              }),
+          }),
+        ),
+      ),
+  }
+}
+
+/**
+ * Whether a model binds its thinking to what stands before it: the instructions, the tools and the messages. By whatever
+ * name a cloud gives it. Of a model that is not known yet, the refusal of a request tells.
+ */
+function bindsThinking(modelId: string): boolean {
+  return /claude-(?:(?:opus|sonnet|haiku)-5-[5-9]|(?:fable|mythos)-5-[1-9])(?!\d)/.test(modelId)
+}
+
+function isUnset(thinking: AnthropicThinking | undefined): boolean {
+  return thinking !== undefined && 'onPrefixMismatch' in thinking && thinking.onPrefixMismatch === 'unset'
+}
+
+function wireThinking(thinking: AnthropicThinking | undefined): WireThinking | undefined {
+  if (thinking?.type !== 'enabled' && thinking?.type !== 'adaptive') return thinking
+  const { display, onPrefixMismatch: behavior } = thinking
+  const details = {
+    ...omitUndefined({ display }),
+    ...(behavior !== undefined &&
+      behavior !== 'unset' && { block_binding: { prefix_mismatch_behavior: behavior } }),
+  }
+  if (thinking.type === 'adaptive') return { type: thinking.type, ...details }
+  return { type: thinking.type, ...details, budget_tokens: thinking.budgetTokens }
+}
+
+/** Earlier thinking that the service does not take back: something before it has changed, or its model or account. */
+const refusedThinking = /signature|bound to|cannot be modified/i
+const refusedChoice = /tool_choice/i
+
+/** How a request that was refused for one thing can go without it. */
+function fallbackFor(
+  failure: ProviderError,
+  { messages, toolChoice: { type } }: ModelRequest,
+): FallbackChanges | undefined {
+  if (failure.class !== 'invalid_request') return undefined
+  const isOfThinking = /thinking/i.test(failure.message) && refusedThinking.test(failure.message)
+  if (isOfThinking && messages.some(showsThinking)) return { withoutThinking: true }
+  const isForced = type === 'any' || type === 'tool'
+  return isForced && refusedChoice.test(failure.message) ? { asksInWords: true } : undefined
+}
+
+function showsThinking(message: Message): boolean {
+  return message.role === 'assistant' && message.parts.some(({ type }) => type === 'reasoning')
+}
+
+function callOptions(
+  options: AnthropicOptions,
+  betas: readonly string[],
+  connection: Connection,
+): AnthropicCallOptions {
+  const observe: AnthropicMiddleware = async (request, next) => {
+    const response = await next(request)
+    const { headers } = response
+    // Bedrock has a name of its own for it.
+    connection.facts.requestId = headers.get('request-id') ?? headers.get('x-amzn-requestid') ?? undefined
+    connection.facts.contentType = headers.get('content-type') ?? undefined
+    const observed = observedResponse(response, {
+      onBytes(bytes) {
+        connection.watch.signOfLife()
+        connection.tail.saw(bytes)
+      },
+      onEnd: () => connection.tail.ended(),
+    })
+    connection.observed = observed !== response
+    return observed
+  }
+  return {
+    signal: connection.abort.signal,
+    maxRetries: 0,
+    timeout: longestTimerMs,
+    headers: {
+      ...(betas.length > 0 && { 'anthropic-beta': betas.join(',') }),
+      ...options.headers,
+    },
+    middleware: [observe],
+  }
+}

@@ -1,6 +1,5 @@
 import type { ModelContractCase } from './contract/contract-case.ts'
-import { endingCases } from './contract/ending-cases.ts'
-import { failureCases } from './contract/failure-cases.ts'
+import { endingCases, failureCases } from './contract/failure-cases.ts'
 import { replyCases } from './contract/reply-cases.ts'
 import { requestCases } from './contract/request-cases.ts'
 

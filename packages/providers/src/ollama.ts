@@ -1,4 +1,79 @@
-export { ollama } from './ollama/model.ts'
-export { type OllamaOptions } from './ollama/options/options.ts'
-export type { OllamaClientOptions } from './ollama/client/client.ts'
-export type { OllamaWarning } from './ollama/options/options.ts'
+import type { Model } from '@tallystick/core'
+import { Observable } from 'rxjs'
+import { api, failures, openChat, provider } from './ollama/client.ts'
+import { checkOptions, type OllamaOptions } from './ollama/options.ts'
+import { requestRenderer } from './ollama/request.ts'
+import { replyReader } from './ollama/stream.ts'
+import { forwardEvents } from './shared/call.ts'
+import {
+  collectWarnings,
+  ownOptions,
+  type RecordedOptions,
+  recordedOptions,
+  warnOnce,
+} from './shared/options.ts'
+import { ownSecrets } from './shared/secrets.ts'
+
+export type { OllamaOptions, OllamaWarning } from './ollama/options.ts'
+export type { OllamaClientOptions } from './ollama/client.ts'
+
+/** What decides how the model is to work, and what else is sent. */
+const recorded: RecordedOptions<OllamaOptions> = {
+  pinned: ['contextTokens', 'maxOutputTokens', 'thinking', 'parameters'],
+  added: { keepAlive: 'keep_alive' },
+  written: ['messages', 'tools', 'think', 'format', 'options', 'keep_alive', 'truncate', 'shift'],
+}
+
+/**
+ * A model on an Ollama server, over `/api/chat` and the official client. Nothing is sent before `stream` is subscribed
+ * to; unsubscribing closes the connection, which is what stops the model.
+ *
+ * Throws `ConfigurationError` for options that cannot work.
+ */
+export function ollama(modelId: string, given: OllamaOptions = {}): Model {
+  checkOptions(modelId, given)
+  const options = ownOptions('ollama', given)
+  const render = requestRenderer({
+    modelId,
+    contextTokens: options.contextTokens ?? 16_384,
+    maxOutputTokens: options.maxOutputTokens,
+    thinking: options.thinking,
+    keepAlive: options.keepAlive,
+    parameters: options.parameters,
+    extraBody: options.extraBody,
+  })
+  const report = warnOnce(options.onWarning)
+  const secrets = ownSecrets(options)
+  return {
+    provider,
+    api,
+    modelId,
+    ...recordedOptions(options, recorded),
+    stream: (request, context) =>
+      secrets.struckFrom(
+        collectWarnings(
+          report,
+          (warn) =>
+            new Observable((subscriber) =>
+              forwardEvents({
+                context,
+                subscriber,
+                failures,
+                timeouts: options,
+                connect: async (connection) => {
+                  const { body, names } = render(request, { warn })
+                  connection.observed = true
+                  const events = await openChat(body, {
+                    options: { ...options, fetch: secrets.noting(options.fetch ?? globalThis.fetch) },
+                    signal: connection.abort.signal,
+                    now: () => context.clock.now(),
+                    onBytes: () => connection.watch.signOfLife(),
+                  })
+                  return { events, reader: replyReader(names, body) }
+                },
+              }),
+            ),
+        ),
+      ),
+  }
+}

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
-import { erroneousReply, isMissingEnd, providerErrorOf } from '../src/ai-sdk/client/failure.ts'
-import { cutsReply, provenReason, stopReasonOf } from '../src/ai-sdk/reply/stop-reason.ts'
+import { erroneousReply, isMissingEnd, providerErrorOf } from '../src/ai-sdk/failure.ts'
+import { cutsReply, provenReason, stopReasonOf } from '../src/ai-sdk/stream.ts'
 
 const words = (list: string): readonly string[] => list.trim().split(/\s+/)
 const named = (name: string, message = 'x', more: object = {}): Error =>

@@ -9,8 +9,8 @@ import {
   partOf,
   withContainer,
   withProviderState,
-} from '../src/anthropic/reply/block.ts'
-import { toolNames } from '../src/shared/request/tool-names.ts'
+} from '../src/anthropic/reply.ts'
+import { toolNames } from '../src/shared/request.ts'
 import { opaque } from './kit/fold.ts'
 
 const names = toolNames([], { maxLength: 64 })

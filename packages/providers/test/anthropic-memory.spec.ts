@@ -8,7 +8,7 @@ import { assistant, body, call, id, result, results, text, user } from './kit/hi
 import { serve } from './kit/loopback.ts'
 import { done, start, stop } from './kit/streams.ts'
 import { own, ownOpaque } from './kit/transcripts.ts'
-import type { RenderSettings } from '../src/anthropic/request/request-settings.ts'
+import type { RenderSettings } from '../src/anthropic/request.ts'
 
 describe('what the vendor needs back', () => {
   const thinking: AssistantPart = {

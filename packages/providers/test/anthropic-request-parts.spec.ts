@@ -1,10 +1,8 @@
 // The parts of a request to Anthropic, one at a time: marks of the prompt cache, betas, blocks, and the halves of its own tools.
 import type { ResultPart, UserPart } from '@tallystick/core/vocabulary'
 import { describe, expect, it } from 'vitest'
-import { betasOf } from '../src/anthropic/request/betas.ts'
-import { contentBlocks, resultBlock, textBlock } from '../src/anthropic/request/content-blocks.ts'
-import { cached } from '../src/anthropic/request/prompt-cache.ts'
-import { callerOf, serverHalfOf } from '../src/anthropic/request/rendered-message.ts'
+import { betasOf, cached } from '../src/anthropic/request.ts'
+import { callerOf, contentBlocks, resultBlock, serverHalfOf, textBlock } from '../src/anthropic/messages.ts'
 
 const text = (words: string) => ({ type: 'text', text: words })
 const user = (...words: string[]) => ({ role: 'user' as const, content: words.map(text) })

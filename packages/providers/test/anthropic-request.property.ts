@@ -2,11 +2,10 @@ import type { Message, ModelRequest } from '@tallystick/core'
 import type { JsonObject } from '@tallystick/core/vocabulary'
 import { describe, expect, it } from 'vitest'
 import { tries } from '../../../scripts/testing/effort.ts'
-import { requestRenderer } from '../src/anthropic/request/request.ts'
+import { type RenderSettings, requestRenderer } from '../src/anthropic/request.ts'
 import { brokenRules } from './kit/history-rules.ts'
 import { requests as plainRequests } from './kit/transcripts.ts'
 import type { Loose } from './kit/loose.ts'
-import type { RenderSettings } from '../src/anthropic/request/request-settings.ts'
 import * as fc from 'fast-check'
 
 const plain: RenderSettings = {

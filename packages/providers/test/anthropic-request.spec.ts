@@ -1,6 +1,6 @@
 import type { Message, ModelRequest } from '@tallystick/core'
 import { describe, expect, it } from 'vitest'
-import { requestRenderer } from '../src/anthropic/request/request.ts'
+import { requestRenderer } from '../src/anthropic/request.ts'
 import { request } from './kit/collect.ts'
 import { assistant, body, call, id, now, result, results, settings, text, user } from './kit/history.ts'
 import type { Loose } from './kit/loose.ts'

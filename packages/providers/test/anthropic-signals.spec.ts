@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { toolNames } from '../src/shared/request/tool-names.ts'
+import { toolNames } from '../src/shared/request.ts'
 import { callsOf, finished, lastUsage, textShown } from './kit/collect.ts'
 import { fold, opaque } from './kit/fold.ts'
 import type { Loose } from './kit/loose.ts'

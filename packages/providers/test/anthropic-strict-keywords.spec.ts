@@ -1,8 +1,8 @@
 import type { JsonObject } from '@tallystick/core/vocabulary'
 import { anthropic } from '@tallystick/providers/anthropic'
 import { describe, expect, it } from 'vitest'
-import { failureInStream } from '../src/anthropic/client/failure.ts'
-import { fitSchema } from '../src/anthropic/request/strict-schema.ts'
+import { failureInStream } from '../src/anthropic/failure.ts'
+import { fitSchema } from '../src/anthropic/tools.ts'
 
 const text = { type: 'string' }
 const object = (properties: JsonObject, required = Object.keys(properties)): JsonObject => ({

@@ -2,8 +2,7 @@ import type { JsonObject } from '@tallystick/core/vocabulary'
 import * as fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { tries } from '../../../scripts/testing/effort.ts'
-import { fitSchema, NotStrictError } from '../src/anthropic/request/strict-schema.ts'
-import { toolSchema } from '../src/anthropic/request/tool-schema.ts'
+import { fitSchema, NotStrictError, toolSchema } from '../src/anthropic/tools.ts'
 import { brokenSchema } from './kit/anthropic-schema-rules.ts'
 
 const object = (

@@ -1,7 +1,7 @@
 // What becomes of an error that a client threw, or that the stream of a reply reports: without a server, one fact at a time.
 import { ProviderError } from '@tallystick/core'
 import { describe, expect, it } from 'vitest'
-import { failureInStream, providerErrorOf } from '../src/anthropic/client/failure.ts'
+import { failureInStream, providerErrorOf } from '../src/anthropic/failure.ts'
 
 describe('an answer that a client threw as an error', () => {
   const facts = { now: 1_000, requestId: 'req_of_the_call' }

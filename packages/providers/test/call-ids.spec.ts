@@ -1,7 +1,6 @@
 import { describe, expect, it } from 'vitest'
-import { chatCallIds } from '../src/openai-chat/request/call-ids.ts'
-import { callIds, type IdentifiedCall } from '../src/shared/request/call-ids.ts'
-import { fitIdentifier, isIdentifier } from '../src/shared/request/identifier.ts'
+import { chatCallIds } from '../src/openai/chat-messages.ts'
+import { callIds, fitIdentifier, type IdentifiedCall, isIdentifier } from '../src/shared/request.ts'
 import { id } from './kit/history.ts'
 
 const call = (ordinal: number, ownId?: string): IdentifiedCall => ({

@@ -1,14 +1,17 @@
 import { describe, expect, it } from 'vitest'
 import {
   clientFailure,
+  commonFailures,
   connectionFailure,
+  failureText,
   isApiError,
+  named,
+  networkFailure,
+  quoted,
   statedRetry,
-} from '../src/shared/failure/client-failure.ts'
-import { failureText, named, quoted } from '../src/shared/failure/failure-text.ts'
-import { networkFailure } from '../src/shared/failure/network-failure.ts'
-import { verdictOfStatus } from '../src/shared/failure/verdict.ts'
-import { commonFailures, withRequestId } from '../src/shared/failure/wire-failures.ts'
+  verdictOfStatus,
+  withRequestId,
+} from '../src/shared/failure.ts'
 
 const advice = { authentication: 'Mend the key.', permission: 'Ask.', not_found: 'Look.' }
 const failures = commonFailures({ who: 'The wire', advice })

@@ -1,7 +1,6 @@
 import { isJsonObject } from '@tallystick/core/kit'
 import { describe, expect, it } from 'vitest'
-import { countAt, numberAt, objectAt, restOf, textAt } from '../src/shared/json/json-reading.ts'
-import { wellFormed } from '../src/shared/json/well-formed.ts'
+import { countAt, numberAt, objectAt, restOf, textAt, wellFormed } from '../src/shared/json.ts'
 
 describe('what came off a wire', () => {
   const values = { text: 'x', empty: '', zero: 0, half: 0.5, less: -1, nan: Number.NaN, list: [], none: null }

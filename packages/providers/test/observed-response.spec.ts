@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { observedResponse } from '../src/shared/stream/observed-response.ts'
+import { observedResponse } from '../src/shared/body.ts'
 
 /** A response whose body stays open after its pieces. */
 function openResponse(...pieces: readonly Uint8Array[]): Response {

@@ -2,12 +2,17 @@ import type { Message, ModelRequest } from '@tallystick/core'
 import type { JsonObject } from '@tallystick/core/vocabulary'
 import { ollama } from '@tallystick/providers/ollama'
 import { afterEach, describe, expect, it, vi } from 'vitest'
-import { hostOf, isAddress } from '../src/ollama/client/client.ts'
-import { answeredFailure, failureInStream, providerErrorOf } from '../src/ollama/client/failure.ts'
-import type { WireRequest } from '../src/ollama/client/wire.ts'
-import { contextTokensAt, promptWasCut } from '../src/ollama/reply/context-window.ts'
-import { requestRenderer } from '../src/ollama/request/request.ts'
-import { toolSchema } from '../src/ollama/request/tool-schema.ts'
+import {
+  answeredFailure,
+  failureInStream,
+  hostOf,
+  isAddress,
+  providerErrorOf,
+  type WireRequest,
+} from '../src/ollama/client.ts'
+import { contextTokensAt, promptWasCut } from '../src/ollama/stream.ts'
+import { requestRenderer } from '../src/ollama/request.ts'
+import { toolSchema } from '../src/ollama/tools.ts'
 import { collect, finished, request } from './kit/collect.ts'
 import { assistant, call, id, result, results, user } from './kit/history.ts'
 import type { Loose } from './kit/loose.ts'

@@ -1,6 +1,6 @@
 import { inspect } from 'node:util'
 import { describe, expect, it } from 'vitest'
-import { failureInStream, providerErrorOf } from '../src/ollama/client/failure.ts'
+import { failureInStream, providerErrorOf } from '../src/ollama/client.ts'
 import { ollama } from '../src/ollama.ts'
 import { collect } from './kit/collect.ts'
 import { serve } from './kit/loopback.ts'

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
-import type { WireMessage } from '../src/ollama/client/wire.ts'
-import { messagesOf } from '../src/ollama/request/history.ts'
-import { toolSchema } from '../src/ollama/request/tool-schema.ts'
+import type { WireMessage } from '../src/ollama/client.ts'
+import { messagesOf } from '../src/ollama/request.ts'
+import { toolSchema } from '../src/ollama/tools.ts'
 
 /** What messages of these kinds become. */
 const sent = (...messages: readonly WireMessage[]): readonly WireMessage[] =>

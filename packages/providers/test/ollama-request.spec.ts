@@ -1,14 +1,13 @@
 import type { Message, ModelRequest } from '@tallystick/core'
 import type { ToolDefinition } from '@tallystick/core/vocabulary'
 import { describe, expect, it } from 'vitest'
-import { requestRenderer } from '../src/ollama/request/request.ts'
-import { toolSchema } from '../src/ollama/request/tool-schema.ts'
+import { requestRenderer } from '../src/ollama/request.ts'
+import { toolSchema } from '../src/ollama/tools.ts'
 import { request } from './kit/collect.ts'
 import { assistant, call, id, result, results, user } from './kit/history.ts'
 import { settings } from './kit/ollama-lines.ts'
 import type { Loose } from './kit/loose.ts'
-import type { OllamaWarning } from '../src/ollama/options/options.ts'
-import type { RenderSettings } from '../src/ollama/request/request-settings.ts'
+import type { OllamaWarning, RenderSettings } from '../src/ollama/options.ts'
 
 const body = (
   messages: readonly Message[] = request.messages,

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { toolNames } from '../src/shared/request/tool-names.ts'
+import { toolNames } from '../src/shared/request.ts'
 import { callsOf, deltasOf, finished, lastUsage, textShown } from './kit/collect.ts'
 import { user } from './kit/history.ts'
 import { call, calls, done, fold, line, rich, settings, text, thinking } from './kit/ollama-lines.ts'

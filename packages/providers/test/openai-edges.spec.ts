@@ -2,12 +2,12 @@ import { ProviderError } from '@tallystick/core'
 import type { ToolCallId } from '@tallystick/core/vocabulary'
 import { openai, openaiChat, type OpenAIWarning } from '@tallystick/providers/openai'
 import { describe, expect, it } from 'vitest'
-import { failureInStream, requestIdIn } from '../src/openai/client/failure.ts'
-import { refusedField, samplingFields } from '../src/openai/request/sampling.ts'
-import { allQuirks } from '../src/openai-chat/options/quirks.ts'
-import { cutsReply, isBroken, stopReasonOf } from '../src/openai-chat/reply/stop-reason.ts'
-import { chatCallIds } from '../src/openai-chat/request/call-ids.ts'
-import { fallbackFor } from '../src/openai-responses/request/fallback-request.ts'
+import { failureInStream, requestIdIn } from '../src/openai/failure.ts'
+import { refusedField, samplingFields } from '../src/openai/request.ts'
+import { allQuirks } from '../src/openai/options.ts'
+import { cutsReply, isBroken, stopReasonOf } from '../src/openai/chat-stream.ts'
+import { chatCallIds } from '../src/openai/chat-messages.ts'
+import { fallbackFor } from '../src/openai/responses-request.ts'
 
 const words = (list: string): readonly string[] => list.trim().split(/\s+/)
 

@@ -1,16 +1,17 @@
 import type { Message, ModelRequest } from '@tallystick/core'
 import { describe, expect, it } from 'vitest'
 import { tries } from '../../../scripts/testing/effort.ts'
-import { allQuirks, type OpenAIChatServer, quirksOf } from '../src/openai-chat/options/quirks.ts'
-import { requestRenderer as chatRenderer } from '../src/openai-chat/request/request.ts'
-import { requestRenderer } from '../src/openai-responses/request/request.ts'
+import { allQuirks, type OpenAIChatServer, quirksOf } from '../src/openai/options.ts'
+import {
+  requestRenderer as chatRenderer,
+  type RenderSettings as ChatSettings,
+} from '../src/openai/chat-request.ts'
+import { type RenderSettings, requestRenderer } from '../src/openai/responses-request.ts'
 import { brokenChatRules } from './kit/chat-rules.ts'
 import type { Loose } from './kit/loose.ts'
 import { endsWhole, openaiRequests } from './kit/openai-transcripts.ts'
 import { brokenResponsesRules } from './kit/responses-rules.ts'
 import { chatSettings as chatPlain, responsesSettings as plain } from './kit/openai-requests.ts'
-import type { RenderSettings } from '../src/openai-responses/request/request-settings.ts'
-import type { RenderSettings as ChatSettings } from '../src/openai-chat/request/request-settings.ts'
 import * as fc from 'fast-check'
 
 const settings: fc.Arbitrary<RenderSettings> = fc

@@ -4,7 +4,7 @@ import { user } from './kit/history.ts'
 import { carriedAs } from './kit/openai-fold.ts'
 import { kept, replyOver, responsesBody as body, text } from './kit/openai-requests.ts'
 import { ownModels } from './kit/openai-transcripts.ts'
-import type { RenderSettings } from '../src/openai-responses/request/request-settings.ts'
+import type { RenderSettings } from '../src/openai/responses-request.ts'
 
 const assistant = replyOver('responses')
 

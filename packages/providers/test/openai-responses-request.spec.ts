@@ -2,13 +2,12 @@ import type { Message, ModelRequest } from '@tallystick/core'
 import type { AssistantPart } from '@tallystick/core/vocabulary'
 import { describe, expect, it } from 'vitest'
 import type { OpenAIWarning } from '../src/openai.ts'
-import { requestRenderer } from '../src/openai-responses/request/request.ts'
+import { type RenderSettings, requestRenderer } from '../src/openai/responses-request.ts'
 import { request } from './kit/collect.ts'
 import { call, result, results, user } from './kit/history.ts'
 import type { Loose } from './kit/loose.ts'
 import { kept, replyOver, responsesBody as body, responsesSettings, text } from './kit/openai-requests.ts'
 import { brokenResponsesRules } from './kit/responses-rules.ts'
-import type { RenderSettings } from '../src/openai-responses/request/request-settings.ts'
 
 const assistant = replyOver('responses')
 

@@ -1,6 +1,6 @@
 import type { JsonObject } from '@tallystick/core/vocabulary'
 import { describe, expect, it } from 'vitest'
-import { fitSchema, isAnswerSchema } from '../src/openai/request/strict-schema.ts'
+import { fitSchema, isAnswerSchema } from '../src/openai/tools.ts'
 
 const text = { type: 'string' }
 const object = (properties: JsonObject, required = Object.keys(properties)): JsonObject => ({

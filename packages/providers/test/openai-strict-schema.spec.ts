@@ -2,7 +2,7 @@ import { type JsonObject, withoutAddedNulls } from '@tallystick/core/vocabulary'
 import * as fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { tries } from '../../../scripts/testing/effort.ts'
-import { fitSchema } from '../src/openai/request/strict-schema.ts'
+import { fitSchema } from '../src/openai/tools.ts'
 import { brokenSchema } from './kit/strict-rules.ts'
 
 const object = (

@@ -1,7 +1,7 @@
 // What becomes of an error that an OpenAI client threw, or that the stream reports: without a server, one fact at a time.
 import { ProviderError } from '@tallystick/core'
 import { describe, expect, it } from 'vitest'
-import { codeOf, failureInStream, providerErrorOf, requestIdIn } from '../src/openai/client/failure.ts'
+import { codeOf, failureInStream, providerErrorOf, requestIdIn } from '../src/openai/failure.ts'
 
 const headersOf = (given: Record<string, string>) => ({ get: (name: string) => given[name] ?? null })
 const facts = { now: 1_000, requestId: 'req_of_the_call' }

@@ -1,6 +1,6 @@
 import { ConfigurationError, ProviderError } from '@tallystick/core'
 import { describe, expect, it, vi } from 'vitest'
-import { missingPackage, optionalPackage } from '../src/shared/client/optional-package.ts'
+import { missingPackage, optionalPackage } from '../src/shared/options.ts'
 
 const coded = (code: unknown) => Object.assign(new Error('no'), { code })
 

@@ -1,7 +1,7 @@
 import { ProviderError } from '@tallystick/core'
 import { firstValueFrom, materialize, throwError } from 'rxjs'
 import { describe, expect, it, vi } from 'vitest'
-import { type OwnSecrets, ownSecrets } from '../src/shared/secrets/own-secrets.ts'
+import { type OwnSecrets, ownSecrets } from '../src/shared/secrets.ts'
 
 const secret = 'swordfish-is-my-key'
 

@@ -1,8 +1,7 @@
 import * as fc from 'fast-check'
 import '../../../scripts/testing/seed.ts'
 import { describe, expect, it } from 'vitest'
-import { fitIdentifier } from '../src/shared/request/identifier.ts'
-import { toolNames } from '../src/shared/request/tool-names.ts'
+import { fitIdentifier, toolNames } from '../src/shared/request.ts'
 import { anyText } from '../../../scripts/testing/any-text.ts'
 
 const anyName = fc.oneof(

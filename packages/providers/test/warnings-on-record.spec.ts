@@ -1,6 +1,6 @@
 import { createRuntime, defineAgent, memoryLedger } from '@tallystick/core'
 import { manualClock, scriptedModel, testTool } from '@tallystick/core/testing'
-import { collectWarnings, warnOnce } from '../src/shared/options/warning.ts'
+import { collectWarnings, warnOnce } from '../src/shared/options.ts'
 import { describe, expect, it } from 'vitest'
 
 describe('what a wire could not be told', () => {

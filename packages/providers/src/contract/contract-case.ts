@@ -1,5 +1,6 @@
-import type { Model } from '@tallystick/core'
-import type { JsonObject } from '@tallystick/core/vocabulary'
+import type { Clock, Model } from '@tallystick/core'
+import { differenceOf } from '@tallystick/core/kit'
+import type { Cancel, JsonObject } from '@tallystick/core/vocabulary'
 
 /** A reply for a model to give, which every wire can express. */
 export interface ContractReply {
@@ -78,4 +79,51 @@ export interface ModelContractCase {
   readonly needs?: Need
   /** Rejects with an error that says what was expected and what was found. Never sleeps; a model that hangs, hangs it. */
   readonly run: (harness: ModelHarness) => Promise<void>
+}
+
+/** Throws unless it holds. `what` is the claim. */
+export function require(holds: boolean, what: string): asserts holds {
+  if (!holds) throw new Error(`Not so: ${what}.`)
+}
+
+/** Throws unless the two are the same, as JSON. `what` names the thing. */
+export function requireEqual(found: unknown, expected: unknown, what: string): void {
+  const difference = differenceOf(found ?? null, expected ?? null)
+  if (difference) throw new Error(`${what}: expected ${difference.expected}, found ${difference.found}.`)
+}
+
+/** A clock that stands still until it is moved. */
+export interface StillClock extends Clock {
+  /** How many timers wait. */
+  readonly waiting: number
+  /** Lets this much time pass, in milliseconds. */
+  advance(byMs: number): void
+}
+
+/** Makes a clock at the beginning of 2026. */
+export function stillClock(): StillClock {
+  let now = Date.UTC(2026, 0, 1)
+  const timers = new Set<{ readonly at: number; readonly callback: () => void }>()
+  const nextUntil = (until: number) =>
+    [...timers].filter(({ at }) => at <= until).toSorted((one, other) => one.at - other.at)[0]
+  return {
+    now: () => now,
+    schedule(delayMs, callback): Cancel {
+      const timer = { at: now + Math.max(1, delayMs), callback }
+      timers.add(timer)
+      return () => void timers.delete(timer)
+    },
+    get waiting() {
+      return timers.size
+    },
+    advance(byMs) {
+      const until = now + byMs
+      for (let timer = nextUntil(until); timer; timer = nextUntil(until)) {
+        now = timer.at
+        timers.delete(timer)
+        timer.callback()
+      }
+      now = until
+    },
+  }
 }

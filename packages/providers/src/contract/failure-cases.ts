@@ -1,9 +1,24 @@
 import type { ProviderError } from '@tallystick/core'
 import type { ModelFailure } from '@tallystick/core/vocabulary'
-import { callModel, onStage } from './call-outcome.ts'
-import type { ModelContractCase, ModelHarness, Scene } from './contract-case.ts'
-import { require, requireEqual } from './expectation.ts'
-import { plainRequest, replying, spokenReply } from './samples.ts'
+import {
+  type ModelContractCase,
+  type ModelHarness,
+  require,
+  requireEqual,
+  type Scene,
+  stillClock,
+} from './contract-case.ts'
+import {
+  callModel,
+  callUpTo,
+  onStage,
+  plainRequest,
+  replying,
+  replyWithCall,
+  spokenReply,
+  toolRequest,
+  until,
+} from './http-harness.ts'
 
 async function failureOf(harness: ModelHarness, scene: Scene): Promise<ProviderError> {
   return onStage(harness, [scene, replying(spokenReply)], async (stage) => {
@@ -87,5 +102,143 @@ export const failureCases: readonly ModelContractCase[] = [
     promise: 'tells of a refusal in one bounded line, without the key',
     needs: 'connection',
     run: checkWords,
+  },
+]
+
+/** Longer than any adapter waits. */
+const foreverMs = 30 * 24 * 3600 * 1000
+
+async function checkCuts(
+  harness: ModelHarness,
+  ending: 'end' | 'break',
+  classes: readonly string[],
+): Promise<void> {
+  const whole = await onStage(harness, [replying(replyWithCall)], ({ model }) =>
+    callModel(model, toolRequest),
+  )
+  const { proof } = harness.measure(replyWithCall)
+  for (let events = 0; events < proof; events++) {
+    const what = `a reply of which ${events} of ${proof} events came`
+    const scene = replying(replyWithCall, { events, ending })
+    const { signals, failure } = await onStage(harness, [scene], ({ model }) => callModel(model, toolRequest))
+    require(failure !== undefined, `${what} fails`)
+    require(classes.includes(failure.class), `${what} is ${classes.join(' or ')}, not ${failure.class}`)
+    require(failure.retryable, `${what} may be tried again`)
+    require(!signals.some(({ type }) => type === 'model_finished'), `${what} has no end`)
+    const calls = signals.filter(({ type }) => type === 'model_tool_request')
+    const all = whole.signals.filter(({ type }) => type === 'model_tool_request')
+    requireEqual(calls, all.slice(0, calls.length), `The calls of ${what}`)
+  }
+}
+
+async function checkMute(harness: ModelHarness): Promise<void> {
+  await onStage(harness, [{ type: 'mute' }], async (stage) => {
+    const clock = stillClock()
+    const pending = callModel(stage.model, plainRequest, { clock })
+    await stage.begun(0)
+    clock.advance(foreverMs)
+    const { failure } = await pending
+    requireEqual([failure?.class, failure?.retryable], ['timeout', true], 'The failure')
+    await stage.closed(0)
+    requireEqual(clock.waiting, 0, 'The number of timers that still wait')
+  })
+}
+
+async function checkStall(harness: ModelHarness): Promise<void> {
+  const { proof } = harness.measure(spokenReply)
+  await onStage(harness, [replying(spokenReply, { events: proof - 1, ending: 'stall' })], async (stage) => {
+    let received = ''
+    const { failure, clock } = await callModel(stage.model, plainRequest, {
+      onSignal(signal, _, lent) {
+        if (signal.type !== 'model_text') return
+        received += signal.text
+        if (received === spokenReply.text?.join('')) setImmediate(() => lent.advance(foreverMs))
+      },
+    })
+    requireEqual([failure?.class, failure?.retryable], ['timeout', true], 'The failure')
+    await stage.closed(0)
+    requireEqual(clock.waiting, 0, 'The number of timers that still wait')
+  })
+}
+
+async function checkTimers(harness: ModelHarness): Promise<void> {
+  const broken: readonly Scene[] = [replying(spokenReply, { events: 1 }), { type: 'refusal', status: 500 }]
+  const scenes = [replying(spokenReply), ...(harness.lacks?.includes('connection') ? [] : broken)]
+  for (const scene of scenes) {
+    await onStage(harness, [scene], async ({ model }) => {
+      const { clock } = await callModel(model, plainRequest)
+      await until(() => clock.waiting === 0, 'no timer is left behind a call')
+    })
+  }
+}
+
+async function checkGivenUpEarly(harness: ModelHarness): Promise<void> {
+  await onStage(harness, [{ type: 'mute' }], async (stage) => {
+    const clock = stillClock()
+    let reports = 0
+    const count = (): void => void reports++
+    const subscription = stage.model
+      .stream(plainRequest, { clock })
+      .subscribe({ next: count, error: count, complete: count })
+    await stage.begun(0)
+    subscription.unsubscribe()
+    requireEqual(clock.waiting, 0, 'The number of timers that still wait')
+    await stage.closed(0)
+    requireEqual(reports, 0, 'The number of reports after that')
+  })
+}
+
+async function checkGivenUp(harness: ModelHarness): Promise<void> {
+  const { proof } = harness.measure(replyWithCall)
+  const events = proof - 1
+  // A connection that stays open brings no more than this; and the counts, at times, come with its end only.
+  const cut = await onStage(harness, [replying(replyWithCall, { events })], ({ model }) =>
+    callModel(model, toolRequest),
+  )
+  const last = cut.signals.findLastIndex(({ type }) => type !== 'model_usage')
+  require(last > 0, 'a reply is reported while it streams')
+  await onStage(harness, [replying(replyWithCall, { events, ending: 'stall' })], async (stage) => {
+    for (let count = 1; count <= last + 1; count++) {
+      const { signals, clock } = await callUpTo(stage.model, toolRequest, count)
+      await stage.closed(count - 1)
+      requireEqual(signals, cut.signals.slice(0, count), `The signals up to signal ${count}`)
+      requireEqual(clock.waiting, 0, 'The number of timers that still wait')
+    }
+  })
+}
+
+/** How a model ends that does not get to the end of its reply. */
+export const endingCases: readonly ModelContractCase[] = [
+  {
+    promise:
+      'fails, to be tried again, wherever a reply ends before its proof, and requests no call that was cut',
+    needs: 'connection',
+    run: (harness) => checkCuts(harness, 'end', ['truncated', 'protocol']),
+  },
+  {
+    promise: 'fails, to be tried again, wherever the connection breaks',
+    needs: 'connection',
+    run: (harness) => checkCuts(harness, 'break', ['network', 'truncated', 'protocol']),
+  },
+  {
+    promise: 'gives up an answer that does not begin, by the clock that it is lent',
+    needs: 'connection',
+    run: checkMute,
+  },
+  {
+    promise: 'gives up a reply that falls silent, by the clock that it is lent',
+    needs: 'connection',
+    run: checkStall,
+  },
+  { promise: 'leaves no timer running', run: checkTimers },
+  {
+    promise: 'closes the connection when it is given up before the answer',
+    needs: 'connection',
+    run: checkGivenUpEarly,
+  },
+  {
+    promise: 'closes the connection when it is given up at any signal, and reports nothing more',
+    needs: 'connection',
+    run: checkGivenUp,
   },
 ]

@@ -1,16 +1,133 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import { type Model } from '@tallystick/core'
-import { option, requireOptions } from '@tallystick/core/kit'
-import { turnOfTheLoop } from './call-outcome.ts'
+import { type Message, type Model, type ModelRequest, ProviderError } from '@tallystick/core'
+import { legibleText, option, requireOptions } from '@tallystick/core/kit'
+import type {
+  AssistantMessage,
+  ModelRef,
+  ModelSignal,
+  ToolCallId,
+  ToolResult,
+} from '@tallystick/core/vocabulary'
+import { type Observable, take } from 'rxjs'
 import {
   type ContractReply,
   type ModelHarness,
   type Need,
   needs,
+  require,
   type Scene,
   type Stage,
+  type StillClock,
+  stillClock,
 } from './contract-case.ts'
+
+/** The signals of one call, and how it ended. */
+export interface CallOutcome {
+  readonly signals: readonly ModelSignal[]
+  /** Absent where the call completed. */
+  readonly failure?: ProviderError
+  readonly clock: StillClock
+}
+
+/** How a call is watched. */
+export interface CallWatch {
+  readonly clock?: StillClock
+  /** Sees each signal as it comes, and how many there were before it. */
+  readonly onSignal?: (signal: ModelSignal, before: number, clock: StillClock) => void
+}
+
+/** Calls the model and waits for the end. Rejects where it fails with anything but a `ProviderError`. */
+export function callModel(
+  model: Model,
+  request: ModelRequest,
+  watched: CallWatch = {},
+): Promise<CallOutcome> {
+  const clock = watched.clock ?? stillClock()
+  const signals: ModelSignal[] = []
+  return new Promise((resolve, reject) => {
+    streamOf(model, request, clock).subscribe({
+      next: (signal) => {
+        signals.push(signal)
+        watched.onSignal?.(signal, signals.length - 1, clock)
+      },
+      complete: () => resolve({ signals, clock }),
+      error: (error: unknown) => {
+        if (error instanceof ProviderError) resolve({ signals, failure: error, clock })
+        else reject(strayError('a call fails with a ProviderError and nothing else', error))
+      },
+    })
+  })
+}
+
+function streamOf(model: Model, request: ModelRequest, clock: StillClock): Observable<ModelSignal> {
+  try {
+    return model.stream(request, { clock })
+  } catch (cause) {
+    throw strayError('stream() throws nothing, whatever the request', cause)
+  }
+}
+
+function strayError(claim: string, cause: unknown): Error {
+  return new Error(`Not so: ${claim}. It is ${legibleText(cause)}.`, { cause })
+}
+
+/** Calls the model and gives it up at the signal of that number, from 1. */
+export function callUpTo(model: Model, request: ModelRequest, count: number): Promise<CallOutcome> {
+  const clock = stillClock()
+  const signals: ModelSignal[] = []
+  return new Promise((resolve, reject) => {
+    model
+      .stream(request, { clock })
+      .pipe(take(count))
+      .subscribe({
+        next: (signal) => signals.push(signal),
+        complete: () => resolve({ signals, clock }),
+        error: reject,
+      })
+  })
+}
+
+/** Sets the stage, plays on it, and takes it down. */
+export async function onStage<T>(
+  harness: ModelHarness,
+  scenes: readonly Scene[],
+  play: (stage: Stage) => Promise<T>,
+): Promise<T> {
+  const stage = await harness.stage(scenes)
+  try {
+    return await play(stage)
+  } finally {
+    await stage.close()
+  }
+}
+
+/** Waits until a condition holds, and checks it once per turn of the event loop. */
+export async function until(holds: () => boolean, what: string): Promise<void> {
+  for (let turns = 0; turns < maxTurns; turns++) {
+    if (holds()) return
+    await turnOfTheLoop()
+  }
+  require(holds(), what)
+}
+
+const maxTurns = 2000
+
+/** Lets everything happen that is about to. */
+function turnOfTheLoop(): Promise<void> {
+  return new Promise((resolve) => setImmediate(resolve))
+}
+
+/** Returns the end of a reply. Throws if the call failed, or if its last signal is another one. */
+export function endOf({
+  signals,
+  failure,
+}: CallOutcome): Extract<ModelSignal, { readonly type: 'model_finished' }> {
+  if (failure) throw new Error(`Not so: the call completes. It failed: ${failure.message}`)
+  const end = signals.at(-1)
+  if (end?.type !== 'model_finished') throw new Error('Not so: the last signal is model_finished.')
+  return end
+}
 
 /** A wire, as `httpHarness` needs it. */
 export interface HttpWire {
@@ -171,4 +288,154 @@ function piecesOf(events: readonly string[], size: number | undefined): readonly
   return Array.from({ length: Math.ceil(bytes.length / size) }, (_, place) =>
     bytes.subarray(place * size, (place + 1) * size),
   )
+}
+
+/** A request that every model can answer. */
+export const plainRequest: ModelRequest = {
+  instructions: 'Be brief.',
+  messages: [{ role: 'user', parts: [{ type: 'text', text: 'Hello' }] }],
+  tools: [],
+  toolChoice: { type: 'auto' },
+  parallelToolCalls: true,
+}
+
+const inputSchema = { type: 'object', properties: { city: { type: 'string' } } }
+
+/** The same with two tools. */
+export const toolRequest: ModelRequest = {
+  ...plainRequest,
+  tools: [
+    { name: 'get_weather', description: 'Says the weather.', inputSchema },
+    { name: 'get_time', description: 'Says the time.', inputSchema: { type: 'object' } },
+  ],
+}
+
+/** Words of several bytes a character, in several pieces. */
+export const spokenReply: ContractReply = {
+  text: ['Grüß dich! ', 'In Seoul (서울) it is ', '🌦️.\n'],
+  stop: 'end',
+  usage: { inputTokens: 12, outputTokens: 34 },
+}
+
+/** Words and three calls: one with input, one without, and one more of the first tool. */
+export const replyWithCall: ContractReply = {
+  text: ['Let me look.'],
+  calls: [
+    { id: 'call_a1', name: 'get_weather', input: { city: 'Seoul — 서울', nested: { days: [1, 2.5, null] } } },
+    { id: 'call_b2', name: 'get_time', input: {} },
+    { id: 'call_c3', name: 'get_weather', input: { city: 'Busan' } },
+  ],
+  stop: 'tool_use',
+  usage: { inputTokens: 120, outputTokens: 64 },
+}
+
+/** A scene of one reply. */
+export const replying = (
+  reply: ContractReply,
+  more: Partial<Extract<Scene, { type: 'reply' }>> = {},
+): Scene => ({
+  type: 'reply',
+  reply,
+  ...more,
+})
+
+/** An id of a call, as the runtime mints it. */
+export function callIdOf(ordinal: number): ToolCallId {
+  return `call_${'0'.repeat(32)}_1_1_${ordinal}` as ToolCallId
+}
+
+const elsewhere: ModelRef = { provider: 'elsewhere', api: 'other', modelId: 'other-1' }
+const opaque = { provider: 'elsewhere', api: 'other', data: { id: 'rs_1', secret: ['x'] } }
+
+/** A reply as the history holds it, from another vendor where `model` is not said. */
+function reply(parts: AssistantMessage['parts'], more: Partial<AssistantMessage> = {}): AssistantMessage {
+  return { role: 'assistant', parts, model: elsewhere, stopReason: 'end', partial: false, ...more }
+}
+
+function result(ordinal: number, name: string, more: Partial<ToolResult> = {}): ToolResult {
+  const content = [{ type: 'text' as const, text: `the result ${ordinal}` }]
+  return { toolCallId: callIdOf(ordinal), name, outcome: 'success', content, ...more }
+}
+
+function call(ordinal: number, name: string): AssistantMessage['parts'][number] {
+  return {
+    type: 'tool_call',
+    toolCallId: callIdOf(ordinal),
+    providerCallId: 'call_0',
+    name,
+    input: { n: ordinal },
+  }
+}
+
+const user = (text: string): Message => ({ role: 'user', parts: [{ type: 'text', text }] })
+const png = { type: 'image' as const, mediaType: 'image/png', data: 'aGk=' }
+
+/** Histories that the runtime can come to, named by what is hard about them. */
+export function hardHistories(
+  own: ModelRef,
+): readonly (readonly [name: string, messages: readonly Message[]])[] {
+  return [
+    ['no message at all', []],
+    ['a message without a word', [user('')]],
+    ['half of a surrogate pair', [user('half \ud83d a pair')]],
+    ['two messages of the user in a row', [user('a'), user('b')]],
+    ['a reply that comes first', [reply([{ type: 'text', text: 'Hi' }]), user('x')]],
+    [
+      'a reply in which nothing was said',
+      [user('a'), reply([], { partial: true, stopReason: 'cancelled' }), user('b')],
+    ],
+    [
+      'a reply that was cut in its thinking',
+      [user('a'), reply([{ type: 'reasoning', text: 'hm' }], { model: own, partial: true }), user('b')],
+    ],
+    [
+      'what another vendor needs back',
+      [
+        user('a'),
+        reply([
+          { type: 'reasoning', text: 'hm', opaque },
+          { type: 'provider', kind: 'web_search_call', opaque },
+          { type: 'text', text: 'b', opaque },
+        ]),
+        user('c'),
+      ],
+    ],
+    [
+      'calls under one id of another vendor, and tools that are no longer offered',
+      [
+        user('a'),
+        reply([call(1, 'files/read'), call(2, 'files.read')], { stopReason: 'tool_use' }),
+        { role: 'tool', results: [result(1, 'files/read'), result(2, 'files.read', { outcome: 'failed' })] },
+      ],
+    ],
+    [
+      'results that are empty, errors without words, and pictures',
+      [
+        user('a'),
+        reply([call(1, 'f'), call(2, 'f'), call(3, 'f')], { model: own, stopReason: 'tool_use' }),
+        {
+          role: 'tool',
+          results: [
+            result(1, 'f', { content: [] }),
+            result(2, 'f', { content: [], outcome: 'interrupted' }),
+            result(3, 'f', { content: [png, { type: 'text', text: 'see' }] }),
+          ],
+        },
+      ],
+    ],
+    [
+      'a picture, an address of one, and files',
+      [
+        {
+          role: 'user',
+          parts: [
+            png,
+            { type: 'image', mediaType: 'image/png', url: 'https://example.org/a.png' },
+            { type: 'file', mediaType: 'application/zip', data: 'aGk=', name: 'a.zip' },
+            { type: 'file', mediaType: 'text/plain', data: 'aGk=' },
+          ],
+        },
+      ],
+    ],
+  ]
 }

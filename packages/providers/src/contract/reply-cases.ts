@@ -1,8 +1,22 @@
 import type { ModelSignal } from '@tallystick/core/vocabulary'
-import { callModel, type CallOutcome, endOf, onStage } from './call-outcome.ts'
-import type { ContractReply, ModelContractCase, ModelHarness } from './contract-case.ts'
-import { require, requireEqual } from './expectation.ts'
-import { replyWithCall, plainRequest, replying, spokenReply, toolRequest } from './samples.ts'
+import {
+  callModel,
+  type CallOutcome,
+  endOf,
+  onStage,
+  plainRequest,
+  replying,
+  replyWithCall,
+  spokenReply,
+  toolRequest,
+} from './http-harness.ts'
+import {
+  type ContractReply,
+  type ModelContractCase,
+  type ModelHarness,
+  require,
+  requireEqual,
+} from './contract-case.ts'
 
 const thinkingReply: ContractReply = { ...replyWithCall, reasoning: ['The user asks ', 'for two things.'] }
 

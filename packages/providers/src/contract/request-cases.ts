@@ -1,17 +1,18 @@
 import type { Message, ModelRequest } from '@tallystick/core'
 import type { AssistantPart, JsonObject } from '@tallystick/core/vocabulary'
-import { callModel, endOf, onStage } from './call-outcome.ts'
-import type { ModelContractCase, ModelHarness } from './contract-case.ts'
-import { require, requireEqual } from './expectation.ts'
 import {
   callIdOf,
-  replyWithCall,
+  callModel,
+  endOf,
   hardHistories,
+  onStage,
   plainRequest,
   replying,
+  replyWithCall,
   spokenReply,
   toolRequest,
-} from './samples.ts'
+} from './http-harness.ts'
+import { type ModelContractCase, type ModelHarness, require, requireEqual } from './contract-case.ts'
 
 function frozen<T>(value: T): T {
   if (typeof value !== 'object' || value === null) return value

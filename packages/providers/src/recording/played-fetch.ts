@@ -1,18 +1,40 @@
 import { ConfigurationError } from '@tallystick/core'
+import type { Json, JsonObject } from '@tallystick/core/vocabulary'
 import {
   bytesOf,
   type Exchange,
   type ExchangeEnding,
   exchangeKey,
   exchangesOf,
+  readRecording,
   type RecordedRequest,
+  type ReplayOrder,
+  replayOrder,
   requestOf,
-} from './file/exchange.ts'
-import { readRecording } from './file/recording-file.ts'
-import { type ReplayOrder, replayOrder, withoutRunIds } from './file/replay-order.ts'
-import { firstDifference } from './first-difference.ts'
-import { playedOptions, requireRecordingOptions } from './option-check.ts'
-import type { PlayedFetchOptions } from './options.ts'
+  withoutRunIds,
+} from './file.ts'
+import { type PlayedFetchOptions, playedOptions, requireRecordingOptions } from './recording-fetch.ts'
+
+/**
+ * Where two values first differ, as a path such as `messages.2.content`; `undefined` where they do not. Says where and
+ * not what: values are prompts.
+ */
+function firstDifference(one: Json | undefined, other: Json | undefined, path = ''): string | undefined {
+  if (one === other) return undefined
+  if (!isComposed(one) || !isComposed(other) || Array.isArray(one) !== Array.isArray(other)) {
+    return path || 'all of it'
+  }
+  for (const key of new Set([...Object.keys(one), ...Object.keys(other)])) {
+    const inner = firstDifference(one[key], other[key], path === '' ? key : `${path}.${key}`)
+    if (inner !== undefined) return inner
+  }
+  return undefined
+}
+
+/** An object, or a list, which is one whose keys are places. */
+function isComposed(value: Json | undefined): value is JsonObject {
+  return typeof value === 'object' && value !== null
+}
 
 /** A `fetch` that never touches the network. */
 export interface PlayedFetch {

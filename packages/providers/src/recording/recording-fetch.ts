@@ -1,9 +1,34 @@
+import { option, type OptionCheck, requireOptions } from '@tallystick/core/kit'
 import type { JsonObject } from '@tallystick/core/vocabulary'
-import { type ExchangeEnding, type ExchangeLine, pieceOf, requestOf } from './file/exchange.ts'
-import { recordingWriter } from './file/recording-file.ts'
-import { withoutSecretsAcross } from './file/secrets.ts'
-import { recordingOptions, requireRecordingOptions } from './option-check.ts'
-import type { RecordingFetchOptions } from './options.ts'
+import {
+  type ExchangeEnding,
+  type ExchangeLine,
+  type Matching,
+  pieceOf,
+  recordingWriter,
+  requestOf,
+  withoutSecretsAcross,
+} from './file.ts'
+
+const { anyFunction, fields, filledText, maybe, oneOf } = option
+
+/** What `recordingFetch` takes beside the file. */
+const recordingOptions: OptionCheck = fields<RecordingFetchOptions>({ fetch: maybe(anyFunction) })
+
+/** What `playedFetch` and `playedModel` take beside the file. */
+export const playedOptions: OptionCheck = fields<PlayedFetchOptions>({
+  match: maybe(oneOf(['request', 'order'])),
+})
+
+/** Throws for a file without a name, and for options that are not valid. `maker` is the function that was called. */
+export function requireRecordingOptions(
+  maker: string,
+  check: OptionCheck,
+  { file, options }: { readonly file: unknown; readonly options: unknown },
+): void {
+  requireOptions(maker, filledText, file, 'the file')
+  requireOptions(maker, check, options)
+}
 
 // What adapters read of an answer's head. Others name the account, or set cookies.
 const keptHeaders = /^(content-type|request-id|x-request-id|retry-after|retry-after-ms|x-should-retry)$/
@@ -100,4 +125,28 @@ function endingOf(error: unknown, signal: AbortSignal | undefined): ExchangeEndi
 function codeOf(error: unknown): string | undefined {
   const code = error instanceof Error && 'code' in error ? error.code : undefined
   return typeof code === 'string' ? code : undefined
+}
+
+/** Options of `playedFetch`, all optional. */
+export interface PlayedFetchOptions {
+  /**
+   * `request` (the default): each request gets the answer that was recorded for it, by method, path and body; run ids
+   * in ids of tool calls may differ. `order`: the first request gets the first answer, whatever it asks.
+   */
+  readonly match?: Matching | undefined
+}
+
+/** Options of `recordingFetch`, all optional. */
+export interface RecordingFetchOptions {
+  /** The function that makes the requests. Default: the host's own `fetch`. */
+  readonly fetch?: typeof globalThis.fetch | undefined
+}
+
+/** Options of `playedModel`, all optional. */
+export interface PlayedModelOptions {
+  /**
+   * `request` (the default): each call gets the reply that was recorded for its request; run ids in ids of tool calls
+   * may differ. `order`: the first call gets the first reply, whatever it asks.
+   */
+  readonly match?: Matching | undefined
 }

@@ -1,7 +1,7 @@
 import type { ModelSignal } from '@tallystick/core/vocabulary'
-import { readEvent, startReply } from '../../src/anthropic/reply/signals.ts'
-import type { WireEvent } from '../../src/anthropic/client/wire.ts'
-import { toolNames } from '../../src/shared/request/tool-names.ts'
+import { readEvent, startReply } from '../../src/anthropic/stream.ts'
+import type { WireEvent } from '../../src/anthropic/client.ts'
+import { toolNames } from '../../src/shared/request.ts'
 
 /** All signals of a stream, and the error that ended it, if one did. */
 export function fold(

@@ -6,11 +6,10 @@ import type {
   ToolCallPart,
   ToolResult,
 } from '@tallystick/core/vocabulary'
-import { requestRenderer } from '../../src/anthropic/request/request.ts'
+import { type RenderSettings, requestRenderer } from '../../src/anthropic/request.ts'
 import { request } from './collect.ts'
 import type { Loose } from './loose.ts'
 import { own } from './transcripts.ts'
-import type { RenderSettings } from '../../src/anthropic/request/request-settings.ts'
 
 export const settings: RenderSettings = {
   modelId: 'claude-test-1',

@@ -1,10 +1,10 @@
-import { requestRenderer } from '../../src/ollama/request/request.ts'
-import { readLine, startReply } from '../../src/ollama/reply/signals.ts'
-import type { WireLine } from '../../src/ollama/client/wire.ts'
+import { requestRenderer } from '../../src/ollama/request.ts'
+import { readLine, startReply } from '../../src/ollama/stream.ts'
+import type { WireLine } from '../../src/ollama/client.ts'
 import type { ModelSignal } from '@tallystick/core/vocabulary'
 import { request } from './collect.ts'
 import type { Answer } from './loopback.ts'
-import type { RenderSettings } from '../../src/ollama/request/request-settings.ts'
+import type { RenderSettings } from '../../src/ollama/options.ts'
 
 /** Lines of Ollama's stream, written by hand: short ways to say the long forms. */
 export const line = (message: object, more: object = {}) => ({

@@ -1,11 +1,11 @@
 import type { ModelSignal } from '@tallystick/core/vocabulary'
-import type { ReplyReader } from '../../src/shared/stream/reply-reader.ts'
-import { replyReader as chatReader } from '../../src/openai-chat/reply/signals.ts'
-import type { StreamEnding } from '../../src/shared/stream/stream-tail.ts'
-import { replyReader } from '../../src/openai-responses/reply/signals.ts'
+import type { ReplyReader } from '../../src/shared/reply.ts'
+import { replyReader as chatReader } from '../../src/openai/chat-stream.ts'
+import type { StreamEnding } from '../../src/shared/body.ts'
+import { replyReader } from '../../src/openai/responses-stream.ts'
 import type { Loose } from './loose.ts'
-import type { ReplyContext as ChatContext } from '../../src/openai-chat/request/reply-context.ts'
-import type { ReplyContext } from '../../src/openai-responses/request/reply-context.ts'
+import type { ReplyContext as ChatContext } from '../../src/openai/chat-request.ts'
+import type { ReplyContext } from '../../src/openai/responses-request.ts'
 
 interface Folded {
   readonly signals: ModelSignal[]

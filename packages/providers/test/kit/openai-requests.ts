@@ -1,15 +1,16 @@
 import type { Message, ModelRequest } from '@tallystick/core'
 import type { AssistantPart, JsonObject, Opaque } from '@tallystick/core/vocabulary'
-import { allQuirks } from '../../src/openai-chat/options/quirks.ts'
-import { requestRenderer as chatRenderer } from '../../src/openai-chat/request/request.ts'
-import { requestRenderer } from '../../src/openai-responses/request/request.ts'
+import { allQuirks } from '../../src/openai/options.ts'
+import {
+  requestRenderer as chatRenderer,
+  type RenderSettings as ChatSettings,
+} from '../../src/openai/chat-request.ts'
+import { type RenderSettings, requestRenderer } from '../../src/openai/responses-request.ts'
 import type { OpenAIChatQuirks, OpenAIChatServer } from '../../src/openai.ts'
 import { request } from './collect.ts'
 import type { Loose } from './loose.ts'
 import { carriedAs } from './openai-fold.ts'
 import { ownModels } from './openai-transcripts.ts'
-import type { RenderSettings } from '../../src/openai-responses/request/request-settings.ts'
-import type { RenderSettings as ChatSettings } from '../../src/openai-chat/request/request-settings.ts'
 
 const common = {
   modelId: 'gpt-test',

@@ -1,0 +1,147 @@
+import type { LanguageModelV4CallOptions, LanguageModelV4StreamPart } from '@ai-sdk/provider'
+import { ConfigurationError } from '@tallystick/core'
+import { isJsonObject, option, type OptionCheck, requireOptions } from '@tallystick/core/kit'
+import type { Json, JsonObject, Opaque } from '@tallystick/core/vocabulary'
+import type { Timeouts } from '../shared/body.ts'
+import { commonChecks, otherNames, type Warning } from '../shared/options.ts'
+
+/** Options of `fromAiSdk()`, all optional. */
+export interface AiSdkOptions extends Timeouts {
+  /**
+   * The name of the service in the ledger and in prices. Default: the beginning of the AI SDK's name, `anthropic` of
+   * `anthropic.messages`. State that a provider needs back goes to the same service only.
+   */
+  readonly provider?: string | undefined
+  /** The most output tokens of one reply, unless the request says. Default: no maximum. */
+  readonly maxOutputTokens?: number | undefined
+  /** Settings of the AI SDK for each call, such as `temperature`, `seed`, `reasoning`, `stopSequences`. */
+  readonly settings?: JsonObject | undefined
+  /** The option of that name of the AI SDK: options by the name of the provider. */
+  readonly providerOptions?: JsonObject | undefined
+  /**
+   * Keeps the values of `settings` and `providerOptions` in the ledger. Default: `false`, which records a digest of each,
+   * since a value may be secret.
+   */
+  readonly recordAdditions?: boolean | undefined
+  /** Headers added to every call. */
+  readonly headers?: Readonly<Record<string, string>> | undefined
+  /**
+   * Whether a reply counts as whole although its provider did not say that it ended, for servers that never say so.
+   * Default: `false`, such a reply fails as `truncated`.
+   */
+  readonly endOfStreamIsEnd?: boolean | undefined
+  /**
+   * Whether the schema of an answer also goes into the instructions, for providers that do not pass it on to the model.
+   * Default: as `supportsStructuredOutputs` of the provider says, or its warning, from the next call on.
+   */
+  readonly answerInInstructions?: boolean | undefined
+  /** Gets the parts of a request that the provider could not express, each once for a model. Must not throw. */
+  readonly onWarning?: ((warning: AiSdkWarning) => void) | undefined
+}
+
+const { anyObject, fields, filledText, maybe, trueOrFalse } = option
+const { contentTimeoutMs, headers, idleTimeoutMs, maxOutputTokens, onWarning } = commonChecks
+const { recordAdditions, responseTimeoutMs, totalTimeoutMs } = commonChecks
+
+/** What `fromAiSdk()` takes beside the model. */
+const aiSdkOptions: OptionCheck = fields<AiSdkOptions>(
+  {
+    headers,
+    contentTimeoutMs,
+    idleTimeoutMs,
+    maxOutputTokens,
+    onWarning,
+    recordAdditions,
+    responseTimeoutMs,
+    totalTimeoutMs,
+    provider: maybe(filledText),
+    settings: maybe(anyObject),
+    providerOptions: maybe(anyObject),
+    endOfStreamIsEnd: maybe(trueOrFalse),
+    answerInInstructions: maybe(trueOrFalse),
+  },
+  { ...otherNames, temperature: 'settings.temperature', seed: 'settings.seed', topP: 'settings.topP' },
+)
+
+/** Throws `ConfigurationError` for a model, or for options, with which no call could work. */
+export function checkOptions(model: AiSdkModel, options: AiSdkOptions): void {
+  checkModel(model)
+  requireOptions('fromAiSdk', aiSdkOptions, options)
+}
+
+function checkModel(model: AiSdkModel): void {
+  if (typeof (Object(model) as Partial<AiSdkModel>).doStream !== 'function') {
+    throw new ConfigurationError(
+      "fromAiSdk() got something that is no language model of the AI SDK. Pass one, such as google('gemini-3-pro') of @ai-sdk/google.",
+    )
+  }
+  const { specificationVersion } = model
+  if (specificationVersion === 'v3' || specificationVersion === 'v4') return
+  throw new ConfigurationError(
+    `fromAiSdk() got a model of the AI SDK's interface ${specificationVersion}, which it does not know. Use a provider of the AI SDK 6 or 7 (interface v3 or v4).`,
+  )
+}
+
+/**
+ * Something in a request that the AI SDK's provider, or its vendor, could not express. The call continues without it.
+ */
+export interface AiSdkWarning extends Warning {
+  /** The AI SDK's own word, such as `unsupported`, `compatibility`, `other`. */
+  readonly what: string
+}
+
+/** This wire, as `ModelRef` and `Opaque` name it. The provider is whatever the model says that it is. */
+export const api = 'ai-sdk'
+
+/** What the model is asked with. */
+export type WireCall = LanguageModelV4CallOptions
+/** A message of the prompt. */
+export type WireMessage = WireCall['prompt'][number]
+/** A piece of what it answers. Version 3 says the same but for files. */
+export type WirePart = LanguageModelV4StreamPart
+
+/** What the provider says of a part beside its text, by the provider's name; it goes back on the same part. */
+export type WireMetadata = { readonly [provider: string]: JsonObject }
+
+/** What an `Opaque` of this wire holds. `part` is there where the AI SDK has a part that we have no word for. */
+export type OpaqueData = JsonObject & {
+  readonly metadata?: WireMetadata
+  readonly part?: JsonObject
+}
+
+/** Returns the state in a part's `Opaque` that came from this provider; `undefined` for that of another one. */
+export function readOpaque(opaque: Opaque | undefined, provider: string): OpaqueData | undefined {
+  if (opaque === undefined || opaque.provider !== provider || opaque.api !== api) return undefined
+  return isJsonObject(opaque.data) ? opaque.data : undefined
+}
+
+/** A value as JSON has it: what it cannot carry is left out, and bytes become base64. */
+export function asJson(value: unknown): Json {
+  const text = JSON.stringify(value, (_, field: unknown) =>
+    field instanceof Uint8Array
+      ? btoa(Array.from(field, (byte) => String.fromCharCode(byte)).join(''))
+      : field,
+  )
+  return text === undefined ? null : (JSON.parse(text) as Json)
+}
+
+/** Returns an object as JSON; `undefined` for a value that is no object, or is empty. */
+export function asJsonObject(value: unknown): JsonObject | undefined {
+  const json = asJson(value)
+  return isJsonObject(json) && Object.keys(json).length > 0 ? json : undefined
+}
+
+/** Just enough of a language model of the AI SDK, version 3 or 4: every provider's `provider('model')` is one. */
+export interface AiSdkModel {
+  readonly specificationVersion: string
+  readonly provider: string
+  readonly modelId: string
+  /** By media type, the addresses that the provider fetches without our help. */
+  readonly supportedUrls?:
+    | PromiseLike<Readonly<Record<string, readonly RegExp[]>>>
+    | Readonly<Record<string, readonly RegExp[]>>
+    | undefined
+  /** Whether the provider passes the schema of an answer on, where it says so. */
+  readonly supportsStructuredOutputs?: boolean | undefined
+  doStream(options: never): PromiseLike<{ readonly stream: unknown }>
+}

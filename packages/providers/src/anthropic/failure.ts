@@ -1,0 +1,142 @@
+import { ProviderError } from '@tallystick/core'
+import { getOwn, isJsonObject } from '@tallystick/core/kit'
+import {
+  type ApiError,
+  clientFailure,
+  commonFailures,
+  connectionFailure,
+  type FailureFacts,
+  final,
+  isApiError,
+  named,
+  quoted,
+  retryable,
+  retryAfterMs,
+  statedRetry,
+  type Verdict,
+  verdictOfStatus,
+  type WireFailures,
+  withRequestId,
+} from '../shared/failure.ts'
+import { objectAt, textAt } from '../shared/json.ts'
+
+/** By the vendor's own word, which is there before the stream and in it. */
+const byType: { readonly [type: string]: Verdict } = {
+  invalid_request_error: final('invalid_request'),
+  authentication_error: final('authentication'),
+  billing_error: final('permission'),
+  permission_error: final('permission'),
+  not_found_error: final('not_found'),
+  request_too_large: final('context_overflow'),
+  rate_limit_error: retryable('rate_limited'),
+  timeout_error: retryable('timeout'),
+  conflict_error: retryable('server'),
+  api_error: retryable('server'),
+  overloaded_error: retryable('overloaded'),
+}
+
+/** Limits on money answer 429 too, and do not go away by waiting. */
+const spendLimits = new Set([
+  'ramp_limit_exceeded',
+  'contract_spend_limit_reached',
+  'enforced_spend_limit_reached',
+])
+
+const overflowWords =
+  /prompt is too long|exceeds? (the |this |its )?(model'?s? )?(maximum )?context|context (window|length)|maximum context|request_too_large/i
+const filterWords = /content filtering policy/i
+
+/** The failures that this wire reports. */
+export const failures: WireFailures = {
+  ...commonFailures({
+    who: 'Anthropic',
+    advice: {
+      authentication: 'Set a valid key (the option apiKey, or ANTHROPIC_API_KEY).',
+      permission:
+        'The account may not do this: check its permissions, its credit and the workspace of the key.',
+      not_found: 'Check the model id and baseURL.',
+    },
+  }),
+  providerErrorOf,
+  failureInStream,
+}
+const { failed } = failures
+
+/** Whatever the SDK, fetch or the stream threw, as a failure that holds no payload and no key. */
+export function providerErrorOf(error: unknown, facts: FailureFacts): ProviderError {
+  if (error instanceof ProviderError) return withRequestId(error, facts.requestId)
+  if (isApiError(error)) return answeredFailure(error, facts)
+  const { requestId } = facts
+  return clientFailure(failures, error, keyWords, requestId === undefined ? {} : { requestId })
+}
+
+const keyWords = /authentication method|credential|apiKey|profile/i
+
+/** An `error` event of the stream: a type and a message, on an answer that began with status 200. */
+export function failureInStream(error: unknown): ProviderError {
+  const words =
+    typeof error === 'string' ? error : (textAt(error, 'message') ?? textAt(error, 'detail') ?? '')
+  const type = textAt(error, 'type')
+  const verdict = verdictOf({ type, words, status: undefined, code: undefined })
+  return failed(verdict, brokenOff(type, words))
+}
+
+interface AnthropicError extends ApiError {
+  readonly requestID?: string | null
+  readonly type?: string | null
+}
+
+function answeredFailure(error: AnthropicError, facts: FailureFacts): ProviderError {
+  const { status, headers } = error
+  const known = { ...(status !== undefined && { status }), ...requestIdOf(error, facts) }
+  const { type, words, code } = answerOf(error)
+  if (status === undefined && type === undefined) {
+    const timedOut = /timeout/i.test(error.name)
+    return connectionFailure(failures, error, { who: 'Anthropic', timedOut, known })
+  }
+  const verdict = verdictOf({ type, words, status, code })
+  if (status === undefined) return failed(verdict, brokenOff(type, words), known)
+  const asked = headers && retryAfterMs(headers, facts.now)
+  return failed(
+    { ...verdict, retryable: statedRetry(headers) ?? verdict.retryable },
+    `Anthropic answered ${status}${named(type)}${quoted(words)}`,
+    { ...known, ...(asked !== undefined && { retryAfterMs: asked }) },
+  )
+}
+
+/** What the vendor, or a gateway in its own shape, says in the body. */
+function answerOf(error: AnthropicError): Omit<Answer, 'status'> {
+  const body = isJsonObject(error.error) ? error.error : {}
+  const inner = objectAt(body, 'error') ?? body
+  return {
+    type: error.type ?? textAt(inner, 'type'),
+    words: textAt(inner, 'message') ?? textAt(body, 'error') ?? '',
+    code: textAt(objectAt(inner, 'details'), 'error_code'),
+  }
+}
+
+function requestIdOf(error: AnthropicError, facts: FailureFacts): { readonly requestId?: string } {
+  const requestId = error.requestID ?? facts.requestId
+  return requestId === undefined ? {} : { requestId }
+}
+
+function brokenOff(type: string | undefined, words: string): string {
+  return `Anthropic broke the reply off${named(type)}${quoted(words)}`
+}
+
+interface Answer {
+  readonly type: string | undefined
+  readonly words: string
+  readonly status: number | undefined
+  readonly code: string | undefined
+}
+
+function verdictOf(answer: Answer): Verdict {
+  const { type, words, status, code } = answer
+  const verdict = (type === undefined ? undefined : getOwn(byType, type)) ?? verdictOfStatus(status)
+  if (code !== undefined && spendLimits.has(code)) return final(verdict.class)
+  if (verdict.class !== 'invalid_request') return verdict
+  if (overflowWords.test(words)) return final('context_overflow')
+  if (filterWords.test(words)) return final('content_filtered')
+  return verdict
+}

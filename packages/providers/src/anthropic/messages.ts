@@ -1,0 +1,392 @@
+import type { Message } from '@tallystick/core'
+import { isJsonObject } from '@tallystick/core/kit'
+import type {
+  AssistantMessage,
+  AssistantPart,
+  FilePart,
+  ImagePart,
+  JsonObject,
+  Outcome,
+  ResultPart,
+  ToolCallId,
+  ToolCallPart,
+  ToolResult,
+  UserPart,
+} from '@tallystick/core/vocabulary'
+import { objectAt, textAt, wellFormed } from '../shared/json.ts'
+import { unreadInput } from '../shared/reply.ts'
+import { bareType, decodedText, keptFileId, leftOutText, type ToolNames } from '../shared/request.ts'
+import { api, provider, readOpaque, type WireBlock, type WireTurn } from './client.ts'
+
+const imageTypes = new Set(['image/jpeg', 'image/png', 'image/gif', 'image/webp'])
+const textTypes = /^(text\/|application\/(json|xml|yaml|x-yaml|javascript|typescript|toml|x-ndjson|sql)$)/
+
+/** What a user wrote, or a tool answered, as blocks. Text that holds nothing but white space is refused, so it is left out. */
+export function contentBlocks(parts: readonly (UserPart | ResultPart)[], citations: boolean): WireBlock[] {
+  return parts.flatMap((part) => {
+    switch (part.type) {
+      case 'text':
+        return textBlock(part.text)
+      case 'image':
+        return imageBlock(part)
+      case 'file':
+        return fileBlock(part, citations)
+    }
+  })
+}
+
+/** A text as a block; none where there is nothing to read in it. */
+export function textBlock(text: string): WireBlock[] {
+  return text.trim() === '' ? [] : [{ type: 'text', text: text.toWellFormed() }]
+}
+
+function imageBlock(part: ImagePart): WireBlock[] {
+  const fileId = keptFileId(part, provider)
+  if (fileId !== undefined) return [{ type: 'image', source: { type: 'file', file_id: fileId } }]
+  if (part.url !== undefined) return [{ type: 'image', source: { type: 'url', url: part.url } }]
+  const mediaType = bareType(part.mediaType) === 'image/jpg' ? 'image/jpeg' : bareType(part.mediaType)
+  if (!part.data || !imageTypes.has(mediaType)) return textBlock(leftOutText(part))
+  return [{ type: 'image', source: { type: 'base64', media_type: mediaType, data: part.data } }]
+}
+
+function fileBlock(part: FilePart, citations: boolean): WireBlock[] {
+  const mediaType = bareType(part.mediaType)
+  const more = {
+    ...(part.name && { title: part.name.toWellFormed() }),
+    ...(citations && { citations: { enabled: true } }),
+  }
+  const fileId = keptFileId(part, provider)
+  if (fileId !== undefined) return [{ type: 'document', source: { type: 'file', file_id: fileId }, ...more }]
+  if (mediaType === 'application/pdf' && part.url !== undefined) {
+    return [{ type: 'document', source: { type: 'url', url: part.url }, ...more }]
+  }
+  if (mediaType === 'application/pdf' && part.data) {
+    return [{ type: 'document', source: { type: 'base64', media_type: mediaType, data: part.data }, ...more }]
+  }
+  if (part.data && textTypes.test(mediaType)) {
+    const data = decodedText(part.data)
+    if (data.trim() !== '') {
+      return [{ type: 'document', source: { type: 'text', media_type: 'text/plain', data }, ...more }]
+    }
+  }
+  return textBlock(leftOutText(part))
+}
+
+/** The body of a `tool_result`. An error must hold text and nothing else. */
+export function resultBlock(result: ToolResult, citations: boolean): WireBlock {
+  const isError = result.outcome !== 'success'
+  const content = isError
+    ? errorBlocks(result.outcome, result.content)
+    : contentBlocks(result.content, citations)
+  return {
+    type: 'tool_result',
+    tool_use_id: result.toolCallId,
+    ...(content.length > 0 && { content }),
+    ...(isError && { is_error: true }),
+  }
+}
+
+function errorBlocks(outcome: Outcome, parts: readonly ResultPart[]): WireBlock[] {
+  const texts = parts.flatMap((part) => textBlock(part.type === 'text' ? part.text : leftOutText(part)))
+  return texts.length > 0 ? texts : textBlock(`The call ended as ${outcome}, without output.`)
+}
+
+/** A block whose id, or name, only the whole request decides. */
+export interface Placeholder {
+  readonly at: number
+  readonly kind: 'call' | 'result'
+  readonly toolCallId: ToolCallPart['toolCallId']
+  readonly name: string
+  /** The id that this vendor gave the call itself. */
+  readonly ownId?: string
+}
+
+/** One message as it goes over the wire, but for what the whole request decides. Rendered once per message. */
+export interface RenderedMessage {
+  readonly role: 'user' | 'assistant'
+  /** Whether a person's words are in it; tool results alone are no such words. */
+  readonly fromUser: boolean
+  /** Whether the reply may still get the results of the vendor's own tools, after what answers it. */
+  readonly awaitsServer: boolean
+  readonly blocks: readonly WireBlock[]
+  readonly placeholders: readonly Placeholder[]
+  /** The halves of the vendor's own tool calls, in order. */
+  readonly serverHalves: readonly ServerHalf[]
+  /** The uses of the vendor's own tools from within which blocks of the message were called, by their ids. */
+  readonly callers: readonly string[]
+  /** The reply answers a request that went out without any earlier thinking. */
+  readonly withoutThinking: boolean
+  /** The sandbox that the vendor ran code in, as the reply named it. */
+  readonly container: JsonObject | undefined
+}
+
+/** A use of a tool that runs at the vendor's, or its result, by the id that joins them. */
+export interface ServerHalf {
+  readonly kind: 'use' | 'result'
+  readonly id: string
+}
+
+/** The half that a block is, when it is one. */
+export function serverHalfOf(block: WireBlock): ServerHalf | undefined {
+  const [kind, key] = block.type.endsWith('_tool_use')
+    ? (['use', 'id'] as const)
+    : block.type.endsWith('_tool_result')
+      ? (['result', 'tool_use_id'] as const)
+      : []
+  const id = key && textAt(block, key)
+  return kind && id !== undefined ? { kind, id } : undefined
+}
+
+/** How messages are rendered. */
+export interface Rendering {
+  /** The model that reads them. */
+  readonly modelId: string
+  /** The model may cite their documents. */
+  readonly citations: boolean
+  readonly thinking: boolean
+}
+
+/** Renders a message. Fields that depend on the whole request get a first guess here. */
+export function renderMessage(message: Message, rendering: Rendering): RenderedMessage {
+  const { citations } = rendering
+  switch (message.role) {
+    case 'user': {
+      const blocks = contentBlocks(message.parts, citations)
+      // Left out, it would leave the assistant the last word, which is another request.
+      return {
+        ...plain,
+        role: 'user',
+        fromUser: true,
+        blocks: blocks.length > 0 ? blocks : textBlock(emptyMessage),
+      }
+    }
+    case 'tool': {
+      const blocks = message.results.map((result) => resultBlock(result, citations))
+      const placeholders = message.results.map((result, at): Placeholder => ({
+        at,
+        kind: 'result',
+        ...result,
+      }))
+      return { ...plain, role: 'user', blocks, placeholders }
+    }
+    case 'assistant':
+      return renderReply(message, rendering)
+  }
+}
+
+/** The kind of the part that says that a reply answers a request without earlier thinking. */
+export const thinkingLeftOut = 'thinking_left_out'
+
+const emptyMessage = '(The message is empty.)'
+const plain = {
+  serverHalves: [],
+  callers: [],
+  fromUser: false,
+  awaitsServer: false,
+  withoutThinking: false,
+  placeholders: [],
+  container: undefined,
+}
+
+function renderReply(message: AssistantMessage, { modelId, thinking }: Rendering): RenderedMessage {
+  const { model, stopReason } = message
+  const own = model.provider === provider && model.api === api
+  const blocks: WireBlock[] = []
+  const placeholders: Placeholder[] = []
+  let container: JsonObject | undefined
+  for (const part of message.parts) {
+    container = readOpaque(part.opaque)?.container ?? container
+    if (part.type === 'tool_call') placeholders.push(callPlaceholder(part, blocks.length, own))
+    blocks.push(...partBlocks(part, thinking && own && model.modelId === modelId))
+  }
+  const awaitsServer = stopReason === 'paused' || stopReason === 'tool_use'
+  const serverHalves = blocks.map(serverHalfOf).filter((half) => half !== undefined)
+  const callers = blocks.map(callerOf).filter((caller) => caller !== undefined)
+  return {
+    role: 'assistant',
+    fromUser: false,
+    awaitsServer,
+    blocks,
+    placeholders,
+    serverHalves,
+    callers,
+    withoutThinking: message.parts.some((part) => part.type === 'provider' && part.kind === thinkingLeftOut),
+    container,
+  }
+}
+
+/** The use of a vendor's tool from within which a block was called, by its id. */
+export function callerOf(block: WireBlock): string | undefined {
+  return textAt(objectAt(block, 'caller'), 'tool_id')
+}
+
+function callPlaceholder(part: ToolCallPart, at: number, own: boolean): Placeholder {
+  const { toolCallId, name, providerCallId } = part
+  return { at, kind: 'call', toolCallId, name, ...(own && { ownId: providerCallId }) }
+}
+
+function partBlocks(part: AssistantPart, takesThinking: boolean): WireBlock[] {
+  const providerState = readOpaque(part.opaque)?.block
+  switch (part.type) {
+    case 'text':
+      return textBlock(part.text).map((block) => ({ ...providerState, ...block }))
+    case 'reasoning':
+      return takesThinking && providerState !== undefined ? thinkingBlock(part.text, providerState) : []
+    case 'tool_call':
+      return [
+        {
+          ...providerState,
+          type: 'tool_use',
+          id: part.toolCallId,
+          name: part.name,
+          input: wellFormed(part.malformed ? unreadInput(part.malformed.text) : part.input),
+        },
+      ]
+    case 'provider':
+      return isBlock(providerState) ? [providerState] : []
+  }
+}
+
+/** Thinking goes back to the character, or the vendor refuses it. A signature holds for one model only. */
+function thinkingBlock(text: string, providerState: object): WireBlock[] {
+  if (!isBlock(providerState)) return []
+  return [providerState.type === 'thinking' ? { ...providerState, thinking: text } : providerState]
+}
+
+function isBlock(providerState: unknown): providerState is WireBlock {
+  return isJsonObject(providerState) && textAt(providerState, 'type') !== undefined
+}
+
+/** What the whole request decides about its calls. */
+export interface Binding {
+  readonly ids: ReadonlyMap<ToolCallId, string>
+  readonly names: ToolNames
+}
+
+/** Sent where the vendor demands a message of the user and the history has none. */
+const opening = '(The conversation begins here.)'
+
+/**
+ * The history as the vendor accepts it: it begins with the user, roles alternate, each message's results come first in
+ * the message after it, no message and no text is empty, and the vendor's own tools are left in pairs.
+ */
+export function turnsOf(renderedMessages: readonly RenderedMessage[], binding: Binding): readonly WireTurn[] {
+  const unpaired = unpairedServerTools(renderedMessages)
+  const turns: { role: WireTurn['role']; content: WireBlock[] }[] = []
+  const add = (role: WireTurn['role'], content: readonly WireBlock[]): void => {
+    if (content.length === 0) return
+    const last = turns.at(-1)
+    if (last?.role === role) last.content.push(...content)
+    else turns.push({ role, content: [...content] })
+  }
+  for (let place = 0; place < renderedMessages.length;) {
+    const { role } = renderedMessages[place]!
+    const run: WireBlock[] = []
+    for (; place < renderedMessages.length && renderedMessages[place]!.role === role; place++) {
+      run.push(...withoutUnpaired(bound(renderedMessages[place]!, binding), unpaired))
+    }
+    dropTrailingThinking(run)
+    add(role, run)
+  }
+  if (turns[0]?.role !== 'user' && turns[0]?.content[0]?.type !== 'compaction') {
+    turns.unshift({ role: 'user', content: textBlock(opening) })
+  }
+  trimEnd(turns.at(-1))
+  return turns
+}
+
+const bounds = new WeakMap<RenderedMessage, { readonly key: string; readonly blocks: readonly WireBlock[] }>()
+
+/** The rendered message's blocks with the ids and names of this request: the same blocks as last time, where these are the same. */
+function bound(rendered: RenderedMessage, { ids, names }: Binding): readonly WireBlock[] {
+  if (rendered.placeholders.length === 0) return rendered.blocks
+  const decided = rendered.placeholders.map((placeholder) => ({
+    id: ids.get(placeholder.toolCallId) ?? placeholder.toolCallId,
+    name: names.toWire(placeholder.name),
+  }))
+  const key = decided.map(({ id, name }) => `${id} ${name}`).join('\n')
+  const before = bounds.get(rendered)
+  if (before?.key === key) return before.blocks
+  const blocks = [...rendered.blocks]
+  rendered.placeholders.forEach(({ at, kind }, place) => {
+    const { id, name } = decided[place]!
+    blocks[at] = kind === 'call' ? { ...blocks[at]!, id, name } : { ...blocks[at]!, tool_use_id: id }
+  })
+  bounds.set(rendered, { key, blocks })
+  return blocks
+}
+
+/** A message may not end in thinking: one that was cut there loses it. */
+function dropTrailingThinking(run: WireBlock[]): void {
+  while (isThinking(run.at(-1))) run.pop()
+}
+
+/** Whether a block is thinking, shown or redacted. */
+export function isThinking(block: WireBlock | undefined): boolean {
+  return block?.type === 'thinking' || block?.type === 'redacted_thinking'
+}
+
+/** Where the reply is to continue after an assistant's words, these may not end in white space. */
+function trimEnd(turn: WireTurn | undefined): void {
+  if (turn?.role !== 'assistant') return
+  const content = turn.content as WireBlock[]
+  const last = content.at(-1)
+  if (last?.type === 'text')
+    content[content.length - 1] = { ...last, text: textAt(last, 'text')?.trimEnd() ?? '' }
+}
+
+/** Ids of the vendor's own tool calls that lack their other half, and will not get it any more. */
+interface Unpaired {
+  readonly uses: ReadonlySet<string>
+  readonly results: ReadonlySet<string>
+  /** Uses that calls name as their callers, and that are no longer there: a compaction may have cut them off. */
+  readonly callers: ReadonlySet<string>
+}
+
+/**
+ * A use whose result never came is refused, and so is a result without its use; except that a reply which paused, or
+ * asked for our tools meanwhile, gets the result later. That ends with the next word of the user.
+ */
+function unpairedServerTools(renderedMessages: readonly RenderedMessage[]): Unpaired {
+  const seen = new Set<string>()
+  const open = new Map<string, number>()
+  const results = new Set<string>()
+  renderedMessages.forEach(({ serverHalves }, place) => {
+    for (const { kind, id } of serverHalves) {
+      if (kind === 'use') open.set(id, place)
+      else open.delete(id)
+      if (kind === 'use') seen.add(id)
+      else if (!seen.has(id)) results.add(id)
+    }
+  })
+  const lost = lostUses(renderedMessages, open)
+  const named = renderedMessages.flatMap(({ callers }) => callers)
+  const gone = named.filter((id) => !seen.has(id) || lost.has(id))
+  return { uses: lost, results, callers: new Set(gone) }
+}
+
+/** Uses without a result that will not get it any more. */
+function lostUses(
+  renderedMessages: readonly RenderedMessage[],
+  open: ReadonlyMap<string, number>,
+): ReadonlySet<string> {
+  if (open.size === 0) return new Set()
+  const lastWord = renderedMessages.findLastIndex((rendered) => rendered.fromUser)
+  const lost = [...open].filter(([, place]) => place < lastWord || !renderedMessages[place]!.awaitsServer)
+  return new Set(lost.map(([use]) => use))
+}
+
+function withoutUnpaired(
+  blocks: readonly WireBlock[],
+  { uses, results, callers }: Unpaired,
+): readonly WireBlock[] {
+  if (uses.size === 0 && results.size === 0 && callers.size === 0) return blocks
+  return blocks.flatMap((block) => {
+    const half = serverHalfOf(block)
+    if (half !== undefined && (half.kind === 'use' ? uses : results).has(half.id)) return []
+    // A call made from within a use that is gone becomes a call like any other.
+    if (!callers.has(callerOf(block) ?? '')) return [block]
+    const { caller: _, ...direct } = block
+    return [direct]
+  })
+}

@@ -1,0 +1,445 @@
+import type { Message, ModelRequest } from '@tallystick/core'
+import { getOwn } from '@tallystick/core/kit'
+import type { JsonObject, ModelSettings } from '@tallystick/core/vocabulary'
+import { textAt } from '../shared/json.ts'
+import type { Warn } from '../shared/options.ts'
+import {
+  callIds,
+  memoized,
+  toolNames,
+  type ToolNames,
+  warnOfNames,
+  withAnswerSchema,
+  withProviderOptions,
+} from '../shared/request.ts'
+import { provider, type WireBlock, type WireRequest, type WireThinking, type WireTurn } from './client.ts'
+import { isThinking, type RenderedMessage, renderMessage, textBlock, turnsOf } from './messages.ts'
+import type { AnthropicMcpServer, AnthropicWarning } from './options.ts'
+import { answerSchema, type FittedSchema, toolFields } from './tools.ts'
+
+const mcpClient = 'mcp-client-2025-11-20'
+const compaction = 'compact-2026-01-12'
+const thinkingBinding = 'thinking-binding-controls-2026-08-01'
+
+/** Blocks that need such a header in the request, from any source. */
+const byBlock: { readonly [type: string]: (block: JsonObject) => string } = {
+  mcp_tool_use: () => mcpClient,
+  mcp_tool_result: () => mcpClient,
+  mcp_tool_listing: () => 'mcp-client-2026-09-15',
+  // A signed one answers a request for it, any other came with the reply after it.
+  compaction: (block) => (textAt(block, 'signature') === undefined ? compaction : 'compact-2026-09-04'),
+}
+
+/** The values of the `anthropic-beta` header that a body needs, none twice, `wanted` first. */
+export function betasOf(body: WireRequest, wanted: readonly string[]): readonly string[] {
+  const betas = new Set(wanted)
+  if (body['mcp_servers'] !== undefined) betas.add(mcpClient)
+  if (body.thinking !== undefined && 'block_binding' in body.thinking) betas.add(thinkingBinding)
+  for (const edit of editsOf(body)) {
+    betas.add('context-management-2025-06-27')
+    if (textAt(edit, 'type')?.startsWith('compact_')) betas.add(compaction)
+  }
+  for (const { role, content } of body.messages) {
+    if (role !== 'assistant') continue
+    for (const block of content) {
+      const beta = getOwn(byBlock, block.type)?.(block)
+      if (beta !== undefined) betas.add(beta)
+    }
+  }
+  return [...betas]
+}
+
+function editsOf(body: WireRequest): readonly JsonObject[] {
+  const management = body['context_management'] as { readonly edits?: readonly JsonObject[] } | undefined
+  return management?.edits ?? []
+}
+
+/** How long the vendor keeps the beginning of a prompt. */
+type CachePolicy = '5m' | '1h' | 'off'
+
+/** The vendor takes so many marks in one request. */
+const maxMarks = 4
+
+/** What the marks are set in. */
+export interface Markable {
+  readonly system?: readonly WireBlock[]
+  readonly tools?: readonly JsonObject[]
+  readonly messages: readonly WireTurn[]
+}
+
+/**
+ * Marks where the unchanging beginning ends, after the instructions or else after the tools, and the end of the last
+ * two user messages: up to the first one the last request is in the cache, up to the second one the next request will
+ * find this one. Marks that the caller has set on tools stay, and count.
+ */
+export function cached<T extends Markable>(request: T, policy: CachePolicy): T {
+  if (policy === 'off') return request
+  const { system = [], tools = [], messages } = request
+  let left = maxMarks - tools.filter((tool) => 'cache_control' in tool).length
+  // A tool that is loaded later is not in the beginning, and takes no mark.
+  const lastTool = tools.findLastIndex((tool) => tool['defer_loading'] !== true)
+  const onTools = system.length === 0 && lastTool >= 0 && !('cache_control' in tools[lastTool]!)
+  if (left <= 0) return request
+  if (system.length > 0 || onTools) left -= 1
+  return {
+    ...request,
+    ...(system.length > 0 && { system: marked(system, system.length - 1, policy) }),
+    ...(onTools && { tools: marked(tools, lastTool, policy) }),
+    messages: markedTurns(messages, Math.min(left, 2), policy),
+  }
+}
+
+function markedTurns(turns: readonly WireTurn[], marks: number, policy: CachePolicy): readonly WireTurn[] {
+  const result = [...turns]
+  let left = marks
+  for (let place = turns.length - 1; place >= 0 && left > 0; place--) {
+    const { role, content } = turns[place]!
+    if (role !== 'user') continue
+    result[place] = { role, content: marked(content, content.length - 1, policy) }
+    left -= 1
+  }
+  return result
+}
+
+function marked<T extends JsonObject>(items: readonly T[], place: number, policy: CachePolicy): readonly T[] {
+  const mark = { type: 'ephemeral', ...(policy === '1h' && { ttl: policy }) }
+  return items.with(place, { ...items[place]!, cache_control: mark })
+}
+
+/** What decides which settings this request may hold. */
+export interface SamplingContext {
+  /** Whether the API version that is spoken takes any. */
+  readonly takesSampling?: boolean | undefined
+  /** Whether the model thinks in this request: then the vendor takes no choice of words. */
+  readonly thinks: boolean
+  readonly warn: (warning: AnthropicWarning) => void
+}
+
+/** The fields of a request that say how the model is to write. */
+function samplingFields(
+  { temperature, topP, stop = [], seed }: ModelSettings,
+  { takesSampling, thinks, warn }: SamplingContext,
+): JsonObject {
+  const leftOut = (what: string, why: string): void =>
+    warn({ what: 'model_settings', message: `${what} was left out: ${why}.` })
+  const chosen: JsonObject = {
+    ...(temperature !== undefined && { temperature }),
+    ...(topP !== undefined && { top_p: topP }),
+  }
+  const unfit = takesSampling
+    ? thinks
+      ? 'the model thinks'
+      : undefined
+    : 'the API version that is spoken refuses it'
+  if (unfit) for (const field of Object.keys(chosen)) leftOut(field, unfit)
+  if (seed !== undefined) leftOut('seed', 'the vendor knows none')
+  const texts = stop.filter((text) => text.trim() !== '')
+  if (texts.length < stop.length) leftOut('A text of blanks that ends a reply', 'the vendor refuses it')
+  return { ...(unfit === undefined && chosen), ...(texts.length > 0 && { stop_sequences: texts }) }
+}
+
+// The vendor takes longer ones by now; gateways and other hosts of the same models do not.
+const maxIdentifierLength = 64
+const maxToolNameLength = 128
+const thinkingBudgetMin = 1024
+
+/** A request, ready to be sent. */
+export interface RenderedRequest {
+  readonly body: WireRequest
+  /** For the reply: the names that its calls go by. */
+  readonly names: ToolNames
+  /** Values of the `anthropic-beta` header. */
+  readonly betas: readonly string[]
+}
+
+/** What the rendering of one request depends on. `now` is in milliseconds since 1970 UTC. */
+interface Rendering extends Pick<RenderSettings, 'warn'> {
+  readonly now: number
+  readonly changes?: FallbackChanges
+}
+
+/** How a request differs from one that the vendor refused. */
+export interface FallbackChanges {
+  /** Leaves all earlier thinking out. */
+  readonly withoutThinking?: true
+  /** Asks in words for the call that was demanded. */
+  readonly asksInWords?: true
+}
+
+/** Renders requests of one model. */
+export type RequestRenderer = (request: ModelRequest, rendering: Rendering) => RenderedRequest
+
+/**
+ * A renderer that keeps what it made of each message, so that a turn costs what it adds. The same request gives the
+ * same body, whatever was rendered before.
+ */
+export function requestRenderer(given: RequestSettings): RequestRenderer {
+  const { modelId } = given
+  const kept = [true, false].map((thinking) =>
+    [false, true].map((citations) =>
+      memoized((message: Message) => renderMessage(message, { modelId, citations, thinking })),
+    ),
+  )
+  return (request, { now, warn, changes = {} }) => {
+    const { asksInWords = false } = changes
+    // Where thinking is off, the vendor wants bound thinking removed.
+    const isOff = given.bindsThinking === true && given.thinking?.type === 'disabled'
+    const withoutThinking = isOff || changes.withoutThinking === true
+    if (changes.withoutThinking) warn({ what: 'thinking', message: thinkingRefused })
+    const settings = { ...given, warn }
+    const answer = answerSchema(request.outputSchema, settings.warn)
+    const citations = settings.citations === true && answer === undefined
+    if (settings.citations && !citations) warnOf(settings, 'citations')
+    const [whole, bare] = kept.map((renderers) => renderers[citations ? 1 : 0]!) as [Render, Render]
+    const rendered = request.messages.map(withoutThinking ? bare : whole)
+    // What was left out once stays out: what came after it was thought without it.
+    const upTo = withoutThinking ? 0 : rendered.findLastIndex((message) => message.withoutThinking)
+    const shown = rendered.map((message, place) => (place < upTo ? bare(request.messages[place]!) : message))
+    return renderRequest(request, shown, settings, { answer, now, asksInWords })
+  }
+}
+
+type Render = (message: Message) => RenderedMessage
+
+const thinkingRefused =
+  'The service did not take earlier thinking back, since something before it has changed, so the request went out without any.'
+
+function renderRequest(
+  request: ModelRequest,
+  renderedMessages: readonly RenderedMessage[],
+  settings: RenderSettings,
+  {
+    answer,
+    now,
+    asksInWords,
+  }: { readonly answer: FittedSchema | undefined; readonly now: number; readonly asksInWords: boolean },
+): RenderedRequest {
+  const calls = renderedMessages.flatMap(({ placeholders }) =>
+    placeholders.filter((placeholder) => placeholder.kind === 'call'),
+  )
+  const names = toolNames(
+    [...request.tools, ...calls].map((named) => named.name),
+    {
+      maxLength: maxToolNameLength,
+      reserved: (settings.providerTools ?? [])
+        .map((tool) => textAt(tool, 'name'))
+        .filter((name) => name !== undefined),
+    },
+  )
+  warnOfNames(request, names, settings.warn)
+  const turns = turnsOf(renderedMessages, { ids: callIds(calls, maxIdentifierLength), names })
+  const maxTokens = Math.min(request.maxOutputTokens ?? Infinity, settings.maxOutputTokens)
+  const called = [...new Set(calls.map((call) => call.name))]
+  const offered = toolFields(request, { settings, names, called, answer: answer?.size })
+  const demand =
+    (settings.bindsThinking ?? false) || asksInWords ? demandOf(request, settings, offered) : undefined
+  const thinking = thinkingOf(settings, offered.tool_choice, turns, maxTokens)
+  const system = textBlock(instructionsOf(request, answer))
+  const body: WireRequest = {
+    model: settings.modelId,
+    max_tokens: maxTokens,
+    stream: true,
+    ...cached(
+      {
+        ...(system.length > 0 && { system }),
+        ...offered,
+        ...(demand && { tool_choice: demand.choice }),
+        messages: withDemand(thinkingAllowed(turns, thinking), demand),
+      },
+      settings.promptCache,
+    ),
+    ...(thinking && { thinking }),
+    ...outputConfig(effortOf(request.modelSettings, settings), answer),
+    ...serverFields(settings, renderedMessages, now),
+    ...settings.extraBody,
+    ...samplingFields(request.modelSettings ?? {}, { ...settings, thinks: isThinkingAsked(thinking) }),
+  }
+  const whole = withProviderOptions(body, request, { provider, held: heldFields, warn: settings.warn })
+  return { body: whole, names, betas: betasOf(whole, settings.betas ?? []) }
+}
+
+/** Without these fields, as the adapter writes them, no reply could be read. */
+const heldFields = ['model', 'messages', 'stream', 'tools', 'system']
+
+function isThinkingAsked(thinking: WireThinking | undefined): boolean {
+  return thinking !== undefined && thinking.type !== 'disabled'
+}
+
+function instructionsOf(
+  { instructions, outputSchema }: ModelRequest,
+  answer: FittedSchema | undefined,
+): string {
+  return outputSchema && !answer ? withAnswerSchema(instructions, outputSchema) : instructions
+}
+
+/** How much the model is to reason: the vendor knows fewer words. */
+function effortOf(
+  { reasoningEffort }: ModelSettings = {},
+  { effort, warn }: RenderSettings,
+): string | undefined {
+  if (reasoningEffort === undefined) return effort
+  if (!['none', 'minimal'].includes(reasoningEffort)) return reasoningEffort
+  warn({
+    what: 'model_settings',
+    message: `The reasoning effort ${reasoningEffort} was left out: the vendor knows none below low.`,
+  })
+  return effort
+}
+
+function outputConfig(
+  effort: string | undefined,
+  answer: FittedSchema | undefined,
+): Pick<WireRequest, 'output_config'> {
+  if (effort === undefined && answer === undefined) return {}
+  const format = answer && { type: 'json_schema', schema: answer.schema }
+  return { output_config: { ...(effort !== undefined && { effort }), ...(format && { format }) } }
+}
+
+/** The fields for the vendor's side: its sandbox, its MCP servers, its edits of the history. */
+function serverFields(
+  { mcpServers = [], contextEdits = [] }: RenderSettings,
+  renderedMessages: readonly RenderedMessage[],
+  now: number,
+): object {
+  const container = liveContainer(renderedMessages, now)
+  const servers = mcpServers.map(({ name, url, authorizationToken: token }) => ({
+    type: 'url',
+    name,
+    url,
+    ...(token !== undefined && { authorization_token: token }),
+  }))
+  return {
+    ...(container !== undefined && { container }),
+    ...(servers.length > 0 && { mcp_servers: servers }),
+    ...(contextEdits.length > 0 && { context_management: { edits: contextEdits } }),
+  }
+}
+
+const warnings = {
+  citations: 'The answer has to fit a schema, with which the vendor takes no wish for citations.',
+  thinking:
+    'A fixed thinking budget was left out of a request that the vendor would have refused with it: a call was demanded, too few output tokens are left, or the turn began without thinking.',
+}
+
+function warnOf({ warn }: RenderSettings, what: keyof typeof warnings): void {
+  warn({ what, message: warnings[what] })
+}
+
+/**
+ * The thinking that this request may ask for. With a fixed budget the vendor refuses a forced tool choice, a budget
+ * that does not fit into the reply, and an open turn that began without thinking (because another model began it).
+ */
+function thinkingOf(
+  settings: RenderSettings,
+  choice: JsonObject | undefined,
+  turns: readonly WireTurn[],
+  maxTokens: number,
+): WireThinking | undefined {
+  const wanted = withBinding(settings)
+  if (wanted?.type !== 'enabled') return wanted
+  const budget = Math.min(wanted.budget_tokens, maxTokens - 1)
+  const forced = choice?.['type'] === 'any' || choice?.['type'] === 'tool'
+  if (!forced && budget >= thinkingBudgetMin && openTurnThinks(turns))
+    return { ...wanted, budget_tokens: budget }
+  warnOf(settings, 'thinking')
+  return undefined
+}
+
+/** An open turn: what the assistant did since the user's last words. One that has not begun may think. */
+function openTurnThinks(turns: readonly WireTurn[]): boolean {
+  const lastWord = turns.findLastIndex(
+    ({ role, content }) => role === 'user' && content.some((block) => block.type !== 'tool_result'),
+  )
+  const begun = turns.slice(lastWord + 1).find(({ role }) => role === 'assistant')
+  return begun === undefined || isThinking(begun.content[0])
+}
+
+/**
+ * The thinking that was wished for, with what becomes of earlier thinking that belongs to another beginning. A model that
+ * binds its thinking thinks adaptively where nothing is said, so that to say it changes nothing.
+ */
+function withBinding({ thinking, bindsThinking, keepsBinding }: RenderSettings): WireThinking | undefined {
+  if (!bindsThinking || keepsBinding) return thinking
+  const wanted = thinking ?? { type: 'adaptive' }
+  if ((wanted.type !== 'adaptive' && wanted.type !== 'enabled') || wanted.block_binding) return wanted
+  return { ...wanted, block_binding: { prefix_mismatch_behavior: 'drop_block' } }
+}
+
+/** A demand for a call that the model takes in words only. */
+interface Demand {
+  readonly choice: JsonObject
+  readonly words: string
+}
+
+/** A model that always thinks refuses to be forced to a call, and the vendor advises to ask for it in words. */
+function demandOf(
+  request: ModelRequest,
+  settings: RenderSettings,
+  { tool_choice: forced }: { readonly tool_choice?: JsonObject },
+): Demand | undefined {
+  if (forced?.['type'] !== 'any' && forced?.['type'] !== 'tool') return undefined
+  const name = textAt(forced, 'name')
+  const which = name === undefined ? 'one of the tools' : `the tool ${name}`
+  settings.warn({
+    what: 'tool_choice',
+    message: `The model refuses to be forced to a call, so the request asks in words for a call of ${which}.`,
+  })
+  const alone = request.parallelToolCalls ? {} : { disable_parallel_tool_use: true }
+  return { choice: { type: 'auto', ...alone }, words: `(Answer this with a call of ${which}.)` }
+}
+
+function withDemand(turns: readonly WireTurn[], demand: Demand | undefined): readonly WireTurn[] {
+  const last = turns.at(-1)
+  if (demand === undefined || last?.role !== 'user') return turns
+  return [...turns.slice(0, -1), { ...last, content: [...last.content, ...textBlock(demand.words)] }]
+}
+
+/** Where thinking is off, a reply that is to be continued may not show any. */
+function thinkingAllowed(
+  turns: readonly WireTurn[],
+  thinking: WireThinking | undefined,
+): readonly WireTurn[] {
+  const last = turns.at(-1)
+  if (thinking?.type !== 'disabled' || last?.role !== 'assistant') return turns
+  const content = last.content.filter((block) => !isThinking(block))
+  return content.length === 0 ? turns.slice(0, -1) : [...turns.slice(0, -1), { ...last, content }]
+}
+
+/** The latest sandbox, unless it is gone: naming one that has expired is refused. */
+function liveContainer(renderedMessages: readonly RenderedMessage[], now: number): string | undefined {
+  const container = renderedMessages.findLast((rendered) => rendered.container !== undefined)?.container
+  const expiresAt = Date.parse(textAt(container, 'expires_at') ?? '')
+  return expiresAt <= now ? undefined : textAt(container, 'id')
+}
+
+/** The settings of a request that come from the options of the model. */
+interface RequestSettings {
+  readonly modelId: string
+  readonly maxOutputTokens: number
+  readonly promptCache: CachePolicy
+  /** Whether the API version that is spoken takes `temperature` and `top_p`. */
+  readonly takesSampling?: boolean | undefined
+  readonly thinking?: WireThinking | undefined
+  /** Whether the model binds its thinking, which is always on, to what stands before it. */
+  readonly bindsThinking?: boolean | undefined
+  /** Says nothing of what becomes of earlier thinking that belongs to another beginning. */
+  readonly keepsBinding?: boolean | undefined
+  readonly effort?: string | undefined
+  readonly citations?: boolean | undefined
+  readonly strictTools?: boolean | undefined
+  readonly eagerToolInputs?: boolean | undefined
+  readonly toolFields?: Readonly<Record<string, JsonObject>> | undefined
+  /** Tools that the vendor runs itself, in its own words. */
+  readonly providerTools?: readonly JsonObject[] | undefined
+  readonly mcpServers?: readonly AnthropicMcpServer[] | undefined
+  readonly contextEdits?: readonly JsonObject[] | undefined
+  readonly betas?: readonly string[] | undefined
+  /** Fields of the body that no option covers. They win. */
+  readonly extraBody?: JsonObject | undefined
+}
+
+/** How one request is rendered. */
+export interface RenderSettings extends RequestSettings {
+  /** Reports what the wire cannot express of this request. */
+  readonly warn: Warn<AnthropicWarning>
+}

@@ -1,0 +1,285 @@
+import { ProviderError } from '@tallystick/core'
+import { isJsonObject } from '@tallystick/core/kit'
+import type { Json, JsonObject, ModelRefusal, ModelSignal, ReplyPart } from '@tallystick/core/vocabulary'
+import { failureText } from '../shared/failure.ts'
+import { objectAt, restOf, textAt } from '../shared/json.ts'
+import { RememberingReader, type ReplyReader } from '../shared/reply.ts'
+import type { ToolNames } from '../shared/request.ts'
+import type { WireBlock, WireEvent, WireMessage } from './client.ts'
+import { failureInStream } from './failure.ts'
+import {
+  type Block,
+  closeBlock,
+  cutsReply,
+  extendBlock,
+  laterUsage,
+  openBlock,
+  openingSignals,
+  partOf,
+  promptTokens,
+  stopReasonOf,
+  usageSignal,
+  withContainer,
+  withProviderState,
+} from './reply.ts'
+
+/** One reply while it streams: what has to be remembered between two events. */
+export interface Reply {
+  readonly names: ToolNames
+  readonly blocks: Block[]
+  /** The block that an event's `index` means now. */
+  readonly byIndex: Map<number, Block>
+  /** A closed call whose input cannot be read: whether it was cut off is known when the next block or the end comes. */
+  unread: Block | undefined
+  started: boolean
+  messageId: string | undefined
+  usage: JsonObject
+  /** Tokens of the first prompt, which the message's start says. */
+  firstPrompt: number | undefined
+  container: JsonObject | undefined
+  rawStopReason: string | undefined
+  /** What the vendor said about the reply as a whole, by the kind of part that it becomes. */
+  readonly notes: Map<string, JsonObject>
+  /** Set by the terminal event. Whatever follows it is ignored. */
+  finished: boolean
+}
+
+/** A reply of which nothing has come yet. `names` are those of the request that it answers. */
+export function startReply(names: ToolNames, notes: Reply['notes'] = new Map()): Reply {
+  return {
+    names,
+    blocks: [],
+    byIndex: new Map(),
+    unread: undefined,
+    started: false,
+    messageId: undefined,
+    usage: {},
+    firstPrompt: undefined,
+    container: undefined,
+    rawStopReason: undefined,
+    notes: new Map(notes),
+    finished: false,
+  }
+}
+
+/** The reply as the call reads it. Only the terminal event ends it. */
+export function replyReader(names: ToolNames, notes?: Reply['notes']): ReplyReader {
+  return new RememberingReader(startReply(names, notes), readEvent)
+}
+
+/**
+ * PROVIDER MAPPING: one event of the wire to the signals that follow from it, `reply` being carried along. Kinds of
+ * events that it does not know are passed over. Throws a `ProviderError` where the stream is two streams spliced
+ * together, contradicts itself, or reports a failure.
+ */
+export function readEvent(reply: Reply, event: WireEvent): readonly ModelSignal[] {
+  if (reply.finished || !isJsonObject(event)) return []
+  switch (event.type) {
+    case 'content_block_delta':
+      return extendBlock(openBlockAt(reply, event.index ?? -1), event.delta ?? {}, reply.names)
+    case 'message_start':
+      return startMessage(reply, event.message ?? {})
+    case 'content_block_start':
+      return startBlock(reply, event.index ?? -1, event.content_block)
+    case 'content_block_stop':
+      return stopBlock(reply, reply.byIndex.get(event.index ?? -1))
+    case 'message_delta':
+      noteEdits(reply, event.context_management)
+      noteTransformations(reply, event.input_transformations)
+      return updateMessage(reply, event.delta ?? {}, event.usage)
+    case 'message_stop':
+      return finish(reply)
+    case 'error':
+      throw failureInStream(event.error ?? {})
+    default:
+      return []
+  }
+}
+
+function startMessage(reply: Reply, message: WireMessage): readonly ModelSignal[] {
+  if (reply.started) {
+    if (message.id === reply.messageId) return []
+    throw spliced('a second message began before the first had ended')
+  }
+  reply.started = true
+  noteTransformations(reply, message.input_transformations)
+  reply.messageId = textAt(message, 'id')
+  reply.rawStopReason = textAt(message, 'stop_reason')
+  reply.container = objectAt(message, 'container')
+  const servedModel = textAt(message, 'model')
+  const signals: ModelSignal[] = [
+    {
+      type: 'model_started',
+      ...(reply.messageId !== undefined && { providerMessageId: reply.messageId }),
+      ...(servedModel !== undefined && { servedModel }),
+    },
+  ]
+  const whole = Array.isArray(message.content) ? (message.content as readonly WireBlock[]) : []
+  whole.forEach((block, index) => {
+    signals.push(...startBlock(reply, index, block), ...stopBlock(reply, reply.byIndex.get(index)))
+  })
+  reply.firstPrompt = isJsonObject(message.usage) ? promptTokens(message.usage) : undefined
+  return [...signals, ...updateUsage(reply, message.usage)]
+}
+
+function startBlock(reply: Reply, index: number, start: WireBlock | undefined): ModelSignal[] {
+  if (!isJsonObject(start) || typeof start.type !== 'string')
+    throw contradiction(`block ${index} began without a type`)
+  if (reply.byIndex.get(index)?.closed === false) throw spliced(`block ${index} began twice`)
+  const before = releaseUnread(reply)
+  const block = openBlock(reply.blocks.length, start)
+  reply.blocks.push(block)
+  reply.byIndex.set(index, block)
+  return [...before, ...openingSignals(block)]
+}
+
+function openBlockAt(reply: Reply, index: number): Block {
+  const block = reply.byIndex.get(index)
+  if (block === undefined || block.closed) throw contradiction(`block ${index} continued without being open`)
+  return block
+}
+
+function stopBlock(reply: Reply, block: Block | undefined): ModelSignal[] {
+  if (block === undefined || block.closed) return []
+  closeBlock(block, reply.names, reply.container)
+  if (block.call === undefined) return []
+  if (block.call.malformed === undefined)
+    return [{ type: 'model_tool_request', part: block.part, call: block.call }]
+  reply.unread = block
+  return []
+}
+
+function updateMessage(
+  reply: Reply,
+  delta: JsonObject,
+  usage: JsonObject | null | undefined,
+): readonly ModelSignal[] {
+  reply.rawStopReason = textAt(delta, 'stop_reason') ?? reply.rawStopReason
+  reply.container = objectAt(delta, 'container') ?? reply.container
+  const details = objectAt(delta, 'stop_details')
+  // A token in it is worth money, and is not kept.
+  if (details) reply.notes.set('stop_details', restOf(details, ['fallback_credit_token']))
+  return updateUsage(reply, usage)
+}
+
+/** Keeps what the vendor left out of the history before the model saw it: the ledger has to say so. */
+function noteEdits(reply: Reply, management: JsonObject | null | undefined): void {
+  const edits = management?.['applied_edits']
+  if (Array.isArray(edits) && edits.length > 0) reply.notes.set('context_management', management!)
+}
+
+/** As many entries are kept as tell what happened: there is one for each block of thinking in the history. */
+const maxTransformations = 20
+
+/** Keeps which thinking of the history the vendor left out, or let through though it belongs to another beginning. */
+function noteTransformations(reply: Reply, transformations: Json | undefined): void {
+  if (!Array.isArray(transformations) || transformations.length === 0) return
+  reply.notes.set('input_transformations', {
+    count: transformations.length,
+    first: transformations.slice(0, maxTransformations),
+  })
+}
+
+function updateUsage(reply: Reply, usage: JsonObject | null | undefined): readonly ModelSignal[] {
+  if (!isJsonObject(usage)) return []
+  reply.usage = laterUsage(reply.usage, usage)
+  return [usageSignal(reply.usage, { count: stepsOf(reply), firstPrompt: reply.firstPrompt })]
+}
+
+/** How many times the model was asked: after each batch of results of the vendor's own tools it continues. */
+function stepsOf({ blocks }: Reply): number {
+  const isResult = (block: Block | undefined): boolean =>
+    block?.kind === 'provider' && (textAt(block.fields, 'type') ?? '').endsWith('_tool_result')
+  return 1 + blocks.filter((block, place) => !isResult(block) && isResult(blocks[place - 1])).length
+}
+
+function finish(reply: Reply): readonly ModelSignal[] {
+  const { rawStopReason, messageId } = reply
+  if (rawStopReason === undefined) {
+    throw new ProviderError({
+      class: 'truncated',
+      message:
+        'Anthropic ended its reply without a stop reason, so whether it is whole cannot be told. Try the call again.',
+      retryable: true,
+    })
+  }
+  const stopReason = stopReasonOf(rawStopReason)
+  if (stopReason === 'tool_use' && !reply.blocks.some(({ kind }) => kind === 'call')) throw noCall()
+  const late = cutsReply(stopReason) ? dropUnread(reply) : releaseUnread(reply)
+  reply.finished = true
+  return [
+    ...late,
+    {
+      type: 'model_finished',
+      stopReason,
+      rawStopReason,
+      parts: partsOf(reply),
+      ...(messageId !== undefined && { providerMessageId: messageId }),
+      ...(stopReason === 'refused' && { refusal: refusalOf(reply.notes.get('stop_details')) }),
+    },
+  ]
+}
+
+/** The vendor asks to leave a refused turn out of what follows, and to ask another model. */
+function refusalOf(details: JsonObject | undefined): ModelRefusal {
+  const reasons = [textAt(details, 'category'), textAt(details, 'explanation')].filter(
+    (words) => words !== undefined,
+  )
+  return {
+    ...(reasons.length > 0 && { reason: failureText(reasons.join(': ')) }),
+    leaveOut: true,
+    askAnother: true,
+  }
+}
+
+function partsOf(reply: Reply): readonly ReplyPart[] {
+  const useOf = (id: string): JsonObject | undefined =>
+    reply.blocks.find(({ kind, fields }) => kind === 'provider' && fields['id'] === id)?.fields
+  const blocks = reply.blocks.map((block) => partOf(block, useOf)).filter((part) => part !== undefined)
+  const parts = reply.container === undefined ? blocks : withContainer(blocks, reply.container)
+  return [...reply.notes].reduce(
+    (all, [kind, note]) => withProviderState(all, kind, { block: {}, note }),
+    parts,
+  )
+}
+
+/**
+ * The call is whole: something came after it, or the reply ended normally. It is malformed, and is answered as such.
+ */
+function releaseUnread(reply: Reply): ModelSignal[] {
+  const block = reply.unread
+  reply.unread = undefined
+  return block?.call ? [{ type: 'model_tool_request', part: block.part, call: block.call }] : []
+}
+
+/** The reply was cut inside the call, so the model never finished asking. */
+function dropUnread(reply: Reply): ModelSignal[] {
+  if (reply.unread) delete reply.unread.call
+  reply.unread = undefined
+  return []
+}
+
+function spliced(what: string): ProviderError {
+  return new ProviderError({
+    class: 'protocol',
+    message: `Two replies are spliced together in this stream: ${what}. A gateway tried again on its own, and which half is true cannot be told. Try the call again, and turn the gateway's retries off.`,
+    retryable: true,
+  })
+}
+
+function contradiction(what: string): ProviderError {
+  return new ProviderError({
+    class: 'protocol',
+    message: `The stream contradicts itself: ${what}. It cannot be trusted. Try the call again, and check the gateway in front of Anthropic, if there is one.`,
+    retryable: true,
+  })
+}
+
+function noCall(): ProviderError {
+  return new ProviderError({
+    class: 'protocol',
+    message:
+      'Anthropic ended its reply with the stop reason tool_use, but the reply has no call of a tool. Try the call again, and check the gateway in front of Anthropic, if there is one.',
+    retryable: true,
+  })
+}

@@ -1,0 +1,477 @@
+import type { ModelRequest } from '@tallystick/core'
+import { getOwn, isJsonObject } from '@tallystick/core/kit'
+import type { Json, JsonObject, ToolChoice, ToolDefinition } from '@tallystick/core/vocabulary'
+import { itemsOf, listAt, objectAt, textAt } from '../shared/json.ts'
+import { schemaInWords, type ToolNames } from '../shared/request.ts'
+import type { RenderSettings } from './request.ts'
+
+/** A schema as the vendor can hold a model to it. */
+export interface FittedSchema {
+  readonly schema: JsonObject
+  /** Keywords and places that moved into descriptions, or are expressed in another way; a few words each. */
+  readonly notes: readonly string[]
+  /** Of what the vendor takes only so many in one request. */
+  readonly size: SchemaSize
+}
+
+/** Properties that may be left out, and places where more than one type is allowed. */
+interface SchemaSize {
+  readonly optional: number
+  readonly unions: number
+}
+
+/** The schema cannot be put into the vendor's subset. The message says why, in a few words. */
+export class NotStrictError extends Error {}
+
+/** Keywords that are handled by name. */
+const handled = new Set([
+  'type',
+  'title',
+  'description',
+  'enum',
+  'const',
+  'format',
+  'minItems',
+  'items',
+  'properties',
+  'required',
+  'additionalProperties',
+  'anyOf',
+  'oneOf',
+  'allOf',
+  '$ref',
+  '$defs',
+  'definitions',
+])
+/** Keywords that constrain nothing. */
+const silent = new Set(['$schema', '$id', '$comment', 'examples', 'deprecated', 'readOnly', 'writeOnly'])
+/** Without these a schema would mean something else, not just more. */
+const essential = [
+  'patternProperties',
+  'prefixItems',
+  '$dynamicRef',
+  '$recursiveRef',
+  '$anchor',
+  '$dynamicAnchor',
+]
+const formats = new Set([
+  'date-time',
+  'time',
+  'date',
+  'duration',
+  'email',
+  'hostname',
+  'uri',
+  'ipv4',
+  'ipv6',
+  'uuid',
+])
+
+interface Fitting {
+  readonly root: JsonObject
+  readonly notes: string[]
+  readonly size: { optional: number; unions: number }
+  /** The definitions that each definition refers to, those of the root under the empty name. */
+  readonly references: Map<string, Set<string>>
+  /** The definition that is being looked at. */
+  inside: string
+}
+
+/**
+ * Returns the schema in the subset that the vendor compiles, if that refuses nothing that the schema allows: objects
+ * are closed; keywords that only narrow (bounds, patterns) go into the description, and the runtime checks them. Throws
+ * `NotStrictError` if that is not possible.
+ */
+export function fitSchema(given: JsonObject): FittedSchema {
+  const root: JsonObject = { type: 'object', ...given }
+  if (root['type'] !== 'object' || ['anyOf', 'oneOf', 'allOf', '$ref'].some((keyword) => keyword in root)) {
+    throw new NotStrictError('its root is not a plain object')
+  }
+  const fitting: Fitting = {
+    root,
+    notes: [],
+    size: { optional: 0, unions: 0 },
+    references: new Map(),
+    inside: '',
+  }
+  const schema = fitted(root, '#', fitting)
+  return { schema: { ...schema, ...definitions(fitting) }, notes: fitting.notes, size: fitting.size }
+}
+
+function fitted(node: Json | undefined, path: string, fitting: Fitting): JsonObject {
+  if (!isJsonObject(node)) throw new NotStrictError(`anything is allowed at ${path}`)
+  const reference = textAt(node, '$ref')
+  if (reference !== undefined) return referring(reference, node, path, fitting)
+  if (Array.isArray(node['allOf'])) return fitted(alone(node, path), path, fitting)
+  const { kept, inWords } = keywords(node, path, fitting)
+  const description = [textAt(node, 'description'), rulesText(inWords)].filter(Boolean).join(' ')
+  return { ...kept, ...(description !== '' && { description }), ...shape(node, path, fitting) }
+}
+
+function referring(reference: string, node: JsonObject, path: string, fitting: Fitting): JsonObject {
+  if (!/^#\/(\$defs|definitions)\/[^/]+$/.test(reference)) {
+    throw new NotStrictError(`${path} refers to something that is not among its definitions`)
+  }
+  const from = fitting.references.get(fitting.inside) ?? new Set()
+  fitting.references.set(fitting.inside, from.add(reference))
+  const beside = Object.keys(node).filter((keyword) => !['$ref', 'description', 'title'].includes(keyword))
+  // Beside a reference the vendor takes nothing.
+  fitting.notes.push(...beside.map((keyword) => `${keyword} beside the reference at ${path} was left out`))
+  return { $ref: reference }
+}
+
+/** A schema whose single `allOf` is a part of it like any other. Of two, each would close the other out. */
+function alone(node: JsonObject, path: string): JsonObject {
+  const { allOf, ...rest } = node
+  const [only, ...more] = allOf as readonly Json[]
+  if (!isJsonObject(only) || more.length > 0) throw new NotStrictError(`allOf at ${path}`)
+  return { ...only, ...rest }
+}
+
+interface Keywords {
+  readonly kept: JsonObject
+  readonly inWords: JsonObject
+}
+
+/** The keywords that are no schemas themselves: those that the vendor knows, and those to be described in words. */
+function keywords(node: JsonObject, path: string, { notes }: Fitting): Keywords {
+  const kept: { [keyword: string]: Json } = {}
+  const inWords: { [keyword: string]: Json } = {}
+  for (const [keyword, value] of Object.entries(node)) {
+    if (essential.includes(keyword)) throw new NotStrictError(`${keyword} at ${path}`)
+    if (isKnown(keyword, value, path)) kept[keyword] = value
+    else if (keyword === 'format' || keyword === 'minItems' || !(handled.has(keyword) || silent.has(keyword)))
+      inWords[keyword] = value
+  }
+  for (const keyword of Object.keys(inWords)) {
+    // A default narrows nothing.
+    if (keyword !== 'default') notes.push(`${keyword} at ${path} was put into the description`)
+  }
+  return { kept, inWords }
+}
+
+function isKnown(keyword: string, value: Json, path: string): boolean {
+  switch (keyword) {
+    case 'type':
+    case 'title':
+      return true
+    case 'const':
+    case 'enum':
+      if ((keyword === 'enum' && Array.isArray(value) ? value : [value]).some(isComposite)) {
+        throw new NotStrictError(`${keyword} of objects at ${path}`)
+      }
+      return true
+    case 'format':
+      return typeof value === 'string' && formats.has(value)
+    case 'minItems':
+      return value === 0 || value === 1
+    default:
+      return false
+  }
+}
+
+function isComposite(value: Json): boolean {
+  return typeof value === 'object' && value !== null
+}
+
+function rulesText(inWords: JsonObject): string {
+  return Object.keys(inWords).length === 0 ? '' : `Rules: ${JSON.stringify(inWords)}`
+}
+
+/** Returns the keywords for the content of a node: its choices, items or properties. */
+function shape(node: JsonObject, path: string, fitting: Fitting): JsonObject {
+  const choices = node['anyOf'] ?? node['oneOf']
+  const types = [node['type'] ?? []].flat()
+  if (!Array.isArray(choices) && !['type', 'enum', 'const'].some((keyword) => keyword in node)) {
+    throw new NotStrictError(`anything is allowed at ${path}`)
+  }
+  if (Array.isArray(choices) || types.length > 1) fitting.size.unions += 1
+  if (Array.isArray(choices) && node['anyOf'] === undefined)
+    fitting.notes.push(`oneOf at ${path} was sent as anyOf`)
+  return {
+    ...(Array.isArray(choices) && {
+      anyOf: choices.map((choice, index) => fitted(choice, `${path}/anyOf/${index}`, fitting)),
+    }),
+    ...(types.includes('array') && { items: fitted(node['items'], `${path}/items`, fitting) }),
+    ...(types.includes('object') && closedObject(node, path, fitting)),
+  }
+}
+
+function closedObject(node: JsonObject, path: string, fitting: Fitting): JsonObject {
+  const properties = objectAt(node, 'properties')
+  const more = node['additionalProperties']
+  const open = more === undefined ? properties === undefined : more !== false
+  if (open) throw new NotStrictError(`properties of any name are allowed at ${path}`)
+  const required = listAt(node, 'required')
+  const names = Object.keys(properties ?? {})
+  if (required.some((name) => typeof name !== 'string' || !names.includes(name))) {
+    throw new NotStrictError(`a property without a schema is required at ${path}`)
+  }
+  fitting.size.optional += names.filter((name) => !required.includes(name)).length
+  const entries = Object.entries(properties ?? {}).map(([name, schema]): [string, JsonObject] => [
+    name,
+    fitted(schema, `${path}/properties/${name}`, fitting),
+  ])
+  return { properties: Object.fromEntries(entries), required: [...required], additionalProperties: false }
+}
+
+/** The definitions that the schema refers to, from wherever. One that leads back to itself cannot be compiled. */
+function definitions(fitting: Fitting): JsonObject {
+  const found: { [keyword: string]: { [name: string]: JsonObject } } = {}
+  const seen = new Set<string>()
+  for (let open = referredBy('', fitting); open.length > 0;) {
+    const reference = open.pop()!
+    if (seen.has(reference)) continue
+    seen.add(reference)
+    const [, keyword = '', name = ''] = reference.split('/')
+    const key = name.replaceAll('~1', '/').replaceAll('~0', '~')
+    fitting.inside = reference
+    const target = objectAt(fitting.root, keyword)?.[key]
+    found[keyword] = { ...found[keyword], [key]: fitted(target, reference, fitting) }
+    open.push(...referredBy(reference, fitting))
+  }
+  for (const reference of seen) {
+    if (leadsTo(reference, reference, fitting)) throw new NotStrictError(`${reference} refers to itself`)
+  }
+  return found
+}
+
+function referredBy(reference: string, { references }: Fitting): string[] {
+  return [...(references.get(reference) ?? [])]
+}
+
+function leadsTo(from: string, goal: string, fitting: Fitting, seen = new Set<string>()): boolean {
+  return referredBy(from, fitting).some((next) => {
+    if (next === goal) return true
+    if (seen.has(next)) return false
+    seen.add(next)
+    return leadsTo(next, goal, fitting, seen)
+  })
+}
+
+/** The keywords that the vendor refuses at the root of a tool's schema. */
+const refused = ['anyOf', 'oneOf', 'allOf', '$ref'] as const
+
+/** A tool's schema as the vendor takes it. */
+export interface ToolSchema {
+  readonly schema: JsonObject
+  /** What had to be said in another way: keywords, each with a few words. */
+  readonly notes: readonly string[]
+}
+
+/**
+ * Returns a tool's schema with a plain object at its root. A choice of objects there becomes one object with all their
+ * properties; required are those that each of them requires. The description states the choice.
+ */
+export function toolSchema(given: JsonObject): ToolSchema {
+  const used = refused.filter((keyword) => keyword in given)
+  if (used.length === 0) return { schema: { ...given, type: 'object' }, notes: [] }
+  const { anyOf, oneOf, allOf, $ref, ...rest } = given
+  const parts = [...itemsOf(allOf), ...($ref === undefined ? [] : [{ $ref }])]
+  const every = [rest, ...parts.map((part) => resolved(part, given))]
+  const choices = [anyOf, oneOf].map((choice) => itemsOf(choice).map((one) => resolved(one, given)))
+  const required = new Set(every.flatMap(requiredOf))
+  for (const [first, ...others] of choices) {
+    const shared = first === undefined ? [] : requiredOf(first)
+    for (const name of shared) if (others.every((one) => requiredOf(one).includes(name))) required.add(name)
+  }
+  const rules = `Rules: ${JSON.stringify(Object.fromEntries(used.map((keyword) => [keyword, given[keyword]])))}`
+  const description = [textAt(rest, 'description'), rules].filter(Boolean).join(' ')
+  return {
+    schema: {
+      ...rest,
+      type: 'object',
+      properties: propertiesOf([...every, ...choices.flat()]),
+      description,
+      ...(required.size > 0 && { required: [...required] }),
+    },
+    notes: used.map((keyword) => `${keyword} at # was put into the description`),
+  }
+}
+
+/** The schema that a reference to a definition stands for, or the schema itself. */
+function resolved(schema: Json, root: JsonObject, steps = 0): JsonObject {
+  if (!isJsonObject(schema) || steps > 20) return {}
+  const reference = textAt(schema, '$ref')
+  if (reference === undefined) return schema
+  const [, keyword = '', name = ''] = reference.split('/')
+  const key = name.replaceAll('~1', '/').replaceAll('~0', '~')
+  return resolved(objectAt(root, keyword)?.[key] ?? {}, root, steps + 1)
+}
+
+function propertiesOf(schemas: readonly JsonObject[]): JsonObject {
+  const found = new Map<string, Json[]>()
+  for (const schema of schemas) {
+    for (const [name, property] of Object.entries(objectAt(schema, 'properties') ?? {})) {
+      const before = found.get(name) ?? []
+      if (!before.some((one) => JSON.stringify(one) === JSON.stringify(property))) before.push(property)
+      found.set(name, before)
+    }
+  }
+  const merged = [...found].map(([name, all]): [string, Json] => [
+    name,
+    all.length > 1 ? { anyOf: all } : all[0]!,
+  ])
+  return Object.fromEntries(merged)
+}
+
+function requiredOf(schema: JsonObject): string[] {
+  return listAt(schema, 'required').filter((name) => typeof name === 'string')
+}
+
+/** The fields of a request that say what may be called. */
+export interface ToolFields {
+  readonly tools?: readonly JsonObject[]
+  readonly tool_choice?: JsonObject
+}
+
+/** What the vendor compiles in one request, the schema of the answer included. */
+const bounds = { tools: 20, optional: 24, unions: 16 }
+
+type Warn = RenderSettings['warn']
+
+/** The settings, apart from the request, that its tools depend on. */
+export interface ToolContext {
+  readonly settings: RenderSettings
+  readonly names: ToolNames
+  /** The names of tools that the history holds calls of. */
+  readonly called: readonly string[]
+  /** What the schema of the answer takes of the vendor's bounds. */
+  readonly answer: SchemaSize | undefined
+}
+
+/**
+ * The tools and whether they may be called. Tools stay in the request when they may not be: the vendor wants them there
+ * when the history holds calls, and the prompt's cached beginning stays the same.
+ */
+export function toolFields(
+  request: ModelRequest,
+  { settings, names, called, answer }: ToolContext,
+): ToolFields {
+  const own = settings.strictTools
+    ? strictTools(request.tools, answer, settings.warn)
+    : request.tools.map((tool) => plainTool(tool, settings.warn))
+  const tools = [
+    ...own.map((fields, place) => wireTool(request.tools[place]!, fields, names, settings)),
+    ...(settings.providerTools ?? []),
+    ...(settings.mcpServers ?? []).map(({ name, toolset }) => ({
+      type: 'mcp_toolset',
+      mcp_server_name: name,
+      ...toolset,
+    })),
+  ]
+  if (tools.length > 0) {
+    const choice = wireChoice(request, names, tools, settings.warn)
+    return { tools, ...(choice && { tool_choice: choice }) }
+  }
+  if (request.toolChoice.type === 'any' || request.toolChoice.type === 'tool') warnOfChoice(settings.warn)
+  if (called.length === 0) return {}
+  const past = called.map((name) => ({ name: names.toWire(name), input_schema: { type: 'object' } }))
+  return { tools: past, tool_choice: { type: 'none' } }
+}
+
+function wireTool(
+  { name, description }: ToolDefinition,
+  fields: JsonObject,
+  names: ToolNames,
+  { eagerToolInputs, toolFields: more = {} }: RenderSettings,
+): JsonObject {
+  return {
+    name: names.toWire(name),
+    ...(description.trim() !== '' && { description: description.toWellFormed() }),
+    ...fields,
+    ...(eagerToolInputs && { eager_input_streaming: true }),
+    ...getOwn(more, name),
+  }
+}
+
+function plainTool({ name, inputSchema }: ToolDefinition, warn: Warn): JsonObject {
+  const { schema, notes } = toolSchema(inputSchema)
+  for (const note of notes) warnOfSchema(warn, name, note)
+  return { input_schema: schema }
+}
+
+/**
+ * The tools, as many of them strict as the vendor takes, from the front: so a tool that is added after others changes
+ * nothing before it.
+ */
+function strictTools(
+  tools: readonly ToolDefinition[],
+  answer: SchemaSize | undefined,
+  warn: Warn,
+): readonly JsonObject[] {
+  const used = { tools: 0, optional: answer?.optional ?? 0, unions: answer?.unions ?? 0 }
+  return tools.map((tool) => {
+    try {
+      const fits = fitSchema(tool.inputSchema)
+      const wanted = {
+        tools: used.tools + 1,
+        optional: used.optional + fits.size.optional,
+        unions: used.unions + fits.size.unions,
+      }
+      checkBounds(wanted)
+      Object.assign(used, wanted)
+      for (const note of fits.notes) warnOfSchema(warn, tool.name, note)
+      return { input_schema: fits.schema, strict: true }
+    } catch (error) {
+      if (!(error instanceof NotStrictError)) throw error
+      warnOfSchema(warn, tool.name, `not strict: ${error.message}`)
+      return plainTool(tool, warn)
+    }
+  })
+}
+
+function checkBounds({ tools, optional, unions }: typeof bounds): void {
+  if (tools > bounds.tools) throw new NotStrictError(`the vendor takes ${bounds.tools} strict tools`)
+  if (optional > bounds.optional) {
+    throw new NotStrictError(`the vendor takes ${bounds.optional} properties that may be left out`)
+  }
+  if (unions > bounds.unions) throw new NotStrictError(`the vendor takes ${bounds.unions} choices of types`)
+}
+
+/** The schema of the answer as the vendor can hold the model to it; `undefined` where it cannot. */
+export function answerSchema(schema: JsonObject | undefined, warn: Warn): FittedSchema | undefined {
+  if (schema === undefined) return undefined
+  try {
+    const fits = fitSchema(schema)
+    checkBounds({ tools: 0, ...fits.size })
+    for (const note of fits.notes)
+      warn({ what: 'output_schema', message: `The schema of the answer: ${note}.` })
+    return fits
+  } catch (error) {
+    if (!(error instanceof NotStrictError)) throw error
+    warn({ what: 'output_schema', message: schemaInWords(error.message) })
+    return undefined
+  }
+}
+
+function warnOfSchema(warn: Warn, tool: string, note: string): void {
+  warn({ what: 'schema', message: `The schema of the tool ${tool}: ${note}.` })
+}
+
+function warnOfChoice(warn: Warn): void {
+  const message = 'A call was demanded of a tool that the request does not offer, so none is.'
+  warn({ what: 'tool_choice', message })
+}
+
+function wireChoice(
+  { toolChoice: choice, parallelToolCalls: parallel }: ModelRequest,
+  names: ToolNames,
+  tools: readonly JsonObject[],
+  warn: Warn,
+): JsonObject | undefined {
+  const alone = parallel ? {} : { disable_parallel_tool_use: true }
+  if (choice.type === 'none') return { type: 'none' }
+  if (choice.type === 'any') return { type: 'any', ...alone }
+  const named = namedTool(choice, names, tools)
+  if (named !== undefined) return { type: 'tool', name: named, ...alone }
+  if (choice.type === 'tool') warnOfChoice(warn)
+  return parallel ? undefined : { type: 'auto', ...alone }
+}
+
+/** The wire's name of the tool that has to be called: one of ours, or else one of the vendor's. */
+function namedTool(choice: ToolChoice, names: ToolNames, tools: readonly JsonObject[]): string | undefined {
+  if (choice.type !== 'tool') return undefined
+  const offered = (name: string): boolean => tools.some((tool) => tool['name'] === name)
+  return [names.toWire(choice.name), choice.name].find(offered)
+}

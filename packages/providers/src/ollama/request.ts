@@ -1,0 +1,332 @@
+import { type Message, type ModelRequest, textOf } from '@tallystick/core'
+import type {
+  AssistantMessage,
+  FilePart,
+  ImagePart,
+  JsonObject,
+  ModelSettings,
+  ResultPart,
+  ToolCallId,
+  ToolResult,
+  UserPart,
+} from '@tallystick/core/vocabulary'
+import { wellFormed } from '../shared/json.ts'
+import { unreadInput } from '../shared/reply.ts'
+import {
+  anyWord,
+  callIds,
+  type IdentifiedCall,
+  leftOutText,
+  memoized,
+  schemaInWords,
+  type ToolNames,
+  toolNames,
+  warnOfNames,
+  withAnswerSchema,
+  withProviderOptions,
+} from '../shared/request.ts'
+import { api, provider, type WireCall, type WireMessage, type WireRequest } from './client.ts'
+import type { OllamaWarning, RenderSettings, RequestSettings } from './options.ts'
+import { offered, type Rendering, toolSchema, wireTool } from './tools.ts'
+
+/** What the whole request decides about its calls. */
+export interface Binding {
+  readonly ids: ReadonlyMap<ToolCallId, string>
+  readonly names: ToolNames
+}
+
+const opening = '(The conversation begins here.)'
+
+/**
+ * The history as every model's template can render it: it begins with the user, and the user and the assistant take
+ * turns, results standing right after the message that asked for them.
+ */
+export function messagesOf(
+  renderedMessages: readonly RenderedMessage[],
+  binding: Binding,
+): readonly WireMessage[] {
+  const messages: WireMessage[] = []
+  for (const rendered of renderedMessages) {
+    for (const message of rendered.messages) {
+      const bound = boundTo(message, binding)
+      const last = messages.at(-1)
+      if (last !== undefined && last.role === bound.role && bound.role !== 'tool') {
+        messages[messages.length - 1] = merged(last, bound)
+      } else messages.push(bound)
+    }
+  }
+  if (messages[0]?.role !== 'user') messages.unshift({ role: 'user', content: opening })
+  return messages
+}
+
+function boundTo(message: WireMessage, { ids, names }: Binding): WireMessage {
+  if (message.tool_call_id !== undefined) {
+    const id = ids.get(message.tool_call_id as ToolCallId) ?? message.tool_call_id
+    return { ...message, tool_name: names.toWire(message.tool_name ?? ''), tool_call_id: id }
+  }
+  if (message.tool_calls === undefined) return message
+  const tool_calls = message.tool_calls.map((call) => ({
+    id: ids.get(call.id as ToolCallId) ?? call.id,
+    function: { ...call.function, name: names.toWire(call.function.name) },
+  }))
+  return { ...message, tool_calls }
+}
+
+function merged(first: WireMessage, second: WireMessage): WireMessage {
+  const between = (one: string, other: string): string =>
+    [one, other].filter((text) => text !== '').join('\n\n')
+  const thinking = between(first.thinking ?? '', second.thinking ?? '')
+  const images = [...(first.images ?? []), ...(second.images ?? [])]
+  const tool_calls = [...(first.tool_calls ?? []), ...(second.tool_calls ?? [])]
+  return {
+    role: first.role,
+    content: between(first.content, second.content),
+    ...(thinking !== '' && { thinking }),
+    ...(images.length > 0 && { images }),
+    ...(tool_calls.length > 0 && { tool_calls }),
+  }
+}
+
+/** One message as it goes over the wire, but for the ids and names of its calls, which the whole request decides. */
+interface RenderedMessage {
+  readonly messages: readonly WireMessage[]
+  readonly calls: readonly (IdentifiedCall & { readonly name: string })[]
+}
+
+/** Renders a message for the model of this id. A call bears our own id and name, until the request decides. */
+function renderMessage(message: Message, modelId: string): RenderedMessage {
+  switch (message.role) {
+    case 'user':
+      return { messages: [userMessage(message.parts, emptyMessage)], calls: [] }
+    case 'tool':
+      return { messages: [...message.results.map(resultMessage), ...picturesOf(message.results)], calls: [] }
+    case 'assistant':
+      return renderReply(message, modelId)
+  }
+}
+
+const emptyMessage = '(The message is empty.)'
+
+function userMessage(parts: readonly (UserPart | ResultPart)[], otherwise: string): WireMessage {
+  const images = parts.flatMap((part) => (part.type === 'image' && isCarried(part) ? [part.data!] : []))
+  const texts = parts.flatMap((part) => wordsOf(part)).filter((text) => text.trim() !== '')
+  const content = texts.join('\n\n') || (images.length > 0 ? '' : otherwise)
+  return { role: 'user', content, ...(images.length > 0 && { images }) }
+}
+
+/** Returns a part as words: a text, the content of a text file, or the name of anything that the wire cannot carry. */
+function wordsOf(part: UserPart | ResultPart): readonly string[] {
+  switch (part.type) {
+    case 'text':
+      return [part.text.toWellFormed()]
+    case 'image':
+      return isCarried(part) ? [] : [leftOutText(part)]
+    case 'file': {
+      const text = textOfFile(part)
+      return [text === undefined ? leftOutText(part) : `${part.name ? `${part.name}:\n` : ''}${text}`]
+    }
+  }
+}
+
+// What every engine of the server can decode. An image that it cannot would fail this request and all that follow.
+const imageTypes = /^image\/(png|jpe?g)\s*(;|$)/i
+
+const textTypes = /^(text\/|application\/(json|xml|yaml|x-yaml|javascript|typescript|toml|x-ndjson|sql)\b)/i
+
+const base64 = /^(?:[A-Za-z0-9+/]{4})+$|^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)$/
+
+function isCarried({ mediaType, data }: ImagePart): boolean {
+  return data !== undefined && imageTypes.test(mediaType) && base64.test(data)
+}
+
+function textOfFile({ mediaType, data }: FilePart): string | undefined {
+  if (!data || !textTypes.test(mediaType) || !base64.test(data)) return undefined
+  const bytes = Uint8Array.from(atob(data), (character) => character.charCodeAt(0))
+  return new TextDecoder().decode(bytes)
+}
+
+/** A result holds text only. That it is an error is said in words, since the wire has no mark for it. */
+function resultMessage({ toolCallId, name, outcome, content }: ToolResult): WireMessage {
+  const text = content
+    .flatMap((part) =>
+      part.type === 'image' && isCarried(part) ? ['[See the image below.]'] : wordsOf(part),
+    )
+    .join('\n')
+  const resultText =
+    outcome === 'success' ? text : `Error (${outcome}): ${text.trim() === '' ? 'there is no output.' : text}`
+  return { role: 'tool', content: resultText, tool_name: name, tool_call_id: toolCallId }
+}
+
+/** The images of all results of a message, in a message of the user after them. */
+function picturesOf(results: readonly ToolResult[]): readonly WireMessage[] {
+  const images = results.flatMap(({ content }) =>
+    content.filter((part) => part.type === 'image').filter(isCarried),
+  )
+  const names = results
+    .filter(({ content }) => content.some((part) => part.type === 'image' && isCarried(part)))
+    .map(({ name }) => name)
+  if (images.length === 0) return []
+  return [
+    { ...userMessage(images, ''), content: `[Images in the results of: ${names.join(', ')}]`.toWellFormed() },
+  ]
+}
+
+/** Thinking goes back to the model that thought it; others would take it for their own. */
+function renderReply({ parts, model }: AssistantMessage, modelId: string): RenderedMessage {
+  const own = model.provider === provider && model.api === api
+  const thinking =
+    own && model.modelId === modelId
+      ? parts.map((part) => (part.type === 'reasoning' ? part.text : '')).join('')
+      : ''
+  const calls = parts.filter((part) => part.type === 'tool_call')
+  const content = textOf(parts).toWellFormed()
+  if (content.trim() === '' && calls.length === 0) return { messages: [], calls: [] }
+  const toolCalls = calls.map(({ toolCallId, name, input, malformed }): WireCall => ({
+    id: toolCallId,
+    function: { name, arguments: wellFormed(malformed ? unreadInput(malformed.text) : input) },
+  }))
+  const message: WireMessage = {
+    role: 'assistant',
+    content,
+    ...(thinking.trim() !== '' && { thinking: thinking.toWellFormed() }),
+    ...(toolCalls.length > 0 && { tool_calls: toolCalls }),
+  }
+  return {
+    messages: [message],
+    calls: calls.map(({ toolCallId, name, providerCallId }) => ({
+      toolCallId,
+      name,
+      ...(own && { ownId: providerCallId }),
+    })),
+  }
+}
+
+// The server takes anything; longer ones no model writes without a slip.
+const maxIdentifierLength = 64
+
+/** A request, ready to be sent. */
+export interface RenderedRequest {
+  readonly body: WireRequest
+  /** For the reply: the names that its calls go by. */
+  readonly names: ToolNames
+}
+
+/** Renders requests of one model. */
+export type RequestRenderer = (
+  request: ModelRequest,
+  rendering: Pick<RenderSettings, 'warn'>,
+) => RenderedRequest
+
+/**
+ * A renderer that keeps what it made of each message and each tool, so that a turn costs what it adds. The same request
+ * gives the same body, whatever was rendered before.
+ */
+export function requestRenderer(given: RequestSettings): RequestRenderer {
+  const renderedMessages = memoized((message: Message) => renderMessage(message, given.modelId))
+  const schemas = memoized(toolSchema)
+  return (request, { warn }) =>
+    renderRequest(request, request.messages.map(renderedMessages), { settings: { ...given, warn }, schemas })
+}
+
+function renderRequest(
+  request: ModelRequest,
+  renderedMessages: readonly RenderedMessage[],
+  { settings, schemas }: Rendering,
+): RenderedRequest {
+  const calls = renderedMessages.flatMap((rendered) => rendered.calls)
+  const names = toolNames(
+    [...request.tools, ...calls].map((named) => named.name),
+    { maxLength: maxIdentifierLength, pattern: anyWord },
+  )
+  warnOfNames(request, names, settings.warn)
+  const tools = offered(request).map((tool) => wireTool(tool, names, { settings, schemas }))
+  warnings(request, tools.length > 0).forEach(settings.warn)
+  const history = messagesOf(renderedMessages, { ids: callIds(calls, maxIdentifierLength), names })
+  const limits = [request.maxOutputTokens, settings.maxOutputTokens].filter((limit) => limit !== undefined)
+  const { instructions, format } = answerFields(request, tools.length > 0)
+  const body: WireRequest = {
+    model: settings.modelId,
+    messages: [...systemMessage(instructions), ...history],
+    stream: true,
+    truncate: false,
+    shift: false,
+    ...(tools.length > 0 && { tools }),
+    ...thinkingOf(request.modelSettings, settings),
+    ...(format && { format }),
+    ...(settings.keepAlive !== undefined && { keep_alive: settings.keepAlive }),
+    options: {
+      num_ctx: settings.contextTokens,
+      ...(limits.length > 0 && { num_predict: Math.min(...limits) }),
+      ...settings.parameters,
+      ...samplingOf(request.modelSettings ?? {}),
+    },
+    ...settings.extraBody,
+  }
+  return {
+    body: withProviderOptions(body, request, { provider, held: heldFields, warn: settings.warn }),
+    names,
+  }
+}
+
+/** Without these fields, as the adapter writes them, no reply could be read. */
+const heldFields = ['model', 'messages', 'stream', 'tools', 'truncate', 'shift']
+
+/** How much the model is to think: the vendor knows fewer words. */
+function thinkingOf(
+  { reasoningEffort }: ModelSettings = {},
+  { thinking, warn }: RenderSettings,
+): Pick<WireRequest, 'think'> {
+  if (reasoningEffort === 'none') return { think: false }
+  if (reasoningEffort === 'low' || reasoningEffort === 'medium' || reasoningEffort === 'high')
+    return { think: reasoningEffort }
+  if (reasoningEffort !== undefined) {
+    warn({
+      what: 'model_settings',
+      message: `The reasoning effort ${reasoningEffort} was left out: the server knows none, low, medium and high.`,
+    })
+  }
+  return thinking === undefined ? {} : { think: thinking }
+}
+
+function samplingOf({ temperature, topP, stop, seed }: ModelSettings): JsonObject {
+  return {
+    ...(temperature !== undefined && { temperature }),
+    ...(topP !== undefined && { top_p: topP }),
+    ...(stop && stop.length > 0 && { stop: [...stop] }),
+    ...(seed !== undefined && { seed }),
+  }
+}
+
+/** How the model is asked for an answer of a schema: a reply that is held to one cannot call a tool. */
+function answerFields(
+  { instructions, outputSchema }: ModelRequest,
+  toolsShown: boolean,
+): { readonly instructions: string; readonly format?: JsonObject } {
+  if (outputSchema === undefined) return { instructions }
+  if (!toolsShown) return { instructions, format: outputSchema }
+  return { instructions: withAnswerSchema(instructions, outputSchema) }
+}
+
+function systemMessage(instructions: string): readonly WireMessage[] {
+  return instructions.trim() === '' ? [] : [{ role: 'system', content: instructions.toWellFormed() }]
+}
+
+function warnings(
+  { toolChoice, parallelToolCalls, outputSchema }: ModelRequest,
+  toolsShown: boolean,
+): OllamaWarning[] {
+  const all: OllamaWarning[] = []
+  if (toolChoice.type === 'any' || toolChoice.type === 'tool') {
+    const message = 'Ollama has no way to demand a tool call: the model may answer without one.'
+    all.push({ what: 'tool_choice', message })
+  }
+  if (toolsShown && !parallelToolCalls) {
+    const message = 'Ollama has no way to ask for one call at a time: all that come are taken.'
+    all.push({ what: 'parallel_tool_calls', message })
+  }
+  if (toolsShown && outputSchema !== undefined) {
+    const message = schemaInWords('a reply that Ollama holds to a schema could call no tool')
+    all.push({ what: 'output_schema', message })
+  }
+  return all
+}

@@ -1,0 +1,172 @@
+import type { ModelRequest } from '@tallystick/core'
+import { getOwn, isJsonObject } from '@tallystick/core/kit'
+import type { Json, JsonObject, ToolDefinition } from '@tallystick/core/vocabulary'
+import { itemsOf, listAt, textAt } from '../shared/json.ts'
+import type { ToolNames } from '../shared/request.ts'
+import type { RenderSettings } from './options.ts'
+
+/** What rendering a tool needs: the settings, and the function that fits its schema to the wire. */
+export interface Rendering {
+  readonly settings: RenderSettings
+  readonly schemas: (schema: JsonObject) => RenderedSchema
+}
+
+/** The wire cannot forbid tools, nor demand one: what may not be called is not shown. */
+export function offered({ tools, toolChoice }: ModelRequest): readonly ToolDefinition[] {
+  if (toolChoice.type === 'none') return []
+  return toolChoice.type === 'tool' ? tools.filter(({ name }) => name === toolChoice.name) : tools
+}
+
+/** A tool as the wire offers it. Warns of what its schema loses. */
+export function wireTool(
+  { name, description, inputSchema }: ToolDefinition,
+  names: ToolNames,
+  { settings, schemas }: Rendering,
+): JsonObject {
+  const { schema, inWords } = schemas(inputSchema)
+  if (inWords.length > 0) {
+    const what = `${inWords.join(', ')} in the schema of the tool ${name}`
+    settings.warn({
+      what: 'schema',
+      message: `Ollama has no word for ${what}: told in descriptions instead.`,
+    })
+  }
+  return {
+    type: 'function',
+    function: { name: names.toWire(name), description: description.toWellFormed(), parameters: schema },
+  }
+}
+
+/** What the server's own structures hold of a schema. Anything else it drops without a word. */
+const known = new Set(['type', 'anyOf', 'items', 'description', 'enum', 'properties', 'required'])
+/** Keywords that a model needs no word of. */
+const silent = new Set([
+  '$schema',
+  '$id',
+  '$anchor',
+  '$comment',
+  '$defs',
+  'definitions',
+  'title',
+  'default',
+  'examples',
+])
+// A schema that refers to itself is unfolded so many times; what lies deeper is described by its name only.
+const maxUnfoldings = 3
+
+/** A schema as it goes over the wire. */
+interface RenderedSchema {
+  readonly schema: JsonObject
+  /** The keywords that the server does not know, and that go into descriptions instead. */
+  readonly inWords: readonly string[]
+}
+
+/**
+ * A tool's schema in the words that the server knows: references are put in place, `const` becomes an `enum` of one,
+ * `oneOf` becomes `anyOf`, parts of `allOf` become one. Bounds, patterns and the like, for which it has no words, are
+ * written into the description, so that the model still reads them.
+ */
+export function toolSchema(given: JsonObject): RenderedSchema {
+  const inWords = new Set<string>()
+  const whole = rewritten(given, { root: given, unfolded: [], inWords })
+  return {
+    schema: { ...whole, type: 'object', properties: whole['properties'] ?? {} },
+    inWords: [...inWords],
+  }
+}
+
+interface Place {
+  readonly root: JsonObject
+  /** The references that led here. */
+  readonly unfolded: readonly string[]
+  /** Gathers the keywords that end up in words. */
+  readonly inWords: Set<string>
+}
+
+function rewritten(given: Json | undefined, place: Place): JsonObject {
+  // `true` and `false` are schemas too, and the server takes objects only.
+  if (!isJsonObject(given)) return {}
+  const { schema, place: inside } = unfolded(given, place)
+  const { const: only, oneOf, allOf, ...rest } = schema
+  const plain: { [key: string]: Json } = { ...rest }
+  if (only !== undefined) plain['enum'] = [only]
+  if (Array.isArray(oneOf)) plain['anyOf'] = [...itemsOf(plain['anyOf']), ...oneOf]
+  const merged = itemsOf(allOf).reduce<JsonObject>(
+    (left, right) => bothOf(left, rewritten(right, inside)),
+    contained(plain, inside),
+  )
+  return described(merged, inside)
+}
+
+/** The schema with what its `$ref` points to, for as long as that does not go in circles. */
+function unfolded(schema: JsonObject, place: Place): { readonly schema: JsonObject; readonly place: Place } {
+  const reference = textAt(schema, '$ref')
+  if (reference === undefined) return { schema, place }
+  const { $ref: _, ...rest } = schema
+  const times = place.unfolded.filter((before) => before === reference).length
+  const target = times < maxUnfoldings ? targetOf(reference, place.root) : undefined
+  if (target === undefined) {
+    const name = reference.split('/').at(-1) ?? reference
+    place.inWords.add('$ref')
+    return { schema: { description: `A ${name}, as above.`, ...rest }, place }
+  }
+  return unfolded({ ...target, ...rest }, { ...place, unfolded: [...place.unfolded, reference] })
+}
+
+function targetOf(reference: string, root: JsonObject): JsonObject | undefined {
+  if (reference !== '#' && !reference.startsWith('#/')) return undefined
+  let target: Json | undefined = root
+  for (const step of reference.split('/').slice(1)) {
+    const key = decodeURIComponent(step).replaceAll('~1', '/').replaceAll('~0', '~')
+    target = isJsonObject(target) ? getOwn(target, key) : undefined
+  }
+  return isJsonObject(target) ? target : undefined
+}
+
+function contained(schema: JsonObject, place: Place): JsonObject {
+  const { anyOf, items, properties } = schema
+  return {
+    ...schema,
+    ...(anyOf !== undefined && { anyOf: itemsOf(anyOf).map((one) => rewritten(one, place)) }),
+    ...(items !== undefined && { items: rewritten(items, place) }),
+    ...(isJsonObject(properties) && {
+      properties: Object.fromEntries(
+        Object.entries(properties).map(([name, one]) => [name, rewritten(one, place)]),
+      ),
+    }),
+  }
+}
+
+/** Two schemas that both have to fit, as far as one can say both. */
+function bothOf(left: JsonObject, right: JsonObject): JsonObject {
+  const properties = { ...objectOf(left['properties']), ...objectOf(right['properties']) }
+  const required = [...new Set([...listAt(left, 'required'), ...listAt(right, 'required')])]
+  const description = [textAt(left, 'description'), textAt(right, 'description')].filter(Boolean).join(' ')
+  return {
+    ...right,
+    ...left,
+    ...(Object.keys(properties).length > 0 && { properties }),
+    ...(required.length > 0 && { required }),
+    ...(description !== '' && { description }),
+  }
+}
+
+/** What the server would drop, in words. */
+function described(schema: JsonObject, { inWords }: Place): JsonObject {
+  const kept: { [key: string]: Json } = {}
+  const rules: { [key: string]: Json } = {}
+  for (const [key, value] of Object.entries(schema)) {
+    if (known.has(key)) kept[key] = value
+    else if (!silent.has(key)) rules[key] = value
+  }
+  if (rules['additionalProperties'] === false) delete rules['additionalProperties']
+  if (Object.keys(rules).length === 0) return kept
+  for (const key of Object.keys(rules)) inWords.add(key)
+  const rulesText = `Rules: ${JSON.stringify(rules)}`
+  const description = textAt(kept, 'description')
+  return { ...kept, description: description ? `${description} ${rulesText}` : rulesText }
+}
+
+function objectOf(value: Json | undefined): JsonObject {
+  return isJsonObject(value) ? value : {}
+}

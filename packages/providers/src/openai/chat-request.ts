@@ -1,0 +1,223 @@
+import type { Message, ModelRequest } from '@tallystick/core'
+import { omitUndefined } from '@tallystick/core/kit'
+import type { JsonObject, ToolDefinition } from '@tallystick/core/vocabulary'
+import type { Warn } from '../shared/options.ts'
+import {
+  anyWord,
+  memoized,
+  schemaInWords,
+  type ToolNames,
+  toolNames,
+  warnOfNames,
+  withAnswerSchema,
+  withProviderOptions,
+} from '../shared/request.ts'
+import {
+  chatCallIds,
+  messagesOf,
+  type RenderedMessage,
+  renderMessage,
+  type WireRequest,
+} from './chat-messages.ts'
+import type { OpenAICustomTool, OpenAIWarning, WholeQuirks } from './options.ts'
+import { callContext, type CallContext, samplingFields, takenChoice } from './request.ts'
+import {
+  fitSchema,
+  isAnswerSchema,
+  noAnswerSchema,
+  offeredChoice,
+  type OfferedChoice,
+  offeredTool,
+} from './tools.ts'
+
+/** The tools, and whether they may be called. Without tools these servers take no word about them. */
+function toolFields(
+  request: ModelRequest,
+  names: ToolNames,
+  settings: RenderSettings,
+  refused: readonly string[],
+): object {
+  const { quirks, warn } = settings
+  const { tools, toolChoice, parallelToolCalls } = request
+  if (tools.length === 0) return {}
+  if (quirks.toolChoice === 'none' && toolChoice.type !== 'auto') {
+    // To offer none is the one way to forbid them all that every server obeys.
+    if (toolChoice.type === 'none') return {}
+    const message = 'The server obeys no choice of tools, so the model was free to call any or none.'
+    warn({ what: 'tool_choice', message })
+  }
+  if (!parallelToolCalls && !quirks.parallelToolCalls) {
+    const message = 'The server has no way to ask for one call at a time, so it may make several.'
+    warn({ what: 'parallel_tool_calls', message })
+  }
+  const choice =
+    quirks.toolChoice === 'none'
+      ? undefined
+      : takenChoice(wireChoice(offeredChoice(toolChoice, names, settings)), refused, warn)
+  return {
+    tools: tools.map((tool) => wireTool(tool, names, settings)),
+    ...(choice !== undefined && { tool_choice: choice }),
+    ...(!parallelToolCalls && quirks.parallelToolCalls && { parallel_tool_calls: false }),
+  }
+}
+
+function wireTool(tool: ToolDefinition, names: ToolNames, settings: RenderSettings): JsonObject {
+  const { type, fields, strict, more } = offeredTool(tool, names, {
+    ...settings,
+    knowsStrict: settings.quirks.strict,
+  })
+  return { type, [type]: { ...fields, ...(strict && { strict }), ...more } }
+}
+
+function wireChoice(choice: OfferedChoice): string | JsonObject | undefined {
+  return typeof choice === 'object' ? { type: choice.type, [choice.type]: { name: choice.name } } : choice
+}
+
+/** A request, ready to be sent. */
+export interface RenderedRequest {
+  readonly body: WireRequest
+  /** For the reply. */
+  readonly context: ReplyContext
+}
+
+/** What the rendering of one request depends on. */
+interface Rendering extends Pick<RenderSettings, 'warn'> {
+  /** Fields of how to write that the model takes none of. */
+  readonly refused?: readonly string[]
+}
+
+/** Renders requests of one model. */
+export type RequestRenderer = (request: ModelRequest, rendering: Rendering) => RenderedRequest
+
+const maxToolNameLength = 64
+const heldFields = ['model', 'messages', 'stream', 'stream_options', 'tools', 'n']
+
+/**
+ * A renderer that keeps what it made of each message, so that a turn costs what it adds. The same request gives the
+ * same body, whatever was rendered before.
+ */
+export function requestRenderer(given: RequestSettings): RequestRenderer {
+  const rendered = memoized((message: Message) => renderMessage(message, given.provider))
+  return (request, { warn, refused = [] }) =>
+    renderRequest(request, request.messages.map(rendered), { ...given, warn }, refused)
+}
+
+function renderRequest(
+  request: ModelRequest,
+  renderedMessages: readonly RenderedMessage[],
+  settings: RenderSettings,
+  refused: readonly string[],
+): RenderedRequest {
+  const { quirks } = settings
+  const calls = renderedMessages.flatMap((rendered) => (rendered.role === 'assistant' ? rendered.calls : []))
+  const names = toolNames(
+    [...request.tools, ...calls].map((named) => named.name),
+    { maxLength: maxToolNameLength, ...(quirks.toolNames === 'any' && { pattern: anyWord }) },
+  )
+  warnOfNames(request, names, settings.warn)
+  const history = messagesOf(renderedMessages, { ids: chatCallIds(calls, quirks.callIds), names, quirks })
+  const maxTokens = Math.min(request.maxOutputTokens ?? Infinity, settings.maxOutputTokens ?? Infinity)
+  const answer = answerFields(request, settings)
+  const instructions = answer.instructions.toWellFormed()
+  const body: WireRequest = {
+    model: settings.modelId,
+    messages:
+      instructions.trim() === '' ? history : [{ role: quirks.systemRole, content: instructions }, ...history],
+    stream: true,
+    ...(quirks.streamUsage && { stream_options: { include_usage: true } }),
+    ...toolFields(request, names, settings, refused),
+    ...(answer.format && { response_format: answer.format }),
+    ...(Number.isFinite(maxTokens) && { [quirks.maxTokensField]: maxTokens }),
+    ...optionFields(settings),
+    ...settings.extraBody,
+    ...samplingFields(
+      request.modelSettings ?? {},
+      { ...quirks, effortField: 'reasoning_effort' },
+      { ...settings, refused },
+    ),
+  }
+  return {
+    body: withProviderOptions(body, request, { ...settings, held: heldFields }),
+    context: {
+      ...callContext(request, names, { ...settings, strictTools: settings.strictTools && quirks.strict }),
+      finishReasonOptional: quirks.finishReasonOptional,
+    },
+  }
+}
+
+/** Fields that the options of the model say word for word. */
+function optionFields(settings: RenderSettings): object {
+  return omitUndefined({
+    reasoning_effort: settings.reasoningEffort,
+    verbosity: settings.verbosity,
+    prompt_cache_key: settings.promptCacheKey,
+    service_tier: settings.serviceTier,
+    metadata: settings.metadata,
+  })
+}
+
+/** How the model is asked for an answer of a schema: by the server's own way, in the instructions, or by both. */
+interface AnswerFields {
+  readonly instructions: string
+  readonly format?: JsonObject
+}
+
+function answerFields(
+  { outputSchema, instructions }: ModelRequest,
+  { quirks, warn }: RenderSettings,
+): AnswerFields {
+  if (outputSchema === undefined) return { instructions }
+  const withSchema = withAnswerSchema(instructions, outputSchema)
+  if (quirks.structuredOutput === 'none') {
+    warn({ what: 'output_schema', message: schemaInWords('the server cannot hold an answer to a schema') })
+    return { instructions: withSchema }
+  }
+  if (!isAnswerSchema(outputSchema)) {
+    warn({ what: 'output_schema', message: noAnswerSchema })
+    return { instructions: withSchema }
+  }
+  if (quirks.structuredOutput === 'json_object') {
+    warn({
+      what: 'output_schema',
+      message: schemaInWords('the server holds an answer to JSON, and to no schema'),
+    })
+    return { instructions: withSchema, format: { type: 'json_object' } }
+  }
+  const fitted = fitSchema(outputSchema)
+  const { schema, strict } = quirks.strict
+    ? fitted
+    : { schema: { type: 'object', ...outputSchema }, strict: false }
+  const notes = quirks.strict ? fitted.notes : []
+  for (const note of notes) warn({ what: 'output_schema', message: `The schema of the answer: ${note}.` })
+  const described = { name: 'answer', schema, ...(quirks.strict && { strict }) }
+  return { instructions, format: { type: 'json_schema', json_schema: described } }
+}
+
+/** The settings of a request that come from the options of the model. */
+interface RequestSettings {
+  readonly modelId: string
+  readonly provider: string
+  readonly quirks: WholeQuirks
+  readonly maxOutputTokens?: number | undefined
+  readonly reasoningEffort?: string | undefined
+  readonly verbosity?: string | undefined
+  readonly strictTools: boolean
+  readonly customTools: Readonly<Record<string, OpenAICustomTool>>
+  readonly toolFields: Readonly<Record<string, JsonObject>>
+  readonly promptCacheKey?: string | undefined
+  readonly serviceTier?: string | undefined
+  readonly metadata?: Readonly<Record<string, string>> | undefined
+  readonly extraBody?: JsonObject | undefined
+}
+
+/** How one request is rendered. */
+export interface RenderSettings extends RequestSettings {
+  /** Reports what the wire cannot express of this request. */
+  readonly warn: Warn<OpenAIWarning>
+}
+
+/** The parts of the request that reading a reply needs. */
+export interface ReplyContext extends CallContext {
+  /** Whether a stream that comes to its proper end without a finish reason, but not without content, was whole. */
+  readonly finishReasonOptional: boolean
+}

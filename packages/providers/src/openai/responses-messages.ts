@@ -1,0 +1,518 @@
+import type { Message } from '@tallystick/core'
+import {
+  type AssistantMessage,
+  type AssistantPart,
+  digestOf,
+  type Json,
+  type JsonObject,
+  type ToolCallId,
+  type ToolCallPart,
+} from '@tallystick/core/vocabulary'
+import { itemsOf, numberAt, objectAt, textAt, wellFormed } from '../shared/json.ts'
+import { inObject, readCallInput } from '../shared/reply.ts'
+import { isIdentifier, type ToolNames } from '../shared/request.ts'
+import {
+  api,
+  type CallKind,
+  type KeptResponse,
+  nativeKindOf,
+  type OpaqueData,
+  readOpaque,
+  resultItem,
+  userItem,
+} from './responses-wire.ts'
+
+/** What the whole request decides about its calls. */
+export interface Binding {
+  readonly ids: ReadonlyMap<ToolCallId, string>
+  readonly names: ToolNames
+}
+
+/** The history from the place `from` on as input items: every call has its output after it, in its own kind. */
+export function inputOf(
+  renderedMessages: readonly RenderedMessage[],
+  from: number,
+  binding: Binding,
+): readonly JsonObject[] {
+  const calls = new Map<ToolCallId, Placeholder>()
+  const programs = programsIn(renderedMessages)
+  const input: JsonObject[] = []
+  renderedMessages.forEach((rendered, place) => {
+    for (const placeholder of rendered.placeholders)
+      if (placeholder.role === 'call') calls.set(placeholder.toolCallId, placeholder)
+    if (place >= from)
+      input.push(...bound(rendered, binding, calls).flatMap((item) => withProgram(item, programs)))
+  })
+  return withoutRepeatedIds(input)
+}
+
+/** The programs of the history, by which calls from within them, and what they gave, are known. */
+function programsIn(renderedMessages: readonly RenderedMessage[]): ReadonlySet<string | undefined> {
+  const items = renderedMessages.flatMap((rendered) => rendered.items)
+  return new Set(items.filter((item) => item['type'] === 'program').map((item) => textAt(item, 'call_id')))
+}
+
+/**
+ * An item from within a program that is no longer there, since a compaction cut it off, becomes one like any other; and what
+ * only that program could have given is left out.
+ */
+function withProgram(item: JsonObject, programs: ReadonlySet<string | undefined>): readonly JsonObject[] {
+  if (item['type'] === 'program_output') return programs.has(textAt(item, 'call_id')) ? [item] : []
+  const caller = objectAt(item, 'caller')
+  if (textAt(caller, 'type') !== 'program' || programs.has(textAt(caller, 'caller_id'))) return [item]
+  const { caller: _, ...direct } = item
+  return [direct]
+}
+
+/** The vendor refuses two items of one id, which servers that begin to count again give; and it needs none. */
+function withoutRepeatedIds(input: readonly JsonObject[]): readonly JsonObject[] {
+  const taken = new Set<string>()
+  return input.map((item) => {
+    const id = textAt(item, 'id')
+    if (id === undefined || !taken.has(id)) {
+      if (id !== undefined) taken.add(id)
+      return item
+    }
+    const { id: _, ...rest } = item
+    return rest
+  })
+}
+
+const bounds = new WeakMap<RenderedMessage, { readonly key: string; readonly items: readonly JsonObject[] }>()
+
+/** The rendered message's items with the ids, names and kinds of this request: the same items as last time, where these are. */
+function bound(
+  rendered: RenderedMessage,
+  { ids, names }: Binding,
+  calls: ReadonlyMap<ToolCallId, Placeholder>,
+): readonly JsonObject[] {
+  if (rendered.placeholders.length === 0) return rendered.items
+  const decided = rendered.placeholders.map((placeholder) => ({
+    id: ids.get(placeholder.toolCallId) ?? placeholder.toolCallId,
+    name: names.toWire(placeholder.name),
+    call: calls.get(placeholder.toolCallId),
+  }))
+  const key = decided.map(({ id, name, call }) => `${id} ${name} ${call?.kind ?? ''}`).join('\n')
+  const before = bounds.get(rendered)
+  if (before?.key === key) return before.items
+  const items = [...rendered.items]
+  rendered.placeholders.forEach((placeholder, place) => {
+    const { id, name, call } = decided[place]!
+    const item = items[placeholder.at]!
+    items[placeholder.at] =
+      placeholder.role === 'result' ? answer(item, placeholder, id, call) : asked(item, placeholder, id, name)
+  })
+  bounds.set(rendered, { key, items })
+  return items
+}
+
+function asked(item: JsonObject, { kind }: Placeholder, id: string, name: string): JsonObject {
+  // A question about a call to an MCP server is known by its own id, and names a tool that is not ours.
+  if (kind === 'mcp_approval_request') return item
+  const isNative = kind === 'shell_call' || kind === 'apply_patch_call'
+  return isNative ? { ...item, call_id: id } : { ...item, call_id: id, name }
+}
+
+function answer(
+  item: JsonObject,
+  placeholder: Placeholder,
+  id: string,
+  call: Placeholder | undefined,
+): JsonObject {
+  switch (call?.kind) {
+    case 'mcp_approval_request': {
+      const reason = textAt(item, 'output')
+      return {
+        type: 'mcp_approval_response',
+        approval_request_id: call.ownId ?? id,
+        approve: placeholder.approved === true,
+        ...(placeholder.approved !== true && reason && { reason }),
+      }
+    }
+    case 'shell_call':
+      return {
+        ...{ type: 'shell_call_output', call_id: id },
+        output: [shellOutput(item['output'], placeholder.approved === true)],
+        ...(call.maxOutput !== undefined && { max_output_length: call.maxOutput }),
+        ...(call.caller !== undefined && { caller: call.caller }),
+      }
+    case 'apply_patch_call':
+      return {
+        ...{ type: 'apply_patch_call_output', call_id: id },
+        status: placeholder.approved === true ? 'completed' : 'failed',
+        output: wordsOf(item['output']),
+        ...(call.caller !== undefined && { caller: call.caller }),
+      }
+    case 'custom_tool_call':
+      return { ...item, type: 'custom_tool_call_output', call_id: id }
+    case 'function_call':
+    case undefined:
+      return { ...item, call_id: id, ...(call?.caller !== undefined && { caller: call.caller }) }
+  }
+}
+
+/** What a tool answered to commands: the streams and the exit code, where it says them as an object, or else only words. */
+function shellOutput(output: Json | undefined, isSuccess: boolean): JsonObject {
+  const words = wordsOf(output)
+  const said = parsedObject(words)
+  const [stdout, stderr, code] = [textAt(said, 'stdout'), textAt(said, 'stderr'), numberAt(said, 'exitCode')]
+  const isTold = stdout !== undefined || stderr !== undefined
+  const exit_code = code ?? (isSuccess ? 0 : 1)
+  return {
+    stdout: isTold ? (stdout ?? '') : isSuccess ? words : '',
+    stderr: isTold ? (stderr ?? '') : isSuccess ? '' : words,
+    outcome: said?.['timedOut'] === true ? { type: 'timeout' } : { type: 'exit', exit_code },
+  }
+}
+
+function wordsOf(output: Json | undefined): string {
+  if (typeof output === 'string') return output
+  return itemsOf(output)
+    .map((piece) => textAt(piece, 'text') ?? '(This wire carries no picture or file here.)')
+    .join('\n\n')
+}
+
+function parsedObject(text: string): JsonObject | undefined {
+  const { input, malformed } = readCallInput(text)
+  return malformed ? undefined : input
+}
+
+/** A digest of the history up to each place: what a service that keeps conversations had seen by then. */
+export function seenUpTo(renderedMessages: readonly RenderedMessage[]): (place: number) => string {
+  const seen = ['']
+  return (place) => {
+    for (let next = seen.length; next <= place; next++) {
+      seen.push(chained(seen[next - 1]!, renderedMessages[next - 1]!))
+    }
+    return seen[place]!
+  }
+}
+
+const links = new WeakMap<RenderedMessage, { readonly before: string; readonly after: string }>()
+
+/** One link, made once for a message as long as the messages before it stay the same. */
+function chained(before: string, rendered: RenderedMessage): string {
+  const known = links.get(rendered)
+  if (known?.before === before) return known.after
+  const after = digestOf([before, rendered.digest()])
+  links.set(rendered, { before, after })
+  return after
+}
+
+/** From where on the service has not seen the history, and where it keeps what it has seen. */
+export interface GoingOn {
+  readonly kept: KeptResponse
+  readonly from: number
+}
+
+/**
+ * The last reply that the service keeps, that can be gone on from, and before which the history still is what it was:
+ * after a compaction, or in a fork that edits the past, it is not. `fits` says what may be gone on from.
+ */
+export function lastKept(
+  renderedMessages: readonly RenderedMessage[],
+  seen: (place: number) => string,
+  fits: (kept: KeptResponse, rendered: RenderedMessage) => boolean,
+): GoingOn | undefined {
+  for (let place = renderedMessages.length - 1; place >= 0; place--) {
+    const rendered = renderedMessages[place]!
+    const { kept } = rendered
+    // A reply that no later request contained has nothing new after it.
+    if (kept === undefined || !fits(kept, rendered) || kept.seen !== seen(place)) continue
+    return place + 1 < renderedMessages.length ? { kept, from: place + 1 } : undefined
+  }
+  return undefined
+}
+
+/** An item whose id, name or kind only the whole request decides. */
+interface Placeholder {
+  readonly at: number
+  readonly role: 'call' | 'result'
+  readonly toolCallId: ToolCallPart['toolCallId']
+  readonly name: string
+  /** The id that this service gave the call itself. */
+  readonly ownId?: string
+  /** Of a call: what answers it has to look like. */
+  readonly kind?: CallKind
+  /** Of a call from within a program that the vendor runs: who called. The answer has to say so too. */
+  readonly caller?: Json
+  /** Of a call of the shell: how many characters of its output the model asked for. */
+  readonly maxOutput?: number
+  /** Of a result: whether the call went well, for a call that is a question. */
+  readonly approved?: boolean
+}
+
+/** One message as it goes over the wire, but for what the whole request decides. Rendered once per message. */
+export interface RenderedMessage {
+  readonly items: readonly JsonObject[]
+  readonly placeholders: readonly Placeholder[]
+  /** Where the service keeps this reply, when it is whole and can be gone on from. */
+  readonly kept: KeptResponse | undefined
+  /** SHA-256 over the message, in hex; made when it is first needed. */
+  readonly digest: () => string
+}
+
+/** Renders a message for the model of this id, of this provider. */
+export function renderMessage(message: Message, provider: string, modelId: string): RenderedMessage {
+  let digest: string | undefined
+  const rendered = renderedMessage(message, provider, modelId)
+  return { ...rendered, digest: () => (digest ??= digestOf(message)) }
+}
+
+type Rendered = Omit<RenderedMessage, 'digest'>
+
+function renderedMessage(message: Message, provider: string, modelId: string): Rendered {
+  switch (message.role) {
+    case 'user':
+      return { items: [userItem(message, provider)], placeholders: [], kept: undefined }
+    case 'tool':
+      return {
+        items: message.results.map((result) => resultItem(result, provider)),
+        placeholders: message.results.map(({ toolCallId, name, outcome }, at): Placeholder => ({
+          at,
+          role: 'result',
+          toolCallId,
+          name,
+          approved: outcome === 'success',
+        })),
+        kept: undefined,
+      }
+    case 'assistant':
+      return assistantItems(message, provider, modelId)
+  }
+}
+
+/**
+ * A reply. From the same model, whole, and with the proof of its reasoning, it goes back as it came, ids included.
+ * Otherwise it loses reasoning and the vendor's own items, and all ids: an id without the reasoning that it came with
+ * is refused, and so is reasoning without what followed it.
+ */
+function assistantItems(message: AssistantMessage, provider: string, modelId: string): Rendered {
+  const { model, parts, partial } = message
+  const own = model.provider === provider && model.api === api
+  const whole = own && !partial && model.modelId === modelId
+  const restoredParts = parts.map((part): RestoredPart => ({
+    part,
+    provider,
+    providerState: own ? readOpaque(part.opaque, provider) : undefined,
+  }))
+  const genuine = whole && restoredParts.every(isGenuine)
+  const items: JsonObject[] = []
+  const placeholders: Placeholder[] = []
+  for (const [place, one] of restoredParts.entries()) {
+    if (genuine && continuesMessage(restoredParts[place - 1], one)) {
+      items.push(withMore(items.pop()!, one))
+      continue
+    }
+    const item = genuine ? genuineItem(one) : plainItem(one)
+    if (item === undefined) continue
+    if (one.part.type === 'tool_call') {
+      placeholders.push({ ...callPlaceholder(one.part, one, genuine, own), at: items.length })
+    }
+    items.push(item)
+  }
+  return {
+    items: withoutLooseReasoning(items),
+    placeholders,
+    kept: whole ? placeToGoOn(message, restoredParts) : undefined,
+  }
+}
+
+/** Where the service keeps a reply, if it ended in a way that can be gone on from. */
+function placeToGoOn(
+  { stopReason }: AssistantMessage,
+  restoredParts: readonly RestoredPart[],
+): KeptResponse | undefined {
+  const ended = stopReason === 'end' || stopReason === 'tool_use' || stopReason === 'refused'
+  return ended
+    ? restoredParts.find(({ providerState }) => providerState?.kept)?.providerState?.kept
+    : undefined
+}
+
+function withMore(message: JsonObject, more: RestoredPart): JsonObject {
+  return { ...message, content: [...(message['content'] as readonly JsonObject[]), contentOf(more)] }
+}
+
+/** A part of a reply, with what this wire remembers of it. */
+interface RestoredPart {
+  readonly part: AssistantPart
+  readonly providerState: OpaqueData | undefined
+  readonly provider: string
+}
+
+/** Whether two texts are pieces of one message: then they go back as one. */
+function continuesMessage(before: RestoredPart | undefined, { part, providerState }: RestoredPart): boolean {
+  if (part.type !== 'text' || before?.part.type !== 'text') return false
+  return (
+    providerState !== undefined &&
+    providerState.at !== undefined &&
+    providerState.at === before.providerState?.at
+  )
+}
+
+/**
+ * Whether a part can go back exactly as it came: reasoning has to carry its proof, for the service keeps none, or to be
+ * the reasoning itself, which servers that show it need back. A summary is neither.
+ */
+function isGenuine({ part, providerState }: RestoredPart): boolean {
+  if (part.type === 'provider') return providerState !== undefined && !awaitsCaller(providerState.item)
+  if (part.type !== 'reasoning') return true
+  return !!textAt(providerState?.item, 'encrypted_content') || isPlainReasoning(providerState?.item)
+}
+
+/** Whether an item holds reasoning in the open. */
+function isPlainReasoning(item: JsonObject | undefined): boolean {
+  const content = item?.['content']
+  return Array.isArray(content) && content.some((one: Json) => !!textAt(one, 'text'))
+}
+
+function genuineItem(restored: RestoredPart): JsonObject | undefined {
+  const { part, providerState } = restored
+  if (providerState === undefined) return plainItem(restored)
+  const item = wellFormed(providerState.item)
+  switch (part.type) {
+    case 'text':
+      return {
+        ...fittingId(item),
+        type: 'message',
+        role: 'assistant',
+        content: [contentOf(restored)],
+      }
+    case 'reasoning':
+      // A server that shows reasoning has ids of its own kind.
+      return { summary: [], ...withoutNulls(isPlainReasoning(item) ? item : fittingId(item)) }
+    case 'tool_call':
+      return isQuestion(providerState) || nativeKindOf(item)
+        ? item
+        : { ...fittingId(item), ...callBody({ ...restored, part }) }
+    case 'provider':
+      return item
+  }
+}
+
+/** A part without what only its own reply could prove. */
+function plainItem(restored: RestoredPart): JsonObject | undefined {
+  const { part, providerState } = restored
+  switch (part.type) {
+    case 'text': {
+      if (part.text.trim() === '') return undefined
+      const phase = providerState && textAt(providerState.item, 'phase')
+      const content = [{ type: 'output_text', text: part.text.toWellFormed() }]
+      return { type: 'message', role: 'assistant', ...(phase && { phase }), content }
+    }
+    case 'tool_call': {
+      if (isQuestion(providerState)) return providerState?.item
+      const namespace = providerState && textAt(providerState.item, 'namespace')
+      return { ...callBody({ ...restored, part }), ...(namespace && { namespace }) }
+    }
+    case 'provider':
+      return providerState && textAt(providerState.item, 'type') === 'compaction'
+        ? providerState.item
+        : undefined
+    case 'reasoning':
+      return undefined
+  }
+}
+
+/** Whether a call is the vendor's question about a call to an MCP server, which has an answer of its own. */
+function isQuestion(providerState: OpaqueData | undefined): boolean {
+  return textAt(providerState?.item, 'type') === 'mcp_approval_request'
+}
+
+function contentOf({ part, providerState }: RestoredPart): JsonObject {
+  const text = part.type === 'text' ? part.text.toWellFormed() : ''
+  const fields = providerState?.content ?? {}
+  return fields['type'] === 'refusal'
+    ? { ...fields, type: 'refusal', refusal: text }
+    : { annotations: [], ...fields, type: 'output_text', text }
+}
+
+/** What a call asks, in the kind that it was asked in. Names and ids are first guesses. */
+function callBody({
+  part,
+  providerState,
+  provider,
+}: RestoredPart & { readonly part: ToolCallPart }): JsonObject {
+  const custom = providerState?.field === undefined ? undefined : part.input[providerState.field]
+  if (typeof custom === 'string') {
+    return {
+      type: 'custom_tool_call',
+      call_id: part.toolCallId,
+      name: part.name,
+      input: custom.toWellFormed(),
+    }
+  }
+  // OpenAI takes any text; servers that render a template read it, and would refuse every later request.
+  const unread = (text: string): string =>
+    ['openai', 'azure'].includes(provider) ? text.toWellFormed() : inObject(text.toWellFormed())
+  const body = { type: 'function_call', call_id: part.toolCallId, name: part.name }
+  return {
+    ...body,
+    arguments: part.malformed ? unread(part.malformed.text) : JSON.stringify(wellFormed(part.input)),
+  }
+}
+
+function callPlaceholder(
+  part: ToolCallPart,
+  { providerState }: RestoredPart,
+  genuine: boolean,
+  own: boolean,
+): Omit<Placeholder, 'at'> {
+  const { toolCallId, name, providerCallId } = part
+  const custom = providerState?.field !== undefined && typeof part.input[providerState.field] === 'string'
+  const native = genuine && providerState && nativeKindOf(providerState.item)
+  const kind = isQuestion(providerState)
+    ? 'mcp_approval_request'
+    : native
+      ? (`${native}_call` as const)
+      : custom
+        ? 'custom_tool_call'
+        : 'function_call'
+  const maxOutput =
+    native === 'shell' ? numberAt(objectAt(providerState?.item, 'action'), 'max_output_length') : undefined
+  const caller = genuine ? providerState?.item['caller'] : undefined
+  return {
+    role: 'call',
+    toolCallId,
+    name,
+    kind,
+    ...(own && { ownId: providerCallId }),
+    ...(caller !== undefined && caller !== null && { caller }),
+    ...(maxOutput !== undefined && { maxOutput }),
+  }
+}
+
+const idPrefixes: { readonly [type: string]: string } = {
+  message: 'msg_',
+  reasoning: 'rs_',
+  function_call: 'fc_',
+  custom_tool_call: 'ctc_',
+}
+
+/** The item with its id only where the vendor would take it: ids are checked, and not needed. */
+function fittingId(item: JsonObject): JsonObject {
+  const { id, ...rest } = item
+  const prefix = idPrefixes[textAt(item, 'type') ?? '']
+  const fits = typeof id === 'string' && isIdentifier(id, 64) && prefix !== undefined && id.startsWith(prefix)
+  return fits ? item : rest
+}
+
+function withoutNulls(item: JsonObject): JsonObject {
+  return Object.fromEntries(Object.entries(item).filter(([, value]) => value !== null))
+}
+
+/**
+ * Returns whether an item needs an answer of the caller in a special form, which this adapter never gives. The vendor
+ * refuses a request that leaves it open.
+ */
+export function awaitsCaller(item: JsonObject): boolean {
+  const type = textAt(item, 'type')
+  if (type === 'tool_search_call') return textAt(item, 'execution') === 'client'
+  return type === 'computer_call' || type === 'local_shell_call' || nativeKindOf(item) !== undefined
+}
+
+/** Reasoning has to be followed by what it led to: a reply that was cut after it loses it too. */
+function withoutLooseReasoning(items: readonly JsonObject[]): readonly JsonObject[] {
+  const last = items.findLastIndex((item) => item['type'] !== 'reasoning')
+  return last === items.length - 1 ? items : items.slice(0, last + 1)
+}

@@ -1,0 +1,159 @@
+import { isJsonObject } from '@tallystick/core/kit'
+import type { Json, JsonObject, Opaque, ToolResult, UserMessage } from '@tallystick/core/vocabulary'
+import { type Carried, carried, carriedResult, type Carrier } from './request.ts'
+
+/** This wire, as `ModelRef` and `Opaque` name it. Whose service it is, an option says. */
+export const api = 'responses'
+
+/** The response as lifecycle events show it. */
+export interface WireResponse {
+  readonly id?: string
+  readonly model?: string
+  readonly status?: string
+  readonly output?: readonly JsonObject[]
+  readonly usage?: JsonObject | null
+  readonly tool_usage?: JsonObject | null
+  readonly error?: JsonObject | null
+  readonly incomplete_details?: JsonObject | null
+}
+
+/**
+ * One event of the stream, all kinds in one loose shape:
+ * - `response.created`, `.queued`, `.in_progress`: `response`; the last ones `response.completed`, `.incomplete`, `.failed`
+ * - `response.output_item.added`, `.done`: `output_index`, `item`
+ * - `response.content_part.added`: `output_index`, `content_index`, `part`
+ * - deltas of text, refusals, reasoning and inputs: `output_index`, `content_index` or `summary_index`, `delta`
+ * - `error`: the SDK throws it, other clients may hand it on
+ */
+export interface WireEvent {
+  readonly type: string
+  readonly sequence_number?: number
+  readonly response?: WireResponse
+  readonly output_index?: number
+  readonly content_index?: number
+  readonly summary_index?: number
+  readonly item?: JsonObject
+  readonly part?: JsonObject
+  readonly delta?: unknown
+  readonly text?: string
+  readonly refusal?: string
+  readonly arguments?: string
+  readonly input?: string
+  readonly error?: JsonObject
+}
+
+/** The body of `POST /v1/responses`, as far as this adapter writes it. */
+export interface WireRequest {
+  readonly model: string
+  readonly input: readonly JsonObject[]
+  readonly stream: true
+  readonly store: boolean
+  readonly include?: readonly string[]
+  readonly previous_response_id?: string
+  readonly conversation?: string
+  readonly [field: string]: unknown
+}
+
+/** Where the service keeps a response, and what it had seen by then: `seen` is a digest of the history before it. */
+export interface KeptResponse extends JsonObject {
+  readonly id: string
+  readonly seen: string
+  readonly conversation?: string
+}
+
+/**
+ * What an `Opaque` of this wire holds: the item without what the part itself says, the fields of its piece of content,
+ * the item's place in the reply, and where the service keeps the reply, if it does.
+ */
+export interface OpaqueData extends JsonObject {
+  readonly item: JsonObject
+  readonly at?: number
+  readonly content?: JsonObject
+  /** For a custom tool: the field that its text became. */
+  readonly field?: string
+  readonly kept?: KeptResponse
+}
+
+/** The fields of a part's `Opaque`, when it is of this wire and this service. */
+export function readOpaque(
+  opaque: { readonly provider: string; readonly api: string; readonly data: Json } | undefined,
+  provider: string,
+): OpaqueData | undefined {
+  if (opaque === undefined || opaque.provider !== provider || opaque.api !== api) return undefined
+  const { data } = opaque
+  return isJsonObject(data) && isJsonObject(data['item']) ? (data as OpaqueData) : undefined
+}
+
+/** What a part carries, addressed to this wire of this service. */
+export function toOpaque(provider: string, data: OpaqueData): Opaque {
+  return { provider, api, data }
+}
+
+/** The kinds of output items that the caller has to act on, and that come here as calls. */
+export const callKinds = [
+  'function_call',
+  'custom_tool_call',
+  'mcp_approval_request',
+  'shell_call',
+  'apply_patch_call',
+] as const
+export type CallKind = (typeof callKinds)[number]
+
+/** Tools that models of the vendor were trained on, and that the application runs. */
+export type NativeKind = 'shell' | 'apply_patch'
+
+/** The native tool that an item calls, unless the vendor runs it in a container of its own. */
+export function nativeKindOf(item: JsonObject): NativeKind | undefined {
+  if (item['type'] === 'apply_patch_call') return 'apply_patch'
+  const environment = item['environment']
+  const isHosted = isJsonObject(environment) && environment['type'] !== 'local'
+  return item['type'] === 'shell_call' && !isHosted ? 'shell' : undefined
+}
+
+/** Whether an item of this type is a call. */
+export function isCallKind(type: string | undefined): type is CallKind {
+  return callKinds.some((kind) => kind === type)
+}
+
+/** What this wire takes of a service. */
+function carrierOf(provider: string): Carrier {
+  return { provider, documentUrls: true, imageIds: true, audio: false }
+}
+
+/** What a user says, as an item. */
+export function userItem({ parts }: UserMessage, provider: string): JsonObject {
+  const pieces = carried(parts, carrierOf(provider))
+  const [first] = pieces
+  // Left out, it would leave the assistant the last word, which is another request.
+  if (first === undefined) return { role: 'user', content: '(The message is empty.)' }
+  const alone = pieces.length === 1 && first.kind === 'text'
+  return { role: 'user', content: alone ? first.text : pieces.map(inputPiece) }
+}
+
+function inputPiece(piece: Carried): JsonObject {
+  switch (piece.kind) {
+    case 'text':
+      return { type: 'input_text', text: piece.text }
+    case 'image':
+      return { type: 'input_image', image_url: piece.url, detail: piece.detail ?? 'auto' }
+    case 'pdf':
+      return piece.data === undefined
+        ? { type: 'input_file', file_url: piece.url ?? '' }
+        : { type: 'input_file', filename: piece.name, file_data: piece.data }
+    case 'kept':
+      return piece.what === 'file'
+        ? { type: 'input_file', file_id: piece.fileId }
+        : { type: 'input_image', file_id: piece.fileId, detail: piece.detail ?? 'auto' }
+    case 'audio':
+      return { type: 'input_audio', input_audio: { data: piece.data, format: piece.format } }
+  }
+}
+
+/** What answers a call, as an item; its id, and its kind, the whole request decides. */
+export function resultItem({ toolCallId, outcome, content }: ToolResult, provider: string): JsonObject {
+  const pieces = carriedResult(outcome, content, carrierOf(provider))
+  const texts = pieces.map((piece) => (piece.kind === 'text' ? piece.text : undefined))
+  const plain = texts.every((text) => text !== undefined)
+  const output = plain ? texts.join('\n\n') : pieces.map(inputPiece)
+  return { type: 'function_call_output', call_id: toolCallId, output }
+}

@@ -1,0 +1,258 @@
+import type { ProviderError } from '@tallystick/core'
+import { isJsonObject } from '@tallystick/core/kit'
+import type { Cancel, ModelContext, ModelSignal } from '@tallystick/core/vocabulary'
+import { catchError, from, type Observable, type Subscriber, switchMap, throwError } from 'rxjs'
+import { type ResponseFacts, SilenceWatch, StreamTail, type Timeouts } from './body.ts'
+import { type WireFailures, withRequestId } from './failure.ts'
+import type { ReplyReader } from './reply.ts'
+
+/** A timer cannot wait longer. */
+export const longestTimerMs: number = 2 ** 31 - 1
+/** How long the rest of a finished answer may take to come, so that its connection can be used again. */
+const drainMs = 1000
+/** The connection of one attempt, and what is known of its answer. */
+export interface Connection {
+  /** Aborting closes the connection. */
+  readonly abort: AbortController
+  readonly watch: SilenceWatch
+  /** What the answer says besides its body. */
+  readonly facts: ResponseFacts
+  /** The end of the body, where the wire shows its bytes to it. */
+  readonly tail: StreamTail
+  /** Whether the wire reports bytes to `watch`; otherwise each event counts as a sign of life. */
+  observed: boolean
+}
+
+/** A connection that nothing is known of yet. */
+function newConnection(watch: SilenceWatch): Connection {
+  return { abort: new AbortController(), watch, facts: {}, tail: new StreamTail(), observed: false }
+}
+
+/** A request that was sent: the events of its answer, and their reader. */
+export interface Opened<Event> {
+  readonly events: AsyncIterable<Event>
+  readonly reader: ReplyReader<Event>
+}
+
+/** Sends a request over the connection. Returns `undefined` where the call was given up before it was sent. */
+export type Connect<Event> = (connection: Connection) => Promise<Opened<Event> | undefined>
+
+/** One call of a model. */
+export interface ForwardedCall<Event> {
+  readonly context: ModelContext
+  readonly subscriber: Subscriber<ModelSignal>
+  readonly timeouts?: Timeouts | undefined
+  readonly failures: WireFailures
+  readonly connect: Connect<Event>
+  /** Returns another request to send in place of one that failed before it showed anything; `undefined`: the call failed. */
+  readonly fallbackRequest?: (failure: ProviderError) => Connect<Event> | undefined
+  /** Returns how to go on with a reply that broke off, by its own reader; `undefined`: the call failed. */
+  readonly goOn?: (failure: ProviderError) => Connect<Event> | undefined
+}
+
+/** How far the present attempt is. */
+interface Progress<Event> {
+  connection: Connection
+  reader: ReplyReader<Event> | undefined
+  /** An event came. */
+  receivedAny: boolean
+  /** A signal was passed on. */
+  shown: boolean
+  finished: boolean
+}
+
+/**
+ * Forwards the events of a call's answer as signals to the subscriber, until the answer is whole, fails or falls silent.
+ * Returns how to stop: that closes the connection, unless the answer is whole, so that the connection may be used again.
+ */
+export function forwardEvents<Event>(call: ForwardedCall<Event>): () => void {
+  const { context, subscriber, failures, timeouts = {} } = call
+  const watch = new SilenceWatch(context.clock, timeouts, (what, limitMs) => {
+    if (completed(call, progress, 'broken')) return
+    subscriber.error(failures.overlongReply(what, limitMs, progress.connection.facts.requestId))
+  })
+  const progress: Progress<Event> = { connection: newConnection(watch), ...nothingYet }
+  void forward(call, progress)
+  return () => {
+    watch.stop()
+    if (!progress.finished) progress.connection.abort.abort()
+  }
+}
+
+const nothingYet = { reader: undefined, receivedAny: false, shown: false, finished: false }
+
+/** Makes attempts until one ends the call. Never rejects. */
+async function forward<Event>(call: ForwardedCall<Event>, progress: Progress<Event>): Promise<void> {
+  const { subscriber } = call
+  try {
+    let connect: Connect<Event> | undefined = call.connect
+    while (connect !== undefined) connect = await attempt(call, progress, connect)
+  } catch (error) {
+    if (subscriber.closed) return
+    const failure = failureOf(error, call, progress)
+    // A break after a reply that was whole takes nothing from it.
+    const broke = failure.class === 'network' || failure.class === 'timeout'
+    if (broke && completed(call, progress, 'broken')) return
+    subscriber.error(failure)
+  }
+}
+
+/** Makes one attempt. Returns the one to make in its place, if there is one. */
+async function attempt<Event>(
+  call: ForwardedCall<Event>,
+  progress: Progress<Event>,
+  connect: Connect<Event>,
+): Promise<Connect<Event> | undefined> {
+  const { subscriber } = call
+  try {
+    await follow(call, progress, connect)
+    if (!subscriber.closed && !completed(call, progress, 'clean')) throw endedEarly(call, progress)
+    return undefined
+  } catch (error) {
+    const failure = failureOf(error, call, progress)
+    if (subscriber.closed) throw failure
+    const { abort, watch } = progress.connection
+    const other = progress.shown ? undefined : call.fallbackRequest?.(failure)
+    const next = other ?? call.goOn?.(failure)
+    if (next === undefined) throw failure
+    abort.abort()
+    const { shown } = progress
+    Object.assign(progress, { connection: newConnection(watch), ...nothingYet, shown: other ? false : shown })
+    watch.sent()
+    return next
+  }
+}
+
+/** Sends the request and reads its answer to the end, or until the subscriber has left. */
+async function follow<Event>(
+  { context, subscriber }: ForwardedCall<Event>,
+  progress: Progress<Event>,
+  connect: Connect<Event>,
+): Promise<void> {
+  const { connection } = progress
+  let stopDraining: Cancel | undefined
+  try {
+    const opened = await connect(connection)
+    if (opened === undefined) return
+    const { events, reader } = opened
+    progress.reader = reader
+    connection.watch.begun()
+    for await (const event of events) {
+      if (!progress.receivedAny) connection.tail.begun()
+      progress.receivedAny = true
+      if (!connection.observed) connection.watch.signOfLife()
+      // What follows the end is only waited for: a connection that is read to its end can be used again.
+      if (progress.finished) continue
+      if (subscriber.closed) return
+      if (show(progress, reader.read(event), subscriber) || isOfReply(event)) connection.watch.content()
+      if (reader.failure !== undefined) throw reader.failure
+      if (!reader.finished || subscriber.closed) continue
+      progress.finished = true
+      stopDraining = context.clock.schedule(drainMs, () => connection.abort.abort())
+      subscriber.complete()
+    }
+  } finally {
+    stopDraining?.()
+  }
+}
+
+function show<Event>(
+  progress: Progress<Event>,
+  signals: Iterable<ModelSignal>,
+  subscriber: Subscriber<ModelSignal>,
+): boolean {
+  let any = false
+  for (const signal of signals) {
+    any = true
+    progress.shown = true
+    subscriber.next(signal)
+  }
+  return any
+}
+
+/** Events that say nothing but that the connection is alive, and deltas, which count by what they show. */
+const signsOfLife = /^(ping|keepalive|response\.(queued|in_progress))$|[._-]delta$/
+
+/** Whether an event without a signal is a step of the reply: a block that begins or ends, a search of the vendor's. */
+function isOfReply(event: unknown): boolean {
+  return isJsonObject(event) && typeof event['type'] === 'string' && !signsOfLife.test(event['type'])
+}
+
+function failureOf<Event>(
+  error: unknown,
+  { context, failures }: ForwardedCall<Event>,
+  { connection: { facts, tail } }: Progress<Event>,
+): ProviderError {
+  // A client that parses what came of an event, when the stream was cut inside it, finds broken JSON.
+  if (error instanceof SyntaxError && tail.endedInLine) return failures.truncatedReply(facts.requestId)
+  return failures.providerErrorOf(error, { now: context.clock.now(), requestId: facts.requestId })
+}
+
+/** Ends the reply if it was whole already: some wires prove it before their last word. */
+function completed<Event>(
+  call: ForwardedCall<Event>,
+  progress: Progress<Event>,
+  ending: 'clean' | 'broken',
+): boolean {
+  const { subscriber } = call
+  try {
+    const last = progress.reader?.end?.(progress.connection.tail.terminated ? 'terminated' : ending)
+    if (last === undefined) return false
+    show(progress, last, subscriber)
+    subscriber.complete()
+  } catch (error) {
+    subscriber.error(failureOf(error, call, progress))
+  }
+  return true
+}
+
+function endedEarly<Event>(
+  { failures }: ForwardedCall<Event>,
+  { receivedAny, connection: { facts, tail } }: Progress<Event>,
+): ProviderError {
+  const { contentType, requestId } = facts
+  const told = tail.error
+  if (told !== undefined) return withRequestId(failures.failureInStream(told), requestId)
+  const isOther = contentType !== undefined && !contentType.includes('text/event-stream')
+  return !receivedAny && isOther
+    ? failures.notAStream(contentType, requestId)
+    : failures.truncatedReply(requestId)
+}
+
+/** How a model comes to its client. */
+export interface LateClientOptions<Client> {
+  /** A client of the user's own, which is there already. */
+  readonly given: Client | undefined
+  /** Makes the client, which is then kept. A failure is not kept. */
+  readonly connect: () => Promise<Client>
+}
+
+/** One call, and the failure of a client that cannot be made. */
+export interface LateCall<Client> {
+  readonly over: (client: Client) => Observable<ModelSignal>
+  readonly failure: (error: unknown) => ProviderError
+}
+
+/** Starts each call as soon as the client is there. A call that is given up before that sends nothing. */
+export function lateClient<Client extends object>({
+  given,
+  connect,
+}: LateClientOptions<Client>): (call: LateCall<Client>) => Observable<ModelSignal> {
+  let client = given
+  let coming: Promise<Client> | undefined
+  const connected = async (): Promise<Client> => {
+    try {
+      return (client = await connect())
+    } finally {
+      coming = undefined
+    }
+  }
+  return ({ over, failure }) => {
+    if (client !== undefined) return over(client)
+    coming ??= connected()
+    return from(coming).pipe(
+      catchError((error: unknown) => throwError(() => failure(error))),
+      switchMap(over),
+    )
+  }
+}

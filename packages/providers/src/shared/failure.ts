@@ -1,0 +1,311 @@
+import { ProviderError } from '@tallystick/core'
+import type { FailureClass, ModelFailure } from '@tallystick/core/vocabulary'
+import type { Overlong } from './body.ts'
+import { textAt } from './json.ts'
+import { withoutKeyShapes } from './secrets.ts'
+
+const maxLength = 300
+
+/**
+ * A provider's own words, fit for an error message: one line, bounded, and with what looks like a key or a token struck
+ * out. Provider messages end up in ledgers and logs.
+ */
+export function failureText(text: string): string {
+  const line = withoutKeyShapes(text)
+    .replace(/\bBearer\s+\S+/gi, 'Bearer [struck out]')
+    .replace(/\bBasic\s+[\w.~+/=-]{8,}/gi, 'Basic [struck out]')
+    .replace(/\s+/g, ' ')
+    .trim()
+    .toWellFormed()
+  return line.length <= maxLength ? line : `${line.slice(0, maxLength - 1).toWellFormed()}…`
+}
+
+/** Returns a word of the provider in brackets, to follow a sentence; an empty text if there is no word. */
+export function named(word: string | null | undefined): string {
+  return word ? ` (${failureText(word)})` : ''
+}
+
+/** Returns the provider's own words, to follow a sentence; an empty text if there are no words. */
+export function quoted(words: string): string {
+  return words.trim() === '' ? '' : `: ${failureText(words).replace(/\.$/, '')}`
+}
+
+const timeoutCodes = new Set([
+  'ETIMEDOUT',
+  'UND_ERR_CONNECT_TIMEOUT',
+  'UND_ERR_HEADERS_TIMEOUT',
+  'UND_ERR_BODY_TIMEOUT',
+])
+
+// What Node, Chromium, Firefox, Safari and Deno call a request that broke, in this order.
+const brokenFetch =
+  /^(terminated|fetch failed|failed to fetch|network ?error|load failed|error sending request)/i
+
+// System codes (never `ERR_…`, which mark a caller's mistake), undici's, TLS and certificate ones, Bun's.
+const brokenConnection = /^(E(?!RR_)[A-Z_]+|UND_ERR_\w+|ERR_(TLS|SSL)_\w+|CERT_\w+|Connection[A-Z]\w+)$/
+const brokenTrust = /_(CERT|SIGNATURE)$|_CERT_/
+
+/** A connection that broke, as Node and browsers report it. */
+export interface NetworkFailure {
+  readonly class: Extract<FailureClass, 'network' | 'timeout'>
+  /** The system's code, such as `ECONNRESET`, where there is one. */
+  readonly code?: string
+}
+
+/** Recognises an error that a broken connection caused, by its code or by its words; `undefined` for any other. */
+export function networkFailure(error: unknown): NetworkFailure | undefined {
+  const code = codeOf(error)
+  if (code !== undefined) return { class: timeoutCodes.has(code) ? 'timeout' : 'network', code }
+  return error instanceof TypeError && brokenFetch.test(error.message) ? { class: 'network' } : undefined
+}
+
+function codeOf(error: unknown): string | undefined {
+  let cause = error
+  for (let depth = 0; depth < 5 && cause instanceof Error; depth++) {
+    const code = textAt(cause, 'code')
+    if (code !== undefined && (brokenConnection.test(code) || brokenTrust.test(code))) return code
+    cause = cause.cause
+  }
+  return undefined
+}
+
+/** What a failure is, and whether the same request may succeed later. */
+export type Verdict = Pick<ModelFailure, 'class' | 'retryable'>
+
+/** The same request may succeed later. */
+export function retryable(failureClass: FailureClass): Verdict {
+  return { class: failureClass, retryable: true }
+}
+
+/** The same request will fail again. */
+export function final(failureClass: FailureClass): Verdict {
+  return { class: failureClass, retryable: false }
+}
+
+/** Verdicts by HTTP status. */
+export type StatusVerdicts = { readonly [status: number]: Verdict }
+
+const byStatus: StatusVerdicts = {
+  401: final('authentication'),
+  402: final('permission'),
+  403: final('permission'),
+  404: final('not_found'),
+  408: retryable('timeout'),
+  409: retryable('server'),
+  413: final('context_overflow'),
+  429: retryable('rate_limited'),
+  499: retryable('network'),
+  501: final('server'),
+  503: retryable('overloaded'),
+  504: retryable('timeout'),
+  529: retryable('overloaded'),
+}
+
+/** Judges an answer by its status alone. `own`: what differs for this wire. Without a status the other side is at fault. */
+export function verdictOfStatus(status: number | undefined, own: StatusVerdicts = {}): Verdict {
+  if (status === undefined) return retryable('server')
+  const known = own[status] ?? byStatus[status]
+  return known ?? (status >= 500 ? retryable('server') : final('invalid_request'))
+}
+
+/** The `APIError` of an official client, by its shape: another copy of the SDK, or another client, throws another class. */
+export interface ApiError extends Error {
+  readonly status: number | undefined
+  readonly headers: HeaderReader | undefined
+  /** What the body holds, or the record of the stream. */
+  readonly error: unknown
+}
+
+/** Whether an official client threw this for an answer, or for a call without one. */
+export function isApiError(error: unknown): error is ApiError {
+  return error instanceof Error && 'status' in error && 'headers' in error && 'error' in error
+}
+
+/** The failure for what an official client threw, where that is no `ApiError`. `keyWords` tell that it found no key. */
+export function clientFailure(
+  { failed, thrownFailure }: CommonFailures,
+  error: unknown,
+  keyWords: RegExp,
+  known: KnownFacts,
+): ProviderError {
+  if (!(error instanceof Error) || networkFailure(error) !== undefined) return thrownFailure(error, known)
+  if (error.name === 'SyntaxError') {
+    return failed(retryable('protocol'), 'The stream holds an event that is not valid JSON', known)
+  }
+  if (isBrowserRefusal(error)) {
+    return new ProviderError({ ...final('invalid_request'), message: browserAdvice })
+  }
+  if (keyWords.test(error.message)) {
+    return failed(final('authentication'), 'There is no usable key for the call', known)
+  }
+  return thrownFailure(error, known)
+}
+
+/** No answer at all: the client says only that, and keeps what happened as the cause. */
+export function connectionFailure(
+  { failed }: CommonFailures,
+  { cause }: Error,
+  { who, timedOut, known }: { readonly who: string; readonly timedOut: boolean; readonly known: KnownFacts },
+): ProviderError {
+  const network = networkFailure(cause)
+  if (network?.class === 'timeout' || timedOut) {
+    return failed(retryable('timeout'), `No answer came in time${named(network?.code)}`, known)
+  }
+  return failed(retryable('network'), `${who} could not be reached${named(network?.code)}`, known)
+}
+
+/** Whether to try again, where the service says so outright. */
+export function statedRetry(headers: HeaderReader | undefined): boolean | undefined {
+  const stated = headers?.get('x-should-retry')
+  return stated === 'true' ? true : stated === 'false' ? false : undefined
+}
+
+/**
+ * Whether an official client refuses to be made where it is: in a page that its user, and any script in it, can read keys
+ * from. It says so in words alone, which speak of credentials as well.
+ */
+function isBrowserRefusal(error: unknown): boolean {
+  return error instanceof Error && error.message.includes('dangerouslyAllowBrowser')
+}
+
+/** What to do about it. */
+const browserAdvice =
+  'The official client does not run in a browser, where a user of the page could read the key. Let a server of yours make the calls, or pass a client that was made with dangerouslyAllowBrowser.'
+
+/** Just enough of `Headers`. */
+export interface HeaderReader {
+  get(name: string): string | null
+}
+
+/**
+ * Returns how long a provider asks to wait, in whole milliseconds: `retry-after-ms`, else `retry-after` in seconds or
+ * as a date, which is relative to `now`. `undefined` for a wait that is not positive, or that cannot be read.
+ */
+export function retryAfterMs(headers: HeaderReader, now: number): number | undefined {
+  const asked = millisecondsAsked(headers, now)
+  return asked !== undefined && Number.isFinite(asked) && asked > 0 ? Math.ceil(asked) : undefined
+}
+
+function millisecondsAsked(headers: HeaderReader, now: number): number | undefined {
+  const exact = headers.get('retry-after-ms')?.trim()
+  if (exact && isDecimal(exact)) return Number(exact)
+  const asked = headers.get('retry-after')?.trim()
+  if (!asked) return undefined
+  if (isDecimal(asked)) return Number(asked) * 1000
+  // A date names its month. Engines read dates into other texts too, such as a negative number.
+  return /[a-z]{3}/i.test(asked) ? Date.parse(asked) - now : undefined
+}
+
+function isDecimal(text: string): boolean {
+  return /^\d+(\.\d+)?$/.test(text)
+}
+
+/** What to do about a failure, by its class. */
+type Advice = { readonly [failureClass in FailureClass]: string }
+
+const commonAdvice: Omit<Advice, 'authentication' | 'permission' | 'not_found'> = {
+  rate_limited: 'Wait before the next call, or raise the limits of the account.',
+  overloaded: 'The service is busy; try again later.',
+  timeout: 'Try again; if it stays so, allow more time.',
+  network: 'Check that the address can be reached, then try again.',
+  truncated: 'What came of the reply is incomplete; try the call again.',
+  invalid_request: 'The same request will be refused again: change what the message names.',
+  context_overflow: 'The history does not fit: compact it, or ask for fewer output tokens.',
+  content_filtered: 'The output was withheld; the same request will meet the same end.',
+  refused: 'The model will not answer this; ask another model, or in other words.',
+  protocol: 'The answer cannot be trusted; check baseURL and any gateway on the way.',
+  empty_reply: 'Ask again; if it stays so, check the instructions and the length of the reply.',
+  server: 'The fault is on the other side; try again later.',
+  interrupted: 'Resume the run.',
+}
+
+/** How a wire words its failures. */
+export interface WireWords {
+  /** Who answers, as within a sentence: `Anthropic`, `the service`. */
+  readonly who: string
+  /** What is done with a call that takes too long. */
+  readonly closed?: string
+  /** What to do about a failure, where that is the wire's own. */
+  readonly advice: Partial<Advice> & Pick<Advice, 'authentication' | 'permission' | 'not_found'>
+}
+
+/** How a call took too long. */
+const overlong: { readonly [what in Overlong]: (who: string, limitMs: number) => string } = {
+  silent: (who, limitMs) => `Nothing came from ${who} for ${limitMs} ms`,
+  empty: (who, limitMs) => `Nothing of the reply came from ${who} for ${limitMs} ms (contentTimeoutMs)`,
+  endless: (_, limitMs) => `The reply had not ended after ${limitMs} ms (totalTimeoutMs)`,
+}
+
+/** What is known of a failed call beside its class. */
+type KnownFacts = Pick<Partial<ModelFailure>, 'status' | 'retryAfterMs' | 'requestId'>
+
+/** What is known when a call fails. */
+export interface FailureFacts {
+  /** Milliseconds since 1970 UTC, to read a date in `retry-after` against. */
+  readonly now: number
+  readonly requestId?: string | undefined
+}
+
+/** The failures of one wire. */
+export interface WireFailures extends CommonFailures {
+  /** Returns the failure for whatever the client, `fetch` or the stream threw. It holds no payload and no key. */
+  readonly providerErrorOf: (error: unknown, facts: FailureFacts) => ProviderError
+  /** Returns the failure that an answer of status 200 tells of. */
+  readonly failureInStream: (error: unknown) => ProviderError
+}
+
+/** The failures that every wire reports alike. */
+interface CommonFailures {
+  /** A failure whose message says what happened and what to do about it. */
+  readonly failed: (verdict: Verdict, what: string, known?: KnownFacts) => ProviderError
+  /** The failure for an error that the wire does not know: a connection that broke, or something unexpected. */
+  readonly thrownFailure: (error: unknown, known?: KnownFacts) => ProviderError
+  /** The stream ended, and nothing proved the reply whole. */
+  readonly truncatedReply: (requestId?: string) => ProviderError
+  /** The call took longer than is allowed. */
+  readonly overlongReply: (what: Overlong, limitMs: number, requestId?: string) => ProviderError
+  /** The answer is no event stream, whatever it is. */
+  readonly notAStream: (contentType: string, requestId?: string) => ProviderError
+}
+
+/** The failures that a wire reports in these words. */
+export function commonFailures({
+  who,
+  advice: own,
+  closed = 'the connection was closed',
+}: WireWords): CommonFailures {
+  const advice: Advice = { ...commonAdvice, ...own }
+  const failed: CommonFailures['failed'] = (verdict, what, known) =>
+    new ProviderError({ ...verdict, message: `${what}. ${advice[verdict.class]}`, ...known })
+  const knownId = (requestId: string | undefined): KnownFacts =>
+    requestId === undefined ? {} : { requestId }
+  return {
+    failed,
+    thrownFailure(error, known) {
+      const network = networkFailure(error)
+      if (network !== undefined) {
+        return failed(retryable(network.class), `The connection broke${named(network.code)}`, known)
+      }
+      const name = (error instanceof Error && error.name) || typeof error
+      const message = `The call failed unexpectedly (${name}). ${advice.protocol}`
+      return new ProviderError({ ...final('protocol'), message, ...known }, { cause: error })
+    },
+    truncatedReply: (requestId) =>
+      failed(retryable('truncated'), 'The stream ended before the reply did', knownId(requestId)),
+    overlongReply(what, limitMs, requestId) {
+      // A reply without an end would have none the next time.
+      const verdict = what === 'endless' ? final('timeout') : retryable('timeout')
+      return failed(verdict, `${overlong[what](who, limitMs)}, and ${closed}`, knownId(requestId))
+    },
+    notAStream(contentType, requestId) {
+      const what = `The answer is of type ${failureText(contentType)}, not an event stream`
+      return failed(final('protocol'), what, knownId(requestId))
+    },
+  }
+}
+
+/** The same failure with the id of the request, where it has none yet. */
+export function withRequestId(error: ProviderError, requestId: string | undefined): ProviderError {
+  if (requestId === undefined || error.requestId !== undefined) return error
+  return new ProviderError({ ...error.toFailure(), requestId }, { cause: error.cause })
+}

@@ -1,0 +1,77 @@
+import { isJsonObject } from '@tallystick/core/kit'
+import type { Json, JsonObject } from '@tallystick/core/vocabulary'
+
+/** The text at `key`, when there is one. */
+export function textAt(object: unknown, key: string): string | undefined {
+  const value = isJsonObject(object) ? object[key] : undefined
+  return typeof value === 'string' ? value : undefined
+}
+
+/** The number at `key`, when there is one. */
+export function numberAt(object: unknown, key: string): number | undefined {
+  const value = isJsonObject(object) ? object[key] : undefined
+  return typeof value === 'number' && Number.isFinite(value) ? value : undefined
+}
+
+/** The count at `key`, when there is one: what is negative, or beyond all counting, says nothing. */
+export function countAt(object: unknown, key: string): number | undefined {
+  const value = numberAt(object, key)
+  return value !== undefined && isCount(value) ? value : undefined
+}
+
+/** Whether a number may be one of tokens, or of anything that is counted. */
+export function isCount(value: number): boolean {
+  return value >= 0 && value <= Number.MAX_SAFE_INTEGER
+}
+
+/** The object at `key`, when there is one. */
+export function objectAt(object: unknown, key: string): JsonObject | undefined {
+  const value = isJsonObject(object) ? object[key] : undefined
+  return isJsonObject(value) ? value : undefined
+}
+
+/** The list at `key`, or an empty list. */
+export function listAt(object: unknown, key: string): readonly Json[] {
+  return isJsonObject(object) ? itemsOf(object[key]) : []
+}
+
+/** The items of a list; none of any other value. */
+export function itemsOf(value: Json | undefined): readonly Json[] {
+  return Array.isArray(value) ? (value as readonly Json[]) : []
+}
+
+/** A copy without the fields named, and without fields that say nothing (`null`, `undefined`, an empty list). */
+export function restOf(object: JsonObject, without: readonly string[]): JsonObject {
+  const rest: { [key: string]: Json } = {}
+  for (const [key, value] of Object.entries(object)) {
+    if (without.includes(key) || value === null || value === undefined) continue
+    if (Array.isArray(value) && value.length === 0) continue
+    rest[key] = value
+  }
+  return rest
+}
+
+/**
+ * The same value with every lone surrogate replaced by U+FFFD. Vendors refuse a body that holds one, and since it
+ * would stay in the history, they would refuse every later request too. A value without any comes back as it is.
+ */
+export function wellFormed<T extends Json>(value: T): T {
+  return mend(value) as T
+}
+
+function mend(value: Json): Json {
+  if (typeof value === 'string') return value.isWellFormed() ? value : value.toWellFormed()
+  if (typeof value !== 'object' || value === null) return value
+  if (Array.isArray(value)) {
+    const items = (value as readonly Json[]).map(mend)
+    return items.some((item, place) => item !== value[place]) ? items : value
+  }
+  const object = value as JsonObject
+  let changed = false
+  const entries = Object.entries(object).map(([key, field]): [string, Json] => {
+    const mended: [string, Json] = [mend(key) as string, mend(field)]
+    changed ||= mended[0] !== key || mended[1] !== field
+    return mended
+  })
+  return changed ? Object.fromEntries(entries) : object
+}

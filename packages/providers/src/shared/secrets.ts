@@ -1,0 +1,156 @@
+import { ProviderError } from '@tallystick/core'
+import {
+  type KnownSecrets,
+  knownSecrets,
+  type ModelSignal,
+  secretLengthMin,
+  withoutKeys,
+} from '@tallystick/core/vocabulary'
+import { catchError, type Observable, throwError } from 'rxjs'
+
+/** Replaces a secret. */
+export const struckOut = '[struck out]'
+
+/** A text without what looks like a key. What says whose key it was stays, as in `sk-`. */
+export function withoutKeyShapes(text: string): string {
+  return withoutKeys(text, (key) => `${/^[a-z]{1,5}[-_]/i.exec(key)?.[0] ?? ''}${struckOut}`)
+}
+
+/** Characters of a secret that tell too much where a text was cut within it. */
+const cutLengthMin = 4
+/** Names of options, fields and parameters that hold a secret. */
+export const secretName: RegExp =
+  /authorization|api[-_]?key|subscription[-_]?key|token|secret|password|cookie|credential/i
+/** Headers that every call carries, and that say nothing of its sender. */
+const openHeader =
+  /^(?:accept|content-|user-agent|host|connection|x-stainless-|anthropic-(?:version|beta|dangerous)|openai-beta)/i
+
+/**
+ * The keys and header values that an adapter sends, so that it can strike them out, word for word, of what it hands on of a
+ * failure: servers and gateways repeat them in their errors.
+ */
+export interface OwnSecrets {
+  /** A `fetch` that takes note of what each request carries: also keys that a client found in the environment. */
+  noting(fetch: typeof globalThis.fetch): typeof globalThis.fetch
+  /** Takes note of every text below these options whose name says that it is a secret, and of all headers. */
+  note(options: unknown): void
+  /** A call whose failure is without them: in its message, and in the id of the request. */
+  struckFrom(call: Observable<ModelSignal>): Observable<ModelSignal>
+}
+
+/** Starts with the secrets in `options`, which may hold a client. */
+export function ownSecrets(options: unknown): OwnSecrets {
+  const noted = new Set<string>()
+  let known: KnownSecrets | undefined
+  const add = (value: string): void => {
+    const size = noted.size
+    // The text after a scheme, such as `Bearer`, and what a cookie or a list holds.
+    for (const piece of [value, ...value.split(/[\s;,=]/), ...basicParts(value)]) noted.add(piece)
+    if (noted.size > size) known = undefined
+  }
+  const note = (more: unknown): void => noteOptions(more, add, new Set())
+  const strike = (error: unknown): unknown => {
+    if (!(error instanceof ProviderError)) return error
+    known ??= knownSecrets(noted)
+    return withoutSecrets(error, known, noted)
+  }
+  note(options)
+  return {
+    noting: (fetch) => (input, init) => {
+      noteRequest(input, init, add)
+      return fetch(input, init)
+    },
+    note,
+    struckFrom: (call) => call.pipe(catchError((error: unknown) => throwError(() => strike(error)))),
+  }
+}
+
+function withoutSecrets(
+  error: ProviderError,
+  known: KnownSecrets,
+  noted: ReadonlySet<string>,
+): ProviderError {
+  const strike = (text: string): string => known.struckFrom(text, () => struckOut)
+  const { requestId, ...failure } = error.toFailure()
+  const message = withoutCutSecret(strike(failure.message), noted)
+  const struck = { ...failure, message, ...(requestId !== undefined && { requestId: strike(requestId) }) }
+  const isSame = message === failure.message && struck.requestId === requestId
+  return isSame ? error : new ProviderError(struck, { cause: error.cause })
+}
+
+function noteRequest(
+  input: Parameters<typeof globalThis.fetch>[0],
+  init: RequestInit | undefined,
+  add: (value: string) => void,
+): void {
+  const request = input instanceof Request ? input : undefined
+  noteHeaders(new Headers(init?.headers ?? request?.headers), add)
+  noteAddress(input instanceof Request ? input.url : input.toString(), add)
+}
+
+/** The password of an address, and parameters that are secrets. */
+function noteAddress(address: string, add: (value: string) => void): void {
+  const url = URL.parse(address)
+  if (url === null) return
+  if (url.password !== '') add(decoded(url.password))
+  for (const [name, value] of url.searchParams) if (secretName.test(name) || name === 'key') add(value)
+}
+
+/** `seen` holds what was looked at, since the parts of a client hold the client. */
+function noteOptions(options: unknown, add: (value: string) => void, seen: Set<object>): void {
+  if (typeof options !== 'object' || options === null || seen.has(options)) return
+  seen.add(options)
+  for (const [name, value] of Object.entries(options)) {
+    if (typeof value === 'string') {
+      if (secretName.test(name)) add(value)
+      if (/url$/i.test(name)) noteAddress(value, add)
+    } else if (/headers$/i.test(name)) noteHeaders(value, add)
+    else noteOptions(value, add, seen)
+  }
+}
+
+function noteHeaders(headers: unknown, add: (value: string) => void): void {
+  if (typeof headers !== 'object' || headers === null) return
+  for (const [name, value] of headers instanceof Headers ? headers : Object.entries(headers)) {
+    if (typeof value === 'string' && !openHeader.test(name)) add(value)
+  }
+}
+
+/** The name and password of a Basic scheme. */
+function basicParts(value: string): readonly string[] {
+  const token = /^basic (\S+)$/i.exec(value)?.[1]
+  if (token === undefined) return []
+  try {
+    const basic = atob(token)
+    return [basic, basic.slice(basic.indexOf(':') + 1)]
+  } catch {
+    return []
+  }
+}
+
+/** Failure texts are cut to a length and end in `…`: also there no beginning of a secret is left. */
+function withoutCutSecret(text: string, secrets: ReadonlySet<string>): string {
+  return text
+    .split('…')
+    .map((piece, index, pieces) => (index === pieces.length - 1 ? piece : withoutBeginning(piece, secrets)))
+    .join('…')
+}
+
+function withoutBeginning(text: string, secrets: ReadonlySet<string>): string {
+  const lower = text.toLowerCase()
+  for (const secret of secrets) {
+    if (secret.length < secretLengthMin) continue
+    for (let length = secret.length - 1; length >= cutLengthMin; length--) {
+      if (lower.endsWith(secret.slice(0, length).toLowerCase())) return text.slice(0, -length) + struckOut
+    }
+  }
+  return text
+}
+
+function decoded(text: string): string {
+  try {
+    return decodeURIComponent(text)
+  } catch {
+    return text
+  }
+}
