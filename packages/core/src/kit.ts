@@ -14,7 +14,7 @@ export {
   definitionNow,
   type Preparing,
   type RecordedRun,
-  rulesIn,
+  bindRules,
 } from './agent/prepare-turn.ts'
 export { untilBegun } from './runtime/run.ts'
 export type { InputMessage, RunInput } from './runtime/start-run.ts'
@@ -76,10 +76,10 @@ export {
   type InterruptedRun,
   type StoppedRun,
   type SuspendedRun,
-  resultOf,
-  withChildren,
+  toResult,
+  readResultWithChildren,
 } from './runtime/run-result.ts'
-export { startOf } from './runtime/run-result.ts'
+export { readStart } from './runtime/run-result.ts'
 export type { RunStep, StepCall } from './runtime/run-steps.ts'
 export type { RunStreams } from './runtime/run-streams.ts'
 export { shownEvent } from './models/output.ts'

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import type { RunResult } from '@tallystick/core'
 import { sampleCallId, sampleRunId } from '@tallystick/core/testing'
-import { childStopOf, settleCommandOf } from '../src/runtime/child-records.ts'
+import { toChildStop, toSettleCommand } from '../src/runtime/child-records.ts'
 
 const runId = sampleRunId(1)
 const base = {
@@ -48,19 +48,19 @@ describe('the result of a call whose work a child run does', () => {
     ],
     [ended('output_invalid'), 'failed', 'The work ended without an answer (output_invalid).'],
   ])('is what the child run ended in: %j', (result, outcome, text) => {
-    expect(childStopOf(result)).toEqual({
+    expect(toChildStop(result)).toEqual({
       ...{ kind: 'ended', outcome, content: [{ type: 'text', text }] },
       totals: { runId, usage: { inputTokens: 7 }, turns: 12, toolCalls: 23 },
     })
   })
 
   it('counts what the child run cost, where that is known', () => {
-    expect(childStopOf(ended('answered', { costUsd: 0 }))).toMatchObject({ totals: { costUsd: 0 } })
-    expect(childStopOf(ended('answered'))).not.toHaveProperty('totals.costUsd')
+    expect(toChildStop(ended('answered', { costUsd: 0 }))).toMatchObject({ totals: { costUsd: 0 } })
+    expect(toChildStop(ended('answered'))).not.toHaveProperty('totals.costUsd')
   })
 
   it.each(['suspended', 'interrupted'] as const)('is still to come where the child run is %s', (status) => {
-    expect(childStopOf({ ...base, status })).toEqual({ kind: 'waits' })
+    expect(toChildStop({ ...base, status })).toEqual({ kind: 'waits' })
   })
 
   it.each([
@@ -71,7 +71,7 @@ describe('the result of a call whose work a child run does', () => {
     const totals = { runId, usage: {}, turns: 1, toolCalls: 0 }
     const content = [{ type: 'text', text: 'So.' }] as const
     const toolCallId = sampleCallId(runId)
-    expect(settleCommandOf(toolCallId, { kind: 'ended', outcome, content, totals })).toEqual({
+    expect(toSettleCommand(toolCallId, { kind: 'ended', outcome, content, totals })).toEqual({
       ...{ type: 'settle', toolCallId, outcome: settled, content, child: totals },
     })
   })

@@ -1,7 +1,12 @@
 import { describe, expect, it } from 'vitest'
 import type { Ledger } from '@tallystick/core'
 import { sampleRunId } from '@tallystick/core/testing'
-import { canContinue, endingOf, isDescendantOf, totalsSoFar } from '../src/runtime/child-records.ts'
+import {
+  canContinue,
+  readChildEnding,
+  isDescendantOf,
+  readChildTotals,
+} from '../src/runtime/child-records.ts'
 import { office } from './office.ts'
 import { ofType, stage } from './stage.ts'
 
@@ -10,13 +15,13 @@ const usage = { inputTokens: 100, outputTokens: 10 }
 
 describe('what a run has used so far', () => {
   it('is nothing for a run that is not there', async () => {
-    expect(await totalsSoFar(stage().ledger, sampleRunId(9))).toBeUndefined()
+    expect(await readChildTotals(stage().ledger, sampleRunId(9))).toBeUndefined()
   })
 
   it('is what its events say, once its model calls have ended', async () => {
     const set = stage({ steps: [{ text, usage }], limits: { maxTotalTokens: 100_000 } })
     const { runId } = await set.play()
-    expect(await totalsSoFar(set.ledger, runId)).toEqual({
+    expect(await readChildTotals(set.ledger, runId)).toEqual({
       ...{ totals: { runId, usage, turns: 1, toolCalls: 0 }, isFinal: true },
     })
   })
@@ -33,7 +38,7 @@ describe('what a run has used so far', () => {
     )
     const events = await hanging.eventsOf(run)
     expect(events.some(({ type }) => type === 'usage_updated')).toBe(false)
-    const sofar = await totalsSoFar(hanging.ledger, run.id)
+    const sofar = await readChildTotals(hanging.ledger, run.id)
     expect(sofar).toMatchObject({ totals: { runId: run.id, turns: 1, toolCalls: 0 }, isFinal: false })
     expect(sofar?.totals.usage.outputTokens).toBeGreaterThan(5)
     expect(await hanging.eventsOf(run)).toEqual(events)
@@ -45,7 +50,7 @@ describe('what a run has used so far', () => {
         failed.events$.subscribe(({ type }) => type === 'model_stream_failed' && resolve())
       })
       const recorded = ofType(await failing.eventsOf(failed), 'usage_updated').at(-1)?.usage ?? {}
-      expect((await totalsSoFar(failing.ledger, failed.id))?.totals.usage).toEqual(recorded)
+      expect((await readChildTotals(failing.ledger, failed.id))?.totals.usage).toEqual(recorded)
     }
   })
 })
@@ -54,12 +59,12 @@ describe('the ending of a run', () => {
   it('is on record once it has ended, and only then', async () => {
     const set = office()
     const { rootId, runtime } = await set.begin()
-    expect(await endingOf(set.ledger, rootId)).toBeUndefined()
-    expect(await endingOf(set.ledger, sampleRunId(9))).toBeUndefined()
+    expect(await readChildEnding(set.ledger, rootId)).toBeUndefined()
+    expect(await readChildEnding(set.ledger, sampleRunId(9))).toBeUndefined()
     const run = runtime.resume(rootId)
     await set.settled(run.cancel())
     await set.settled(run.result)
-    expect(await endingOf(set.ledger, rootId)).toMatchObject({ kind: 'ended', outcome: 'cancelled' })
+    expect(await readChildEnding(set.ledger, rootId)).toMatchObject({ kind: 'ended', outcome: 'cancelled' })
   })
 })
 
@@ -82,7 +87,7 @@ describe('the ending of a run that has none yet', () => {
         return set.ledger.read(runId, range)
       },
     }
-    expect(await endingOf(watched, rootId)).toBeUndefined()
+    expect(await readChildEnding(watched, rootId)).toBeUndefined()
     expect(read).toEqual([[rootId, { fromSeq: seq }]])
   })
 })

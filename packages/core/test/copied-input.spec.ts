@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest'
 import type { Model } from '@tallystick/core'
 import type { Json, JsonObject, ModelSignal, ToolSignal } from '@tallystick/core/vocabulary'
 import { testTool } from '@tallystick/core/testing'
-import { messageOf } from '../src/runtime/start-run.ts'
+import { toUserMessage } from '../src/runtime/start-run.ts'
 import { ofType, stage } from './stage.ts'
 
 const text = (said: string): { type: 'text'; text: string }[] => [{ type: 'text', text: said }]
@@ -35,7 +35,7 @@ describe('what is handed over is copied once: what its giver does with it afterw
 
   it('input, in the moment in which it is given', () => {
     const parts = text('Pay 1 euro.')
-    const message = messageOf(parts)
+    const message = toUserMessage(parts)
     parts[0]!.text = 'Pay 1000 euros.'
     expect(message).toEqual({ role: 'user', parts: text('Pay 1 euro.') })
     expect(Object.isFrozen(message.parts)).toBe(true)

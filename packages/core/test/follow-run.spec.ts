@@ -3,7 +3,7 @@ import { LedgerConflictError, memoryLedger, type RunState } from '@tallystick/co
 import { evolve } from '@tallystick/core/machine'
 import { everyFact, manualClock, sampleRunId, stamped, testTool } from '@tallystick/core/testing'
 import { describe, expect, it } from 'vitest'
-import { untilEnded, untilInputTaken, untilStopped, type Waiting } from '../src/runtime/follow-run.ts'
+import { waitUntilEnded, waitForInput, waitUntilStopped, type Waiting } from '../src/runtime/follow-run.ts'
 import { ofType, recorded, stage } from './stage.ts'
 
 const runId = sampleRunId(1)
@@ -24,7 +24,7 @@ async function following(
     readonly wait?: (from: RunState, waiting: Waiting) => Promise<unknown>
   } = {},
 ) {
-  const { driven = () => true, wait = untilEnded } = options
+  const { driven = () => true, wait = waitUntilEnded } = options
   const ledger = memoryLedger()
   let seq = 0
   let isDrained = false
@@ -114,7 +114,7 @@ describe('a reader that waits for a run', () => {
 })
 
 describe('a reader that waits until its input is taken', () => {
-  const taken = (from: RunState, waiting: Waiting) => untilInputTaken(from, waiting, 'r2')
+  const taken = (from: RunState, waiting: Waiting) => waitForInput(from, waiting, 'r2')
   const settled = (delivered: boolean, receipt = 'r2') =>
     ({ ...everyFact(runId).input_settled, turn: 0, receipt, delivered }) as const
 
@@ -148,13 +148,13 @@ describe('a reader that waits until a run stops', () => {
     const runs = { isDriven: async () => false, isDrained: false }
     const seen: number[] = []
     const waiting = { ledger: set.ledger, clock: set.clock, runs }
-    const state = await untilStopped(from, waiting, ({ seq }) => seen.push(seq))
+    const state = await waitUntilStopped(from, waiting, ({ seq }) => seen.push(seq))
     expect(state.seq).toBe(events.length)
     expect(seen).toEqual(events.slice(2).map(({ seq }) => seq))
     expect(ofType(events, 'run_finished')).toEqual([])
     // A run that waits is not interrupted, though no process drives it: a reader that waits for its end continues to wait.
     let ending: unknown = 'waits'
-    void untilEnded(state, waiting).catch((error: unknown) => (ending = error))
+    void waitUntilEnded(state, waiting).catch((error: unknown) => (ending = error))
     for (let second = 0; second < 4; second++) {
       await turns()
       set.clock.advance(1_000)

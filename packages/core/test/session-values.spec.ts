@@ -21,17 +21,22 @@ import {
 } from '@tallystick/core/testing'
 import { describe, expect, it } from 'vitest'
 import { agentRegistry } from '../src/agent/registry.ts'
-import { busySession, drainedMeanwhile, interruptedMeanwhile, keptInput } from '../src/runtime/follow-run.ts'
+import {
+  busySessionError,
+  drainedError,
+  interruptedError,
+  keptInputError,
+} from '../src/runtime/follow-run.ts'
 import {
   isPlaceTaken,
   KnownEnds,
-  lastOf,
-  pastOf,
+  readLastRun,
+  readPast,
   type PastOptions,
   requireSoundEdits,
   unlessSessionBusy,
 } from '../src/runtime/session.ts'
-import { messageOf, startCommand } from '../src/runtime/start-run.ts'
+import { toUserMessage, startCommand } from '../src/runtime/start-run.ts'
 import { defaultRetryPolicy } from '../src/events/limits.ts'
 import { recorded, stage } from './stage.ts'
 
@@ -51,7 +56,7 @@ async function answered(options: { readonly sessionId?: string; readonly subject
   const { runId, seq } = await runtime.run(talking, 'Hi.', options).result
   const runs = { isDriven: async () => false, isDrained: false }
   const past = (of: PastOptions, from: Ledger = ledger) =>
-    pastOf({ ledger: from, clock, runs, ends: new KnownEnds() }, of)
+    readPast({ ledger: from, clock, runs, ends: new KnownEnds() }, of)
   return { ledger, runId, seq, past }
 }
 
@@ -114,8 +119,8 @@ describe('the past of a run', () => {
     const { ledger, runId } = await answered({ sessionId: 'ann' })
     const asked: unknown[] = []
     const asking: Ledger = { ...ledger, runs: (filter) => (asked.push(filter), ledger.runs(filter)) }
-    expect(await lastOf(asking, 'ann')).toMatchObject({ runId })
-    expect(await lastOf(asking, 'bob')).toBeUndefined()
+    expect(await readLastRun(asking, 'ann')).toMatchObject({ runId })
+    expect(await readLastRun(asking, 'bob')).toBeUndefined()
     expect(asked).toEqual([
       { sessionId: 'ann', limit: 1 },
       { sessionId: 'bob', limit: 1 },
@@ -158,7 +163,7 @@ describe('a run that cannot begin', () => {
 
 describe('the command that starts a run', () => {
   const starting = (more: object = {}) =>
-    startCommand(sampleRunId(1), agent, messageOf('Go.'), {
+    startCommand(sampleRunId(1), agent, toUserMessage('Go.'), {
       register: (each) => each,
       context: undefined,
       ...more,
@@ -184,7 +189,7 @@ describe('the command that starts a run', () => {
       'A run of agent agent: limits.maxTurns is -1',
     )
     const impatient = defineAgent({ name: 'agent', instructions: 'Act.', model, retry: { maxAttempts: 9 } })
-    const { retry } = startCommand(sampleRunId(1), impatient, messageOf('Go.'), {
+    const { retry } = startCommand(sampleRunId(1), impatient, toUserMessage('Go.'), {
       register: (each) => each,
       context: undefined,
     })
@@ -205,7 +210,7 @@ describe('the command that starts a run', () => {
     const whole = { 'scripted-1': price, second: price, small: price }
     const limited = (prices: object, of = spender): void => {
       const { register } = agentRegistry(prices as never)
-      startCommand(sampleRunId(1), register(of), messageOf('Go.'), {
+      startCommand(sampleRunId(1), register(of), toUserMessage('Go.'), {
         limits: { maxCostUsd: 1 },
         register,
         context: undefined,
@@ -260,7 +265,7 @@ describe('what is said of a run that keeps its session busy', () => {
       'No process drives it: runtime.resume(',
     ],
   ])('where a process drives it: %s', (isDriven, status, what, way) => {
-    const refusal = busySession(begun, isDriven)
+    const refusal = busySessionError(begun, isDriven)
     expect(refusal).toMatchObject({ kind: 'session', busy: { runId, status } })
     expect(refusal.message).toContain(what)
     expect(refusal.message).toContain(way)
@@ -272,7 +277,7 @@ describe('what is said of a run that keeps its session busy', () => {
       const { runId: waiting } = await set.play()
       const events = await recorded(set.ledger, waiting)
       const state = events.reduce<RunState | undefined>(evolve, undefined) as RunState
-      return busySession(state, false)
+      return busySessionError(state, false)
     }
     const call = (...names: readonly string[]) => [{ toolCalls: names.map((name) => ({ name, input: {} })) }]
     const pay = testTool({ name: 'pay', check: () => ({ kind: 'ask' }) })
@@ -300,17 +305,17 @@ describe('what is said of a run that keeps its session busy', () => {
   })
 
   it('names the input that its inbox keeps', () => {
-    const refusal = interruptedMeanwhile(begun)
+    const refusal = interruptedError(begun)
     expect(refusal.message).toMatch(/so waiting for it would never end\. To continue, runtime\.resume\(/)
-    const kept = keptInput(refusal, 'i7')
+    const kept = keptInputError(refusal, 'i7')
     expect(kept.message).toBe(
       `${refusal.message} The inbox of the run keeps the input i7, and resume() reads it; a retry with that inputId sends it no second time.`,
     )
     expect(kept).toMatchObject({ kind: 'session', busy: { runId, status: 'interrupted', inputId: 'i7' } })
-    const bare = keptInput(new LedgerConflictError('session', 'x'), 'i7')
+    const bare = keptInputError(new LedgerConflictError('session', 'x'), 'i7')
     expect(bare).not.toHaveProperty('busy')
-    expect(drainedMeanwhile(begun)).toMatchObject({ kind: 'session', busy: { status: 'under_way' } })
-    expect(drainedMeanwhile(begun).message).toContain(
+    expect(drainedError(begun)).toMatchObject({ kind: 'session', busy: { status: 'under_way' } })
+    expect(drainedError(begun).message).toContain(
       `waited for run ${runId} of session session of ${runId}. Start`,
     )
   })

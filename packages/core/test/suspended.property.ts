@@ -1,7 +1,7 @@
 import * as fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { createRuntime, memoryLedger, type RunState, type RuntimeEvent } from '@tallystick/core'
-import { rulesIn } from '@tallystick/core/kit'
+import { bindRules } from '@tallystick/core/kit'
 import { requiredEffects, evolve, isSuspended, nextAction, type Rules } from '@tallystick/core/machine'
 import { copyPrefix, idleAgentOf, manualClock, untilSettled } from '@tallystick/core/testing'
 import { tries } from '../../../scripts/testing/effort.ts'
@@ -27,7 +27,9 @@ function rulesOf(random: Program, state: RunState): Rules {
   const agent = idleAgentOf(random)
   const handOff: Rules['handOff'] = () => ({ definition: state.definition })
   return {
-    ...(agent.name === state.agent ? rulesIn(agent, undefined, (_turn, prepare) => prepare() as never) : {}),
+    ...(agent.name === state.agent
+      ? bindRules(agent, undefined, (_turn, prepare) => prepare() as never)
+      : {}),
     handOff,
   }
 }

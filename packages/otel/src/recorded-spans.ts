@@ -1,5 +1,5 @@
 import type { Ledger } from '@tallystick/core'
-import { option, requireLedger, requireOptions, startOf } from '@tallystick/core/kit'
+import { option, requireLedger, requireOptions, readStart } from '@tallystick/core/kit'
 import { requireTextId } from '@tallystick/core/store-kit'
 import type { EventOf, RunId, RuntimeEvent, ToolCallId } from '@tallystick/core/vocabulary'
 import { type ContentOption, holdsContent } from './content.ts'
@@ -107,7 +107,7 @@ async function* spansOfRun(
 export async function startsBefore(ledger: Ledger, start: Start): Promise<ReadonlyMap<string, Start>> {
   const starts = new Map<string, Start>([[start.runId, start]])
   for (let { parent } = start; parent !== undefined;) {
-    const before = await startOf(ledger, parent.runId)
+    const before = await readStart(ledger, parent.runId)
     if (before === undefined) break
     starts.set(parent.runId, before)
     parent = before.parent?.relation === 'child' ? before.parent : undefined
@@ -126,7 +126,7 @@ export async function traceparentOf(
   requireLedger('traceparentOf', ledger)
   requireOptions('traceparentOf', anyCall, call, 'the call')
   const { runId, toolCallId } = call
-  const start = await startOf(ledger, runId)
+  const start = await readStart(ledger, runId)
   const { traceId, traceFlags } = start
     ? lineageOf(start, await startsBefore(ledger, start)).trace
     : { traceId: traceIdOf(runId), traceFlags: 1 }

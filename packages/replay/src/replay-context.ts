@@ -5,7 +5,7 @@ import {
   option,
   type PolicyVerdict,
   type Preparing,
-  rulesIn,
+  bindRules,
   type ToolInputGuardrail,
 } from '@tallystick/core/kit'
 import {
@@ -102,7 +102,7 @@ export function replayedRules(
 ): Rules {
   // What the next agent says in a handoff is on record; its instructions are not made again.
   const rules = {
-    ...rulesIn(agent, context, preparedThen(place)),
+    ...bindRules(agent, context, preparedThen(place)),
     ...omitUndefined({ handOff: agent.rules.handOff }),
   }
   // Where the tools of a source came from may not be there any more.

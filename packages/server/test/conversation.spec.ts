@@ -2,7 +2,7 @@ import { HttpAgent } from '@ag-ui/client'
 import type { UIMessage } from 'ai'
 import { describe, expect, it, onTestFinished, vi } from 'vitest'
 import { defineAgent, type Agent } from '@tallystick/core'
-import { startOf } from '@tallystick/core/kit'
+import { readStart } from '@tallystick/core/kit'
 import { scriptedModel, testTool } from '@tallystick/core/testing'
 import { parseRunId, textOf } from '@tallystick/core/vocabulary'
 import { RunAgent } from '@tallystick/server/client/ag-ui'
@@ -172,7 +172,7 @@ describe('an earlier message that is rewritten', () => {
     expect(chat.messages.map(textIn)).toEqual(['One', 'A1', 'Two, better', 'A4'])
     expect(shown()).toEqual(['One', 'A1', 'Two, better'])
     expect((await pageOf(office, '/chat/teller/c1')).messages.map(textIn)).toEqual(chat.messages.map(textIn))
-    const branch = await startOf(office.ledger, parseRunId(chat.messages[3]!.id)!)
+    const branch = await readStart(office.ledger, parseRunId(chat.messages[3]!.id)!)
     expect(branch).toMatchObject({ sessionId: 'c1', parent: { relation: 'session' } })
     expect(branch?.parent?.runId).not.toBe(first!.id)
     const { runs } = await answerOf(await office.send('/runs?sessionId=c1'))

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import type { RunId } from '@tallystick/core'
-import { startOf } from '@tallystick/core/kit'
+import { readStart } from '@tallystick/core/kit'
 import { documentAt, exampleOf, operationsOf } from './kit/described.ts'
 import { answerOf, openOffice, payingAgent, tellingAgent, type Office } from './kit/office.ts'
 
@@ -44,10 +44,10 @@ describe('a route that begins a run', () => {
     const office = await openOffice({ agents: [tellingAgent('cashier', 'Paid.', 'Paid.')] })
     const body = exampleOf(operation)
     const [first] = await beginAs(office, path, body, { traceparent })
-    expect((await startOf(office.ledger, first!))?.labels).toEqual({ traceId: traceparent })
+    expect((await readStart(office.ledger, first!))?.labels).toEqual({ traceId: traceparent })
     const another = await openOffice({ agents: [tellingAgent('cashier', 'Paid.')] })
     const [second] = await beginAs(another, path, body, { traceparent: 'no trace' })
-    expect((await startOf(another.ledger, second!))?.labels).toBe(undefined)
+    expect((await readStart(another.ledger, second!))?.labels).toBe(undefined)
   })
 
   const once = reading('Idempotency-Key').filter((each) => reading('traceparent').includes(each))

@@ -10,7 +10,7 @@ import { withLedger, withWritable } from './open-ledger.ts'
 
 /** Where a run came from, as its first event says; `undefined` where it came from nothing. */
 export async function parentOf(ledger: Ledger, runId: RunId): Promise<ParentRef | undefined> {
-  // `startOf` of core would load the whole runtime, which no list needs.
+  // `readStart` of core would load the whole runtime, which no list needs.
   for await (const event of ledger.read(runId, { toSeq: 1 })) {
     return event.type === 'run_started' ? event.parent : undefined
   }

@@ -209,7 +209,7 @@ export type Preparing = (
 ) => TurnChange | undefined | 'pending'
 
 /** The rules of an agent in a run with this context. */
-export function rulesIn(agent: Agent<unknown>, context: unknown, preparing: Preparing): Rules {
+export function bindRules(agent: Agent<unknown>, context: unknown, preparing: Preparing): Rules {
   const { rules, handoffs } = agent
   const { stopWhen, handOff, prepareTurn: own, ...others } = rules
   const prepareTurn = preparedInTurn(instructionsInTurn(agent), own)

@@ -16,9 +16,9 @@ import { omitUndefined } from '../values/json.ts'
 import { answerOf } from '../values/option.ts'
 import { faultOf } from '../values/schema.ts'
 import { textOfError } from '../values/text.ts'
-import { resultOf, type RunResult, startOf, stateOf, wholeResult } from './run-result.ts'
+import { toResult, type RunResult, readStart, loadState, readResult } from './run-result.ts'
 import type { RuntimeParts } from './runtime-parts.ts'
-import { givenIn, messageOf, startCommand, withDefaults } from './start-run.ts'
+import { resolveOptions, toUserMessage, startCommand, withDefaults } from './start-run.ts'
 
 /** How a child run has stopped: it waits for something from outside, was never begun, or has ended. */
 export type ChildStop =
@@ -35,7 +35,7 @@ export type ChildStop =
 export type ChildEnding = Extract<ChildStop, { readonly kind: 'ended' }>
 
 /** The command that settles a call of the parent with the ending of its child run. */
-export function settleCommandOf(
+export function toSettleCommand(
   toolCallId: string,
   { outcome, content, totals: child }: ChildEnding,
 ): Extract<OutsideCommand, { readonly type: 'settle' }> {
@@ -43,7 +43,7 @@ export function settleCommandOf(
 }
 
 /** How a child run has stopped, for the call of its parent. */
-export function childStopOf(result: RunResult): ChildStop {
+export function toChildStop(result: RunResult): ChildStop {
   if (result.status !== 'done') return { kind: 'waits' }
   const { outcome, text } = endingText(result)
   return { kind: 'ended', outcome, content: [{ type: 'text', text }], totals: totalsOf(result) }
@@ -91,11 +91,11 @@ function endingText({ reason = 'model_failed', detail, text }: RunResult): {
  * What a run has used; where it has not ended, `isFinal` is false, a model call under way counts as estimated, and so does
  * what its own child runs use meanwhile, at any depth: no result has told the run of it yet.
  */
-export async function totalsSoFar(
+export async function readChildTotals(
   ledger: Ledger,
   runId: RunId,
 ): Promise<{ readonly totals: ChildTotals; readonly isFinal: boolean } | undefined> {
-  let state = await stateOf(ledger, runId)
+  let state = await loadState(ledger, runId)
   if (state === undefined) return undefined
   const isFinal = state.phase === 'done'
   state = withCallUnderWay(state)
@@ -103,7 +103,7 @@ export async function totalsSoFar(
     const totals = withChildTotals(state.totals, await leftTotals(ledger, state, call))
     state = { ...state, totals }
   }
-  return { totals: totalsOf(resultOf(state)), isFinal }
+  return { totals: totalsOf(toResult(state)), isFinal }
 }
 
 /** What a parent counts of a started child run: what it used, where it has ended, otherwise no less than its grant. */
@@ -113,7 +113,9 @@ export async function leftTotals(
   call: Call,
 ): Promise<ChildTotals> {
   // One that cannot be read counts like one that is not there yet.
-  const found = await totalsSoFar(ledger, childRunIdOf(parent.runId, call.toolCallId)).catch(() => undefined)
+  const found = await readChildTotals(ledger, childRunIdOf(parent.runId, call.toolCallId)).catch(
+    () => undefined,
+  )
   return found?.isFinal === true ? found.totals : leftChildTotals(parent, call, found?.totals)
 }
 
@@ -135,7 +137,7 @@ function withCallUnderWay(state: RunState): RunState {
  * has ended. With `withChildren`, also whether one of them is under way.
  */
 export async function canContinue(ledger: Ledger, runId: RunId, withChildren: boolean): Promise<boolean> {
-  const state = await stateOf(ledger, runId)
+  const state = await loadState(ledger, runId)
   return state !== undefined && state.phase !== 'done' && (await isWaitOver(ledger, state, withChildren))
 }
 
@@ -143,7 +145,7 @@ async function isWaitOver(ledger: Ledger, state: RunState, withChildren: boolean
   if (!isSuspended(state)) return withChildren
   if ((await ledger.inbox(state.runId)).length > 0) return true
   for (const { toolCallId } of callsAwaitingChild(state)) {
-    const child = await stateOf(ledger, childRunIdOf(state.runId, toolCallId))
+    const child = await loadState(ledger, childRunIdOf(state.runId, toolCallId))
     if (child === undefined) continue
     // The report of its end may be lost: its process may have died before it.
     if (child.phase === 'done' || (await isWaitOver(ledger, child, withChildren))) return true
@@ -152,10 +154,10 @@ async function isWaitOver(ledger: Ledger, state: RunState, withChildren: boolean
 }
 
 /** Returns how a child run ended, as its ledger says; `undefined` where it has not. */
-export async function endingOf(ledger: Ledger, childId: RunId): Promise<ChildEnding | undefined> {
+export async function readChildEnding(ledger: Ledger, childId: RunId): Promise<ChildEnding | undefined> {
   if (!(await hasEnded(ledger, childId))) return undefined
-  const state = await stateOf(ledger, childId)
-  const stop: ChildStop | undefined = state && childStopOf(resultOf(state))
+  const state = await loadState(ledger, childId)
+  const stop: ChildStop | undefined = state && toChildStop(toResult(state))
   return stop?.kind === 'ended' ? stop : undefined
 }
 
@@ -170,7 +172,7 @@ async function hasEnded(ledger: Ledger, runId: RunId): Promise<boolean> {
 export async function isDescendantOf(ledger: Ledger, runId: RunId, root: RunId): Promise<boolean> {
   let at: RunId | undefined = runId
   while (at !== undefined && at !== root) {
-    const start: EventOf<'run_started'> | undefined = await startOf(ledger, at)
+    const start: EventOf<'run_started'> | undefined = await readStart(ledger, at)
     at = start?.parent?.relation === 'child' ? start.parent.runId : undefined
   }
   return at === root
@@ -187,7 +189,7 @@ function agentToolOf(
 }
 
 /** Returns the command that starts the child run of a call. */
-export async function childStartCommand(
+export async function buildChildStart(
   state: ExecutingState,
   call: Call,
   { agents, defaults }: Pick<RuntimeParts, 'agents' | 'defaults'>,
@@ -209,8 +211,8 @@ export async function childStartCommand(
     ...omitUndefined({ ...tool.limits }),
   }
   const limits = childLimits(call.grant ?? {}, own, state.limits)
-  const given = givenIn(agent, withDefaults({}, defaults), agents)
-  const command = startCommand(childId, agent, messageOf(started.task), {
+  const given = resolveOptions(agent, withDefaults({}, defaults), agents)
+  const command = startCommand(childId, agent, toUserMessage(started.task), {
     limits,
     given,
     register,
@@ -241,10 +243,10 @@ export async function readEnding(
   const call = findCall(parent, toolCallId)
   const tool = call && agentToolOf(parent, call, agents)
   if (tool?.answerOf === undefined || ending.outcome !== 'success') return ending
-  const child = await stateOf(ledger, childRunIdOf(parent.runId, toolCallId))
+  const child = await loadState(ledger, childRunIdOf(parent.runId, toolCallId))
   if (child?.phase !== 'done' || child.reason !== 'answered') return ending
   try {
-    const { text, output, turns, toolCalls } = await wholeResult(child, ledger, agents.find(child.agent))
+    const { text, output, turns, toolCalls } = await readResult(child, ledger, agents.find(child.agent))
     return { ...ending, content: contentOf(tool, { text, output, turns, toolCalls }) }
   } catch (error) {
     const text = `The work was done, and its answer could not be read: ${textOfError(error)}`

@@ -14,16 +14,16 @@ import { textOfError } from '../values/text.ts'
 import {
   canContinue,
   type ChildEnding,
-  childStartCommand,
+  buildChildStart,
   type ChildStop,
-  childStopOf,
-  endingOf,
+  toChildStop,
+  readChildEnding,
   isDescendantOf,
   leftTotals,
   readEnding,
-  settleCommandOf,
+  toSettleCommand,
 } from './child-records.ts'
-import { resultOf, type RunResult, stateOf } from './run-result.ts'
+import { toResult, type RunResult, loadState } from './run-result.ts'
 import type { RelatedRun, RelatedRuns, RuntimeParts } from './runtime-parts.ts'
 
 /** A child run that is being driven. */
@@ -64,7 +64,7 @@ export class ChildRuns {
       if (await ledger.head(childId)) child.drive({ withChildren: true })
       else {
         const prepare = async () => ({
-          command: await childStartCommand(state, call, this.#parts, context),
+          command: await buildChildStart(state, call, this.#parts, context),
           context,
         })
         child.start({ prepare })
@@ -112,7 +112,7 @@ export class ChildRuns {
 
   /** Returns how the child run of a call ended, as its ledger says; `undefined` where it has not. */
   async recordedEnding(parent: RunState, toolCallId: ToolCallId): Promise<ChildEnding | undefined> {
-    const ending = await endingOf(this.#parts.ledger, childRunIdOf(parent.runId, toolCallId))
+    const ending = await readChildEnding(this.#parts.ledger, childRunIdOf(parent.runId, toolCallId))
     return ending && (await readEnding(parent, toolCallId, ending, this.#parts))
   }
 
@@ -135,12 +135,12 @@ export class ChildRuns {
     if (parent?.relation !== 'child' || this.#awaited.has(runId)) return
     const { ledger, host } = this.#parts
     const head = await ledger.head(parent.runId)
-    const state = await stateOf(ledger, parent.runId)
+    const state = await loadState(ledger, parent.runId)
     if (state === undefined) return
     const awaiting = callAwaitingChild(state, runId)
-    const stop = childStopOf(resultOf(child))
+    const stop = toChildStop(toResult(child))
     if (awaiting === undefined || stop.kind !== 'ended') return
-    const command = settleCommandOf(awaiting.toolCallId, stop)
+    const command = toSettleCommand(awaiting.toolCallId, stop)
     await this.#put(state.runId, { key: `child ${runId}`, command, at: host.clock.now() })
     if (isSuspended(state)) await this.#resumeParent(state, head?.epoch, context)
   }
@@ -152,7 +152,7 @@ export class ChildRuns {
   ): Promise<void> {
     const { ledger, agents } = this.#parts
     if (agents.find(agent) === undefined || this.#runs.isDrained) return
-    const parent = this.#runs.coordinatorOf(runId)
+    const parent = this.#runs.driverOf(runId)
     // A process that has taken the run over since drives it, and reads its inbox.
     if (!parent.isDrivenHere && (await ledger.head(runId))?.epoch !== epoch) return
     parent.inheritContext(context)
@@ -161,8 +161,8 @@ export class ChildRuns {
   }
 
   #held(parentId: RunId, childId: RunId, context: unknown): RelatedRun {
-    const { takesOver } = this.#runs.coordinatorOf(parentId)
-    const child = this.#runs.coordinatorOf(childId)
+    const { takesOver } = this.#runs.driverOf(parentId)
+    const child = this.#runs.driverOf(childId)
     child.inheritContext(context)
     if (takesOver) child.takeOver()
     return child
@@ -172,7 +172,7 @@ export class ChildRuns {
     const childId = childRunIdOf(state.runId, toolCallId)
     this.#awaited.add(childId)
     try {
-      const stop = childStopOf(await result())
+      const stop = toChildStop(await result())
       return stop.kind === 'ended' ? await readEnding(state, toolCallId, stop, this.#parts) : stop
     } finally {
       this.#awaited.delete(childId)
@@ -286,7 +286,7 @@ interface AwaitingParent {
   /** What the application gave the run. */
   readonly context: unknown
   /** Takes the command that settles a call with the ending of its child run. */
-  readonly post: (settling: ReturnType<typeof settleCommandOf>) => void
+  readonly post: (settling: ReturnType<typeof toSettleCommand>) => void
   /** Whether a command for the run itself has come in. */
   readonly isAsked: () => boolean
   /** Resolves when that may have changed. */
@@ -305,7 +305,7 @@ export async function postEndedChildren(
   const endings = Promise.all(
     callsAwaitingChild(state).map(async ({ toolCallId }) => {
       const ending = await children.resumedEnding(state, toolCallId, { withChildren, context })
-      if (ending) post(settleCommandOf(toolCallId, ending))
+      if (ending) post(toSettleCommand(toolCallId, ending))
     }),
   ).then(() => 'all' as const)
   // After an interruption the run asks again, and finds the children as they are then.

@@ -124,7 +124,7 @@ export class SentCommands {
     key: string,
     deliver: () => Promise<void>,
   ): Promise<CommandAcknowledgement> {
-    if (this.#sent?.has(key)) throw sentBefore(this.#runId, key)
+    if (this.#sent?.has(key)) throw duplicateSendError(this.#runId, key)
     const { promise, resolve, reject } = Promise.withResolvers<CommandAcknowledgement>()
     const sent: SentCommand = { command, afterSeq: undefined, isDelivered: false, resolve, reject }
     this.#sent = (this.#sent ?? new Map()).set(key, sent)
@@ -228,7 +228,7 @@ export function isOvertaken(error: unknown): boolean {
 }
 
 /** A command under a key that another command has had. */
-export function sentBefore(runId: RunId, key: string): LedgerConflictError {
+export function duplicateSendError(runId: RunId, key: string): LedgerConflictError {
   const message = `Run ${runId} has had a command of the key ${key} before, so this one was not sent. Show the run to see what became of the first; send another command under another key.`
   return new LedgerConflictError('unique', message)
 }

@@ -9,7 +9,7 @@ import { isOvertaken } from './commands.ts'
 import { isDrivenByOther, leaseMs } from './leases.ts'
 import type { HeldRun } from './run-context.ts'
 import { type ReadyStart, RunLoop } from './run-loop.ts'
-import { stateOf } from './run-result.ts'
+import { loadState } from './run-result.ts'
 import { isPlaceTaken } from './session.ts'
 
 /** How often the ledger is asked whether a process drives the run. */
@@ -172,7 +172,7 @@ export class DriveSession {
   async #followedElsewhere(driven?: LedgerConflictError): Promise<RunState | undefined> {
     const { runId, parts, sent, live } = this.#run
     const { clock, report } = parts.host
-    let state = await stateOf(parts.ledger, runId)
+    let state = await loadState(parts.ledger, runId)
     if (state === undefined) return undefined
     let leftMs = pollIntervalMs
     let isReported = driven === undefined

@@ -9,7 +9,7 @@ import type { RunState } from '../machine/state.ts'
 import { type BusyRun, LedgerConflictError, LedgerUnavailableError } from '../values/errors.ts'
 import type { Clock } from '../values/host.ts'
 import { childRunIdOf, type RunId } from '../values/ids.ts'
-import { type RunResult, stateOf, withChildren } from './run-result.ts'
+import { type RunResult, loadState, readResultWithChildren } from './run-result.ts'
 import type { LiveEvents } from './run-streams.ts'
 
 /** Returns the status of a run that has not ended, and that a process drives or not. */
@@ -19,7 +19,7 @@ function statusOf(state: RunState, isDriven: boolean): BusyRun['status'] {
 }
 
 /** The refusal of a run whose session has one that has not ended. */
-export function busySession(state: RunState, isDriven: boolean): LedgerConflictError {
+export function busySessionError(state: RunState, isDriven: boolean): LedgerConflictError {
   const status = statusOf(state, isDriven)
   const wait = "start this run with whenBusy: 'wait'; session(…).run gives it the input with whenBusy: 'join'"
   const ways: Readonly<Record<BusyRun['status'], string>> = {
@@ -38,19 +38,19 @@ export function busySession(state: RunState, isDriven: boolean): LedgerConflictE
  * Returns where a run ends now, if that is not where this state ends: the driver of the run may have come to its end between
  * the look at the run and the look at its driver.
  */
-export async function newHead(ledger: Ledger, { runId, seq }: RunState): Promise<Head | undefined> {
+export async function readNewerHead(ledger: Ledger, { runId, seq }: RunState): Promise<Head | undefined> {
   const head = await ledger.head(runId)
   return head?.seq === seq ? undefined : head
 }
 
 /** The end of waiting for a run that no process drives. */
-export function interruptedMeanwhile(state: RunState): LedgerConflictError {
+export function interruptedError(state: RunState): LedgerConflictError {
   const what = `${statusText(state, 'interrupted')}, so waiting for it would never end`
   return conflict(state, 'interrupted', `${what}. To continue, ${resumeText(state)}; or cancel it.`)
 }
 
 /** The same refusal of input that the run's inbox keeps: it names the input, so that a retry sends it no second time. */
-export function keptInput(refusal: LedgerConflictError, inputId: string): LedgerConflictError {
+export function keptInputError(refusal: LedgerConflictError, inputId: string): LedgerConflictError {
   const { kind, message, busy } = refusal
   return new LedgerConflictError(
     kind,
@@ -60,7 +60,7 @@ export function keptInput(refusal: LedgerConflictError, inputId: string): Ledger
 }
 
 /** The end of waiting in a runtime that was drained. */
-export function drainedMeanwhile(state: RunState): LedgerConflictError {
+export function drainedError(state: RunState): LedgerConflictError {
   return conflict(
     state,
     statusOf(state, true),
@@ -126,12 +126,12 @@ export interface Waiting {
  * Follows a run that another process drives, and returns the state in which it has ended. Rejects with a
  * `LedgerConflictError` of kind `session` where that cannot be: no process drives it, or this runtime is drained.
  */
-export function untilEnded(from: RunState, waiting: Waiting): Promise<RunState> {
+export function waitUntilEnded(from: RunState, waiting: Waiting): Promise<RunState> {
   return new FollowedRun(from, waiting).until(({ phase }) => phase === 'done')
 }
 
 /** The same for the state in which the run has stopped: ended, or suspended. */
-export function untilStopped(
+export function waitUntilStopped(
   from: RunState,
   waiting: Waiting,
   onEvent: (event: RuntimeEvent) => void,
@@ -145,7 +145,7 @@ export function untilStopped(
  * The same for the state in which the run has shown its model the input of an id, or is suspended with it on record;
  * `undefined` where the run did not take it, or ended without showing it. `shown` says which.
  */
-export async function untilInputTaken(
+export async function waitForInput(
   from: RunState,
   waiting: Waiting,
   inputId: string,
@@ -200,10 +200,10 @@ class FollowedRun {
   /** Throws where waiting is in vain; returns whether to look again at once, since the run seems to have stopped. */
   async #mayHaveStopped(): Promise<boolean> {
     const { runs } = this.#waiting
-    if (runs.isDrained) throw drainedMeanwhile(this.#state)
+    if (runs.isDrained) throw drainedError(this.#state)
     if (!isSuspended(this.#state) && !(await runs.isDriven(this.#state.runId))) {
       // Its driver may have come to the end between the look at the run and the look at the driver.
-      if (this.#undrivenAt === this.#state.seq) throw interruptedMeanwhile(this.#state)
+      if (this.#undrivenAt === this.#state.seq) throw interruptedError(this.#state)
       this.#undrivenAt = this.#state.seq
       return true
     }
@@ -327,7 +327,7 @@ export class StoppedElsewhere {
 
   async #follow(from: RunState): Promise<RunState> {
     try {
-      const state = await untilStopped(from, this.#waiting, (event) => this.#live.next(event))
+      const state = await waitUntilStopped(from, this.#waiting, (event) => this.#live.next(event))
       if (this.#from === from) this.stoppedAt(state)
       return state
     } catch (error) {
@@ -341,7 +341,7 @@ export class StoppedElsewhere {
 /** The runs that only a command can continue. */
 export async function* suspendedRuns(ledger: Ledger): AsyncGenerator<RunResult, void, undefined> {
   for await (const state of unfinishedRuns(ledger)) {
-    if (isSuspended(state)) yield await withChildren(state, ledger)
+    if (isSuspended(state)) yield await readResultWithChildren(state, ledger)
   }
 }
 
@@ -349,14 +349,14 @@ export async function* suspendedRuns(ledger: Ledger): AsyncGenerator<RunResult, 
 export async function* interruptedRuns(waiting: Waiting): AsyncGenerator<RunResult, void, undefined> {
   const { ledger } = waiting
   for await (const state of unfinishedRuns(ledger)) {
-    if (await isInterrupted(state, waiting)) yield await withChildren(state, ledger)
+    if (await isInterrupted(state, waiting)) yield await readResultWithChildren(state, ledger)
   }
 }
 
 /** Leaves out child runs: a caller continues the root run. */
 async function* unfinishedRuns(ledger: Ledger): AsyncGenerator<RunState> {
   for await (const { runId } of ledger.runs()) {
-    const state = await stateOf(ledger, runId)
+    const state = await loadState(ledger, runId)
     if (state && state.phase !== 'done' && state.parent?.relation !== 'child') yield state
   }
 }
@@ -370,7 +370,7 @@ async function isInterrupted(state: RunState, waiting: Waiting): Promise<boolean
   if (state.phase === 'done') return false
   if (!isSuspended(state)) return !(await runs.isDriven(state.runId))
   for (const { toolCallId } of callsAwaitingChild(state)) {
-    const child = await stateOf(ledger, childRunIdOf(state.runId, toolCallId))
+    const child = await loadState(ledger, childRunIdOf(state.runId, toolCallId))
     if (child === undefined) continue
     if (child.phase === 'done' ? !(await runs.isDriven(child.runId)) : await isInterrupted(child, waiting))
       return true

@@ -20,8 +20,8 @@ import { ConfigurationError, RunNotFoundError } from '../values/errors.ts'
 import { parseRunId, type RunId } from '../values/ids.ts'
 import { deepFreeze, type JsonObject, omitUndefined } from '../values/json.ts'
 import { resultsUnderWay } from './recorded-results.ts'
-import { lastOf, requireSoundEdits } from './session.ts'
-import { messageOf } from './start-run.ts'
+import { readLastRun, requireSoundEdits } from './session.ts'
+import { toUserMessage } from './start-run.ts'
 
 /** What a fork changes in the events that it shares with its source. Calls have the ids of the source. */
 export interface ForkEdit {
@@ -111,7 +111,7 @@ function approvalFacts({ approvals = [] }: ForkEdit, forked: Forked): readonly F
 function historyFacts({ input, history = [], by, reason }: ForkEdit, state: RunState): readonly Fact[] {
   const messages = messagesOf(state.history)
   const index = messages.findLastIndex(({ role }) => role === 'user')
-  const replaced = input === undefined ? [] : [{ index, message: messageOf(input) }]
+  const replaced = input === undefined ? [] : [{ index, message: toUserMessage(input) }]
   const edits = [...history, ...replaced].toSorted((a, b) => a.index - b.index)
   if (edits.length === 0) return []
   if (
@@ -157,7 +157,7 @@ export interface ForkOptions {
  * Returns the first events of a fork: the shared ones, its edits, and the recorded outcomes of calls that were under
  * way in the source run. They are appended all at once, or not at all.
  */
-export async function forkOf(
+export async function buildFork(
   ledger: Ledger,
   { source, runId }: { readonly source: string; readonly runId: RunId },
   {
@@ -178,7 +178,7 @@ export async function forkOf(
   for await (const event of ledger.read(from, { toSeq: atSeq })) shared.push(event)
   const before = requireForkable(auditAll(shared), source, atSeq)
   requireContext(before, context)
-  const last = sessionId === undefined ? undefined : await lastOf(ledger, sessionId)
+  const last = sessionId === undefined ? undefined : await readLastRun(ledger, sessionId)
   if (last) await mayFollow?.(last.runId)
   const events = [
     ...forkedEvents(shared, {

@@ -14,10 +14,10 @@ import { type RunId, runIdOfCall, type ToolCallId } from '../values/ids.ts'
 import { canonicalJson } from '../values/json.ts'
 import { faultOf } from '../values/schema.ts'
 import { textOfError } from '../values/text.ts'
-import { settleCommandOf } from './child-records.ts'
+import { toSettleCommand } from './child-records.ts'
 import type { Mail, Mailbox } from './mailbox.ts'
 import type { Drive } from './run-context.ts'
-import { stateOf } from './run-result.ts'
+import { loadState } from './run-result.ts'
 
 /** How long a tool may take to check an input, in milliseconds: who drives the run waits for it. */
 const maxCheckMs = 10_000
@@ -68,7 +68,7 @@ export async function changedInputRefusal(
   { runId, parts, context }: Pick<Drive, 'runId' | 'parts' | 'context'>,
 ): Promise<Refusal | undefined> {
   const { ledger, agents, host } = parts
-  const state = await stateOf(ledger, runId)
+  const state = await loadState(ledger, runId)
   return (
     state &&
     (await changedInputFault(command, state, {
@@ -227,7 +227,7 @@ export class RunInbox implements Pick<Observer<void>, 'next' | 'error'> {
     { toolCallId }: { readonly toolCallId: string },
   ): Promise<OutsideCommand | undefined> {
     const ending = await this.#drive.children.recordedEnding(state, toolCallId as ToolCallId)
-    return ending && settleCommandOf(toolCallId, ending)
+    return ending && toSettleCommand(toolCallId, ending)
   }
 
   /** Its sender is in another process: one of this process sends it to the child run itself. */

@@ -6,11 +6,11 @@ import type { RunState } from '../machine/state.ts'
 import { LedgerConflictError } from '../values/errors.ts'
 import type { RunId } from '../values/ids.ts'
 import { isOvertaken } from './commands.ts'
-import { busySession, keptInput, newHead, untilInputTaken, type Waiting } from './follow-run.ts'
-import type { RunCoordinator } from './run-driver.ts'
-import type { CoordinatorRegistry } from './run-registry.ts'
-import { stateOf } from './run-result.ts'
-import { lastOf, type PastOptions } from './session.ts'
+import { busySessionError, keptInputError, readNewerHead, waitForInput, type Waiting } from './follow-run.ts'
+import type { RunDriver } from './run-driver.ts'
+import type { RunRegistry } from './run-registry.ts'
+import { loadState } from './run-result.ts'
+import { readLastRun, type PastOptions } from './session.ts'
 
 /** Whether the input of an id waits in the inbox of a run. */
 async function isInInbox(ledger: Ledger, runId: RunId, inputId: string): Promise<boolean> {
@@ -35,7 +35,7 @@ async function recordedInput(
       found = { runId: event.runId, shown: event.delivered }
     }
   }
-  const state = found && (await stateOf(ledger, found.runId))
+  const state = found && (await loadState(ledger, found.runId))
   return found && state && { state, shown: found.shown }
 }
 
@@ -53,7 +53,7 @@ export interface JoiningInput {
 /** Input on its way into a run of a session. */
 interface Joining extends JoiningInput {
   readonly waiting: Waiting
-  readonly coordinators: CoordinatorRegistry
+  readonly coordinators: RunRegistry
   /** The key of the input in the inbox, and its receipt on record. */
   readonly inputId: string
 }
@@ -63,26 +63,26 @@ interface Joining extends JoiningInput {
  * with it; `undefined` where none is under way, or where it ended without showing it: then the input is the next run's.
  * Input of an id that is on record is not sent again. Rejects with a `LedgerConflictError` where the run was interrupted.
  */
-export async function joinedRun(
+export async function joinRun(
   waiting: Waiting,
-  coordinators: CoordinatorRegistry,
+  coordinators: RunRegistry,
   sessionId: string,
   input: JoiningInput,
-): Promise<RunCoordinator | undefined> {
+): Promise<RunDriver | undefined> {
   const { ledger } = waiting
   const { inputId, mayFollow } = input
   const before = inputId === undefined ? undefined : await recordedInput(ledger, sessionId, inputId)
   if (before) await mayFollow?.(before.state.runId)
   if (before?.shown) return followRun(coordinators, before.state)
-  const last = await lastOf(ledger, sessionId)
+  const last = await readLastRun(ledger, sessionId)
   if (last) await mayFollow?.(last.runId)
-  const state = last && (await stateOf(ledger, last.runId))
+  const state = last && (await loadState(ledger, last.runId))
   if (state === undefined || state.phase === 'done') return undefined
-  const own = inputId ?? coordinators.coordinatorOf(state.runId).newInputId()
+  const own = inputId ?? coordinators.driverOf(state.runId).newInputId()
   const joining = { ...input, waiting, coordinators, inputId: own }
   try {
     if (!(await isSent(joining, state))) return undefined
-    const taken = await untilInputTaken(state, joining.waiting, own)
+    const taken = await waitForInput(state, joining.waiting, own)
     if (taken === undefined) return undefined
     const coordinator = followRun(coordinators, taken.state)
     if (!taken.shown) beginWhenUnshown(coordinator, joining)
@@ -98,7 +98,7 @@ async function isSent(
   state: RunState,
 ): Promise<boolean> {
   const { runId } = state
-  const coordinator = coordinators.coordinatorOf(runId)
+  const coordinator = coordinators.driverOf(runId)
   const command = { type: 'steer', message, receipt: inputId } as const
   if (state.pendingInputs.some((input) => input.inputId === inputId)) return true
   if (
@@ -115,8 +115,8 @@ async function isSent(
   }
   const isDriven = await coordinators.isDriven(runId)
   if (!isDriven && !isSuspended(state)) {
-    if (await newHead(waiting.ledger, state)) return false
-    throw busySession(state, isDriven)
+    if (await readNewerHead(waiting.ledger, state)) return false
+    throw busySessionError(state, isDriven)
   }
   try {
     await coordinator.enqueue(command, inputId)
@@ -135,17 +135,17 @@ async function withKeptInput(
   inputId: string,
 ): Promise<unknown> {
   const isConflict = error instanceof LedgerConflictError && error.kind === 'session'
-  return isConflict && (await isInInbox(ledger, runId, inputId)) ? keptInput(error, inputId) : error
+  return isConflict && (await isInInbox(ledger, runId, inputId)) ? keptInputError(error, inputId) : error
 }
 
-function followRun(coordinators: CoordinatorRegistry, state: RunState): RunCoordinator {
-  const coordinator = coordinators.coordinatorOf(state.runId)
+function followRun(coordinators: RunRegistry, state: RunState): RunDriver {
+  const coordinator = coordinators.driverOf(state.runId)
   coordinator.follow(state)
   return coordinator
 }
 
 /** Begins the next run of the session when a suspended run that has taken the input ends without having shown it. */
-function beginWhenUnshown({ live, elsewhere }: RunCoordinator, { inputId, beginNext }: Joining): void {
+function beginWhenUnshown({ live, elsewhere }: RunDriver, { inputId, beginNext }: Joining): void {
   const subscription = live.subscribe({
     next: (event) => {
       if (event.type !== 'input_settled' || event.receipt !== inputId) return

@@ -6,7 +6,7 @@ import {
   type Preparing,
   recordedRun,
   requireContext,
-  rulesIn,
+  bindRules,
   TurnPreparation,
 } from '../agent/prepare-turn.ts'
 import { sourcedDefinitions, ToolsOfTurn } from '../agent/source-tools.ts'
@@ -108,7 +108,7 @@ interface TurnParts {
 
 /** The rules of an agent of a run, with the run's context. */
 function drivingRules(agent: Agent<unknown>, { context }: Drive, parts: TurnParts): Rules {
-  const rules = rulesIn(agent, context, (turn, prepare) => parts.preparation.prepare(turn, prepare))
+  const rules = bindRules(agent, context, (turn, prepare) => parts.preparation.prepare(turn, prepare))
   if (agent.toolsInTurn === undefined) return rules
   const offered = (state: RunState): Agent<unknown> => ({
     ...agent,
@@ -121,7 +121,7 @@ function drivingRules(agent: Agent<unknown>, { context }: Drive, parts: TurnPart
  * What a run that is taken up is driven with: the context that was given, or one that is made of the record, each time
  * anew: by what was given in its place, or by the runtime, where the run was started with one.
  */
-export async function withFoundContext(state: RunState, drive: Drive): Promise<Drive> {
+export async function restoreContext(state: RunState, drive: Drive): Promise<Drive> {
   const { contextOf } = drive.parts
   if (drive.context instanceof ContextOfRecord) {
     return { ...drive, context: await drive.context.contextFor(recordedRun(state)) }

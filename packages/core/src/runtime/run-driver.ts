@@ -17,16 +17,16 @@ import {
   ledgerSilent,
   refusedAtEnd,
   refusedByDrain,
-  sentBefore,
+  duplicateSendError,
   unknownCall,
   unreadAnswer,
 } from './commands.ts'
 import { type BegunRun, DriveSession } from './drive-session.ts'
 import { removeEndedContent } from './ended-content.ts'
-import { StoppedElsewhere, untilStopped, type Waiting } from './follow-run.ts'
+import { StoppedElsewhere, waitUntilStopped, type Waiting } from './follow-run.ts'
 import { changedInputRefusal } from './inbox.ts'
 import { HeldRun } from './run-context.ts'
-import { type RunResult, stateOf, wholeResult } from './run-result.ts'
+import { type RunResult, loadState, readResult } from './run-result.ts'
 import type { LiveEvents } from './run-streams.ts'
 import type { Coordinators, DrivenRun, RelatedRun, RuntimeParts } from './runtime-parts.ts'
 import { unlessSessionBusy } from './session.ts'
@@ -95,13 +95,13 @@ class CommandDelivery {
     if (!this.#recipient.session?.isWriter) await sent.leave(key)
     const isFresh = await unlessEnded(ledger.put(runId, { key, command, at: host.clock.now() }))
     if (isFresh === undefined) return sent.acknowledge(key, refusedAtEnd(runId))
-    if (!isFresh) throw sentBefore(runId, key)
+    if (!isFresh) throw duplicateSendError(runId, key)
     this.#recipient.session?.wake()
   }
 
   /** A command about a call of a child run goes to that run; what becomes of it comes up to this one. */
   #forward(command: OutsideCommand, childId: RunId): Promise<CommandAcknowledgement> {
-    const child = this.#run.runs.coordinatorOf(childId)
+    const child = this.#run.runs.driverOf(childId)
     const acknowledgement = this.#sendDown(command, childId, child)
     this.onTheirWay.add(followed(acknowledgement, child))
     return acknowledgement
@@ -228,7 +228,7 @@ const nothing: Promise<void> = Promise.resolve()
  * Joins what this process does with one run, for all its handles: at most one drive session at a time, one delivery of
  * commands, one event stream, and the result of the run wherever it stops.
  */
-export class RunCoordinator implements Recipient, RelatedRun, DrivenRun {
+export class RunDriver implements Recipient, RelatedRun, DrivenRun {
   readonly runId: RunId
   readonly live: LiveEvents
   readonly notice: FailureNotice
@@ -338,7 +338,7 @@ export class RunCoordinator implements Recipient, RelatedRun, DrivenRun {
   async #afterDelivery(): Promise<RunResult> {
     await this.#delivery.onTheirWay.ended()
     if (this.#session && this.#stopped) return await this.#stopped
-    const state = await stateOf(this.#run.parts.ledger, this.runId)
+    const state = await loadState(this.#run.parts.ledger, this.runId)
     if (state === undefined) return await this.resume({ withChildren: false })
     const known = await this.#stopped?.catch(() => undefined)
     // What stopped here has its content, which the ledger may have lost since.
@@ -356,7 +356,7 @@ export class RunCoordinator implements Recipient, RelatedRun, DrivenRun {
 
   #resultOf(state: RunState): Promise<RunResult> {
     const { ledger, agents } = this.#run.parts
-    return wholeResult(state, ledger, agents.find(state.agent))
+    return readResult(state, ledger, agents.find(state.agent))
   }
 
   /** Starts the run. */
@@ -394,12 +394,12 @@ export class RunCoordinator implements Recipient, RelatedRun, DrivenRun {
 
   async #startedOnce(run: BegunRun, order: KeyedOrder, onFound: () => void): Promise<RunResult> {
     const { ledger } = this.#run.parts
-    let there = await stateOf(ledger, this.runId)
+    let there = await loadState(ledger, this.runId)
     if (there === undefined) {
       let found: RunState | undefined
       const session = this.#newSession()
       const begun = session.start(run).catch(async (error: unknown) => {
-        found = error instanceof LedgerConflictError ? await stateOf(ledger, this.runId) : undefined
+        found = error instanceof LedgerConflictError ? await loadState(ledger, this.runId) : undefined
         if (found === undefined) throw error
         return found
       })
@@ -463,7 +463,7 @@ export class RunCoordinator implements Recipient, RelatedRun, DrivenRun {
   }
 
   #follow(from: RunState): void {
-    const stopped = untilStopped(from, this.#waiting, (event) => this.live.next(event))
+    const stopped = waitUntilStopped(from, this.#waiting, (event) => this.live.next(event))
     const result = stopped.then((state) => {
       this.elsewhere.stoppedAt(state)
       return this.#resultOf(state)

@@ -24,7 +24,7 @@ import { RunInbox } from './inbox.ts'
 import { type LeasedDrive, requireLast, requireOwnEpoch } from './leases.ts'
 import { type Mail, Mailbox, type MailKind } from './mailbox.ts'
 import { recordedResults } from './recorded-results.ts'
-import { type Drive, LoopSite, ownDefinition, requireDrivable, withFoundContext } from './run-context.ts'
+import { type Drive, LoopSite, ownDefinition, requireDrivable, restoreContext } from './run-context.ts'
 import { withContinuation } from './runtime-parts.ts'
 
 /** A ledger that asks for more, in milliseconds, gets this. */
@@ -73,7 +73,7 @@ function runningAlone(state: RunState): number {
 }
 
 /** The command `resume` of the process that takes a run over, until its event is on record. */
-class UnrecordedResume {
+class PendingResume {
   #command: ResumeCommand | undefined
   #isHeldBack = false
 
@@ -145,7 +145,7 @@ export class RunLoop implements LeasedDrive {
   readonly #clock: SteadyClock
   readonly #mailbox = new Mailbox()
   readonly #inbox: RunInbox
-  readonly #unrecordedResume = new UnrecordedResume()
+  readonly #unrecordedResume = new PendingResume()
   /** Of the writer that this loop is. */
   epoch: number = emptyHead.epoch
   /** Whether this loop is, or was, the writer of the run. */
@@ -234,7 +234,7 @@ export class RunLoop implements LeasedDrive {
     const { parts, runId } = this.#drive
     const found = await this.#load()
     if (found.phase === 'done') return found
-    this.#drive = await withFoundContext(found, this.#drive)
+    this.#drive = await restoreContext(found, this.#drive)
     requireDrivable(found, this.#drive)
     const askedAt = parts.leases.now()
     this.epoch = (await parts.leases.acquire(runId, takeOver)).epoch

@@ -6,7 +6,7 @@ import type { Model } from '../models/model.ts'
 import { ConfigurationError, RunNotFoundError } from '../values/errors.ts'
 import { parseRunId, type RunId } from '../values/ids.ts'
 import { ChildRuns } from './children.ts'
-import { RunCoordinator } from './run-driver.ts'
+import { RunDriver } from './run-driver.ts'
 import type { RunResult } from './run-result.ts'
 import type { EventSource, LiveEvents } from './run-streams.ts'
 import type { Coordinators, DrivenRun, RuntimeParts } from './runtime-parts.ts'
@@ -27,14 +27,14 @@ export interface GivenToRun {
  * The coordinators of one runtime, one a run: so that a run is driven once in it.
  * A coordinator is held as long as its run is driven or has a subscriber; otherwise the handles hold it.
  */
-export class CoordinatorRegistry implements Coordinators {
+export class RunRegistry implements Coordinators {
   readonly children: ChildRuns
   /** How the last runs of sessions ended here. */
   readonly ends: KnownEnds = new KnownEnds()
   readonly #parts: RuntimeParts
-  readonly #coordinators = new Map<RunId, WeakRef<RunCoordinator>>()
+  readonly #coordinators = new Map<RunId, WeakRef<RunDriver>>()
   readonly #driven = new Set<DrivenRun>()
-  readonly #watched = new Set<RunCoordinator>()
+  readonly #watched = new Set<RunDriver>()
   readonly #reports = new Set<Promise<void>>()
   readonly #forget = new FinalizationRegistry<RunId>((runId) => {
     if (this.#coordinators.get(runId)?.deref() === undefined) this.#coordinators.delete(runId)
@@ -49,23 +49,23 @@ export class CoordinatorRegistry implements Coordinators {
   }
 
   /** The coordinator of a run: the one that is there, or a new one; in which `own` stands for the agent of its name. */
-  coordinatorOf(runId: RunId, own?: Agent<unknown>): RunCoordinator {
+  driverOf(runId: RunId, own?: Agent<unknown>): RunDriver {
     const there = this.#coordinators.get(runId)?.deref()
     if (there) return there
-    const coordinator = new RunCoordinator(runId, own ? withOwnAgent(this.#parts, own) : this.#parts, this)
+    const coordinator = new RunDriver(runId, own ? withOwnAgent(this.#parts, own) : this.#parts, this)
     this.#coordinators.set(runId, new WeakRef(coordinator))
     this.#forget.register(coordinator, runId)
     return coordinator
   }
 
   /** The coordinator of a run that a caller names, with what the application gives it. */
-  coordinatorFor(text: string, { agent, context, model, hooks }: GivenToRun): RunCoordinator {
+  driverFor(text: string, { agent, context, model, hooks }: GivenToRun): RunDriver {
     this.requireOpen()
     const runId = parseRunId(text)
     if (runId === undefined) throw new RunNotFoundError(text)
     const { agents, models } = this.#parts
     if (agent) agents.register(agent)
-    const coordinator = this.coordinatorOf(runId)
+    const coordinator = this.driverOf(runId)
     if (model) models.add(model)
     coordinator.setContext(context)
     coordinator.setModel(model)
@@ -106,14 +106,14 @@ export class CoordinatorRegistry implements Coordinators {
   }
 
   /** Holds a coordinator for one subscriber more. */
-  retain(coordinator: RunCoordinator): void {
+  retain(coordinator: RunDriver): void {
     coordinator.notice.watch()
     coordinator.elsewhere.watch()
     this.#watched.add(coordinator)
   }
 
   /** One subscriber less, of those for which it is held. */
-  release(coordinator: RunCoordinator): void {
+  release(coordinator: RunDriver): void {
     coordinator.notice.unwatch()
     coordinator.elsewhere.unwatch()
     if (!coordinator.notice.isWatched) this.#watched.delete(coordinator)
@@ -159,11 +159,11 @@ function withOwnAgent(parts: RuntimeParts, own: Agent<unknown>): RuntimeParts {
 
 /** Where the readers of a handle get the events of its run from. */
 export class HandleSource implements EventSource {
-  readonly #coordinator: RunCoordinator
-  readonly #coordinators: CoordinatorRegistry
+  readonly #coordinator: RunDriver
+  readonly #coordinators: RunRegistry
   readonly #parts: RuntimeParts
 
-  constructor(coordinator: RunCoordinator, coordinators: CoordinatorRegistry, parts: RuntimeParts) {
+  constructor(coordinator: RunDriver, coordinators: RunRegistry, parts: RuntimeParts) {
     this.#coordinator = coordinator
     this.#coordinators = coordinators
     this.#parts = parts

@@ -21,7 +21,7 @@ import { childRunIdOf, type RunId } from '../values/ids.ts'
 import { deepFreeze, type Json, omitUndefined } from '../values/json.ts'
 
 /** What a ledger knows of a run, up to an event if given; `undefined` for a run that is not there. */
-export async function stateOf(ledger: Ledger, runId: RunId, toSeq?: number): Promise<RunState | undefined> {
+export async function loadState(ledger: Ledger, runId: RunId, toSeq?: number): Promise<RunState | undefined> {
   let state: RunState | undefined
   const range = toSeq === undefined ? {} : { toSeq }
   for await (const event of ledger.read(runId, range)) state = evolve(state, event)
@@ -29,7 +29,7 @@ export async function stateOf(ledger: Ledger, runId: RunId, toSeq?: number): Pro
 }
 
 /** Returns the first event of a run, which says what it is and where it came from; `undefined` for a run that the ledger lacks. */
-export async function startOf(
+export async function readStart(
   ledger: Pick<Ledger, 'read'>,
   runId: RunId,
 ): Promise<EventOf<'run_started'> | undefined> {
@@ -136,7 +136,7 @@ export type RunResult<Output = unknown> =
   | InterruptedRun<Output>
 
 /** Returns the result of a run that has stopped in this state, from its own events only. */
-export function resultOf(state: RunState): RunResult<Json> {
+export function toResult(state: RunState): RunResult<Json> {
   const { lastText: text } = state
   const { turns, toolCalls, children, usage, costUsd } = state.totals
   const output = state.output ? state.output.value : state.definition.output ? undefined : text
@@ -166,12 +166,12 @@ export function resultOf(state: RunState): RunResult<Json> {
 }
 
 /** Returns the whole result: with what child runs wait for, and with the output as the agent's schema parses it. */
-export async function wholeResult<Output>(
+export async function readResult<Output>(
   state: RunState,
   ledger: Ledger,
   agent: Agent<Output> | undefined,
 ): Promise<RunResult<Output>> {
-  const result = await withFailure(await withChildren(state, ledger), state, ledger)
+  const result = await withFailure(await readResultWithChildren(state, ledger), state, ledger)
   if (state.output === undefined || agent?.output === undefined) return result as RunResult<Output>
   const read = await agent.output.read(state.output.value)
   if ('output' in read) return { ...result, output: read.output }
@@ -206,13 +206,13 @@ async function withFailure<Result extends StoppedRun>(
 }
 
 /** Replaces the wait for child runs by what these wait for. */
-export async function withChildren(state: RunState, ledger: Ledger): Promise<RunResult<Json>> {
-  const own = resultOf(state)
+export async function readResultWithChildren(state: RunState, ledger: Ledger): Promise<RunResult<Json>> {
+  const own = toResult(state)
   let { pendingApprovals: approvals, deferredCalls: deferred } = own
   for (const { toolCallId } of callsAwaitingChild(state)) {
-    const child = await stateOf(ledger, childRunIdOf(state.runId, toolCallId))
+    const child = await loadState(ledger, childRunIdOf(state.runId, toolCallId))
     if (child === undefined || child.phase === 'done') continue
-    const below = await withChildren(child, ledger)
+    const below = await readResultWithChildren(child, ledger)
     approvals = [...approvals, ...below.pendingApprovals]
     deferred = [...deferred.filter((call) => call.toolCallId !== toolCallId), ...below.deferredCalls]
   }

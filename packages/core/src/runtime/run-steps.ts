@@ -40,7 +40,7 @@ export interface RunStep {
 type Spent = Map<number, { readonly usage: Usage; readonly costUsd?: number | undefined }>
 
 /** The turns of a run, read from its events. */
-export async function stepsOf(ledger: Ledger, runId: RunId): Promise<readonly RunStep[]> {
+export async function readSteps(ledger: Ledger, runId: RunId): Promise<readonly RunStep[]> {
   const steps: RunStep[] = []
   let agent = ''
   let spent: Spent = new Map()

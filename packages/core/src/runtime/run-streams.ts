@@ -143,7 +143,11 @@ export interface EventRange {
  * The events of a run after one of them, then live: no gap, no repeat, for every subscriber, however late. Completes
  * after `run_finished`; stays open while the run is suspended. Errors where the ledger is closed before.
  */
-function eventsOf(source: EventSource, range: EventRange, witness?: EventWitness): Observable<RuntimeEvent> {
+function streamEvents(
+  source: EventSource,
+  range: EventRange,
+  witness?: EventWitness,
+): Observable<RuntimeEvent> {
   return new RunEvents(source, range, witness)
 }
 
@@ -247,7 +251,7 @@ function noSuchEvent(runId: RunId, seq: number, lastSeq: number): ConfigurationE
 }
 
 /** Each event with the state after it. */
-function foldedOf(events$: Observable<RuntimeEvent>): Observable<FoldedEvent> {
+function foldEvents(events$: Observable<RuntimeEvent>): Observable<FoldedEvent> {
   return events$.pipe(
     scan(
       (before: FoldedEvent | undefined, event) => ({ event, state: evolve(before?.state, event) }),
@@ -371,7 +375,7 @@ export class RunViews {
   #textUpdates$: Observable<TextUpdate> | undefined
 
   constructor(source: EventSource, after: number, witness: EventWitness) {
-    this.events$ = eventsOf(source, { after, show: shownEvent }, witness)
+    this.events$ = streamEvents(source, { after, show: shownEvent }, witness)
     this.#source = source
     this.#after = after
   }
@@ -395,7 +399,7 @@ export class RunViews {
   }
 
   #folded(): Observable<FoldedEvent> {
-    return (this.#folded$ ??= foldedOf(eventsOf(this.#source, { after: this.#after, from: 0 })))
+    return (this.#folded$ ??= foldEvents(streamEvents(this.#source, { after: this.#after, from: 0 })))
   }
 
   #isAfter<T extends { readonly seq: number }>(): MonoTypeOperatorFunction<T> {

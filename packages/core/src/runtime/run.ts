@@ -15,9 +15,9 @@ import {
   ShownApprovals,
 } from './approvals.ts'
 import type { CommandAcknowledgement } from './commands.ts'
-import type { RunCoordinator } from './run-driver.ts'
+import type { RunDriver } from './run-driver.ts'
 import type { RunResult } from './run-result.ts'
-import { type RunStep, stepsOf } from './run-steps.ts'
+import { type RunStep, readSteps } from './run-steps.ts'
 import {
   type EventSource,
   iterateEvents,
@@ -27,7 +27,7 @@ import {
   streamsOf,
 } from './run-streams.ts'
 import { noOptions } from './runtime-options.ts'
-import { messageOf } from './start-run.ts'
+import { toUserMessage } from './start-run.ts'
 
 /**
  * The handle of a run, for the caller that started or resumed it. Streams are views of the ledger: every subscriber
@@ -110,7 +110,7 @@ export function malformed(command: string, { path, what }: OptionFault): Command
 
 /** What a handle gives of its run when it is asked for. */
 class HandleViews<Output> extends RunViews {
-  readonly #coordinator: RunCoordinator
+  readonly #coordinator: RunDriver
   readonly #agent: Agent<Output> | undefined
   readonly #same: Promise<void> | undefined
   readonly #shown: ShownApprovals
@@ -149,14 +149,14 @@ export async function untilBegun(run: Pick<Run, 'id'>): Promise<void> {
 
 /** What a handle is of. */
 interface HeldBy<Output> {
-  readonly coordinator: RunCoordinator
+  readonly coordinator: RunDriver
   readonly agent: Agent<Output> | undefined
   /** Rejects where the run is not the one that the caller asked for. */
   readonly same: Promise<void> | undefined
 }
 
 /** A handle of the run that a coordinator holds. */
-export function runOf<Output>(held: HeldBy<Output>, source: EventSource): Run<Output> {
+export function createRun<Output>(held: HeldBy<Output>, source: EventSource): Run<Output> {
   const { coordinator } = held
   const shown = new ShownApprovals()
   const views = new HandleViews(held, source, shown)
@@ -196,7 +196,7 @@ export function runOf<Output>(held: HeldBy<Output>, source: EventSource): Run<Ou
           reason,
         })
       }),
-    steps: () => stepsOf(source.ledger, coordinator.runId),
+    steps: () => readSteps(source.ledger, coordinator.runId),
     steer: (...given) => sendInput(coordinator, 'steer', given),
     queue: (...given) => sendInput(coordinator, 'queue', given),
     raiseLimit: (limit, max, decision) =>
@@ -221,11 +221,11 @@ export function runOf<Output>(held: HeldBy<Output>, source: EventSource): Run<Ou
 }
 
 function sendInput(
-  coordinator: RunCoordinator,
+  coordinator: RunDriver,
   type: 'steer' | 'queue',
   [input, ...more]: readonly [string | readonly UserPart[], ...unknown[]],
 ): Promise<CommandAcknowledgement> {
-  const message = messageOf(input)
+  const message = toUserMessage(input)
   const fault = noOptions(more[0], 'what follows the input')
   if (fault) return Promise.resolve(malformed(type, fault))
   const command = { type, message, receipt: coordinator.newInputId() }

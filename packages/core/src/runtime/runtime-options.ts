@@ -35,7 +35,7 @@ import {
 import { textOfError } from '../values/text.ts'
 import type { CommandAcknowledgement } from './commands.ts'
 import type { ForkEdit, ForkOptions } from './fork.ts'
-import type { RunCoordinator } from './run-driver.ts'
+import type { RunDriver } from './run-driver.ts'
 import type { RunResult } from './run-result.ts'
 import type { Run } from './run.ts'
 import type { PastEdits, PastOptions, Session } from './session.ts'
@@ -344,7 +344,7 @@ export function cancelCommandOf(signal: CancelSignal | undefined): OutsideComman
 }
 
 /** Cancels a run when the signal is aborted, and forgets the signal when the run has ended. */
-export function cancelWith(signal: CancelSignal, coordinator: RunCoordinator): void {
+export function cancelWith(signal: CancelSignal, coordinator: RunDriver): void {
   const onAbort = (): void => {
     const command = cancelCommandOf(signal)
     // A run that takes no command has failed, and its handle says so.

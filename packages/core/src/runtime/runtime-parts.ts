@@ -70,7 +70,7 @@ export interface RelatedRun {
 /** The runs of this process, as a run sees its relatives among them. */
 export interface RelatedRuns extends DrivenRuns {
   /** The run of an id: the one that this process holds, or one that it holds from here on. */
-  coordinatorOf(runId: RunId): RelatedRun
+  driverOf(runId: RunId): RelatedRun
 }
 
 /** A run that this process drives. */

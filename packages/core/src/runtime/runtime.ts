@@ -16,14 +16,14 @@ import { answerTo, unreadAnswer } from './commands.ts'
 import type { BegunRun } from './drive-session.ts'
 import { requireRemovable } from './ended-content.ts'
 import { interruptedRuns, suspendedRuns, type Waiting } from './follow-run.ts'
-import { forkOf, type ForkOptions } from './fork.ts'
+import { buildFork, type ForkOptions } from './fork.ts'
 import { checkedHost, runIdMaker } from './host.ts'
-import { joinedRun } from './join-run.ts'
+import { joinRun } from './join-run.ts'
 import { HeldLeases } from './leases.ts'
-import type { RunCoordinator } from './run-driver.ts'
+import type { RunDriver } from './run-driver.ts'
 import type { ReadyStart } from './run-loop.ts'
-import { CoordinatorRegistry, type GivenToRun, HandleSource } from './run-registry.ts'
-import { malformed, type Run, runOf } from './run.ts'
+import { RunRegistry, type GivenToRun, HandleSource } from './run-registry.ts'
+import { malformed, type Run, createRun } from './run.ts'
 import {
   cancelCommandOf,
   cancelWith,
@@ -45,10 +45,10 @@ import {
   type SettledResult,
 } from './runtime-options.ts'
 import type { RuntimeParts } from './runtime-parts.ts'
-import { pastOf, sessionView } from './session.ts'
+import { readPast, sessionView } from './session.ts'
 import {
-  givenIn,
-  givenInput,
+  resolveOptions,
+  parseInput,
   type KeyedOrder,
   type RunInput,
   startCommand,
@@ -58,14 +58,14 @@ import {
 
 /** A run that was asked for, as this process holds it. */
 export interface StartedRun {
-  readonly coordinator: RunCoordinator
+  readonly coordinator: RunDriver
   /** For a run that was there: rejects where another order began it under the key. */
   readonly same?: Promise<void>
 }
 
 /** The runs of a runtime: starts, forks and finds them, and makes their handles. */
 class RuntimeRuns {
-  readonly coordinators: CoordinatorRegistry
+  readonly coordinators: RunRegistry
   /** What waiting for a run needs. */
   readonly waiting: Waiting
   readonly #parts: RuntimeParts
@@ -105,7 +105,7 @@ class RuntimeRuns {
       ...omitUndefined({ contextOf }),
       newId: runIdMaker(host),
     }
-    this.coordinators = new CoordinatorRegistry(this.#parts)
+    this.coordinators = new RunRegistry(this.#parts)
     this.waiting = { ledger, clock: host.clock, runs: this.coordinators }
   }
 
@@ -114,9 +114,9 @@ class RuntimeRuns {
     const { register } = agents
     const { limits, whenBusy, subject, context, idempotencyKey, signal, model, hooks } = options
     const runId = idempotencyKey === undefined ? newId() : runIdOfKey(idempotencyKey)
-    const given = givenIn(register(agent), withDefaults(options, defaults), agents)
+    const given = resolveOptions(register(agent), withDefaults(options, defaults), agents)
     requireRemovable(register(agent), given.recording, ledger)
-    const { message, before } = givenInput(input)
+    const { message, before } = parseInput(input)
     const commandIn = (made: unknown): StartCommand => {
       const own = { ...omitUndefined({ limits, defaults: defaults.limits }), given, register, context: made }
       return deepFreeze(startCommand(runId, register(agent), message, own))
@@ -127,7 +127,7 @@ class RuntimeRuns {
     const past = deepFreeze(omitUndefined({ sessionId, from, edit, whenBusy, mayFollow }))
     const prepare = async (): Promise<ReadyStart> => {
       const { subject: inherited, ...found } = withGiven(
-        await pastOf({ ...this.waiting, ends: this.coordinators.ends }, past),
+        await readPast({ ...this.waiting, ends: this.coordinators.ends }, past),
         before,
       )
       const about = { ...found, ...omitUndefined({ subject: subject ?? inherited, receipt: inputId }) }
@@ -148,8 +148,8 @@ class RuntimeRuns {
     return run
   }
 
-  #begin(runId: RunId, begun: BegunRun, given: GivenToRun): RunCoordinator {
-    const coordinator = this.coordinators.coordinatorFor(runId, given)
+  #begin(runId: RunId, begun: BegunRun, given: GivenToRun): RunDriver {
+    const coordinator = this.coordinators.driverFor(runId, given)
     coordinator.live.beginsHere()
     coordinator.start(begun)
     return coordinator
@@ -161,10 +161,10 @@ class RuntimeRuns {
     begun: BegunRun,
     { order, ...given }: GivenToRun & { readonly order: KeyedOrder },
   ): StartedRun {
-    const held = this.coordinators.coordinatorOf(runId)
+    const held = this.coordinators.driverOf(runId)
     const same = held.joined(order)
     if (same) return { coordinator: held, same }
-    const coordinator = this.coordinators.coordinatorFor(runId, given)
+    const coordinator = this.coordinators.driverFor(runId, given)
     coordinator.startOnce(begun, order)
     return { coordinator }
   }
@@ -178,14 +178,14 @@ class RuntimeRuns {
     }
   }
 
-  fork(source: string, options: InContext<ForkOptions>): RunCoordinator {
+  fork(source: string, options: InContext<ForkOptions>): RunDriver {
     this.coordinators.requireOpen()
     const { ledger, agents, newId } = this.#parts
     const runId = newId()
-    const coordinator = this.coordinators.coordinatorOf(runId, options.agent && agents.priced(options.agent))
+    const coordinator = this.coordinators.driverOf(runId, options.agent && agents.priced(options.agent))
     coordinator.setContext(options.context)
     const own = { ...options, ...omitUndefined({ edit: deepFreeze(options.edit) }) }
-    coordinator.fork(() => forkOf(ledger, { source, runId }, own))
+    coordinator.fork(() => buildFork(ledger, { source, runId }, own))
     return coordinator
   }
 
@@ -200,7 +200,10 @@ class RuntimeRuns {
   }
 
   handle<Output>({ coordinator, same }: StartedRun, agent?: Agent<Output>): Run<Output> {
-    return runOf({ coordinator, agent, same }, new HandleSource(coordinator, this.coordinators, this.#parts))
+    return createRun(
+      { coordinator, agent, same },
+      new HandleSource(coordinator, this.coordinators, this.#parts),
+    )
   }
 }
 
@@ -223,7 +226,7 @@ function runtimeSession(id: string, ledger: Ledger, runs: RuntimeRuns): RuntimeS
       runs.coordinators.requireOpen()
       if (whenBusy !== 'join')
         return runs.handle<Output>(runs.start(agent, input, { ...options, sessionId: id, whenBusy }))
-      const { message, before } = givenInput(input)
+      const { message, before } = parseInput(input)
       if (before.length > 0) {
         throw new ConfigurationError(
           `Only one message can join a run of session ${id}, and ${before.length + 1} were given: the run has its own past. Give the last one alone, or another whenBusy.`,
@@ -233,7 +236,7 @@ function runtimeSession(id: string, ledger: Ledger, runs: RuntimeRuns): RuntimeS
         const beginNext = (): void => runs.startLater(agent, input, { ...options, sessionId: id })
         const { inputId, mayFollow } = given
         const joining = { message, inputId, mayFollow, beginNext }
-        const joined = await joinedRun(runs.waiting, runs.coordinators, id, joining)
+        const joined = await joinRun(runs.waiting, runs.coordinators, id, joining)
         if (joined) return runs.handle<Output>({ coordinator: joined })
         const started = runs.start(agent, input, { ...options, sessionId: id })
         if (await started.coordinator.hasBegun()) return runs.handle<Output>(started)
@@ -259,7 +262,7 @@ export function createRuntime(options: RuntimeOptions): Runtime {
     resume<Output>(runId: string, own: ResumeOptions<Output> = {}) {
       requireTextId('resume', runId)
       requireResumeOptions(own)
-      const coordinator = coordinators.coordinatorFor(runId, own)
+      const coordinator = coordinators.driverFor(runId, own)
       if (own.takeOver) coordinator.takeOver()
       coordinator.drive({ withChildren: true })
       return runs.handle<Output>({ coordinator }, own.agent)
@@ -275,14 +278,14 @@ export function createRuntime(options: RuntimeOptions): Runtime {
         const { key, context } = own
         const fault = faultOf(outsideCommand, command)
         if (fault) return malformed('send', { path: fault.path, what: `is malformed: ${fault.what}` })
-        return await coordinators.coordinatorFor(runId, { context }).send(command, key)
+        return await coordinators.driverFor(runId, { context }).send(command, key)
       }),
     settle: (runId, toolCallId, result, own = {}) =>
       runs.answer('settle', runId, async () => {
         requireSettling(runId, toolCallId, result, own)
         const { by, reason } = own
         return await coordinators
-          .coordinatorFor(runId, own)
+          .driverFor(runId, own)
           .send({ type: 'settle', toolCallId, ...settledResult(result), ...omitUndefined({ by, reason }) })
       }),
     suspended(...given: readonly unknown[]) {

@@ -9,8 +9,8 @@ import type { RunState } from '../machine/state.ts'
 import { ConfigurationError, LedgerConflictError, RunNotFoundError } from '../values/errors.ts'
 import { parseRunId, type RunId } from '../values/ids.ts'
 import { omitUndefined } from '../values/json.ts'
-import { busySession, newHead, untilEnded, type Waiting } from './follow-run.ts'
-import { stateOf } from './run-result.ts'
+import { busySessionError, readNewerHead, waitUntilEnded, type Waiting } from './follow-run.ts'
+import { loadState } from './run-result.ts'
 
 /** A conversation: the runs that share a history, in order. */
 export interface Session {
@@ -29,8 +29,8 @@ export function sessionView(ledger: Ledger, id: string): Session {
     id,
     runs: () => ledger.runs({ sessionId: id }),
     async history() {
-      const last = await lastOf(ledger, id)
-      const state = last && (await stateOf(ledger, last.runId))
+      const last = await readLastRun(ledger, id)
+      const state = last && (await loadState(ledger, last.runId))
       return state && { runId: state.runId, seq: state.seq, messages: transcript(state) }
     },
   }
@@ -54,7 +54,7 @@ export async function unlessSessionBusy(begun: Promise<unknown>): Promise<boolea
 }
 
 /** The last run of a session. */
-export async function lastOf(ledger: Ledger, sessionId: string): Promise<RunRecord | undefined> {
+export async function readLastRun(ledger: Ledger, sessionId: string): Promise<RunRecord | undefined> {
   for await (const record of ledger.runs({ sessionId, limit: 1 })) return record
   return undefined
 }
@@ -108,10 +108,10 @@ export interface PastSource extends Waiting {
 }
 
 /** Returns what a run begins with, as the ledger has it. If the options say so, waits for the run before it. */
-export async function pastOf(past: PastSource, options: PastOptions): Promise<Past> {
+export async function readPast(past: PastSource, options: PastOptions): Promise<Past> {
   const { ledger } = past
   const { sessionId, from, edit, mayFollow } = options
-  const last = sessionId === undefined ? undefined : await lastOf(ledger, sessionId)
+  const last = sessionId === undefined ? undefined : await readLastRun(ledger, sessionId)
   if (last) await mayFollow?.(last.runId)
   const before = last && (await endedRun(last, past, options))
   const source = from ? await branchPoint(ledger, from) : before
@@ -144,13 +144,13 @@ async function endedRun(
 ): Promise<RunState | undefined> {
   const { ledger } = waiting
   const { runId } = last
-  const state = (await ends.find(last, ledger)) ?? (await stateOf(ledger, runId))
+  const state = (await ends.find(last, ledger)) ?? (await loadState(ledger, runId))
   if (state === undefined || state.phase === 'done') return state
-  if (whenBusy === 'wait') return await untilEnded(state, waiting)
+  if (whenBusy === 'wait') return await waitUntilEnded(state, waiting)
   const isDriven = await waiting.runs.isDriven(runId)
-  const head = isDriven ? undefined : await newHead(ledger, state)
+  const head = isDriven ? undefined : await readNewerHead(ledger, state)
   if (head) return await endedRun({ ...last, head }, { ends, ...waiting }, { whenBusy })
-  throw busySession(state, isDriven)
+  throw busySessionError(state, isDriven)
 }
 
 async function branchPoint(
@@ -158,7 +158,7 @@ async function branchPoint(
   { runId: text, atSeq }: NonNullable<PastOptions['from']>,
 ): Promise<RunState> {
   const runId = parseRunId(text)
-  const state = runId && (await stateOf(ledger, runId, atSeq))
+  const state = runId && (await loadState(ledger, runId, atSeq))
   if (state === undefined) throw new RunNotFoundError(text)
   if (atSeq === undefined || state.seq === atSeq) return state
   throw new ConfigurationError(

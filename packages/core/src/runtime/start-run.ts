@@ -194,7 +194,7 @@ export function withDefaults(
 }
 
 /** What the first event of a run records of its options. Throws a `ConfigurationError` for what could not work. */
-export function givenIn(
+export function resolveOptions(
   agent: Agent<unknown>,
   options: RecordedOptions,
   { priceOf }: Pick<AgentRegistry, 'priceOf'>,
@@ -324,7 +324,7 @@ export async function requireSameRun(ledger: Ledger, runId: RunId, order: KeyedO
 }
 
 /** A user's message from what a caller gives. Throws a `ConfigurationError` for what no model could be shown. */
-export function messageOf(input: string | readonly UserPart[]): UserMessage {
+export function toUserMessage(input: string | readonly UserPart[]): UserMessage {
   const parts = typeof input === 'string' ? [{ type: 'text' as const, text: input }] : input
   const given: UserMessage = { role: 'user', parts }
   // The copy is checked, and not what it was made of, which may say something else each time that it is read.
@@ -362,8 +362,8 @@ export interface GivenInput {
 const unnamedModel: ModelRef = { provider: 'given', api: 'given', modelId: 'given' }
 
 /** Returns a frozen copy of what a caller gives. Throws a `ConfigurationError` for what no model could be shown. */
-export function givenInput(input: RunInput): GivenInput {
-  if (!isConversation(input)) return { message: messageOf(input), before: [] }
+export function parseInput(input: RunInput): GivenInput {
+  if (!isConversation(input)) return { message: toUserMessage(input), before: [] }
   const messages = input.map((given, index) => wholeMessage(given, index))
   const fault = pairingFault(messages)
   if (fault !== undefined) {
@@ -377,7 +377,7 @@ export function givenInput(input: RunInput): GivenInput {
       `its last message, at ${messages.length - 1}, has the role ${last?.role}, and a run answers a message of the user. Add one, as in [...result.messages, { role: 'user', content: '…' }]`,
     )
   }
-  return { message: messageOf(last.parts), before: Object.freeze(messages.slice(0, -1)) }
+  return { message: toUserMessage(last.parts), before: Object.freeze(messages.slice(0, -1)) }
 }
 
 /** The past of a run with what its caller says was said after that; no guardrail has passed it. */

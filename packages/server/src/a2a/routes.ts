@@ -1,5 +1,5 @@
 import { type Agent, type RunId, RunNotFoundError } from '@tallystick/core'
-import { omitUndefined, startOf } from '@tallystick/core/kit'
+import { omitUndefined, readStart } from '@tallystick/core/kit'
 import { digestOf, type OutsideCommand } from '@tallystick/core/vocabulary'
 import type { Hono } from 'hono'
 import {
@@ -209,7 +209,7 @@ async function command(
 async function requireTask({ served, principal, agent, call }: A2aScope, id?: string): Promise<RunId> {
   const named = id ?? paramsOf(taskParams, call).id
   const runId = await requireVisible(served.ledger, principal, named)
-  if ((await startOf(served.ledger, runId))?.agent === agent.name) return runId
+  if ((await readStart(served.ledger, runId))?.agent === agent.name) return runId
   throw runNotFound(named)
 }
 

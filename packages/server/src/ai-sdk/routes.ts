@@ -1,4 +1,4 @@
-import { omitUndefined, withChildren } from '@tallystick/core/kit'
+import { omitUndefined, readResultWithChildren } from '@tallystick/core/kit'
 import type { RunId } from '@tallystick/core'
 import type { Hono } from 'hono'
 import {
@@ -118,7 +118,7 @@ async function openOnes(
   runId: RunId,
   decisions: readonly ChatDecision[],
 ): Promise<readonly ChatDecision[]> {
-  const { pendingApprovals } = await withChildren(await stateAt(ledger, runId), ledger)
+  const { pendingApprovals } = await readResultWithChildren(await stateAt(ledger, runId), ledger)
   const open = new Set(pendingApprovals.map(approvalIdOf))
   return decisions.filter(({ approvalId }) => open.delete(approvalId))
 }

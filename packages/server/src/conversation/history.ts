@@ -1,5 +1,5 @@
 import type { Ledger, RunId, RunState } from '@tallystick/core'
-import { startOf } from '@tallystick/core/kit'
+import { readStart } from '@tallystick/core/kit'
 import { eventTraits, parseRunId, type UserPart } from '@tallystick/core/vocabulary'
 import { isVisible, lastRunOf, type Principal, requireVisible } from '../http/principal.ts'
 import { malformed } from '../http/problem.ts'
@@ -32,7 +32,7 @@ async function* stretchesOf(
 
 /** A fork holds the events of its source, and continues what that continues. */
 async function stretchBefore(ledger: Ledger, runId: RunId): Promise<Stretch | undefined> {
-  const parent = (await startOf(ledger, runId))?.parent
+  const parent = (await readStart(ledger, runId))?.parent
   if (parent === undefined || parent.relation === 'child') return undefined
   if (parent.relation === 'fork') return await stretchBefore(ledger, parent.runId)
   return { runId: parent.runId, toSeq: parent.seq }

@@ -1,5 +1,5 @@
 import { type Ledger, type RunId, TallystickError } from '@tallystick/core'
-import { isSameSecret, omitUndefined, option, startOf } from '@tallystick/core/kit'
+import { isSameSecret, omitUndefined, option, readStart } from '@tallystick/core/kit'
 import { digestOf, type EventOf, parseRunId } from '@tallystick/core/vocabulary'
 import { RefusedRequestError, runNotFound } from './problem.ts'
 
@@ -168,7 +168,7 @@ export async function isVisible(ledger: Ledger, principal: Principal, runId: Run
 /** Returns the first event of a run's root: its parent's parent, and so on; of the run itself if it has no parent. */
 export async function startOfRoot(ledger: Ledger, runId: RunId): Promise<EventOf<'run_started'> | undefined> {
   for (let id = runId; ;) {
-    const first = await startOf(ledger, id)
+    const first = await readStart(ledger, id)
     if (first?.parent?.relation !== 'child') return first
     id = first.parent.runId
   }

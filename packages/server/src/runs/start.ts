@@ -1,5 +1,5 @@
 import type { Agent, Ledger, Run, RunId, RunOptions, RuntimeEvent } from '@tallystick/core'
-import { omitUndefined, type RunInput, startOf, untilBegun } from '@tallystick/core/kit'
+import { omitUndefined, type RunInput, readStart, untilBegun } from '@tallystick/core/kit'
 import { limitNames } from '@tallystick/core/vocabulary'
 import type { Hono } from 'hono'
 import { firstValueFrom } from 'rxjs'
@@ -52,7 +52,7 @@ export function addStarts(app: Hono<RequestScope>, served: Served): void {
     requirePermission(principal, 'fork')
     const source = await requireVisible(ledger, principal, context.req.param('run'))
     const { atSeq, input, writes, sessionId, reason } = await readBody(context.req.raw, forkBody, served.body)
-    const first = await startOf(ledger, source)
+    const first = await readStart(ledger, source)
     requireSeen(principal, { agent: first?.agent ?? '', sessionId, subject: first?.subject })
     const edit = input === undefined ? undefined : { input, by: principal.name, ...omitUndefined({ reason }) }
     const run = runtime.fork(source, {

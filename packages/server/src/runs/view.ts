@@ -1,5 +1,5 @@
 import type { Ledger, RunId, RunResult, RunState } from '@tallystick/core'
-import { isRunDriven, omitUndefined, resultOf, withChildren } from '@tallystick/core/kit'
+import { isRunDriven, omitUndefined, toResult, readResultWithChildren } from '@tallystick/core/kit'
 import { isSuspended, transcript } from '@tallystick/core/machine'
 import { foldTo } from '@tallystick/ledger'
 import { runNotFound } from '../http/problem.ts'
@@ -16,7 +16,7 @@ export type RunStatus = (typeof runStatuses)[number]
  * grow with the conversation, which is the transcript.
  */
 export async function runView(ledger: Ledger, state: RunState): Promise<object> {
-  return viewOf(state, await withChildren(state, ledger), await statusOf(ledger, state))
+  return viewOf(state, await readResultWithChildren(state, ledger), await statusOf(ledger, state))
 }
 
 /**
@@ -25,7 +25,7 @@ export async function runView(ledger: Ledger, state: RunState): Promise<object> 
  */
 export function pastRunView(state: RunState): object {
   const isWaiting = state.phase !== 'idle' && isSuspended(state)
-  return viewOf(state, resultOf(state), isWaiting ? 'suspended' : 'under_way')
+  return viewOf(state, toResult(state), isWaiting ? 'suspended' : 'under_way')
 }
 
 function viewOf(state: RunState, whole: RunResult, status: RunStatus): object {

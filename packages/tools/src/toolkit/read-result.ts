@@ -1,5 +1,5 @@
 import type { Ledger, Message, RunId, Tool } from '@tallystick/core'
-import { option, requireOptions, startOf } from '@tallystick/core/kit'
+import { option, requireOptions, readStart } from '@tallystick/core/kit'
 import {
   leastResultChars,
   readResultName,
@@ -168,15 +168,15 @@ async function reachInto(
   runId: RunId,
 ): Promise<number | undefined> {
   if (ownRun === runId) return Infinity
-  const wanted = await startOf(ledger, runId)
+  const wanted = await readStart(ledger, runId)
   if (wanted === undefined) return undefined
-  let own = await startOf(ledger, ownRun)
+  let own = await readStart(ledger, ownRun)
   for (let links = 0; own && links < maxLinks; links++) {
     if (own.sessionId !== undefined && own.sessionId === wanted.sessionId) return Infinity
     const { parent }: EventOf<'run_started'> = own
     if (parent === undefined || parent.relation === 'child') return undefined
     if (parent.runId === runId) return parent.seq
-    own = await startOf(ledger, parent.runId)
+    own = await readStart(ledger, parent.runId)
   }
   return undefined
 }

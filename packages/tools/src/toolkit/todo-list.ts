@@ -1,5 +1,5 @@
 import type { Ledger, RunId, RuntimeEvent, Tool } from '@tallystick/core'
-import { option, requireOptions, startOf } from '@tallystick/core/kit'
+import { option, requireOptions, readStart } from '@tallystick/core/kit'
 import { type TodoItem, todoItemsOf, todoLines, todoListName, todoStates } from '@tallystick/core/vocabulary'
 import { visibleText } from '../content/visible-text.ts'
 import { defineTool } from '../definition/define-tool.ts'
@@ -124,6 +124,6 @@ function hidesThePast(event: RuntimeEvent): boolean {
 }
 
 async function continuedRun(ledger: TodoListOptions['ledger'], runId: RunId) {
-  const parent = (await startOf(ledger, runId))?.parent
+  const parent = (await readStart(ledger, runId))?.parent
   return parent?.relation === 'child' ? undefined : parent
 }

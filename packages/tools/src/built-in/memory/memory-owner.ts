@@ -1,5 +1,5 @@
 import type { Ledger, RunId } from '@tallystick/core'
-import { startOf } from '@tallystick/core/kit'
+import { readStart } from '@tallystick/core/kit'
 import { ToolError } from '../../execution/tool-error.ts'
 import { type MemoryOwner, ownerName } from './memory-store.ts'
 
@@ -12,7 +12,7 @@ export async function recordedOwner(
   runId: RunId,
   per: 'subject' | 'session',
 ): Promise<MemoryOwner> {
-  const start = await startOf(ledger, runId)
+  const start = await readStart(ledger, runId)
   const subject = start?.subject
   if (per === 'subject') {
     if (subject === undefined) throw unowned('subject')
@@ -20,7 +20,7 @@ export async function recordedOwner(
   }
   let run = start
   for (let links = 0; run && run.sessionId === undefined && links < maxLinks; links++) {
-    run = run.parent && (await startOf(ledger, run.parent.runId))
+    run = run.parent && (await readStart(ledger, run.parent.runId))
   }
   if (run?.sessionId === undefined) throw unowned('session')
   return { owner: ownerName.session(run.sessionId), subject }
