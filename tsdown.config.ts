@@ -13,7 +13,7 @@ interface Manifest {
 
 /** A module that is started as a process, from a file beside it. */
 const processes = {
-  'built-in/sql-query/statement-process': 'src/built-in/sql-query/sqlite/statement-process.ts',
+  'built-in/sql-query/statement-process': 'src/built-in/sql-query/statement-process.ts',
 }
 
 const { bin = {}, exports, publishConfig } = JSON.parse(readFileSync('package.json', 'utf8')) as Manifest

@@ -2,7 +2,7 @@ import { ConfigurationError } from '@tallystick/core'
 import type { ToolSignal } from '@tallystick/core/vocabulary'
 import { defineTool, file, image, json, text } from '@tallystick/tools'
 import { describe, expect, it } from 'vitest'
-import { contentOf } from '../src/content/content.ts'
+import { contentOf } from '../src/define/content.ts'
 import { signalsOf } from './one-call.ts'
 
 async function endingFor(returned: unknown): Promise<Extract<ToolSignal, { type: 'tool_ended' }>> {

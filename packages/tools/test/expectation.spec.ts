@@ -1,9 +1,9 @@
 import type { JsonObject } from '@tallystick/core/vocabulary'
 import { file, image } from '@tallystick/tools'
 import { describe, expect, it } from 'vitest'
-import { jsonOf } from '../src/content/json-value.ts'
-import { expectationAt, isOfTypes, kindOf } from '../src/input/expectation.ts'
-import { jsonSchemaParse } from '../src/input/json-schema.ts'
+import { jsonOf } from '../src/define/content.ts'
+import { expectationAt, isOfTypes, kindOf } from '../src/define/input-issues.ts'
+import { jsonSchemaParse } from '../src/define/schema.ts'
 
 describe('what a schema expects at a place', () => {
   it.each<[string, JsonObject, readonly PropertyKey[], object]>([

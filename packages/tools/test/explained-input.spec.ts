@@ -1,9 +1,13 @@
 import type { Json, JsonObject } from '@tallystick/core/vocabulary'
 import { describe, expect, it } from 'vitest'
-import { explainIssues } from '../src/input/arguments.ts'
-import { expectationAt, isOfTypes, kindOf } from '../src/input/expectation.ts'
-import type { InputIssue } from '../src/input/input-issue.ts'
-import { jsonSchemaParse } from '../src/input/json-schema.ts'
+import {
+  expectationAt,
+  explainIssues,
+  type InputIssue,
+  isOfTypes,
+  kindOf,
+} from '../src/define/input-issues.ts'
+import { jsonSchemaParse } from '../src/define/schema.ts'
 
 /** The lines for some issues, without the sentence before them. */
 function lines(inputSchema: JsonObject, input: JsonObject, issues: readonly InputIssue[]): readonly string[] {

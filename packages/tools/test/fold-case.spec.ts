@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { foldCase } from '../src/content/fold-case.ts'
+import { foldCase } from '../src/define/text.ts'
 
 const characters = Array.from({ length: 0x11_0000 }, (_, point) => point)
   .filter((point) => point < 0xd800 || point > 0xdfff)

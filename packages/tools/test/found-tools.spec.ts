@@ -1,6 +1,6 @@
 import type { Message } from '@tallystick/core'
 import { describe, expect, it } from 'vitest'
-import { foundAnswer, namesBack } from '../src/search/found-tools.ts'
+import { foundAnswer, namesBack } from '../src/toolkit/searchable-tools.ts'
 
 /** A message with the results of tools: each a name, what it says, and how it ended. */
 const results = (...given: readonly (readonly [name: string, text: string, outcome?: string])[]): Message =>

@@ -1,7 +1,7 @@
 import * as fc from 'fast-check'
 import { expect, it } from 'vitest'
 import { tries } from '../../../scripts/testing/effort.ts'
-import { copyOfInput } from '../src/input/input-copy.ts'
+import { copyOfInput } from '../src/define/input-issues.ts'
 
 /** Every object and array within a value, itself included. */
 function objectsIn(value: unknown): readonly object[] {

@@ -7,7 +7,7 @@ import { httpFetch } from '@tallystick/tools/http-fetch'
 import { shell } from '@tallystick/tools/shell'
 import { sqlQuery } from '@tallystick/tools/sql-query'
 import { describe, expect, it } from 'vitest'
-import { nativeFailure, requireNativeInterface } from '../src/built-in/sql-query/sqlite/native-interface.ts'
+import { nativeFailure, requireNativeInterface } from '../src/packages.ts'
 
 interface Values {
   readonly taken: readonly unknown[]

@@ -2,8 +2,7 @@ import * as fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { hostileTexts } from '@tallystick/core/testing'
 import { tries } from '../../../scripts/testing/effort.ts'
-import { toolIndex } from '../src/search/ranking.ts'
-import { wordsOf } from '../src/search/words.ts'
+import { toolIndex, wordsOf } from '../src/toolkit/searchable-tools.ts'
 
 const tool = (name: string, description = '', inputs: readonly string[] = []) => ({
   name,

@@ -1,6 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { boundedText } from '../src/content/bounded-text.ts'
-import { visibleText } from '../src/content/visible-text.ts'
+import { boundedText, visibleText } from '../src/define/text.ts'
 
 describe('what a reader sees of the output of a program', () => {
   it.each([

@@ -1,18 +1,22 @@
 import { ConfigurationError, type Tool } from '@tallystick/core'
 import { option, requireOptions } from '@tallystick/core/kit'
-import type {
-  Json,
-  JsonObject,
-  Outcome,
-  ResultPart,
-  Retryable,
-  ToolEffect,
-  ToolRun,
-  ToolSignal,
+import {
+  type CallVerdict,
+  canonicalJson,
+  type Json,
+  type JsonObject,
+  type Outcome,
+  type ResultPart,
+  type Retryable,
+  type ToolEffect,
+  type ToolRun,
+  type ToolSignal,
+  type UnfitInput,
 } from '@tallystick/core/vocabulary'
 import { Observable, type Subscription } from 'rxjs'
-import { describeError, type Ending, failureOf, textEnding } from '../execution/outcome.ts'
-import { boundedText } from '../content/bounded-text.ts'
+import { describeError, type Ending, failureOf, textEnding } from '../define/outcome.ts'
+import { repairedInput } from '../define/repair.ts'
+import { boundedText } from '../define/text.ts'
 
 /** One start of a call, on its way to its tool. */
 export interface MiddlewareCall<Context = unknown> extends Omit<ToolRun<Context>, 'cancelled$' | 'input'> {
@@ -49,7 +53,7 @@ export interface ToolMiddleware<Context = unknown> {
   readonly progress?: ((data: Json, call: MiddlewareCall<Context>) => Json | undefined) | undefined
 }
 
-const { anyFunction, fields, filledText, listOf, maybe, valueThat } = option
+const { anyFunction, fields, filledText, listOf, maybe, numberFrom, valueThat } = option
 const middlewareList = listOf(
   fields<ToolMiddleware>({ name: filledText, run: anyFunction, progress: maybe(anyFunction) }),
 )
@@ -182,4 +186,229 @@ function failed(
   const done = effect === 'write' ? ' It may have taken effect: check before you call it again.' : ''
   const text = `The tool was run, but ${name} failed around it (${why}), so its result is not shown.${done}`
   return { ...textEnding('failed', text), thrown }
+}
+
+/** An entry of `audit`: a call is about to run, or has ended. */
+export type AuditEntry = {
+  readonly tool: string
+  readonly runId: string
+  readonly toolCallId: string
+  readonly attempt: number
+  readonly idempotencyKey: string
+} & ({ readonly phase: 'started' } | { readonly phase: 'ended'; readonly outcome: Outcome | 'deferred' })
+
+/**
+ * Reports each start and each ending to `log`, and waits for it. If `log` throws before the start, the tool does not
+ * run.
+ */
+export function audit(log: (entry: AuditEntry) => unknown): ToolMiddleware {
+  requireOptions('audit', fields<{ readonly log: object }>({ log: anyFunction }), { log })
+  return {
+    name: 'audit',
+    run: async ({ tool, runId, toolCallId, attempt, idempotencyKey }, next) => {
+      const of = { tool, runId, toolCallId, attempt, idempotencyKey }
+      await log({ ...of, phase: 'started' })
+      const ending = await next()
+      await log({ ...of, phase: 'ended', outcome: 'outcome' in ending ? ending.outcome : 'deferred' })
+      return ending
+    },
+  }
+}
+
+/** Which calls share a cache, or a rate. */
+export type Scope = (call: MiddlewareCall) => string
+
+/** How results are kept. */
+export interface CacheOptions {
+  /** Milliseconds for which a result is served. Default: 60,000. */
+  readonly maxAgeMs?: number | undefined
+  /** The most results that are kept; the oldest goes first. Default: 1,000. */
+  readonly maxEntries?: number | undefined
+  /** Calls of one scope share results. Default: calls of one run, so that no user sees results of another. */
+  readonly scope?: Scope | undefined
+  /** The time, in milliseconds. Default: `Date.now`. */
+  readonly now?: (() => number) | undefined
+}
+
+const cacheOptions = fields<CacheOptions>({
+  maxAgeMs: maybe(numberFrom(0)),
+  maxEntries: maybe(numberFrom(1, { whole: true })),
+  scope: maybe(anyFunction),
+  now: maybe(anyFunction),
+})
+
+const ownRun: Scope = ({ runId }) => runId
+
+/** Serves the result of an equal, recent and successful call of a tool that reads. */
+export function cache(given: CacheOptions = {}): ToolMiddleware {
+  requireOptions('cache', cacheOptions, given)
+  const { maxAgeMs = 60_000, maxEntries = 1_000, scope = ownRun, now = Date.now } = given
+  const kept = new Map<string, { readonly at: number; readonly ending: MiddlewareEnding }>()
+  return {
+    name: 'cache',
+    run: async (call, next) => {
+      if (call.effect !== 'read') return await next()
+      const key = canonicalJson([scope(call), call.tool, call.input])
+      const found = kept.get(key)
+      if (found && now() - found.at < maxAgeMs) return found.ending
+      const ending = await next()
+      if ('outcome' in ending && ending.outcome === 'success') {
+        kept.delete(key)
+        kept.set(key, { at: now(), ending })
+        const [oldest] = kept.keys()
+        if (kept.size > maxEntries && oldest !== undefined) kept.delete(oldest)
+      }
+      return ending
+    },
+  }
+}
+
+/** How many calls may start. */
+export interface RateLimitOptions {
+  /** Calls that start within any `perMs` milliseconds, at most. */
+  readonly maxCalls: number
+  readonly perMs: number
+  /** Calls of one scope share the rate. Default: those of one tool, in all runs of this process. */
+  readonly scope?: Scope | undefined
+  /** The time, in milliseconds. Default: `Date.now`. */
+  readonly now?: (() => number) | undefined
+}
+
+const rateOptions = fields<RateLimitOptions>({
+  maxCalls: numberFrom(1, { whole: true }),
+  perMs: numberFrom(1),
+  scope: maybe(anyFunction),
+  now: maybe(anyFunction),
+})
+
+/**
+ * Refuses calls above a rate: they fail, with the time at which the next call may start. The runtime then tries a tool
+ * with `retry` again at that time, also after a crash; the middleware does not wait.
+ */
+export function rateLimit(given: RateLimitOptions): ToolMiddleware {
+  requireOptions('rateLimit', rateOptions, given)
+  const { maxCalls, perMs, scope = ({ tool }) => tool, now = Date.now } = given
+  const starts = new Map<string, number[]>()
+  return {
+    name: 'rateLimit',
+    run: async (call, next) => {
+      const time = now()
+      const isRecent = (at: number): boolean => at > time - perMs
+      for (const [key, times] of starts) if (!times.some(isRecent)) starts.delete(key)
+      const key = scope(call)
+      const recent = (starts.get(key) ?? []).filter(isRecent)
+      if (recent.length >= maxCalls) {
+        const retryAfterMs = Math.ceil((recent[0] ?? time) + perMs - time)
+        const text = `${call.tool} is called too often: there is room again in ${retryAfterMs} ms. Nothing was run.`
+        return { outcome: 'failed', content: [{ type: 'text', text }], retryable: true, retryAfterMs }
+      }
+      starts.set(key, [...recent, time])
+      return await next()
+    },
+  }
+}
+
+/** Changes every text that leaves a tool, before anything of it is recorded: results, projections and progress. */
+export function redact(change: (text: string) => string): ToolMiddleware {
+  requireOptions('redact', fields<{ readonly change: object }>({ change: anyFunction }), { change })
+  const parts = (content: readonly ResultPart[]): readonly ResultPart[] =>
+    content.map((part) => (part.type === 'text' ? { ...part, text: change(part.text) } : part))
+  return {
+    name: 'redact',
+    run: async (_call, next) => {
+      const ending = await next()
+      if (!('outcome' in ending)) return ending
+      const { content, projected } = ending
+      return { ...ending, content: parts(content), ...(projected && { projected: parts(projected) }) }
+    },
+    progress: (data) => changedTexts(data, change),
+  }
+}
+
+function changedTexts(data: Json, change: (text: string) => string): Json {
+  if (typeof data === 'string') return change(data)
+  if (Array.isArray(data)) return data.map((item) => changedTexts(item as Json, change))
+  if (typeof data !== 'object' || data === null) return data
+  return Object.fromEntries(
+    Object.entries(data).map(([key, item]) => [change(key), changedTexts(item, change)]),
+  )
+}
+
+/** How writes are described. */
+export interface DryRunOptions {
+  /** Returns what a call would have done, in words. Default: its tool and its input. */
+  readonly describe?: ((call: { readonly tool: string; readonly input: JsonObject }) => string) | undefined
+}
+
+const dryRunOptions = fields<DryRunOptions>({ describe: maybe(anyFunction) })
+
+const maxDescription = 2_000
+
+/**
+ * Returns the same tools, of which those that write do not run: each of their calls is checked, and then ends as
+ * `skipped` with a text that says what it would have done. Nothing is started, and no approval is asked. Reads and
+ * handoffs run.
+ */
+export function dryRun<Context>(
+  tools: readonly Tool<Context>[],
+  options: DryRunOptions = {},
+): readonly Tool<Context>[] {
+  requireOptions('dryRun', checkableTools, { tools })
+  requireOptions('dryRun', dryRunOptions, options)
+  return tools.map((tool) =>
+    tool.effect === 'read' || tool.handoff ? tool : described(tool, options.describe),
+  )
+}
+
+function described<Context>(tool: Tool<Context>, describe: DryRunOptions['describe']): Tool<Context> {
+  const { name } = tool
+  return Object.freeze({
+    ...tool,
+    check: async (input: JsonObject, context: Parameters<typeof tool.check>[1]): Promise<CallVerdict> => {
+      const verdict = await tool.check(input, context)
+      if (verdict.kind === 'refuse') return verdict
+      const asked =
+        verdict.kind === 'ask' ? ` A person would have been asked first${why(verdict.reason)}.` : ''
+      const text =
+        `This is a dry run, in which nothing is changed. ${whatOf(name, input, describe)}${asked} ` +
+        'Continue as if it were done, and say in your answer that it was not.'
+      return { kind: 'refuse', outcome: 'skipped', text }
+    },
+    // A tool that writes is never run.
+    run: () => {
+      throw new TypeError(`The tool ${name} is part of a dry run`)
+    },
+  })
+}
+
+function whatOf(tool: string, input: JsonObject, describe: DryRunOptions['describe']): string {
+  const plain = `${tool} would have been called with ${boundedText(JSON.stringify(input), maxDescription)}.`
+  try {
+    const ownText: unknown = describe?.({ tool, input })
+    return typeof ownText === 'string' && ownText !== '' ? boundedText(ownText, maxDescription) : plain
+  } catch {
+    return plain
+  }
+}
+
+function why(reason: string | undefined): string {
+  return reason === undefined ? '' : ` (${boundedText(reason, maxDescription)})`
+}
+
+const checkableTools = fields<{ readonly tools: readonly object[] }>({
+  tools: listOf(valueThat('a tool', (value) => typeof Object(value).check === 'function')),
+})
+
+/**
+ * Returns the same tools, which try once to repair an input that does not fit: JSON with small mistakes (trailing
+ * commas, single quotes, a code fence, missing closing brackets …), and texts where the schema expects a number, a
+ * boolean, an object or a list. A repaired input that fits replaces the model's input: it is checked, approved,
+ * recorded and run, and the repairs are on record. Only inputs with exactly one meaning are repaired; a write whose
+ * input ended too early needs an approval.
+ */
+export function repairInputs<Context>(tools: readonly Tool<Context>[]): readonly Tool<Context>[] {
+  requireOptions('repairInputs', checkableTools, { tools })
+  return tools.map((tool) =>
+    Object.freeze({ ...tool, repair: (unfit: UnfitInput) => repairedInput(tool, unfit) }),
+  )
 }

@@ -9,8 +9,8 @@ import {
   type ToolCallId,
   type UserPart,
 } from '@tallystick/core/vocabulary'
-import { defineTool } from '../definition/define-tool.ts'
-import { ToolError } from '../execution/tool-error.ts'
+import { defineTool } from '../define/define-tool.ts'
+import { ToolError } from '../define/outcome.ts'
 
 /** What `readResult` reads, and how much of it at once. */
 export interface ReadResultOptions {

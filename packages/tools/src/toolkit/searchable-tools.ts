@@ -1,9 +1,182 @@
-import { ConfigurationError, type Tool } from '@tallystick/core'
+import { ConfigurationError, type Message, type Tool } from '@tallystick/core'
 import { option, requireOptions } from '@tallystick/core/kit'
-import type { AnyContext, OfferingTurn, ToolSource } from '@tallystick/core/vocabulary'
-import { defineTool } from '../definition/define-tool.ts'
-import { foundAnswer, namesBack } from '../search/found-tools.ts'
-import { toolIndex, type ToolIndex } from '../search/ranking.ts'
+import {
+  type AnyContext,
+  type OfferingTurn,
+  textOf,
+  type ToolResult,
+  type ToolSource,
+} from '@tallystick/core/vocabulary'
+import { defineTool } from '../define/define-tool.ts'
+import { boundedText } from '../define/text.ts'
+
+const maxDescription = 300
+
+/** What a search tells the model, as JSON: it is read again to know what was found. */
+interface Found {
+  readonly found: readonly { readonly name: string; readonly description: string }[]
+  readonly note: string
+}
+
+/** The answer of a search that found these tools. */
+export function foundAnswer(
+  tools: readonly { readonly name: string; readonly description: string }[],
+): Found | string {
+  return tools.length === 0
+    ? 'No tool fits these words. Search with other words for what it should do, or continue without it.'
+    : {
+        found: tools.map(({ name, description }) => ({
+          name,
+          description: boundedText(description, maxDescription),
+        })),
+        note: 'You can call these tools from now on.',
+      }
+}
+
+/**
+ * The names of the tools that a conversation used or found, the latest first; of searches of one reply first all that came
+ * first, then all that came second.
+ */
+export function* namesBack(messages: readonly Message[], searchName: string): Generator<string> {
+  for (const message of messages.toReversed()) {
+    if (message.role !== 'tool') continue
+    for (const { name, outcome } of message.results) if (outcome !== 'unknown_tool') yield name
+    const found = message.results.filter(({ name }) => name === searchName).flatMap(namesFound)
+    yield* found.toSorted((a, b) => a.rank - b.rank).map(({ name }) => name)
+  }
+}
+
+/**
+ * The names in a result of a search, each with its place in it: none where the search failed, or its result was cut or
+ * changed on its way to the model.
+ */
+function namesFound({ content }: ToolResult): readonly { readonly name: string; readonly rank: number }[] {
+  try {
+    const { found } = JSON.parse(textOf(content)) as Found
+    return found.map(({ name }, rank) => ({ name, rank }))
+  } catch {
+    return []
+  }
+}
+
+const maxLength = 4_000
+
+/**
+ * The words of a text as they are compared: names in camelCase, snake_case and kebab-case fall apart, accents and endings
+ * such as those of plurals go.
+ */
+export function wordsOf(text: string): readonly string[] {
+  const apart = text
+    .slice(0, maxLength)
+    .normalize('NFKD')
+    .replaceAll(/\p{M}/gu, '')
+    .replaceAll(/(\p{Ll}|\p{N})(\p{Lu})/gu, '$1 $2')
+    .toLowerCase()
+  return Array.from(apart.matchAll(/\p{L}+|\p{N}+/gu), ([word]) => stemOf(word))
+}
+
+/** `creating`, `creates` and `create` are one word, and so are `reply` and `replies`. */
+function stemOf(word: string): string {
+  const stem = word.replace(/(?:ing|ed|es|s|e)$/, '')
+  const kept = stem.length < 3 ? word : stem
+  return kept.replace(/y$/, 'i')
+}
+
+/** Finds tools by words. */
+interface ToolIndex {
+  /** Returns the names of the tools that have any of the words, the best first. */
+  find(query: string): readonly string[]
+}
+
+/** How much more a word counts in a name than in a description, and how much less where only its input has it. */
+const weights = { name: 3, description: 1, input: 0.5 }
+
+/** The usual constants of BM25: how soon more of the same word counts no more, and how much long texts lose. */
+const saturation = 1.2
+const lengthShare = 0.75
+
+/** How much a word counts that begins with the asked one, or that the asked one begins with. */
+const shareOfBeginning = 0.5
+const leastBeginning = 3
+
+/** The words of one tool, with their weights. */
+interface Entry {
+  readonly name: string
+  readonly words: ReadonlyMap<string, number>
+  readonly length: number
+}
+
+/** Makes an index over the names, descriptions and inputs of tools, which ranks by BM25. */
+export function toolIndex(tools: readonly Pick<Tool, 'name' | 'description' | 'inputSchema'>[]): ToolIndex {
+  const entries = tools.map(entryOf)
+  const meanLength = entries.reduce((sum, { length }) => sum + length, 0) / entries.length
+  const counts = new Map<string, number>()
+  for (const { words } of entries)
+    for (const word of words.keys()) counts.set(word, (counts.get(word) ?? 0) + 1)
+
+  const rarity = (word: string): number => {
+    const count = counts.get(word) as number
+    return Math.log((entries.length + 1) / (count + 0.5))
+  }
+  const score = ({ words, length }: Entry, asked: ReadonlyMap<string, number>): number => {
+    const norm = saturation * (1 - lengthShare + (lengthShare * length) / meanLength)
+    let sum = 0
+    for (const [word, share] of asked) {
+      const weight = words.get(word) ?? 0
+      sum += (share * rarity(word) * weight) / (weight + norm)
+    }
+    return sum
+  }
+  return {
+    find(query) {
+      const asked = askedWords(query, counts)
+      const exact = query.trim().toLowerCase()
+      return entries
+        .map((entry) => ({
+          name: entry.name,
+          score: entry.name.toLowerCase() === exact ? Number.MAX_VALUE : score(entry, asked),
+        }))
+        .filter((found) => found.score > 0)
+        .toSorted((a, b) => b.score - a.score)
+        .map(({ name }) => name)
+    },
+  }
+}
+
+function entryOf({
+  name,
+  description,
+  inputSchema,
+}: Pick<Tool, 'name' | 'description' | 'inputSchema'>): Entry {
+  const words = new Map<string, number>()
+  const add = (text: string, weight: number): void => {
+    for (const word of wordsOf(text)) words.set(word, (words.get(word) ?? 0) + weight)
+  }
+  add(name, weights.name)
+  add(description, weights.description)
+  add(Object.keys(Object(inputSchema['properties']) as object).join(' '), weights.input)
+  return { name, words, length: [...words.values()].reduce((sum, weight) => sum + weight, 0) }
+}
+
+/** The words of the index that are asked for: each one itself, or where no tool has it, those that share its beginning. */
+function askedWords(query: string, known: ReadonlyMap<string, number>): ReadonlyMap<string, number> {
+  const asked = new Map<string, number>()
+  for (const word of wordsOf(query)) {
+    if (known.has(word)) {
+      asked.set(word, 1)
+      continue
+    }
+    for (const other of known.keys()) {
+      if (sharesBeginning(word, other)) asked.set(other, Math.max(shareOfBeginning, asked.get(other) ?? 0))
+    }
+  }
+  return asked
+}
+
+function sharesBeginning(one: string, other: string): boolean {
+  if (Math.min(one.length, other.length) < leastBeginning) return false
+  return one.startsWith(other) || other.startsWith(one)
+}
 
 /** Which tools a model is shown before it searches, and how many after. */
 export interface SearchableToolsOptions {

@@ -1,8 +1,8 @@
 import type { Ledger, RunId, RuntimeEvent, Tool } from '@tallystick/core'
 import { option, requireOptions, readStart } from '@tallystick/core/kit'
 import { type TodoItem, todoItemsOf, todoLines, todoListName, todoStates } from '@tallystick/core/vocabulary'
-import { visibleText } from '../content/visible-text.ts'
-import { defineTool } from '../definition/define-tool.ts'
+import { visibleText } from '../define/text.ts'
+import { defineTool } from '../define/define-tool.ts'
 
 /** Where lists are read from, and how long one may be. */
 export interface TodoListOptions {

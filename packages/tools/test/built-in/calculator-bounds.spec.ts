@@ -1,6 +1,6 @@
 // How deep, long and large a calculation may be, and when its answer says that it is rounded.
 import { describe, expect, it } from 'vitest'
-import { calculate } from '../../src/built-in/calculator/calculate.ts'
+import { calculate } from '../../src/built-in/expression.ts'
 
 /** One expression within another, so many levels deep. */
 const within = (begin: string, levels: number, end = ''): string =>

@@ -7,7 +7,7 @@ import {
   isShown,
   pageType,
   readBytes,
-} from '../../src/built-in/http-fetch/body.ts'
+} from '../../src/built-in/http-fetch/exchange.ts'
 
 describe('a media type', () => {
   it.each([

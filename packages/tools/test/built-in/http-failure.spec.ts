@@ -1,6 +1,6 @@
 import { ToolError } from '@tallystick/tools'
 import { describe, expect, it } from 'vitest'
-import { failureOf } from '../../src/built-in/http-fetch/failure.ts'
+import { failureOf } from '../../src/built-in/http-fetch/exchange.ts'
 
 const coded = (code: unknown, cause?: unknown) => Object.assign(new Error('secret', { cause }), { code })
 /** An error within so many others. */

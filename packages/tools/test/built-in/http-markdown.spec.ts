@@ -1,7 +1,6 @@
 // Pages as Markdown, one trait a page: what may be beside what, and where lines begin and end.
 import { describe, expect, it } from 'vitest'
-import { markdownOfHtml } from '../../src/built-in/http-fetch/markdown/markdown-of-html.ts'
-import { linkTarget } from '../../src/built-in/http-fetch/markdown/page-links.ts'
+import { linkTarget, markdownOfHtml } from '../../src/built-in/http-fetch/markdown.ts'
 
 const base = 'https://a.example/dir/'
 const link = '[a](https://a.example/dir/y)'

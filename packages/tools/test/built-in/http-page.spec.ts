@@ -3,7 +3,7 @@ import { httpFetch } from '@tallystick/tools/http-fetch'
 import * as fc from 'fast-check'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { tries } from '../../../../scripts/testing/effort.ts'
-import { markdownOfHtml } from '../../src/built-in/http-fetch/markdown/markdown-of-html.ts'
+import { markdownOfHtml } from '../../src/built-in/http-fetch/markdown.ts'
 import { endingOf } from '../one-call.ts'
 import { loopbackServer } from './loopback-server.ts'
 

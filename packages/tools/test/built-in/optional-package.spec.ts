@@ -7,8 +7,8 @@ import { httpFetch } from '@tallystick/tools/http-fetch'
 import { sqliteMemory } from '@tallystick/tools/memory'
 import { sqlQuery } from '@tallystick/tools/sql-query'
 import { describe, expect, it, onTestFinished, vi } from 'vitest'
-import { optionalPackage, requirePackage } from '../../src/built-in/optional-package.ts'
-import { ToolError } from '../../src/execution/tool-error.ts'
+import { optionalPackage, requirePackage } from '../../src/packages.ts'
+import { ToolError } from '../../src/define/outcome.ts'
 
 const coded = (code: unknown) => Object.assign(new Error('no'), { code })
 const notInstalled =

@@ -4,8 +4,7 @@ import { EventEmitter, getEventListeners } from 'node:events'
 import { syncBuiltinESMExports } from 'node:module'
 import { ToolError } from '@tallystick/tools'
 import { afterEach, describe, expect, it, vi } from 'vitest'
-import { keptProcesses, maxIdleMs } from '../../src/built-in/sql-query/sqlite/kept-processes.ts'
-import { maxStartMs } from '../../src/built-in/sql-query/sqlite/own-process.ts'
+import { keptProcesses, maxIdleMs, maxStartMs } from '../../src/built-in/sql-query/sqlite-host.ts'
 import { HeldTimers } from './held-timers.ts'
 
 const request = {

@@ -2,10 +2,8 @@
 import { getEventListeners } from 'node:events'
 import { sqlQuery } from '@tallystick/tools/sql-query'
 import { describe, expect, it } from 'vitest'
-import { ConnectionGate } from '../../src/built-in/sql-query/postgres/connection-gate.ts'
-import { postgresFailure } from '../../src/built-in/sql-query/postgres/postgres-failure.ts'
+import { ConnectionGate, postgresFailure, valueJson } from '../../src/built-in/sql-query/postgres.ts'
 import { endingOf } from '../one-call.ts'
-import { valueJson } from '../../src/built-in/sql-query/postgres/value-json.ts'
 
 describe('a value that Postgres sends as text', () => {
   it.each([

@@ -1,6 +1,6 @@
 // Which rows of a statement are shown. The tools for SQLite and Postgres share this; here it runs without a database.
 import { describe, expect, it } from 'vitest'
-import { ShownRows } from '../../src/built-in/sql-query/answer/shown-rows.ts'
+import { ShownRows } from '../../src/built-in/sql-query/answer.ts'
 
 /** `["a"]`, the columns, takes 5 bytes; each of these rows takes 6, with the comma before it. */
 const columns = ['a']

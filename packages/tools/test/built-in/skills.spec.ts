@@ -7,7 +7,6 @@ import { describe, expect, it, onTestFinished } from 'vitest'
 import { ConfigurationError, createRuntime, defineAgent, memoryLedger, textOf } from '@tallystick/core'
 import { callTool, scriptedModel } from '@tallystick/core/testing'
 import { skills, type SkillsOptions } from '@tallystick/tools/skills'
-import { skillBody } from '../../src/built-in/skills/skill-file.ts'
 import { tries } from '../../../../scripts/testing/effort.ts'
 import { openFiles, sandbox, secret, type Sandbox } from './files/sandbox.ts'
 import { anyText } from '../../../../scripts/testing/any-text.ts'
@@ -195,9 +194,15 @@ describe('skills', () => {
     expect((await read({ from: root }, { name: 'a' })).text).toMatch(shown)
   })
 
-  it('are what is after the head of a file, or all of it', () => {
-    expect(skillBody(`${head('a')}\n Do it.\n`)).toBe('Do it.')
-    for (const text of [' Do it.', 'Do it.', '---\nDo it.']) expect(skillBody(text)).toBe(text.trim())
+  it('are what is after the head of a file, or all of it where that has lost its head since', async () => {
+    const box = filled({ 'a/SKILL.md': `${head('a')}\n Do it.\n` })
+    const { tool } = skills({ from: box.root })
+    const body = async (): Promise<string> => textOf((await callTool(tool, { name: 'a' })).content)
+    expect(await body()).toMatch(/\n\nDo it\.$/)
+    for (const text of [' Do it.', 'Do it.', '---\nDo it.']) {
+      box.put({ 'a/SKILL.md': text })
+      expect(await body()).toMatch(new RegExp(`\\n\\n${text.trim()}$`))
+    }
   })
 
   it('have options that are checked', () => {

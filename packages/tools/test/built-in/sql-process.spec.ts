@@ -103,7 +103,7 @@ describe('a statement that does not end', () => {
 
   it('dies with the process that asked for it', async () => {
     const program = join(folder, 'asks.mjs')
-    const entry = new URL('../../src/built-in/sql-query/sqlite/statement-process.ts', import.meta.url)
+    const entry = new URL('../../src/built-in/sql-query/statement-process.ts', import.meta.url)
     writeFileSync(
       program,
       `import { fork } from 'node:child_process'

@@ -7,7 +7,7 @@ import type { ToolSignal } from '@tallystick/core/vocabulary'
 import { sqlQuery } from '@tallystick/tools/sql-query'
 import { afterAll, describe, expect, it } from 'vitest'
 import { effort } from '../../../../scripts/testing/effort.ts'
-import { runStatement } from '../../src/built-in/sql-query/sqlite/run-statement.ts'
+import { runStatement } from '../../src/built-in/sql-query/sqlite-statement.ts'
 import { callContext, endingOf, toolRun } from '../one-call.ts'
 import { createShopDatabase } from './shop-database.ts'
 

@@ -1,6 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { toolAnswer } from '../../src/built-in/sql-query/answer/tool-answer.ts'
-import type { StatementReply } from '../../src/built-in/sql-query/answer/statement.ts'
+import { type StatementReply, toolAnswer } from '../../src/built-in/sql-query/answer.ts'
 
 const bounds = { maxRows: 3, maxBytes: 900, timeoutMs: 250, lockTimeoutMs: 250 }
 const answer = (reply: StatementReply): unknown => toolAnswer(reply, bounds)

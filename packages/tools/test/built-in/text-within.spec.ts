@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import type { Response as HttpResponse } from 'undici'
-import { decoded, readBytes, textWithin } from '../../src/built-in/http-fetch/body.ts'
+import { decoded, readBytes, textWithin } from '../../src/built-in/http-fetch/exchange.ts'
 
 describe('a text within some bytes', () => {
   it.each([

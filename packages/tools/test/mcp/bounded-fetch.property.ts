@@ -2,7 +2,7 @@
 import * as fc from 'fast-check'
 import { expect, it } from 'vitest'
 import { tries } from '../../../../scripts/testing/effort.ts'
-import { boundedFetch } from '../../src/mcp/transport/bounded-fetch.ts'
+import { boundedFetch } from '../../src/mcp/fetch.ts'
 
 const encoder = new TextEncoder()
 

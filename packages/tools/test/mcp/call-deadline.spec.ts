@@ -1,6 +1,6 @@
 import { manualClock } from '@tallystick/core/testing'
 import { describe, expect, it } from 'vitest'
-import { callDeadline, standStill } from '../../src/mcp/connection/call-deadline.ts'
+import { callDeadline, standStill } from '../../src/mcp/deadline.ts'
 import { HeldTimers } from '../built-in/held-timers.ts'
 
 describe('the time of a call', () => {

@@ -1,9 +1,9 @@
 import * as fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { tries } from '../../../../scripts/testing/effort.ts'
-import { checkedSchema } from '../../src/mcp/listing/checked-schema.ts'
-import { exposedName } from '../../src/mcp/names/exposed-name.ts'
-import { jsonSchemaParse } from '../../src/input/json-schema.ts'
+import { checkedSchema } from '../../src/mcp/result.ts'
+import { exposedName } from '../../src/mcp/listing.ts'
+import { jsonSchemaParse } from '../../src/define/schema.ts'
 import type { JsonObject } from '@tallystick/core/vocabulary'
 
 /** Names that are near one another: of few characters, some of them those that the name itself is made of. */

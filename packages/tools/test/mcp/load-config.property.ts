@@ -4,9 +4,9 @@ import * as fc from 'fast-check'
 import { stringify } from 'smol-toml'
 import { describe, expect, it } from 'vitest'
 import { tries } from '../../../../scripts/testing/effort.ts'
-import { type McpHost, mcpHosts } from '../../src/mcp/config/mcp-host.ts'
-import { readMcpConfig } from '../../src/mcp/config/read-mcp-config.ts'
-import { mcpServer } from '../../src/mcp/options/server-options.ts'
+import { type McpHost, mcpHosts } from '../../src/mcp/server-entry.ts'
+import { readMcpConfig } from '../../src/mcp/load-config.ts'
+import { mcpServer } from '../../src/mcp/options.ts'
 
 const secret = 'sekret-0123456789'
 const values = {

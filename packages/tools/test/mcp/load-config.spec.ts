@@ -4,7 +4,7 @@ import { dirname, join } from 'node:path'
 import { ConfigurationError } from '@tallystick/core'
 import { loadMcpConfig, type LoadMcpOptions, type McpHost, mcpTools } from '@tallystick/tools/mcp'
 import { afterEach, describe, expect, it } from 'vitest'
-import { hostFiles } from '../../src/mcp/config/host-paths.ts'
+import { hostFiles } from '../../src/mcp/load-config.ts'
 
 const root = mkdtempSync(join(tmpdir(), 'tallystick-mcp-config-'))
 const folder = join(root, 'project')

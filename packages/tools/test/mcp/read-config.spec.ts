@@ -1,14 +1,20 @@
 // What each field of an entry and each variable becomes, without any files.
 import { ConfigurationError } from '@tallystick/core'
 import { describe, expect, it } from 'vitest'
-import { configError } from '../../src/mcp/config/config-error.ts'
-import { jsonConfig, tomlConfig } from '../../src/mcp/config/config-text.ts'
-import { envFileValues } from '../../src/mcp/config/env-file.ts'
-import type { VariableValues } from '../../src/mcp/config/expansion.ts'
-import { type ConfigScope, hostFiles } from '../../src/mcp/config/host-paths.ts'
-import type { McpHost } from '../../src/mcp/config/mcp-host.ts'
-import { readMcpConfig } from '../../src/mcp/config/read-mcp-config.ts'
-import type { ReadServer } from '../../src/mcp/config/server-of-entry.ts'
+import {
+  configError,
+  type McpHost,
+  type ReadServer,
+  type VariableValues,
+} from '../../src/mcp/server-entry.ts'
+import {
+  type ConfigScope,
+  envFileValues,
+  hostFiles,
+  jsonConfig,
+  readMcpConfig,
+  tomlConfig,
+} from '../../src/mcp/load-config.ts'
 
 interface Given {
   readonly values?: Partial<VariableValues>

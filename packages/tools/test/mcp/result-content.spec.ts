@@ -1,7 +1,7 @@
 import type * as client from '@modelcontextprotocol/client'
 import { type JsonObject, knownSecrets, type ResultPart } from '@tallystick/core/vocabulary'
 import { describe, expect, it } from 'vitest'
-import { contentParts, resultContent, type ResultReading } from '../../src/mcp/listing/result-content.ts'
+import { contentParts, resultContent, type ResultReading } from '../../src/mcp/result.ts'
 
 const reading = (bounds: Partial<ResultReading> = {}): ResultReading => ({
   ...{ secrets: knownSecrets([]), maxCharacters: 1_000, maxBinaryCharacters: 1_000 },

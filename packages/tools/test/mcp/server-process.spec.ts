@@ -3,7 +3,7 @@ import childProcess, { type ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
 import { syncBuiltinESMExports } from 'node:module'
 import { afterEach, describe, expect, it, onTestFinished, vi } from 'vitest'
-import { type ServerCommand, serverProcess } from '../../src/mcp/transport/server-process.ts'
+import { type ServerCommand, serverProcess } from '../../src/mcp/server-process.ts'
 import { HeldTimers } from '../built-in/held-timers.ts'
 
 const { spawn } = childProcess

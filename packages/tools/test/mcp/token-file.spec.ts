@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { ConfigurationError } from '@tallystick/core'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { tokenFile } from '../../src/mcp/oauth/token-file.ts'
+import { tokenFile } from '../../src/mcp/oauth.ts'
 
 let folder: string
 let files = 0

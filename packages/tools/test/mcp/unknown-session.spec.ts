@@ -1,6 +1,6 @@
 // HTTP 400 of a server: one that does not know the session ran nothing, another may have.
 import { describe, expect, it } from 'vitest'
-import { saysSessionIsUnknown } from '../../src/mcp/connection/unknown-session.ts'
+import { saysSessionIsUnknown } from '../../src/mcp/fetch.ts'
 import { connect, said } from './connected.ts'
 import { sessionServer } from './servers/http-servers.ts'
 

@@ -1,18 +1,22 @@
 import { type Tool } from '@tallystick/core'
 import { option, requireOptions } from '@tallystick/core/kit'
 import { type JsonObject } from '@tallystick/core/vocabulary'
-import { approvalPolicy, type ApprovalPolicy } from '../../approval/approval.ts'
-import { defineTool } from '../../definition/define-tool.ts'
-import type { ToolContext } from '../../execution/executor.ts'
-import { traceparentFor, type TraceparentOf } from '../../execution/traceparent.ts'
-import { hostTimers, type Timers } from '../timers.ts'
-import { hostResolve, type Resolve } from './addresses.ts'
-import { defaultContentTypes } from './body.ts'
-import { type Exchange, exchange, type HttpAnswer, type HttpRequest } from './exchange.ts'
-import { type Method, methodsOf, writes } from './method.ts'
-import { headerPolicy, type OriginHeaders } from './origin-headers.ts'
-import { reachPolicy } from './reach.ts'
-import { undiciPackage } from './undici-package.ts'
+import { approvalPolicy, type ApprovalPolicy } from '../../define/approval.ts'
+import { defineTool } from '../../define/define-tool.ts'
+import { type ToolContext, traceparentFor, type TraceparentOf } from '../../define/run-tool.ts'
+import { hostTimers, type Timers } from '../../host.ts'
+import { headerPolicy, hostResolve, type OriginHeaders, reachPolicy, type Resolve } from './reach.ts'
+import {
+  defaultContentTypes,
+  type Exchange,
+  exchange,
+  type HttpAnswer,
+  type HttpRequest,
+  type Method,
+  methodsOf,
+  writes,
+} from './exchange.ts'
+import { undiciPackage } from '../../packages.ts'
 
 /** What a model may fetch, and how much of it one call may show. */
 export interface HttpFetchOptions {

@@ -1,7 +1,36 @@
-import { isIP } from 'node:net'
+import { lookup } from 'node:dns/promises'
+import { isIP, type LookupFunction } from 'node:net'
 import { ConfigurationError } from '@tallystick/core'
-import { ToolError } from '../../execution/tool-error.ts'
-import { type HostAddress, notPublic, type Resolve } from './addresses.ts'
+import { type KnownSecrets, knownSecrets, secretLengthMin } from '@tallystick/core/vocabulary'
+import ipaddr from 'ipaddr.js'
+import type { Agent, buildConnector } from 'undici'
+import { ToolError } from '../../define/outcome.ts'
+
+/** An IP address of a host; `family` is 4 or 6. */
+interface HostAddress {
+  readonly address: string
+  readonly family: number
+}
+
+/** Finds all addresses of a name. Rejects when it has none. */
+export type Resolve = (hostname: string) => Promise<readonly HostAddress[]>
+
+/** Asks the host, as any other program on it does. */
+export const hostResolve: Resolve = (hostname) => lookup(hostname, { all: true, verbatim: true })
+
+/**
+ * Why an address is not one of the public internet, as in `loopback`; `undefined` for one that is. What is not
+ * understood is not public, and of IPv6 only 2000::/3 is, so that addresses which wrap others (::127.0.0.1) are not.
+ */
+export function notPublic(address: string): string | undefined {
+  if (isIP(address) === 0) return 'unreadable'
+  const parsed = ipaddr.process(address)
+  const range = parsed.range()
+  if (range !== 'unicast') return range
+  return parsed instanceof ipaddr.IPv6 && !parsed.match(globalUnicast, 3) ? 'reserved' : undefined
+}
+
+const globalUnicast = ipaddr.IPv6.parse('2000::')
 
 /** A host and a port. `host` is a name or an address, the latter without brackets. */
 export interface Place {
@@ -47,7 +76,7 @@ export function reachPolicy(
 }
 
 /** Reads an origin, as in `https://api.example.com`. Throws `ConfigurationError` for anything else. */
-export function readOrigin(toolName: string, option: string, text: string): string {
+function readOrigin(toolName: string, option: string, text: string): string {
   const url = URL.canParse(text) ? new URL(text) : undefined
   if (url && (url.origin === text || `${url.origin}/` === text) && isWeb(url)) return url.origin
   throw new ConfigurationError(
@@ -74,7 +103,7 @@ export function readUrl(text: string, { origins }: ReachPolicy, base?: URL): URL
  * Returns the addresses to connect to for a host and port. Throws a `ToolError` if one of them may not be reached;
  * rejects as `resolve` does for a name without an address.
  */
-export async function targetOf(asked: Place, policy: ReachPolicy): Promise<Target> {
+async function targetOf(asked: Place, policy: ReachPolicy): Promise<Target> {
   const instead = policy.connectTo.get(keyOf(asked))
   const place = instead ?? asked
   const family = isIP(place.host)
@@ -110,4 +139,157 @@ function readPlace(toolName: string, option: string, text: string): Place {
   throw new ConfigurationError(
     `In ${option} of the tool ${toolName}, "${text}" is no host with a port. Write both, as in localhost:3000 or [::1]:80.`,
   )
+}
+
+/** What is needed of undici, which is loaded at the first call. */
+interface Undici {
+  readonly Agent: typeof Agent
+  readonly buildConnector: typeof buildConnector
+}
+
+/**
+ * Opens connections only to what may be reached. The check is in the connector because there every request ends up,
+ * redirects and literal addresses included, and because what was checked is then what is connected to: a name that
+ * answers differently a moment later changes nothing. Calls `onConnecting` with true when a
+ * connection is begun, and with false when it is there.
+ */
+export function guardedAgent(
+  undici: Undici,
+  policy: ReachPolicy,
+  connectMs: number,
+  onConnecting: (isConnecting: boolean) => void,
+): Agent {
+  return new undici.Agent({
+    allowH2: false,
+    headersTimeout: 0,
+    bodyTimeout: 0,
+    connect({ hostname, port, ...options }, callback) {
+      onConnecting(true)
+      const asked = {
+        host: hostname.replaceAll(/^\[|\]$/g, ''),
+        port: Number(port) || (options.protocol === 'https:' ? 443 : 80),
+      }
+      void targetOf(asked, policy).then(
+        (target) => {
+          const connect = undici.buildConnector({
+            timeout: connectMs,
+            allowH2: false,
+            lookup: lookupOf(target.addresses),
+          })
+          connect({ ...options, hostname: target.host, port: String(target.port) }, (...made) => {
+            if (made[0] === null) onConnecting(false)
+            callback(...made)
+          })
+        },
+        (error: Error) => callback(error, null),
+      )
+    },
+  })
+}
+
+/** Answers a connection's look-up with the addresses that were checked. */
+function lookupOf(addresses: readonly HostAddress[]): LookupFunction {
+  return (_hostname, { all }, callback) => {
+    const [first] = addresses
+    if (all) return callback(null, [...addresses])
+    return first ? callback(null, first.address, first.family) : callback(new Error('no address'), '')
+  }
+}
+
+/** Headers by the origin that they are for. */
+export type OriginHeaders = Readonly<Record<string, Readonly<Record<string, string>>>>
+
+/** The headers for each origin, and the secrets in them that must not be shown. */
+export interface HeaderPolicy {
+  readonly byOrigin: ReadonlyMap<string, Readonly<Record<string, string>>>
+  readonly secrets: KnownSecrets
+}
+
+/** Headers that are no secrets, and would make a mess of results if they were masked. */
+const alwaysOpen = ['accept', 'accept-language', 'cache-control', 'content-type', 'user-agent']
+/** Headers that belong to the connection. */
+const reserved = new Set([
+  'connection',
+  'content-length',
+  'host',
+  'keep-alive',
+  'transfer-encoding',
+  'upgrade',
+])
+
+/**
+ * Reads the headers that a tool was given; `openHeaders` names those whose value is no secret. Throws `ConfigurationError`,
+ * which names no value, also for a secret that is too short to be masked.
+ */
+export function headerPolicy(
+  toolName: string,
+  headers: OriginHeaders,
+  openHeaders: readonly string[],
+): HeaderPolicy {
+  const open = new Set([...alwaysOpen, ...openHeaders.map((name) => name.toLowerCase())])
+  const byOrigin = new Map<string, Readonly<Record<string, string>>>()
+  const secrets: string[] = []
+  for (const [origin, given] of Object.entries(headers)) {
+    byOrigin.set(readOrigin(toolName, 'headers', origin), given)
+    for (const [name, value] of Object.entries(given)) {
+      assertHeader(toolName, name, value)
+      if (open.has(name.toLowerCase())) continue
+      if (coreOf(value).length < secretLengthMin) throw tooShort(toolName, name)
+      secrets.push(...formsOf(value))
+    }
+  }
+  return { byOrigin, secrets: knownSecrets(secrets) }
+}
+
+/** Puts as many asterisks in place of every secret, so that no other byte moves. */
+export function masked(text: string, { secrets }: HeaderPolicy): string {
+  return secrets.struckFrom(text, (secret) => '*'.repeat(Buffer.byteLength(secret)))
+}
+
+/**
+ * Returns a value and the parts of it that a server may repeat alone: the token, name and password of Basic, the values
+ * of a cookie.
+ */
+function formsOf(value: string): readonly string[] {
+  const basic = basicOf(value)
+  return [value, tokenOf(value), coreOf(value), ...(basic ? [basic] : []), ...value.split(/[\s;,=]/)]
+}
+
+/**
+ * Returns the part of a value that is the secret: without the scheme, and of Basic the password, or the name if there
+ * is no password.
+ */
+function coreOf(value: string): string {
+  const basic = basicOf(value)
+  if (basic === undefined) return tokenOf(value)
+  const colon = basic.indexOf(':')
+  return basic.slice(colon + 1) || basic.slice(0, Math.max(0, colon))
+}
+
+function tokenOf(value: string): string {
+  return value.slice(value.lastIndexOf(' ') + 1)
+}
+
+function basicOf(value: string): string | undefined {
+  return /^basic /i.test(value) ? Buffer.from(tokenOf(value), 'base64').toString() : undefined
+}
+
+function tooShort(toolName: string, name: string): ConfigurationError {
+  return new ConfigurationError(
+    `The header ${JSON.stringify(name)} of the tool ${toolName} has a secret of less than ${secretLengthMin} characters: masking it in results would mask other data, too. ` +
+      `Use a longer one, or, if its value is no secret, name the header in openHeaders.`,
+  )
+}
+
+function assertHeader(toolName: string, name: string, value: string): void {
+  const wrong = (why: string): ConfigurationError =>
+    new ConfigurationError(`The header ${JSON.stringify(name)} of the tool ${toolName} ${why}.`)
+  if (reserved.has(name.toLowerCase()))
+    throw wrong('belongs to the connection and cannot be set: leave it out')
+  if (value === '') throw wrong('has no value: give a string, or leave it out')
+  try {
+    new Headers().set(name, value)
+  } catch {
+    throw wrong('has a name or value that HTTP cannot carry: use plain characters in one line')
+  }
 }

@@ -1,3 +1,6 @@
+import type { Ledger, RunId } from '@tallystick/core'
+import { readStart } from '@tallystick/core/kit'
+import { ToolError } from '../../define/outcome.ts'
 /** The owner of memories. All memories of an owner can be erased together, and so can all about a subject. */
 export interface MemoryOwner {
   /** Names the owner within the store. Memories of one owner are never shown to another. */
@@ -71,4 +74,76 @@ export function erasedOwner(erased: Erased): { readonly owner: string; readonly 
   if ('subject' in erased) return { owner: ownerName.subject(erased.subject), subject: erased.subject }
   if ('session' in erased) return { owner: ownerName.session(erased.session), subject: null }
   return { owner: ownerName.own(erased.owner), subject: null }
+}
+
+/** Bounds of a query, and of one word. */
+const maxPhrases = 16
+const maxWordsOfPhrase = 16
+const maxWordBytes = 192
+/** A shorter word has to be there as it is: as a beginning it would be that of too many. */
+const leastBeginning = 3
+
+/** Scripts that put no space between words: each of their characters is searched as a word. */
+const unspaced = /[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\p{Script=Thai}]/gu
+
+/**
+ * The words of a text as a store indexes them: without case and accents, and each written as `w` and the hexadecimal digits of
+ * its UTF-8. So no text has a meaning in the query language of a store, and all stores agree about what a word is.
+ */
+export function indexedWords(text: string): readonly string[] {
+  return plainWords(text).flatMap(wordsOf).map(written)
+}
+
+/** The phrases of a query, in the form of `indexedWords`. */
+export function searchPhrases(query: string): SearchPhrases {
+  const words = [...new Set(plainWords(query))].slice(0, maxPhrases)
+  return words.map((word) => wordsOf(word).slice(0, maxWordsOfPhrase).map(written))
+}
+
+/** Whether a word may be the beginning of a longer one, by its written form. */
+export function mayContinue(word: string): boolean {
+  return word.length > 2 * leastBeginning
+}
+
+function plainWords(text: string): readonly string[] {
+  const plain = text.normalize('NFKD').replaceAll(/\p{M}/gu, '').toLowerCase()
+  return plain.match(/[\p{L}\p{N}]+/gu) ?? []
+}
+
+function wordsOf(word: string): readonly string[] {
+  return word.replaceAll(unspaced, ' $& ').split(' ').filter(Boolean)
+}
+
+function written(word: string): string {
+  return `w${Buffer.from(word).subarray(0, maxWordBytes).toString('hex')}`
+}
+
+/** More links between a run and the one that has the session than any family of runs needs. */
+const maxLinks = 50
+
+/** The owner that a run on record says: its subject, or its session. A child run has the session of its parent. */
+export async function recordedOwner(
+  ledger: Pick<Ledger, 'read'>,
+  runId: RunId,
+  per: 'subject' | 'session',
+): Promise<MemoryOwner> {
+  const start = await readStart(ledger, runId)
+  const subject = start?.subject
+  if (per === 'subject') {
+    if (subject === undefined) throw unowned('subject')
+    return { owner: ownerName.subject(subject), subject }
+  }
+  let run = start
+  for (let links = 0; run && run.sessionId === undefined && links < maxLinks; links++) {
+    run = run.parent && (await readStart(ledger, run.parent.runId))
+  }
+  if (run?.sessionId === undefined) throw unowned('session')
+  return { owner: ownerName.session(run.sessionId), subject }
+}
+
+function unowned(per: 'subject' | 'session'): ToolError {
+  const option = per === 'subject' ? 'subject' : 'sessionId'
+  return new ToolError(
+    `Nothing can be remembered here: this run has no ${per}. The application has to start it with ${option}.`,
+  )
 }

@@ -1,16 +1,17 @@
 import type * as pg from 'pg'
 import { ConfigurationError } from '@tallystick/core'
 import { option, requireOptions } from '@tallystick/core/kit'
-import { pgPackage } from '../sql-query/postgres/pg-package.ts'
+import { pgPackage } from '../../packages.ts'
 import {
   erasedOwner,
+  indexedWords,
+  mayContinue,
   type Memory,
   type MemoryOwner,
   type MemoryStore,
   type NewMemory,
   type SearchPhrases,
 } from './memory-store.ts'
-import { indexedWords, mayContinue } from './search-words.ts'
 
 /** A Postgres database. */
 export interface PostgresMemoryOptions {

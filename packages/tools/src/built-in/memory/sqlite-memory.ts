@@ -3,17 +3,17 @@ import { existsSync, writeFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { ConfigurationError } from '@tallystick/core'
 import { option, requireOptions } from '@tallystick/core/kit'
-import { requirePackage } from '../optional-package.ts'
-import { nativeFailure, requireNativeInterface } from '../sql-query/sqlite/native-interface.ts'
+import { nativeFailure, requireNativeInterface, requirePackage } from '../../packages.ts'
 import {
   erasedOwner,
+  indexedWords,
+  mayContinue,
   type Memory,
   type MemoryOwner,
   type MemoryStore,
   type NewMemory,
   type SearchPhrases,
 } from './memory-store.ts'
-import { indexedWords, mayContinue } from './search-words.ts'
 
 /** What is needed of better-sqlite3, which brings no types. */
 interface Database {

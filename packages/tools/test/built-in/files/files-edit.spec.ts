@@ -7,8 +7,8 @@ import { callTool } from '@tallystick/core/testing'
 import { Subject } from 'rxjs'
 import { describe, expect, it, onTestFinished, vi } from 'vitest'
 import * as fc from 'fast-check'
-import { findText } from '../../../src/built-in/files/tools/edit-file.ts'
-import { hasWindowsLines } from '../../../src/built-in/files/text/text-file.ts'
+import { findText } from '../../../src/built-in/files/edit.ts'
+import { hasWindowsLines } from '../../../src/built-in/files/text.ts'
 import { caller, sandbox, type Sandbox, toolsOver, ways } from './sandbox.ts'
 
 function filled(files: Readonly<Record<string, string>>): Sandbox {

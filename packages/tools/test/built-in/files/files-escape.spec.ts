@@ -3,11 +3,9 @@ import { mkdirSync, renameSync, rmSync, symlinkSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { effort } from '../../../../../scripts/testing/effort.ts'
-import { partsOf } from '../../../src/built-in/files/names/asked-path.ts'
-import { byHandle } from '../../../src/built-in/files/root/by-handle.ts'
-import { byName } from '../../../src/built-in/files/root/by-name.ts'
-import { putFile } from '../../../src/built-in/files/tools/put-file.ts'
-import { NotAFileError, OutsideError } from '../../../src/built-in/files/root/folder.ts'
+import { partsOf } from '../../../src/built-in/files/names.ts'
+import { byHandle, byName, NotAFileError, OutsideError } from '../../../src/built-in/files/root.ts'
+import { putFile } from '../../../src/built-in/files/write.ts'
 import {
   caller,
   type Call,

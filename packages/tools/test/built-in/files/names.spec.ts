@@ -1,10 +1,15 @@
 // Which paths and names the tools over files take and show, and where a text is in another one.
 import { ConfigurationError } from '@tallystick/core'
 import { describe, expect, it } from 'vitest'
-import { isUsableName, partsOf, pathText, quoted } from '../../../src/built-in/files/names/asked-path.ts'
-import { globOf } from '../../../src/built-in/files/names/glob.ts'
-import { shownNames } from '../../../src/built-in/files/names/shown-names.ts'
-import { lineNumbersOf, linesWith, placesOf } from '../../../src/built-in/files/text/places-of.ts'
+import {
+  globOf,
+  isUsableName,
+  partsOf,
+  pathText,
+  quoted,
+  shownNames,
+} from '../../../src/built-in/files/names.ts'
+import { lineNumbersOf, linesWith, placesOf } from '../../../src/built-in/files/text.ts'
 
 describe('a path', () => {
   it.each([

@@ -15,10 +15,10 @@ import type { JsonObject } from '@tallystick/core/vocabulary'
 import type { Tool } from '@tallystick/core'
 import { type CalledTool, callTool } from '@tallystick/core/testing'
 import { filesTools, type FilesOptions } from '@tallystick/tools/files'
-import { shownNames } from '../../../src/built-in/files/names/shown-names.ts'
+import { shownNames } from '../../../src/built-in/files/names.ts'
 import { filesToolsOf } from '../../../src/built-in/files/tool-list.ts'
-import { rootAt } from '../../../src/built-in/files/root/root.ts'
-import type { FolderRules } from '../../../src/built-in/files/tools/folder-rules.ts'
+import { rootAt } from '../../../src/built-in/files/root.ts'
+import type { FolderRules } from '../../../src/built-in/files/text.ts'
 
 /** What every file outside of the root holds. */
 export const secret = 'swordfish-outside'

@@ -3,9 +3,9 @@ import { renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { type FileHandle, open } from 'node:fs/promises'
 import { join } from 'node:path'
 import { describe, expect, it, onTestFinished } from 'vitest'
-import { faultAt } from '../../../src/built-in/files/root/system-fault.ts'
-import { hasWindowsLines, linesOf, textOfFile } from '../../../src/built-in/files/text/text-file.ts'
-import { ToolError } from '../../../src/execution/tool-error.ts'
+import { faultAt } from '../../../src/built-in/files/root.ts'
+import { hasWindowsLines, linesOf, textOfFile } from '../../../src/built-in/files/text.ts'
+import { ToolError } from '../../../src/define/outcome.ts'
 import { caller, disturbedTools, sandbox, toolsOver } from './sandbox.ts'
 
 const goesOn = new AbortController().signal

@@ -3,7 +3,7 @@ import type { Ledger, RunId } from '@tallystick/core'
 import { sampleRunId } from '@tallystick/core/testing'
 import type { EventOf, ParentRef } from '@tallystick/core/vocabulary'
 import { describe, expect, it } from 'vitest'
-import { recordedOwner } from '../../../src/built-in/memory/memory-owner.ts'
+import { recordedOwner } from '../../../src/built-in/memory/memory-store.ts'
 
 type Start = Partial<Pick<EventOf<'run_started'>, 'sessionId' | 'subject' | 'parent'>>
 

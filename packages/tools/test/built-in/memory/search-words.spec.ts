@@ -1,6 +1,6 @@
 // The words of texts and queries, as every store of memories compares them.
 import { describe, expect, it } from 'vitest'
-import { indexedWords, mayContinue, searchPhrases } from '../../../src/built-in/memory/search-words.ts'
+import { indexedWords, mayContinue, searchPhrases } from '../../../src/built-in/memory/memory-store.ts'
 
 const written = (word: string): string => `w${Buffer.from(word).toString('hex')}`
 

@@ -2,7 +2,7 @@
 import { hostileTexts } from '@tallystick/core/testing'
 import type { MemoryOwner, MemoryStore } from '@tallystick/tools/memory'
 import { expect, it } from 'vitest'
-import { searchPhrases } from '../../../src/built-in/memory/search-words.ts'
+import { searchPhrases } from '../../../src/built-in/memory/memory-store.ts'
 
 let owners = 0
 /** An owner that no other case has. */

@@ -1,6 +1,6 @@
 // What is kept of the output of a program: whole characters of its beginning and of its end.
 import { describe, expect, it } from 'vitest'
-import { keptOutput } from '../../../src/built-in/shell/kept-output.ts'
+import { keptOutput } from '../../../src/built-in/run-program.ts'
 
 /** What is kept of pieces that are written one after the other. */
 function kept(maxBytes: number, pieces: readonly (string | Uint8Array)[], shownBytes?: number) {

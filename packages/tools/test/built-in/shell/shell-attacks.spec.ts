@@ -175,7 +175,7 @@ describe('what a program starts', () => {
 
   it('ends with a host that is killed', async () => {
     const program = join(root, '../host.ts')
-    const source = new URL('../../../src/built-in/shell/shell.ts', import.meta.url)
+    const source = new URL('../../../src/built-in/shell.ts', import.meta.url)
     writeFileSync(
       program,
       `import { NEVER } from ${JSON.stringify(import.meta.resolve('rxjs'))}

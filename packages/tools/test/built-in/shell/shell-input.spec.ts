@@ -1,7 +1,6 @@
 // What a model may give the shell, and what it reads of the programs and of what it gave wrongly.
 import { describe, expect, it } from 'vitest'
-import type { FoundProgram } from '../../../src/built-in/shell/found-program.ts'
-import { inputSchema, programsText } from '../../../src/built-in/shell/shell-input.ts'
+import { type FoundProgram, inputSchema, programsText } from '../../../src/built-in/shell-input.ts'
 
 const program = (name: string, more: Partial<FoundProgram> = {}): FoundProgram =>
   ({ name, file: `/bin/${name}`, read: false, ...more }) as unknown as FoundProgram

@@ -4,7 +4,7 @@ import { join, relative } from 'node:path'
 import { callTool } from '@tallystick/core/testing'
 import { shell } from '@tallystick/tools/shell'
 import { afterAll, describe, expect, it, vi } from 'vitest'
-import { foundProgram } from '../../../src/built-in/shell/found-program.ts'
+import { foundProgram } from '../../../src/built-in/shell-input.ts'
 import { HeldTimers } from '../held-timers.ts'
 import { handlesClosed, programFolder, ranOf, runScript, startedProcesses } from './sandbox-shell.ts'
 

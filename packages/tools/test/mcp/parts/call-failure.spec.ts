@@ -1,14 +1,9 @@
 // What the errors of the client library mean for a call, and what a model reads of each.
 import * as sdk from '@modelcontextprotocol/client'
 import { describe, expect, it } from 'vitest'
-import {
-  callFailureOf,
-  type CallFailure,
-  failureError,
-  unreachable,
-} from '../../../src/mcp/connection/call-failure.ts'
-import type { NamedServer } from '../../../src/mcp/connection/shared-parts.ts'
-import { knownSecretsOf } from '../../../src/mcp/options/known-secrets-of.ts'
+import { callFailureOf, type CallFailure, failureError, unreachable } from '../../../src/mcp/deadline.ts'
+import type { NamedServer } from '../../../src/mcp/client.ts'
+import { knownSecretsOf } from '../../../src/mcp/secrets.ts'
 
 const meaning = (error: unknown): CallFailure => callFailureOf(error, { sdk })
 const http = (status: number, message = 'so it is'): CallFailure =>

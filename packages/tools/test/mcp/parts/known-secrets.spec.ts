@@ -1,8 +1,7 @@
 // Which texts of a configuration are secrets, and what a process of a server is given of the environment.
 import { describe, expect, it } from 'vitest'
-import { childEnvironment } from '../../../src/mcp/options/child-environment.ts'
-import { knownSecretsOf, looksSecret } from '../../../src/mcp/options/known-secrets-of.ts'
-import type { McpServer } from '../../../src/mcp/options/server-options.ts'
+import { childEnvironment, type McpServer } from '../../../src/mcp/options.ts'
+import { knownSecretsOf, looksSecret } from '../../../src/mcp/secrets.ts'
 
 /** Whether a text is struck out of what a server says. */
 const isStruck = (server: McpServer, text: string): boolean =>

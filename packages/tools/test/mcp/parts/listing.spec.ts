@@ -2,9 +2,8 @@
 import type * as client from '@modelcontextprotocol/client'
 import { type JsonObject, knownSecrets } from '@tallystick/core/vocabulary'
 import { describe, expect, it } from 'vitest'
-import { checkedSchema } from '../../../src/mcp/listing/checked-schema.ts'
-import { type Listing, listingOf } from '../../../src/mcp/listing/listed-tool.ts'
-import { toolChanges } from '../../../src/mcp/listing/tool-changes.ts'
+import { checkedSchema } from '../../../src/mcp/result.ts'
+import { type Listing, listingOf, toolChanges } from '../../../src/mcp/listing.ts'
 
 const secret = 'swordfish-0123456789'
 const inputSchema = { type: 'object' } as const

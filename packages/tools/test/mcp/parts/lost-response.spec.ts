@@ -1,7 +1,7 @@
 // What a client hears of a request whose stream of events ends without the answer.
 import type { JSONRPCMessage, Transport, TransportSendOptions } from '@modelcontextprotocol/client'
 import { describe, expect, it } from 'vitest'
-import { lostResponseCode, withLostResponses } from '../../../src/mcp/connection/lost-response.ts'
+import { lostResponseCode, withLostResponses } from '../../../src/mcp/fetch.ts'
 import { tick } from '../connected.ts'
 
 /** A transport that hears of lost responses, and what a client sends and hears through it. */

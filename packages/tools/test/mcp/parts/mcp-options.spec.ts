@@ -2,8 +2,7 @@
 import { ConfigurationError } from '@tallystick/core'
 import type { McpOptions } from '@tallystick/tools/mcp'
 import { describe, expect, it } from 'vitest'
-import { requireMcpOptions } from '../../../src/mcp/options/manager-options.ts'
-import { isHttpUrl, mcpServer, rootUri } from '../../../src/mcp/options/server-options.ts'
+import { isHttpUrl, mcpServer, requireMcpOptions, rootUri } from '../../../src/mcp/options.ts'
 
 interface Values {
   readonly taken: readonly unknown[]

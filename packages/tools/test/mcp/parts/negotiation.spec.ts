@@ -1,6 +1,6 @@
 // How the revision of the protocol is found out with each kind of server.
 import { describe, expect, it } from 'vitest'
-import { negotiation } from '../../../src/mcp/connection/open-client.ts'
+import { negotiation } from '../../../src/mcp/client.ts'
 
 const url = 'http://127.0.0.1/mcp'
 const [fiveSeconds, noEnd] = [5_000, 2 ** 31 - 1]

@@ -1,8 +1,7 @@
 // Which tools a person knows, and what a server that is believed says of them.
 import { describe, expect, it } from 'vitest'
-import type { ListedTool } from '../../../src/mcp/listing/listed-tool.ts'
-import { effectOf } from '../../../src/mcp/manager/effect-of.ts'
-import { pinnedTools } from '../../../src/mcp/manager/pinned-tools.ts'
+import type { ListedTool } from '../../../src/mcp/listing.ts'
+import { effectOf, pinnedTools } from '../../../src/mcp/mcp-tool.ts'
 
 const tool = (exposedName: string, digest: string) => ({ exposedName, digest }) as ListedTool
 

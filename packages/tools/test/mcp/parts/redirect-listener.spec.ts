@@ -4,7 +4,7 @@ import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { manualClock } from '@tallystick/core/testing'
 import { beforeEach, describe, expect, it, onTestFinished } from 'vitest'
-import { expectRedirect, redirectUrlOf } from '../../../src/mcp/oauth/redirect-listener.ts'
+import { expectRedirect, redirectUrlOf } from '../../../src/mcp/oauth.ts'
 
 let port = 0
 beforeEach(async () => {

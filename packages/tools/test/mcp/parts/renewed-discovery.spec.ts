@@ -1,7 +1,7 @@
 // When a provider of OAuth forgets which authorization server it found.
 import type { FetchLike, OAuthClientProvider } from '@modelcontextprotocol/client'
 import { describe, expect, it } from 'vitest'
-import { renewedDiscovery } from '../../../src/mcp/transport/renewed-discovery.ts'
+import { renewedDiscovery } from '../../../src/mcp/fetch.ts'
 
 const url = 'https://a.example/mcp'
 const token = { headers: { authorization: 'Bearer t' } }

@@ -1,6 +1,6 @@
 // When a server counts as gone by its streams of events.
 import { describe, expect, it } from 'vitest'
-import { watchingStreams } from '../../../src/mcp/transport/reopened-stream.ts'
+import { watchingStreams } from '../../../src/mcp/fetch.ts'
 
 const url = 'http://127.0.0.1:9/mcp'
 const stream = { method: 'GET', headers: { accept: 'application/json, text/event-stream' } }

@@ -1,6 +1,6 @@
 // What is kept of the standard error of a server.
 import { describe, expect, it } from 'vitest'
-import { stderrTail } from '../../../src/mcp/transport/stderr-tail.ts'
+import { stderrTail } from '../../../src/mcp/server-process.ts'
 
 /** What is kept of these chunks. */
 function kept(...chunks: readonly string[]): string {

@@ -4,7 +4,7 @@ import type { Transport } from '@modelcontextprotocol/client'
 import { manualClock } from '@tallystick/core/testing'
 import type { Json } from '@tallystick/core/vocabulary'
 import { describe, expect, it, onTestFinished } from 'vitest'
-import { stdioTransport } from '../../../src/mcp/transport/stdio-transport.ts'
+import { stdioTransport } from '../../../src/mcp/server-process.ts'
 import { connect } from '../connected.ts'
 import { shellServer } from '../servers/shell-server.ts'
 

@@ -2,7 +2,7 @@
 import { getEventListeners } from 'node:events'
 import { manualClock } from '@tallystick/core/testing'
 import { describe, expect, it } from 'vitest'
-import { pause, resultOrAborted } from '../../../src/mcp/connection/waiting.ts'
+import { pause, resultOrAborted } from '../../../src/mcp/deadline.ts'
 import { tick } from '../connected.ts'
 
 /** A signal, how it is aborted, and how many listen to it. */

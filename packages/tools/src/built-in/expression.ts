@@ -1,0 +1,473 @@
+import { getOwn } from '@tallystick/core/kit'
+
+/**
+ * A fraction in lowest terms; the denominator is positive. `exact` is false once a root that has no finite digits
+ * took part.
+ */
+interface Rational {
+  readonly numerator: bigint
+  readonly denominator: bigint
+  readonly exact: boolean
+}
+
+/** A fraction of two whole numbers, the second of which is not 0, in lowest terms. */
+function rational(numerator: bigint, denominator = 1n, exact = true): Rational {
+  const divisor = commonDivisor(magnitude(numerator), magnitude(denominator))
+  const signed = denominator < 0n ? -divisor : divisor
+  return { numerator: numerator / signed, denominator: denominator / signed, exact }
+}
+
+/** The sum of two numbers. */
+function add(a: Rational, b: Rational): Rational {
+  const numerator = a.numerator * b.denominator + b.numerator * a.denominator
+  return rational(numerator, a.denominator * b.denominator, a.exact && b.exact)
+}
+
+/** The same number with the other sign. */
+function negate(a: Rational): Rational {
+  return { ...a, numerator: -a.numerator }
+}
+
+/** The product of two numbers. */
+function multiply(a: Rational, b: Rational): Rational {
+  return rational(a.numerator * b.numerator, a.denominator * b.denominator, a.exact && b.exact)
+}
+
+/** The quotient of two numbers, the second of which is not 0. */
+function divide(a: Rational, b: Rational): Rational {
+  return rational(a.numerator * b.denominator, a.denominator * b.numerator, a.exact && b.exact)
+}
+
+/** The greatest whole number that is not above. */
+function floor({ numerator, denominator, exact }: Rational): Rational {
+  const truncated = numerator / denominator
+  const below = numerator < 0n && denominator !== 1n
+  return { numerator: below ? truncated - 1n : truncated, denominator: 1n, exact }
+}
+
+/** The whole number towards 0. */
+function truncate({ numerator, denominator, exact }: Rational): Rational {
+  return { numerator: numerator / denominator, denominator: 1n, exact }
+}
+
+/** Whether `a` is less than `b`. */
+function isBelow(a: Rational, b: Rational): boolean {
+  return a.numerator * b.denominator < b.numerator * a.denominator
+}
+
+/** A whole number without its sign. */
+function magnitude(value: bigint): bigint {
+  return value < 0n ? -value : value
+}
+
+/** How many decimal digits a whole number has. */
+function digitsOf(value: bigint): number {
+  return magnitude(value).toString().length
+}
+
+/** The whole part of the square root of a whole number that is not negative. */
+function wholeRoot(value: bigint): bigint {
+  if (value < 2n) return value
+  // Newton's method from above: falls until it is the root.
+  let root = 1n << BigInt((value.toString(2).length + 1) >> 1)
+  for (;;) {
+    const next = (root + value / root) >> 1n
+    if (next >= root) return root
+    root = next
+  }
+}
+
+function commonDivisor(a: bigint, b: bigint): bigint {
+  while (b !== 0n) [a, b] = [b, a % b]
+  return a
+}
+
+/** Places after the point up to which an exact decimal is written out. */
+const maxPlaces = 100
+/** Digits of a rounded number. */
+const roundedDigits = 30
+/** Characters up to which the exact fraction is named beside a rounded number. */
+const maxFractionCharacters = 40
+
+/**
+ * A number as a model reads it: whole numbers and finite decimals in full, as in `0.3`; what has no end, or too many
+ * places, rounded to 30 digits and marked: `0.333333333333333333333333333333 (rounded; exactly 1/3)`.
+ */
+function numberText(value: Rational): string {
+  const { numerator, denominator, exact } = value
+  const places = placesOf(denominator)
+  const sign = numerator < 0n ? '-' : ''
+  if (exact && places !== undefined && places <= maxPlaces) {
+    const digits = (magnitude(numerator) * 10n ** BigInt(places)) / denominator
+    return sign + withPoint(digits.toString(), places)
+  }
+  const fraction = `${numerator}/${denominator}`
+  const exactly = exact && fraction.length <= maxFractionCharacters ? `; exactly ${fraction}` : ''
+  return `${sign}${rounded(magnitude(numerator), denominator)} (rounded${exactly})`
+}
+
+/** How many places a fraction with this denominator has after the point; `undefined` when it never ends. */
+function placesOf(denominator: bigint): number | undefined {
+  let rest = denominator
+  let [twos, fives] = [0, 0]
+  for (; rest % 2n === 0n; rest /= 2n) twos++
+  for (; rest % 5n === 0n; rest /= 5n) fives++
+  return rest === 1n ? Math.max(twos, fives) : undefined
+}
+
+function withPoint(digits: string, places: number): string {
+  if (places === 0) return digits
+  const padded = digits.padStart(places + 1, '0')
+  return `${padded.slice(0, -places)}.${padded.slice(-places)}`
+}
+
+function rounded(numerator: bigint, denominator: bigint): string {
+  if (numerator === 0n) return '0'
+  // The power of ten of the first digit: 10^exponent <= value < 10^(exponent + 1).
+  let exponent = digitsOf(numerator) - digitsOf(denominator)
+  if (scaled(numerator, -exponent) < scaled(denominator, exponent)) exponent--
+  const shift = roundedDigits - 1 - exponent
+  const divisor = scaled(denominator, -shift)
+  let digits = ((2n * scaled(numerator, shift) + divisor) / (2n * divisor)).toString()
+  if (digits.length > roundedDigits) exponent++
+  while (digits.endsWith('0')) digits = digits.slice(0, -1)
+  if (exponent < -7 || exponent >= roundedDigits) {
+    return `${withPoint(digits, digits.length - 1)}e${exponent < 0 ? '' : '+'}${exponent}`
+  }
+  const whole = digits.padEnd(exponent + 1, '0')
+  return withPoint(whole, whole.length - exponent - 1)
+}
+
+/** Times a power of ten; negative powers leave it as it is, since they are put on the other side. */
+function scaled(value: bigint, powerOfTen: number): bigint {
+  return value * 10n ** BigInt(Math.max(0, powerOfTen))
+}
+
+/** Characters of an expression. */
+export const maxLength = 1_000
+/** How deep parentheses, calls, signs and powers may nest. */
+const maxDepth = 64
+/** Digits of a numerator or denominator: what keeps every step in well under a millisecond. */
+const maxDigits = 500
+
+/** An expression that has no value. The message names the character, from 1. */
+export class CalculationError extends Error {
+  constructor(at: number, problem: string) {
+    super(`At character ${at + 1}: ${problem}.`)
+    this.name = 'CalculationError'
+  }
+}
+
+/** A function of numbers. `of` is called with as many as it takes, and the place that an error should name. */
+interface CalculatorFunction {
+  readonly inputsMin: number
+  readonly maxInputs: number
+  readonly of: (inputs: readonly Rational[], at: number) => Rational
+}
+
+const zero = rational(0n)
+const half = rational(1n, 2n)
+/** Digits of a root that has no finite number of them. */
+const rootDigits = 60
+
+/** Every function by name. */
+const functions: Readonly<Record<string, CalculatorFunction>> = {
+  abs: one(absolute),
+  ceil: one((value) => negate(floor(negate(value)))),
+  floor: one(floor),
+  max: many((a, b) => (isBelow(a, b) ? b : a)),
+  min: many((a, b) => (isBelow(b, a) ? b : a)),
+  round: { inputsMin: 1, maxInputs: 2, of: ([value = zero, places = zero], at) => round(value, places, at) },
+  sqrt: one(squareRoot),
+  sum: many(add),
+}
+
+function one(of: (value: Rational, at: number) => Rational): CalculatorFunction {
+  return { inputsMin: 1, maxInputs: 1, of: ([value = zero], at) => of(value, at) }
+}
+
+function many(of: (a: Rational, b: Rational) => Rational): CalculatorFunction {
+  return { inputsMin: 1, maxInputs: Infinity, of: (inputs) => inputs.reduce(of) }
+}
+
+function absolute(value: Rational): Rational {
+  return { ...value, numerator: magnitude(value.numerator) }
+}
+
+/** Rounds to so many places after the point (before it, if negative); halves go away from 0. */
+function round(value: Rational, places: Rational, at: number): Rational {
+  if (places.denominator !== 1n || magnitude(places.numerator) > maxDigits) {
+    throw new CalculationError(at, `round takes whole places from -${maxDigits} to ${maxDigits}`)
+  }
+  const shift = 10n ** magnitude(places.numerator)
+  const scale = places.numerator < 0n ? rational(1n, shift) : rational(shift)
+  const rounded = divide(floor(add(multiply(absolute(value), scale), half)), scale)
+  return value.numerator < 0n ? negate(rounded) : rounded
+}
+
+/** Exact where the root is a fraction, else to 60 digits and marked as inexact. */
+function squareRoot({ numerator, denominator, exact }: Rational, at: number): Rational {
+  if (numerator < 0n) throw new CalculationError(at, 'a negative number has no square root')
+  const [above, below] = [wholeRoot(numerator), wholeRoot(denominator)]
+  if (above * above === numerator && below * below === denominator) return rational(above, below, exact)
+  const wholeDigits = Math.ceil((digitsOf(numerator) - digitsOf(denominator)) / 2)
+  const shift = BigInt(Math.max(0, rootDigits - wholeDigits))
+  return rational(wholeRoot((numerator * 100n ** shift) / denominator), 10n ** shift, false)
+}
+
+/** `base` to a whole `exponent`. Throws `CalculationError` for another exponent, 0 to a negative one, and too many digits. */
+function power(base: Rational, exponent: Rational, at: number): Rational {
+  if (exponent.denominator !== 1n) {
+    throw new CalculationError(at, 'the exponent is not a whole number; for a square root use sqrt(x)')
+  }
+  const times = magnitude(exponent.numerator)
+  const exact = base.exact && exponent.exact
+  if (base.numerator === 0n && exponent.numerator < 0n) throw new CalculationError(at, 'division by zero')
+  // Only 0, 1 and -1 stay small under any exponent.
+  if (base.denominator === 1n && magnitude(base.numerator) < 2n) {
+    if (times === 0n) return rational(1n, 1n, exact)
+    return rational(times % 2n === 0n ? magnitude(base.numerator) : base.numerator, 1n, exact)
+  }
+  const digits = Math.max(digitsOf(base.numerator), digitsOf(base.denominator)) - 1
+  // A number of n + 1 digits is at least 10^n, and any other at least 2.
+  if (times * BigInt(digits) > maxDigits || times > maxDigits * 4) {
+    throw new CalculationError(at, `the result needs more than ${maxDigits} digits`)
+  }
+  const [above, below] = [base.numerator ** times, base.denominator ** times]
+  return exponent.numerator < 0n ? rational(below, above, exact) : rational(above, below, exact)
+}
+
+const bound = 10n ** BigInt(maxDigits)
+
+/** The value of an expression. Throws `CalculationError` where it has none, or one of too many digits. */
+function evaluate(expression: Expression): Rational {
+  const { kind, at } = expression
+  if (kind === 'number') return numberOf(expression.text, at)
+  if (kind === 'negated') return negate(evaluate(expression.operand))
+  if (kind === 'call') return bounded(call(expression.name, expression.inputs.map(evaluate), at), at)
+  return bounded(operate(expression.operator, evaluate(expression.left), evaluate(expression.right), at), at)
+}
+
+function operate(operator: Operator, left: Rational, right: Rational, at: number): Rational {
+  switch (operator) {
+    case '+':
+      return add(left, right)
+    case '-':
+      return add(left, negate(right))
+    case '*':
+      return multiply(left, right)
+    case '/':
+      return divide(left, notZero(right, at))
+    case '%':
+      return add(left, negate(multiply(truncate(divide(left, notZero(right, at))), right)))
+    case '^':
+      return power(left, right, at)
+  }
+}
+
+function call(name: string, inputs: readonly Rational[], at: number): Rational {
+  const called = getOwn(functions, name)
+  if (!called) {
+    throw new CalculationError(
+      at,
+      `there is no function ${name}; there are ${Object.keys(functions).join(', ')}`,
+    )
+  }
+  const { inputsMin, maxInputs } = called
+  // A call is parsed with one input at least.
+  if (inputs.length > maxInputs) {
+    const wanted = maxInputs === inputsMin ? `${inputsMin}` : `${inputsMin} or ${maxInputs}`
+    throw new CalculationError(at, `${name} takes ${wanted} numbers, not ${inputs.length}`)
+  }
+  return called.of(inputs, at)
+}
+
+function numberOf(text: string, at: number): Rational {
+  const [, whole = '', places = '', exponent = '0'] =
+    // Every token of a number has this form.
+    /^(\d*)(?:\.(\d+))?(?:[eE]([+-]?\d+))?$/.exec(text.replaceAll('_', '')) as RegExpExecArray
+  const scale = Number(exponent) - places.length
+  if (Math.abs(scale) > maxDigits) throw tooLarge(at)
+  const above = BigInt(whole + places) * 10n ** BigInt(Math.max(0, scale))
+  return bounded(rational(above, 10n ** BigInt(Math.max(0, -scale))), at)
+}
+
+function notZero(value: Rational, at: number): Rational {
+  if (value.numerator === 0n) throw new CalculationError(at, 'division by zero')
+  return value
+}
+
+function bounded(value: Rational, at: number): Rational {
+  if (magnitude(value.numerator) >= bound || value.denominator >= bound) throw tooLarge(at)
+  return value
+}
+
+function tooLarge(at: number): CalculationError {
+  return new CalculationError(at, `the result needs more than ${maxDigits} digits`)
+}
+
+/** An operator between two expressions. */
+type Operator = '+' | '-' | '*' | '/' | '%' | '^'
+
+/** A parsed expression. `at` is the place of the character that an error about it should name. */
+type Expression =
+  | { readonly kind: 'number'; readonly text: string; readonly at: number }
+  | { readonly kind: 'negated'; readonly operand: Expression; readonly at: number }
+  | {
+      readonly kind: 'operation'
+      readonly operator: Operator
+      readonly left: Expression
+      readonly right: Expression
+      readonly at: number
+    }
+  | {
+      readonly kind: 'call'
+      readonly name: string
+      readonly inputs: readonly Expression[]
+      readonly at: number
+    }
+
+/**
+ * How strongly an operator binds its left and right operand: the right one begins with those operators that bind their
+ * left at least as strongly. So 2^3^2 is 2^(3^2), but 8-3-2 is (8-3)-2. A sign in front binds as a power does, so -2^2 is
+ * -(2^2).
+ */
+const binding: Readonly<Record<Operator, { readonly left: number; readonly right: number }>> = {
+  '+': { left: 1, right: 2 },
+  '-': { left: 1, right: 2 },
+  '*': { left: 2, right: 3 },
+  '/': { left: 2, right: 3 },
+  '%': { left: 2, right: 3 },
+  '^': { left: 3, right: 3 },
+}
+const signBinding = 3
+
+/** Parses tokens by operator precedence (Pratt's method). Throws `CalculationError` at the first that has no place. */
+function parse(tokens: readonly Token[]): Expression {
+  let position = 0
+  // Nothing is read after the end, which no rule takes.
+  const peek = (): Token => tokens[position] as Token
+  const next = (): Token => {
+    const token = peek()
+    position++
+    return token
+  }
+  const isSign = (text: string): boolean => peek().text === text
+  const expect = (text: string, opened: number): void => {
+    if (!isSign(text)) throw unexpected(peek(), `"${text}" for the "(" at character ${opened + 1}`)
+    next()
+  }
+
+  const expression = (bindingMin: number, depth: number): Expression => {
+    if (depth > maxDepth) throw new CalculationError(peek().at, `nested deeper than ${maxDepth} levels`)
+    let left = operand(depth)
+    for (;;) {
+      const { kind, text, at } = peek()
+      const operator = kind === 'sign' && text in binding ? (text as Operator) : undefined
+      if (!operator || binding[operator].left < bindingMin) return left
+      next()
+      left = { kind: 'operation', operator, left, right: expression(binding[operator].right, depth + 1), at }
+    }
+  }
+
+  const operand = (depth: number): Expression => {
+    const token = next()
+    const { kind, text, at } = token
+    if (kind === 'number') return { kind, text, at }
+    if (kind === 'name') return call(text, at, depth)
+    if (text === '-') return { kind: 'negated', operand: expression(signBinding, depth + 1), at }
+    if (text === '+') return expression(signBinding, depth + 1)
+    if (text !== '(') throw unexpected(token, 'a number, a function or "("')
+    const inner = expression(0, depth + 1)
+    expect(')', at)
+    return inner
+  }
+
+  const call = (name: string, at: number, depth: number): Expression => {
+    if (!isSign('('))
+      throw unexpected(peek(), `"(" after ${name}: names are functions, there are no variables`)
+    const opened = next().at
+    const inputs = [expression(0, depth + 1)]
+    while (isSign(',')) {
+      next()
+      inputs.push(expression(0, depth + 1))
+    }
+    expect(')', opened)
+    return { kind: 'call', name, inputs, at }
+  }
+
+  const whole = expression(0, 0)
+  if (peek().kind !== 'end') throw unexpected(peek(), 'an operator or the end')
+  return whole
+}
+
+function unexpected({ kind, text, at }: Token, wanted: string): CalculationError {
+  const found = kind === 'end' ? 'the end' : `"${text}"`
+  const hint = text === ',' ? '; write thousands without a comma, as 1000 or 1_000' : ''
+  return new CalculationError(at, `expected ${wanted}, found ${found}${hint}`)
+}
+
+/** A word of an expression. `at` is the place of its first character, from 0. */
+type Token =
+  | { readonly kind: 'number'; readonly text: string; readonly at: number }
+  | { readonly kind: 'name'; readonly text: string; readonly at: number }
+  | { readonly kind: 'sign'; readonly text: string; readonly at: number }
+  | { readonly kind: 'end'; readonly text: ''; readonly at: number }
+
+const number = /(?:\d+(?:_\d+)*)?(?:\.\d+(?:_\d+)*)?(?:(?<=\d)[eE][+-]?\d+)?/y
+const name = /[A-Za-z][A-Za-z0-9]*/y
+const signs = '+-*/%^(),'
+
+/** Signs that models write as well, and what they mean here. */
+const aliases: Readonly<Record<string, string>> = { '×': '*', '·': '*', '÷': '/', '−': '-' }
+
+/** Splits an expression into tokens; the last is `end`. Throws `CalculationError` for a character that has no place. */
+function tokensOf(expression: string): readonly Token[] {
+  const tokens: Token[] = []
+  let at = 0
+  while (at < expression.length) {
+    const token = tokenAt(expression, at)
+    if (token) tokens.push(token)
+    at += token ? lengthOf(expression, token) : 1
+  }
+  return [...tokens, { kind: 'end', text: '', at: expression.length }]
+}
+
+function tokenAt(expression: string, at: number): Token | undefined {
+  const character = String.fromCodePoint(expression.codePointAt(at) ?? 0)
+  if (/\s/.test(character)) return undefined
+  const digits = match(number, expression, at)
+  if (digits !== '') return { kind: 'number', text: numberLiteral(digits, at), at }
+  const word = match(name, expression, at)
+  if (word !== '') return { kind: 'name', text: word, at }
+  if (expression.startsWith('**', at)) return { kind: 'sign', text: '^', at }
+  const sign = aliases[character] ?? character
+  if (signs.includes(sign)) return { kind: 'sign', text: sign, at }
+  throw new CalculationError(
+    at,
+    `"${character}" has no meaning here; use numbers, + - * / % ^ ( ) and functions`,
+  )
+}
+
+function match(pattern: RegExp, expression: string, at: number): string {
+  pattern.lastIndex = at
+  return pattern.exec(expression)?.[0] ?? ''
+}
+
+/** Leading zeros are refused because they are what "1,000" leaves after its comma. */
+function numberLiteral(digits: string, at: number): string {
+  if (!/^0[\d_]/.test(digits)) return digits
+  throw new CalculationError(at, `${digits} starts with 0; write thousands without a comma, as 1000 or 1_000`)
+}
+
+function lengthOf(expression: string, { text, at }: Token): number {
+  return expression.startsWith('**', at) ? 2 : text.length
+}
+
+/** The value of an expression, as text. Throws `CalculationError` for one that has none. */
+export function calculate(expression: string): string {
+  if (expression.length > maxLength) {
+    throw new CalculationError(maxLength, `an expression has at most ${maxLength} characters`)
+  }
+  return numberText(evaluate(parse(tokensOf(expression))))
+}

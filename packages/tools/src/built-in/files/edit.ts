@@ -1,0 +1,371 @@
+import { lstatSync, type Stats } from 'node:fs'
+import { setImmediate } from 'node:timers/promises'
+import type { ReconcileAnswer, ReconcileContext } from '../../define/define-tool.ts'
+import { ToolError } from '../../define/outcome.ts'
+import type { ToolContext } from '../../define/run-tool.ts'
+import { boundedText } from '../../define/text.ts'
+import { partsOf, pathText, quoted } from './names.ts'
+import { type Place, statsOf, withPlace } from './root.ts'
+import {
+  amount,
+  findPlaces,
+  type FolderRules,
+  hasWindowsLines,
+  lineNumbersOf,
+  linesOf,
+  placesOf,
+  requireFile,
+  textAt,
+} from './text.ts'
+import {
+  leftBy,
+  type MoveFileInput,
+  putFile,
+  requireWritable,
+  requireWritableFile,
+  type WriteFileInput,
+} from './write.ts'
+
+/** What `edit_file` is asked for. */
+interface EditFileInput {
+  readonly path: string
+  readonly oldText: string
+  readonly newText: string
+  readonly replaceAll?: boolean
+}
+
+const maxShownLines = 12
+const maxShownCharacters = 300
+/** Of so many occurrences the lines are looked up, to name the first of them. */
+const maxCounted = 10_000
+/** One edit replaces no more: none that is meant does. */
+const maxReplacements = 1_000_000
+/** Of a longer text no similar lines are sought. */
+const maxCompared = 1_000_000
+
+/** A part of a text: its first character, and the one behind its last. */
+interface Range {
+  readonly start: number
+  readonly end: number
+}
+
+/** What an edit replaces in a text, and how many further occurrences begin within those. */
+interface FoundText {
+  readonly ranges: readonly Range[]
+  readonly overlapping: number
+  /** The new text for a range. */
+  readonly newTextFor: (range: Range) => string
+}
+
+/** Replaces an exact text in a file: once, where it occurs once, or everywhere on request. */
+export async function editFile(
+  rules: FolderRules,
+  input: EditFileInput,
+  { signal, idempotencyKey, attempt }: ToolContext,
+): Promise<string> {
+  if (input.oldText === input.newText) {
+    throw new ToolError('oldText and newText are the same, so there is nothing to change.')
+  }
+  return await withPlace(rules.root, partsOf(input.path), {}, async (place) => {
+    const { folder, name } = requireFile(place)
+    const { text, stats, path } = await textAt(rules, place, signal)
+    const shownPath = quoted(pathText(path))
+    const { ranges, overlapping, newTextFor } = await findText(text, input, signal)
+    await requireWritableFile(folder.at(name), stats, input.path)
+    const [first] = ranges
+    if (first === undefined) throw new ToolError(notFound(shownPath, text, input.oldText))
+    const count = ranges.length + overlapping
+    const lines = lineNumbersOf(
+      text,
+      ranges.slice(0, maxCounted).map(({ start }) => start),
+    )
+    if (count > 1 && input.replaceAll !== true) throw new ToolError(notUnique(shownPath, count, lines))
+    if (count > maxReplacements)
+      throw new ToolError(
+        `oldText occurs ${count} times in ${shownPath}, and one edit replaces at most ${maxReplacements}. Nothing was changed: give a longer oldText.`,
+      )
+    const growth = ranges.reduce(
+      (sum, range) => sum + newTextFor(range).length - (range.end - range.start),
+      0,
+    )
+    requireRoom(rules, shownPath, text.length + growth)
+    const edited = await replaceRanges(text, ranges, newTextFor)
+    requireWritable(rules, input.path, edited)
+    const call = { idempotencyKey, attempt }
+    await putFile(await rules.root.access(), { folder, name, text: edited, replaced: stats, call }, () => {
+      signal.throwIfAborted()
+      if (isUnchanged(stats, lstatSync(folder.at(name)))) return
+      throw new ToolError(
+        `${shownPath} was changed by another process during the call. Nothing was changed: read it again.`,
+      )
+    })
+    const where = `at ${ranges.length === 1 ? 'line' : 'lines'} ${listed(lines)}`
+    const shown = after(edited, { place: first.start, line: lines[0] ?? 1 }, newTextFor(first))
+    return `Edited ${shownPath}: ${amount(ranges.length, 'replacement')} ${where}.${shown}`
+  })
+}
+
+/**
+ * Finds the text that an edit names. A model is shown lines without their ends, so where the exact text does not occur, line ends
+ * make no difference, and what is written keeps those of the lines that it replaces.
+ */
+export async function findText(
+  text: string,
+  { oldText, newText }: Pick<EditFileInput, 'oldText' | 'newText'>,
+  signal: AbortSignal,
+): Promise<FoundText> {
+  const usual = firstLineEnd(text, 0, text.length) ?? '\n'
+  const isMixed = text.includes('\r\n') && !hasWindowsLines(text)
+  if (isMixed || !hasWindowsLines(text) || oldText.includes('\r')) {
+    const { places, overlapping } = await findPlaces(oldText, text, signal)
+    if (places.length > 0 || !(text + oldText).includes('\r\n')) {
+      const ranges = places.map((start) => ({ start, end: start + oldText.length }))
+      return { ranges, overlapping, newTextFor: () => newText }
+    }
+  }
+  // Each place in the text without CRs, as one in the text with them.
+  const removed: number[] = []
+  for (let at = text.indexOf('\r\n'); at !== -1; at = text.indexOf('\r\n', at + 2))
+    removed.push(at - removed.length)
+  const plain = withPlainLines(oldText)
+  const { places, overlapping } = await findPlaces(plain, withPlainLines(text), signal)
+  let before = 0
+  const skip = (place: number): number => {
+    while (before < removed.length && (removed[before] ?? 0) < place) before++
+    return place + before
+  }
+  const ranges = places.map((place) => {
+    const start = skip(place)
+    return { start, end: skip(place + plain.length) }
+  })
+  const lines = withPlainLines(newText)
+  const newTextFor = ({ start, end }: Range): string =>
+    (firstLineEnd(text, start, end) ?? usual) === '\r\n' ? lines.replaceAll('\n', '\r\n') : lines
+  return { ranges, overlapping, newTextFor }
+}
+
+function withPlainLines(text: string): string {
+  return text.replaceAll('\r\n', '\n')
+}
+
+/** How the first line in a part of a text ends; `undefined` where none does. */
+function firstLineEnd(text: string, start: number, end: number): '\n' | '\r\n' | undefined {
+  const at = text.indexOf('\n', start)
+  if (at === -1 || at >= end) return undefined
+  return at > start && text[at - 1] === '\r' ? '\r\n' : '\n'
+}
+
+/** Texts that are put together before the event loop has its turn. */
+const maxPieces = 50_000
+
+async function replaceRanges(
+  text: string,
+  ranges: readonly Range[],
+  newTextFor: (range: Range) => string,
+): Promise<string> {
+  let [edited, end, pieces] = ['', 0, 0]
+  for (const range of ranges) {
+    edited += text.slice(end, range.start) + newTextFor(range)
+    end = range.end
+    if (++pieces % maxPieces === 0) await setImmediate()
+  }
+  return edited + text.slice(end)
+}
+
+/** Throws `ToolError` where the edited text would be too long, before it is made. */
+function requireRoom({ maxFileBytes }: FolderRules, path: string, length: number): void {
+  if (length <= maxFileBytes) return
+  throw new ToolError(
+    `${path} would have more than ${maxFileBytes} bytes, and at most that many are written. Nothing was changed.`,
+  )
+}
+
+/**
+ * Whether a file is the one that was read: what another process wrote meanwhile must not be lost. The time of its last change
+ * rises with each write, also where a program sets the time of the write back; some file systems, such as FAT, keep only the latter.
+ */
+function isUnchanged(read: Stats, now: Stats): boolean {
+  const facts = ['ino', 'size', 'mtimeMs', 'ctimeMs'] as const
+  return facts.every((fact) => now[fact] === read[fact])
+}
+
+function notUnique(path: string, count: number, lines: readonly number[]): string {
+  return (
+    `oldText occurs ${count} times in ${path}, at lines ${listed(lines)}. Nothing was changed. ` +
+    'Give more of the text around the one that is meant, or set replaceAll to change all of them.'
+  )
+}
+
+function listed(lines: readonly number[]): string {
+  const shown = [...new Set(lines)]
+  return shown.slice(0, maxShownLines).join(', ') + (shown.length > maxShownLines ? ' …' : '')
+}
+
+/** What was found instead: the same lines with other white space, or the first of them alone. */
+function notFound(path: string, text: string, oldText: string): string {
+  const start = `oldText does not occur in ${path}. Nothing was changed.`
+  if (text.length > maxCompared)
+    return `${start} Read the file, and copy the text from it without the numbers of the lines.`
+  const wanted = linesOf(oldText).map((line) => line.trim())
+  const lines = linesOf(text)
+  const bare = (of: readonly string[]): string => `\n${of.join('\n')}\n`
+  const inText = bare(lines.map((line) => line.trim()))
+  // A line begins after the line break that ends the line before it, which counts as one of that line.
+  const [first] = lineNumbersOf(inText, placesOf(bare(wanted), inText))
+  if (first !== undefined && wanted.some((line) => line !== ''))
+    return `${start} It occurs with other white space, as these lines:\n${numbered(lines, first, wanted.length)}`
+  const [opening] = wanted.filter((line) => line !== '')
+  const alone = lines.findIndex((line) => line.trim() === opening)
+  if (alone === -1)
+    return `${start} Read the file, and copy the text from it without the numbers of the lines.`
+  return `${start} Its first line occurs, and what follows differs:\n${numbered(lines, alone + 1, wanted.length)}`
+}
+
+/** The lines that now hold the new text, with the one before and the one behind. */
+function after(edited: string, { place, line }: { place: number; line: number }, newText: string): string {
+  const count = linesOf(newText).length + 2
+  let start = startOfLine(edited, place)
+  if (line > 1) start = startOfLine(edited, start - 1)
+  let end = start
+  for (let each = 0; each < Math.min(count, maxShownLines) && end < edited.length; each++) {
+    const next = edited.indexOf('\n', end)
+    end = next === -1 ? edited.length : next + 1
+  }
+  const lines = linesOf(edited.slice(start, end))
+  const first = Math.max(1, line - 1)
+  const shown = lines.map((each, index) => `${first + index}\t${boundedText(each, maxShownCharacters)}`)
+  return `\n${shown.join('\n')}${count > maxShownLines ? '\n…' : ''}`
+}
+
+function startOfLine(text: string, place: number): number {
+  return place <= 0 ? 0 : text.lastIndexOf('\n', place - 1) + 1
+}
+
+function numbered(lines: readonly string[], first: number, count: number): string {
+  const shown = lines
+    .slice(first - 1, first - 1 + Math.min(count, maxShownLines))
+    .map((line, index) => `${first + index}\t${boundedText(line, maxShownCharacters)}`)
+  return shown.join('\n') + (count > maxShownLines ? '\n…' : '')
+}
+
+/** The key of the call in doubt. */
+type Doubt = Pick<ReconcileContext, 'idempotencyKey'>
+
+const never = new AbortController().signal
+
+/**
+ * Whether a write took place. A file with that text says yes. The text in a file beside it, which had not taken the name yet, says
+ * no. Another text, or no file, says neither: another process may have changed what was written.
+ */
+export async function reconciledWrite(
+  rules: FolderRules,
+  { path, content }: WriteFileInput,
+  doubt: Doubt,
+): Promise<ReconcileAnswer> {
+  const found = await textNow(rules, path)
+  if (found?.text === content) {
+    return {
+      happened: true,
+      result: `${found.shown} holds exactly this text. A look after a crash found it.`,
+    }
+  }
+  return await answerOfLeft(rules, path, doubt)
+}
+
+/**
+ * Whether an edit took place. The edited text in a file beside it says no, and so does an occurrence of oldText that no edit can
+ * have left there. An oldText that is gone says nothing: it may never have been there.
+ */
+export async function reconciledEdit(
+  rules: FolderRules,
+  input: EditFileInput,
+  doubt: Doubt,
+): Promise<ReconcileAnswer> {
+  const found = await textNow(rules, input.path)
+  const { text = '' } = found ?? {}
+  const { ranges, newTextFor } = await findText(text, input, never)
+  const isUntouched = ranges.some(
+    (range) =>
+      !mayBeLeft(range.start, text, {
+        oldText: text.slice(range.start, range.end),
+        newText: newTextFor(range),
+      }),
+  )
+  return isUntouched ? { happened: false } : await answerOfLeft(rules, input.path, doubt)
+}
+
+/**
+ * Whether a move took place. A file or folder that is at its old path, while the new one is free, was not moved; where it is
+ * missing at the old path, it may never have been there.
+ */
+export async function reconciledMove(
+  rules: FolderRules,
+  { from, to }: MoveFileInput,
+): Promise<ReconcileAnswer> {
+  const [source, target] = [await isThere(rules, from), await isThere(rules, to)]
+  return source && !target ? { happened: false } : 'unknown'
+}
+
+/**
+ * Whether an edit may have left this occurrence of oldText: it reaches into a newText, as `ab` does in `aabb` without its `ab`,
+ * or in what `ab` became by `ab` → `abab`.
+ */
+function mayBeLeft(
+  place: number,
+  text: string,
+  { oldText, newText }: Pick<EditFileInput, 'oldText' | 'newText'>,
+): boolean {
+  if (newText === '') return oldText.length > 1
+  const around = text.slice(
+    Math.max(0, place - newText.length + 1),
+    place + oldText.length + newText.length - 1,
+  )
+  return placesOf(newText, around).length > 0
+}
+
+interface Found {
+  readonly text: string
+  readonly shown: string
+}
+
+/** The text of a file now; `undefined` where these tools read no file. */
+async function textNow(rules: FolderRules, path: string): Promise<Found | undefined> {
+  return await found(rules, partsOf(path), async (place) => {
+    const { text, path: names } = await textAt(rules, place, never)
+    return { text, shown: quoted(pathText(names)) }
+  })
+}
+
+/** A text that the call had written beside the file: it takes the name of the file as the last step. */
+async function answerOfLeft(
+  rules: FolderRules,
+  path: string,
+  { idempotencyKey }: Doubt,
+): Promise<ReconcileAnswer> {
+  const parts = partsOf(path)
+  const beside = async ({ folder }: Place): Promise<boolean> =>
+    (await leftBy(folder, idempotencyKey)).length > 0
+  const isLeft = (await found(rules, parts, beside)) ?? (await found(rules, parts.slice(0, -1), beside))
+  return isLeft === true ? { happened: false } : 'unknown'
+}
+
+async function isThere(rules: FolderRules, path: string): Promise<boolean> {
+  const parts = partsOf(path)
+  const entry = async ({ folder, name: notFolder }: Place): Promise<boolean> =>
+    notFolder === undefined && (await statsOf(folder.at(parts.at(-1) ?? '.'))) !== undefined
+  return (await found(rules, parts.slice(0, -1), entry)) ?? false
+}
+
+/** What is found at a place; `undefined` where nothing is, or nothing that these tools show. */
+async function found<Result>(
+  { root }: FolderRules,
+  parts: readonly string[],
+  look: (place: Place) => Promise<Result>,
+): Promise<Result | undefined> {
+  try {
+    return await withPlace(root, parts, {}, look)
+  } catch (error) {
+    if (error instanceof ToolError) return undefined
+    throw error
+  }
+}

@@ -1,0 +1,266 @@
+import type { Dirent } from 'node:fs'
+import { lstat, opendir } from 'node:fs/promises'
+import { ToolError } from '../../define/outcome.ts'
+import type { ToolContext } from '../../define/run-tool.ts'
+import { isUsableName, partsOf, pathText, quoted } from './names.ts'
+import { codeOf, type Folder, type FolderAccess, withPlace } from './root.ts'
+import { amount, bytesOf, type FolderRules, hasWindowsLines, linesOf, readText } from './text.ts'
+
+/** What `read_file` is asked for. */
+export interface ReadFileInput {
+  readonly path: string
+  /** The first line shown, from 1. */
+  readonly offset?: number
+  /** How many lines are shown at most. */
+  readonly limit?: number
+  /** The first character shown of the first line, from 1. */
+  readonly column?: number
+}
+
+/**
+ * Shows a text file by lines. What the result says about the file comes first, and each line of the file follows its
+ * number: nothing in a file can pass for the words of the tool.
+ */
+export async function readFile(
+  rules: FolderRules,
+  input: ReadFileInput,
+  context: ToolContext,
+): Promise<string> {
+  const { text, path, size } = await readText(rules, input.path, context)
+  const lines = linesOf(text)
+  const { offset = 1, limit = Infinity, column = 1 } = input
+  const shownPath = quoted(pathText(path))
+  if (lines.length === 0) return `${shownPath} is empty.`
+  requireIn(lines, { offset, column }, shownPath)
+  const page = cut(lines.slice(offset - 1, offset - 1 + limit), { offset, column }, rules.maxBytes)
+  const last = offset + page.shown.length - 1
+  const isLast = last === lines.length && page.rest === ''
+  const whole = isLast && offset === 1 && column === 1
+  const which = whole ? amount(lines.length, 'line') : `lines ${offset} to ${last} of ${lines.length}`
+  const from = column > 1 ? `, line ${offset} from column ${column}` : ''
+  const more = page.rest === '' && !isLast ? ` Continue with offset ${last + 1}.` : page.rest
+  const head = `${shownPath}: ${which}${from} (${amount(size, 'byte')}${endsOf(text, isLast)}).${more}`
+  return [head, ...page.shown].join('\n')
+}
+
+/** Throws `ToolError` where a file has no such line, or a line no such character. */
+function requireIn(lines: readonly string[], { offset, column }: Start, shownPath: string): void {
+  const first = lines[offset - 1]
+  if (first === undefined) {
+    throw new ToolError(`${shownPath} has ${amount(lines.length, 'line')}: it has no line ${offset}.`)
+  }
+  if (column > 1 && column > first.length) {
+    throw new ToolError(
+      `Line ${offset} of ${shownPath} has ${amount(first.length, 'character')}: it has no column ${column}.`,
+    )
+  }
+}
+
+/** What the lines do not show about their ends. */
+function endsOf(text: string, isLast: boolean): string {
+  const ends = hasWindowsLines(text) ? ', lines end with CR LF' : ''
+  return isLast && !text.endsWith('\n') ? `${ends}, without a line break at its end` : ends
+}
+
+interface Start {
+  readonly offset: number
+  readonly column: number
+}
+
+/** As many numbered lines as fit, and how to get what follows. */
+function cut(
+  lines: readonly string[],
+  { offset, column }: Start,
+  maxBytes: number,
+): { readonly shown: readonly string[]; readonly rest: string } {
+  const shown: string[] = []
+  let left = maxBytes
+  for (const [index, line] of lines.entries()) {
+    const start = index === 0 ? column - 1 : 0
+    const text = line.slice(start)
+    const numbered = `${offset + index}\t${text}`
+    left -= bytesOf(numbered) + 1
+    if (left >= 0) shown.push(numbered)
+    else if (index > 0)
+      return { shown, rest: ` Cut at ${maxBytes} bytes: continue with offset ${offset + index}.` }
+    else {
+      const part = within(text, maxBytes)
+      const next = `continue with offset ${offset} and column ${start + part.length + 1}`
+      const rest = ` Line ${offset} has ${amount(line.length, 'character')} and is cut at ${maxBytes} bytes: ${next}.`
+      return { shown: [`${offset}\t${part}`], rest }
+    }
+  }
+  return { shown, rest: '' }
+}
+
+/** The beginning of a text that fits, one character at least; never half of a surrogate pair. */
+function within(text: string, maxBytes: number): string {
+  const bytes = Buffer.from(text.slice(0, maxBytes))
+  let end = Math.min(bytes.length, maxBytes)
+  while ((Number(bytes[end]) & 0xc0) === 0x80) end--
+  const part = bytes.subarray(0, end).toString()
+  const [first = ''] = text
+  return part === '' ? first : part
+}
+
+/** An entry that a walk has come to. Its folder is open until the walk continues. */
+interface Visited {
+  readonly folder: Folder
+  readonly name: string
+  readonly path: readonly string[]
+  readonly kind: 'file' | 'folder' | 'link' | 'other'
+}
+
+/** What a walk has left out, and whether it ended early. */
+export interface Left {
+  /** Folders that could not be read. */
+  unreadable: number
+  /** Entries whose names no result can show. */
+  unusable: number
+  /** Entries that were looked at. */
+  visited: number
+  /** The walk ended at the largest number of entries, or of nested folders. */
+  isCut: boolean
+}
+
+/** What a walk begins with. */
+export function nothingLeft(): Left {
+  return { unreadable: 0, unusable: 0, visited: 0, isCut: false }
+}
+
+/** Folders within folders that a walk goes down to, at most: each is held open. */
+const maxDepth = 100
+
+/**
+ * All that a folder holds and tools show, in order of names, each folder before what it holds. Links are not followed.
+ */
+export async function* walk(
+  rules: FolderRules,
+  folder: Folder,
+  signal: AbortSignal,
+  left: Left,
+): AsyncGenerator<Visited, void, undefined> {
+  for (const visited of await shownEntries(rules, folder, signal, left)) {
+    yield visited
+    if (visited.kind !== 'folder') continue
+    if (left.isCut || visited.path.length >= maxDepth) {
+      left.isCut = true
+      continue
+    }
+    const inner = await entered(await rules.root.access(), visited)
+    if (inner === undefined) {
+      left.unreadable++
+      continue
+    }
+    try {
+      yield* walk(rules, inner, signal, left)
+    } finally {
+      await inner.close()
+    }
+  }
+}
+
+/** The entries of one folder that tools show, in order of names. */
+async function shownEntries(
+  { root, maxVisited }: FolderRules,
+  folder: Folder,
+  signal: AbortSignal,
+  left: Left,
+): Promise<readonly Visited[]> {
+  const found: Visited[] = []
+  try {
+    for await (const entry of await opendir(folder.at('.'), { bufferSize: 256 })) {
+      signal.throwIfAborted()
+      if (++left.visited > maxVisited) {
+        left.isCut = true
+        break
+      }
+      const path = [...folder.path, entry.name]
+      if (root.shown.unshown(path, entry.isDirectory()) !== undefined) continue
+      if (isUsableName(entry.name)) found.push({ folder, name: entry.name, path, kind: kindOf(entry) })
+      else left.unusable++
+    }
+  } catch (error) {
+    if (codeOf(error) === undefined) throw error
+    left.unreadable++
+  }
+  return found.sort((a, b) => (a.name < b.name ? -1 : 1))
+}
+
+async function entered(access: FolderAccess, { folder, name }: Visited): Promise<Folder | undefined> {
+  try {
+    return await access.enter(folder, name)
+  } catch {
+    return undefined
+  }
+}
+
+function kindOf(entry: Dirent): Visited['kind'] {
+  if (entry.isFile()) return 'file'
+  if (entry.isDirectory()) return 'folder'
+  return entry.isSymbolicLink() ? 'link' : 'other'
+}
+
+/** What a walk has left out, as sentences for the head of a result. */
+export function leftText(left: Left, maxVisited: number): string {
+  const sentences = [
+    left.isCut
+      ? ` Not everything was looked at: the folder holds more than ${maxVisited} entries, or goes too deep. Name a folder within it.`
+      : '',
+    left.unreadable > 0 ? ` Folders that could not be read: ${left.unreadable}.` : '',
+    left.unusable > 0 ? ` Entries with names that cannot be shown: ${left.unusable}.` : '',
+  ]
+  return sentences.join('')
+}
+
+/** What `list_files` is asked for. */
+export interface ListFilesInput {
+  readonly path?: string
+  /** The name after which the list begins. */
+  readonly after?: string
+}
+
+/** Lists a folder, a name a line: folders end with a slash, files have their size. */
+export async function listFiles(
+  rules: FolderRules,
+  input: ListFilesInput,
+  { signal }: ToolContext,
+): Promise<string> {
+  const { path: asked = '.', after } = input
+  return await withPlace(rules.root, partsOf(asked), {}, async (place) => {
+    const path = quoted(pathText(place.path))
+    if (place.name !== undefined) throw new ToolError(`${path} is no folder. Read it as a file instead.`)
+    const left = nothingLeft()
+    const entries = await shownEntries(rules, place.folder, signal, left)
+    if (left.unreadable > 0) throw new ToolError(`${path} cannot be read: the permission is missing.`)
+    const rest = after === undefined ? entries : entries.filter(({ name }) => name > after)
+    const shown: string[] = []
+    let bytes = 0
+    for (const entry of rest.slice(0, rules.maxEntries)) {
+      const line = await lineOf(entry)
+      bytes += bytesOf(line) + 1
+      if (bytes > rules.maxBytes && shown.length > 0) break
+      shown.push(line)
+    }
+    const more =
+      shown.length < rest.length
+        ? ` Shown are ${shown.length}: continue with after ${JSON.stringify(rest[shown.length - 1]?.name)}.`
+        : ''
+    const from = after === undefined ? '' : ` after ${quoted(after)}`
+    return [
+      `${path}: ${amount(rest.length, 'entry', 'entries')}${from}.${more}${leftText(left, rules.maxVisited)}`,
+      ...shown,
+    ].join('\n')
+  })
+}
+
+async function lineOf({ folder, name, kind }: Visited): Promise<string> {
+  if (kind === 'folder') return `${name}/`
+  if (kind === 'link') return `${name} (link)`
+  if (kind === 'other') return `${name} (no regular file)`
+  try {
+    return `${name} (${amount((await lstat(folder.at(name))).size, 'byte')})`
+  } catch {
+    return `${name} (gone)`
+  }
+}

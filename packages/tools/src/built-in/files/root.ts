@@ -1,0 +1,433 @@
+import { constants, fstatSync, readlinkSync, realpathSync, type Stats, statSync } from 'node:fs'
+import { type FileHandle, lstat, mkdir, open, opendir, readlink, realpath, stat } from 'node:fs/promises'
+import { isAbsolute, join, relative, sep } from 'node:path'
+import { ConfigurationError } from '@tallystick/core'
+import { nearestNames } from '@tallystick/core/kit'
+import { ToolError } from '../../define/outcome.ts'
+import { isUsableName, pathText, quoted, type ShownNames } from './names.ts'
+
+/** A folder inside the root that a call holds. Close it. */
+export interface Folder {
+  /** Its names from the root down, links resolved. */
+  readonly path: readonly string[]
+  /** The path by which the system finds an entry of this very folder; `.` is the folder. */
+  at(name: string): string
+  close(): Promise<void>
+}
+
+/** How folders and files of one root are opened, so that none outside is. Rejects with the system's errors. */
+export interface FolderAccess {
+  /** The path of the root, links resolved. */
+  readonly root: string
+  openRoot(): Promise<Folder>
+  /** Opens a folder in a folder. Rejects where the name is a link, or no folder. */
+  enter(folder: Folder, name: string): Promise<Folder>
+  /** Opens a file for reading. Rejects with `NotAFileError` where the name is a link, a device, a pipe or a socket. */
+  openFile(folder: Folder, name: string): Promise<FileHandle>
+  /** Rejects with `OutsideError` where the file of a handle is not inside the root now. */
+  assertInside(handle: FileHandle, folder: Folder, name: string): Promise<void>
+}
+
+/** A handle was opened whose file is not inside the root: another process changed a folder meanwhile. */
+export class OutsideError extends Error {
+  override readonly name: string = 'OutsideError'
+}
+
+/** What was to be opened as a file is something else. */
+export class NotAFileError extends Error {
+  override readonly name: string = 'NotAFileError'
+}
+
+/** Whether a path of the system is the root or below it. */
+function isInside(root: string, path: string, separator: string): boolean {
+  return path === root || path.startsWith(root.endsWith(separator) ? root : root + separator)
+}
+
+/** `O_PATH` of Linux, which Node does not name: a handle of the entry that opens nothing, not even a pipe or a device. */
+const handleOnly = 0o10000000
+const noLink = handleOnly | constants.O_NOFOLLOW
+
+/**
+ * Access on Linux. Every name is looked up in a folder that is held open, through `/proc/self/fd`: whatever becomes of the
+ * names above meanwhile, no lookup passes through them, and no link is followed.
+ */
+export function byHandle(root: string): FolderAccess {
+  // What the system knows of an open handle needs no disk: asking at once takes a tenth of the time.
+  const requireInside = (handle: FileHandle): void => {
+    if (!isInside(root, readlinkSync(pathOf(handle)), '/')) throw new OutsideError()
+  }
+  const opened = async (path: string, at: readonly string[]): Promise<Folder> => {
+    const handle = await open(path, noLink | constants.O_DIRECTORY)
+    return await orClosed(handle, async () => {
+      requireInside(handle)
+      return {
+        path: at,
+        at: (name) => `${pathOf(handle)}/${name}`,
+        close: () => handle.close(),
+      }
+    })
+  }
+  return {
+    root,
+    openRoot: () => opened(root, []),
+    enter: (folder, name) => opened(folder.at(name), [...folder.path, name]),
+    async openFile(folder, name) {
+      const entry = await open(folder.at(name), noLink)
+      try {
+        if (!fstatSync(entry.fd).isFile()) throw new NotAFileError()
+        // The very file that was looked at, whatever has its name now.
+        const file = await open(pathOf(entry), constants.O_RDONLY)
+        return await orClosed(file, async () => {
+          requireInside(file)
+          return file
+        })
+      } finally {
+        await entry.close()
+      }
+    },
+    assertInside: async (handle) => requireInside(handle),
+  }
+}
+
+/** Whether this system has what `byHandle` needs. */
+async function hasHandlePaths(root: string): Promise<boolean> {
+  if (process.platform !== 'linux') return false
+  try {
+    const handle = await open(root, noLink | constants.O_DIRECTORY)
+    try {
+      const [held, named] = [await handle.stat(), await stat(`${pathOf(handle)}/.`)]
+      return held.ino === named.ino && held.dev === named.dev && (await readlink(pathOf(handle))) === root
+    } finally {
+      await handle.close()
+    }
+  } catch {
+    return false
+  }
+}
+
+function pathOf(handle: FileHandle): string {
+  return `/proc/self/fd/${handle.fd}`
+}
+
+async function orClosed<Result>(handle: FileHandle, use: () => Promise<Result>): Promise<Result> {
+  try {
+    return await use()
+  } catch (error) {
+    await handle.close()
+    throw error
+  }
+}
+
+/**
+ * Access on systems without `/proc/self/fd`. What a name led to is checked after it was opened: the name has to lead to
+ * the file of the handle, inside the root and without links, before anything is read from it or written to it. Between a
+ * check and the use of a name a process that swaps folders at that moment can have names outside the root listed, made or
+ * moved.
+ */
+export function byName(root: string): FolderAccess {
+  const folderAt = (path: readonly string[]): Folder => ({
+    path,
+    at: (name) => join(root, ...path, name),
+    close: () => Promise.resolve(),
+  })
+  const opened = async (path: readonly string[]): Promise<Folder> => {
+    const name = join(root, ...path)
+    const stats = await lstat(name)
+    if (!stats.isDirectory()) throw new NotAFileError()
+    if (!isInside(root, await realpath(name), sep)) throw new OutsideError()
+    return folderAt(path)
+  }
+  const assertInside = async (handle: FileHandle, folder: Folder, name: string): Promise<void> => {
+    const found = await realpath(folder.at(name))
+    const [held, named] = [await handle.stat({ bigint: true }), await lstat(found, { bigint: true })]
+    const isSame = held.ino === named.ino && held.dev === named.dev
+    if (!isSame || !isInside(root, found, sep)) throw new OutsideError()
+  }
+  return {
+    root,
+    openRoot: () => opened([]),
+    enter: (folder, name) => opened([...folder.path, name]),
+    async openFile(folder, name) {
+      if (!(await lstat(folder.at(name))).isFile()) throw new NotAFileError()
+      // A pipe that has taken the place of the file must not keep the call waiting. Windows has neither flag, and takes none.
+      const flags = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK
+      const file = await open(folder.at(name), flags)
+      try {
+        if (!(await file.stat()).isFile()) throw new NotAFileError()
+        await assertInside(file, folder, name)
+        return file
+      } catch (error) {
+        await file.close()
+        throw error
+      }
+    },
+    assertInside,
+  }
+}
+
+/** The folder that a family of tools is limited to. */
+export interface Root {
+  /** Its path, links resolved. */
+  readonly real: string
+  readonly shown: ShownNames
+  access(): Promise<FolderAccess>
+}
+
+/** Resolves the folder once. Throws `ConfigurationError` where there is no such folder. */
+export function rootAt(tool: string, folder: string, shown: ShownNames, access?: 'by name'): Root {
+  const real = realFolder(tool, folder)
+  let found: Promise<FolderAccess> | undefined
+  const find = async (): Promise<FolderAccess> =>
+    access === undefined && (await hasHandlePaths(real)) ? byHandle(real) : byName(real)
+  return { real, shown, access: () => (found ??= find()) }
+}
+
+/** The path of a folder without links. Throws `ConfigurationError` where there is no such folder. */
+function realFolder(tool: string, folder: string): string {
+  let real: string
+  try {
+    real = realpathSync.native(folder)
+  } catch (error) {
+    throw new ConfigurationError(
+      `${tool}: root is ${JSON.stringify(folder)}, which cannot be found. Give a folder that exists.`,
+      { cause: error },
+    )
+  }
+  if (statSync(real).isDirectory()) return real
+  throw new ConfigurationError(
+    `${tool}: root is ${JSON.stringify(folder)}, which is no folder. Give a folder.`,
+  )
+}
+
+/** The code of an error of the system, such as `ENOENT`. */
+export function codeOf(error: unknown): string | undefined {
+  const code: unknown = error instanceof Error && 'code' in error ? error.code : undefined
+  return typeof code === 'string' ? code : undefined
+}
+
+const meanings: Readonly<Record<string, string>> = {
+  EACCES: 'cannot be used: the permission is missing',
+  EPERM: 'cannot be used: the permission is missing',
+  EROFS: 'cannot be changed: its file system is read-only',
+  ENOSPC: 'cannot be written: the disk is full',
+  EDQUOT: 'cannot be written: the quota of the disk is used up',
+  ENAMETOOLONG: 'has a name that is too long',
+  EINVAL: 'cannot be used: the system refuses this name or this change',
+  EXDEV: 'cannot be moved there: the other folder is on another file system. Write it anew instead',
+  EMFILE: 'cannot be opened now: too many files are open. Try again',
+  ENFILE: 'cannot be opened now: too many files are open. Try again',
+  EIO: 'cannot be read: the disk reports a fault',
+  EISDIR: 'is a folder',
+  ENOTDIR: 'is no folder',
+  ENOENT: 'does not exist any more: it was changed during the call. Look again',
+  EEXIST: 'was made by another process during the call. Look again',
+  ELOOP: 'was replaced by a link during the call. Look again',
+  EBUSY: 'is in use',
+  ENOTEMPTY: 'exists already',
+}
+
+/**
+ * An error of the system in words that a model can act on, without the paths of this machine. Anything else that was
+ * thrown is returned as it is.
+ */
+export function faultAt(error: unknown, path: string): unknown {
+  if (error instanceof ToolError) return error
+  if (error instanceof OutsideError) {
+    return new ToolError(
+      `${quoted(path)} leads outside the root folder: a folder on its way was changed during the call.`,
+    )
+  }
+  if (error instanceof NotAFileError) {
+    return new ToolError(`${quoted(path)} is no regular file: it was changed during the call. Look again.`)
+  }
+  const code = codeOf(error)
+  if (code === undefined) return error
+  return new ToolError(`${quoted(path)} ${meanings[code] ?? `cannot be used (${code})`}.`)
+}
+
+/** Where a path leads: a folder, or an entry of a folder. The folder is open until the call has used it. */
+export interface Place {
+  /** The folder itself, or the folder that the entry is in. */
+  readonly folder: Folder
+  /** The name of the entry; `undefined` for a folder. */
+  readonly name?: string
+  /** The names from the root down, links resolved. */
+  readonly path: readonly string[]
+  /** What is there; `undefined` where there is nothing yet. */
+  readonly stats?: Stats
+}
+
+/** What a path may lead to. */
+export interface Lookup {
+  /** A file that does not exist yet is a place, and so are folders above it, which are made. */
+  readonly toMake?: boolean
+}
+
+const maxLinks = 40
+const maxSteps = 2_000
+
+/**
+ * Looks a path up and calls `use` with where it leads: never outside the root, and never to what is hidden or ignored.
+ * Links are followed name by name, each in the folder that it is in. Rejects with a `ToolError` that says what is wrong
+ * with the path, and where.
+ */
+export async function withPlace<Result>(
+  root: Root,
+  parts: readonly string[],
+  lookup: Lookup,
+  use: (place: Place) => Promise<Result>,
+): Promise<Result> {
+  const walk = new Walk(root, await root.access(), parts)
+  try {
+    return await use(await walk.toPlace(lookup))
+  } catch (error) {
+    throw faultAt(error, pathText(parts))
+  } finally {
+    await walk.close()
+  }
+}
+
+/** One look-up: the folder that it has reached, and the names that are left. */
+class Walk {
+  readonly #root: Root
+  readonly #access: FolderAccess
+  readonly #asked: string
+  #left: readonly string[]
+  #folder: Folder | undefined
+  #links = 0
+
+  constructor(root: Root, access: FolderAccess, parts: readonly string[]) {
+    this.#root = root
+    this.#access = access
+    this.#asked = quoted(pathText(parts))
+    this.#left = parts
+  }
+
+  async close(): Promise<void> {
+    await this.#folder?.close()
+    this.#folder = undefined
+  }
+
+  async toPlace(lookup: Lookup): Promise<Place> {
+    for (let steps = 0; steps < maxSteps; steps++) {
+      const folder = (this.#folder ??= await this.#access.openRoot())
+      const [name, ...left] = this.#left
+      if (name === undefined) return { folder, path: folder.path, stats: await lstat(folder.at('.')) }
+      if (name === '..') await this.#up(folder, left)
+      else {
+        const found = await this.#entry(folder, name, left, lookup)
+        if (found !== undefined) return found
+      }
+    }
+    throw new ToolError(`${this.#asked} has too many names on its way.`)
+  }
+
+  /** Starts again at the root, with names that lead to the folder above. */
+  async #up(folder: Folder, left: readonly string[]): Promise<void> {
+    if (folder.path.length === 0) throw this.#outside()
+    await this.#restart([...folder.path.slice(0, -1), ...left])
+  }
+
+  async #restart(left: readonly string[]): Promise<void> {
+    await this.close()
+    this.#left = left
+  }
+
+  async #entry(
+    folder: Folder,
+    name: string,
+    left: readonly string[],
+    { toMake = false }: Lookup,
+  ): Promise<Place | undefined> {
+    const path = [...folder.path, name]
+    this.#assertShown(path, false)
+    const stats = await statsOf(folder.at(name))
+    if (stats === undefined) {
+      if (!toMake || left.includes('..')) throw await this.#missing(folder, name)
+      if (left.length === 0) return { folder, name, path }
+      this.#assertShown(path, true)
+      await madeFolder(folder.at(name))
+      return undefined
+    }
+    if (stats.isSymbolicLink()) {
+      await this.#follow(folder, name, left)
+      return undefined
+    }
+    if (stats.isDirectory()) {
+      this.#assertShown(path, true)
+      this.#folder = await this.#access.enter(folder, name)
+      await folder.close()
+      this.#left = left
+      return undefined
+    }
+    if (left.length > 0)
+      throw new ToolError(`${quoted(pathText(path))} is no folder, so ${this.#asked} does not exist.`)
+    return { folder, name, path, stats }
+  }
+
+  async #follow(folder: Folder, name: string, left: readonly string[]): Promise<void> {
+    if (++this.#links > maxLinks) throw new ToolError(`${this.#asked} passes through too many links.`)
+    const target = await readlink(folder.at(name))
+    const names = (text: string): readonly string[] =>
+      text.split(sep === '/' ? '/' : /[/\\]/).filter((part) => part !== '' && part !== '.')
+    if (!isAbsolute(target)) {
+      this.#left = [...names(target), ...left]
+      return
+    }
+    const [top, end] = await Promise.all([realpath(this.#access.root), realpath(target).catch(() => target)])
+    const inside = relative(top, end)
+    if (inside.split(sep).includes('..') || isAbsolute(inside)) throw this.#outside()
+    await this.#restart([...names(inside), ...left])
+  }
+
+  #outside(): ToolError {
+    return new ToolError(`${this.#asked} leads outside the root folder. Only what is inside it can be used.`)
+  }
+
+  #assertShown(path: readonly string[], isFolder: boolean): void {
+    const why = this.#root.shown.unshown(path, isFolder)
+    if (why === undefined) return
+    throw new ToolError(`${quoted(pathText(path))} is ${why}: this tool neither shows nor changes it.`)
+  }
+
+  async #missing(folder: Folder, name: string): Promise<ToolError> {
+    const path = [...folder.path, name]
+    const near = nearestNames(name, await this.#namesIn(folder), 3)
+    const hint =
+      near.length === 0
+        ? ''
+        : ` Did you mean ${near.map((each) => quoted(pathText([...folder.path, each]))).join(' or ')}?`
+    return new ToolError(`${quoted(pathText(path))} does not exist.${hint}`)
+  }
+
+  /** Some names of a folder that tools show. */
+  async #namesIn(folder: Folder): Promise<readonly string[]> {
+    const names: string[] = []
+    for await (const entry of await opendir(folder.at('.'))) {
+      const isShown =
+        this.#root.shown.unshown([...folder.path, entry.name], entry.isDirectory()) === undefined
+      if (isShown && isUsableName(entry.name)) names.push(entry.name)
+      if (names.length >= maxSteps) break
+    }
+    return names.sort()
+  }
+}
+
+/** What has a name, links not followed; `undefined` where nothing has it. */
+export async function statsOf(path: string): Promise<Stats | undefined> {
+  try {
+    return await lstat(path)
+  } catch (error) {
+    if (codeOf(error) === 'ENOENT') return undefined
+    throw error
+  }
+}
+
+async function madeFolder(path: string): Promise<void> {
+  try {
+    await mkdir(path)
+  } catch (error) {
+    // Another call made it meanwhile, or something else, which the next look finds.
+    if (codeOf(error) !== 'EEXIST') throw error
+  }
+}

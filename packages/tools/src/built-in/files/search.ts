@@ -1,0 +1,271 @@
+import { ToolError } from '../../define/outcome.ts'
+import type { ToolContext } from '../../define/run-tool.ts'
+import { boundedText, foldCase } from '../../define/text.ts'
+import { type Glob, GlobError, globOf, partsOf, pathText, quoted } from './names.ts'
+import { type Left, leftText, nothingLeft, walk } from './read.ts'
+import { type Folder, type Place, withPlace } from './root.ts'
+import {
+  amount,
+  bytesOf,
+  type FileText,
+  type FolderRules,
+  linesOf,
+  linesWith,
+  placeOf,
+  textOfFile,
+} from './text.ts'
+
+/** What `find_files` is asked for. */
+export interface FindFilesInput {
+  readonly glob: string
+  readonly path?: string
+}
+
+/** Finds files by a glob, a path a line. */
+export async function findFiles(
+  rules: FolderRules,
+  input: FindFilesInput,
+  { signal }: ToolContext,
+): Promise<string> {
+  return await withPlace(rules.root, partsOf(input.path ?? '.'), {}, async (place) => {
+    const { name, path } = place
+    if (name !== undefined)
+      throw new ToolError(`${quoted(pathText(path))} is not a folder. Search in a folder.`)
+    const search = (matches: Glob): Promise<FoundFiles> =>
+      searchFolder(rules, place, { matches, input, signal })
+    // A model that copies the path of a route, such as `app/[slug]/page.tsx`, means that very path.
+    const literal = input.glob.replaceAll(/[[\]]/g, '\\$&')
+    const matches = askedGlob(input.glob)
+    const named = literal === input.glob ? undefined : await search(askedGlob(literal))
+    return named !== undefined && named.count > 0 ? named.text : (await search(matches)).text
+  })
+}
+
+interface FoundFiles {
+  readonly count: number
+  readonly text: string
+}
+
+async function searchFolder(
+  rules: FolderRules,
+  { folder, path }: Place,
+  {
+    matches,
+    input,
+    signal,
+  }: { readonly matches: Glob; readonly input: FindFilesInput; readonly signal: AbortSignal },
+): Promise<FoundFiles> {
+  const left = nothingLeft()
+  const found: string[] = []
+  let [bytes, isFull] = [0, false]
+  for await (const entry of walk(rules, folder, signal, left)) {
+    if (entry.kind === 'folder' || !matches(pathText(entry.path.slice(path.length)))) continue
+    const line = pathText(entry.path) + (entry.kind === 'link' ? ' (link)' : '')
+    bytes += bytesOf(line) + 1
+    isFull = found.length >= rules.maxEntries || bytes > rules.maxBytes
+    if (isFull) break
+    found.push(line)
+  }
+  const where = path.length === 0 ? '' : ` in ${quoted(pathText(path))}`
+  const many = isFull
+    ? ` These are the first; there are more. Make the glob narrower, or name a folder as path.`
+    : ''
+  const head = `${amount(found.length, 'file')} for ${quoted(input.glob)}${where}.${many}${leftText(left, rules.maxVisited)}`
+  return { count: found.length, text: [head, ...found].join('\n') }
+}
+
+/** Reads the glob that a model gave; one without a slash is of a name in any folder. */
+function askedGlob(glob: string): Glob {
+  const path = glob.replace(/^\.\//, '')
+  if (path.startsWith('/')) {
+    throw new ToolError(
+      `The glob ${quoted(glob)} is absolute. Write it from the folder that is searched, as in src/**/*.ts.`,
+    )
+  }
+  try {
+    return globOf(path.includes('/') ? path : `**/${path}`)
+  } catch (error) {
+    if (!(error instanceof GlobError)) throw error
+    throw new ToolError(`The glob ${quoted(glob)} ${error.message}.`, { cause: error })
+  }
+}
+
+/** What `search_files` is asked for. */
+export interface SearchFilesInput {
+  readonly text: string
+  readonly path?: string
+  readonly glob?: string
+  readonly ignoreCase?: boolean
+  readonly context?: number
+}
+
+/** Characters shown of one line. */
+const maxLineCharacters = 300
+
+/** What a search has found, and what it has passed over. */
+interface Search {
+  readonly lines: string[]
+  bytes: number
+  matches: number
+  files: number
+  isFull: boolean
+  binary: number
+  tooLarge: number
+  unreadable: number
+}
+
+/**
+ * Finds the lines that hold a text, below the path of their file. Lines are indented and numbered, so that none passes
+ * for the path of a file or for the words of the tool.
+ */
+export async function searchFiles(
+  rules: FolderRules,
+  input: SearchFilesInput,
+  { signal }: ToolContext,
+): Promise<string> {
+  if (/[\r\n]/.test(input.text)) {
+    throw new ToolError(
+      'The text holds a line break, and lines are searched one by one. Search for one line of it.',
+    )
+  }
+  const matches = input.glob === undefined ? () => true : askedGlob(input.glob)
+  const search: Search = {
+    lines: [],
+    bytes: 0,
+    matches: 0,
+    files: 0,
+    isFull: false,
+    binary: 0,
+    tooLarge: 0,
+    unreadable: 0,
+  }
+  const left = nothingLeft()
+  return await withPlace(rules.root, partsOf(input.path ?? '.'), {}, async (place) => {
+    for await (const { folder, name, path } of filesAt(rules, place, signal, left)) {
+      if (!matches(pathText(place.name === undefined ? path.slice(place.path.length) : path.slice(-1))))
+        continue
+      const read = await textIn(rules, folder, name, signal)
+      if (read?.kind === 'text')
+        collect(search, rules, path, matchesIn(read.text, input, rules.maxEntries + 1))
+      else search[read === undefined ? 'unreadable' : read.kind === 'binary' ? 'binary' : 'tooLarge']++
+      if (search.isFull) break
+    }
+    return [
+      `${headOf(search, rules, input, place)}${leftText(left, rules.maxVisited)}`,
+      ...search.lines,
+    ].join('\n')
+  })
+}
+
+/** The file at a place, or the files below it. */
+async function* filesAt(
+  rules: FolderRules,
+  { folder, name, path }: Place,
+  signal: AbortSignal,
+  left: Left,
+): AsyncGenerator<{ readonly folder: Folder; readonly name: string; readonly path: readonly string[] }> {
+  if (name !== undefined) return yield { folder, name, path }
+  for await (const entry of walk(rules, folder, signal, left)) {
+    if (entry.kind === 'file') yield entry
+  }
+}
+
+async function textIn(
+  rules: FolderRules,
+  folder: Folder,
+  name: string,
+  signal: AbortSignal,
+): Promise<FileText | undefined> {
+  const access = await rules.root.access()
+  const file = await access.openFile(folder, name).catch(() => undefined)
+  if (file === undefined) return undefined
+  try {
+    return await textOfFile(file, rules.maxFileBytes, signal)
+  } finally {
+    await file.close()
+  }
+}
+
+/** A line to show: one that matches, or one near it. */
+interface ShownLine {
+  readonly number: number
+  readonly text: string
+  readonly isMatch: boolean
+  /** Lines between this one and the one before it are not shown. */
+  readonly isApart: boolean
+}
+
+function matchesIn(text: string, input: SearchFilesInput, count: number): readonly ShownLine[] {
+  const { text: sought, ignoreCase = false, context = 0 } = input
+  const [where, what] = ignoreCase ? [foldCase(text), foldCase(sought)] : [text, sought]
+  const numbers = new Set(linesWith(what, where, count))
+  if (numbers.size === 0) return []
+  const lines = linesOf(text)
+  const shown: ShownLine[] = []
+  for (const number of numbers) {
+    const last = shown.at(-1)?.number
+    const [from, to] = [Math.max((last ?? 0) + 1, number - context), Math.min(lines.length, number + context)]
+    const isApart = context > 0 && from > (last ?? from) + 1
+    for (const [index, line] of lines.slice(from - 1, to).entries()) {
+      const near = from + index
+      shown.push({ number: near, text: line, isMatch: numbers.has(near), isApart: isApart && near === from })
+    }
+  }
+  return shown.map((line) => ({ ...line, text: aroundMatch(line.text, sought, ignoreCase) }))
+}
+
+/** A line, or the part of a long one in which the text is. */
+function aroundMatch(line: string, sought: string, ignoreCase: boolean): string {
+  if (line.length <= maxLineCharacters) return line
+  const [where, what] = ignoreCase ? [foldCase(line), foldCase(sought)] : [line, sought]
+  const start = Math.max(0, placeOf(what, where) - maxLineCharacters / 3)
+  const part = boundedText(line.slice(start), maxLineCharacters)
+  return start === 0 ? part : `… ${part}`.toWellFormed()
+}
+
+function collect(
+  search: Search,
+  rules: FolderRules,
+  path: readonly string[],
+  lines: readonly ShownLine[],
+): void {
+  if (lines.length === 0) return
+  if (!add(search, rules, pathText(path))) return
+  search.files++
+  for (const { number, text, isMatch, isApart } of lines) {
+    if (isMatch && search.matches >= rules.maxEntries) {
+      search.isFull = true
+      return
+    }
+    if (isApart && !add(search, rules, '  …')) return
+    if (!add(search, rules, `  ${number}${isMatch ? ':' : '-'} ${text}`)) return
+    if (isMatch) search.matches++
+  }
+}
+
+function add(search: Search, { maxBytes }: FolderRules, line: string): boolean {
+  search.bytes += bytesOf(line) + 1
+  if (search.bytes > maxBytes) search.isFull = true
+  else search.lines.push(line)
+  return !search.isFull
+}
+
+function headOf(
+  search: Search,
+  { maxFileBytes }: FolderRules,
+  { text }: SearchFilesInput,
+  { path }: Place,
+): string {
+  const where = path.length === 0 ? '' : ` in ${quoted(pathText(path))}`
+  const files = search.matches === 0 ? '' : ` in ${amount(search.files, 'file')}`
+  const more = search.isFull
+    ? ' These are the first; there are more. Search for a longer text, or name a glob or a folder.'
+    : ''
+  const passed = [
+    ...(search.binary > 0 ? [`${search.binary} binary`] : []),
+    ...(search.tooLarge > 0 ? [`${search.tooLarge} larger than ${maxFileBytes} bytes`] : []),
+    ...(search.unreadable > 0 ? [`${search.unreadable} that cannot be read`] : []),
+  ]
+  const notSearched = passed.length === 0 ? '' : ` Files not searched: ${passed.join(', ')}.`
+  return `${amount(search.matches, 'line')} with ${quoted(text)}${files}${where}.${more}${notSearched}`
+}

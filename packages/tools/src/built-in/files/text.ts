@@ -1,0 +1,244 @@
+import type { Stats } from 'node:fs'
+import type { FileHandle } from 'node:fs/promises'
+import { setImmediate } from 'node:timers/promises'
+import { ToolError } from '../../define/outcome.ts'
+import type { ToolContext } from '../../define/run-tool.ts'
+import { partsOf, pathText, quoted } from './names.ts'
+import { type Place, type Root, withPlace } from './root.ts'
+
+/** A file as text, or why it has no text to show: `size` is in bytes, as far as it is known. */
+export type FileText =
+  | { readonly kind: 'text'; readonly text: string; readonly size: number; readonly stats: Stats }
+  | { readonly kind: 'binary' | 'too_large'; readonly size: number }
+
+const pieceBytes = 256 * 1024
+
+/**
+ * The whole text of an open file of at most `maxBytes`. A file with NUL characters, or whose bytes are not UTF-8, is
+ * binary. A mark of the byte order at the start stays part of the text.
+ */
+export async function textOfFile(file: FileHandle, maxBytes: number, signal: AbortSignal): Promise<FileText> {
+  const stats = await file.stat()
+  if (stats.size > maxBytes) return { kind: 'too_large', size: stats.size }
+  const pieces: Buffer[] = []
+  let size = 0
+  // Its size is no promise: a file may grow, and some files of the system say that they are empty.
+  for (;;) {
+    signal.throwIfAborted()
+    const piece = Buffer.allocUnsafe(pieceBytes)
+    const { bytesRead } = await file.read(piece, 0, piece.length, size)
+    if (bytesRead === 0) break
+    const read = piece.subarray(0, bytesRead)
+    // Binary files show it early, and need not be read to their end.
+    if (read.includes(0)) return { kind: 'binary', size: Math.max(stats.size, size + bytesRead) }
+    pieces.push(read)
+    size += bytesRead
+    if (size === stats.size) break
+    if (size > maxBytes) return { kind: 'too_large', size }
+  }
+  try {
+    const text = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(Buffer.concat(pieces))
+    return { kind: 'text', text, size, stats }
+  } catch {
+    return { kind: 'binary', size }
+  }
+}
+
+/** The lines of a text, without their ends; the end of the last line begins no further one. */
+export function linesOf(text: string): readonly string[] {
+  const lines = text.split('\n')
+  if (lines.at(-1) === '') lines.pop()
+  return lines.map((line) => (line.endsWith('\r') ? line.slice(0, -1) : line))
+}
+
+/** Whether a text has line breaks, each of them CR LF. */
+export function hasWindowsLines(text: string): boolean {
+  return text.includes('\n') && !/(?<!\r)\n/.test(text)
+}
+
+/** The first place of a text, from a place on, where another one begins; -1 where it does not. */
+type Seek = (text: string, from: number) => number
+
+/**
+ * Seeks a text that is not empty. It looks at each character a bounded number of times, however the two texts repeat
+ * themselves (the algorithm of Knuth, Morris and Pratt).
+ */
+function seekerOf(sought: string): Seek {
+  const borders = bordersOf(sought)
+  return (text, from) => {
+    let matched = 0
+    for (let place = from; place < text.length; place++) {
+      const unit = text.charCodeAt(place)
+      while (matched > 0 && unit !== sought.charCodeAt(matched)) matched = borders[matched - 1] ?? 0
+      if (unit === sought.charCodeAt(matched)) matched++
+      if (matched === sought.length) return place - matched + 1
+    }
+    return -1
+  }
+}
+
+/** For each beginning of a text the length of its longest proper beginning that is also its end. */
+function bordersOf(text: string): Uint32Array {
+  const borders = new Uint32Array(text.length)
+  for (let place = 1, matched = 0; place < text.length; place++) {
+    while (matched > 0 && text.charCodeAt(place) !== text.charCodeAt(matched))
+      matched = borders[matched - 1] ?? 0
+    if (text.charCodeAt(place) === text.charCodeAt(matched)) matched++
+    borders[place] = matched
+  }
+  return borders
+}
+
+/** Characters that are looked at before the event loop has its turn. */
+const sliceLength = 512 * 1024
+
+/** The places where a text begins in a large one. */
+export interface FoundPlaces {
+  /** Those that do not overlap, from the first one on. */
+  readonly places: readonly number[]
+  /** How many others begin within them: `aa` begins twice in `aaa`. */
+  readonly overlapping: number
+}
+
+/** Finds the places where a text that is not empty begins in another one, without holding the event loop. */
+export async function findPlaces(sought: string, text: string, signal: AbortSignal): Promise<FoundPlaces> {
+  const borders = bordersOf(sought)
+  const places: number[] = []
+  let [overlapping, end, matched] = [0, 0, 0]
+  for (let from = 0; from < text.length; from += sliceLength) {
+    const to = Math.min(text.length, from + sliceLength)
+    for (let place = from; place < to; place++) {
+      const unit = text.charCodeAt(place)
+      while (matched > 0 && unit !== sought.charCodeAt(matched)) matched = borders[matched - 1] ?? 0
+      if (unit === sought.charCodeAt(matched)) matched++
+      if (matched < sought.length) continue
+      const start = place - matched + 1
+      matched = borders[matched - 1] ?? 0
+      if (start < end) overlapping++
+      else {
+        places.push(start)
+        end = place + 1
+      }
+    }
+    await setImmediate()
+    signal.throwIfAborted()
+  }
+  return { places, overlapping }
+}
+
+/** The places where a text begins in another one, without overlaps. */
+export function placesOf(sought: string, text: string): readonly number[] {
+  if (sought === '') return []
+  const seek = seekerOf(sought)
+  const places: number[] = []
+  for (let place = seek(text, 0); place !== -1; place = seek(text, place + sought.length)) places.push(place)
+  return places
+}
+
+/** The place where a text that is not empty first begins in another one; -1 where it does not. */
+export function placeOf(sought: string, text: string): number {
+  return seekerOf(sought)(text, 0)
+}
+
+/** The numbers, from 1, of the first lines that hold a text; the text is not empty and holds no line break. */
+export function linesWith(sought: string, text: string, count: number): readonly number[] {
+  const seek = seekerOf(sought)
+  const numbers: number[] = []
+  let [line, lineStart] = [1, 0]
+  for (let from = 0; numbers.length < count;) {
+    const place = seek(text, from)
+    if (place === -1) break
+    for (
+      let end = text.indexOf('\n', lineStart);
+      end !== -1 && end < place;
+      end = text.indexOf('\n', lineStart)
+    ) {
+      ;[line, lineStart] = [line + 1, end + 1]
+    }
+    numbers.push(line)
+    const end = text.indexOf('\n', place)
+    if (end === -1) break
+    from = end + 1
+  }
+  return numbers
+}
+
+/** The numbers, from 1, of the lines in which these places of a text are; the places rise. */
+export function lineNumbersOf(text: string, places: readonly number[]): readonly number[] {
+  let [line, next] = [1, text.indexOf('\n')]
+  return places.map((place) => {
+    while (next !== -1 && next < place) [line, next] = [line + 1, text.indexOf('\n', next + 1)]
+    return line
+  })
+}
+
+/** A number of things in words: `1 line`, `2 lines`. */
+export function amount(count: number, one: string, many = `${one}s`): string {
+  return `${count} ${count === 1 ? one : many}`
+}
+
+/** Bytes of a text in UTF-8. */
+export function bytesOf(text: string): number {
+  return Buffer.byteLength(text)
+}
+
+/** What all tools of a family share: the root, and the bounds of one call. */
+export interface FolderRules {
+  readonly root: Root
+  /** Bytes of text shown in one result. */
+  readonly maxBytes: number
+  /** Bytes of a file that is read, searched or written. */
+  readonly maxFileBytes: number
+  /** Files, folders or matching lines shown in one result. */
+  readonly maxEntries: number
+  /** Files and folders that one call looks at. */
+  readonly maxVisited: number
+}
+
+/** A text file, as a call has read it. */
+export interface ReadText extends Extract<FileText, { kind: 'text' }> {
+  /** The names from the root down, links resolved. */
+  readonly path: readonly string[]
+}
+
+/** Reads the text file at a path. Throws `ToolError` for what is no text file, or too large a one. */
+export async function readText(
+  rules: FolderRules,
+  path: string,
+  { signal }: Pick<ToolContext, 'signal'>,
+): Promise<ReadText> {
+  return await withPlace(rules.root, partsOf(path), {}, async (place) => await textAt(rules, place, signal))
+}
+
+/** The text of the file at a place. Throws `ToolError` for what is no text file, or too large a one. */
+export async function textAt(rules: FolderRules, place: Place, signal: AbortSignal): Promise<ReadText> {
+  const path = quoted(pathText(place.path))
+  const { folder, name } = requireFile(place)
+  const access = await rules.root.access()
+  const file = await access.openFile(folder, name)
+  try {
+    const read = await textOfFile(file, rules.maxFileBytes, signal)
+    if (read.kind === 'text') return { ...read, path: place.path }
+    if (read.kind === 'binary') {
+      throw new ToolError(
+        `${path} is no text in UTF-8 but binary (${amount(read.size, 'byte')}): this tool reads text only.`,
+      )
+    }
+    throw new ToolError(
+      `${path} is too large: it has ${amount(read.size, 'byte')}, and at most ${rules.maxFileBytes} are read.`,
+    )
+  } finally {
+    await file.close()
+  }
+}
+
+/** The place of a regular file. Throws `ToolError` where something else, or nothing, is there. */
+export function requireFile({ folder, name, path, stats }: Place): {
+  readonly folder: Place['folder']
+  readonly name: string
+} {
+  if (name !== undefined && stats?.isFile()) return { folder, name }
+  const what =
+    name === undefined ? 'a folder, and a file is needed' : 'no regular file but a device, a pipe or a socket'
+  throw new ToolError(`${quoted(pathText(path))} is ${what}.`)
+}

@@ -1,0 +1,316 @@
+import { type ChildProcess, spawn } from 'node:child_process'
+import { StringDecoder } from 'node:string_decoder'
+import type { Json } from '@tallystick/core/vocabulary'
+import { visibleText } from '../define/text.ts'
+import { endHolders, outputEndsOf, processGuard, scheduleLimit, type Timers } from '../host.ts'
+
+/** The beginning and the end of what a program writes to one stream. */
+interface KeptOutput {
+  write(chunk: Uint8Array): void
+  /** The text, with a mark where the middle is left out; of `maxBytes` at most where that is less than what is kept. */
+  text(maxBytes?: number): string
+  /** Bytes that were written, and bytes of them that the text leaves out. */
+  readonly written: number
+  readonly omitted: number
+}
+
+/** Keeps `maxBytes` of a stream: one half from its beginning, the other from its end. */
+export function keptOutput(maxBytes: number): KeptOutput {
+  const headBytes = Math.ceil(maxBytes / 2)
+  const tailBytes = maxBytes - headBytes
+  const head: Uint8Array[] = []
+  let [headSize, written] = [0, 0]
+  let tail: Uint8Array[] = []
+  let tailSize = 0
+  /** Many small pieces are put together now and then: a slice would keep all of its chunk. */
+  const compact = (): void => {
+    const whole = Buffer.concat(tail)
+    tail = [Buffer.from(whole.subarray(Math.max(0, whole.length - tailBytes)))]
+    tailSize = tail[0]?.length ?? 0
+  }
+  return {
+    get written() {
+      return written
+    },
+    get omitted() {
+      return Math.max(0, written - headSize - Math.min(tailSize, tailBytes))
+    },
+    write(chunk) {
+      written += chunk.length
+      const first = chunk.subarray(0, headBytes - headSize)
+      if (first.length > 0) {
+        head.push(Buffer.from(first))
+        headSize += first.length
+      }
+      const rest = chunk.subarray(first.length)
+      if (rest.length === 0) return
+      tail.push(Buffer.from(rest))
+      tailSize += rest.length
+      if (tailSize > 2 * tailBytes + 65_536 || tail.length > 4_096) compact()
+    },
+    text(shownBytes = maxBytes) {
+      compact()
+      const [start, end] = [Buffer.concat(head), Buffer.concat(tail)]
+      const omitted = written - start.length - end.length
+      if (omitted === 0 && written <= shownBytes) return visibleText(Buffer.concat([start, end]).toString())
+      const half = Math.ceil(Math.min(shownBytes, maxBytes) / 2)
+      const [first, last] =
+        omitted === 0
+          ? halves(Buffer.concat([start, end]), half)
+          : [start.subarray(0, half), end.subarray(Math.max(0, end.length - half))]
+      const [beginning, ending] = [wholeEnd(first), wholeStart(last)]
+      const cut = written - beginning.length - ending.length
+      return `${visibleText(beginning.toString())}\n… (${cut} bytes are left out) …\n${visibleText(ending.toString())}`
+    },
+  }
+}
+
+function halves(all: Buffer, half: number): readonly [Buffer, Buffer] {
+  return [all.subarray(0, half), all.subarray(Math.max(half, all.length - half))]
+}
+
+/** Without the bytes at the end that begin a character and do not end it. */
+function wholeEnd(bytes: Buffer): Buffer {
+  for (let back = 1; back <= bytes.length; back++) {
+    const byte = Number(bytes.at(-back))
+    if ((byte & 0xc0) === 0x80) continue
+    const length = byte >= 0xf0 ? 4 : byte >= 0xe0 ? 3 : byte >= 0xc0 ? 2 : 1
+    return length > back ? bytes.subarray(0, -back) : bytes
+  }
+  return bytes
+}
+
+/** Without the bytes at the start that end a character and do not begin it. */
+function wholeStart(bytes: Buffer): Buffer {
+  let start = 0
+  while (start < 3 && (Number(bytes[start]) & 0xc0) === 0x80) start++
+  return bytes.subarray(start)
+}
+
+/** Milliseconds between two reports. */
+const everyMs = 100
+
+/** The streams that a program writes to. */
+type StreamName = 'stdout' | 'stderr'
+
+/** Reports what a program writes while it runs. */
+export interface OutputProgress {
+  write(stream: StreamName, chunk: Buffer): void
+  /** Reports what is left, and sets no timer any more. */
+  end(): void
+}
+
+/**
+ * Reports `{ stream, text }`, ten times a second at most. After `maxBytes` it says once that it reports no more: a flood
+ * must not fill the ledger.
+ */
+export function outputProgress(
+  report: (data: Json) => void,
+  maxBytes: number,
+  timers: Timers,
+): OutputProgress {
+  const decoders = { stdout: new StringDecoder('utf8'), stderr: new StringDecoder('utf8') }
+  let waiting: { readonly stream: StreamName; text: string }[] = []
+  let [left, cancel, isOver] = [maxBytes, undefined as (() => void) | undefined, false]
+  const flush = (): void => {
+    cancel = undefined
+    const reports = waiting
+    waiting = []
+    for (const { stream, text } of reports) {
+      const visible = visibleText(text)
+      if (visible !== '') report({ stream, text: visible })
+    }
+  }
+  return {
+    write(stream, chunk) {
+      if (isOver) return
+      const text = decoders[stream].write(chunk.subarray(0, left))
+      left -= chunk.length
+      const last = waiting.at(-1)
+      if (last?.stream === stream) last.text += text
+      else waiting.push({ stream, text })
+      cancel ??= timers.schedule(everyMs, flush)
+      if (left >= 0) return
+      isOver = true
+      cancel()
+      flush()
+      report({ note: `More than ${maxBytes} bytes were written: further output is not reported.` })
+    },
+    end() {
+      cancel?.()
+      if (!isOver) flush()
+      isOver = true
+    },
+  }
+}
+
+/** One start of a program. */
+export interface Start {
+  /** Its absolute path. */
+  readonly path: string
+  readonly args: readonly string[]
+  readonly cwd: string
+  readonly env: Readonly<Record<string, string>>
+  readonly stdin?: string | undefined
+}
+
+/** The bounds of a start. */
+export interface Bounds {
+  readonly maxBytes: number
+  readonly timeoutMs: number
+  readonly graceMs: number
+  readonly timers: Timers
+}
+
+/** Who waits for a program. */
+export interface Caller {
+  readonly signal: AbortSignal
+  readonly progress: (data: Json) => void
+}
+
+/** How a program ended; `stopped` says why, where the call stopped it. */
+export interface Ended {
+  readonly exitCode: number | null
+  readonly signal: NodeJS.Signals | null
+  readonly stopped?: 'aborted' | 'timed_out'
+  readonly outputs: Readonly<Record<StreamName, KeptOutput>>
+}
+
+/** Milliseconds after a program is gone in which its output may still be held open elsewhere. */
+const drainMs = 500
+
+/**
+ * Runs a program in a process group of its own, without a shell. Resolves when all of the group was ended and its output
+ * is read, never before. At the abort of the signal, and when its time is over, the group is asked to end, and is ended after
+ * `graceMs`. Rejects where the program cannot be started.
+ */
+export async function runProgram(start: Start, bounds: Bounds, caller: Caller): Promise<Ended> {
+  const { maxBytes, timers } = bounds
+  const outputs = { stdout: keptOutput(maxBytes), stderr: keptOutput(maxBytes) }
+  const { child, group } = await started(start)
+  const progress = outputProgress(caller.progress, maxBytes, timers)
+  const [input, ...ownStreams] = child.stdio
+  const streams = (['stdout', 'stderr'] as const).map((name, index) =>
+    collected(ownStreams[index], (chunk) => {
+      outputs[name].write(chunk)
+      progress.write(name, chunk)
+    }),
+  )
+  const ends = outputEndsOf(group)
+  const guard = processGuard()
+  guard.add(group)
+  const stop = stopper(group, bounds, caller.signal)
+  input?.on('error', () => {})
+  input?.end(start.stdin)
+  const { exitCode, signal } = await exitOf(child)
+  // What it started in its group ends with it, also what ignores the signal that asks.
+  const stopped = stop.end()
+  signalGroup(group, 'SIGKILL')
+  await drained(streams, ends, timers)
+  input?.destroy()
+  progress.end()
+  guard.remove(group)
+  await guard.close()
+  return { exitCode, signal, ...(stopped && { stopped }), outputs }
+}
+
+/** A program that runs, with the number of its group. */
+interface Started {
+  readonly child: ChildProcess
+  readonly group: number
+}
+
+function started({ path, args, cwd, env, stdin }: Start): Promise<Started> {
+  return new Promise((resolve, reject) => {
+    const child = spawn(path, [...args], {
+      cwd,
+      // Node hands this variable of its own on, unless it is named.
+      env: { NODE_V8_COVERAGE: undefined, ...env },
+      stdio: [stdin === undefined ? 'ignore' : 'pipe', 'pipe', 'pipe'],
+      detached: true,
+    })
+    child.once('error', reject)
+    if (child.pid !== undefined) resolve({ child, group: child.pid })
+  })
+}
+
+function exitOf(
+  child: ChildProcess,
+): Promise<{ readonly exitCode: number | null; readonly signal: NodeJS.Signals | null }> {
+  return new Promise((resolve) => {
+    child.once('exit', (exitCode, signal) => resolve({ exitCode, signal }))
+  })
+}
+
+type Stream = ChildProcess['stdio'][number] | undefined
+
+/** The end of one stream of output. */
+interface Collected {
+  readonly closed: Promise<unknown>
+  /** Reads no more of it. */
+  close(): void
+}
+
+function collected(stream: Stream, write: (chunk: Buffer) => void): Collected {
+  stream?.on('data', write)
+  stream?.on('error', () => {})
+  const closed = new Promise((resolve) => (stream ? stream.once('close', resolve) : resolve(undefined)))
+  return { closed, close: () => stream?.destroy() }
+}
+
+/** Resolves when the output is read to its end. What still holds it after a while has left the group, and is ended. */
+async function drained(
+  outputs: readonly Collected[],
+  ends: ReadonlySet<string>,
+  timers: Timers,
+): Promise<void> {
+  const closed = Promise.all(outputs.map((output) => output.closed))
+  const wait = async (): Promise<boolean> => {
+    let cancel = (): void => {}
+    const late = new Promise<boolean>((resolve) => (cancel = timers.schedule(drainMs, () => resolve(true))))
+    const isLate = await Promise.race([closed.then(() => false), late])
+    cancel()
+    return isLate
+  }
+  if (!(await wait())) return
+  endHolders(ends)
+  if (!(await wait())) return
+  for (const output of outputs) output.close()
+  await closed
+}
+
+/** Stops a group at an abort, or when its time is over. */
+function stopper(
+  group: number,
+  { timeoutMs, graceMs, timers }: Bounds,
+  signal: AbortSignal,
+): { end(): Ended['stopped'] } {
+  let stopped: Ended['stopped']
+  let cancel = (): void => {}
+  const stop = (why: NonNullable<Ended['stopped']>): void => {
+    if (stopped !== undefined) return
+    stopped = why
+    cancel()
+    signalGroup(group, 'SIGTERM')
+    cancel = timers.schedule(graceMs, () => signalGroup(group, 'SIGKILL'))
+  }
+  const abort = (): void => stop('aborted')
+  cancel = scheduleLimit(timers, timeoutMs, () => stop('timed_out'))
+  signal.addEventListener('abort', abort)
+  if (signal.aborted) abort()
+  return {
+    end() {
+      cancel()
+      signal.removeEventListener('abort', abort)
+      return stopped
+    },
+  }
+}
+
+function signalGroup(group: number, signal: NodeJS.Signals): void {
+  try {
+    process.kill(-group, signal)
+  } catch {
+    // The group is gone.
+  }
+}

@@ -1,0 +1,275 @@
+import {
+  foundProgram,
+  type FoundProgram,
+  inputSchema,
+  programsText,
+  type ShellInput,
+  wholeTest,
+} from './shell-input.ts'
+import type { StandardSchemaV1 } from '@standard-schema/spec'
+import { ConfigurationError, type Tool } from '@tallystick/core'
+import { option, type OptionCheck, requireOptions } from '@tallystick/core/kit'
+import type { Json, JsonObject } from '@tallystick/core/vocabulary'
+import { type ApprovalFunction, approvalPolicy, type ApprovalPolicy } from '../define/approval.ts'
+import { assertSpecification, toolOf } from '../define/define-tool.ts'
+import { ToolError } from '../define/outcome.ts'
+import type { ToolContext } from '../define/run-tool.ts'
+import { boundedText } from '../define/text.ts'
+import { hostTimers, type Timers } from '../host.ts'
+import { partsOf, pathText, quoted, shownNames } from './files/names.ts'
+import { type Root, rootAt, withPlace } from './files/root.ts'
+import { type Bounds, type Ended, runProgram } from './run-program.ts'
+
+/**
+ * The arguments that a program may be called with: lists of exactly these, as in `[['status'], ['log', '--oneline']]`; or a
+ * function that returns true for allowed arguments. What may follow others is named: `{ first: ['log', '--oneline'], more:
+ * /-\\d{1,3}/ }`.
+ */
+export type AllowedArguments =
+  | readonly (readonly string[] | OpenArguments)[]
+  | ((args: readonly string[]) => boolean)
+
+/** Arguments that any number of others may follow. */
+export interface OpenArguments {
+  readonly first: readonly string[]
+  /**
+   * What each further argument has to match from its beginning to its end; `true` for anything, options of the program
+   * included, of which one may write to a file or run a program.
+   */
+  readonly more: RegExp | true
+}
+
+/** One program that a model may run. */
+export interface ShellProgram {
+  /** Its absolute path. Default: found in `PATH` when the tool is made, except below `root`. */
+  readonly path?: string | undefined
+  /** Default: any arguments. They decide what a model can do: `git -c`, for example, runs any program. */
+  readonly args?: AllowedArguments | undefined
+  /** Whether it changes nothing with these arguments, so that its calls need no approval. Default `false`. */
+  readonly read?: boolean | undefined
+  /** What the program is for; the model reads it. */
+  readonly about?: string | undefined
+}
+
+/** The programs that a model may run, and how. */
+export interface ShellOptions {
+  /** The folder in which, or below which, programs run. It does not keep a program from using other folders. */
+  readonly root: string
+  /** The programs by the names that the model uses: no other program can be started. */
+  readonly programs: Readonly<Record<string, ShellProgram>>
+  /** The whole environment of the programs. Default: empty. */
+  readonly env?: Readonly<Record<string, string>> | undefined
+  /** Default `shell`. */
+  readonly name?: string | undefined
+  /** Begins the description that the model reads. */
+  readonly about?: string | undefined
+  /** Bytes of output shown of each stream, and of both as progress. Default 30 000. */
+  readonly maxBytes?: number | undefined
+  /** Milliseconds that a program may run. Default 60 000. */
+  readonly timeoutMs?: number | undefined
+  /** Milliseconds between the signal that asks a program to end and the one that ends it. Default 2 000. */
+  readonly graceMs?: number | undefined
+  /** When a person has to approve a call of a program that is not marked as `read`. Default: always. */
+  readonly approval?: ApprovalPolicy<JsonObject> | undefined
+  /** The clock that times are measured by. Default: the host's. */
+  readonly timers?: Timers | undefined
+}
+
+const { anyObject, anyText, fields, filledText, listOf, maybe, milliseconds, numberFrom, recordOf } = option
+const { functionOr, trueOrFalse, valueThat } = option
+
+function isEnvironment(value: unknown): boolean {
+  if (anyObject(value, '') !== undefined) return false
+  return Object.entries(value as object).every(
+    ([name, text]) =>
+      /^[A-Za-z_][A-Za-z0-9_]*$/.test(name) && typeof text === 'string' && !text.includes('\0'),
+  )
+}
+
+const open = fields<OpenArguments>({
+  first: listOf(anyText),
+  more: valueThat(
+    'true for anything, or a RegExp without lookaround, references back and repeats over 1,000',
+    (value) => value === true || (value instanceof RegExp && wholeTest(value) !== undefined),
+  ),
+})
+const allowedList: OptionCheck = (value, path) =>
+  Array.isArray(value) ? listOf(anyText)(value, path) : open(value, path)
+
+const program = fields<ShellProgram>(
+  {
+    path: maybe(filledText),
+    args: maybe(functionOr(listOf(allowedList))),
+    read: maybe(trueOrFalse),
+    about: maybe(filledText),
+  },
+  {
+    command: 'path',
+    bin: 'path',
+    arguments: 'args',
+    allow: 'args',
+    readOnly: 'read',
+    effect: 'read',
+    description: 'about',
+  },
+)
+
+/** What can be given as options. */
+const shellOptions: OptionCheck = fields<ShellOptions>(
+  {
+    root: filledText,
+    programs: (value, path) =>
+      valueThat(
+        'an object with a program for each name, as in { git: { args: [["status"]] } }',
+        (given) => anyObject(given, '') === undefined && Object.keys(given as object).length > 0,
+      )(value, path) ?? recordOf(program)(value, path),
+    env: maybe(valueThat('an object of texts without NUL, by names of letters, digits and _', isEnvironment)),
+    name: maybe(filledText),
+    about: maybe(filledText),
+    maxBytes: maybe(numberFrom(1, { whole: true })),
+    timeoutMs: maybe(milliseconds),
+    graceMs: maybe(milliseconds),
+    approval: maybe(approvalPolicy),
+    timers: maybe(anyObject),
+  },
+  {
+    ...{
+      cwd: 'root',
+      folder: 'root',
+      directory: 'root',
+      workdir: 'root',
+      environment: 'env',
+      timeout: 'timeoutMs',
+    },
+    ...{
+      commands: 'programs',
+      allow: 'programs',
+      allowed: 'programs',
+      description: 'about',
+      maxOutput: 'maxBytes',
+    },
+  },
+)
+
+/**
+ * A tool that runs one of the named programs, and returns `{ exitCode, stdout, stderr, signal?, note? }` as JSON;
+ * output is reported as progress. Throws `ConfigurationError` if a program is not found. No shell reads the call: the
+ * tool starts the program by the path that it had when the tool was made, with its arguments one by one, only the given
+ * environment, and no terminal. When a call ends, all processes of its group end. A call needs an approval, unless the
+ * program is marked as `read`; the tool is a `write` unless all programs are. The tool does not limit what a program
+ * does: name programs, and arguments, that can do no harm.
+ */
+export function shell(options: ShellOptions): Tool {
+  requireOptions('shell', shellOptions, options)
+  const { name = 'shell', about, approval = 'always', timeoutMs = 60_000, graceMs = 2_000 } = options
+  if (process.platform === 'win32') {
+    throw new ConfigurationError(
+      `The tool ${name} needs groups of processes, which Windows does not have: use it on Linux or macOS.`,
+    )
+  }
+  const root = rootAt('shell', options.root, shownNames('shell', [], true))
+  const programs = Object.entries(options.programs).map((each) =>
+    foundProgram(name, each, { root: root.real }),
+  )
+  const bounds = {
+    maxBytes: options.maxBytes ?? 30_000,
+    timeoutMs,
+    graceMs,
+    timers: options.timers ?? hostTimers,
+  }
+  const schema = inputSchema(name, programs)
+  const setup: Setup = { root, programs, env: { ...options.env }, bounds }
+  const specification = {
+    name,
+    description: `${about === undefined ? '' : `${about.trim()} `}${description}\n${programsText(programs)}`,
+    effect: programs.every(({ reads }) => reads) ? ('read' as const) : ('write' as const),
+    // The limit of the program is reached first; this one is for a host that hangs.
+    timeoutMs: timeoutMs + graceMs + 5_000,
+    approval: approvalOf(programs, approval),
+    execute: (input: ShellInput, context: ToolContext) => execute(setup, input, context),
+  }
+  assertSpecification({
+    ...specification,
+    input: schema.jsonSchema,
+    execute: () => undefined,
+    approval: 'always',
+  })
+  return Object.freeze(toolOf<StandardSchemaV1<unknown, ShellInput>>(specification, schema))
+}
+
+const description =
+  'Runs a program and answers { exitCode, stdout, stderr } as JSON. There is no shell: give the arguments one by one; ' +
+  'pipes, redirects, wildcards and variables do not work. Of long output the middle is left out.'
+
+/** What all calls of a tool share. */
+interface Setup {
+  readonly root: Root
+  readonly programs: readonly FoundProgram[]
+  readonly env: Readonly<Record<string, string>>
+  readonly bounds: Bounds
+}
+
+function approvalOf(
+  programs: readonly FoundProgram[],
+  policy: ApprovalPolicy<JsonObject>,
+): ApprovalFunction<ShellInput> {
+  return (input, context) => {
+    if (programs.find(({ name }) => name === input.program)?.reads) return false
+    if (policy === 'never') return false
+    return policy === 'always' ? `runs ${commandText(input)}` : policy(input, context)
+  }
+}
+
+/** The call for a person: each argument in quotes that has more than plain characters, so that none passes for two. */
+function commandText({ program, args = [], cwd, stdin }: ShellInput): string {
+  const words = args.map((arg) => (/^[\w./:=@%+,-]+$/.test(arg) ? arg : quoted(arg)))
+  const where = cwd === undefined ? '' : ` in ${quoted(cwd)}`
+  const input = stdin === undefined ? '' : `, with ${stdin.length} characters of input`
+  return `${boundedText([program, ...words].join(' '), 1_000)}${where}${input}`
+}
+
+async function execute(
+  { root, programs, env, bounds }: Setup,
+  input: ShellInput,
+  context: ToolContext,
+): Promise<Json> {
+  const program = programs.find(({ name }) => name === input.program)
+  if (program === undefined) throw new ToolError(`There is no program ${quoted(input.program)}.`)
+  const { args = [], cwd = '.', stdin } = input
+  return await withPlace(root, partsOf(cwd), {}, async ({ folder, name, path }) => {
+    if (name !== undefined) throw new ToolError(`${quoted(pathText(path))} is no folder to run a program in.`)
+    context.signal.throwIfAborted()
+    const start = { path: program.path, args, cwd: folder.at('.'), env, stdin }
+    const ended = await runProgram(start, bounds, context).catch((error: unknown) => {
+      throw new ToolError(`${program.name} could not be started (${codeOf(error)}). Nothing was run.`, {
+        cause: error,
+      })
+    })
+    if (ended.stopped === undefined) return shown(ended)
+    const sofar = `Until then: ${JSON.stringify(shown(ended, maxStoppedBytes))}`
+    if (ended.stopped === 'aborted') throw new ToolError(`${program.name} was stopped. ${sofar}`)
+    const late = `${program.name} had not ended after ${bounds.timeoutMs} ms and was stopped.`
+    throw new ToolError(`${late} It may have done part of its work. ${sofar}`, { outcome: 'timed_out' })
+  })
+}
+
+/** Bytes of each stream that the error of a stopped program shows. */
+const maxStoppedBytes = 3_000
+
+function shown({ exitCode, signal, outputs }: Ended, maxBytes?: number): JsonObject {
+  const names = ['stdout', 'stderr'] as const
+  const cut = names.filter((name) => outputs[name].omitted > 0)
+  const note = `Not all of ${cut.join(' and ')} is shown: have the program write less, or to a file.`
+  return {
+    exitCode,
+    ...(signal !== null && { signal }),
+    ...Object.fromEntries(names.map((name) => [name, outputs[name].text(maxBytes)])),
+    ...(cut.length > 0 && { note }),
+  }
+}
+
+function codeOf(error: unknown): string {
+  return error instanceof Error && 'code' in error && typeof error.code === 'string'
+    ? error.code
+    : 'the system refuses it'
+}

@@ -1,0 +1,318 @@
+import { closeSync, existsSync, fstatSync, openSync, readdirSync, readSync, realpathSync } from 'node:fs'
+import { basename, join } from 'node:path'
+import { ConfigurationError, type Tool } from '@tallystick/core'
+import { option, requireOptions } from '@tallystick/core/kit'
+import { parse, YAMLParseError } from 'yaml'
+import { defineTool } from '../define/define-tool.ts'
+import type { ToolContext } from '../define/run-tool.ts'
+import { visibleText } from '../define/text.ts'
+import { shownNames } from './files/names.ts'
+import { readFile } from './files/read.ts'
+import { rootAt } from './files/root.ts'
+import { findFiles } from './files/search.ts'
+import { bytesOf, type FolderRules, readText } from './files/text.ts'
+
+/** What the head of a `SKILL.md` says of its skill. */
+interface SkillHead {
+  readonly name: string
+  /** What the skill does, and when to use it: one line. */
+  readonly description: string
+}
+
+const maxHeadBytes = 64 * 1024
+const maxName = 64
+const maxDescription = 1_024
+const fence = /^---[ \t]*\r?\n/
+
+/** Reads the head of a `SKILL.md`, as the Agent Skills format has it. Throws `ConfigurationError`. */
+function readSkillHead(path: string, folderName: string): SkillHead {
+  const head = parsedHead(path, beginningOf(path))
+  const { name, description } = head
+  if (typeof name !== 'string' || name.length > maxName || !/^[a-z0-9]+(?:-[a-z0-9]+)*$/.test(name)) {
+    throw wrong(
+      path,
+      `its name has to be up to ${maxName} small letters, digits and single hyphens, as in pdf-forms`,
+    )
+  }
+  if (name !== folderName) {
+    throw wrong(
+      path,
+      `its name is ${name}, and its folder is called ${JSON.stringify(folderName)}. Call both the same`,
+    )
+  }
+  const text = typeof description === 'string' ? visibleText(description).replaceAll(/\s+/g, ' ').trim() : ''
+  if (text === '' || text.length > maxDescription) {
+    throw wrong(
+      path,
+      `its description has to be a text of 1 to ${maxDescription} characters that says what the skill does and when to use it`,
+    )
+  }
+  return { name, description: text }
+}
+
+/** Returns the text of a `SKILL.md` after its head. */
+function skillBody(text: string): string {
+  return text.slice(headOf(text)?.end ?? 0).trim()
+}
+
+/** The YAML between the two lines of hyphens, and where the body begins. */
+function headOf(text: string): { readonly yaml: string; readonly end: number } | undefined {
+  const start = fence.exec(text)?.[0].length
+  if (start === undefined) return undefined
+  const close = /(?:^|\n)---[ \t]*(?:\r?\n|$)/.exec(text.slice(start))
+  if (close === null) return undefined
+  return { yaml: text.slice(start, start + close.index), end: start + close.index + close[0].length }
+}
+
+function parsedHead(path: string, text: string): Readonly<Record<string, unknown>> {
+  const head = headOf(text)
+  if (head === undefined) {
+    throw wrong(path, `it does not begin with a head between two lines of --- within ${maxHeadBytes} bytes`)
+  }
+  try {
+    const parsed: unknown = parse(head.yaml, { maxAliasCount: 0 })
+    if (typeof parsed === 'object' && parsed !== null && !Array.isArray(parsed)) {
+      return parsed as Record<string, unknown>
+    }
+  } catch (error) {
+    const line = error instanceof YAMLParseError ? error.message.split('\n')[0] : String(error)
+    throw wrong(path, `its head is no YAML: ${line}`)
+  }
+  throw wrong(path, 'its head has to hold name: and description:')
+}
+
+/** The beginning of a file, which is long enough for a head. */
+function beginningOf(path: string): string {
+  let file: number | undefined
+  try {
+    file = openSync(path, 'r')
+    if (!fstatSync(file).isFile()) throw wrong(path, 'it is no file')
+    const bytes = Buffer.alloc(maxHeadBytes)
+    const length = readSync(file, bytes)
+    return bytes.toString('utf8', 0, length).replace(/^\ufeff/, '')
+  } catch (error) {
+    if (error instanceof ConfigurationError) throw error
+    throw wrong(path, `it cannot be read (${String(error)})`)
+  } finally {
+    if (file !== undefined) closeSync(file)
+  }
+}
+
+function wrong(path: string, what: string): ConfigurationError {
+  return new ConfigurationError(`skills: ${path} is no skill: ${what}.`)
+}
+
+/** A skill: a folder with a `SKILL.md`, and what its head says. */
+export interface Skill extends SkillHead {
+  /** The folder, links resolved. */
+  readonly folder: string
+}
+
+/** The name of the file that makes a folder a skill. */
+const skillFile = 'SKILL.md'
+
+/**
+ * Finds skills: each path is the folder of one skill, or a folder of such folders. They come by name. Throws
+ * `ConfigurationError` for a path without a skill, and for two skills of one name.
+ */
+function foundSkills(paths: readonly string[]): readonly Skill[] {
+  const skills = new Map<string, Skill>()
+  for (const folder of paths.flatMap(skillFolders)) {
+    const skill = {
+      ...readSkillHead(join(folder, skillFile), basename(folder)),
+      folder: realpathSync.native(folder),
+    }
+    const other = skills.get(skill.name)
+    if (other !== undefined && other.folder !== skill.folder) {
+      throw new ConfigurationError(
+        `skills: two skills have the name ${skill.name}: ${other.folder} and ${skill.folder}. Rename one of them, or leave it out.`,
+      )
+    }
+    skills.set(skill.name, skill)
+  }
+  return [...skills.values()].toSorted((one, other) => (one.name < other.name ? -1 : 1))
+}
+
+function skillFolders(path: string): readonly string[] {
+  const folder = realFolder(path)
+  if (existsSync(join(folder, skillFile))) return [folder]
+  const folders = readdirSync(folder)
+    .filter((name) => !name.startsWith('.'))
+    .map((name) => join(folder, name))
+    .filter((below) => existsSync(join(below, skillFile)))
+  if (folders.length > 0) return folders
+  throw new ConfigurationError(
+    `skills: there is no skill in ${folder}. A skill is a folder with a ${skillFile}; give it, or the folder that holds it.`,
+  )
+}
+
+function realFolder(path: string): string {
+  try {
+    const real = realpathSync.native(path)
+    readdirSync(real)
+    return real
+  } catch (error) {
+    throw new ConfigurationError(
+      `skills: from is ${JSON.stringify(path)}, which is no folder that can be read. Give the folder of your skills.`,
+      { cause: error },
+    )
+  }
+}
+
+/** Where skills are, and how much of one a call may show. */
+export interface SkillsOptions {
+  /** Folders of skills, or folders that hold such folders. */
+  readonly from: string | readonly string[]
+  /** The skills that are used, by name. Default: all. */
+  readonly only?: readonly string[] | undefined
+  /** The name of the tool. Default `read_skill`. */
+  readonly toolName?: string | undefined
+  /**
+   * Whether the tool says where the folder of a skill is, so that a tool which runs programs finds its scripts. Default
+   * `false`.
+   */
+  readonly showFolders?: boolean | undefined
+  /** Bytes of text shown in one result. Default 50 000. */
+  readonly maxBytes?: number | undefined
+}
+
+/** The skills of an agent: a list for its instructions, and the tool that reads them. */
+export interface Skills {
+  readonly list: readonly Skill[]
+  /** Text for the agent's instructions: how skills are used, and the name and description of each. */
+  readonly instructions: string
+  /** Reads a skill, and the files in its folder. */
+  readonly tool: Tool
+}
+
+const { fields, filledText, listOf, maybe, numberFrom, trueOrFalse } = option
+
+const skillsOptions = fields<SkillsOptions>(
+  {
+    from: (value, path) => (typeof value === 'string' ? filledText : listOf(filledText))(value, path),
+    only: maybe(listOf(filledText)),
+    toolName: maybe(filledText),
+    showFolders: maybe(trueOrFalse),
+    maxBytes: maybe(numberFrom(1_000, { whole: true })),
+  },
+  { path: 'from', folder: 'from', root: 'from', names: 'only', include: 'only' },
+)
+
+/**
+ * Reads skills in the Agent Skills format: folders with a `SKILL.md`, whose head gives a name and a description. The
+ * model sees these two, and reads the rest with a tool when a task needs it. The tool reads only within the folders,
+ * and runs nothing: scripts of a skill run if the agent has a tool for programs, under the rules of that tool. `skills`
+ * reads the heads now, and the agent's recorded definition holds them; texts that the tool reads are recorded as its
+ * results. Throws `ConfigurationError` for a folder without skills, and for a `SKILL.md` that does not follow the
+ * format.
+ */
+export function skills(options: SkillsOptions): Skills {
+  requireOptions('skills', skillsOptions, options)
+  const { from, only, toolName = 'read_skill', showFolders = false, maxBytes = 50_000 } = options
+  const list = chosen(foundSkills([from].flat()), only)
+  if (list.length === 0) {
+    throw new ConfigurationError(
+      'skills: no folder or no name was given, so there is no skill. Give at least one of each.',
+    )
+  }
+  const known = new Map(list.map((skill) => [skill.name, { skill, rules: rulesOf(skill.folder, maxBytes) }]))
+  const tool = defineTool({
+    name: toolName,
+    description:
+      'Reads a skill: instructions for one kind of task. Read the skill before such a task. With path it reads another file of the skill, where its instructions name one.',
+    input: inputOf(list),
+    effect: 'read',
+    timeoutMs: 30_000,
+    execute: async (input, context: ToolContext) => {
+      const { name, path, offset } = input as ReadSkillInput
+      // The schema has been checked, and names each of them.
+      const { skill, rules } = known.get(name) as { readonly skill: Skill; readonly rules: FolderRules }
+      if (path !== undefined) return await readFile(rules, { path, ...(offset && { offset }) }, context)
+      return await wholeSkill(skill, rules, { offset, showFolders, context })
+    },
+  })
+  return { list, instructions: instructionsOf(list, toolName), tool }
+}
+
+interface ReadSkillInput {
+  readonly name: string
+  readonly path?: string
+  readonly offset?: number
+}
+
+function inputOf(list: readonly Skill[]): Parameters<typeof defineTool>[0]['input'] {
+  return {
+    type: 'object',
+    required: ['name'],
+    additionalProperties: false,
+    properties: {
+      name: { type: 'string', enum: list.map(({ name }) => name), description: 'The skill.' },
+      path: {
+        type: 'string',
+        minLength: 1,
+        maxLength: 1_000,
+        description:
+          'A file of the skill, relative to its folder, as in references/forms.md. Default: its instructions.',
+      },
+      offset: {
+        type: 'integer',
+        minimum: 1,
+        description: 'The first line to show, to continue a long text. Default 1.',
+      },
+    },
+  }
+}
+
+function rulesOf(folder: string, maxBytes: number): FolderRules {
+  return {
+    root: rootAt('skills', folder, shownNames('skills', ['node_modules/'], false)),
+    ...{ maxBytes, maxFileBytes: 10_000_000, maxEntries: 200, maxVisited: 10_000 },
+  }
+}
+
+/** The instructions of a skill, and the names of its other files. Instructions that do not fit are shown by lines. */
+async function wholeSkill(
+  { name, folder }: Skill,
+  rules: FolderRules,
+  {
+    offset,
+    showFolders,
+    context,
+  }: { readonly offset?: number | undefined; readonly showFolders: boolean; readonly context: ToolContext },
+): Promise<string> {
+  const { text } = await readText(rules, skillFile, context)
+  const body = skillBody(text)
+  if (offset !== undefined || bytesOf(body) > rules.maxBytes) {
+    return await readFile(rules, { path: skillFile, ...(offset && { offset }) }, context)
+  }
+  const found = await findFiles(rules, { glob: '**/*' }, context)
+  const files = found
+    .split('\n')
+    .slice(1)
+    .filter((file) => file !== skillFile)
+  return [
+    `Skill ${name}:`,
+    ...(showFolders ? [`Its folder is ${folder}`] : []),
+    ...(files.length > 0
+      ? [`Its other files, to be read with path:`, ...files.map((file) => `- ${file}`)]
+      : []),
+    '',
+    body,
+  ].join('\n')
+}
+
+function instructionsOf(list: readonly Skill[], toolName: string): string {
+  const lines = list.map(({ name, description }) => `- ${name}: ${description}`)
+  return [
+    `# Skills`,
+    `A skill holds instructions for one kind of task. When a task fits one of these, read the skill with ${toolName} first, and follow it.`,
+    ...lines,
+  ].join('\n')
+}
+
+function chosen(found: readonly Skill[], only: readonly string[] | undefined): readonly Skill[] {
+  if (only === undefined) return found
+  const names = found.map(({ name }) => name)
+  requireOptions('skills', listOf(option.oneOf(names)), only, 'only')
+  return found.filter(({ name }) => only.includes(name))
+}

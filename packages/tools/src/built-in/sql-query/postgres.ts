@@ -1,0 +1,396 @@
+import type { Duplex } from 'node:stream'
+import type { Json } from '@tallystick/core/vocabulary'
+import type * as pg from 'pg'
+import type { ClientBase } from 'pg'
+import { boundedText } from '../../define/text.ts'
+import { scheduleLimit, type Timers } from '../../host.ts'
+import {
+  type ParameterValue,
+  ShownRows,
+  type StatementBounds,
+  type StatementEnding,
+  type StatementReply,
+} from './answer.ts'
+
+/** The refusal of a text that is no statement that reads. */
+const onlyPostgresReads: string =
+  'Only one statement that reads can be run: SELECT, WITH … SELECT, VALUES, TABLE, or EXPLAIN [ANALYZE] [VERBOSE] of these.'
+
+/** What Postgres, or the way to it, says of what went wrong. */
+export interface PostgresFailure {
+  readonly reply: Exclude<StatementReply, { kind: 'rows' }>
+  /** Whether the model may not know the tables. */
+  readonly asksForTables: boolean
+}
+
+/** Stopped, by the server's own limit. */
+const stopped: ReadonlySet<string> = new Set(['57014', '25P03', '25P04'])
+/** A lock was not to be had in time. Postgres takes those of a statement before it runs. */
+const lockHeld = '55P03'
+const locked = 'what it reads was locked for too long by another one'
+/** A syntax error; what only reads refuses; what no cursor takes; several statements. */
+const notReading: ReadonlySet<string> = new Set(['42601', '25006', '0A000', '42P11', '42P03'])
+/** No such table, column, function, or type; a syntax error. */
+const unknownNames: ReadonlySet<string> = new Set(['42P01', '42703', '42883', '42704', '42601'])
+
+/** Why a statement has no answer. Names no host and no user: the model reads it. */
+export function postgresFailure(error: unknown): PostgresFailure {
+  const { code = '', message = String(error), hint, severity } = error as Partial<Record<string, string>>
+  const failed = (text: string, asksForTables = false): PostgresFailure => ({
+    reply: { kind: 'failed', message: text },
+    asksForTables,
+  })
+  if (severity === undefined) {
+    const why = /^E[A-Z_]+$/.test(code) ? ` (${code})` : ''
+    return failed(`The database cannot be reached, or the connection to it was lost${why}.`)
+  }
+  if (code === lockHeld) return { reply: { kind: 'not_started', why: locked }, asksForTables: false }
+  if (stopped.has(code)) return { reply: { kind: 'timed_out' }, asksForTables: false }
+  if (/^(28|3D)/.test(code)) return failed(`The database does not let this tool in (${code}).`)
+  if (/^(53|57P)/.test(code)) return failed(`The database cannot be used now (${code}).`)
+  const parts = [
+    `Postgres says: ${message}.`,
+    hint,
+    notReading.has(code) ? `${onlyPostgresReads} Nothing was changed.` : undefined,
+  ]
+  return failed(parts.filter((part) => part !== undefined).join(' '), unknownNames.has(code))
+}
+
+const maxTables = 50
+const maxCharacters = 4_000
+
+/** The tables and views that are found without a schema, as many as are shown and one more. */
+const query = `
+  select c.relname || '(' || coalesce((
+    select string_agg(a.attname || ' ' || format_type(a.atttypid, a.atttypmod), ', ' order by a.attnum)
+    from pg_attribute a where a.attrelid = c.oid and a.attnum > 0 and not a.attisdropped
+  ), '') || ')'
+  from pg_class c
+  where c.relkind in ('r', 'v', 'm', 'f', 'p') and pg_table_is_visible(c.oid) and has_table_privilege(c.oid, 'select')
+    and c.relnamespace not in (select oid from pg_namespace where nspname in ('pg_catalog', 'information_schema'))
+  order by c.relname limit ${maxTables + 1}`
+
+/** Tables and views with their columns, one a line, as in `orders(id integer, total numeric)`. */
+async function postgresTables(client: ClientBase): Promise<string | undefined> {
+  try {
+    await client.query('rollback; begin transaction read only')
+    const { rows } = await client.query<[string]>({ text: query, rowMode: 'array' })
+    const lines = rows.slice(0, maxTables).map(([line]) => line)
+    if (rows.length > maxTables) lines.push('… and more')
+    return lines.length === 0 ? 'none' : boundedText(lines.join('\n'), maxCharacters)
+  } catch {
+    return undefined
+  }
+}
+
+/** One statement, and what may become of it. */
+interface PostgresRequest extends StatementBounds {
+  readonly sql: string
+  readonly parameters: readonly ParameterValue[]
+}
+
+/** Roles that a function call of a SELECT lets do more than read the database. */
+const dangerous = `rolsuper or rolname in
+  ('pg_read_server_files', 'pg_write_server_files', 'pg_execute_server_program', 'pg_signal_backend')`
+
+const roleQuery = `select exists (
+  select from pg_roles where pg_has_role(current_user, oid, 'member') and (${dangerous})
+) or exists (
+  select from pg_roles where pg_has_role(session_user, oid, 'member') and (${dangerous})
+) as dangerous`
+
+/** How many rows are fetched at first, and how many times as many each time after. */
+const firstFetch = 8
+const fetchGrowth = 8
+
+/**
+ * Runs one statement in a transaction that only reads, which its end of the connection undoes. A cursor takes nothing but
+ * one SELECT, WITH or VALUES that changes nothing: Postgres judges that, by its own grammar. Rejects with what Postgres says.
+ * Calls `onStart` when only the statement is left.
+ */
+async function runInPostgres(
+  client: ClientBase,
+  request: PostgresRequest,
+  isTrusted: boolean,
+  onStart: () => void,
+): Promise<StatementEnding> {
+  if (!(await begins(client, request, isTrusted))) {
+    return {
+      kind: 'failed',
+      message:
+        'The role that this tool connects as may do more than read: it is a superuser, or may read or write files of the server, run programs there, or end the work of others, all of which a SELECT can do. Nothing was run.',
+    }
+  }
+  onStart()
+  const explained = explainedOf(request.sql)
+  const values = [...request.parameters]
+  if (explained !== undefined) {
+    const { fields, rows } = await client.query<Json[]>({ text: explained, values, ...asArrays })
+    const shown = shownRows(fields, request)
+    for (const row of rows) if (!addRow(shown, row)) break
+    return shown.ending()
+  }
+  await client.query({ text: `declare shown no scroll cursor for ${request.sql}`, values, ...asArrays })
+  return fetched(client, request)
+}
+
+const asArrays = { rowMode: 'array', queryMode: 'extended' } as const
+
+/** Begins the transaction; returns whether the role is one to run statements of others as. */
+async function begins(
+  client: ClientBase,
+  { timeoutMs, lockTimeoutMs }: PostgresRequest,
+  isTrusted: boolean,
+): Promise<boolean> {
+  const text = `begin transaction read only;
+    set local statement_timeout = ${timeoutMs};
+    set local lock_timeout = ${lockTimeoutMs};
+    set local idle_in_transaction_session_timeout = ${timeoutMs};
+    set local datestyle = 'ISO';
+    set local intervalstyle = 'postgres';
+    set local bytea_output = 'hex';
+    set local extra_float_digits = 1;
+    set local client_min_messages = 'error';
+    ${roleQuery}`
+  // Several statements have several results, which the types of pg do not tell.
+  const results = (await client.query({ text, rowMode: 'array' })) as unknown as readonly {
+    readonly rows: readonly (readonly unknown[])[]
+  }[]
+  return isTrusted || results.at(-1)?.rows[0]?.[0] === false
+}
+
+/** An EXPLAIN of a statement that reads: no cursor takes one. Of anything else Postgres says that it is no statement. */
+function explainedOf(sql: string): string | undefined {
+  return /^\s*explain\s+(?:analyze\s+)?(?:verbose\s+)?(?:select|with|values|table)\b/i.test(sql)
+    ? sql
+    : undefined
+}
+
+async function fetched(client: ClientBase, request: PostgresRequest): Promise<StatementEnding> {
+  let shown: ShownRows | undefined
+  for (let count = firstFetch; ; count *= fetchGrowth) {
+    const { fields, rows } = await client.query<Json[]>({
+      text: `fetch ${count} from shown`,
+      rowMode: 'array',
+    })
+    shown ??= shownRows(fields, request)
+    for (const row of rows) if (!addRow(shown, row)) return shown.ending()
+    if (rows.length < count) return shown.ending()
+  }
+}
+
+function shownRows(fields: readonly { readonly name: string }[], bounds: StatementBounds): ShownRows {
+  return new ShownRows(
+    fields.map(({ name }) => name),
+    bounds,
+  )
+}
+
+function addRow(shown: ShownRows, row: readonly Json[]): boolean {
+  const atLeast = row.reduce((sum: number, value) => sum + (typeof value === 'string' ? value.length : 1), 0)
+  return shown.add(atLeast, () => row)
+}
+
+const types = { boolean: 16, bytes: 17, int8: 20, int2: 21, int4: 23, oid: 26, float4: 700, float8: 701 }
+const numbers: ReadonlySet<number> = new Set([
+  types.int2,
+  types.int4,
+  types.int8,
+  types.oid,
+  types.float4,
+  types.float8,
+])
+
+/**
+ * How the text of a value is read, by the number of its type: integers beyond 2^53 stay digits, infinities text, and bytes
+ * are `{ base64, bytes }`. All else, `numeric`, times and JSON included, is shown as Postgres writes it, so that nothing is
+ * rounded.
+ */
+export function valueJson(type: number): (text: string) => Json {
+  if (type === types.boolean) return (text) => text === 't'
+  if (type === types.bytes) return bytesJson
+  return numbers.has(type) ? numberJson : (text) => text
+}
+
+function numberJson(text: string): Json {
+  const number = Number(text)
+  if (!Number.isFinite(number)) return text
+  return Number.isInteger(number) && !Number.isSafeInteger(number) ? text : number
+}
+
+function bytesJson(text: string): Json {
+  const bytes = Buffer.from(text.slice('\\x'.length), 'hex')
+  return { base64: bytes.toString('base64'), bytes: bytes.length }
+}
+
+/** How long it may take to connect, and to begin the transaction of the statement. */
+export const maxConnectMs = 10_000
+/** How long a server may take to stop what it was asked to stop. */
+export const maxStopMs = 3_000
+const noTimeoutMs = 0
+/** Bytes that a server may send for one statement, beside twice what may be shown: rows come whole, however large. */
+const maxReceivedBytes = 16 * 1024 * 1024
+
+/** The parts of a client of pg that its types leave out. */
+interface Wired {
+  readonly connection: { readonly stream: Duplex }
+  readonly processID: number | null
+}
+
+type PgClient = pg.Client & Wired
+
+/** How a connection is made, and whether its role may do more than read. */
+export interface PostgresPlace {
+  readonly driver: typeof pg
+  readonly connectionString: string
+  readonly isTrusted: boolean
+}
+
+/**
+ * Runs a statement over a connection of its own, which is gone when this settles, and on the server what ran there. Rejects
+ * with the signal's reason when that aborts.
+ */
+export async function runOverConnection(
+  place: PostgresPlace,
+  request: PostgresRequest,
+  signal: AbortSignal,
+  timers: Timers,
+): Promise<StatementReply> {
+  signal.throwIfAborted()
+  // The timer below ends it: that of the client tells a late server from a lost one by nothing.
+  const client = newClient(place, noTimeoutMs)
+  const stopped = Promise.withResolvers<StatementReply>()
+  const stop = (reply: StatementReply) => (): void => stopped.resolve(reply)
+  const abort = (): void => stopped.reject(signal.reason as Error)
+  let hasStarted = false
+  let cancelTimer = scheduleLimit(
+    timers,
+    maxConnectMs,
+    stop(notStarted(`the database was not ready for it within ${maxConnectMs} ms`)),
+  )
+  signal.addEventListener('abort', abort)
+  stopped.promise.catch(() => {})
+
+  let isDone = false
+  const work = async (): Promise<StatementReply> => {
+    try {
+      await client.connect()
+      limitReceived(client, maxReceivedBytes + 2 * request.maxBytes, stop(tooMuch))
+      return await runInPostgres(client, request, place.isTrusted, () => {
+        hasStarted = true
+        cancelTimer()
+        cancelTimer = scheduleLimit(timers, request.timeoutMs, stop({ kind: 'timed_out' }))
+      })
+    } catch (error) {
+      const { reply, asksForTables } = postgresFailure(error)
+      if (reply.kind === 'timed_out' && !hasStarted) return notStarted('the database was too slow to begin')
+      if (reply.kind !== 'failed' || !asksForTables) return reply
+      const schema = await postgresTables(client)
+      return { ...reply, ...(schema !== undefined && { schema }) }
+    } finally {
+      isDone = true
+    }
+  }
+  const working = work()
+  try {
+    return await Promise.race([working, stopped.promise])
+  } finally {
+    cancelTimer()
+    signal.removeEventListener('abort', abort)
+    if (!isDone) await cancelStatement(place, client)
+    client.connection.stream.destroy()
+    await working
+  }
+}
+
+const notStarted = (why: string): StatementReply => ({ kind: 'not_started', why })
+const tooMuch: StatementReply = {
+  kind: 'failed',
+  message:
+    'The statement was stopped: its rows are far too large. Select fewer columns, or parts of long values with substr().',
+}
+
+function newClient({ driver, connectionString }: PostgresPlace, connectionTimeoutMillis: number): PgClient {
+  const client = new driver.Client({
+    connectionString,
+    fallback_application_name: 'tallystick sql_query',
+    connectionTimeoutMillis,
+    types: { getTypeParser: valueJson as never },
+  })
+  // A lost connection rejects what runs on it; without a listener the process would end.
+  client.on('error', () => {})
+  return client as PgClient
+}
+
+/** Calls `exceed` when the server has sent more than so many bytes. Pieces that come after it are not kept. */
+function limitReceived(client: PgClient, maxBytes: number, exceed: () => void): void {
+  let received = 0
+  const { stream } = client.connection
+  stream.on('data', (piece: Buffer) => {
+    received += piece.length
+    if (received <= maxBytes) return
+    stream.pause()
+    exceed()
+  })
+}
+
+/** Asks the server over another connection to stop what it runs: a connection that is closed does not stop it. */
+async function cancelStatement(place: PostgresPlace, client: PgClient): Promise<void> {
+  const { processID } = client
+  if (processID === null) return
+  const other = newClient(place, maxStopMs)
+  const canceled = async (): Promise<void> => {
+    await other.connect()
+    const query = {
+      text: 'select pg_cancel_backend($1)',
+      values: [processID],
+      query_timeout: maxStopMs,
+    }
+    await other.query(query)
+  }
+  // A server that does not stop it has the statement's own limit.
+  await canceled().catch(() => {})
+  other.connection.stream.destroy()
+}
+
+/** Lets so many through at a time; the others wait in their order. */
+export class ConnectionGate {
+  #free: number
+  /** In the order in which they came. */
+  readonly #waiting = new Set<() => void>()
+
+  constructor(places: number) {
+    this.#free = places
+  }
+
+  /** Resolves when a place is free and taken, with the function that gives it back; `undefined` where `signal` aborts first. */
+  enter(signal: AbortSignal): Promise<(() => void) | undefined> {
+    return new Promise((resolve) => {
+      if (signal.aborted) return resolve(undefined)
+      const leave = (): void => {
+        this.#waiting.delete(admit)
+        resolve(undefined)
+      }
+      const admit = (): void => {
+        signal.removeEventListener('abort', leave)
+        resolve(() => this.#release())
+      }
+      if (this.#free > 0) {
+        this.#free--
+        return admit()
+      }
+      signal.addEventListener('abort', leave)
+      this.#waiting.add(admit)
+    })
+  }
+
+  #release(): void {
+    const [next] = this.#waiting
+    if (next === undefined) {
+      this.#free++
+      return
+    }
+    this.#waiting.delete(next)
+    next()
+  }
+}

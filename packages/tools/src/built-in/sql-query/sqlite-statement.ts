@@ -1,0 +1,248 @@
+import { createRequire } from 'node:module'
+import type { Json } from '@tallystick/core/vocabulary'
+import { boundedText } from '../../define/text.ts'
+import { nativeFailure } from '../../packages.ts'
+import { ShownRows, type StatementEnding, type StatementRequest } from './answer.ts'
+
+/** A value as SQLite gives it out; integers are bigints. */
+type Cell = null | string | number | bigint | Uint8Array
+/** A value as SQLite takes it in. */
+type Binding = null | string | number | bigint
+
+/** Parameters as SQLite takes them: whole numbers as integers, since `?` of a JavaScript number is a REAL. */
+function bindingsOf(
+  parameters: StatementRequest['parameters'],
+): readonly Binding[] | readonly [Readonly<Record<string, Binding>>] {
+  if (Array.isArray(parameters)) return parameters.map(bindingOf)
+  const named = Object.entries(parameters).map(([name, value]) => [
+    name.replace(/^[:@$]/, ''),
+    bindingOf(value),
+  ])
+  return [Object.fromEntries(named) as Record<string, Binding>]
+}
+
+function bindingOf(value: unknown): Binding {
+  if (typeof value === 'boolean') return value ? 1n : 0n
+  if (typeof value === 'number' && Number.isSafeInteger(value)) return BigInt(value)
+  return value as Binding
+}
+
+/** Bytes that a value takes, at least, as JSON; known without making the JSON. */
+function bytesAtLeast(cell: Cell): number {
+  if (typeof cell === 'string') return cell.length
+  return cell instanceof Uint8Array ? cell.length : 1
+}
+
+/**
+ * A value as JSON: integers beyond 2^53 as their digits in a string, blobs as `{ base64, bytes }`, infinities as text.
+ */
+function cellJson(cell: Cell): Json {
+  if (typeof cell === 'bigint') {
+    const number = Number(cell)
+    return Number.isSafeInteger(number) ? number : cell.toString()
+  }
+  if (typeof cell === 'number' && !Number.isFinite(cell)) return String(cell)
+  if (cell instanceof Uint8Array) {
+    return { base64: Buffer.from(cell).toString('base64'), bytes: cell.length }
+  }
+  return cell
+}
+
+/** What is needed of better-sqlite3, which brings no types. */
+interface Database {
+  pragma(source: string): unknown
+  exec(sql: string): unknown
+  prepare(sql: string): Statement
+  close(): void
+}
+
+/** A compiled statement. */
+interface Statement {
+  /** Whether it returns rows. */
+  readonly reader: boolean
+  /** Whether it changes nothing in the database. */
+  readonly readonly: boolean
+  raw(on: boolean): Statement
+  safeIntegers(on: boolean): Statement
+  columns(): readonly { readonly name: string }[]
+  iterate(
+    ...bindings: readonly (Binding | Readonly<Record<string, Binding>>)[]
+  ): IterableIterator<readonly Cell[]>
+}
+
+type DatabaseConstructor = new (
+  path: string,
+  options: { readonly readonly: boolean; readonly fileMustExist: boolean; readonly timeout: number },
+) => Database
+
+/** Opens a SQLite file so that no statement can change it or anything else. */
+function openReadOnly(path: string, busyMs: number): Database {
+  const require = createRequire(import.meta.url)
+  const Constructor = require('better-sqlite3') as DatabaseConstructor
+  const database = new Constructor(path, { readonly: true, fileMustExist: true, timeout: busyMs })
+  database.pragma('query_only = ON')
+  // What the file itself brings along (views, generated columns) may not call what could do harm.
+  database.pragma('trusted_schema = OFF')
+  // Sorting and recursion stay in memory, which is watched, and do not fill the disk.
+  database.pragma('temp_store = MEMORY')
+  return database
+}
+
+/** The refusal of a text that may change something, or that is no statement. */
+const onlyReads: string =
+  'Only one statement that reads can be run: SELECT, WITH … SELECT, VALUES, or EXPLAIN QUERY PLAN of these. ' +
+  'Nothing was run.'
+
+const readingWords: ReadonlySet<string> = new Set(['SELECT', 'WITH', 'VALUES'])
+
+/**
+ * Why a text is refused unseen by SQLite, if it is. Some PRAGMAs take effect while they are compiled, so what is no
+ * reading statement by its first word must not even be prepared; whether it reads only, SQLite says then.
+ *
+ * Looks at each character once, since the text is a model's: a pattern over white space and comments would go back.
+ */
+export function refusalOf(sql: string): string | undefined {
+  if (sql.includes('\0')) return `${onlyReads} The text holds a NUL character.`
+  const words = wordsOf(sql)
+  let word = words.next().value
+  if (word === 'EXPLAIN') word = words.next().value
+  if (word === 'QUERY' && words.next().value === 'PLAN') word = words.next().value
+  return word !== undefined && readingWords.has(word) ? undefined : onlyReads
+}
+
+/** The words that a statement begins with, in upper case, up to the first character that belongs to none. */
+function* wordsOf(sql: string): Generator<string, undefined> {
+  let place = skipped(sql, 0)
+  while (isWordCharacter(sql, place)) {
+    const start = place
+    while (isWordCharacter(sql, place)) place++
+    yield sql.slice(start, place).toUpperCase()
+    place = skipped(sql, place)
+  }
+  return undefined
+}
+
+/** The index after white space and comments, as SQLite skips them: a comment that is not ended goes to the end. */
+function skipped(sql: string, from: number): number {
+  let place = from
+  for (;;) {
+    if (isWhiteSpace(sql, place)) place++
+    else if (sql.startsWith('--', place)) place = behind(sql, '\n', place + 2)
+    else if (sql.startsWith('/*', place)) place = behind(sql, '*/', place + 2)
+    else return place
+  }
+}
+
+function behind(sql: string, end: string, from: number): number {
+  const place = sql.indexOf(end, from)
+  return place === -1 ? sql.length : place + end.length
+}
+
+function isWhiteSpace(sql: string, place: number): boolean {
+  const character = sql[place]
+  return character !== undefined && ' \t\n\f\r'.includes(character)
+}
+
+/** A letter, a digit, `_`, `$`, or any character beyond ASCII, which SQLite takes for a letter. */
+function isWordCharacter(sql: string, place: number): boolean {
+  const character = sql[place]
+  return character !== undefined && (character > '\u007f' || /^[\w$]$/.test(character))
+}
+
+const maxTables = 50
+const maxCharacters = 4_000
+
+/** The tables and views of a database with their columns, one a line, as in `orders(id INTEGER, total)`. */
+function tablesText(database: Database): string | undefined {
+  try {
+    const names = textsOf(database, namesQuery)
+    const lines = names.slice(0, maxTables).map((name) => lineOf(database, name))
+    if (names.length > maxTables) lines.push(`… and ${names.length - maxTables} more`)
+    return lines.length === 0 ? 'none' : boundedText(lines.join('\n'), maxCharacters)
+  } catch {
+    return undefined
+  }
+}
+
+const namesQuery = `SELECT name FROM sqlite_schema
+  WHERE type IN ('table', 'view') AND name NOT LIKE 'sqlite\\_%' ESCAPE '\\' ORDER BY name`
+const columnsQuery = `SELECT trim(name || ' ' || type) FROM pragma_table_info(?) ORDER BY cid`
+
+function lineOf(database: Database, name: string): string {
+  try {
+    return `${name}(${textsOf(database, columnsQuery, name).join(', ')})`
+  } catch {
+    // A view whose tables are gone has no columns.
+    return `${name}(unreadable)`
+  }
+}
+
+function textsOf(database: Database, sql: string, ...bindings: readonly string[]): readonly string[] {
+  return Array.from(
+    database
+      .prepare(sql)
+      .raw(true)
+      .iterate(...bindings),
+    ([text]) => String(text),
+  )
+}
+
+/**
+ * Runs one statement to its end. What is wrong with it, or with the file, is a reply. Calls `onStart` when all that it needs
+ * is loaded, open and not locked by a writer, and only the statement is left.
+ */
+export function runStatement(request: StatementRequest, onStart: () => void): StatementEnding {
+  const refusal = refusalOf(request.sql)
+  if (refusal !== undefined) return { kind: 'failed', message: refusal }
+  let database: Database | undefined
+  try {
+    database = openReadOnly(request.path, request.lockTimeoutMs)
+    startReading(database)
+    onStart()
+    const statement = database.prepare(request.sql)
+    if (!statement.reader || !statement.readonly) return { kind: 'failed', message: onlyReads }
+    return read(statement, request)
+  } catch (error) {
+    return failureOf(error, database, request)
+  } finally {
+    database?.close()
+  }
+}
+
+function read(statement: Statement, request: StatementRequest): StatementEnding {
+  const columns = statement.columns().map(({ name }) => name)
+  const shown = new ShownRows(columns, request)
+  for (const cells of statement
+    .raw(true)
+    .safeIntegers(true)
+    .iterate(...bindingsOf(request.parameters))) {
+    // A blob of a gigabyte is not made into JSON only to find that it is too large.
+    const atLeast = cells.map(bytesAtLeast).reduce((sum, bytes) => sum + bytes, 0)
+    if (!shown.add(atLeast, () => cells.map(cellJson))) break
+  }
+  return shown.ending()
+}
+
+/** Begins a transaction that reads, once no writer keeps it from that: the statement then waits for none. */
+function startReading(database: Database): void {
+  database.exec('BEGIN')
+  database.pragma('schema_version')
+}
+
+function failureOf(
+  error: unknown,
+  database: Database | undefined,
+  { lockTimeoutMs }: StatementRequest,
+): StatementEnding {
+  const native = nativeFailure('The database', error)
+  if (native) return { kind: 'failed', message: native.message }
+  const message = error instanceof Error ? error.message : String(error)
+  if (!database) return { kind: 'failed', message: `The database cannot be opened: ${message}.` }
+  const code = error instanceof Error && 'code' in error ? error.code : undefined
+  if (typeof code === 'string' && code.startsWith('SQLITE_BUSY')) {
+    return { kind: 'not_started', why: `another process kept the database locked for ${lockTimeoutMs} ms` }
+  }
+  // SQLite's word for a statement that does not fit the tables, or is no SQL.
+  const schema = code === 'SQLITE_ERROR' ? tablesText(database) : undefined
+  return { kind: 'failed', message: `SQLite says: ${message}.`, ...(schema !== undefined && { schema }) }
+}

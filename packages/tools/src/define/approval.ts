@@ -1,0 +1,157 @@
+import { ConfigurationError } from '@tallystick/core'
+import { option, type OptionCheck, requireOptions } from '@tallystick/core/kit'
+import type { CallContext, CallVerdict, ToolEffect } from '@tallystick/core/vocabulary'
+
+/** The call that a policy decides about, and its tool. */
+export interface ApprovalContext<Context = unknown> extends CallContext<Context> {
+  readonly tool: string
+  readonly effect: ToolEffect
+}
+
+/** `true`: a person decides first; a string: the same, and this is the reason shown to that person; `false`: run it. */
+export type ApprovalAnswer = boolean | string
+
+/**
+ * Returns whether a person has to approve a call with this input. It must have no side effects, since it is called
+ * again when the call is checked again. If a policy throws, the call is refused.
+ */
+export type ApprovalFunction<Input, Context = unknown> = (
+  input: Input,
+  context: ApprovalContext<Context>,
+) => ApprovalAnswer | Promise<ApprovalAnswer>
+
+/** When a person has to approve a call: always, never, or when a function says so. */
+export type ApprovalPolicy<Input, Context = unknown> = 'always' | 'never' | ApprovalFunction<Input, Context>
+
+/** What can be given as a policy. */
+export const approvalPolicy: OptionCheck = option.textOr(
+  ['always', 'never'],
+  option.valueThat("'always', 'never' or a function of the input", (value) => typeof value === 'function'),
+)
+
+/** A policy's answer as a verdict. A policy that fails, or answers neither boolean nor string, refuses the call. */
+export function judge<Input, Context>(
+  policy: ApprovalPolicy<Input, Context>,
+  input: Input,
+  context: ApprovalContext<Context>,
+): CallVerdict | Promise<CallVerdict> {
+  const failed = (error: unknown): CallVerdict => failedPolicy(context.tool, error)
+  try {
+    const answer = ask(policy, input, context)
+    const verdictOf = (given: unknown): CallVerdict => {
+      const unusable = unusableAnswer(policyAnswer, given, 'its answer')
+      return unusable ? failed(unusable) : verdictOfAnswer(given)
+    }
+    return option.isThenable(answer) ? answer.then(verdictOf, failed) : verdictOf(answer)
+  } catch (error) {
+    return failed(error)
+  }
+}
+
+/** Says of an answer what is wrong with it, in words that hold none of its content. */
+class UnusableAnswer extends TypeError {
+  override readonly name = 'UnusableAnswer'
+}
+
+const policyAnswer: OptionCheck = option.valueThat(
+  'true, false or a text',
+  (value) => typeof value === 'boolean' || typeof value === 'string',
+)
+
+function unusableAnswer(check: OptionCheck, answer: unknown, path: string): UnusableAnswer | undefined {
+  const fault = check(answer, path)
+  return fault && new UnusableAnswer(`${fault.path} ${fault.what}`)
+}
+
+function requireAnswer(check: OptionCheck, answer: unknown, path: string): void {
+  const unusable = unusableAnswer(check, answer, path)
+  if (unusable) throw unusable
+}
+
+function verdictOfAnswer(answer: unknown): CallVerdict {
+  if (answer === false) return { kind: 'run' }
+  return typeof answer === 'string' && answer !== '' ? { kind: 'ask', reason: answer } : { kind: 'ask' }
+}
+
+function failedPolicy(tool: string, error: unknown): CallVerdict {
+  // What else a policy throws is the caller's own affair, and may hold what a model must not see.
+  const cause = error instanceof UnusableAnswer ? ` (${error.message})` : ''
+  const text =
+    `Nothing was run: the approval policy of ${tool} failed${cause}, so it is unknown whether this call is allowed. ` +
+    'The same call will be refused again until the policy is repaired. Continue without it, or say that it is not possible.'
+  return { kind: 'refuse', outcome: 'denied', text, thrown: error }
+}
+
+/**
+ * Asks for approval when the predicate holds for the input: `whenInput(({ amount }) => amount > 100, 'over 100')`. A
+ * predicate that answers neither true nor false refuses the call.
+ */
+export function whenInput<Input>(
+  predicate: (input: Input) => boolean | Promise<boolean>,
+  reason?: string,
+): ApprovalFunction<Input> {
+  requireOptions('whenInput', option.anyFunction, predicate, 'the predicate')
+  requireOptions('whenInput', option.maybe(option.anyText), reason, 'the reason')
+  return async (input) => {
+    const holds = await predicate(input)
+    requireAnswer(option.trueOrFalse, holds, 'the answer of the predicate of whenInput')
+    return holds ? (reason ?? true) : false
+  }
+}
+
+/** Asks for approval when any of the policies does, with the reasons of all that do. Takes at least one. */
+export function anyOf<Input, Context>(
+  ...policies: readonly ApprovalPolicy<Input, Context>[]
+): ApprovalFunction<Input, Context> {
+  requirePolicies('anyOf', policies)
+  return async (input, context) => {
+    const answers = await askEach(policies, input, context)
+    return answers.some((answer) => answer !== false) && reasonsOf(answers)
+  }
+}
+
+/** Asks for approval when all of the policies do, with their reasons. Takes at least one. */
+export function allOf<Input, Context>(
+  ...policies: readonly ApprovalPolicy<Input, Context>[]
+): ApprovalFunction<Input, Context> {
+  requirePolicies('allOf', policies)
+  return async (input, context) => {
+    const answers = await askEach(policies, input, context)
+    return answers.every((answer) => answer !== false) && reasonsOf(answers)
+  }
+}
+
+function requirePolicies(subject: string, policies: readonly unknown[]): void {
+  requireOptions(subject, option.listOf(approvalPolicy), policies, 'policies')
+  if (policies.length > 0) return
+  throw new ConfigurationError(
+    `${subject}: it was given no policy, so no call would need an approval. Give at least one, or the policy 'never'.`,
+  )
+}
+
+function ask<Input, Context>(
+  policy: ApprovalPolicy<Input, Context>,
+  input: Input,
+  context: ApprovalContext<Context>,
+): ApprovalAnswer | Promise<ApprovalAnswer> {
+  if (policy === 'always') return true
+  return policy === 'never' ? false : policy(input, context)
+}
+
+async function askEach<Input, Context>(
+  policies: readonly ApprovalPolicy<Input, Context>[],
+  input: Input,
+  context: ApprovalContext<Context>,
+): Promise<readonly ApprovalAnswer[]> {
+  const answers: ApprovalAnswer[] = []
+  for (const policy of policies) {
+    const answer = await ask(policy, input, context)
+    requireAnswer(policyAnswer, answer, 'the answer of one of its policies')
+    answers.push(answer)
+  }
+  return answers
+}
+
+function reasonsOf(answers: readonly ApprovalAnswer[]): string | true {
+  return answers.filter((answer) => typeof answer === 'string' && answer !== '').join('; ') || true
+}

@@ -1,0 +1,371 @@
+import type { StandardSchemaV1 } from '@standard-schema/spec'
+import { ConfigurationError, type RunId, type Tool } from '@tallystick/core'
+import { omitUndefined, option, requireOptions } from '@tallystick/core/kit'
+import {
+  type CallVerdict,
+  type JsonObject,
+  leastResultChars,
+  type Reconciliation,
+  recoveries,
+  type Recovery,
+  type ToolCallId,
+  type ToolEffect,
+  toolEffects,
+  type UnfitInput,
+} from '@tallystick/core/vocabulary'
+import { approvalPolicy, type ApprovalPolicy, judge } from './approval.ts'
+import { copyOfInput, explainIssues, type Parsed } from './input-issues.ts'
+import { endingOf } from './outcome.ts'
+import { repairedInput } from './repair.ts'
+import {
+  type Deferral,
+  retryOptions,
+  type RetryOptions,
+  retryPolicyOf,
+  runTool,
+  type ToolContext,
+} from './run-tool.ts'
+import { type InputOf, type InputSchema, readOutput, type ReadSchema, readSchema } from './schema.ts'
+
+const {
+  anyFunction,
+  fields,
+  filledText,
+  maybe,
+  milliseconds,
+  numberFrom,
+  oneOf,
+  textOr,
+  trueOrFalse,
+  valueThat,
+} = option
+
+const toolOptions = fields<ToolSpecification<JsonObject>>(
+  {
+    name: valueThat(
+      'a text of 1 to 128 characters, each of A-Z a-z 0-9 _ . and -',
+      (value) => typeof value === 'string' && /^[A-Za-z0-9_.-]{1,128}$/.test(value),
+      { showsText: true },
+    ),
+    description: filledText,
+    input: valueThat('a schema, such as z.object({ … })', (value) => value != null),
+    effect: textOr(
+      toolEffects,
+      valueThat("'read' where it changes nothing outside, else 'write'", () => false),
+    ),
+    execute: anyFunction,
+    repairInput: maybe(trueOrFalse),
+    approval: maybe(approvalPolicy),
+    recovery: maybe(oneOf(recoveries)),
+    timeoutMs: maybe(milliseconds),
+    quietMs: maybe(milliseconds),
+    retry: maybe(retryOptions),
+    serial: maybe(filledText),
+    maxConcurrency: maybe(numberFrom(1, { whole: true })),
+    repeats: maybe(oneOf(['allowed'])),
+    output: maybe(
+      valueThat('a schema, such as z.object({ … })', (value) => value != null && typeof value !== 'string'),
+    ),
+    toModel: maybe(anyFunction),
+    maxResultChars: maybe(numberFrom(leastResultChars, { whole: true })),
+    reconcile: maybe(anyFunction),
+  },
+  {
+    parameters: 'input',
+    schema: 'input',
+    inputSchema: 'input',
+    args: 'input',
+    run: 'execute',
+    handler: 'execute',
+    func: 'execute',
+    invoke: 'execute',
+    call: 'execute',
+    needsApproval: 'approval',
+    requireApproval: 'approval',
+    requiresApproval: 'approval',
+    outputSchema: 'output',
+    toModelOutput: 'toModel',
+    heartbeatMs: 'quietMs',
+    heartbeatTimeoutMs: 'quietMs',
+    idleMs: 'quietMs',
+    maxResultSize: 'maxResultChars',
+    maxResultSizeChars: 'maxResultChars',
+  },
+)
+
+/** A definition comes from code that may be JavaScript, so nothing about it is believed. */
+export function assertSpecification<Schema extends InputSchema, Context, Output extends InputSchema>(
+  specification: ToolSpecification<Schema, Context, Output>,
+): void {
+  const { name } = Object(specification) as { readonly name?: unknown }
+  requireOptions(
+    typeof name === 'string' && name ? `The tool ${name}` : 'defineTool',
+    toolOptions,
+    specification,
+  )
+  const fault = faultOfRecovery(specification) ?? faultOfRetry(specification)
+  if (fault !== undefined) throw new ConfigurationError(`The tool ${specification.name} ${fault}`)
+}
+
+function faultOfRecovery<Schema extends InputSchema, Context, Output extends InputSchema>(
+  specification: ToolSpecification<Schema, Context, Output>,
+): string | undefined {
+  const { recovery, reconcile } = specification
+  if (recovery === undefined) return undefined
+  if (recovery === 'reconcile' && reconcile === undefined) {
+    return "has recovery 'reconcile' but no reconcile. Give this function, which looks up whether a call took place."
+  }
+  if (recovery === 'reconcile' || reconcile === undefined) return undefined
+  return `has a reconcile function that recovery '${recovery}' never calls. Leave one of the two out.`
+}
+
+function faultOfRetry<Schema extends InputSchema, Context, Output extends InputSchema>({
+  retry,
+  effect,
+  recovery,
+}: ToolSpecification<Schema, Context, Output>): string | undefined {
+  if (retry === undefined || effect === 'read' || recovery === 'rerun' || retry.when) return undefined
+  return (
+    'is a write with retry, and a failed write may have taken effect. ' +
+    "Give recovery 'rerun' where a call may be made again under the same idempotency key, or retry.when, which answers " +
+    'true for the failures that have changed nothing.'
+  )
+}
+
+/**
+ * Makes a tool from a schema and a function. Throws `ConfigurationError` for a definition that cannot work. The runtime
+ * checks a call's input against the schema when it collects the call, and again before it runs it, since an approver
+ * may have edited it. So the schema's conversions must have no side effects.
+ */
+export function defineTool<
+  Schema extends InputSchema,
+  Context = unknown,
+  Output extends InputSchema = JsonObject,
+>(specification: ToolSpecification<Schema, Context, Output>): Tool<Context> {
+  assertSpecification(specification)
+  return Object.freeze(toolOf(specification, readSchema(specification.name, specification.input)))
+}
+
+/** A tool of a definition that was checked, with a schema that was read. */
+export function toolOf<
+  Schema extends InputSchema,
+  Context = unknown,
+  Output extends InputSchema = JsonObject,
+>(
+  specification: Omit<ToolSpecification<Schema, Context, Output>, 'input'>,
+  schema: ReadSchema<InputOf<Schema>>,
+): Tool<Context> {
+  const { name, description, effect, retry, approval = 'never', reconcile } = specification
+  const {
+    timeoutMs,
+    quietMs,
+    serial,
+    maxConcurrency,
+    repeats,
+    maxResultChars,
+    output,
+    toModel,
+    repairInput,
+  } = specification
+  const results = { toModel, output: output === undefined ? undefined : readOutput(name, output) }
+  const body = { name, effect, schema, execute: specification.execute, retry, ...results }
+  return {
+    name,
+    description,
+    inputSchema: schema.jsonSchema,
+    effect,
+    recovery: recoveryOf(specification),
+    ...omitUndefined({ timeoutMs, quietMs, serial, maxConcurrency, repeats, maxResultChars }),
+    ...(retry && { retry: retryPolicyOf(retry) }),
+    approval: typeof approval === 'string' ? approval : 'by code',
+    check(input, context) {
+      const verdictOn = (parsed: Parsed<InputOf<Schema>>): CallVerdict | Promise<CallVerdict> => {
+        if (!parsed.ok) {
+          const shown = { name, inputSchema: schema.jsonSchema }
+          return {
+            kind: 'refuse',
+            outcome: 'invalid_input',
+            text: explainIssues(shown, input, parsed.issues),
+          }
+        }
+        const { runId, turn, toolCallId, context: own } = context
+        const place = { runId, turn, toolCallId, context: own }
+        return judge(approval, parsed.value, { tool: name, effect, ...place })
+      }
+      const unchecked = (error: unknown): CallVerdict => {
+        const text = `Nothing was run: the input could not be checked against the schema of ${name} (${String(error)}).`
+        return { kind: 'refuse', outcome: 'invalid_input', text }
+      }
+      let parsing: ReturnType<typeof schema.parse>
+      try {
+        parsing = schema.parse(copyOfInput(input))
+      } catch (error) {
+        return unchecked(error)
+      }
+      return option.isThenable(parsing) ? parsing.then(verdictOn, unchecked) : verdictOn(parsing)
+    },
+    ...(repairInput === true && {
+      repair: (unfit: UnfitInput) => repairedInput({ inputSchema: schema.jsonSchema }, unfit),
+    }),
+    run: (call) => runTool(body, call),
+    ...(reconcile && { reconcile: (call) => askOutside(schema, effect, reconcile, call) }),
+  }
+}
+
+async function askOutside<Input, Context>(
+  schema: ReadSchema<Input>,
+  effect: ToolEffect,
+  reconcile: (input: Input, context: ReconcileContext<Context>) => ReconcileAnswer | Promise<ReconcileAnswer>,
+  call: Parameters<NonNullable<Tool<Context>['reconcile']>>[0],
+): Promise<Reconciliation> {
+  try {
+    const { runId, turn, toolCallId, attempt, idempotencyKey, context: own, input } = call
+    const parsed = await schema.parse(copyOfInput(input))
+    if (!parsed.ok) return { state: 'unknown' }
+    const context = Object.freeze({ runId, turn, toolCallId, attempt, idempotencyKey, context: own })
+    const answer = await reconcile(parsed.value, context)
+    // A lookup that answered something else has not answered.
+    if (typeof answer !== 'object' || typeof answer.happened !== 'boolean') return { state: 'unknown' }
+    return answer.happened ? { state: 'done', ...endingOf(answer.result, effect) } : { state: 'not_done' }
+  } catch {
+    return { state: 'unknown' }
+  }
+}
+
+function recoveryOf(
+  specification: Pick<ToolSpecification<JsonObject>, 'effect' | 'recovery'> & {
+    readonly reconcile?: unknown
+  },
+): Recovery {
+  if (specification.recovery !== undefined) return specification.recovery
+  if (specification.reconcile) return 'reconcile'
+  return specification.effect === 'read' ? 'rerun' : 'report'
+}
+
+/** The input of `toModel`: the parsed value of the output schema; without one, any value. */
+export type ResultOf<Output extends InputSchema> = Output extends StandardSchemaV1
+  ? StandardSchemaV1.InferOutput<Output>
+  : // oxlint-disable-next-line typescript/no-explicit-any -- without a schema only the author knows the type
+    any
+
+/** What `execute` may return: what the output schema takes, at once or later, or that the call is settled later. */
+export type ReturnedFor<Output extends InputSchema> = Output extends StandardSchemaV1
+  ? AtOnceOrLater<Known<StandardSchemaV1.InferInput<Output>> | Deferral>
+  : // oxlint-disable-next-line typescript/no-generated-empty-object-type -- of any value nothing is known
+    AtOnceOrLater<AnyValue>
+
+type AtOnceOrLater<Value> = Value | PromiseLike<Value>
+
+type Known<Value> = unknown extends Value ? AnyValue : Value
+
+/**
+ * Any value at all. The compiler reads the body of `execute` before it knows the schema: what is spelled out here has it take
+ * `'passed'` in a result for that text, where `unknown` would have it take it for any.
+ */
+type AnyValue =
+  | ''
+  | 0
+  | true
+  | { readonly [name: string]: AnyValue }
+  | readonly AnyValue[]
+  | {}
+  | null
+  | undefined
+  | void
+
+/** The call in doubt that `reconcile` looks up. */
+export interface ReconcileContext<Context = unknown> {
+  readonly runId: RunId
+  readonly turn: number
+  readonly toolCallId: ToolCallId
+  /** The attempt whose ending is unknown. */
+  readonly attempt: number
+  /** The key that `execute` got, to look the effect up by. */
+  readonly idempotencyKey: string
+  /** What the application gave this run. Never recorded. */
+  readonly context: Context
+}
+
+/** Whether a call in doubt took place; `result` is what `execute` would have returned. */
+export type ReconcileAnswer =
+  | { readonly happened: true; readonly result: unknown }
+  | { readonly happened: false }
+  | 'unknown'
+
+/**
+ * Input of `defineTool`. `Context` is the type of the run's context that the tool needs, `Output` the schema of what
+ * `execute` returns.
+ */
+export interface ToolSpecification<
+  Schema extends InputSchema,
+  Context = unknown,
+  Output extends InputSchema = InputSchema,
+> {
+  /** 1 to 128 of `A-Z a-z 0-9 _ . -`. */
+  readonly name: string
+  /** For the model: what the tool does, and when to use it. */
+  readonly description: string
+  /** A Standard Schema that also gives JSON Schema (zod, arktype, wrapped valibot …), or a JSON Schema of type object. */
+  readonly input: Schema
+  /** `read` changes nothing outside, so reads run side by side; `write` may, so writes run one by one. */
+  readonly effect: ToolEffect
+  /**
+   * Does the work, with the parsed input. What it returns (or resolves with) becomes the result: a string is a text; an
+   * array of strings is a text with a line for each; nothing is a text that says it is done; parts made by `text`,
+   * `json`, `image` and `file`, alone or in an array, stay as they are; any other value becomes JSON. If it throws, the
+   * call ends as `failed` with the error's name and message; throw a `ToolError` to choose the words. After
+   * `context.signal` aborts it may still return what it has.
+   */
+  readonly execute: (input: InputOf<Schema>, context: ToolContext<Context>) => ReturnedFor<Output>
+  /**
+   * Checks what `execute` returned: if it does not fit, the call ends as `failed`, and the ledger holds the value.
+   * Otherwise the parsed value (with defaults and conversions) is the result. A Standard Schema, against which the compiler
+   * checks `execute` and `toModel`, or a JSON Schema.
+   */
+  readonly output?: Output | undefined
+  /** Returns what the model reads of a result, in the same forms as `execute`. The ledger holds both. */
+  readonly toModel?: ((result: ResultOf<Output>) => unknown) | undefined
+  /**
+   * The most characters of text that the model reads of a result; the ledger holds all of it. Default: that of the agent.
+   */
+  readonly maxResultChars?: number | undefined
+  /** Tries once to repair an input that does not fit, as `repairInputs` does. Default: `false`. */
+  readonly repairInput?: boolean | undefined
+  /** When a person has to approve a call first. Default: never. */
+  readonly approval?: ApprovalPolicy<InputOf<Schema>, Context> | undefined
+  /** What a resume does with a call in doubt. Default: `reconcile` when that is given, else reads `rerun`, writes `report`. */
+  readonly recovery?: Recovery | undefined
+  /** The longest time of an attempt, in milliseconds; then it ends as `timed_out`. Default: none. */
+  readonly timeoutMs?: number | undefined
+  /**
+   * The longest time without a report of `context.progress`, in milliseconds; then the attempt ends as `timed_out`.
+   * Default: none.
+   */
+  readonly quietMs?: number | undefined
+  /**
+   * Tries a failed call again, after growing waits, under the same idempotency key. A `write` also needs `recovery:
+   * 'rerun'`, if it may always be made again, or `when`, which selects failures that changed nothing. Default: one
+   * attempt.
+   */
+  readonly retry?: RetryOptions | undefined
+  /**
+   * A key that tools share which use the same thing, such as a browser or a device: their calls in a run execute one at
+   * a time, in the order of the requests, even if they are reads.
+   */
+  readonly serial?: string | undefined
+  /** How many calls of the tool may run at the same time in a run. Default: up to the run's `maxConcurrency`. */
+  readonly maxConcurrency?: number | undefined
+  /**
+   * `'allowed'` for a tool that is meant to be asked again, such as a poll of a job: equal answers in a row then do not
+   * count for `maxRepeats`. Default: a `read` that gave the same answer `maxRepeats` times, while nothing else
+   * happened, is answered from the record.
+   */
+  readonly repeats?: 'allowed' | undefined
+  /** Looks up whether a call in doubt took place. If it throws, the answer is `'unknown'`. */
+  readonly reconcile?:
+    | ((
+        input: InputOf<Schema>,
+        context: ReconcileContext<Context>,
+      ) => ReconcileAnswer | Promise<ReconcileAnswer>)
+    | undefined
+}

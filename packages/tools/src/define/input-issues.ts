@@ -1,0 +1,229 @@
+import { getOwn, isJsonObject } from '@tallystick/core/kit'
+import type { Json, JsonObject } from '@tallystick/core/vocabulary'
+import { boundedText } from './text.ts'
+
+const maxDepth = 16
+
+/** What a JSON Schema asks of the value at one place; each part is absent where the schema does not say it plainly. */
+export interface Expectation {
+  /** JSON types, such as `string`, `integer`. */
+  readonly types?: readonly string[]
+  /** The only values allowed. */
+  readonly values?: readonly Json[]
+  /** The only keys allowed. */
+  readonly keys?: readonly string[]
+}
+
+/** Reads from a JSON Schema what it expects at a path, through local references and choices. */
+export function expectationAt(root: JsonObject, path: readonly PropertyKey[]): Expectation {
+  let places: readonly JsonObject[] = branches(root, root, 0)
+  for (const key of path) {
+    places = places.flatMap((schema) => below(schema, key)).flatMap((schema) => branches(root, schema, 0))
+  }
+  if (places.length === 0) return {}
+  const types = places.map(typesOf)
+  const values = places.map(valuesOf)
+  const [only] = places
+  const keys = places.length === 1 && only ? keysOf(only) : undefined
+  return {
+    ...(types.every((known) => known !== undefined) && { types: [...new Set(types.flat())] }),
+    ...(values.every((known) => known !== undefined) && { values: values.flat() }),
+    ...(keys && { keys }),
+  }
+}
+
+/** A schema, or the schemas that it is a choice of. */
+function branches(root: JsonObject, schema: JsonObject, depth: number): readonly JsonObject[] {
+  if (depth > maxDepth) return [{}]
+  const target = typeof schema.$ref === 'string' ? resolve(root, schema.$ref) : undefined
+  if (schema.$ref !== undefined) return target ? branches(root, target, depth + 1) : [{}]
+  const choice = schema.anyOf ?? schema.oneOf
+  if (!Array.isArray(choice) || schema.type !== undefined) return [schema]
+  return choice.flatMap((branch: Json) => (isJsonObject(branch) ? branches(root, branch, depth + 1) : [{}]))
+}
+
+function resolve(root: JsonObject, reference: string): JsonObject | undefined {
+  if (!reference.startsWith('#')) return undefined
+  let place: Json | undefined = root
+  for (const segment of reference.split('/').slice(1)) {
+    const key = decodeURIComponent(segment).replaceAll('~1', '/').replaceAll('~0', '~')
+    place = isJsonObject(place) ? getOwn(place, key) : undefined
+  }
+  return isJsonObject(place) ? place : undefined
+}
+
+function below(schema: JsonObject, key: PropertyKey): readonly JsonObject[] {
+  if (typeof key === 'symbol') return []
+  const { properties, prefixItems, items, additionalProperties } = schema
+  const named = isJsonObject(properties) ? getOwn(properties, String(key)) : undefined
+  // Before 2020-12 a list of schemas by place stood under `items`.
+  const tuple: unknown = prefixItems ?? items
+  const placed = Array.isArray(tuple) ? (tuple as readonly Json[])[Number(key)] : undefined
+  const found = named ?? placed ?? (schema.type === 'array' ? items : additionalProperties)
+  return isJsonObject(found) ? [found] : []
+}
+
+function typesOf(schema: JsonObject): readonly string[] | undefined {
+  const { type } = schema
+  if (typeof type === 'string') return [type]
+  if (Array.isArray(type)) return type.filter((name) => typeof name === 'string')
+  const values = valuesOf(schema)
+  return values && [...new Set(values.map(kindOf))]
+}
+
+function valuesOf(schema: JsonObject): readonly Json[] | undefined {
+  if (schema.const !== undefined) return [schema.const]
+  return Array.isArray(schema.enum) ? schema.enum : undefined
+}
+
+function keysOf(schema: JsonObject): readonly string[] | undefined {
+  const { properties, additionalProperties, patternProperties } = schema
+  if (additionalProperties !== false || patternProperties !== undefined) return undefined
+  return isJsonObject(properties) ? Object.keys(properties) : []
+}
+
+/** The JSON kind of a value, as an explanation names it. */
+export function kindOf(value: unknown): string {
+  if (value === null) return 'null'
+  return Array.isArray(value) ? 'array' : typeof value
+}
+
+/** Whether a value is of one of the JSON types. */
+export function isOfTypes(value: unknown, types: readonly string[]): boolean {
+  return types.some((type) => (type === 'integer' ? Number.isInteger(value) : type === kindOf(value)))
+}
+
+const maxLines = 8
+const maxLineCharacters = 200
+const maxValuesShown = 12
+
+/**
+ * Tells a model what is wrong with its input so that it can correct it: one line an issue, with the path, what was
+ * expected and what kind of value was given. Bounded in lines and in their length.
+ */
+export function explainIssues(
+  tool: { readonly name: string; readonly inputSchema: JsonObject },
+  input: JsonObject,
+  issues: readonly InputIssue[],
+): string {
+  const lines = new Set<string>()
+  for (const issue of issues) {
+    for (const line of linesOf(tool.inputSchema, input, issue))
+      lines.add(boundedText(line, maxLineCharacters))
+  }
+  const shown = [...lines].slice(0, maxLines).map((line) => `- ${line}`)
+  if (lines.size > maxLines) shown.push(`- and ${lines.size - maxLines} more`)
+  return (
+    `The input does not fit the schema of ${tool.name}. Nothing was run. ` +
+    `Correct it and call the tool again:\n${shown.join('\n')}`
+  )
+}
+
+function linesOf(schema: JsonObject, input: JsonObject, issue: InputIssue): readonly string[] {
+  if (issue.unknownKeys)
+    return issue.unknownKeys.map((key) => unknownKey(schema, input, [...issue.path, key]))
+  const label = pathText(input, issue.path)
+  const parentPath = issue.path.slice(0, -1)
+  const key = issue.path.at(-1)
+  const parent = valueAt(input, parentPath)
+  const value = valueAt(input, issue.path)
+  if (key !== undefined && holdsKeys(parent) && !Object.hasOwn(parent, key)) {
+    return [`${label}: missing${expected(schema, issue.path, ', ')}`]
+  }
+  const allowed = expectationAt(schema, parentPath).keys
+  if (key !== undefined && allowed && !allowed.includes(String(key)))
+    return [unknownKey(schema, input, issue.path)]
+  const { types, values } = expectationAt(schema, issue.path)
+  if (types && !isOfTypes(value, types))
+    return [`${label}:${expected(schema, issue.path)}, received ${kindOf(value)}`]
+  if (values && !values.some((known) => known === value)) {
+    return [`${label}:${expected(schema, issue.path)}, received another ${kindOf(value)}`]
+  }
+  return [`${label}: ${tidy(issue.message, label)}`]
+}
+
+function unknownKey(schema: JsonObject, input: JsonObject, path: readonly PropertyKey[]): string {
+  const keys = expectationAt(schema, path.slice(0, -1)).keys
+  const known = keys && keys.length > 0 ? `; the keys are ${keys.slice(0, maxValuesShown).join(', ')}` : ''
+  return `${pathText(input, path)}: unknown key${known}`
+}
+
+function expected(schema: JsonObject, path: readonly PropertyKey[], lead = ' '): string {
+  const { types, values } = expectationAt(schema, path)
+  if (values && values.length > 0) {
+    const shown = values.slice(0, maxValuesShown).map((value) => JSON.stringify(value))
+    const more = values.length > maxValuesShown ? ', …' : ''
+    return `${lead}expected ${values.length > 1 ? 'one of ' : ''}${shown.join(', ')}${more}`
+  }
+  return types && types.length > 0 ? `${lead}expected ${types.join(' or ')}` : ''
+}
+
+/** A validator's message without what the line says already: a category in front, or the path (arktype). */
+function tidy(message: string, label: string): string {
+  const withoutPath = message.startsWith(`${label} `) ? message.slice(label.length + 1) : message
+  const bare = withoutPath.replace(/^Invalid (?:input|type|value|option): /, '')
+  const text = bare === '' || bare === 'Invalid input' ? 'does not fit the schema' : bare
+  return text.replaceAll(/\s+/g, ' ')
+}
+
+/** `items[2].name`; keys that are no plain words in quotes; the input itself as `input`. */
+function pathText(input: JsonObject, path: readonly PropertyKey[]): string {
+  let label = ''
+  path.forEach((key, index) => {
+    if (Array.isArray(valueAt(input, path.slice(0, index)))) label += `[${String(key)}]`
+    else if (/^[\w$-]+$/.test(String(key))) label += `${label && '.'}${String(key)}`
+    else label += `[${JSON.stringify(String(key))}]`
+  })
+  return label || 'input'
+}
+
+function valueAt(input: unknown, path: readonly PropertyKey[]): unknown {
+  let value = input
+  for (const key of path) value = holdsKeys(value) && Object.hasOwn(value, key) ? value[key] : undefined
+  return value
+}
+
+function holdsKeys(value: unknown): value is Readonly<Record<PropertyKey, unknown>> {
+  return typeof value === 'object' && value !== null
+}
+
+/** One thing that is wrong with an input, as any validator reports it. */
+export interface InputIssue {
+  /** Keys and places from the input's root down to what is wrong. */
+  readonly path: readonly PropertyKey[]
+  /** The validator's own words. */
+  readonly message: string
+  /** Keys of the object at `path` that the schema does not allow. */
+  readonly unknownKeys?: readonly string[]
+}
+
+/** An input that was checked: the value as the schema gives it out (defaults, conversions), or what is wrong. */
+export type Parsed<Input> =
+  | { readonly ok: true; readonly value: Input }
+  | { readonly ok: false; readonly issues: readonly InputIssue[] }
+
+/** Checks an input: at once where the schema does. Throws or rejects only where the schema itself is at fault. */
+export type Parse<Input> = (input: JsonObject) => Parsed<Input> | Promise<Parsed<Input>>
+
+/**
+ * A copy of an input that schemas and tools may change, as `structuredClone` makes it: JSON, as inputs are, in a tenth of its
+ * time.
+ */
+export function copyOfInput<Value>(value: Value): Value {
+  if (typeof value !== 'object' || value === null) return value
+  if (Array.isArray(value)) return value.map((item: unknown) => copyOfInput(item)) as Value
+  const prototype: unknown = Object.getPrototypeOf(value)
+  if (prototype !== Object.prototype) return structuredClone(value)
+  const copy: Record<string, unknown> = {}
+  for (const [key, field] of Object.entries(value)) {
+    const own = copyOfInput(field as unknown)
+    // A key of that name would set the prototype instead of a field.
+    if (key === '__proto__') defineField(copy, key, own)
+    else copy[key] = own
+  }
+  return copy as Value
+}
+
+function defineField(object: object, key: string, value: unknown): void {
+  Object.defineProperty(object, key, { value, enumerable: true, writable: true, configurable: true })
+}

@@ -1,0 +1,201 @@
+import { TallystickError } from '@tallystick/core'
+import type { Outcome, ResultPart, ToolEffect } from '@tallystick/core/vocabulary'
+import { contentOf, jsonOf } from './content.ts'
+import type { InputIssue, Parsed } from './input-issues.ts'
+import type { OutputCheck } from './schema.ts'
+import { boundedText } from './text.ts'
+
+/** The outcomes that a `ToolError` may have. */
+export type ToolErrorOutcome = 'failed' | 'timed_out' | 'interrupted'
+
+/** Options of a `ToolError`. */
+export interface ToolErrorOptions {
+  readonly outcome?: ToolErrorOutcome
+  /** Whether the same call may succeed later. Default: whether `retryAfterMs` is given. */
+  readonly retryable?: boolean
+  /** How many milliseconds to wait before the call is tried again, as a service asks with Retry-After. */
+  readonly retryAfterMs?: number
+  readonly cause?: unknown
+}
+
+/**
+ * Thrown by a tool to tell the model, in exactly these words, why it failed and what to try instead. Of any other error
+ * the model also reads the name. Code `tool`. `outcome` is `failed` by default; `timed_out` if the tool gave up at a
+ * time limit of its own; `interrupted` if the tool cannot know how its effect ended, such as a request whose connection
+ * broke: the call is in doubt. A tool with `retry` is tried again after a `ToolError` only if that is `retryable`.
+ */
+export class ToolError extends TallystickError {
+  readonly outcome: ToolErrorOutcome
+  readonly retryable: boolean
+  readonly retryAfterMs: number | undefined
+  constructor(message: string, options: ToolErrorOptions = {}) {
+    super('tool', message, options)
+    this.outcome = options.outcome ?? 'failed'
+    this.retryable = options.retryable ?? options.retryAfterMs !== undefined
+    this.retryAfterMs = options.retryAfterMs
+  }
+}
+
+const maxErrorCharacters = 2_000
+const maxMessageCharacters = 16_000
+
+/** How one call ended, as the model will read it. */
+export interface Ending {
+  readonly outcome: Outcome
+  readonly content: readonly ResultPart[]
+  /** What the model reads in the place of `content`. */
+  readonly projected?: readonly ResultPart[]
+  /** The exception behind the ending, unless the tool threw it for the model to read. */
+  readonly thrown?: unknown
+}
+
+/** An ending that is one text. */
+export function textEnding(outcome: Outcome, text: string): Ending {
+  return { outcome, content: [{ type: 'text', text }] }
+}
+
+/** What a tool returned, as an ending: `success`, or `failed` where JSON cannot carry it. */
+export function endingOf(returned: unknown, effect: ToolEffect): Ending {
+  try {
+    return { outcome: 'success', content: contentOf(returned) }
+  } catch (error) {
+    const done = effect === 'write' ? ' What it does has been done: do not call it again for that.' : ''
+    const why = boundedText(describeError(error), maxErrorCharacters)
+    return {
+      ...textEnding('failed', `The tool ran, but what it returned cannot be shown (${why}).${done}`),
+      thrown: error,
+    }
+  }
+}
+
+/** What a tool threw, as an ending. The model reads name and message only: a stack helps no model, and names the caller's files. */
+export function failureOf(thrown: unknown): Ending {
+  const own = ownWords(thrown)
+  if (own) return textEnding(own.outcome, boundedText(own.message, maxMessageCharacters))
+  return { ...textEnding('failed', boundedText(describeError(thrown), maxErrorCharacters)), thrown }
+}
+
+/** A call that was stopped on request; `thrown` is what the tool threw at that. */
+export function cancellationOf(reason: string, effect: ToolEffect, thrown: unknown): Ending {
+  const message = ownWords(thrown)?.message
+  const own = message === undefined ? '' : ` ${boundedText(message, maxMessageCharacters)}`
+  const partly =
+    effect === 'write' ? ' It may have done part of its work: check before calling it again.' : ''
+  return textEnding('cancelled', `The call was cancelled${because(reason)}.${partly}${own}`)
+}
+
+/** A call that was stopped on request before the tool began. */
+export function cancelledUnstarted(reason: string): Ending {
+  return textEnding('cancelled', `The call was cancelled${because(reason)}. Nothing was run.`)
+}
+
+function because(reason: string): string {
+  return reason === '' ? '' : `: ${boundedText(reason, maxErrorCharacters).replace(/\.$/, '')}`
+}
+
+// A thrown value may be anything, a proxy whose every trap throws included.
+function ownWords(thrown: unknown): ToolError | undefined {
+  try {
+    return thrown instanceof ToolError ? thrown : undefined
+  } catch {
+    return undefined
+  }
+}
+
+/** The name and the message of what was thrown. */
+export function describeError(thrown: unknown): string {
+  try {
+    if (thrown instanceof Error) {
+      return thrown.message === ''
+        ? `${thrown.name} (without a message)`
+        : `${thrown.name}: ${thrown.message}`
+    }
+    if (typeof thrown === 'string') return `Error: ${thrown}`
+    return `Error: ${JSON.stringify(thrown) ?? `a value of type ${typeof thrown} was thrown`}`
+  } catch {
+    return 'Error: the tool threw something that cannot be described'
+  }
+}
+
+const maxIssues = 8
+const maxIssueCharacters = 200
+
+/** What a tool says of its results. */
+export interface ResultRules {
+  readonly effect: ToolEffect
+  /** Checks what the tool returned. */
+  readonly output?: OutputCheck | undefined
+  /** Makes what the model reads of it. */
+  readonly toModel?: ((result: never) => unknown) | undefined
+}
+
+/**
+ * What a tool returned, as an ending: checked against its output schema, whole, and as the model is shown it. At once where the
+ * tool has neither an output schema nor `toModel`.
+ */
+export function resultEnding(returned: unknown, rules: ResultRules): Ending | Promise<Ending> {
+  if (rules.output === undefined && rules.toModel === undefined) return endingOf(returned, rules.effect)
+  return checkedEnding(returned, rules)
+}
+
+async function checkedEnding(returned: unknown, rules: ResultRules): Promise<Ending> {
+  const { effect, output, toModel } = rules
+  let checked: Parsed<unknown>
+  try {
+    checked = output ? await output(returned) : { ok: true, value: returned }
+  } catch (error) {
+    const why = boundedText(describeError(error), maxIssueCharacters)
+    const ending = unshownEnding(returned, `could not be checked against its output schema (${why})`, effect)
+    return { ...ending, thrown: error }
+  }
+  if (!checked.ok)
+    return unshownEnding(returned, 'does not fit its output schema', effect, linesOf(checked.issues))
+  const ending = endingOf(checked.value, effect)
+  if (toModel === undefined || ending.outcome !== 'success') return ending
+  return { ...ending, ...(await projectionOf(checked.value, toModel as (result: unknown) => unknown)) }
+}
+
+async function projectionOf(
+  result: unknown,
+  toModel: (result: unknown) => unknown,
+): Promise<Pick<Ending, 'projected' | 'thrown'>> {
+  try {
+    return { projected: contentOf(await toModel(result)) }
+  } catch (error) {
+    // The call has succeeded, and its result is on record: only the words for the model failed.
+    const why = boundedText(describeError(error), maxIssueCharacters)
+    const text = `The tool has done its work, but its result cannot be shown (${why}).`
+    return { projected: [{ type: 'text', text }], thrown: error }
+  }
+}
+
+/** What does not fit, in lines for the model. */
+function linesOf(issues: readonly InputIssue[]): readonly string[] {
+  const lines = issues.map(({ path, message }) => {
+    const place = path.length === 0 ? 'the result' : path.map(String).join('.')
+    return `- ${boundedText(`${place}: ${message.replaceAll(/\s+/g, ' ')}`, maxIssueCharacters)}`
+  })
+  const more = lines.length > maxIssues ? [`- and ${lines.length - maxIssues} more`] : []
+  return [...lines.slice(0, maxIssues), ...more]
+}
+
+/** The model reads why it is not shown what the tool returned, and the record holds what it was. */
+function unshownEnding(
+  returned: unknown,
+  why: string,
+  effect: ToolEffect,
+  lines: readonly string[] = [],
+): Ending {
+  const done = effect === 'write' ? ' What it does has been done: do not call it again for that.' : ''
+  const reason = `The tool ran, but what it returned ${why}, so it is not shown.${done}`
+  const { content } = textEnding('failed', [reason, ...lines].join('\n'))
+  return { outcome: 'failed', content: [...content, ...recorded(returned)], projected: content }
+}
+
+function recorded(returned: unknown): Ending['content'] {
+  try {
+    return [{ type: 'text', text: JSON.stringify(jsonOf(returned)) }]
+  } catch {
+    return []
+  }
+}

@@ -1,0 +1,396 @@
+import type { Message, RunId } from '@tallystick/core'
+import { omitUndefined, option, type OptionCheck, requireOptions } from '@tallystick/core/kit'
+import {
+  defaultRetryPolicy,
+  type GivenRetryPolicy,
+  type Json,
+  type RetryPolicy,
+  type ToolCallId,
+  type ToolEffect,
+  type ToolRun,
+  type ToolSignal,
+} from '@tallystick/core/vocabulary'
+import { Observable, type Observer, Subscriber, type Subscription, type Unsubscribable } from 'rxjs'
+import { jsonOf } from './content.ts'
+import { copyOfInput, explainIssues } from './input-issues.ts'
+import {
+  cancellationOf,
+  cancelledUnstarted,
+  type Ending,
+  failureOf,
+  resultEnding,
+  type ResultRules,
+  textEnding,
+  ToolError,
+} from './outcome.ts'
+import type { ReadSchema } from './schema.ts'
+
+const { anyFunction, fields, maybe, numberFrom, valueThat } = option
+
+const made = Symbol.for('@tallystick/tools/deferral')
+
+/** Says that an outside system carries out a call. Made by `settledLater`. */
+export interface Deferral {
+  /** The name of the call outside: a job's id, a ticket's number. The ledger holds it. */
+  readonly externalId: string
+  /** Milliseconds from now after which the call ends as timed out. Default: never. */
+  readonly deadlineMs?: number | undefined
+}
+
+/** A deferral as `settledLater` made it. */
+interface KeptDeferral extends Deferral {
+  readonly deadlineMs?: number
+}
+
+const deferralFields = fields<Deferral>(
+  {
+    externalId: valueThat(
+      'what names the call outside, as text that is not empty, such as the id of a job',
+      (value) => typeof value === 'string' && value !== '',
+    ),
+    deadlineMs: maybe(
+      valueThat(
+        'a number of milliseconds above 0',
+        (value) => Number.isFinite(value) && (value as number) > 0,
+      ),
+    ),
+  },
+  { id: 'externalId', jobId: 'externalId', receipt: 'externalId', timeoutMs: 'deadlineMs' },
+)
+
+/**
+ * Returns the result of a tool whose work continues after it returns: the run is suspended, with no process alive for
+ * it, until `runtime.settle(runId, toolCallId, result)`. Pass `context.runId` and `context.toolCallId` to the code that
+ * will settle it.
+ */
+export function settledLater(options: Deferral): Deferral {
+  requireOptions('settledLater', deferralFields, options)
+  const { externalId, deadlineMs } = options
+  const deferral = { externalId, ...omitUndefined({ deadlineMs }) }
+  Object.defineProperty(deferral, made, { value: true })
+  return deferral
+}
+
+/** Whether a tool returned a deferral. */
+function isDeferral(value: unknown): value is KeptDeferral {
+  return typeof value === 'object' && value !== null && Reflect.get(value, made) === true
+}
+
+/** Aborts a call once. Its signal is made when the tool asks for it: most tools do not, and it costs as much as a short call. */
+class LazyAbort {
+  #controller: AbortController | undefined
+  #reason: string | undefined
+
+  /** Why the call was aborted; `undefined` while it was not. */
+  get reason(): string | undefined {
+    return this.#reason
+  }
+
+  get signal(): AbortSignal {
+    if (this.#controller === undefined) {
+      this.#controller = new AbortController()
+      if (this.#reason !== undefined) this.#controller.abort(errorOf(this.#reason))
+    }
+    return this.#controller.signal
+  }
+
+  /** The first reason counts. */
+  abort(reason: string): void {
+    if (this.#reason !== undefined) return
+    this.#reason = reason
+    this.#controller?.abort(errorOf(reason))
+  }
+}
+
+/** Where a context keeps what aborts its call. */
+const abortOf = Symbol('abort')
+
+/**
+ * Gives a context the signal of its call. All contexts share the function that reads it: for one of its own, V8 would keep a
+ * hidden class, and with it all that the call held, until the next full collection.
+ */
+function withSignal<Given extends object>(
+  given: Given,
+  abort: LazyAbort,
+): Given & { readonly signal: AbortSignal } {
+  Object.defineProperty(given, abortOf, { value: abort })
+  return Object.defineProperty(given, 'signal', signalField) as Given & { readonly signal: AbortSignal }
+}
+
+const signalField = {
+  enumerable: true,
+  get(this: { readonly [abortOf]: LazyAbort }): AbortSignal {
+    return this[abortOf].signal
+  },
+}
+
+function errorOf(reason: string): DOMException {
+  return new DOMException(reason || 'The call was cancelled', 'AbortError')
+}
+
+/** How the failed calls of a tool are tried again. */
+export interface RetryOptions extends GivenRetryPolicy {
+  /** Attempts of one call in all, the first included. */
+  readonly maxAttempts: number
+  /**
+   * Whether a call that threw this error may be made again. Default: true for all errors except a `ToolError` that is
+   * not `retryable`. If it throws, the call is not tried again.
+   */
+  readonly when?: ((error: unknown) => boolean) | undefined
+}
+
+const wait = maybe(numberFrom(0))
+
+/** What can be given as `retry`. */
+export const retryOptions: OptionCheck = fields<RetryOptions>(
+  {
+    maxAttempts: numberFrom(1, { whole: true }),
+    baseMs: wait,
+    capMs: wait,
+    maxRetryAfterMs: wait,
+    maxTotalMs: wait,
+    when: maybe(anyFunction),
+  },
+  {
+    attempts: 'maxAttempts',
+    retries: 'maxAttempts',
+    maxRetries: 'maxAttempts',
+    backoffMs: 'baseMs',
+    initialDelayMs: 'baseMs',
+    minTimeout: 'baseMs',
+    maxBackoffMs: 'capMs',
+    maxDelayMs: 'capMs',
+    maxTimeout: 'capMs',
+    retryOn: 'when',
+    shouldRetry: 'when',
+  },
+)
+
+/** The policy that a runtime keeps: data, which the ledger holds. */
+export function retryPolicyOf({ when: _when, ...given }: RetryOptions): RetryPolicy {
+  const { maxAttempts, baseMs, capMs, maxRetryAfterMs, maxTotalMs } = given
+  const { baseMs: base, capMs: cap, maxRetryAfterMs: longest } = defaultRetryPolicy
+  return {
+    maxAttempts,
+    baseMs: baseMs ?? base,
+    capMs: capMs ?? cap,
+    maxRetryAfterMs: maxRetryAfterMs ?? longest,
+    ...(maxTotalMs !== undefined && { maxTotalMs }),
+  }
+}
+
+/** What an attempt says of trying again. */
+interface Again {
+  readonly retryable?: true
+  readonly retryAfterMs?: number
+}
+
+/** Whether a call may be tried again that threw this. */
+function againAfter(retry: RetryOptions | undefined, thrown: unknown): Again {
+  if (retry === undefined) return {}
+  try {
+    const own = thrown instanceof ToolError ? thrown : undefined
+    const mayRetry: unknown = retry.when ? retry.when(thrown) : (own?.retryable ?? true)
+    if (mayRetry !== true) return {}
+    const retryAfterMs = own?.retryAfterMs
+    const isWait = Number.isFinite(retryAfterMs) && (retryAfterMs as number) >= 0
+    return { retryable: true, ...(isWait && { retryAfterMs: retryAfterMs as number }) }
+  } catch {
+    // A rule that fails allows nothing: what it would have said is not known.
+    return {}
+  }
+}
+
+/** The context of a running tool. */
+export interface ToolContext<Context = unknown> {
+  /**
+   * Aborts when the tool should stop: the run was cancelled, or the call's time is over. Pass it to the functions that
+   * you call.
+   */
+  readonly signal: AbortSignal
+  /** Reports progress to observers of the run; the model does not see it. Does nothing once the call has ended. */
+  readonly progress: (data: Json) => void
+  /**
+   * The same at every attempt of this call, and different for every other call. Pass it to the service that the tool
+   * changes.
+   */
+  readonly idempotencyKey: string
+  readonly runId: RunId
+  readonly turn: number
+  readonly toolCallId: ToolCallId
+  /** 1, or more when the call is tried again after a failure, or started again after a crash. */
+  readonly attempt: number
+  /** What the application gave this run, such as the signed-in user or a database handle. Never recorded. */
+  readonly context: Context
+  /**
+   * Returns the conversation as the agent's model has it, up to the message that asked for this call; empty where the
+   * call belongs to none.
+   */
+  readonly messages: () => readonly Message[]
+}
+
+/** The part of a tool that running one call needs. */
+export interface ToolBody<Input, Context> {
+  readonly name: string
+  readonly effect: ToolEffect
+  readonly schema: ReadSchema<Input>
+  readonly execute: (input: Input, context: ToolContext<Context>) => unknown
+  readonly retry?: RetryOptions | undefined
+  readonly output?: ResultRules['output']
+  readonly toModel?: ResultRules['toModel']
+}
+
+/**
+ * TOOL EXECUTION: one start of one call. Subscribing starts it; it reports progress, then exactly one ending (or that
+ * the call is settled later), and
+ * completes, whatever the tool does. It never errors. Unsubscribing aborts the tool's signal, and nothing that the
+ * tool does afterwards counts.
+ */
+export function runTool<Input, Context>(
+  body: ToolBody<Input, Context>,
+  call: ToolRun<Context>,
+): Observable<ToolSignal> {
+  return new Reports(body, call)
+}
+
+/** What a call reports. A subscriber, as the runtime is one, follows it without the detours that RxJS takes for observers of any kind. */
+class Reports<Input, Context> extends Observable<ToolSignal> {
+  readonly body: ToolBody<Input, Context>
+  readonly call: ToolRun<Context>
+
+  constructor(body: ToolBody<Input, Context>, call: ToolRun<Context>) {
+    super(startCall)
+    this.body = body
+    this.call = call
+  }
+
+  override subscribe(
+    observerOrNext?: Partial<Observer<ToolSignal>> | ((value: ToolSignal) => void) | null,
+    error?: ((error: unknown) => void) | null,
+    complete?: (() => void) | null,
+  ): Subscription {
+    if (!(observerOrNext instanceof Subscriber))
+      return super.subscribe(observerOrNext as (value: ToolSignal) => void, error, complete)
+    observerOrNext.add(startCall.call(this, observerOrNext))
+    return observerOrNext
+  }
+}
+
+/** One function for all calls: thousands may be under way at once. */
+function startCall(this: Observable<ToolSignal>, subscriber: Subscriber<ToolSignal>): Unsubscribable {
+  const { body, call } = this as Reports<unknown, unknown>
+  const execution = new Execution(body, call, subscriber)
+  void execution.start()
+  return execution
+}
+
+/** A call that is under way. Thousands may be at once: what only some tools use is made when they ask for it. */
+class Execution<Input, Context> implements Unsubscribable {
+  readonly #body: ToolBody<Input, Context>
+  readonly #call: ToolRun<Context>
+  readonly #subscriber: Subscriber<ToolSignal>
+  readonly #abort = new LazyAbort()
+  readonly #cancellation: Subscription
+  #ended = false
+
+  constructor(body: ToolBody<Input, Context>, call: ToolRun<Context>, subscriber: Subscriber<ToolSignal>) {
+    this.#body = body
+    this.#call = call
+    this.#subscriber = subscriber
+    this.#cancellation = call.cancelled$.subscribe({
+      next: (reason) => this.#abort.abort(reason),
+      // The caller that could stop the call is gone: better to stop than to run unattended.
+      error: () => this.#abort.abort('its cancellation failed'),
+    })
+  }
+
+  async start(): Promise<void> {
+    const ending = await this.#ending()
+    this.#ended = true
+    this.#subscriber.next(
+      'externalId' in ending ? { type: 'tool_deferred', ...ending } : { type: 'tool_ended', ...ending },
+    )
+    this.#subscriber.complete()
+  }
+
+  /** No caller listens any more. */
+  unsubscribe(): void {
+    this.#cancellation.unsubscribe()
+    if (!this.#ended) this.#abort.abort('no caller waits for this call any more')
+  }
+
+  async #ending(): Promise<(Ending & Again) | KeptDeferral> {
+    const body = this.#body
+    const { input } = this.#call
+    try {
+      // Never at once: the caller has its subscription before the tool reports anything.
+      const parsed = await body.schema.parse(copyOfInput(input))
+      if (!parsed.ok) {
+        const tool = { name: body.name, inputSchema: body.schema.jsonSchema }
+        return textEnding('invalid_input', explainIssues(tool, input, parsed.issues))
+      }
+      if (this.#abort.reason !== undefined) return cancelledUnstarted(this.#abort.reason)
+      const returned = await body.execute(parsed.value, this.#context())
+      if (isDeferral(returned)) return returned
+      const ending = resultEnding(returned, body)
+      return ending instanceof Promise ? await ending : ending
+    } catch (thrown) {
+      if (this.#abort.reason !== undefined) return cancellationOf(this.#abort.reason, body.effect, thrown)
+      return { ...failureOf(thrown), ...againAfter(body.retry, thrown) }
+    }
+  }
+
+  #context(): ToolContext<Context> {
+    const { runId, turn, toolCallId, attempt, idempotencyKey, context, messages = noMessages } = this.#call
+    const given = {
+      progress: (data: Json) => {
+        if (!this.#subscriber.closed)
+          this.#subscriber.next({ type: 'tool_progressed', data: progressData(data) })
+      },
+      idempotencyKey,
+      runId,
+      turn,
+      toolCallId,
+      attempt,
+      context,
+      messages,
+    }
+    return Object.freeze(withSignal(given, this.#abort))
+  }
+}
+
+function noMessages(): readonly Message[] {
+  return []
+}
+
+/** Progress is for people who watch: what JSON cannot carry is named in its place, and does not end the call. */
+function progressData(data: unknown): Json {
+  try {
+    return jsonOf(data)
+  } catch (error) {
+    return `(a progress report was left out: ${error instanceof Error ? error.message : 'it is no JSON'})`
+  }
+}
+
+/**
+ * Returns the `traceparent` header (W3C Trace Context) that a call sends along, so that the service which answers continues the
+ * trace: `(call) => traceparentOf(ledger, call)`, with `traceparentOf` of `@tallystick/otel`. `undefined` sends none.
+ */
+export type TraceparentOf = (
+  call: Pick<ToolContext, 'runId' | 'toolCallId'>,
+) => string | undefined | Promise<string | undefined>
+
+/** Returns the header of a call; `undefined` where the function fails or returns another text: no trace stops a call. */
+export async function traceparentFor(
+  traceparentOf: TraceparentOf | undefined,
+  { runId, toolCallId }: Pick<ToolContext, 'runId' | 'toolCallId'>,
+): Promise<string | undefined> {
+  try {
+    const given = await traceparentOf?.({ runId, toolCallId })
+    return given !== undefined && /^[\da-f]{2}-[\da-f]{32}-[\da-f]{16}-[\da-f]{2}$/.test(given)
+      ? given
+      : undefined
+  } catch {
+    return undefined
+  }
+}

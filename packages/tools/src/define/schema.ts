@@ -1,0 +1,360 @@
+import {
+  dereference,
+  format,
+  type OutputUnit,
+  type Schema,
+  type SchemaDraft,
+  Validator,
+} from '@cfworker/json-schema'
+import type { StandardSchemaV1 } from '@standard-schema/spec'
+import { ConfigurationError } from '@tallystick/core'
+import { option, sentenceOfError } from '@tallystick/core/kit'
+import type { Json, JsonObject } from '@tallystick/core/vocabulary'
+import { RE2JS } from 're2js'
+import { jsonOf } from './content.ts'
+import type { InputIssue, Parse, Parsed } from './input-issues.ts'
+
+/**
+ * Tries a regular expression of JavaScript on texts, in time that grows with the text alone: thirty characters, which a
+ * model wrote, can keep JavaScript's own engine busy longer than any process lives. `undefined` for an expression that
+ * cannot be tried so: one that looks ahead or behind, refers back, or repeats more than 1,000 times.
+ */
+export function boundedTest(
+  source: string,
+  { ignoresCase = false }: { readonly ignoresCase?: boolean } = {},
+): ((text: string) => boolean) | undefined {
+  // It would take a named reference back for the letters of its name.
+  if (/\\k</.test(source)) return undefined
+  try {
+    const flags = ignoresCase ? RE2JS.CASE_INSENSITIVE : 0
+    const pattern = RE2JS.compile(RE2JS.translateRegExp(inSameWords(source)), flags)
+    return (text) => pattern.matcher(text).find()
+  } catch {
+    return undefined
+  }
+}
+
+/** What `.` and `\s` mean in JavaScript, where the other engine takes fewer line ends and spaces for such. */
+const lineEnds = '\\n\\r\\x{2028}\\x{2029}'
+const spaces = `\\t\\v\\f \\x{a0}\\x{feff}\\p{Zs}${lineEnds}`
+
+function inSameWords(source: string): string {
+  return source.replaceAll(/\\.|\[\^?(?:\\.|[^\]\\])*\]?|\./gsu, (token) => {
+    if (token === '.') return `[^${lineEnds}]`
+    if (token === '\\s') return `[${spaces}]`
+    if (token === '\\S') return `[^${spaces}]`
+    return token.startsWith('[')
+      ? token.replaceAll(/\\./gsu, (each) => (each === '\\s' ? spaces : each))
+      : token
+  })
+}
+
+/** Keywords whose error only says that something below is wrong; the errors below say what. */
+const wrappers = new Set([
+  '$ref',
+  '$recursiveRef',
+  'allOf',
+  'if',
+  'then',
+  'else',
+  'properties',
+  'patternProperties',
+  'additionalProperties',
+  'unevaluatedProperties',
+  'dependentSchemas',
+  'prefixItems',
+  'items',
+  'additionalItems',
+  'unevaluatedItems',
+])
+
+/** Checks inputs against a plain JSON Schema, without `eval`. Throws `ConfigurationError` for a broken schema. */
+export function jsonSchemaParse(toolName: string, jsonSchema: JsonObject): Parse<JsonObject> {
+  // The validator writes into the schema that it is given.
+  const schema: Schema = structuredClone(jsonSchema)
+  assertSound(toolName, schema)
+  const namesPatterns = boundPatterns(toolName, schema)
+  const validator = new Validator(schema, draftOf(jsonSchema), false)
+  return (input) => {
+    const long = namesPatterns ? longNameIn(input) : undefined
+    if (long !== undefined) return { ok: false, issues: [long] }
+    const { valid, errors } = validator.validate(input)
+    return valid ? { ok: true, value: input } : { ok: false, issues: issuesOf(errors) }
+  }
+}
+
+function draftOf({ $schema }: { readonly $schema?: Json }): SchemaDraft {
+  if (typeof $schema !== 'string') return '2020-12'
+  if (/draft-0?4\b/.test($schema)) return '4'
+  // Draft 7 reads what draft 6 says.
+  if (/draft-0?[67]\b/.test($schema)) return '7'
+  return $schema.includes('2019-09') ? '2019-09' : '2020-12'
+}
+
+/** Finds at definition what the validator would only meet at some call: references to nowhere, broken patterns. */
+function assertSound(toolName: string, schema: Schema): void {
+  const broken = (detail: string): ConfigurationError =>
+    new ConfigurationError(
+      `The JSON Schema of the tool ${toolName} cannot be checked against: ${detail}. Correct it.`,
+    )
+  const unfit = option.maybe(option.anyObject)(schema.properties, 'its properties')
+  if (unfit) throw broken('its properties are no object of schemas by name')
+  const known = dereference(schema)
+  for (const part of Object.values(known)) {
+    if (typeof part === 'boolean') continue
+    const { $ref, __absolute_ref__: target, pattern } = part
+    if ($ref !== undefined && known[target ?? $ref] === undefined) {
+      throw broken(`$ref "${$ref}" leads to nothing in this schema`)
+    }
+    const sources = [
+      ...(pattern === undefined ? [] : [pattern]),
+      ...Object.keys(part.patternProperties ?? {}),
+    ]
+    const unreadable = sources.find((source) => !isPattern(source))
+    if (unreadable !== undefined) throw broken(`"${unreadable}" is no regular expression`)
+  }
+}
+
+/** What the name of a format begins with that stands for a pattern; the pattern follows. */
+const patternFormat = 'pattern: '
+
+/**
+ * Has patterns tried in time that grows with the text alone: a regular expression of JavaScript may need longer than any
+ * process lives for thirty characters, which a model writes. The validator tries `pattern` with such a one, so each
+ * becomes a format, of which it calls a function. Throws for those that cannot be tried so. Returns whether the schema has
+ * patterns for names of properties, which the validator tries itself.
+ */
+function boundPatterns(toolName: string, schema: Schema): boolean {
+  let namesPatterns = false
+  for (const part of Object.values(dereference(schema))) {
+    if (typeof part === 'boolean') continue
+    const { pattern, patternProperties = {} } = part
+    for (const source of Object.keys(patternProperties)) {
+      namesPatterns = true
+      if (!isQuickPattern(source)) throw endlessPattern(toolName, source)
+    }
+    if (typeof pattern !== 'string') continue
+    const name = `${patternFormat}${pattern}`
+    if (!Object.hasOwn(format, name)) format[name] = testOf(toolName, pattern)
+    delete part.pattern
+    part.allOf = [...(part.allOf ?? []), { format: name }]
+  }
+  return namesPatterns
+}
+
+function testOf(toolName: string, source: string): (text: string) => boolean {
+  const test = boundedTest(source)
+  if (test === undefined) throw endlessPattern(toolName, source)
+  return test
+}
+
+function endlessPattern(toolName: string, source: string): ConfigurationError {
+  return new ConfigurationError(
+    `The JSON Schema of the tool ${toolName} has the pattern "${source}", and to try it on what a model wrote could take longer than any process lives: it looks ahead or behind, refers back, repeats more than 1,000 times, or, for names of properties, repeats in several places. Write it without that, or give a Standard Schema with a check of your own.`,
+  )
+}
+
+/**
+ * Whether JavaScript tries a pattern in time that grows with the square of a text at most: nothing in it repeats but single
+ * characters, and in one place. Classes and escapes count as single characters.
+ */
+function isQuickPattern(source: string): boolean {
+  const bare = source
+    .replaceAll(/\\(?:u\{[^}\\]*\}|[pP]\{[^}\\]*\}|.)/gu, 'x')
+    .replaceAll(/\[[^\]]*\]?/gu, 'x')
+  if (/\)[*+?{]|\(\?[=!<]/.test(bare) || /\\[1-9k]/.test(source)) return false
+  return (
+    bare
+      .replaceAll('(?', '(')
+      .replaceAll(/\{\d+\}/g, '')
+      .split(/[*+?{]\??/).length <= 2
+  )
+}
+
+/** The longest name of a property that a pattern is tried on. */
+const maxName = 1_000
+
+function longNameIn(value: Json, path: readonly string[] = []): InputIssue | undefined {
+  if (typeof value !== 'object' || value === null) return undefined
+  for (const [name, field] of Object.entries(value)) {
+    if (name.length > maxName)
+      return { path, message: `has the name of a property that is longer than ${maxName} characters` }
+    const below = longNameIn(field, [...path, name])
+    if (below) return below
+  }
+  return undefined
+}
+
+function isPattern(source: string): boolean {
+  try {
+    return RegExp(source, 'u') instanceof RegExp
+  } catch {
+    return false
+  }
+}
+
+function issuesOf(errors: readonly OutputUnit[]): readonly InputIssue[] {
+  const issues: InputIssue[] = []
+  let choice: string | undefined
+  for (const { keyword, keywordLocation, instanceLocation, error } of errors) {
+    // What each branch of a choice has against the input would contradict the others.
+    if (choice !== undefined && keywordLocation.startsWith(`${choice}/`)) continue
+    choice = keyword === 'anyOf' || keyword === 'oneOf' || keyword === 'not' ? keywordLocation : undefined
+    if (wrappers.has(keyword)) continue
+    issues.push({ path: pathOf(instanceLocation, error), message: plain(error) })
+  }
+  if (issues.length === 0) issues.push({ path: [], message: plain(errors[0]?.error ?? '') })
+  return issues
+}
+
+/** Returns the path of the invalid value; for a missing key, the path where it should be. */
+function pathOf(instanceLocation: string, error: string): readonly string[] {
+  const path = keysOf(instanceLocation)
+  const missing = /^Instance does not have required property "(.*)"\.$/s.exec(error)?.[1]
+  return missing === undefined ? path : [...path, missing]
+}
+
+/** The validator calls the value "Instance"; the line that this lands in names the value already. */
+function plain(error: string): string {
+  return error
+    .replace(`format "${patternFormat}`, 'pattern "')
+    .replace(/^Instance /, '')
+    .replace(/\.$/, '')
+}
+
+/** `#/items/0/a~1b` → `items`, `0`, `a/b`. */
+function keysOf(pointer: string): readonly string[] {
+  return pointer
+    .split('/')
+    .slice(1)
+    .map((segment) => decodeURIComponent(segment).replaceAll('~1', '/').replaceAll('~0', '~'))
+}
+
+/** What `defineTool` takes as `input`: a Standard Schema that also gives JSON Schema, or a JSON Schema of type object. */
+export type InputSchema = StandardSchemaV1 | JsonObject
+
+/** What `execute` receives for a schema: a Standard Schema's output type, or any JSON object. */
+export type InputOf<Schema extends InputSchema> = Schema extends StandardSchemaV1
+  ? StandardSchemaV1.InferOutput<Schema>
+  : JsonObject
+
+/** The two uses of a schema: the JSON Schema for the model, and the check of an input. */
+export interface ReadSchema<Input> {
+  readonly jsonSchema: JsonObject
+  readonly parse: Parse<Input>
+}
+
+/** Checks what a tool returned. Throws or rejects only where the schema itself is at fault. */
+export type OutputCheck = (value: unknown) => Parsed<unknown> | Promise<Parsed<unknown>>
+
+/** Reads the `output` of a tool's definition. Throws `ConfigurationError` for one that cannot serve. */
+export function readOutput(toolName: string, output: InputSchema): OutputCheck {
+  if (isStandard(output)) return standardParse(output)
+  if (typeof output !== 'object' || output === null || Array.isArray(output)) {
+    throw new ConfigurationError(
+      `The output of the tool ${toolName} is no schema. Give a Standard Schema (such as z.object({ … })) or a JSON Schema object.`,
+    )
+  }
+  const parse = jsonSchemaParse(toolName, output)
+  // As JSON, since that is what the schema speaks of, and what is recorded.
+  return (value) => parse(jsonOf(value) as JsonObject)
+}
+
+interface JsonSchemaConverter {
+  readonly input: (options: { readonly target: 'draft-2020-12' }) => unknown
+}
+
+/** Reads the `input` of a tool's definition. Throws `ConfigurationError` for one that cannot serve. */
+export function readSchema<Schema extends InputSchema>(
+  toolName: string,
+  input: Schema,
+): ReadSchema<InputOf<Schema>> {
+  if (isStandard(input)) return readStandard(toolName, input) as ReadSchema<InputOf<Schema>>
+  if (typeof input !== 'object' || input === null || Array.isArray(input)) {
+    throw new ConfigurationError(
+      `The input of the tool ${toolName} is no schema. Give a Standard Schema (such as z.object({ … })) or a JSON Schema object.`,
+    )
+  }
+  const jsonSchema = jsonSchemaObject(toolName, input)
+  return { jsonSchema, parse: jsonSchemaParse(toolName, jsonSchema) } as ReadSchema<InputOf<Schema>>
+}
+
+// arktype's schemas are functions.
+function isStandard(input: unknown): input is StandardSchemaV1 {
+  return (typeof input === 'object' || typeof input === 'function') && input !== null && '~standard' in input
+}
+
+function readStandard(toolName: string, schema: StandardSchemaV1): ReadSchema<unknown> {
+  const standard = schema['~standard']
+  const converter =
+    'jsonSchema' in standard ? (standard.jsonSchema as JsonSchemaConverter | undefined) : undefined
+  if (typeof converter?.input !== 'function') throw noJsonSchema(toolName, standard.vendor)
+  let raw: unknown
+  try {
+    raw = converter.input({ target: 'draft-2020-12' })
+  } catch (error) {
+    throw new ConfigurationError(
+      `The input schema of the tool ${toolName} (${standard.vendor}) cannot be described to a model: ${sentenceOfError(error)} ` +
+        'Use only what JSON can carry (text for dates, say), and convert it in a transform or in execute.',
+      { cause: error },
+    )
+  }
+  const { $schema: _dialect, ...jsonSchema } = jsonSchemaObject(toolName, raw)
+  return { jsonSchema, parse: standardParse(schema) }
+}
+
+function noJsonSchema(toolName: string, vendor: string): ConfigurationError {
+  const remedy =
+    vendor === 'valibot'
+      ? 'Wrap it: input: toStandardJsonSchema(schema), from the package @valibot/to-json-schema.'
+      : vendor === 'zod'
+        ? 'Update zod to 4.2 or later, whose schemas do.'
+        : `Wrap it with ${vendor}'s own converter to Standard JSON Schema if it has one, or give a plain JSON Schema object.`
+  return new ConfigurationError(
+    `The input schema of the tool ${toolName} (${vendor}) gives no JSON Schema, so a model cannot be told what to send. ${remedy}`,
+  )
+}
+
+function jsonSchemaObject(toolName: string, raw: unknown): JsonObject & { readonly $schema?: string } {
+  let schema: unknown
+  try {
+    schema = jsonOf(raw)
+  } catch (error) {
+    throw new ConfigurationError(
+      `The JSON Schema of the tool ${toolName} is not JSON: ${sentenceOfError(error)} Give plain objects, arrays, strings and numbers.`,
+      { cause: error },
+    )
+  }
+  if (typeof schema === 'object' && schema !== null && 'type' in schema && schema.type === 'object') {
+    return schema as JsonObject
+  }
+  throw new ConfigurationError(
+    `The input schema of the tool ${toolName} is not of type object, and models send objects only. ` +
+      'Wrap what you have in an object with one key per value; put a choice between objects below a key of its own.',
+  )
+}
+
+function standardParse(schema: StandardSchemaV1): OutputCheck {
+  return (input) => {
+    const result = schema['~standard'].validate(input)
+    return option.isThenable(result) ? result.then(parsedOf) : parsedOf(result)
+  }
+}
+
+/** Throws a `TypeError` where a schema says neither: every value would pass it. */
+function parsedOf(result: StandardSchemaV1.Result<unknown>): Parsed<unknown> {
+  const { issues } = Object(result) as Partial<StandardSchemaV1.FailureResult>
+  if (issues === undefined ? !('value' in Object(result)) : !Array.isArray(issues))
+    throw new TypeError('its validate answered neither a value nor issues')
+  return result.issues ? { ok: false, issues: result.issues.map(issueOf) } : { ok: true, value: result.value }
+}
+
+/** Vendors differ: a path is of keys, or of objects that hold one; zod names unknown keys in a list beside it. */
+function issueOf(issue: StandardSchemaV1.Issue): InputIssue {
+  const path = Array.from(issue.path ?? [], (segment) =>
+    typeof segment === 'object' ? segment.key : segment,
+  )
+  const keys: unknown = 'keys' in issue ? issue.keys : undefined
+  const unknownKeys = Array.isArray(keys) ? keys.filter((key) => typeof key === 'string') : []
+  return { path, message: issue.message, ...(unknownKeys.length > 0 && { unknownKeys }) }
+}

@@ -1,0 +1,414 @@
+import type {
+  CallToolRequest,
+  CallToolResult,
+  Progress,
+  RequestOptions,
+  Task,
+} from '@modelcontextprotocol/client'
+import type { Json, JsonObject, KnownSecrets, ToolEffect } from '@tallystick/core/vocabulary'
+import { ToolError } from '../define/outcome.ts'
+import type { OpenedClient, SharedParts } from './client.ts'
+import type { McpConnection } from './connection.ts'
+import {
+  type CallDeadline,
+  callDeadline,
+  type CallFailure,
+  callFailureOf,
+  failureError,
+  noTimeoutMs,
+  pause,
+  resultOrAborted,
+  unreachable,
+} from './deadline.ts'
+import type { ListedTool } from './listing.ts'
+import { withoutAnySecrets, withoutSecrets } from './result.ts'
+import { cleanLine, cleanText } from './secrets.ts'
+
+/** Milliseconds between two questions for the state of a task, where its server does not say how many. */
+const defaultPollMs = 1_000
+/** Whatever a server says, it is not asked more often. */
+const leastPollMs = 50
+/** Lost connections in a row, without an answer in between, after which a task is in doubt. */
+const maxLosses = 5
+/** Milliseconds that a server has to take a cancel, once no caller waits for the task. */
+const cancelMs = 5_000
+
+/** What following a task needs. */
+export interface TaskParts {
+  readonly connection: McpConnection
+  readonly shared: SharedParts
+  readonly signal: AbortSignal
+  /** The longest time without a sign of life of the server, in milliseconds. */
+  readonly quietMs: number
+  /** How long the server should keep the task, in milliseconds. */
+  readonly totalMs: number
+  /** The server is at work; `data` where it says something new. */
+  readonly onReport: (data?: Json) => void
+}
+
+/** Whether a server takes calls of a tool only as tasks, which it works on after it has answered. */
+export function runsAsTask({ raw }: ListedTool, { client }: OpenedClient): boolean {
+  const isRequired = raw.execution?.taskSupport === 'required'
+  return isRequired && client.getServerCapabilities()?.tasks?.requests?.tools?.call !== undefined
+}
+
+/**
+ * Calls a tool as a task (revision 2025-11-25), asks for its state until it is over, and returns its result. A connection that
+ * is lost meanwhile is made again, and the task asked for there. Rejects like a call, with `ToolError` of the outcome
+ * `interrupted` where the server does not know the task any more.
+ */
+export async function callAsTask(
+  params: CallToolRequest['params'],
+  opened: OpenedClient,
+  parts: TaskParts,
+): Promise<CallToolResult> {
+  const task = await createdTask(params, opened, parts)
+  const { signal } = parts
+  let current = opened
+  try {
+    return await followed(task, opened, parts, (next) => (current = next))
+  } finally {
+    if (signal.aborted) cancelTask(task.taskId, current, parts)
+  }
+}
+
+/** Creates a task. Where the signal aborts first, a task that is created all the same is cancelled. */
+async function createdTask(
+  params: CallToolRequest['params'],
+  opened: OpenedClient,
+  parts: TaskParts,
+): Promise<Task> {
+  const { shared, signal, totalMs } = parts
+  signal.throwIfAborted()
+  // Aborted later than the signal: without its answer a task cannot be cancelled.
+  const late = new AbortController()
+  let cancelTimer = (): void => {}
+  const creating = opened.client.request(
+    { method: 'tools/call', params: { ...params, task: { ttl: totalMs } } },
+    shared.sdk.specTypeSchemas.CreateTaskResult,
+    { timeout: noTimeoutMs, signal: late.signal },
+  )
+  const abandon = (): void => {
+    cancelTimer = shared.timers.schedule(cancelMs, () => late.abort(signal.reason))
+    void creating
+      .then(({ task }) => cancelTask(task.taskId, opened, parts))
+      .catch(() => {})
+      .finally(cancelTimer)
+  }
+  return await new Promise<Task>((resolve, reject) => {
+    const abort = (): void => {
+      abandon()
+      reject(signal.reason as Error)
+    }
+    signal.addEventListener('abort', abort, { once: true })
+    creating
+      .then(({ task }) => resolve(task), reject)
+      .finally(() => signal.removeEventListener('abort', abort))
+  })
+}
+
+/** Follows a task over lost connections. */
+async function followed(
+  task: Task,
+  from: OpenedClient,
+  parts: TaskParts,
+  onReopened: (opened: OpenedClient) => void,
+): Promise<CallToolResult> {
+  const { connection, shared, signal } = parts
+  let opened = from
+  let losses = 0
+  for (;;) {
+    try {
+      return await settled(task, opened, parts, () => (losses = 0))
+    } catch (error) {
+      signal.throwIfAborted()
+      if (error instanceof ToolError) throw error
+      const failure = callFailureOf(error, shared)
+      if (failure.kind === 'answered' || failure.kind === 'unauthorized') throw forgotten(error, parts)
+      if (++losses > maxLosses) throw forgotten(error, parts)
+      if (failure.kind === 'unknown_session') connection.replace(opened)
+    }
+    await pause(pollMs(task, parts), shared.timers, signal)
+    signal.throwIfAborted()
+    opened = await connection.ready(signal).catch((error: unknown) => {
+      signal.throwIfAborted()
+      throw forgotten(error, parts)
+    })
+    onReopened(opened)
+  }
+}
+
+/** Asks for the state of a task until it is over, or its result has come. */
+async function settled(
+  created: Task,
+  { client }: OpenedClient,
+  parts: TaskParts,
+  onAnswer: () => void,
+): Promise<CallToolResult> {
+  const { shared, signal, onReport } = parts
+  const { specTypeSchemas } = shared.sdk
+  const { taskId } = created
+  const options: RequestOptions = { timeout: noTimeoutMs, signal }
+  const woken = new AbortController()
+  let result: Promise<CallToolResult> | undefined
+  const ask = (): Promise<CallToolResult> => {
+    const asked = resultOf(client, taskId, parts)
+    const wake = (): void => woken.abort()
+    asked.then(wake, wake)
+    return asked
+  }
+  let reported = ''
+  for (let task = created; ;) {
+    const saying = `${task.status} ${task.statusMessage ?? ''}`
+    onReport(saying === reported ? undefined : stateOf(task, parts))
+    reported = saying
+    if (task.status === 'cancelled') {
+      throw new ToolError('The server cancelled the task of this call. A part of it may have happened.')
+    }
+    // A server hands out its questions to the user on the way of the result.
+    if (task.status !== 'working') result ??= ask()
+    if (result !== undefined && (task.status === 'completed' || task.status === 'failed')) return await result
+    await pause(pollMs(task, parts), shared.timers, AbortSignal.any([signal, woken.signal]))
+    signal.throwIfAborted()
+    if (result !== undefined && woken.signal.aborted) return await result
+    task = await client.request(
+      { method: 'tasks/get', params: { taskId } },
+      specTypeSchemas.GetTaskResult,
+      options,
+    )
+    onAnswer()
+  }
+}
+
+async function resultOf(
+  client: OpenedClient['client'],
+  taskId: string,
+  { shared: { sdk }, signal, connection }: TaskParts,
+): Promise<CallToolResult> {
+  try {
+    return await client.request(
+      { method: 'tasks/result', params: { taskId } },
+      sdk.specTypeSchemas.CallToolResult,
+      { timeout: noTimeoutMs, signal },
+    )
+  } catch (error) {
+    const failure = callFailureOf(error, { sdk })
+    if (failure.kind !== 'answered') throw error
+    throw new ToolError(cleanText(withoutAnySecrets(failure.text, connection.server.secrets), 8_000))
+  }
+}
+
+/** Asks a server to stop a task that no caller waits for. */
+function cancelTask(taskId: string, { client }: OpenedClient, { shared: { sdk } }: TaskParts): void {
+  void client
+    .request({ method: 'tasks/cancel', params: { taskId } }, sdk.specTypeSchemas.CancelTaskResult, {
+      timeout: cancelMs,
+    })
+    .catch(() => {})
+}
+
+/** A server says how often it wants to be asked; it is asked often enough to be heard of in time. */
+function pollMs({ pollInterval = defaultPollMs }: Task, { quietMs }: TaskParts): number {
+  return Math.max(leastPollMs, Math.min(pollInterval, Math.floor(quietMs / 2)))
+}
+
+function stateOf({ status, statusMessage }: Task, { connection }: TaskParts): Json {
+  if (statusMessage === undefined) return { status }
+  const { secrets } = connection.server
+  // Struck out before it is cut, since a cut secret is not recognised.
+  return { status, message: cleanLine(withoutSecrets(statusMessage, secrets), 500) }
+}
+
+function forgotten(error: unknown, { connection: { server } }: TaskParts): ToolError {
+  const why = error instanceof Error ? error.message : String(error)
+  const shown = cleanLine(withoutAnySecrets(why, server.secrets), 300)
+  return new ToolError(
+    `The MCP server ${server.name} began this call as a task and does not say what became of it (${shown}). It may have taken effect: find out before you ask for it again.`,
+    { outcome: 'interrupted' },
+  )
+}
+
+const defaultTimeoutMs = 60_000
+/** The longest that a call takes where nothing else is said. */
+export const defaultMaxTotalMs = 600_000
+/** Progress reports of one call that are passed on. */
+const maxReports = 1_000
+
+/** One call of a server's tool. */
+export interface ToolCall {
+  readonly tool: ListedTool
+  readonly input: JsonObject
+  /** `read`: what is in doubt is simply asked again, once. */
+  readonly effect: ToolEffect
+  readonly signal: AbortSignal
+  readonly progress: (data: Json) => void
+  /** Sent along, for servers that recognise a call by it. */
+  readonly idempotencyKey?: string
+  /** The place of the call in a trace. */
+  readonly traceparent?: string | undefined
+}
+
+/** The name under which the idempotency key of a call is sent. */
+const idempotencyKeyName = 'io.github.tallystick/idempotency-key'
+
+/**
+ * Calls a tool, and once more where the server ran nothing or only reads. Rejects with the reason of the signal when that
+ * aborts, and else with a `ToolError`: `timed_out`, `interrupted` for a call in doubt, or `failed`.
+ */
+export async function callTool(
+  call: ToolCall,
+  connection: McpConnection,
+  shared: SharedParts,
+): Promise<CallToolResult> {
+  const { options, name } = connection.server
+  const { timeoutMs = defaultTimeoutMs, maxTotalMs = defaultMaxTotalMs } = options
+  const deadline = callDeadline(shared.timers, timeoutMs, maxTotalMs)
+  connection.deadlines.add(deadline)
+  const signal = AbortSignal.any([call.signal, deadline.signal])
+  const tried = { wasSent: false }
+  try {
+    return await attempts(call, { connection, shared, deadline, tried }, signal)
+  } catch (error) {
+    // The client library ends a call that was cancelled and one that took too long in the same way.
+    if (call.signal.aborted) throw call.signal.reason
+    if (deadline.signal.aborted) throw lateError(name, tried.wasSent)
+    throw error
+  } finally {
+    deadline.stop()
+    connection.deadlines.delete(deadline)
+  }
+}
+
+interface Attempts {
+  readonly connection: McpConnection
+  readonly shared: SharedParts
+  readonly deadline: CallDeadline
+  /** Whether what is under way may have reached the server. */
+  readonly tried: { wasSent: boolean }
+}
+
+async function attempts(
+  call: ToolCall,
+  { connection, shared, deadline, tried }: Attempts,
+  signal: AbortSignal,
+): Promise<CallToolResult> {
+  for (let repeats = 0; ; repeats++) {
+    const opened = await connected(connection, signal)
+    // The time of the call is the server's; that of the start is over.
+    deadline.progress()
+    tried.wasSent = true
+    try {
+      const result = await send(call, opened, { connection, shared, deadline }, signal)
+      connection.answered()
+      return result
+    } catch (error) {
+      signal.throwIfAborted()
+      if (error instanceof ToolError) throw error
+      const failure = callFailureOf(error, shared)
+      if (!(await isToRepeat(failure, call, { connection, opened, repeats, signal }))) {
+        throw failureError(failure, connection.server, connection.faults())
+      }
+      tried.wasSent = failure.kind === 'in_doubt'
+    }
+  }
+}
+
+/** How often a user is sent to an authorization page for one call. */
+const maxAuthorizations = 2
+
+interface Tried {
+  readonly connection: McpConnection
+  readonly opened: OpenedClient
+  readonly repeats: number
+  readonly signal: AbortSignal
+}
+
+/** Whether a call can be made again without harm, once what stood in its way is done away with. */
+async function isToRepeat(
+  failure: CallFailure,
+  { effect }: ToolCall,
+  { connection, opened, repeats, signal }: Tried,
+): Promise<boolean> {
+  switch (failure.kind) {
+    case 'answered':
+      connection.answered()
+      return false
+    case 'unsent':
+      connection.lost(opened)
+      return false
+    case 'unknown_session':
+      connection.replace(opened)
+      return repeats === 0
+    case 'unauthorized':
+      if (opened.authorize === undefined || repeats >= maxAuthorizations) return false
+      await resultOrAborted(opened.authorize(), signal)
+      connection.replace(opened)
+      return true
+    case 'in_doubt':
+      return repeats === 0 && effect === 'read'
+  }
+}
+
+async function connected(connection: McpConnection, signal: AbortSignal): Promise<OpenedClient> {
+  try {
+    return await connection.ready(signal)
+  } catch {
+    signal.throwIfAborted()
+    throw unreachable(connection.server.name, connection.faults())
+  }
+}
+
+async function send(
+  { tool, input, progress, idempotencyKey, traceparent }: ToolCall,
+  opened: OpenedClient,
+  { connection, shared, deadline }: Omit<Attempts, 'tried'>,
+  signal: AbortSignal,
+): Promise<CallToolResult> {
+  const { options, secrets } = connection.server
+  let reports = 0
+  const onReport = (data?: Json): void => {
+    deadline.progress()
+    if (data !== undefined && ++reports <= maxReports) progress(data)
+  }
+  const meta = {
+    ...(idempotencyKey !== undefined && { [idempotencyKeyName]: idempotencyKey }),
+    ...(traceparent !== undefined && { traceparent }),
+  }
+  const params = {
+    name: tool.name,
+    arguments: { ...input },
+    ...(Object.keys(meta).length > 0 && { _meta: meta }),
+  }
+  if (runsAsTask(tool, opened)) {
+    const { timeoutMs: quietMs = defaultTimeoutMs, maxTotalMs: totalMs = defaultMaxTotalMs } = options
+    return await callAsTask(params, opened, { connection, shared, signal, quietMs, totalMs, onReport })
+  }
+  const { outputSchema: _unchecked, ...toolDefinition } = tool.raw
+  return await opened.client.callTool(params, {
+    // Results are read with bounds of our own, and a server that breaks its own schema is not lost.
+    toolDefinition,
+    signal,
+    timeout: noTimeoutMs,
+    onprogress: (report) => onReport(progressData(report, secrets)),
+  })
+}
+
+function progressData({ progress, total, message }: Progress, secrets: KnownSecrets): Json {
+  return {
+    progress: finite(progress),
+    ...(total !== undefined && { total: finite(total) }),
+    // Struck out before it is cut, since a cut secret is not recognised.
+    ...(typeof message === 'string' && { message: cleanLine(withoutSecrets(message, secrets), 500) }),
+  }
+}
+
+function finite(value: number): number {
+  return Number.isFinite(value) ? value : 0
+}
+
+function lateError(name: string, wasSent: boolean): ToolError {
+  const what = wasSent
+    ? 'It was asked to stop. What it was asked for may have happened all the same.'
+    : 'Nothing was run: there was no connection to it.'
+  return new ToolError(`The MCP server ${name} did not answer in time. ${what}`, { outcome: 'timed_out' })
+}

@@ -1,0 +1,569 @@
+import { statSync } from 'node:fs'
+import type { Client, ClientOptions, Tool } from '@modelcontextprotocol/client'
+import type { TraceparentOf } from '../define/run-tool.ts'
+import { visibleText } from '../define/text.ts'
+import type { ProcessGuard, Timers } from '../host.ts'
+import { type OptionalPackage, optionalPackage } from '../packages.ts'
+import type { client } from './client-library.ts'
+import { type CallDeadline, noTimeoutMs, resultOrAborted } from './deadline.ts'
+import { boundedFetch, renewedDiscovery, watchingStreams, withLostResponses } from './fetch.ts'
+import { mendToolLists, type ToolChanges } from './listing.ts'
+import {
+  childEnvironment,
+  type Environment,
+  type HttpServer,
+  isHttpServer,
+  type McpHooks,
+  type McpQuestion,
+  type McpServer,
+  rootUri,
+  type SamplingLimits,
+  type StdioServer,
+} from './options.ts'
+import { withoutAnySecrets } from './result.ts'
+import { cleanText, type LearnedSecrets } from './secrets.ts'
+import { type StdioTransport, stdioTransport } from './server-process.ts'
+
+const defaultMaxMessageBytes = 10_000_000
+/** How often a user is sent to an authorization page for one connection. */
+const maxAuthorizations = 2
+/** An answer to the question for the revision of the protocol is there at once, or the server does not know it. */
+const probeMs = 5_000
+const farewellMs = 1_000
+
+/** A client that is connected. */
+export interface OpenedClient {
+  readonly client: client.Client
+  readonly kind: 'stdio' | 'http' | 'sse'
+  /** Says how the connection was lost, as far as that is known. */
+  readonly whyLost: () => string
+  /**
+   * Lets the server's demand for another authorization be met, in the way that the user gave. Absent where the user gave
+   * none.
+   */
+  readonly authorize?: () => Promise<void>
+  /** Closes the connection; resolves when nothing of it is left. */
+  close(): Promise<void>
+  /** Resolves when no request waits for its answer. */
+  idle(): Promise<void>
+}
+
+/** Makes a client that is not connected yet; `legacy` where the transport is older than the new revision. */
+export type MakeClient = (era?: 'legacy') => client.Client
+
+/** Connects to a server. Rejects with an error whose text names what went wrong; nothing is left of the attempt then. */
+async function openClient(
+  server: NamedServer,
+  makeClient: MakeClient,
+  shared: SharedParts,
+  signal: AbortSignal,
+): Promise<OpenedClient> {
+  const { options } = server
+  return isHttpServer(options)
+    ? await openHttp({ ...server, options }, makeClient, shared, signal)
+    : await openProcess({ ...server, options }, makeClient, shared, signal)
+}
+
+async function openProcess(
+  { options, secrets }: NamedServer & { readonly options: StdioServer },
+  makeClient: MakeClient,
+  { sdk, timers, guard, environment }: SharedParts,
+  signal: AbortSignal,
+): Promise<OpenedClient> {
+  const { command, args = [], env = {}, cwd, maxMessageBytes = defaultMaxMessageBytes } = options
+  const given = {
+    command,
+    args,
+    cwd,
+    maxMessageBytes,
+    platform: process.platform,
+    env: childEnvironment(environment, env, process.platform),
+  }
+  const transport = stdioTransport(given, { sdk, timers, guard })
+  const client = makeClient()
+  try {
+    await connected(client, transport, { sdk, signal })
+  } catch (error) {
+    const exit = transport.process.exit()
+    await transport.close()
+    throw new Error(whyNotStarted(given, error, exit) + stderrText(transport, secrets), { cause: error })
+  }
+  return {
+    client,
+    kind: 'stdio',
+    whyLost: () => `its process ended (${transport.process.exit()})${stderrText(transport, secrets)}`,
+    close: () => transport.close(),
+    // What a process was asked ends with it.
+    idle: () => Promise.resolve(),
+  }
+}
+
+function whyNotStarted(
+  { command, cwd }: Pick<StdioServer, 'command' | 'cwd'>,
+  error: unknown,
+  exit: string | undefined,
+): string {
+  const code = error instanceof Error && 'code' in error ? error.code : undefined
+  // The system says the same of a command that there is not.
+  const isNowhere = cwd !== undefined && !statSync(cwd, { throwIfNoEntry: false })?.isDirectory()
+  if ((code === 'ENOENT' || code === 'ENOTDIR') && isNowhere)
+    return `its cwd ${JSON.stringify(cwd)} is no folder: make it, or give the path of one`
+  if (code === 'ENOENT')
+    return `its command ${JSON.stringify(command)} was not found: install it, or give its path`
+  if (code === 'EACCES') return `its command ${JSON.stringify(command)} may not be executed`
+  if (exit !== undefined) return `its process ended (${exit})`
+  return error instanceof Error ? error.message : String(error)
+}
+
+function stderrText({ process: { stderrTail } }: StdioTransport, secrets: NamedServer['secrets']): string {
+  const lastWords = withoutAnySecrets(stderrTail.text(), secrets)
+  return lastWords === '' ? '' : `. Its last words on standard error:\n${cleanText(lastWords, 2_000)}`
+}
+
+type NamedHttpServer = NamedServer & { readonly options: HttpServer }
+
+async function openHttp(
+  server: NamedHttpServer,
+  makeClient: MakeClient,
+  { sdk, timers }: SharedParts,
+  signal: AbortSignal,
+): Promise<OpenedClient> {
+  const { type } = server.options
+  if (type === 'sse') return await openSse(server, makeClient, sdk, signal)
+  try {
+    return await openStreamable(server, makeClient, { sdk, timers }, signal)
+  } catch (error) {
+    if (type === 'http' || !isUnknownTransport(error, sdk)) throw error
+    return await openSse(server, makeClient, sdk, signal)
+  }
+}
+
+/** What servers answer that do not know Streamable HTTP. */
+const unknownTransport: ReadonlySet<number | undefined> = new Set([400, 404, 405])
+
+/** Whether a server does not know Streamable HTTP. Any other failure would fail the older way as well, or hide itself. */
+function isUnknownTransport(error: unknown, sdk: typeof client): boolean {
+  return error instanceof sdk.SdkHttpError && unknownTransport.has(error.status)
+}
+
+async function openStreamable(
+  server: NamedHttpServer,
+  makeClient: MakeClient,
+  { sdk, timers }: Pick<SharedParts, 'sdk' | 'timers'>,
+  signal: AbortSignal,
+): Promise<OpenedClient> {
+  const makeTransport = (onGone: () => void): client.StreamableHTTPClientTransport =>
+    new sdk.StreamableHTTPClientTransport(new URL(server.options.url), {
+      ...httpOptions(server, onGone),
+      reconnectionScheduler: (reopen, delayMs) => timers.schedule(delayMs, reopen),
+    })
+  const { client, transport, idle } = await authorized(server, makeClient, { makeTransport, sdk }, signal)
+  return {
+    client,
+    kind: 'http',
+    whyLost: () => 'its connection ended',
+    ...authorizing(transport, server),
+    async close() {
+      await farewell(transport, timers)
+      await client.close()
+    },
+    idle,
+  }
+}
+
+/** Ends the session at the server, which is waited for at most a second: it may be gone. */
+async function farewell(
+  transport: client.StreamableHTTPClientTransport,
+  timers: SharedParts['timers'],
+): Promise<void> {
+  let cancel = (): void => {}
+  const late = new Promise<void>((resolve) => (cancel = timers.schedule(farewellMs, resolve)))
+  await Promise.race([transport.terminateSession().catch(() => {}), late])
+  cancel()
+}
+
+async function openSse(
+  server: NamedHttpServer,
+  makeClient: MakeClient,
+  sdk: typeof client,
+  signal: AbortSignal,
+): Promise<OpenedClient> {
+  const makeTransport = (onGone: () => void): client.SSEClientTransport =>
+    new sdk.SSEClientTransport(new URL(server.options.url), httpOptions(server, onGone))
+  const { client, transport, idle } = await authorized(
+    server,
+    () => makeClient('legacy'),
+    { makeTransport, sdk },
+    signal,
+  )
+  return {
+    client,
+    kind: 'sse',
+    whyLost: () => 'its stream of events ended',
+    ...authorizing(transport, server),
+    close: () => client.close(),
+    idle,
+  }
+}
+
+function httpOptions(
+  { options, secrets }: NamedHttpServer,
+  onGone: () => void,
+): client.StreamableHTTPClientTransportOptions {
+  const { headers, authProvider, maxMessageBytes = defaultMaxMessageBytes } = options
+  const bounded = boundedFetch(options.fetch ?? fetch, maxMessageBytes)
+  const learning: client.FetchLike = (url, init) => {
+    // Tokens come and go while a server runs: what it is sent is what must not come back.
+    const [, token = ''] = new Headers(init?.headers).get('authorization')?.split(' ') ?? []
+    secrets.learn(token)
+    return bounded(url, init)
+  }
+  return {
+    fetch: renewedDiscovery(watchingStreams(learning, options.url, onGone), options.url, authProvider),
+    ...(headers !== undefined && { requestInit: { headers: { ...headers } } }),
+    ...(authProvider !== undefined && { authProvider }),
+  }
+}
+
+function authorizing(
+  transport: AuthorizedTransport,
+  { askUser }: NamedServer,
+): Pick<OpenedClient, 'authorize'> {
+  if (askUser === undefined) return {}
+  let pending: Promise<void> | undefined
+  const finish = async (): Promise<void> => await transport.finishAuth(await askUser())
+  // Calls that are refused at the same time wait for one answer of the user.
+  return { authorize: () => (pending ??= finish().finally(() => (pending = undefined))) }
+}
+
+type AuthorizedTransport = client.StreamableHTTPClientTransport | client.SSEClientTransport
+
+interface AuthorizedClient<T> extends Pick<OpenedClient, 'client' | 'idle'> {
+  readonly transport: T
+}
+
+/** Connects, and where the server sends the user to an authorization page, again with what comes back from there. */
+async function authorized<T extends AuthorizedTransport>(
+  { askUser }: NamedServer,
+  makeClient: MakeClient,
+  { makeTransport, sdk }: { readonly makeTransport: (onGone: () => void) => T; readonly sdk: typeof client },
+  signal: AbortSignal,
+): Promise<AuthorizedClient<T>> {
+  for (let authorizations = 0; ; authorizations++) {
+    const client = makeClient()
+    const transport = makeTransport(() => {
+      // A request that waits may still get its answer, and ends with its own stream.
+      if (requests.size === 0) void client.close().catch(() => {})
+    })
+    const requests = withLostResponses(transport)
+    try {
+      await connected(client, transport, { sdk, signal })
+      requests.clear()
+      return { client, transport, idle: () => requests.idle() }
+    } catch (error) {
+      // The client closes its transport only where it has found out the revision of the server.
+      await Promise.allSettled([client.close(), transport.close()])
+      const isAsked = error instanceof sdk.UnauthorizedError
+      if (!isAsked || askUser === undefined || authorizations >= maxAuthorizations) throw error
+      await transport.finishAuth(await askUser())
+    }
+  }
+}
+
+/**
+ * Connects a client; rejects when the signal aborts, and the caller closes the transport. Nothing begins where it has aborted.
+ */
+async function connected(
+  made: client.Client,
+  transport: client.Transport,
+  { sdk, signal }: { readonly sdk: typeof client; readonly signal: AbortSignal },
+): Promise<void> {
+  signal.throwIfAborted()
+  mendToolLists(transport, sdk)
+  // A stream of events that is closed before it names its endpoint would be waited for without an end.
+  await resultOrAborted(made.connect(transport, { timeout: noTimeoutMs }), signal)
+}
+
+/** How the revision of the protocol is found out. */
+export function negotiation(
+  options: NamedServer['options'],
+): NonNullable<client.ClientOptions['versionNegotiation']> {
+  const era = options.era ?? (isHttpServer(options) && options.type !== 'sse' ? 'auto' : 'legacy')
+  const mode = era === 'legacy' || era === 'auto' ? era : { pin: era }
+  // A process that is silent is an older server; at a URL silence is no answer, and startMs says how long it is waited for.
+  return { mode, probe: { timeoutMs: isHttpServer(options) ? noTimeoutMs : probeMs } }
+}
+
+/** How often a server may ask within one call of a tool. */
+export interface QuestionLimits {
+  readonly elicit: number
+  readonly sample: number
+}
+
+/** The questions of one server: in the order in which they came, one at a time, and only so many within a call. */
+interface AskedQuestions {
+  /** Has a question answered when those before it are. Rejects at once for one too many. */
+  inTurn<Answer>(
+    kind: keyof QuestionLimits,
+    signal: AbortSignal,
+    answer: () => Promise<Answer>,
+  ): Promise<Answer>
+}
+
+/**
+ * Bounds what a server asks of the user and of a model: each answer costs money or patience, and the time of its call
+ * stands still meanwhile, so that nothing else would end it.
+ */
+export function askedQuestions(calls: ReadonlySet<CallDeadline>, limits: QuestionLimits): AskedQuestions {
+  const asked = new WeakMap<CallDeadline, Record<keyof QuestionLimits, number>>()
+  let last: Promise<unknown> = Promise.resolve()
+  const take = (kind: keyof QuestionLimits): void => {
+    for (const call of calls) {
+      const counts = asked.get(call) ?? { elicit: 0, sample: 0 }
+      if (counts[kind] >= limits[kind]) continue
+      asked.set(call, { ...counts, [kind]: counts[kind] + 1 })
+      return
+    }
+    const why = calls.size === 0 ? 'outside of a call' : `more than ${limits[kind]} times within a call`
+    throw new Error(`This client is not asked ${why}.`)
+  }
+  return {
+    async inTurn(kind, signal, answer) {
+      take(kind)
+      const before = last
+      const turn = before.then(() => {
+        signal.throwIfAborted()
+        return answer()
+      })
+      last = turn.catch(() => {})
+      return await turn
+    },
+  }
+}
+
+const maxTextCharacters = 100_000
+
+/**
+ * What a server asks, as a person and a model may be shown it: its texts without what a terminal obeys and a reader does not
+ * see. Throws for fields whose names hide something, and for addresses of another kind than web pages, or with a user's name
+ * in them, which would pass for the name of a host.
+ */
+function shownQuestion<Question>(question: Question): Question {
+  return shownValue(question, '') as Question
+}
+
+function shownValue(value: unknown, name: string): unknown {
+  if (typeof value === 'string') return name === 'url' ? webAddress(value) : shownText(value, name)
+  if (Array.isArray(value)) return value.map((each) => shownValue(each, name))
+  if (typeof value !== 'object' || value === null) return value
+  return Object.fromEntries(
+    Object.entries(value).map(([field, each]) => {
+      if (visibleText(field) !== field)
+        throw new Error('The question has a field whose name is not all visible.')
+      return [field, shownValue(each, field)]
+    }),
+  )
+}
+
+/** The content of an image or a sound is no text. */
+function shownText(text: string, name: string): string {
+  return name === 'data' || name === 'blob' ? text : cleanText(text, maxTextCharacters)
+}
+
+function webAddress(text: string): string {
+  const url = URL.parse(text)
+  if (url !== null && /^https?:$/.test(url.protocol) && url.username === '' && url.password === '')
+    return url.href
+  throw new Error('The question is at an address that is no web page.')
+}
+
+/** What a new client tells its connection. */
+interface ClientEvents {
+  /** The server's list of tools has changed, and this is all of it now; or it could not be read. */
+  readonly onTools: (error: Error | null, tools: readonly client.Tool[] | null) => void
+  /** What the server asks goes through these. */
+  readonly questions: AskedQuestions
+  /** A hook begins to answer a question of the server. Returns what is called when it has answered. */
+  readonly onQuestion: () => () => void
+}
+
+/** Identifies this runtime to servers. */
+const clientInfo = { name: 'tallystick', version: '0.1.0' }
+
+/** Nothing is compiled from what a server says: its answers are read with bounds of our own. */
+const trustingValidator: NonNullable<ClientOptions['jsonSchemaValidator']> = {
+  getValidator: () => (data) => ({ valid: true, data: data as never, errorMessage: undefined }),
+}
+
+/** Makes the client of a server, with the hooks that the user gave, and no other. */
+function newClient(
+  { name, options }: NamedServer,
+  { sdk, hooks, sampling }: Pick<SharedParts, 'sdk' | 'hooks' | 'sampling'>,
+  events: ClientEvents,
+  era?: 'legacy',
+): Client {
+  const { elicit, sample } = hooks
+  const roots = options.roots?.flatMap((root) => rootUri(root) ?? [])
+  const made = new sdk.Client(clientInfo, {
+    versionNegotiation: era === undefined ? negotiation(options) : { mode: era },
+    jsonSchemaValidator: trustingValidator,
+    capabilities: {
+      ...(elicit && { elicitation: { form: { applyDefaults: true }, url: {} } }),
+      ...(sample && { sampling: {} }),
+      ...(roots && { roots: {} }),
+    },
+    listChanged: { tools: { debounceMs: 50, onChanged: events.onTools } },
+  })
+  // A line that holds no message is no reason to end: servers print such things.
+  // oxlint-disable-next-line unicorn/prefer-add-event-listener -- a client is no event target
+  made.onerror = () => {}
+  const asked = <Request, Answer>(
+    kind: 'elicit' | 'sample',
+    hook: (request: Request, question: McpQuestion) => Answer | Promise<Answer>,
+    request: Request,
+    signal: AbortSignal,
+  ): Promise<Answer> =>
+    events.questions.inTurn(kind, signal, () => {
+      const shown = shownQuestion(request)
+      return answered(() => hook(shown, Object.freeze({ server: name, signal })), events)
+    })
+  if (elicit) {
+    made.setRequestHandler('elicitation/create', (request, { mcpReq }) =>
+      asked<client.ElicitRequestParams, client.ElicitResult>('elicit', elicit, request.params, mcpReq.signal),
+    )
+  }
+  if (roots) {
+    made.setRequestHandler('roots/list', () => ({ roots: roots.map((uri) => ({ uri })) }))
+  }
+  if (sample) {
+    made.setRequestHandler('sampling/createMessage', (request, { mcpReq }) =>
+      asked<client.CreateMessageRequestParams, client.CreateMessageResult>(
+        'sample',
+        sample,
+        { ...request.params, maxTokens: Math.min(request.params.maxTokens, sampling.maxTokens) },
+        mcpReq.signal,
+      ),
+    )
+  }
+  return made
+}
+
+async function answered<Answer>(
+  answer: () => Answer | Promise<Answer>,
+  { onQuestion }: ClientEvents,
+): Promise<Answer> {
+  const onAnswer = onQuestion()
+  try {
+    return await answer()
+  } catch {
+    // What a hook throws is the application's own affair: the server only learns that there is no answer.
+    throw new Error('The user of this client did not answer.')
+  } finally {
+    onAnswer()
+  }
+}
+
+/** What a connected client reports. */
+export interface ConnectionEvents extends Pick<ClientEvents, 'onQuestion' | 'questions'> {
+  readonly onTools: (from: OpenedClient, tools: readonly Tool[]) => void
+  readonly onLost: (from: OpenedClient) => void
+}
+
+/** A client that is connected, and the tools of its server. */
+export interface ListedClient {
+  readonly opened: OpenedClient
+  readonly tools: readonly Tool[]
+}
+
+/** Connects to a server and reads its tools. Rejects with what went wrong; nothing is left of the attempt then. */
+export async function listedClient(
+  server: NamedServer,
+  shared: SharedParts,
+  events: ConnectionEvents,
+  signal: AbortSignal,
+): Promise<ListedClient> {
+  for (let authorizations = 0; ; authorizations++) {
+    const listed = await attempt(server, shared, events, signal)
+    if ('tools' in listed) return listed
+    const { error, authorize } = listed
+    // Some servers take the handshake without a token, and want one for their tools.
+    const isAsked = error instanceof shared.sdk.UnauthorizedError
+    if (!isAsked || authorize === undefined || authorizations >= maxAuthorizations) throw error
+    await authorize()
+  }
+}
+
+async function attempt(
+  server: NamedServer,
+  shared: SharedParts,
+  { onTools, onLost, ...events }: ConnectionEvents,
+  signal: AbortSignal,
+): Promise<ListedClient | (Pick<OpenedClient, 'authorize'> & { readonly error: unknown })> {
+  let opened: OpenedClient | undefined
+  let isLost = false
+  const onListChanged = (_error: Error | null, tools: readonly Tool[] | null): void => {
+    if (opened !== undefined && tools !== null) onTools(opened, tools)
+  }
+  const make = (era?: 'legacy'): Client =>
+    newClient(server, shared, { ...events, onTools: onListChanged }, era)
+  const made = await openClient(server, make, shared, signal)
+  // oxlint-disable-next-line unicorn/prefer-add-event-listener -- a client is no event target
+  made.client.onclose = () => {
+    isLost = true
+    onLost(made)
+  }
+  try {
+    const tools = await listTools(made.client, signal)
+    if (isLost) throw new Error('the connection was lost')
+    opened = made
+    return { opened, tools }
+  } catch (error) {
+    const why = isLost ? new Error(made.whyLost(), { cause: error }) : error
+    await made.close().catch(() => {})
+    const { authorize } = made
+    return { error: why, ...(authorize && { authorize }) }
+  }
+}
+
+/** All tools, of all pages; no tool of a server that does not have any. */
+async function listTools(client: Client, signal: AbortSignal): Promise<readonly Tool[]> {
+  if (client.getServerCapabilities()?.tools === undefined) return []
+  const { tools } = await client.listTools(undefined, { signal, timeout: noTimeoutMs })
+  return tools
+}
+
+/** One server of a configuration. */
+export interface NamedServer {
+  readonly name: string
+  readonly options: McpServer
+  readonly secrets: LearnedSecrets
+  /** Resolves with what the redirect of OAuth came back with. Absent where the user gave no such function. */
+  readonly askUser?: () => Promise<URLSearchParams>
+}
+
+/** Waits between attempts to reconnect. */
+export interface Backoff {
+  readonly baseMs: number
+  readonly capMs: number
+  readonly maxAttempts: number
+}
+
+/** What the connections of a manager share. */
+export interface SharedParts {
+  readonly sdk: typeof client
+  readonly hooks: McpHooks
+  readonly sampling: SamplingLimits
+  readonly traceparent: TraceparentOf | undefined
+  readonly timers: Timers
+  readonly random: () => number
+  readonly guard: ProcessGuard
+  readonly environment: Environment
+  readonly backoff: Backoff
+  readonly onChange: (changes: ToolChanges) => void
+}
+
+/** The official client of the protocol. */
+export const mcpPackage: OptionalPackage<typeof client> = optionalPackage(
+  '@modelcontextprotocol/client',
+  () => import('@modelcontextprotocol/client'),
+)

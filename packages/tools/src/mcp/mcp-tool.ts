@@ -1,0 +1,177 @@
+import type { Tool } from '@tallystick/core'
+import { nearestNames } from '@tallystick/core/kit'
+import type { CallVerdict, JsonObject, Recovery, ResultPart, ToolEffect } from '@tallystick/core/vocabulary'
+import type { ApprovalContext, ApprovalFunction } from '../define/approval.ts'
+import { toolOf } from '../define/define-tool.ts'
+import { ToolError } from '../define/outcome.ts'
+import { type ToolContext, traceparentFor } from '../define/run-tool.ts'
+import { jsonSchemaParse, type ReadSchema } from '../define/schema.ts'
+import { callTool, defaultMaxTotalMs } from './call.ts'
+import type { SharedParts } from './client.ts'
+import type { McpConnection } from './connection.ts'
+import type { Annotations, ListedTool } from './listing.ts'
+import { checkedSchema, resultContent, type ResultReading } from './result.ts'
+import { cleanLine } from './secrets.ts'
+
+/** How calls of a tool are treated, by what its server says about it, where that is believed. */
+export function effectOf(
+  { readOnlyHint, idempotentHint }: Annotations,
+  isTrusted: boolean,
+): { readonly effect: ToolEffect; readonly recovery: Recovery } {
+  if (!isTrusted) return { effect: 'write', recovery: 'report' }
+  if (readOnlyHint === true) return { effect: 'read', recovery: 'rerun' }
+  return { effect: 'write', recovery: idempotentHint === true ? 'rerun' : 'report' }
+}
+
+/** What the tools of a manager use. */
+export interface ToolParts {
+  readonly connection: McpConnection
+  readonly shared: SharedParts
+  readonly pins: PinnedTools
+  /** The names of all tools that there are now, for a call of one that is gone. */
+  readonly namesNow: () => readonly string[]
+}
+
+const maxRemembered = 10_000
+
+/** A server's tool, as it was listed, as a tool of an agent. */
+export function mcpTool(listed: ListedTool, parts: ToolParts): Tool {
+  const { connection, shared, pins } = parts
+  const { options, name: server } = connection.server
+  const { effect, recovery } = effectOf(listed.annotations, options.trusted === true)
+  /** What the check of a call has seen of the tool: what runs must be the same. */
+  const judged = new Map<string, string>()
+  const schema = checkedInput(listed)
+  const tool = toolOf<JsonObject>(
+    {
+      name: listed.exposedName,
+      description: listed.description,
+      effect,
+      recovery,
+      approval: askingWhereChanged(listed, parts),
+      // The call's own time ends first. A person who answers a server's question takes the time that it takes.
+      ...(isAnswering(shared) ? {} : { timeoutMs: (options.maxTotalMs ?? defaultMaxTotalMs) + 2_000 }),
+      execute: (input, context) => execute(input, context),
+    },
+    schema,
+  )
+  const execute = async (
+    input: JsonObject,
+    context: ToolContext,
+  ): Promise<readonly ResultPart[] | undefined> => {
+    const { signal, progress, idempotencyKey, toolCallId } = context
+    const now = connection.listing().tools.get(listed.name) ?? listed
+    const seen = judged.get(toolCallId)
+    judged.delete(toolCallId)
+    if (seen !== undefined && seen !== now.digest) {
+      throw new ToolError(
+        `The server ${server} has changed this tool since the call was checked. Nothing was run. Ask again.`,
+      )
+    }
+    pins.accept(now)
+    const traceparent = await traceparentFor(shared.traceparent, context)
+    const call = { tool: now, input, effect, signal, progress, idempotencyKey, traceparent }
+    const parts = await callContent(await callTool(call, connection, shared), now, connection)
+    return parts.length === 0 ? undefined : parts
+  }
+  return Object.freeze({
+    ...tool,
+    // The server's own; what is checked here says less.
+    inputSchema: listed.inputSchema,
+    approval: typeof options.approval === 'function' ? 'by code' : (options.approval ?? 'never'),
+    origin: Object.freeze({ server, name: listed.name }),
+    check: (input, context): CallVerdict | Promise<CallVerdict> => {
+      const now = nowListed(listed, connection)
+      if (now === undefined) return goneVerdict(listed.exposedName, server, parts.namesNow())
+      if (judged.size >= maxRemembered) judged.clear()
+      judged.set(context.toolCallId, now.digest)
+      return tool.check(input, context)
+    },
+  } satisfies Tool)
+}
+
+/** The tool as its server lists it now; as it was, where no list can be had. */
+function nowListed(listed: ListedTool, connection: McpConnection): ListedTool | undefined {
+  const now = connection.listing().tools.get(listed.name)
+  return now ?? (connection.current() === undefined ? listed : undefined)
+}
+
+/** How a server's results are read. */
+export function readingOf({ server: { options, secrets } }: McpConnection): ResultReading {
+  const maxCharacters = options.maxResultCharacters ?? 100_000
+  return { secrets, maxCharacters, maxBinaryCharacters: 50 * maxCharacters }
+}
+
+function isAnswering({ hooks }: SharedParts): boolean {
+  return hooks.elicit !== undefined || hooks.sample !== undefined
+}
+
+function checkedInput({ exposedName, inputSchema }: ListedTool): ReadSchema<JsonObject> {
+  const jsonSchema = checkedSchema(inputSchema)
+  return { jsonSchema, parse: jsonSchemaParse(exposedName, jsonSchema) }
+}
+
+/** The user's policy, and a question in any case where the tool is not what it was. */
+function askingWhereChanged(
+  listed: ListedTool,
+  { connection, pins }: ToolParts,
+): ApprovalFunction<JsonObject> {
+  const { approval = 'never' } = connection.server.options
+  return async (input: JsonObject, context: ApprovalContext) => {
+    const now = connection.listing().tools.get(listed.name) ?? listed
+    if (pins.hasChanged(now)) return changedReason(now, connection.server.name)
+    if (typeof approval === 'function') return await approval(input, context)
+    return approval === 'always'
+  }
+}
+
+function changedReason({ description }: ListedTool, server: string): string {
+  return (
+    `The MCP server ${cleanLine(server, 64)} has changed the description or the input schema of this tool since it was ` +
+    `first listed. It says now: ${cleanLine(description, 300)}`
+  )
+}
+
+function goneVerdict(name: string, server: string, names: readonly string[]): CallVerdict {
+  const near = nearestNames(name, names, 3)
+  const hint = near.length === 0 ? '' : ` The nearest are ${near.join(', ')}.`
+  const text = `The MCP server ${server} does not offer the tool ${name} any more. Nothing was run.${hint}`
+  return { kind: 'refuse', outcome: 'unknown_tool', text }
+}
+
+/** What a server answered, as parts. Throws a `ToolError` with the server's words where it says that the tool failed. */
+export async function callContent(
+  result: Awaited<ReturnType<typeof callTool>>,
+  { outputSchema }: ListedTool,
+  connection: McpConnection,
+): Promise<readonly ResultPart[]> {
+  const parts = await resultContent(result, outputSchema, readingOf(connection))
+  if (result.isError !== true) return parts
+  const message = parts.map((part) => (part.type === 'text' ? part.text : `(${part.mediaType})`)).join('\n')
+  throw new ToolError(message || 'The tool failed, and its server did not say why.')
+}
+
+/** What is known of each tool: the digest under which a person, or the first list of its server, has accepted it. */
+interface PinnedTools {
+  /** Accepts what is listed for the first time. */
+  see(tool: ListedTool): void
+  /** Whether a tool is another one than was accepted. */
+  hasChanged(tool: ListedTool): boolean
+  /** A person has approved a call of the tool as it is now. */
+  accept(tool: ListedTool): void
+  /** The digests by the names of the tools. */
+  all(): Readonly<Record<string, string>>
+}
+
+/** Begins with the digests that a person knows. */
+export function pinnedTools(known: Readonly<Record<string, string>>): PinnedTools {
+  const digests = new Map(Object.entries(known))
+  return {
+    see(tool) {
+      if (!digests.has(tool.exposedName)) digests.set(tool.exposedName, tool.digest)
+    },
+    hasChanged: (tool) => (digests.get(tool.exposedName) ?? tool.digest) !== tool.digest,
+    accept: (tool) => void digests.set(tool.exposedName, tool.digest),
+    all: () => Object.fromEntries([...digests].toSorted(([one], [other]) => (one < other ? -1 : 1))),
+  }
+}

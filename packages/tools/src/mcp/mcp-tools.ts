@@ -1,0 +1,395 @@
+import type { Client, Prompt, RequestOptions } from '@modelcontextprotocol/client'
+import { ConfigurationError, type Tool } from '@tallystick/core'
+import { nearestNames, omitUndefined } from '@tallystick/core/kit'
+import type { Json, JsonObject, ResultPart } from '@tallystick/core/vocabulary'
+import { type Observable, Subject } from 'rxjs'
+import { ToolError } from '../define/outcome.ts'
+import { hostTimers, processGuard } from '../host.ts'
+import { callTool } from './call.ts'
+import { mcpPackage, type SharedParts } from './client.ts'
+import { type ConnectionState, connectionTo, type McpConnection } from './connection.ts'
+import { callDeadline, callFailureOf, failureError, noTimeoutMs, unreachable } from './deadline.ts'
+import type { ListedTool, ToolChanges } from './listing.ts'
+import { callContent, effectOf, mcpTool, pinnedTools, readingOf } from './mcp-tool.ts'
+import { type McpOptions, requireMcpOptions } from './options.ts'
+import { contentParts, resourcePart, withoutSecrets } from './result.ts'
+import { cleanLine, cleanText, knownSecretsOf } from './secrets.ts'
+
+const maxTextCharacters = 8_000
+
+/** Sends a request to a server, within the time of a call. Rejects with a `ToolError`. */
+async function ask<Answer>(
+  connection: McpConnection,
+  shared: SharedParts,
+  request: (client: Client, options: RequestOptions) => Promise<Answer>,
+): Promise<Answer> {
+  const { options, name } = connection.server
+  const { timeoutMs = 60_000, maxTotalMs = 600_000 } = options
+  const deadline = callDeadline(shared.timers, timeoutMs, maxTotalMs)
+  const { signal } = deadline
+  connection.deadlines.add(deadline)
+  let isConnected = false
+  try {
+    const { client } = await connection.ready(signal).catch(() => {
+      signal.throwIfAborted()
+      throw unreachable(name, connection.faults())
+    })
+    isConnected = true
+    deadline.progress()
+    return await request(client, { signal, timeout: noTimeoutMs })
+  } catch (error) {
+    if (error instanceof ToolError) throw error
+    if (signal.aborted) {
+      const why = isConnected ? '' : ' There was no connection to it.'
+      throw new ToolError(`The MCP server ${name} did not answer in time.${why}`, { outcome: 'timed_out' })
+    }
+    throw failureError(callFailureOf(error, shared), connection.server, connection.faults())
+  } finally {
+    deadline.stop()
+    connection.deadlines.delete(deadline)
+  }
+}
+
+/** The resources of a server and its templates of resources; nothing of a server that has neither. */
+export function resourcesOf(connection: McpConnection, shared: SharedParts): Promise<readonly McpResource[]> {
+  return ask(connection, shared, async (client, request) => {
+    if (client.getServerCapabilities()?.resources === undefined) return []
+    const { resources } = await client.listResources(undefined, request)
+    // Many servers have resources and no templates, and some answer with an error to that.
+    const templates = await client.listResourceTemplates(undefined, request).catch(() => undefined)
+    return [
+      ...resources.map((each) => ({ ...each, isTemplate: false })),
+      ...(templates?.resourceTemplates ?? []).map((each) => ({
+        ...each,
+        uri: each.uriTemplate,
+        isTemplate: true,
+      })),
+    ].map(({ uri, name, description, mimeType, isTemplate }) => ({
+      uri: cleanedText(connection, uri),
+      isTemplate,
+      name: cleanedText(connection, name),
+      ...described(connection, description),
+      ...(mimeType !== undefined && { mimeType: cleanedText(connection, mimeType) }),
+    }))
+  })
+}
+
+/** What a resource holds. */
+export function resourceAt(
+  connection: McpConnection,
+  shared: SharedParts,
+  uri: string,
+): Promise<readonly ResultPart[]> {
+  return ask(connection, shared, async (client, request) => {
+    const { contents } = await client.readResource({ uri }, request)
+    const [first] = contents
+    if (contents.length === 1 && first && !('text' in first)) return [resourcePart(first)]
+    const blocks = contents.map((resource) => ({ type: 'resource' as const, resource }))
+    return contentParts(blocks, readingOf(connection))
+  })
+}
+
+/** The prompts of a server; nothing of a server that has no prompts. */
+export function promptsOf(connection: McpConnection, shared: SharedParts): Promise<readonly McpPrompt[]> {
+  return ask(connection, shared, async (client, request) => {
+    if (client.getServerCapabilities()?.prompts === undefined) return []
+    const { prompts } = await client.listPrompts(undefined, request)
+    return prompts.map((prompt: Prompt) => ({
+      name: cleanedText(connection, prompt.name),
+      ...described(connection, prompt.description),
+      arguments: (prompt.arguments ?? []).map((argument) => ({
+        name: cleanedText(connection, argument.name),
+        ...described(connection, argument.description),
+        required: argument.required === true,
+      })),
+    }))
+  })
+}
+
+/** A prompt with its arguments filled in. */
+export function promptOf(
+  connection: McpConnection,
+  shared: SharedParts,
+  name: string,
+  input: Readonly<Record<string, string>>,
+): Promise<McpPromptMessages> {
+  return ask(connection, shared, async (client, request) => {
+    const { description, messages } = await client.getPrompt({ name, arguments: { ...input } }, request)
+    const reading = readingOf(connection)
+    return {
+      ...described(connection, description),
+      messages: messages.map(({ role, content }) => ({ role, content: contentParts([content], reading) })),
+    }
+  })
+}
+
+function cleanedText({ server }: McpConnection, text: string): string {
+  return cleanText(withoutSecrets(text, server.secrets), maxTextCharacters)
+}
+
+function described(
+  connection: McpConnection,
+  description: string | undefined,
+): { readonly description?: string } {
+  return description === undefined ? {} : { description: cleanedText(connection, description) }
+}
+
+/**
+ * Connects to MCP servers, all at the same time, and resolves when each is ready or has failed: `servers` says which.
+ * The tools of the ready servers can be used. `close` the manager, or declare it with `await using`. Needs the package
+ * `@modelcontextprotocol/client`. Rejects with a `ConfigurationError` for options that cannot work, and if a `required`
+ * server has failed.
+ */
+export async function mcpTools(options: McpOptions): Promise<McpManager> {
+  requireMcpOptions(options)
+  const sdk = await mcpPackage.load('mcpTools()')
+  const changes$ = new Subject<ToolChanges>()
+  const guard = processGuard()
+  const shared: SharedParts = {
+    sdk,
+    guard,
+    hooks: { elicit: options.elicit, sample: options.sample },
+    sampling: { maxPerCall: 3, maxTokens: 4_096, ...omitUndefined({ ...options.sampleLimits }) },
+    traceparent: options.traceparent,
+    timers: options.timers ?? hostTimers,
+    random: options.random ?? Math.random,
+    environment: options.environment ?? process.env,
+    backoff: { baseMs: 250, capMs: 15_000, maxAttempts: 5, ...omitUndefined({ ...options.reconnect }) },
+    onChange: (changes) => changes$.next(changes),
+  }
+  const connections = new Map(
+    Object.entries(options.servers)
+      .filter(([, server]) => server.disabled !== true)
+      .map(([name, server]) => [
+        name,
+        connectionTo({ name, options: server, secrets: knownSecretsOf(server) }, shared),
+      ]),
+  )
+  const manager = managerOf(connections, shared, options, changes$)
+  await Promise.all([...connections.values()].map((connection) => connection.start()))
+  // What is listed first is what later lists are compared with.
+  void manager.tools
+  const missing = [...connections.values()].filter(
+    ({ server, state }) => server.options.required === true && state() !== 'ready',
+  )
+  if (missing.length > 0) {
+    const faults = missing.map(({ server, faults }) => `${server.name}: ${faults().join('; ')}`)
+    await manager.close()
+    throw new ConfigurationError(
+      `mcpTools: not every required MCP server could be started. ${faults.join('\n')}`,
+    )
+  }
+  return manager
+}
+
+function managerOf(
+  connections: ReadonlyMap<string, McpConnection>,
+  shared: SharedParts,
+  options: McpOptions,
+  changes$: Subject<ToolChanges>,
+): McpManager {
+  const pins = pinnedTools(options.pins ?? {})
+  const made = new Map<McpConnection, { readonly from: unknown; readonly tools: readonly Tool[] }>()
+  const toolsOf = (connection: McpConnection): readonly Tool[] => {
+    const from = connection.listing()
+    const known = made.get(connection)
+    if (known?.from === from) return known.tools
+    const tools = offeredTools(connection).map((listed) => {
+      pins.see(listed)
+      return mcpTool(listed, { connection, shared, pins, namesNow })
+    })
+    made.set(connection, { from, tools })
+    return tools
+  }
+  const allTools = (): readonly Tool[] => {
+    const names = new Set<string>()
+    // The names of two servers may be alike to the letter once they are cut: then the first one keeps its tool.
+    return [...connections.values()]
+      .flatMap(toolsOf)
+      .filter(({ name }) => !names.has(name) && names.add(name))
+  }
+  const namesNow = (): readonly string[] => allTools().map(({ name }) => name)
+  const connectionOf = (server: string): McpConnection => {
+    const connection = connections.get(server)
+    if (connection !== undefined) return connection
+    throw new ToolError(
+      `There is no MCP server ${JSON.stringify(server)} here. ${known([...connections.keys()], server)}`,
+    )
+  }
+  // What a change adds is listed first now.
+  changes$.subscribe(() => void namesNow())
+  let closing: Promise<void> | undefined
+  const close = async (): Promise<void> => {
+    await Promise.all([...connections.values()].map((connection) => connection.close()))
+    await shared.guard.close()
+    changes$.complete()
+  }
+  return {
+    get tools() {
+      return allTools()
+    },
+    get servers() {
+      return [...connections.values()].map(statusOf)
+    },
+    get pins() {
+      allTools()
+      return pins.all()
+    },
+    changes$: changes$.asObservable(),
+    call: async (server, name, input, given = {}) =>
+      await callNamed(connectionOf(server), shared, { name, input, ...given }),
+    resources: async (server) => await resourcesOf(connectionOf(server), shared),
+    readResource: async (server, uri) => await resourceAt(connectionOf(server), shared, uri),
+    prompts: async (server) => await promptsOf(connectionOf(server), shared),
+    getPrompt: async (server, prompt, input = {}) =>
+      await promptOf(connectionOf(server), shared, prompt, input),
+    async reconnect(server) {
+      const connection = connectionOf(server)
+      // How it ended, the status says.
+      await connection.ready(new AbortController().signal).catch(() => {})
+      return statusOf(connection)
+    },
+    close: () => (closing ??= close()),
+    [Symbol.asyncDispose]: () => (closing ??= close()),
+  }
+}
+
+/** One call of a tool by the name that its server knows. */
+async function callNamed(
+  connection: McpConnection,
+  shared: SharedParts,
+  { name, input, signal, onProgress }: McpCallOptions & { readonly name: string; readonly input: JsonObject },
+): Promise<readonly ResultPart[]> {
+  const { server, listing } = connection
+  const tool = listing().tools.get(name)
+  if (tool === undefined) {
+    const hint = known([...listing().tools.keys()], name)
+    throw new ToolError(`The MCP server ${server.name} has no tool ${JSON.stringify(name)}. ${hint}`)
+  }
+  const { effect } = effectOf(tool.annotations, server.options.trusted === true)
+  const given = { tool, input, effect, signal: signal ?? new AbortController().signal }
+  const progress = onProgress ?? ((): void => {})
+  return await callContent(await callTool({ ...given, progress }, connection, shared), tool, connection)
+}
+
+/** The tools of a server that the user wants. */
+function offeredTools(connection: McpConnection): readonly ListedTool[] {
+  const { includeTools, excludeTools = [] } = connection.server.options
+  return [...connection.listing().tools.values()].filter(
+    ({ name }) => (includeTools === undefined || includeTools.includes(name)) && !excludeTools.includes(name),
+  )
+}
+
+function statusOf(connection: McpConnection): McpServerStatus {
+  const opened = connection.current()
+  const version = opened?.client.getServerVersion()
+  const protocolVersion = opened?.client.getNegotiatedProtocolVersion()
+  return {
+    name: connection.server.name,
+    state: connection.state(),
+    ...(opened && { transport: opened.kind }),
+    ...(version && { server: { name: shown(version.name), version: shown(version.version) } }),
+    ...(protocolVersion !== undefined && { protocolVersion }),
+    tools: offeredTools(connection).length,
+    faults: connection.faults(),
+  }
+}
+
+function shown(text: string): string {
+  return cleanLine(text, 100)
+}
+
+function known(names: readonly string[], given: string): string {
+  const near = nearestNames(given, names, 3)
+  if (near.length > 0) return `Did you mean ${near.join(', ')}?`
+  return names.length === 0 ? 'It offers nothing.' : `There are ${names.slice(0, 20).join(', ')}.`
+}
+
+/** The status of a server. */
+export interface McpServerStatus {
+  readonly name: string
+  readonly state: ConnectionState
+  /** `stdio`, `http` or `sse`, while it is connected. */
+  readonly transport?: 'stdio' | 'http' | 'sse'
+  /** What the server calls itself. */
+  readonly server?: { readonly name: string; readonly version: string }
+  /** The revision of the protocol that is spoken, such as `2025-11-25`. */
+  readonly protocolVersion?: string
+  /** How many tools it offers. */
+  readonly tools: number
+  /**
+   * Why the server cannot be used; and which of its tools are left out, and why. Without secrets and control
+   * characters.
+   */
+  readonly faults: readonly string[]
+}
+
+/** Options of a call that no agent makes. */
+export interface McpCallOptions {
+  readonly signal?: AbortSignal
+  readonly onProgress?: (data: Json) => void
+}
+
+/** A resource or a template of resources, as a server lists it. */
+export interface McpResource {
+  /** Of a template, its pattern, such as `file:///{path}`. */
+  readonly uri: string
+  readonly isTemplate: boolean
+  readonly name: string
+  readonly description?: string
+  readonly mimeType?: string
+}
+
+/** A prompt, as a server lists it. */
+export interface McpPrompt {
+  readonly name: string
+  readonly description?: string
+  readonly arguments: readonly {
+    readonly name: string
+    readonly description?: string
+    readonly required: boolean
+  }[]
+}
+
+/** A prompt with its arguments filled in. */
+export interface McpPromptMessages {
+  readonly description?: string
+  readonly messages: readonly {
+    readonly role: 'user' | 'assistant'
+    readonly content: readonly ResultPart[]
+  }[]
+}
+
+/** MCP servers that run, and their tools. */
+export interface McpManager {
+  /** The tools of all servers, as listed now. When a lost server is connected again, so are its tools. */
+  readonly tools: readonly Tool[]
+  readonly servers: readonly McpServerStatus[]
+  /** Emits when a server changes its list of tools. */
+  readonly changes$: Observable<ToolChanges>
+  /**
+   * Digests of the tools as they are now: pass them as `pins` to a later manager, in any process. A tool whose
+   * description or schema has changed since then needs an approval.
+   */
+  readonly pins: Readonly<Record<string, string>>
+  /** Calls a tool by the name that its server knows. Rejects with a `ToolError`. */
+  call(
+    server: string,
+    tool: string,
+    input: JsonObject,
+    options?: McpCallOptions,
+  ): Promise<readonly ResultPart[]>
+  resources(server: string): Promise<readonly McpResource[]>
+  readResource(server: string, uri: string): Promise<readonly ResultPart[]>
+  prompts(server: string): Promise<readonly McpPrompt[]>
+  getPrompt(
+    server: string,
+    prompt: string,
+    input?: Readonly<Record<string, string>>,
+  ): Promise<McpPromptMessages>
+  /** Tries at once to connect to a failed server; resolves with its new status. */
+  reconnect(server: string): Promise<McpServerStatus>
+  /** Ends every connection, and every process with all that it started. Resolves when all have ended. */
+  close(): Promise<void>
+  [Symbol.asyncDispose](): Promise<void>
+}

@@ -1,0 +1,241 @@
+import { getOwn, isJsonObject } from '@tallystick/core/kit'
+import {
+  type Json,
+  type JsonObject,
+  type KnownSecrets,
+  type ResultPart,
+  withoutKeys,
+} from '@tallystick/core/vocabulary'
+import { file, image, text } from '../define/content.ts'
+import { jsonSchemaParse } from '../define/schema.ts'
+import { boundedText } from '../define/text.ts'
+import type { client } from './client-library.ts'
+import { cleanLine } from './secrets.ts'
+
+/** Levels of a schema that are checked; what is below them is the server's to check. */
+const maxDepth = 32
+
+/** What is checked for a keyword; `undefined`: nothing. */
+type Checked = (value: Json, depth: number, schema: JsonObject) => Json | undefined
+
+const ifNumber: Checked = (value) => (typeof value === 'number' ? value : undefined)
+const ifTexts: Checked = (value) => (isTexts(value) ? value : undefined)
+const ifList: Checked = (value) => (Array.isArray(value) ? value : undefined)
+const eachBelow: Checked = (value, depth) =>
+  Array.isArray(value) ? value.map((each: Json) => below(each, depth)) : undefined
+
+/**
+ * The keywords that are checked: they take time in proportion to schema and value, and where less is checked below them,
+ * they refuse less. Each is taken in the form that it has today; older drafts have others.
+ */
+const keywords: Readonly<Record<string, Checked>> = {
+  type: (value) => (typeof value === 'string' || isTexts(value) ? value : undefined),
+  enum: ifList,
+  const: (value) => value,
+  required: ifTexts,
+  minimum: ifNumber,
+  maximum: ifNumber,
+  exclusiveMinimum: ifNumber,
+  exclusiveMaximum: ifNumber,
+  multipleOf: ifNumber,
+  minLength: ifNumber,
+  maxLength: ifNumber,
+  minItems: ifNumber,
+  maxItems: ifNumber,
+  minProperties: ifNumber,
+  maxProperties: ifNumber,
+  allOf: eachBelow,
+  anyOf: eachBelow,
+  prefixItems: eachBelow,
+  items: (value, depth) => (Array.isArray(value) ? undefined : below(value, depth)),
+  properties: (value, depth) =>
+    isJsonObject(value)
+      ? Object.fromEntries(Object.entries(value).map(([name, each]) => [name, below(each, depth)]))
+      : undefined,
+  additionalProperties: (value, depth, schema) =>
+    schema['patternProperties'] === undefined ? below(value, depth) : undefined,
+}
+
+/**
+ * Returns the part of a server's schema that is checked here: less than the schema says, never more, and nothing that a
+ * hostile one could make expensive. Patterns (which may backtrack), references (which may multiply), `not` and what depends
+ * on other keywords are left to the server. So a usual mistake is explained without asking it.
+ */
+export function checkedSchema(schema: JsonObject, depth = 0): JsonObject {
+  const checked: Record<string, Json> = {}
+  for (const [keyword, value] of Object.entries(schema)) {
+    const part = getOwn(keywords, keyword)?.(value, depth, schema)
+    if (part !== undefined) checked[keyword] = part
+  }
+  // Only one of them may fit, but with less checked more than one may seem to.
+  const { oneOf } = schema
+  const choice =
+    oneOf !== undefined && checked['anyOf'] === undefined ? eachBelow(oneOf, depth, schema) : undefined
+  return choice === undefined ? checked : { ...checked, anyOf: choice }
+}
+
+function below(schema: Json, depth: number): Json {
+  if (typeof schema === 'boolean') return schema
+  return isJsonObject(schema) && depth < maxDepth ? checkedSchema(schema, depth + 1) : true
+}
+
+function isTexts(value: Json): boolean {
+  return Array.isArray(value) && value.every((each) => typeof each === 'string')
+}
+
+/** How much of a result is taken. */
+export interface ResultBounds {
+  /** Characters of text, over all of its parts. */
+  readonly maxCharacters: number
+  /** Characters of Base64 of images, sounds and files, over all of them. */
+  readonly maxBinaryCharacters: number
+}
+
+/** The bounds of a result, and the secrets that are struck out of it. */
+export interface ResultReading extends ResultBounds {
+  readonly secrets: KnownSecrets
+}
+
+const maxParts = 256
+
+/** What a server answered, as parts of a result, within bounds, with the secrets of its configuration struck out. */
+export async function resultContent(
+  result: client.CallToolResult,
+  outputSchema: JsonObject | undefined,
+  reading: ResultReading,
+): Promise<readonly ResultPart[]> {
+  const { structuredContent, isError } = result
+  const parts = contentParts(result.content, reading)
+  if (structuredContent === undefined) return parts
+  const structured = JSON.stringify(structuredContent)
+  const only = onlyText(structuredContent)
+  const isShown = result.content.some(
+    (block) => block.type === 'text' && (block.text === only || sameJson(block.text, structured)),
+  )
+  const shown = isShown ? parts : [...parts, ...contentParts([{ type: 'text', text: structured }], reading)]
+  if (isError || outputSchema === undefined) return shown
+  const fault = await structureFault(structuredContent, outputSchema)
+  return fault === undefined ? shown : [...shown, text(fault)]
+}
+
+/** Blocks of a message, of a result or of a prompt, as parts. */
+export function contentParts(
+  blocks: readonly client.ContentBlock[],
+  { secrets, maxCharacters, maxBinaryCharacters }: ResultReading,
+): readonly ResultPart[] {
+  let characters = maxCharacters
+  let binary = maxBinaryCharacters
+  const parts: ResultPart[] = []
+  for (const block of blocks.slice(0, maxParts)) {
+    const part = partOf(block)
+    if (part.type === 'text') {
+      const whole = beginningWithout(secrets, part.text, characters)
+      const leftOut = Math.max(0, part.text.length - Math.max(characters, 0))
+      const shown = leftOut > 0 ? cut(whole, characters, leftOut) : whole
+      if (characters > 0) parts.push(text(shown.toWellFormed()))
+      characters -= part.text.length
+    } else if ('data' in part && part.data.length > binary) {
+      parts.push(
+        text(
+          `(${part.mediaType} of ${part.data.length} characters of Base64 was left out: it is too large.)`,
+        ),
+      )
+    } else {
+      if ('data' in part) binary -= part.data.length
+      parts.push(part)
+    }
+  }
+  if (blocks.length > maxParts) parts.push(text(`(${blocks.length - maxParts} more parts were left out.)`))
+  return parts.filter((part) => part.type !== 'text' || part.text !== '')
+}
+
+/** A text without the secrets that a server was configured with. */
+export function withoutSecrets(given: string, secrets: KnownSecrets): string {
+  return secrets.struckFrom(given, () => '[secret]')
+}
+
+/** The same, and without what looks like a key: for errors, whose words no tool result depends on. */
+export function withoutAnySecrets(given: string, secrets: KnownSecrets): string {
+  return withoutKeys(withoutSecrets(given, secrets), () => '[secret]')
+}
+
+/**
+ * The beginning of a text without secrets, `characters` of it at least where it is that long and nothing was struck out.
+ * Struck out before it is cut, since a cut secret is not recognised; and only what may be shown is looked at.
+ */
+function beginningWithout(secrets: KnownSecrets, whole: string, characters: number): string {
+  const near = whole.slice(0, Math.max(0, characters) + secrets.maxFormLength)
+  const struck = withoutSecrets(near, secrets)
+  if (near.length === whole.length) return struck
+  // The last characters that were looked at may be the beginning of a secret.
+  return struck.slice(0, Math.max(0, struck.length - secrets.maxFormLength))
+}
+
+function cut(whole: string, maxCharacters: number, leftOut: number): string {
+  const kept = whole.slice(0, maxCharacters).replace(/[\ud800-\udbff]$/, '')
+  return `${kept}\n(${leftOut} characters were left out: ask for less, or for a part.)`
+}
+
+function partOf(block: client.ContentBlock): ResultPart {
+  switch (block.type) {
+    case 'text':
+      return text(block.text)
+    case 'image':
+    case 'audio':
+      return binaryPart(block.mimeType, block.data)
+    case 'resource_link': {
+      const { uri, name, mimeType, description } = block
+      const kind = mimeType === undefined ? '' : ` (${cleanLine(mimeType, 100)})`
+      const suffix = description === undefined ? '' : `: ${cleanLine(description, 1_000)}`
+      return text(`Resource ${cleanLine(name, 200)}${kind} at ${cleanLine(uri, 2_000)}${suffix}`)
+    }
+    case 'resource':
+      return resourcePart(block.resource)
+    default:
+      // A newer protocol may know more kinds.
+      return text(boundedText(JSON.stringify(block), 10_000))
+  }
+}
+
+/** What a resource holds, as a part. */
+export function resourcePart(
+  resource: client.TextResourceContents | client.BlobResourceContents,
+): ResultPart {
+  if ('text' in resource) return text(resource.text)
+  return binaryPart(resource.mimeType ?? 'application/octet-stream', resource.blob)
+}
+
+function binaryPart(mediaType: string, data: string): ResultPart {
+  try {
+    return mediaType.startsWith('image/') ? image({ mediaType, data }) : file({ mediaType, data })
+  } catch {
+    return text(`(What should be ${cleanLine(mediaType, 100)} was left out: it is no Base64.)`)
+  }
+}
+
+/** The text of an object that holds nothing else: libraries wrap texts so, and give them as texts as well. */
+function onlyText(structured: unknown): string | undefined {
+  const values = Object.values(Object(structured) as object)
+  return values.length === 1 && typeof values[0] === 'string' ? values[0] : undefined
+}
+
+function sameJson(given: string, json: string): boolean {
+  if (given === json) return true
+  try {
+    return given.length < 1_000_000 && JSON.stringify(JSON.parse(given)) === json
+  } catch {
+    return false
+  }
+}
+
+/** What a server's answer lacks of what its own schema promises: the model had better not rely on it. */
+async function structureFault(given: unknown, outputSchema: JsonObject): Promise<string | undefined> {
+  const parse = jsonSchemaParse('the result', checkedSchema(outputSchema))
+  const parsed = await parse(given as JsonObject)
+  if (parsed.ok) return undefined
+  const places = parsed.issues
+    .slice(0, 3)
+    .map(({ path, message }) => `${path.map(String).join('.')} ${message}`)
+  const what = cleanLine(places.join('; '), 300)
+  return `(The answer does not fit the output schema that the server itself declares: ${what}.)`
+}

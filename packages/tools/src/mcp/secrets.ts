@@ -1,0 +1,97 @@
+import { type KnownSecrets, knownSecrets } from '@tallystick/core/vocabulary'
+import { boundedText, visibleText } from '../define/text.ts'
+import { isHttpServer, type McpServer } from './options.ts'
+
+/** Headers that are no secrets. */
+const openHeaders: ReadonlySet<string> = new Set([
+  'accept',
+  'accept-language',
+  'cache-control',
+  'content-type',
+  'user-agent',
+])
+
+/** What names a variable or a parameter whose value must not be shown. */
+const secretName: RegExp =
+  /key|token|secret|passw|credential|auth|cookie|session|bearer|private|dsn|connection/i
+
+/** The tokens that are kept: a server may still repeat one that was replaced. */
+const maxTokens = 8
+
+/** Secrets of a server, and the tokens that it is sent while it runs. */
+export interface LearnedSecrets extends KnownSecrets {
+  /** From now on this one is struck out, too. */
+  learn(secret: string): void
+}
+
+/** The secrets of a server: they are struck out of everything that it says. */
+export function knownSecretsOf(server: McpServer): LearnedSecrets {
+  const given = configuredSecrets(server)
+  const tokens = new Set<string>()
+  let known = knownSecrets(given)
+  return {
+    spansIn: (text) => known.spansIn(text),
+    struckFrom: (text, instead) => known.struckFrom(text, instead),
+    get maxFormLength() {
+      return known.maxFormLength
+    },
+    learn(secret) {
+      if (tokens.has(secret)) return
+      tokens.add(secret)
+      const [oldest] = tokens
+      if (tokens.size > maxTokens && oldest !== undefined) tokens.delete(oldest)
+      known = knownSecrets([...given, ...tokens])
+    },
+  }
+}
+
+/** The secrets in the configuration of a server. */
+function configuredSecrets(server: McpServer): readonly string[] {
+  const given = server.secrets ?? []
+  if (!isHttpServer(server)) {
+    const env = server.env ?? {}
+    return [...given, ...namedSecrets(env), ...Object.values(env).flatMap(passwordIn)]
+  }
+  const headers = Object.entries(server.headers ?? {}).flatMap(([name, value]) =>
+    openHeaders.has(name.toLowerCase()) ? [] : [value, ...value.split(/[\s;,=]/)],
+  )
+  const { username, searchParams } = new URL(server.url)
+  const parameters = namedSecrets(Object.fromEntries(searchParams))
+  return [...given, ...headers, ...parameters, username, ...passwordIn(server.url)]
+}
+
+function namedSecrets(values: Readonly<Record<string, string>>): readonly string[] {
+  return Object.entries(values).flatMap(([name, value]) => (looksSecret(name) ? [value] : []))
+}
+
+/** The password of what may be the URL of a database. */
+function passwordIn(value: string): readonly string[] {
+  if (!URL.canParse(value)) return []
+  const { password } = new URL(value)
+  return [decodeURIComponentOr(password)]
+}
+
+function decodeURIComponentOr(text: string): string {
+  try {
+    return decodeURIComponent(text)
+  } catch {
+    return text
+  }
+}
+
+/** Whether a variable, a parameter or a header of this name holds a secret. */
+export function looksSecret(name: string): boolean {
+  return secretName.test(name)
+}
+
+/** A text from a server without what a reader does not see, of `maxCharacters` at most. Line breaks and tabs stay. */
+export function cleanText(text: string, maxCharacters: number): string {
+  // Bounded first as well: the rest is never looked at.
+  const rough = text.slice(0, maxCharacters * 2)
+  return boundedText(visibleText(rough), maxCharacters)
+}
+
+/** The same on one line, for a sentence of an error. */
+export function cleanLine(text: string, maxCharacters: number): string {
+  return cleanText(text, maxCharacters).replaceAll(/\s+/g, ' ').trim()
+}

@@ -1,0 +1,437 @@
+import { randomUUID } from 'node:crypto'
+import type * as sdk from '@modelcontextprotocol/server'
+import type {
+  CallToolRequest,
+  CallToolResult,
+  ContentBlock,
+  Server,
+  ServerContext,
+} from '@modelcontextprotocol/server'
+import type { Clock, Run, RunResult, Runtime, Tool } from '@tallystick/core'
+import {
+  type AgentTool,
+  isAgentTool,
+  nearestNames,
+  omitUndefined,
+  option,
+  type OptionCheck,
+} from '@tallystick/core/kit'
+import {
+  type CallVerdict,
+  type Json,
+  type JsonObject,
+  parseRunId,
+  type ResultPart,
+  toolCallIdOf,
+  type ToolRun,
+  type ToolSignal,
+} from '@tallystick/core/vocabulary'
+import { filter, Observable, ReplaySubject } from 'rxjs'
+import { jsonOf } from '../define/content.ts'
+import { type Ending, failureOf, textEnding } from '../define/outcome.ts'
+import type { Timers } from '../host.ts'
+
+/** Has an agent answer a client, in a run of its own that is on record. The client learns which tools it calls. */
+export async function servedAgent(
+  { agent, name, taskOf, answerOf }: AgentTool,
+  runtime: Runtime,
+  { input, signal, progress, context }: ServedCallParts,
+): Promise<Ending> {
+  const given = await taskOf(input)
+  if ('fault' in given) {
+    return textEnding(
+      'invalid_input',
+      `The input does not fit the schema of ${name}: ${given.fault}. Nothing was run.`,
+    )
+  }
+  const run: Run = runtime.run(agent, given.task, { context })
+  const cancel = (): void => void run.cancel('the client cancelled the call').catch(() => {})
+  signal.addEventListener('abort', cancel)
+  if (signal.aborted) cancel()
+  const following = run.events$.pipe(filter(({ type }) => type === 'tool_requests_collected')).subscribe({
+    next: (event) => {
+      if (event.type === 'tool_requests_collected') {
+        progress({ message: `calls ${event.calls.map((call) => call.name).join(', ')}` })
+      }
+    },
+    // The result says what went wrong.
+    error: () => {},
+  })
+  try {
+    return endingOfRun(await run.result, answerOf)
+  } finally {
+    following.unsubscribe()
+    signal.removeEventListener('abort', cancel)
+  }
+}
+
+function endingOfRun(result: RunResult, answerOf: AgentTool['answerOf']): Ending {
+  const { runId, text, pendingApprovals } = result
+  switch (result.status) {
+    case 'done': {
+      if (result.reason !== 'answered') {
+        return textEnding(
+          'failed',
+          `The agent ended without an answer (${result.reason}). ${text}\nIts run is ${runId}.`,
+        )
+      }
+      if (answerOf !== undefined) return readEnding(result, answerOf)
+      const { output = text } = result
+      return textEnding('success', typeof output === 'string' ? output : JSON.stringify(output))
+    }
+    case 'suspended': {
+      const waits = pendingApprovals.map((each) => each.name).join(', ')
+      const what = waits === '' ? 'a person' : `a person who decides about ${waits}`
+      return textEnding(
+        'failed',
+        `The agent waits for ${what}. Its run is ${runId}: decide there, and ask again.`,
+      )
+    }
+    case 'interrupted':
+      return textEnding('failed', `The agent was interrupted. Its run is ${runId}, which can be resumed.`)
+  }
+}
+
+function readEnding(result: RunResult, answerOf: NonNullable<AgentTool['answerOf']>): Ending {
+  const { text, output, turns, toolCalls } = result
+  try {
+    const read = answerOf({ text, output, turns, toolCalls })
+    return typeof read === 'string' ? textEnding('success', read) : { outcome: 'success', content: read }
+  } catch (error) {
+    return failureOf(error)
+  }
+}
+
+/** A call that is checked, and that a person may have to approve. */
+export interface ServedCall {
+  readonly tool: string
+  readonly input: JsonObject
+  /** Why the tool asks, where it says so. */
+  readonly reason?: string
+}
+
+/** What one call of a client comes with. */
+interface ServedCallParts {
+  readonly input: JsonObject
+  readonly signal: AbortSignal
+  readonly progress: (data: Json) => void
+  /** By which the client knows the call again; a new one where it gave none. */
+  readonly idempotencyKey?: string | undefined
+  readonly context: unknown
+  readonly timers: Timers
+  /** Decides where a tool asks for approval. Without it such calls are refused. */
+  readonly approve?: ((call: ServedCall) => boolean | Promise<boolean>) | undefined
+}
+
+/** Makes one call of a tool for a client: checks it, asks where the tool asks, runs it, and stops it at its time. */
+async function servedCall(tool: Tool<unknown>, parts: ServedCallParts): Promise<Ending> {
+  const { input, signal, context, idempotencyKey = randomUUID() } = parts
+  const runId = parseRunId(randomUUID())
+  if (runId === undefined) throw new Error('A UUID is no run id.')
+  const place = { runId, turn: 1, toolCallId: toolCallIdOf(runId, 1, 1, 1), context }
+  const refusal = await refusalOf(await tool.check(input, place), tool.name, parts)
+  if (refusal) return refusal
+  if (signal.aborted) return textEnding('cancelled', 'The call was cancelled. Nothing was run.')
+  return await ended(tool, { ...place, input, attempt: 1, idempotencyKey }, parts)
+}
+
+async function refusalOf(
+  verdict: CallVerdict,
+  tool: string,
+  { input, approve }: ServedCallParts,
+): Promise<Ending | undefined> {
+  switch (verdict.kind) {
+    case 'run':
+      return undefined
+    case 'refuse':
+      return textEnding(verdict.outcome, verdict.text)
+    case 'ask': {
+      const { reason } = verdict
+      const isApproved = (await approve?.({ tool, input, ...(reason !== undefined && { reason }) })) === true
+      if (isApproved) return undefined
+      const why = reason === undefined ? '' : ` (${reason})`
+      return textEnding(
+        'denied',
+        `A person has to approve this call${why}, and no person did. Nothing was run.`,
+      )
+    }
+  }
+}
+
+function ended(
+  tool: Tool<unknown>,
+  run: Omit<ToolRun, 'cancelled$'>,
+  { signal, progress, timers }: ServedCallParts,
+): Promise<Ending> {
+  return new Promise((resolve) => {
+    const cancelled$ = new ReplaySubject<string>()
+    let hasEnded = false
+    let cancelQuietTimer = (): void => {}
+    const stop = (): void => cancelled$.next('the client cancelled the call')
+    const giveUp = (reason: string): void => {
+      // Before the tool hears of it: what it still says is too late.
+      end(textEnding('timed_out', 'The tool was given up because it took too long.'))
+      cancelled$.next(reason)
+    }
+    const cancelTimer =
+      tool.timeoutMs === undefined
+        ? (): void => {}
+        : timers.schedule(tool.timeoutMs, () => giveUp('The tool took too long.'))
+    const waitForProgress = (): void => {
+      cancelQuietTimer()
+      if (tool.quietMs === undefined || hasEnded) return
+      cancelQuietTimer = timers.schedule(tool.quietMs, () =>
+        giveUp('The tool reported no progress for too long.'),
+      )
+    }
+    waitForProgress()
+    const end = (ending: Ending): void => {
+      hasEnded = true
+      cancelTimer()
+      cancelQuietTimer()
+      signal.removeEventListener('abort', stop)
+      resolve(ending)
+    }
+    signal.addEventListener('abort', stop)
+    signalsOf(tool, { ...run, cancelled$ }).subscribe({
+      next: (report) => {
+        if (report.type === 'tool_progressed') {
+          waitForProgress()
+          progress(report.data)
+        } else if (report.type === 'tool_ended') end(report)
+        else
+          end(
+            textEnding(
+              'failed',
+              `The work continues elsewhere (${report.externalId}), and no client hears of its end.`,
+            ),
+          )
+      },
+      error: (error: unknown) => end(textEnding('failed', `The tool failed: ${String(error)}`)),
+      complete: () => end(textEnding('failed', 'The tool ended without a result.')),
+    })
+  })
+}
+
+/** What a tool reports, also where it throws instead of reporting. */
+function signalsOf(tool: Tool<unknown>, run: ToolRun): Observable<ToolSignal> {
+  return new Observable((subscriber) => tool.run(run).subscribe(subscriber))
+}
+
+/** The ending of a call as a client reads it. */
+function servedResult({ outcome, content }: Ending): CallToolResult {
+  return { content: content.map(blockOf), ...(outcome !== 'success' && { isError: true }) }
+}
+
+function blockOf(part: ResultPart): ContentBlock {
+  if (part.type === 'text') return { type: 'text', text: part.text }
+  const { mediaType: mimeType, url, data } = part
+  if (url !== undefined) return { type: 'resource_link', uri: url, name: url, mimeType }
+  if (data === undefined) {
+    return { type: 'text', text: `(${mimeType}, which a provider of models keeps.)` }
+  }
+  if (part.type === 'image') return { type: 'image', data, mimeType }
+  if (mimeType.startsWith('audio/')) return { type: 'audio', data, mimeType }
+  const uri = `file:///${encodeURIComponent(part.name ?? 'result')}`
+  return { type: 'resource', resource: { uri, blob: data, mimeType } }
+}
+
+/** The name under which a client may send the key by which it knows a call again. */
+const idempotencyKeyName = 'io.github.tallystick/idempotency-key'
+
+/** What the servers of all connections share. */
+export interface FactoryParts {
+  readonly tools: readonly Tool<unknown>[]
+  readonly options: ServeMcpOptions
+  readonly sdk: typeof sdk
+  /** Aborts when nothing is served any more. */
+  readonly stop: AbortSignal
+  readonly timers: Timers
+}
+
+/** Makes a server for each connection, or for each request where the protocol knows no connections. */
+export function serverFactory(parts: FactoryParts): () => Server {
+  const { tools, options } = parts
+  const { name = 'tallystick', version = '1.0.0', instructions } = options
+  const listed = tools.map(listedTool)
+  const byName = new Map(tools.map((tool) => [tool.name, tool]))
+  return () => {
+    const server = new parts.sdk.Server(
+      { name, version },
+      { capabilities: { tools: {} }, ...omitUndefined({ instructions }) },
+    )
+    server.setRequestHandler('tools/list', () => ({ tools: listed }))
+    server.setRequestHandler(
+      'tools/call',
+      async ({ params }, context) => await answer(byName.get(params.name), params, context, parts),
+    )
+    return server
+  }
+}
+
+function listedTool({ name, description, inputSchema, effect }: Tool<unknown>): sdk.Tool {
+  return {
+    name,
+    description,
+    inputSchema: inputSchema as sdk.Tool['inputSchema'],
+    annotations: { readOnlyHint: effect === 'read' },
+  }
+}
+
+async function answer(
+  tool: Tool<unknown> | undefined,
+  { name, arguments: input = {} }: CallToolRequest['params'],
+  { mcpReq }: ServerContext,
+  { tools, options, stop, timers }: FactoryParts,
+): Promise<CallToolResult> {
+  if (tool === undefined) return servedResult(unknownTool(name, tools))
+  // oxlint-disable-next-line no-underscore-dangle -- the protocol's own name
+  const meta = mcpReq._meta ?? {}
+  const key = meta[idempotencyKeyName]
+  const call: ServedCallParts = {
+    input: input as JsonObject,
+    signal: AbortSignal.any([mcpReq.signal, stop]),
+    progress: reporter(mcpReq, meta.progressToken),
+    idempotencyKey: typeof key === 'string' && key !== '' && key.length <= 256 ? key : undefined,
+    context: options.context,
+    timers,
+    approve: options.approve,
+  }
+  return servedResult(await endingOf(tool, call, options))
+}
+
+async function endingOf(
+  tool: Tool<unknown>,
+  call: ServedCallParts,
+  { runtime }: ServeMcpOptions,
+): Promise<Ending> {
+  try {
+    if (isAgentTool(tool) && runtime !== undefined) return await servedAgent(tool, runtime, call)
+    return await servedCall(tool, call)
+  } catch (error) {
+    return textEnding('failed', `The tool failed: ${error instanceof Error ? error.message : String(error)}`)
+  }
+}
+
+function unknownTool(name: string, tools: readonly Tool<unknown>[]): Ending {
+  const near = nearestNames(
+    name,
+    tools.map((tool) => tool.name),
+    3,
+  )
+  const hint = near.length === 0 ? '' : ` The nearest are ${near.join(', ')}.`
+  return textEnding(
+    'unknown_tool',
+    `There is no tool ${JSON.stringify(name.slice(0, 100))}. Nothing was run.${hint}`,
+  )
+}
+
+/**
+ * Passes progress on, where the client wants it: its numbers, or how many reports there were. A report that JSON cannot
+ * carry is dropped.
+ */
+function reporter(
+  mcpReq: ServerContext['mcpReq'],
+  progressToken: string | number | undefined,
+): (data: Json) => void {
+  if (progressToken === undefined) return () => {}
+  let reports = 0
+  return (reported) => {
+    const data = carried(reported)
+    if (data === undefined) return
+    const { progress = ++reports, total, message } = Object(data) as Readonly<Record<string, unknown>>
+    const logged = typeof message === 'string' ? message : textOfJson(data)
+    const params = {
+      progressToken,
+      progress: typeof progress === 'number' ? progress : ++reports,
+      ...(typeof total === 'number' && { total }),
+      message: logged.slice(0, 1_000),
+    }
+    // A client that has gone hears of nothing any more.
+    void mcpReq.notify({ method: 'notifications/progress', params }).catch(() => {})
+  }
+}
+
+function textOfJson(data: Json): string {
+  return typeof data === 'string' ? data : JSON.stringify(data)
+}
+
+/** A report as JSON carries it. Tools that `defineTool` did not make may report anything. */
+function carried(reported: unknown): Json | undefined {
+  try {
+    return jsonOf(reported)
+  } catch {
+    return undefined
+  }
+}
+
+/** How tools are served. */
+export interface ServeMcpOptions {
+  /** What the server calls itself. Default `tallystick`. */
+  readonly name?: string | undefined
+  /** Default `1.0.0`. */
+  readonly version?: string | undefined
+  /** For the model of the client: what the tools are about. */
+  readonly instructions?: string | undefined
+  /** Serves over HTTP instead of the standard input and output of this process. */
+  readonly http?: ServeHttpOptions | undefined
+  /** Runs the agents among the tools (`agentTool`): each call is a run in its ledger. */
+  readonly runtime?: Runtime | undefined
+  /** Decides about calls that need an approval. Default: they are refused. */
+  readonly approve?: ((call: ServedCall) => boolean | Promise<boolean>) | undefined
+  /** The context of the calls. */
+  readonly context?: unknown
+  /** The clock that `timeoutMs` of tools is measured by. Default: the host's. */
+  readonly timers?: Pick<Clock, 'schedule'> | undefined
+}
+
+/** Where an HTTP server listens. */
+export interface ServeHttpOptions {
+  /** Default 0: a port that is free. */
+  readonly port?: number | undefined
+  /** Default `127.0.0.1`. Another one needs a `token`. */
+  readonly host?: string | undefined
+  /** Clients have to send it as `authorization: Bearer …`. At least 16 characters. */
+  readonly token?: string | undefined
+}
+
+const { anyFunction, anyObject, fields, filledText, listOf, maybe, valueThat } = option
+
+/** What can be given as options. */
+export const serveOptions: OptionCheck = fields<ServeMcpOptions>(
+  {
+    name: maybe(filledText),
+    version: maybe(filledText),
+    instructions: maybe(filledText),
+    http: maybe(
+      fields<ServeHttpOptions>({
+        port: maybe(
+          valueThat(
+            'a port from 1 to 65535, or 0 for a free one',
+            (value) => Number.isInteger(value) && Number(value) >= 0 && Number(value) <= 65_535,
+          ),
+        ),
+        host: maybe(filledText),
+        token: maybe(
+          valueThat(
+            'a text of at least 16 characters',
+            (value) => typeof value === 'string' && value.length >= 16,
+          ),
+        ),
+      }),
+    ),
+    runtime: maybe(anyObject),
+    approve: maybe(anyFunction),
+    context: maybe(valueThat('anything', () => true)),
+    timers: maybe(anyObject),
+  },
+  { port: 'http', transport: 'http', onApproval: 'approve' },
+)
+
+/** What can be given as tools. */
+export const toolList: OptionCheck = listOf(
+  valueThat('a tool, such as defineTool makes it', (value) => {
+    const { name, run, check } = Object(value) as Partial<Tool>
+    return typeof name === 'string' && typeof run === 'function' && typeof check === 'function'
+  }),
+)

@@ -1,0 +1,289 @@
+import { type ChildProcess, spawn } from 'node:child_process'
+import { randomUUID } from 'node:crypto'
+import type { Writable } from 'node:stream'
+import type { Transport } from '@modelcontextprotocol/client'
+import { endMarked, markVariable, type ProcessGuard, type Timers } from '../host.ts'
+import type { client } from './client-library.ts'
+import { cleanText } from './secrets.ts'
+
+const maxBytes = 8_192
+const maxCharacters = 1_500
+
+/** The last of what a server wrote to its standard error, for the errors that are about it. */
+interface StderrTail {
+  write(chunk: Uint8Array): void
+  /** The last lines, without characters that a terminal obeys; empty where nothing was written. */
+  text(): string
+}
+
+/** Keeps the last 8 kB, however much is written. */
+export function stderrTail(): StderrTail {
+  let kept: Buffer = Buffer.alloc(0)
+  let isCut = false
+  return {
+    write(chunk) {
+      isCut ||= kept.length + chunk.length > maxBytes
+      const all = Buffer.concat([kept, chunk.subarray(-maxBytes)])
+      // A copy: a slice would keep the whole chunk in memory.
+      kept = Buffer.from(all.subarray(-maxBytes))
+    },
+    text() {
+      const lines = kept.toString('utf8').split('\n')
+      // The first line may be the end of one.
+      const text = (isCut ? lines.slice(1) : lines).join('\n').trim().slice(-maxCharacters)
+      return cleanText(text, maxCharacters)
+    },
+  }
+}
+
+/** A server to start, and what its process is given. */
+export interface ServerCommand {
+  readonly command: string
+  readonly args: readonly string[]
+  readonly env: Readonly<Record<string, string>>
+  readonly cwd?: string | undefined
+  /** Of this machine: groups of processes are ended in another way on Windows. */
+  readonly platform: NodeJS.Platform
+}
+
+/** Milliseconds that a process has to end, first after its input has ended, then after it was asked to. */
+const graceMs = 1_000
+
+/** Milliseconds after a process is gone in which its output is still read, where another process keeps it open. */
+const drainMs = 500
+
+/** What a process reports. */
+export interface ProcessEvents {
+  readonly onOutput: (chunk: Buffer) => void
+  readonly onError: (error: Error) => void
+  /** All of it has ended, and its output is read. */
+  readonly onGone: () => void
+}
+
+/**
+ * The process of a server, in a group of its own, so that whatever it started ends with it. What has left the group is known by
+ * its environment, on Linux.
+ */
+interface ServerProcess {
+  /** What it wrote to its standard error. */
+  readonly stderrTail: StderrTail
+  /** Resolves when the process runs. Rejects where it cannot be started. */
+  start(): Promise<void>
+  /** Resolves when the text is on its way. Rejects where the process has ended. */
+  write(text: string): Promise<void>
+  /** Ends the whole group at once. */
+  kill(): void
+  /** How the process ended without being closed, such as `exit code 1`; `undefined` while it runs. */
+  exit(): string | undefined
+  /** Ends the process: its input, then with a signal. Resolves when the whole group is gone. */
+  close(): Promise<void>
+}
+
+/** Prepares a process; `start` starts it. */
+export function serverProcess(
+  given: ServerCommand,
+  events: ProcessEvents,
+  timers: Timers,
+  guard: ProcessGuard,
+): ServerProcess {
+  const isPosix = given.platform !== 'win32'
+  const tail = stderrTail()
+  const mark = randomUUID()
+  let child: ChildProcess | undefined
+  let exit: string | undefined
+  let isClosing = false
+  let gone: Promise<void> = Promise.resolve()
+
+  const signalGroup = (signal: NodeJS.Signals): void => {
+    if (child?.pid === undefined) return
+    try {
+      if (isPosix) process.kill(-child.pid, signal)
+      else child.kill(signal)
+    } catch {
+      // The group is gone.
+    }
+  }
+  /** Follows a process that runs to its end: that of its group, and of its output. */
+  const followed = (started: ChildProcess): Promise<void> =>
+    new Promise((resolve) => {
+      // One that has started has a number.
+      const pid = Number(started.pid)
+      guard.add(pid, mark)
+      started.once('exit', (code, signal) => {
+        signalGroup('SIGKILL')
+        endMarked(mark)
+        guard.remove(pid)
+        if (!isClosing) exit = signal === null ? `exit code ${code}` : `signal ${signal}`
+        const end = (): void => {
+          cancelDrain()
+          started.removeListener('close', end)
+          for (const stream of started.stdio) stream?.destroy()
+          child = undefined
+          resolve()
+          events.onGone()
+        }
+        const cancelDrain = timers.schedule(drainMs, end)
+        started.once('close', end)
+      })
+    })
+
+  return {
+    stderrTail: tail,
+    exit: () => exit,
+    kill: () => signalGroup('SIGKILL'),
+    start: () =>
+      new Promise((resolve, reject) => {
+        const started = spawned(given, mark)
+        const [, output, errors] = started.stdio
+        started.once('error', reject)
+        started.once('spawn', () => {
+          child = started
+          gone = followed(started)
+          resolve()
+        })
+        // Without a listener an error of any of them would end this process.
+        for (const stream of started.stdio) stream?.on('error', events.onError)
+        output?.on('data', events.onOutput)
+        errors?.on('data', (chunk: Buffer) => tail.write(chunk))
+      }),
+    write: (text) => written(text, child?.stdin),
+    async close() {
+      isClosing = true
+      if (child === undefined) return await gone
+      child.stdin?.end()
+      let cancel = timers.schedule(graceMs, () => {
+        signalGroup('SIGTERM')
+        cancel = timers.schedule(graceMs, () => signalGroup('SIGKILL'))
+      })
+      await gone
+      cancel()
+    },
+  }
+}
+
+function spawned({ command, args, env, cwd, platform }: ServerCommand, mark: string): ChildProcess {
+  const isPosix = platform !== 'win32'
+  return spawn(command, [...args], {
+    stdio: ['pipe', 'pipe', 'pipe'],
+    env: { ...env, [markVariable]: mark },
+    cwd,
+    detached: isPosix,
+    // Commands of Windows such as npx are scripts, which only its shell can start.
+    shell: !isPosix,
+    windowsHide: true,
+  })
+}
+
+/** Resolves when the text is on its way, as far as the process takes it. */
+function written(text: string, input: Writable | null | undefined): Promise<void> {
+  return new Promise((resolve, reject) => {
+    if (!input?.writable) return reject(new Error('The process of the server has ended.'))
+    if (input.write(text)) return resolve()
+    const settle = (): void => {
+      input.removeListener('drain', settle)
+      input.removeListener('close', settle)
+      resolve()
+    }
+    input.once('drain', settle)
+    input.once('close', settle)
+  })
+}
+
+/** A server to start, and the bounds of what it says. */
+export interface StdioCommand extends ServerCommand {
+  /** Bytes of one message at most; a longer one ends the process. */
+  readonly maxMessageBytes: number
+}
+
+/** What a transport over a process needs. */
+export interface StdioParts {
+  readonly sdk: Pick<typeof client, 'ReadBuffer' | 'serializeMessage'>
+  readonly timers: Timers
+  readonly guard: ProcessGuard
+}
+
+/** A transport over the standard input and output of a process. `close` resolves when all of that is gone. */
+export interface StdioTransport extends Transport {
+  readonly process: Pick<ServerProcess, 'stderrTail' | 'exit'>
+}
+
+/** Makes a transport; the client that connects through it starts the process. */
+export function stdioTransport(command: StdioCommand, { sdk, timers, guard }: StdioParts): StdioTransport {
+  const messages = new sdk.ReadBuffer({ maxBufferSize: command.maxMessageBytes })
+  let reading: Promise<void> = Promise.resolve()
+  /** Why the process was ended. */
+  let whyKilled: string | undefined
+
+  const report = (error: unknown): void => transport.onerror?.(error as Error)
+  /** Hands the messages on, one after the other: progress must be heard before the answer that comes with it. */
+  const deliver = async (): Promise<void> => {
+    for (;;) {
+      try {
+        const message = messages.readMessage()
+        if (message === null) return
+        transport.onmessage?.(message)
+      } catch (error) {
+        // A line that holds no message: servers print such things. The next line may hold one.
+        report(error)
+      }
+      // The client library hears a notification one microtask later.
+      await Promise.resolve()
+    }
+  }
+  const end = (why: string, error: unknown): void => {
+    whyKilled = why
+    report(error)
+    server.kill()
+  }
+  const beginning = new Beginning()
+  const onOutput = (chunk: Buffer): void => {
+    const bytes = beginning.next(chunk)
+    if (bytes === 'utf-16') {
+      const why = 'its output is UTF-16, and messages are UTF-8: have it write UTF-8'
+      return end(why, new Error(why))
+    }
+    try {
+      messages.append(bytes)
+      reading = reading.then(deliver)
+    } catch (error) {
+      end(`a message of it was longer than ${command.maxMessageBytes} bytes`, error)
+    }
+  }
+  const onGone = (): void => {
+    void reading.then(() => transport.onclose?.())
+  }
+  const server = serverProcess(command, { onOutput, onGone, onError: report }, timers, guard)
+  const transport: StdioTransport = {
+    process: { stderrTail: server.stderrTail, exit: () => whyKilled ?? server.exit() },
+    start: () => server.start(),
+    send: (message) => server.write(sdk.serializeMessage(message)),
+    close: () => server.close(),
+  }
+  return transport
+}
+
+const utf8Mark = Buffer.from([0xef, 0xbb, 0xbf])
+const utf16Marks = [Buffer.from([0xff, 0xfe]), Buffer.from([0xfe, 0xff])]
+
+/** Takes the mark of a text's encoding off the beginning of an output: with it, the first message would be no JSON. */
+class Beginning {
+  #bytes: Buffer | undefined = Buffer.alloc(0)
+
+  /** What of a chunk is read now. */
+  next(chunk: Buffer): Buffer | 'utf-16' {
+    if (this.#bytes === undefined) return chunk
+    const bytes = Buffer.concat([this.#bytes, chunk])
+    this.#bytes = bytes
+    if (bytes.length < utf8Mark.length && startsAlike(bytes, utf8Mark)) return Buffer.alloc(0)
+    if (bytes.length < 2 && utf16Marks.some((mark) => startsAlike(bytes, mark))) return Buffer.alloc(0)
+    this.#bytes = undefined
+    if (utf16Marks.some((mark) => startsAlike(bytes, mark))) return 'utf-16'
+    return startsAlike(bytes, utf8Mark) ? bytes.subarray(utf8Mark.length) : bytes
+  }
+}
+
+/** Whether one of the two begins with the other. */
+function startsAlike(bytes: Buffer, mark: Buffer): boolean {
+  const length = Math.min(bytes.length, mark.length)
+  return bytes.subarray(0, length).equals(mark.subarray(0, length))
+}

@@ -1,0 +1,116 @@
+import { ConfigurationError } from '@tallystick/core'
+import type * as pg from 'pg'
+import type * as undici from 'undici'
+import { ToolError } from './define/outcome.ts'
+
+/**
+ * An optional peer, which is loaded when it is needed first. Its errors name the line that installs it, and what needs it,
+ * such as `mcpTools()`.
+ */
+export interface OptionalPackage<Module> {
+  /** Throws `ConfigurationError` where the host can tell at once that the package is missing. */
+  require(user: string): void
+  /** Loads the package once. Rejects with a `ConfigurationError`. */
+  load(user: string): Promise<Module>
+  /** Loads the package once, for a call of a tool. Rejects with a `ToolError`, which the model reads. */
+  loadInCall(tool: string): Promise<Module>
+}
+
+/** `load` imports the package by its literal name, so that bundlers see it. */
+export function optionalPackage<Module>(name: string, load: () => Promise<Module>): OptionalPackage<Module> {
+  let loading: Promise<Module> | undefined
+  const loadOr = async (errorOf: (cause: unknown) => Error): Promise<Module> => {
+    loading ??= load()
+    try {
+      return await loading
+    } catch (error) {
+      loading = undefined
+      throw errorOf(error)
+    }
+  }
+  return {
+    require(user) {
+      if (!isInBundle()) requirePackage(user, name)
+    },
+    load: (user) => loadOr((cause) => new ConfigurationError(missingText(user, name, cause), { cause })),
+    loadInCall: (tool) =>
+      loadOr((cause) => new ToolError(missingText(`The tool ${tool}`, name, cause), { cause })),
+  }
+}
+
+/** Refuses what needs a package that no bundle can hold, and that is not installed. Throws `ConfigurationError`. */
+export function requirePackage(user: string, name: string): void {
+  try {
+    resolvePackage(name)
+  } catch (error) {
+    throw new ConfigurationError(missingText(user, name, error), { cause: error })
+  }
+}
+
+function resolvePackage(name: string): void {
+  if (typeof import.meta.resolve === 'function') import.meta.resolve(name)
+  // Asked for, not imported: what every tool needs shares a file with this, and browsers have no such module.
+  else
+    process
+      .getBuiltinModule('node:module')
+      .createRequire(import.meta.url)
+      .resolve(name)
+}
+
+/** A bundle holds these modules where not even their own package has a name: there only loading tells whether another is missing. */
+function isInBundle(): boolean {
+  try {
+    resolvePackage('@tallystick/tools/package.json')
+    return false
+  } catch {
+    return true
+  }
+}
+
+function missingText(user: string, name: string, cause: unknown): string {
+  const what = isMissing(cause) ? 'is not installed' : 'could not be loaded'
+  return `${user} needs the package ${name}, which ${what}. Add it: npm install ${name}.`
+}
+
+function isMissing(error: unknown): boolean {
+  const code = error instanceof Error && 'code' in error ? error.code : undefined
+  return code === 'ERR_MODULE_NOT_FOUND' || code === 'MODULE_NOT_FOUND'
+}
+
+/** What the native part of better-sqlite3 calls of Node. Where it is missing, the process would end without a word. */
+const nativeInterfaceMin = 10
+
+/**
+ * Refuses a Node that cannot load better-sqlite3, before it tries. `versions` are those of the process; a host that names
+ * no version of Node-API is left to answer for itself.
+ */
+export function requireNativeInterface(
+  subject: string,
+  versions: { readonly node?: string; readonly napi?: string } = process.versions,
+): void {
+  const { node = 'an unknown version', napi } = versions
+  if (napi === undefined || Number(napi) >= nativeInterfaceMin) return
+  throw new ConfigurationError(
+    `${subject} needs Node 22.14 or newer, and this is Node ${node}: its Node-API ${napi} is older than the ${nativeInterfaceMin} that better-sqlite3 calls, and the process would crash. Install a newer Node, such as the current LTS from nodejs.org.`,
+  )
+}
+
+/**
+ * What the user reads where the native part of better-sqlite3 is missing, or was not built for this machine; `undefined` for
+ * any other error. The error of Node quotes paths, and says nothing of what to do.
+ */
+export function nativeFailure(subject: string, error: unknown): ConfigurationError | undefined {
+  const code = error instanceof Error && 'code' in error ? error.code : undefined
+  if (code !== 'MODULE_NOT_FOUND' && code !== 'ERR_DLOPEN_FAILED') return undefined
+  const what = code === 'MODULE_NOT_FOUND' ? 'is missing' : 'could not be loaded'
+  return new ConfigurationError(
+    `${subject} needs the native part of better-sqlite3, which ${what} here (${process.platform}, ${process.arch}, Node ${process.versions.node}). Install the package anew on this machine; if it brings none for it, build it: npm explore better-sqlite3 -- npm run build-release.`,
+    { cause: error },
+  )
+}
+
+/** The driver of Postgres. */
+export const pgPackage: OptionalPackage<typeof pg> = optionalPackage('pg', () => import('pg'))
+
+/** The client that makes the requests. */
+export const undiciPackage: OptionalPackage<typeof undici> = optionalPackage('undici', () => import('undici'))
