@@ -11,7 +11,7 @@ const patterns = (...banned: readonly Banned[]): DummyRuleMap => ({
   'typescript/no-restricted-imports': ['error', { patterns: banned }],
 })
 
-const packages = 'core|providers|ledger|replay|tools|server|otel|cli'
+const packages = 'core|testkit|providers|ledger|replay|tools|server|otel|cli'
 const otherPackage: Banned = {
   regex: `^(\\.\\./)+(packages/)?(${packages})/(src|test|dist|lib)/`,
   message: 'Reaches into another package. Import what it exports.',
@@ -30,7 +30,7 @@ const mayNotImport = (files: string | string[], others: string, message: string)
 })
 
 /** The folders of core, from the ground up: a folder imports itself and those before it. */
-const folders = ['values', 'events', 'machine', 'ledger', 'models', 'tools', 'agent', 'runtime', 'testing']
+const folders = ['values', 'events', 'machine', 'ledger', 'models', 'tools', 'agent', 'runtime']
 const noHost: readonly Banned[] = [
   { regex: '^node:', message: 'Core runs everywhere: no Node modules in it.' },
   { regex: '^@tallystick/', message: 'Core stands on no other package, and imports itself by path.' },
@@ -168,13 +168,18 @@ export default defineConfig({
     },
     mayNotImport(
       'packages/{providers,ledger,tools,otel}/src/**',
-      'core/testing|providers|ledger|replay|tools|server|otel|cli',
+      'core/testing|testkit|providers|ledger|replay|tools|server|otel|cli',
       'It stands on core only, never on its test parts.',
     ),
     mayNotImport(
       'packages/{replay,server}/src/**',
-      'core/testing|ledger/\\w+|providers|replay|tools|server|otel|cli',
+      'core/testing|testkit|ledger/\\w+|providers|replay|tools|server|otel|cli',
       'It stands on core and on functions of ledger, and touches no store.',
+    ),
+    mayNotImport(
+      'packages/testkit/src/**',
+      'core/testing|testkit|providers|ledger|replay|tools|server|otel|cli',
+      'It stands on core only.',
     ),
     // What a contract hands on is for those who test a ledger, or a model, of their own.
     mayNotImport(
@@ -183,8 +188,8 @@ export default defineConfig({
       'A contract stands on core and its test parts only.',
     ),
     {
-      // Core is pure: no host, no clock, no randomness but through the ports.
-      files: ['packages/core/src/**'],
+      // Core is pure, and so are the doubles of its tests: no host, no clock, no randomness but through the ports.
+      files: ['packages/{core,testkit}/src/**'],
       excludeFiles: ['packages/core/src/values/host.ts'],
       rules: {
         'tallystick/no-ambient-date': 'error',
@@ -201,9 +206,9 @@ export default defineConfig({
             message: "Depends on the host's locale, so a replay elsewhere differs.",
           })),
         ],
-        ...patterns(...noHost),
       },
     },
+    { files: ['packages/core/src/**'], rules: patterns(...noHost) },
     ...arrowsOfCore,
     {
       files: ['packages/*/test/**', 'examples/*/test/**', 'scripts/test/**'],

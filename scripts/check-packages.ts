@@ -70,7 +70,7 @@ function link(source: string, home: string, name: string): void {
 }
 
 /** Declarations that stand on those of an optional package, since they extend its classes or return its values. */
-const needOptional = /\/(testing\/random|client|client\/ag-ui)$/
+const needOptional = /\/(random|client|client\/ag-ui)$/
 
 /** The declarations of every entry are sound without the optional packages, in a program that checks its libraries. */
 function checkTypes(entries: readonly string[]): void {

@@ -1,6 +1,6 @@
 import { sqliteLedger } from '@tallystick/ledger/sqlite'
 import { forkedEvents } from '@tallystick/core/machine'
-import { sampleRunId } from '@tallystick/core/testing'
+import { sampleRunId } from '@tallystick/testkit'
 import type { RuntimeEvent } from '@tallystick/core'
 import type { Case } from './case.ts'
 import { fileIn, recordedRun } from './recorded-run.ts'

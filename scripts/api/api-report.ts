@@ -20,7 +20,8 @@ interface Exported {
 export function apiReport(folder: string): string {
   const manifest = JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8')) as Manifest
   const entries = Object.entries(manifest.exports)
-    .filter(([, source]) => source.endsWith('.ts'))
+    // What one package of this repository hands the others is not public.
+    .filter(([entry, source]) => source.endsWith('.ts') && entry !== './internal')
     .map(([entry, source]) => ({
       entry,
       file: join(folder, source.replace('/src/', '/dist/').replace(/\.ts$/, '.d.ts')),

@@ -1,4 +1,4 @@
-import { seededRandom } from '@tallystick/core/testing'
+import { seededRandom } from '@tallystick/testkit'
 import { surviveDeath, type Survived } from '../../packages/ledger/test/support/crash-deaths.ts'
 import type { Plan } from '../../packages/ledger/test/support/crash-campaign.ts'
 import { courseOf } from '../../packages/ledger/test/support/crash-course.ts'

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { keysIn, knownSecrets } from '@tallystick/core/vocabulary'
-import { repeatedTexts } from '@tallystick/core/testing'
+import { repeatedTexts } from '@tallystick/testkit'
 import { asPlainText } from '../../packages/core/src/machine/history.ts'
 import { jsonOfAnswer } from '../../packages/core/src/tools/tool-schema.ts'
 import { SecretMask } from '../../packages/replay/src/secrets.ts'

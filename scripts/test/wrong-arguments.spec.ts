@@ -3,7 +3,7 @@ import { inspect } from 'node:util'
 import { beforeAll, describe, expect, it, vi } from 'vitest'
 import { memoryLedger, TallystickError } from '@tallystick/core'
 import { option } from '@tallystick/core/kit'
-import { everyFact, sampleRunId, stamped } from '@tallystick/core/testing'
+import { everyFact, sampleRunId, stamped } from '@tallystick/testkit'
 import { functionsOf } from '../testing/exported-functions.ts'
 
 /** Entries whose functions are called by code, not by people: what they are given was checked before, or is of a ledger. */
@@ -18,7 +18,7 @@ const builtOn: Readonly<Record<string, string>> = {
 /** Functions that may throw what is no error of ours. */
 const exempt: Readonly<Record<string, string>> = {
   '@tallystick/core textOf': 'a view of the parts of a message, called for each message',
-  '@tallystick/core/testing otherPieces': 'cuts bytes of a test',
+  '@tallystick/testkit otherPieces': 'cuts bytes of a test',
   '@tallystick/tools json': 'its NotJsonError becomes the outcome of the tool call that returns it',
 }
 

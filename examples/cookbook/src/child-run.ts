@@ -1,7 +1,7 @@
 // An agent as a tool: the engineer on call has an operator act, in a run of its own whose approval shows at the top.
 import assert from 'node:assert/strict'
 import { agentTool, createRuntime, defineAgent, memoryLedger } from '@tallystick/core'
-import { scriptedModel } from '@tallystick/core/testing'
+import { scriptedModel } from '@tallystick/testkit'
 import { defineTool } from '@tallystick/tools'
 import { z } from 'zod'
 

@@ -1,7 +1,7 @@
 // A conversation of many days, one run a day, each in a new runtime: a model sums up what grows too long to be shown.
 import assert from 'node:assert/strict'
 import { createRuntime, defineAgent, memoryLedger, textOf, type ModelRequest } from '@tallystick/core'
-import { scriptedModel } from '@tallystick/core/testing'
+import { scriptedModel } from '@tallystick/testkit'
 
 const days = [
   'We want to renovate the kitchen. Our budget is 18,000 euros.',

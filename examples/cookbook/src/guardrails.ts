@@ -1,7 +1,7 @@
 // Policy as code around a bank's assistant: what it never reads, never pays, and never says. All of it is on record.
 import assert from 'node:assert/strict'
 import { createRuntime, defineAgent, defineGuardrail, memoryLedger } from '@tallystick/core'
-import { scriptedModel } from '@tallystick/core/testing'
+import { scriptedModel } from '@tallystick/testkit'
 import { defineTool } from '@tallystick/tools'
 import { z } from 'zod'
 

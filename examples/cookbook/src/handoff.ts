@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { createRuntime, defineAgent, handBack, handoff, memoryLedger } from '@tallystick/core'
 import { foldedHistory } from '@tallystick/core/kit'
-import { scriptedModel } from '@tallystick/core/testing'
+import { scriptedModel } from '@tallystick/testkit'
 import { defineTool } from '@tallystick/tools'
 import { z } from 'zod'
 

@@ -1,7 +1,7 @@
 // A user changes their mind while a tool runs, and asks for more after the answer. The run records the outcome of each.
 import assert from 'node:assert/strict'
 import { createRuntime, defineAgent, memoryLedger, textOf, type ModelRequest } from '@tallystick/core'
-import { scriptedModel } from '@tallystick/core/testing'
+import { scriptedModel } from '@tallystick/testkit'
 import { defineTool } from '@tallystick/tools'
 import { z } from 'zod'
 

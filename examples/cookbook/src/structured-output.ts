@@ -1,7 +1,7 @@
 // An e-mail becomes data that the rest of a program can rely on: typed, checked, and asked for again where it is not.
 import assert from 'node:assert/strict'
 import { createRuntime, defineAgent, memoryLedger } from '@tallystick/core'
-import { scriptedModel } from '@tallystick/core/testing'
+import { scriptedModel } from '@tallystick/testkit'
 import { z } from 'zod'
 
 const claim = z.object({

@@ -1,7 +1,7 @@
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { manualClock, sampleRunId } from '@tallystick/core/testing'
+import { manualClock, sampleRunId } from '@tallystick/testkit'
 import { expect, it, onTestFinished } from 'vitest'
 import { OperationLog } from '../src/operation-log.ts'
 

@@ -9,7 +9,7 @@ import {
   memoryLedger,
   type RunResult,
 } from '@tallystick/core'
-import { scriptedModel } from '@tallystick/core/testing'
+import { scriptedModel } from '@tallystick/testkit'
 import { defineTool } from '@tallystick/tools'
 import { z } from 'zod'
 

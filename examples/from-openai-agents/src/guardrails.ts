@@ -1,7 +1,7 @@
 // There: an input guardrail that asks another agent, and an output guardrail; each throws when it trips. Here: an ending.
 import assert from 'node:assert/strict'
 import { createRuntime, defineAgent, defineGuardrail, memoryLedger } from '@tallystick/core'
-import { scriptedModel } from '@tallystick/core/testing'
+import { scriptedModel } from '@tallystick/testkit'
 import { z } from 'zod'
 
 // Scripts play both models here: the first judges, the second answers.

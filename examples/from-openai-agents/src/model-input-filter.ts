@@ -1,7 +1,7 @@
 // There: callModelInputFilter, which sees each request to the model and answers with another. Here: prepareTurn of the agent.
 import assert from 'node:assert/strict'
 import { createRuntime, defineAgent, memoryLedger, type Message } from '@tallystick/core'
-import { scriptedModel } from '@tallystick/core/testing'
+import { scriptedModel } from '@tallystick/testkit'
 
 // A script plays the model here: it repeats what it was shown first.
 const model = scriptedModel([

@@ -1,7 +1,7 @@
 // There: a handoff with nestHandoffHistory, which folds the transcript into one message for the next agent. Here: an option.
 import assert from 'node:assert/strict'
 import { createRuntime, defineAgent, handoff, memoryLedger } from '@tallystick/core'
-import { scriptedModel } from '@tallystick/core/testing'
+import { scriptedModel } from '@tallystick/testkit'
 import { defineTool } from '@tallystick/tools'
 import { z } from 'zod'
 

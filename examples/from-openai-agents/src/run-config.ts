@@ -1,7 +1,7 @@
 // There: new Runner({ model, modelSettings, workflowName, traceMetadata }) and what one run overrides. Here: createRuntime and run.
 import assert from 'node:assert/strict'
 import { createRuntime, defineAgent, memoryLedger } from '@tallystick/core'
-import { scriptedModel } from '@tallystick/core/testing'
+import { scriptedModel } from '@tallystick/testkit'
 
 // A script plays the model here: put openai('…') in its place.
 const model = scriptedModel([{ text: 'A function calls its own name.' }, { text: 'Kurz gesagt: ja.' }])

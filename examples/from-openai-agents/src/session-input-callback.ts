@@ -2,7 +2,7 @@
 // answers its history, and `edit` says what the next run is not shown. Who left it out and why is on record.
 import assert from 'node:assert/strict'
 import { createRuntime, defineAgent, memoryLedger, textOf } from '@tallystick/core'
-import { scriptedModel } from '@tallystick/core/testing'
+import { scriptedModel } from '@tallystick/testkit'
 
 // A script plays the model here: it repeats how much of the conversation it was shown.
 const model = scriptedModel([

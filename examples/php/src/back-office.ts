@@ -1,5 +1,5 @@
 import { createRuntime, defineAgent } from '@tallystick/core'
-import { scriptedModel, type ScriptedStep } from '@tallystick/core/testing'
+import { scriptedModel, type ScriptedStep } from '@tallystick/testkit'
 import { sqliteLedger } from '@tallystick/ledger/sqlite'
 import { createServer, supervise } from '@tallystick/server'
 import { serve } from '@tallystick/server/node'

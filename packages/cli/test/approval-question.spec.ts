@@ -1,5 +1,5 @@
 import type { PendingApproval } from '@tallystick/core'
-import { sampleCallId, sampleRunId } from '@tallystick/core/testing'
+import { sampleCallId, sampleRunId } from '@tallystick/testkit'
 import { describe, expect, it } from 'vitest'
 import { askForApproval } from '../src/drive/interactive-run.ts'
 import type { Output } from '../src/terminal/output.ts'

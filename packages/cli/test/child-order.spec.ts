@@ -1,4 +1,4 @@
-import { sampleRunId } from '@tallystick/core/testing'
+import { sampleRunId } from '@tallystick/testkit'
 import { describe, expect, it } from 'vitest'
 import { underParents } from '../src/view/run-table.ts'
 

@@ -1,5 +1,5 @@
 import { createRuntime, defineAgent, memoryLedger, type Run } from '@tallystick/core'
-import { everyFact, sampleRunId, scriptedModel, stamped, testTool } from '@tallystick/core/testing'
+import { everyFact, sampleRunId, scriptedModel, stamped, testTool } from '@tallystick/testkit'
 import { describe, expect, it } from 'vitest'
 import { driveRun, type ApprovalChoice } from '../src/drive/interactive-run.ts'
 import { parentOf, parentsOf } from '../src/runs/find-run.ts'

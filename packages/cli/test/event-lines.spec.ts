@@ -1,5 +1,5 @@
 import type { RuntimeEvent } from '@tallystick/core'
-import { everyFact, sampleCallId, sampleRunId } from '@tallystick/core/testing'
+import { everyFact, sampleCallId, sampleRunId } from '@tallystick/testkit'
 import { childRunIdOf, type EventOf, type EventType, eventTypes } from '@tallystick/core/vocabulary'
 import { describe, expect, it } from 'vitest'
 import { screenOn } from '../src/terminal/paint.ts'

@@ -1,5 +1,5 @@
 import { defineAgent } from '@tallystick/core'
-import { scriptedModel } from '@tallystick/core/testing'
+import { scriptedModel } from '@tallystick/testkit'
 import { describe, expect, it } from 'vitest'
 import { openShop } from './kit/shop.ts'
 import { json, tallystickHere } from './kit/tallystick.ts'

@@ -1,7 +1,7 @@
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { createRuntime, defineAgent, memoryLedger } from '@tallystick/core'
-import { scriptedModel, testTool } from '@tallystick/core/testing'
+import { scriptedModel, testTool } from '@tallystick/testkit'
 import { describe, expect, it, onTestFinished, vi } from 'vitest'
 import { viewLines } from '../src/verbs/transfer.ts'
 import { openShop } from './kit/shop.ts'

@@ -1,5 +1,5 @@
 import type { Ledger } from '@tallystick/core'
-import { sampleRunId } from '@tallystick/core/testing'
+import { sampleRunId } from '@tallystick/testkit'
 import { expect, it } from 'vitest'
 import { findCall } from '../src/runs/find-run.ts'
 

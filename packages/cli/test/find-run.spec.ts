@@ -1,5 +1,5 @@
 import { memoryLedger, type RunId } from '@tallystick/core'
-import { everyFact, sampleRunId, stamped } from '@tallystick/core/testing'
+import { everyFact, sampleRunId, stamped } from '@tallystick/testkit'
 import { describe, expect, it } from 'vitest'
 import { findRun } from '../src/runs/find-run.ts'
 

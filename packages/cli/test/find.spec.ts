@@ -1,6 +1,6 @@
 import { readFile } from 'node:fs/promises'
 import { createRuntime, defineAgent, type RunResult } from '@tallystick/core'
-import { scriptedModel, testTool } from '@tallystick/core/testing'
+import { scriptedModel, testTool } from '@tallystick/testkit'
 import { sqliteLedger } from '@tallystick/ledger/sqlite'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { openShop, type Shop } from './kit/shop.ts'

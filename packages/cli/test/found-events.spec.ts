@@ -1,5 +1,5 @@
 import { memoryLedger } from '@tallystick/core'
-import { everyFact, sampleCallId, sampleMessage, sampleRunId, stamped } from '@tallystick/core/testing'
+import { everyFact, sampleCallId, sampleMessage, sampleRunId, stamped } from '@tallystick/testkit'
 import { describe, expect, it } from 'vitest'
 import { type EventFinder, type Found, foundEvents } from '../src/verbs/find.ts'
 

@@ -22,7 +22,7 @@ import {
   testTool,
   type ScriptedStep,
   type TestToolOptions,
-} from '@tallystick/core/testing'
+} from '@tallystick/testkit'
 import { defineTool } from '@tallystick/tools'
 import { sqliteLedger } from '@tallystick/ledger/sqlite'
 

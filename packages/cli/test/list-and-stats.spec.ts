@@ -1,5 +1,5 @@
 import { createRuntime, defineAgent, type Agent, type RunResult } from '@tallystick/core'
-import { manualClock, scriptedModel, type ScriptedStep } from '@tallystick/core/testing'
+import { manualClock, scriptedModel, type ScriptedStep } from '@tallystick/testkit'
 import { projectionLag } from '@tallystick/ledger'
 import { sqliteLedger } from '@tallystick/ledger/sqlite'
 import Database from 'better-sqlite3'

@@ -1,4 +1,4 @@
-import { sampleRunId } from '@tallystick/core/testing'
+import { sampleRunId } from '@tallystick/testkit'
 import type { Outcome } from '@tallystick/core/vocabulary'
 import type { DaySpending, RunSummary, SessionTotals } from '@tallystick/ledger'
 import { describe, expect, it } from 'vitest'

@@ -8,7 +8,7 @@ import { importConfig } from '../src/drive/config.ts'
 import { tallystick, tallystickFrom, type Ending } from './kit/tallystick.ts'
 
 const raw = fileURLToPath(new URL('../../tools/test/mcp/servers/raw-server.ts', import.meta.url))
-const [core, testing] = ['@tallystick/core', '@tallystick/core/testing'].map((name) =>
+const [core, testing] = ['@tallystick/core', '@tallystick/testkit'].map((name) =>
   JSON.stringify(import.meta.resolve(name)),
 )
 

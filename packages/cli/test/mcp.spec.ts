@@ -124,7 +124,7 @@ describe('mcp', () => {
 
 describe('a configuration with MCP servers', () => {
   it('makes its agents with their tools, and ends the servers with the run', async () => {
-    const [core, testing] = ['@tallystick/core', '@tallystick/core/testing'].map((name) =>
+    const [core, testing] = ['@tallystick/core', '@tallystick/testkit'].map((name) =>
       JSON.stringify(import.meta.resolve(name)),
     )
     const program = `

@@ -1,4 +1,4 @@
-import { sampleCallId, sampleRunId } from '@tallystick/core/testing'
+import { sampleCallId, sampleRunId } from '@tallystick/testkit'
 import { childRunIdOf } from '@tallystick/core/vocabulary'
 import type { RunRow } from '../src/runs/run-status.ts'
 import { nextCommand } from '../src/view/run-table.ts'

@@ -1,5 +1,5 @@
 import { defineAgent, type Agent } from '@tallystick/core'
-import { scriptedModel, testTool } from '@tallystick/core/testing'
+import { scriptedModel, testTool } from '@tallystick/testkit'
 import { describe, expect, it } from 'vitest'
 import { hasOverrides, overrideAgent, overrideArguments, type AgentOverrides } from '../src/drive/agents.ts'
 

@@ -1,5 +1,5 @@
 import type { RunState } from '@tallystick/core'
-import { everyFact, given, sampleCallId, sampleRunId } from '@tallystick/core/testing'
+import { everyFact, given, sampleCallId, sampleRunId } from '@tallystick/testkit'
 import type { TodoItem } from '@tallystick/core/vocabulary'
 import type { RunOutline } from '@tallystick/ledger'
 import { describe, expect, it } from 'vitest'

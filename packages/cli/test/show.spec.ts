@@ -7,7 +7,7 @@ import {
   type RuntimeEvent,
 } from '@tallystick/core'
 import { type ModelSignal } from '@tallystick/core/vocabulary'
-import { scriptedModel, testTool, type ScriptedReply } from '@tallystick/core/testing'
+import { scriptedModel, testTool, type ScriptedReply } from '@tallystick/testkit'
 import { eventsToFold, foldTo } from '@tallystick/ledger'
 import { sqliteLedger } from '@tallystick/ledger/sqlite'
 import { from, of } from 'rxjs'

@@ -1,5 +1,5 @@
 import { memoryLedger, type RunId } from '@tallystick/core'
-import { everyFact, sampleRunId, stamped } from '@tallystick/core/testing'
+import { everyFact, sampleRunId, stamped } from '@tallystick/testkit'
 import type { Difference } from '@tallystick/replay'
 import { describe, expect, it } from 'vitest'
 import { checkedCalls } from '../src/verbs/policy.ts'

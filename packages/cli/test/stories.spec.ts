@@ -1,6 +1,6 @@
 // What the command makes of events, without a ledger on disk.
 import type { Ledger, RunState, RuntimeEvent } from '@tallystick/core'
-import { everyFact, sampleCallId, sampleMessage, sampleRunId } from '@tallystick/core/testing'
+import { everyFact, sampleCallId, sampleMessage, sampleRunId } from '@tallystick/testkit'
 import { type EventOf, type EventType, eventTypes } from '@tallystick/core/vocabulary'
 import { describe, expect, it } from 'vitest'
 import { forkPlace } from '../src/runs/find-run.ts'

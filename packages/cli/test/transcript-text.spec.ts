@@ -1,7 +1,7 @@
 import type { Message, RunState } from '@tallystick/core'
 import type { AssistantPart } from '@tallystick/core/vocabulary'
 import { childRunIdOf } from '@tallystick/core/vocabulary'
-import { sampleCallId, sampleMessage, sampleRunId } from '@tallystick/core/testing'
+import { sampleCallId, sampleMessage, sampleRunId } from '@tallystick/testkit'
 import { describe, expect, it } from 'vitest'
 import { inputText, openCallsOf, storyText, transcriptText } from '../src/view/story-text.ts'
 import { citationLines } from '../src/command/text.ts'

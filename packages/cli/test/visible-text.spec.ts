@@ -1,4 +1,4 @@
-import { hostileTexts } from '@tallystick/core/testing'
+import { hostileTexts } from '@tallystick/testkit'
 import { describe, expect, it } from 'vitest'
 import { visibleText } from '../src/terminal/text-width.ts'
 import { rawCharacters } from './kit/raw-characters.ts'

@@ -1,5 +1,5 @@
 import { createRuntime, defineAgent, memoryLedger, type RunId } from '@tallystick/core'
-import { manualClock, scriptedModel, testTool } from '@tallystick/core/testing'
+import { manualClock, scriptedModel, testTool } from '@tallystick/testkit'
 import { foldTo } from '@tallystick/ledger'
 import { expect, it } from 'vitest'
 import { waitedTime } from '../src/runs/read-run.ts'

@@ -3,7 +3,7 @@ import { PassThrough } from 'node:stream'
 import { expect, it } from 'vitest'
 import { interactiveRun, processContext, runCommandLine } from '@tallystick/cli'
 import { ConfigurationError, createRuntime, defineAgent, memoryLedger } from '@tallystick/core'
-import { scriptedModel } from '@tallystick/core/testing'
+import { scriptedModel } from '@tallystick/testkit'
 
 const nothing = undefined as never
 const stream = (): never => new PassThrough() as never

@@ -1,6 +1,6 @@
 import type { Limits } from '@tallystick/core'
 import type { Fact, LimitName } from '@tallystick/core/vocabulary'
-import { given } from '@tallystick/core/testing'
+import { given } from '@tallystick/testkit'
 import { nextAction } from '../src/machine/next-action.ts'
 import type { Rules } from '../src/machine/rules.ts'
 import type { MetLimit, RunState } from '../src/machine/state.ts'

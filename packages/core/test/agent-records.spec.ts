@@ -1,6 +1,6 @@
 // What a ledger records of an agent, and what tools stand for agents, to the letter.
 import { agentTool, defineAgent, handBack, handoff, type Agent, type AgentOptions } from '@tallystick/core'
-import { scriptedModel, testTool } from '@tallystick/core/testing'
+import { scriptedModel, testTool } from '@tallystick/testkit'
 import { firstValueFrom, lastValueFrom } from 'rxjs'
 import { describe, expect, it } from 'vitest'
 import { defaultLimits } from '../src/events/limits.ts'

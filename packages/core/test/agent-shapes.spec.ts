@@ -1,6 +1,6 @@
 // What the parts of an agent may look like, one shape at a time.
 import { defineAgent, handBack, handoff, type Model } from '@tallystick/core'
-import { scriptedModel, testTool } from '@tallystick/core/testing'
+import { scriptedModel, testTool } from '@tallystick/testkit'
 import type { Price } from '@tallystick/core/vocabulary'
 import { describe, expect, it } from 'vitest'
 import { everyPolicy, type PolicyCall, type PolicyVerdict } from '../src/tools/check-calls.ts'

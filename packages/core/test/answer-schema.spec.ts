@@ -3,7 +3,7 @@ import * as z from 'zod'
 import { createRuntime, defineAgent, memoryLedger } from '@tallystick/core'
 import { type OutputSchema } from '@tallystick/core/kit'
 import { type JsonObject } from '@tallystick/core/vocabulary'
-import { manualClock, scriptedModel, untilSettled } from '@tallystick/core/testing'
+import { manualClock, scriptedModel, untilSettled } from '@tallystick/testkit'
 import { checkedRun, ofType, recorded } from './stage.ts'
 
 const text = { type: 'string' } as const

@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest'
 import { memoryLedger } from '@tallystick/core'
 import { digestOf } from '@tallystick/core/vocabulary'
-import { seededRandom, testTool } from '@tallystick/core/testing'
-import { mortalLedger } from '@tallystick/core/testing'
+import { seededRandom, testTool } from '@tallystick/testkit'
+import { mortalLedger } from '@tallystick/testkit'
 import { checkedRun, ofType, stage } from './stage.ts'
 
 const steps = [{ toolCalls: [{ name: 'pay', input: { amount: 1 } }] }, { text: 'Paid.' }]

@@ -12,7 +12,7 @@ import {
   storableText,
 } from '@tallystick/core/store-kit'
 import type { ExpectedHead } from '@tallystick/core/vocabulary'
-import { everyFact, sampleCallId, sampleMessage, sampleRunId, stamped } from '@tallystick/core/testing'
+import { everyFact, sampleCallId, sampleMessage, sampleRunId, stamped } from '@tallystick/testkit'
 import { isEndedBefore, isUnreadInbox, unlessEnded } from '../src/ledger/append-rules.ts'
 
 const run = sampleRunId(1)

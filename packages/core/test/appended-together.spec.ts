@@ -1,7 +1,7 @@
 import { Observable, type Subscriber } from 'rxjs'
 import { describe, expect, it } from 'vitest'
 import { memoryLedger, type Ledger, type Model, type RuntimeEvent } from '@tallystick/core'
-import { manualClock, testTool, type TestToolOptions } from '@tallystick/core/testing'
+import { manualClock, testTool, type TestToolOptions } from '@tallystick/testkit'
 import type { ModelSignal } from '@tallystick/core/vocabulary'
 import { checkedRun, recorded, stage, type Stage, type StageOptions } from './stage.ts'
 

@@ -17,7 +17,7 @@ import {
   testTool,
   type ScriptedStep,
   type TestTool,
-} from '@tallystick/core/testing'
+} from '@tallystick/testkit'
 import { converse, newProcess, nextRequest, readable } from './conversation.ts'
 import { checkedRun, ofType, stage, type Stage, type StageOptions } from './stage.ts'
 import { effort } from '../../../scripts/testing/effort.ts'

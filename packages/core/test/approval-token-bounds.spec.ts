@@ -3,7 +3,7 @@ import { createHmac } from 'node:crypto'
 import { describe, expect, it } from 'vitest'
 import { approvalTokens, ConfigurationError, type PendingApproval } from '@tallystick/core'
 import { canonicalJson } from '@tallystick/core/vocabulary'
-import { manualClock, sampleCallId, sampleRunId } from '@tallystick/core/testing'
+import { manualClock, sampleCallId, sampleRunId } from '@tallystick/testkit'
 
 const secret = 's'.repeat(32)
 const audience = 'https://app.example.com/approvals'

@@ -3,7 +3,7 @@
 import { assert, constantFrom, nat, oneof, pre, property, record, string } from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { approvalTokens, ConfigurationError, memoryLedger, type PendingApproval } from '@tallystick/core'
-import { manualClock, testTool } from '@tallystick/core/testing'
+import { manualClock, testTool } from '@tallystick/testkit'
 import { tries } from '../../../scripts/testing/effort.ts'
 import { newProcess } from './conversation.ts'
 import { checkedRun, ofType, type Stage } from './stage.ts'

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { memoryLedger, type Ledger, type RunId, type RunResult, type RuntimeEvent } from '@tallystick/core'
 import { type OutsideCommand } from '@tallystick/core/vocabulary'
-import { testTool, type TestTool } from '@tallystick/core/testing'
+import { testTool, type TestTool } from '@tallystick/testkit'
 import { checkedRun, ofType, stage, typesOf, type Stage } from './stage.ts'
 
 function asking(name: string, more: Partial<Parameters<typeof testTool>[0]> = {}): TestTool {

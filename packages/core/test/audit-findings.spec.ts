@@ -2,7 +2,7 @@ import { beforeAll, describe, expect, it } from 'vitest'
 import { LawBrokenError, type RuntimeEvent } from '@tallystick/core'
 import { auditAll } from '@tallystick/core/machine'
 import { type EventType } from '@tallystick/core/vocabulary'
-import { testTool } from '@tallystick/core/testing'
+import { testTool } from '@tallystick/testkit'
 import { recorded, stage } from './stage.ts'
 
 /** A sound run: a read, a write that a person approves, and a write that is in doubt after a crash. */

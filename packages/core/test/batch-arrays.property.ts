@@ -1,7 +1,7 @@
 import * as fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { audit, evolve, openTurnCalls, type RunState } from '@tallystick/core/machine'
-import { stamped } from '@tallystick/core/testing'
+import { stamped } from '@tallystick/testkit'
 import type { RuntimeEvent } from '@tallystick/core/vocabulary'
 import { tries } from '../../../scripts/testing/effort.ts'
 import { changeable, makeBatch, withMore } from '../src/machine/history.ts'

@@ -1,13 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { createRuntime, defineAgent, memoryLedger, type Usage } from '@tallystick/core'
 import { costOf } from '@tallystick/core/vocabulary'
-import {
-  manualClock,
-  scriptedModel,
-  untilSettled,
-  testTool,
-  type ScriptedStep,
-} from '@tallystick/core/testing'
+import { manualClock, scriptedModel, untilSettled, testTool, type ScriptedStep } from '@tallystick/testkit'
 import { ofType, recorded, stage } from './stage.ts'
 
 const price = { inputUsd: 5, outputUsd: 25, cacheReadUsd: 0.5, cacheWriteUsd: 6.25, cacheWriteLongUsd: 10 }

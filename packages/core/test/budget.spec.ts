@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import type { Limits } from '@tallystick/core'
 import { childRunIdOf, type ChildTotals, type Grant } from '@tallystick/core/vocabulary'
-import { given } from '@tallystick/core/testing'
+import { given } from '@tallystick/testkit'
 import { grantFault, leftOf, spentOf } from '../src/machine/budget.ts'
 import { childGrant, childLimits, leftChildTotals, wholeGrant } from '../src/machine/limit-checks.ts'
 import type { Call, RunState, StreamingState } from '../src/machine/state.ts'

@@ -22,7 +22,7 @@ import {
   testTool,
   type ScriptedModel,
   type ScriptedReply,
-} from '@tallystick/core/testing'
+} from '@tallystick/testkit'
 import { newTask, tries } from '../../../scripts/testing/effort.ts'
 import { leftOf, toolCallsLeft } from '../src/machine/budget.ts'
 

@@ -17,7 +17,7 @@ import {
   type ManualClock,
   type ScriptedModel,
   type ScriptedStep,
-} from '@tallystick/core/testing'
+} from '@tallystick/testkit'
 
 const prices = { 'scripted-1': { inputUsd: 1, outputUsd: 10, source: 'test 1' } }
 

@@ -7,7 +7,7 @@ import {
   type Grant,
   type ParentRef,
 } from '@tallystick/core/vocabulary'
-import { given, sampleRunId } from '@tallystick/core/testing'
+import { given, sampleRunId } from '@tallystick/testkit'
 import type { Call, ExecutingState } from '../src/machine/state.ts'
 import { begun, called, callId, executing, replyFinished, requested, runId, verdict, wrote } from './pages.ts'
 

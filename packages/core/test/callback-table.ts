@@ -10,7 +10,7 @@ import {
   type RuntimeOptions,
 } from '@tallystick/core'
 import type { OutputSchema } from '@tallystick/core/kit'
-import { scriptedModel, testTool } from '@tallystick/core/testing'
+import { scriptedModel, testTool } from '@tallystick/testkit'
 
 /** How a function may be wrong. */
 export const wrongs = {

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { memoryLedger, type Ledger, type RunId } from '@tallystick/core'
 import { requiredEffects } from '@tallystick/core/machine'
-import { given, manualClock, testTool, type TestTool } from '@tallystick/core/testing'
+import { given, manualClock, testTool, type TestTool } from '@tallystick/testkit'
 import type { Fact, Reconciliation, Recovery } from '@tallystick/core/vocabulary'
 import {
   begun,

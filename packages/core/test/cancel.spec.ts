@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest'
 import { checkedRun, ofType, stage, typesOf, type Stage, type StageOptions } from './stage.ts'
 import type { Run, RunResult, RuntimeEvent, Tool } from '@tallystick/core'
 import type { EventType, ToolSignal } from '@tallystick/core/vocabulary'
-import { testTool } from '@tallystick/core/testing'
+import { testTool } from '@tallystick/testkit'
 
 interface Cancelled extends Stage {
   readonly run: Run

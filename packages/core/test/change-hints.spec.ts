@@ -1,5 +1,5 @@
 import { describe, expect, it, onTestFinished, vi } from 'vitest'
-import { sampleRunId } from '@tallystick/core/testing'
+import { sampleRunId } from '@tallystick/testkit'
 import { ChangeHints } from '@tallystick/core/store-kit'
 
 const [run, other] = [sampleRunId(1), sampleRunId(2)]

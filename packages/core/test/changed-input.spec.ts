@@ -1,7 +1,7 @@
 import { createRuntime, textOf, type AgentOptions, type RunResult } from '@tallystick/core'
 import { inputFaultOf, type GuardedCall, type PolicyCall, type PolicyVerdict } from '@tallystick/core/kit'
 import { changedInputText } from '@tallystick/core/machine'
-import { hostileTexts, testTool, type TestTool, type TestToolOptions } from '@tallystick/core/testing'
+import { hostileTexts, testTool, type TestTool, type TestToolOptions } from '@tallystick/testkit'
 import { describe, expect, it } from 'vitest'
 import { checkedRun, ofType, stage, type Stage } from './stage.ts'
 

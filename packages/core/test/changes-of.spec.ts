@@ -9,7 +9,7 @@ import {
   type Changes,
 } from '@tallystick/core/kit'
 import { hintsEnded } from '../src/ledger/changes.ts'
-import { everyFact, manualClock, sampleRunId, stamped } from '@tallystick/core/testing'
+import { everyFact, manualClock, sampleRunId, stamped } from '@tallystick/testkit'
 
 const run = sampleRunId(1)
 const facts = everyFact(run)

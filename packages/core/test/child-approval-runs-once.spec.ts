@@ -8,7 +8,7 @@ import {
   testTool,
   type ScriptedModel,
   type ScriptedReply,
-} from '@tallystick/core/testing'
+} from '@tallystick/testkit'
 import { checkedRun, ofType, recorded, stage, type Stage } from './stage.ts'
 import { effort } from '../../../scripts/testing/effort.ts'
 

@@ -1,6 +1,6 @@
 // What the call of a parent hears of the run that does its work.
 import { LedgerConflictError } from '@tallystick/core'
-import { manualClock, sampleCallId, sampleRunId } from '@tallystick/core/testing'
+import { manualClock, sampleCallId, sampleRunId } from '@tallystick/testkit'
 import { childRunIdOf, type Signal } from '@tallystick/core/vocabulary'
 import { describe, expect, it } from 'vitest'
 import { startChild } from '../src/runtime/children.ts'

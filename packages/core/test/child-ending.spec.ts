@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import type { RunResult } from '@tallystick/core'
-import { sampleCallId, sampleRunId } from '@tallystick/core/testing'
+import { sampleCallId, sampleRunId } from '@tallystick/testkit'
 import { toChildStop, toSettleCommand } from '../src/runtime/child-records.ts'
 
 const runId = sampleRunId(1)

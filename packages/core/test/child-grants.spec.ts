@@ -20,7 +20,7 @@ import {
   testTool,
   type ScriptedModel,
   type ScriptedStep,
-} from '@tallystick/core/testing'
+} from '@tallystick/testkit'
 import { billing, counting, look, play, prices } from './grants-stage.ts'
 import { ofType, recorded } from './stage.ts'
 

@@ -1,7 +1,7 @@
 // A child run that waited is continued by another process than its parent: its end has to come up to the parent, once.
 import { describe, expect, it } from 'vitest'
 import { agentTool, defineAgent, LedgerConflictError, memoryLedger, type Ledger } from '@tallystick/core'
-import { manualClock, seededRandom, testTool } from '@tallystick/core/testing'
+import { manualClock, seededRandom, testTool } from '@tallystick/testkit'
 import { canContinue } from '../src/runtime/child-records.ts'
 import { asking, asksAgain, beforeReport, dyingAt, listening, office, type Process } from './office.ts'
 import { checkedRun, ofType, recorded, stage, type Stage } from './stage.ts'

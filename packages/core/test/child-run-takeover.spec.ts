@@ -14,7 +14,7 @@ import {
   untilSettled,
   testTool,
   type ScriptedReply,
-} from '@tallystick/core/testing'
+} from '@tallystick/testkit'
 import { play, type Program } from './program.ts'
 
 const plain: Program = {

@@ -17,7 +17,7 @@ import {
   testTool,
   type ScriptedReply,
   type ScriptedStep,
-} from '@tallystick/core/testing'
+} from '@tallystick/testkit'
 import { checkedRun, ofType, recorded, stage, type StageOptions } from './stage.ts'
 
 const usage = { inputTokens: 100, outputTokens: 10 }

@@ -2,7 +2,7 @@ import { steadyClock } from '../src/values/host.ts'
 import { describe, expect, it } from 'vitest'
 import { NEVER } from 'rxjs'
 import { memoryLedger, type RuntimeEvent } from '@tallystick/core'
-import { manualClock, testTool, type ManualClock } from '@tallystick/core/testing'
+import { manualClock, testTool, type ManualClock } from '@tallystick/testkit'
 import { ofType, recorded, stage } from './stage.ts'
 
 const hour = 3_600_000

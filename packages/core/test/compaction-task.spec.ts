@@ -7,7 +7,7 @@ import {
   testTool,
   type ScriptedReply,
   type ScriptedStep,
-} from '@tallystick/core/testing'
+} from '@tallystick/testkit'
 import { checkedRun, ofType, stage } from './stage.ts'
 
 const look = testTool({ name: 'look', run: () => 'x'.repeat(400) })

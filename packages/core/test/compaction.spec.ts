@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { textOf, type Message } from '@tallystick/core'
 import { type Compaction } from '@tallystick/core/machine'
-import { checkTranscript, testTool, type ScriptedStep } from '@tallystick/core/testing'
+import { checkTranscript, testTool, type ScriptedStep } from '@tallystick/testkit'
 import { ofType, stage } from './stage.ts'
 
 const look = testTool({ name: 'look', run: () => 'x'.repeat(2_000) })

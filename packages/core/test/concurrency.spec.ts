@@ -1,7 +1,7 @@
 import * as fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import type { RuntimeEvent } from '@tallystick/core'
-import { testTool, type TestTool, type TestToolOptions } from '@tallystick/core/testing'
+import { testTool, type TestTool, type TestToolOptions } from '@tallystick/testkit'
 import { newTask, tries } from '../../../scripts/testing/effort.ts'
 import { checkedRun, ofType, stage } from './stage.ts'
 

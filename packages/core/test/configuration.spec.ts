@@ -6,7 +6,7 @@ import {
   memoryLedger,
   TallystickError,
 } from '@tallystick/core'
-import { manualClock, scriptedModel, untilSettled, testTool } from '@tallystick/core/testing'
+import { manualClock, scriptedModel, untilSettled, testTool } from '@tallystick/testkit'
 
 const sound = { name: 'agent', instructions: 'Act.', model: scriptedModel([{ text: 'Done.' }]) }
 

@@ -2,7 +2,7 @@
 import { describe, expect, it } from 'vitest'
 import { ConfigurationError, createRuntime } from '@tallystick/core'
 import type { RecordedRun } from '@tallystick/core/kit'
-import { seededRandom, testTool } from '@tallystick/core/testing'
+import { seededRandom, testTool } from '@tallystick/testkit'
 import { stage as stageOf, type Stage, type StageOptions } from './stage.ts'
 
 let processes = 0

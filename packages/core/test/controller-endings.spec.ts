@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { requiredEffects, type Action } from '@tallystick/core/machine'
 import { toolCallIdOf, type Fact } from '@tallystick/core/vocabulary'
-import { given } from '@tallystick/core/testing'
+import { given } from '@tallystick/testkit'
 import {
   begun,
   called,

@@ -2,7 +2,7 @@
 import { describe, expect, it } from 'vitest'
 import { createRuntime, defineGuardrail, textOf, type Message, type RunResult } from '@tallystick/core'
 import type { InputMessage } from '@tallystick/core/kit'
-import { checkTranscript, seededRandom, testTool } from '@tallystick/core/testing'
+import { checkTranscript, seededRandom, testTool } from '@tallystick/testkit'
 import { checkedRun, ofType, stage as stageOf, type Stage, type StageOptions } from './stage.ts'
 
 const look = testTool({ name: 'look', run: () => '21 °C' })

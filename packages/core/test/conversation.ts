@@ -1,7 +1,7 @@
 import { expect } from 'vitest'
 import { textOf, type Message, type RunResult } from '@tallystick/core'
 import type { ToolResult } from '@tallystick/core/vocabulary'
-import { checkTranscript, seededRandom } from '@tallystick/core/testing'
+import { checkTranscript, seededRandom } from '@tallystick/testkit'
 import { checkedRun, stage, type Stage, type StageOptions } from './stage.ts'
 
 const sessionId = 'conversation'

@@ -2,7 +2,7 @@ import { Observable } from 'rxjs'
 import { describe, expect, it } from 'vitest'
 import type { Model } from '@tallystick/core'
 import type { Json, JsonObject, ModelSignal, ToolSignal } from '@tallystick/core/vocabulary'
-import { testTool } from '@tallystick/core/testing'
+import { testTool } from '@tallystick/testkit'
 import { toUserMessage } from '../src/runtime/start-run.ts'
 import { ofType, stage } from './stage.ts'
 

@@ -4,7 +4,7 @@
 // approval-runs-once.spec.ts, child-approval-runs-once.spec.ts.
 import { describe, expect, it } from 'vitest'
 import { memoryLedger, type RunResult, type RuntimeEvent } from '@tallystick/core'
-import { testTool, type ScriptedReply, type ScriptedStep } from '@tallystick/core/testing'
+import { testTool, type ScriptedReply, type ScriptedStep } from '@tallystick/testkit'
 import { begin, converse, newProcess, nextRequest, readable, resultsOf, shown } from './conversation.ts'
 import { ofType, type Stage } from './stage.ts'
 

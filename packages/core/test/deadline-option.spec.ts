@@ -2,7 +2,7 @@
 import { describe, expect, it } from 'vitest'
 import { createRuntime } from '@tallystick/core'
 import { parseEvent } from '@tallystick/core/vocabulary'
-import { seededRandom, testTool } from '@tallystick/core/testing'
+import { seededRandom, testTool } from '@tallystick/testkit'
 import { checkedRun, ofType, stage as stageOf, type Stage, type StageOptions } from './stage.ts'
 
 let processes = 0

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import type { Limits } from '@tallystick/core'
-import { given } from '@tallystick/core/testing'
+import { given } from '@tallystick/testkit'
 import {
   activeMs,
   deadlineOf,

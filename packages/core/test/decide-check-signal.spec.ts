@@ -1,4 +1,4 @@
-import { given } from '@tallystick/core/testing'
+import { given } from '@tallystick/testkit'
 import { decide } from '@tallystick/core/machine'
 import type { Fact } from '@tallystick/core/vocabulary'
 import { describe, expect, it } from 'vitest'

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import type { Fact, StartCommand } from '@tallystick/core/vocabulary'
-import { everyFact, given, sampleMessage, stamped } from '@tallystick/core/testing'
+import { everyFact, given, sampleMessage, stamped } from '@tallystick/testkit'
 import { begun, called, callId, executing, runId, startedCall } from './pages.ts'
 
 const streaming = [...begun(), called()]

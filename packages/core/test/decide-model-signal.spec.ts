@@ -7,7 +7,7 @@ import {
   type Signal,
   type StopReason,
 } from '@tallystick/core/vocabulary'
-import { given, stamped } from '@tallystick/core/testing'
+import { given, stamped } from '@tallystick/testkit'
 import {
   begun,
   called,

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { digestOf, type Fact, type Signal } from '@tallystick/core/vocabulary'
-import { given, stamped } from '@tallystick/core/testing'
+import { given, stamped } from '@tallystick/testkit'
 import {
   begun,
   called,

@@ -1,4 +1,4 @@
-import { sampleCallId, sampleRunId } from '@tallystick/core/testing'
+import { sampleCallId, sampleRunId } from '@tallystick/testkit'
 import { describe, expect, it } from 'vitest'
 import { decisionFault, raiseFault, ShownApprovals } from '../src/runtime/approvals.ts'
 

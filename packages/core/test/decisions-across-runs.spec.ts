@@ -9,13 +9,7 @@ import {
   memoryLedger,
   type ModelRequest,
 } from '@tallystick/core'
-import {
-  manualClock,
-  scriptedModel,
-  untilSettled,
-  testTool,
-  type ScriptedReply,
-} from '@tallystick/core/testing'
+import { manualClock, scriptedModel, untilSettled, testTool, type ScriptedReply } from '@tallystick/testkit'
 import { newProcess, converse, nextRequest, begin } from './conversation.ts'
 import { ofType, recorded, stage } from './stage.ts'
 

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import type { Ledger } from '@tallystick/core'
 import { memoryLedger } from '@tallystick/core'
-import { manualClock, seededRandom, testTool } from '@tallystick/core/testing'
+import { manualClock, seededRandom, testTool } from '@tallystick/testkit'
 import { checkedRun, ofType, stage, type Stage, type StageOptions } from './stage.ts'
 
 const steps = [

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { createRuntime, type RunState } from '@tallystick/core'
 import { deferredCalls, evolve } from '@tallystick/core/machine'
-import { testTool } from '@tallystick/core/testing'
+import { testTool } from '@tallystick/testkit'
 import { ofType, stage } from './stage.ts'
 
 const steps = [{ toolCalls: [{ name: 'export', input: { month: 7 } }] }, { text: 'Done.' }]

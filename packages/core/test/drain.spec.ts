@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { ConfigurationError, LedgerConflictError, memoryLedger, type Ledger } from '@tallystick/core'
-import { seededRandom, testTool } from '@tallystick/core/testing'
+import { seededRandom, testTool } from '@tallystick/testkit'
 import { checkedRun, ofType, stage, typesOf, type Stage } from './stage.ts'
 
 /** A run that waits for a person. */

@@ -9,7 +9,7 @@ import {
   type Model,
   type RuntimeEvent,
 } from '@tallystick/core'
-import { manualClock, scriptedModel, untilSettled, testTool } from '@tallystick/core/testing'
+import { manualClock, scriptedModel, untilSettled, testTool } from '@tallystick/testkit'
 import { ofType, recorded } from './stage.ts'
 
 const steps = [{ toolCalls: [{ name: 'pay', input: {} }] }, { text: 'Paid.' }]

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { memoryLedger, type Ledger, type Limits, type RunState, type RuntimeEvent } from '@tallystick/core'
-import { given, testTool, type TestToolOptions } from '@tallystick/core/testing'
+import { given, testTool, type TestToolOptions } from '@tallystick/testkit'
 import type { Fact } from '@tallystick/core/vocabulary'
 import { durabilityOf } from '../src/machine/advance.ts'
 import type { Call, ExecutingState } from '../src/machine/state.ts'

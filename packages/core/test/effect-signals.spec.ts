@@ -1,7 +1,7 @@
 // What a model call and a tool report to their run, signal by signal, and when they are given up.
 import { Observable, Subject } from 'rxjs'
 import { ProviderError, type Model } from '@tallystick/core'
-import { manualClock, sampleCallId, sampleRunId, scriptedModel, testTool } from '@tallystick/core/testing'
+import { manualClock, sampleCallId, sampleRunId, scriptedModel, testTool } from '@tallystick/testkit'
 import type { Signal } from '@tallystick/core/vocabulary'
 import { describe, expect, it } from 'vitest'
 import { startModelCall } from '../src/models/model-call.ts'

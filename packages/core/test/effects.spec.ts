@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest'
 import type { Tool } from '@tallystick/core'
 import type { Call } from '@tallystick/core/machine'
 import type { ModelSignal, Signal, ToolSignal } from '@tallystick/core/vocabulary'
-import { manualClock, sampleCallId, sampleRunId, testTool, type ManualClock } from '@tallystick/core/testing'
+import { manualClock, sampleCallId, sampleRunId, testTool, type ManualClock } from '@tallystick/testkit'
 import { startModelCall } from '../src/models/model-call.ts'
 import { startTool, type RunningTool } from '../src/tools/tool-call.ts'
 

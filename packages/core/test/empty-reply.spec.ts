@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { agentTool, defineAgent } from '@tallystick/core'
-import { scriptedModel, testTool, type ScriptedStep } from '@tallystick/core/testing'
+import { scriptedModel, testTool, type ScriptedStep } from '@tallystick/testkit'
 import { checkedRun, ofType, stage } from './stage.ts'
 
 const look = testTool({ name: 'look', run: () => 'three open tickets' })

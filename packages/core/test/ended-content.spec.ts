@@ -2,7 +2,7 @@
 import { describe, expect, it } from 'vitest'
 import { defineAgent, memoryLedger, type Ledger, type RunId, type RuntimeEvent } from '@tallystick/core'
 import { evolve } from '@tallystick/core/machine'
-import { everyFact, manualClock, sampleRunId, scriptedModel, stamped } from '@tallystick/core/testing'
+import { everyFact, manualClock, sampleRunId, scriptedModel, stamped } from '@tallystick/testkit'
 import type { ContentRemoval, EventQuery } from '../src/ledger/ledger.ts'
 import { removeEndedContent, requireRemovable } from '../src/runtime/ended-content.ts'
 

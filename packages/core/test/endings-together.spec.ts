@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { memoryLedger, type Ledger } from '@tallystick/core'
-import { manualClock, testTool, type ManualClock } from '@tallystick/core/testing'
+import { manualClock, testTool, type ManualClock } from '@tallystick/testkit'
 import { checkedRun, stage } from './stage.ts'
 
 /** A run of calls that run at once, as far as they may, and that the test ends. */

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { agentTool, defineAgent } from '@tallystick/core'
-import { scriptedModel } from '@tallystick/core/testing'
+import { scriptedModel } from '@tallystick/testkit'
 
 const model = scriptedModel([])
 const withOutput = (output: object) => () =>

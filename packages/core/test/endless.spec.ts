@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { defineAgent, memoryLedger } from '@tallystick/core'
-import { manualClock, scriptedModel, untilSettled, simulate, testTool } from '@tallystick/core/testing'
+import { manualClock, scriptedModel, untilSettled, simulate, testTool } from '@tallystick/testkit'
 
 describe('what goes round and round under a manual clock is an error, not a hang', () => {
   it('code that looks at the clock again and again, and never waits for it', async () => {

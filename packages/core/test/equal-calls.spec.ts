@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { testTool, type TestTool } from '@tallystick/core/testing'
+import { testTool, type TestTool } from '@tallystick/testkit'
 import { checkedRun, ofType, stage, type Stage } from './stage.ts'
 
 const call = (name: string, day = 'today') => ({ name, input: { day } })

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { eventTypes, type EventType } from '@tallystick/core/vocabulary'
-import { everyFact, sampleCallId, sampleRunId, stamped } from '@tallystick/core/testing'
+import { everyFact, sampleCallId, sampleRunId, stamped } from '@tallystick/testkit'
 import type { RuntimeEvent } from '@tallystick/core'
 import { idFaultOf } from '../src/events/event.ts'
 import { isMoment } from '../src/events/event-parts.ts'

@@ -4,7 +4,7 @@ import { describe, expect, it } from 'vitest'
 import { LedgerDamagedError, UnknownEventError, type RuntimeEvent } from '@tallystick/core'
 import { eventSchemas, outsideCommandSchema } from '@tallystick/core/schemas'
 import { eventTypes, parseEvent, type EventType, type Json } from '@tallystick/core/vocabulary'
-import { everyFact, sampleRunId, stamped } from '@tallystick/core/testing'
+import { everyFact, sampleRunId, stamped } from '@tallystick/testkit'
 import { shapeFaultOf } from '../src/events/event-schema.ts'
 import { play, program } from './program.ts'
 

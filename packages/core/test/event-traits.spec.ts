@@ -1,7 +1,7 @@
 // What is on record for good, and what stores and readers do with each type of event.
 import { describe, expect, it } from 'vitest'
 import { eventTraits, eventTypes, type EventType } from '@tallystick/core/vocabulary'
-import { everyFact, sampleRunId } from '@tallystick/core/testing'
+import { everyFact, sampleRunId } from '@tallystick/testkit'
 import { causeOf, usualCause, type EventTraits } from '../src/events/event.ts'
 
 const words = (text: string): readonly string[] => text.trim().split(/\s+/).sort()

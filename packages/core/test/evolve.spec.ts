@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { evolve } from '@tallystick/core/machine'
-import { everyFact, given, sampleMessage, sampleRunId, stamped } from '@tallystick/core/testing'
+import { everyFact, given, sampleMessage, sampleRunId, stamped } from '@tallystick/testkit'
 import type { Fact, FactOf, RuntimeEvent, StopReason } from '@tallystick/core/vocabulary'
 import { definitionTokens } from '../src/machine/tokens.ts'
 import { messagesOf } from '../src/machine/history.ts'

@@ -2,7 +2,7 @@ import { Observable } from 'rxjs'
 import { describe, expect, it } from 'vitest'
 import { createRuntime, defineAgent, memoryLedger, type Ledger, type Model, type Run } from '@tallystick/core'
 import { type ModelSignal } from '@tallystick/core/vocabulary'
-import { manualClock, scriptedModel, untilSettled, testTool } from '@tallystick/core/testing'
+import { manualClock, scriptedModel, untilSettled, testTool } from '@tallystick/testkit'
 
 /** A runtime whose ledger cannot append from its append of this number on, and all that its host receives. */
 function failing(append: number, model: Model = scriptedModel([{ text: 'Hello.' }])) {

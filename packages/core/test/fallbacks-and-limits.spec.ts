@@ -7,7 +7,7 @@ import {
   type ModelRequest,
   type RunResult,
 } from '@tallystick/core'
-import { manualClock, scriptedModel, untilSettled, testTool } from '@tallystick/core/testing'
+import { manualClock, scriptedModel, untilSettled, testTool } from '@tallystick/testkit'
 
 describe('fallback models', () => {
   it('take over when a model is given up, see the same history, and stay in use', async () => {

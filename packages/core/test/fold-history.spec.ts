@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { removedText, type Fact, type FactOf, type Message } from '@tallystick/core/vocabulary'
-import { given, sampleMessage } from '@tallystick/core/testing'
+import { given, sampleMessage } from '@tallystick/testkit'
 import { messagesOf } from '../src/machine/history.ts'
 import type { RunState } from '../src/machine/state.ts'
 import { after, begun, called, callId, executing, endedCall, failure, refusal, startedCall } from './pages.ts'

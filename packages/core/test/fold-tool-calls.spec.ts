@@ -6,7 +6,7 @@ import {
   type FactOf,
   type Outcome,
 } from '@tallystick/core/vocabulary'
-import { given, sampleRunId } from '@tallystick/core/testing'
+import { given, sampleRunId } from '@tallystick/testkit'
 import { callsOf, messagesOf, sameAnswers } from '../src/machine/history.ts'
 import type { Call, RunState } from '../src/machine/state.ts'
 import { openTurnCalls } from '../src/machine/calls.ts'

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import type { Fact, Handoff } from '@tallystick/core/vocabulary'
-import { everyFact, given } from '@tallystick/core/testing'
+import { everyFact, given } from '@tallystick/testkit'
 import {
   begun,
   called,

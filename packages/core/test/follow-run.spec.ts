@@ -1,7 +1,7 @@
 // How long a reader waits for a run of another process, and how often it looks.
 import { LedgerConflictError, memoryLedger, type RunState } from '@tallystick/core'
 import { evolve } from '@tallystick/core/machine'
-import { everyFact, manualClock, sampleRunId, stamped, testTool } from '@tallystick/core/testing'
+import { everyFact, manualClock, sampleRunId, stamped, testTool } from '@tallystick/testkit'
 import { describe, expect, it } from 'vitest'
 import { waitUntilEnded, waitForInput, waitUntilStopped, type Waiting } from '../src/runtime/follow-run.ts'
 import { ofType, recorded, stage } from './stage.ts'

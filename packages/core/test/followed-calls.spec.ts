@@ -1,7 +1,7 @@
 import { Observable } from 'rxjs'
 import { describe, expect, it } from 'vitest'
 import { defineAgent, type Tool } from '@tallystick/core'
-import { given, manualClock, scriptedModel, testTool } from '@tallystick/core/testing'
+import { given, manualClock, scriptedModel, testTool } from '@tallystick/testkit'
 import type { CallVerdict, Fact, Signal, ToolSignal } from '@tallystick/core/vocabulary'
 import type { CallStatus, ExecutingState } from '../src/machine/state.ts'
 import { Effects } from '../src/runtime/effects.ts'

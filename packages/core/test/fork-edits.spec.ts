@@ -8,13 +8,7 @@ import {
 } from '@tallystick/core'
 import { type ForkEdit } from '@tallystick/core/kit'
 import { type CallVerdict, type JsonObject } from '@tallystick/core/vocabulary'
-import {
-  scriptedModel,
-  seededRandom,
-  testTool,
-  type ScriptedReply,
-  type TestTool,
-} from '@tallystick/core/testing'
+import { scriptedModel, seededRandom, testTool, type ScriptedReply, type TestTool } from '@tallystick/testkit'
 import { checkedRun, ofType, stage, type Stage } from './stage.ts'
 
 const usage = { inputTokens: 100, outputTokens: 10 }

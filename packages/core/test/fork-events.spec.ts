@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { ConfigurationError, type RunState, type RuntimeEvent } from '@tallystick/core'
 import { forkedEvents, requireForkable } from '@tallystick/core/machine'
-import { sampleRunId, scriptedModel, seededRandom, testTool } from '@tallystick/core/testing'
+import { sampleRunId, scriptedModel, seededRandom, testTool } from '@tallystick/testkit'
 import { checkedRun, ofType, stage } from './stage.ts'
 
 const fork = sampleRunId(9)

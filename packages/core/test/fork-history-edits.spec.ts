@@ -1,7 +1,7 @@
 // What a fork changes in the history of the events that it shares: where it may, and in which order it is recorded.
 import { describe, expect, it } from 'vitest'
 import { ConfigurationError } from '@tallystick/core'
-import { sampleMessage } from '@tallystick/core/testing'
+import { sampleMessage } from '@tallystick/testkit'
 import { historyOf } from '../src/machine/history.ts'
 import { editFacts, type ForkEdit } from '../src/runtime/fork.ts'
 import { stateOf } from './actions.ts'

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { agentTool, defineAgent, LawBrokenError, type RuntimeEvent } from '@tallystick/core'
 import { auditAll } from '@tallystick/core/machine'
-import { scriptedModel, seededRandom, testTool, type ScriptedStep } from '@tallystick/core/testing'
+import { scriptedModel, seededRandom, testTool, type ScriptedStep } from '@tallystick/testkit'
 import { checkedRun, ofType, stage as stageOf, type StageOptions } from './stage.ts'
 
 const look = { name: 'look', input: { at: 'stock' } }

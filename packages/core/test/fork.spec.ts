@@ -7,7 +7,7 @@ import {
   testTool,
   type ScriptedReply,
   type ScriptedStep,
-} from '@tallystick/core/testing'
+} from '@tallystick/testkit'
 import { checkedRun, ofType, stage as stageOf, type StageOptions } from './stage.ts'
 
 const look = { name: 'look', input: { at: 'stock' } }

@@ -2,7 +2,7 @@
 import { describe, expect, it } from 'vitest'
 import { definitionInRun } from '../src/events/agent-definition.ts'
 import { KnownModels } from '../src/agent/registry.ts'
-import { scriptedModel, testTool } from '@tallystick/core/testing'
+import { scriptedModel, testTool } from '@tallystick/testkit'
 import { stage } from './stage.ts'
 
 const ref = (modelId: string) => ({ provider: 'p', api: 'a', modelId })

@@ -9,7 +9,7 @@ import {
   type Model,
   type RunOptions,
 } from '@tallystick/core'
-import { manualClock, scriptedModel, untilSettled } from '@tallystick/core/testing'
+import { manualClock, scriptedModel, untilSettled } from '@tallystick/testkit'
 import { ofType, recorded } from './stage.ts'
 
 const keeping = (id: string): Model => ({ ...scriptedModel([{ text: 'Well.' }], id), keepsState: true })

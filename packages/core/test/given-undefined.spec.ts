@@ -1,7 +1,7 @@
 // An option that is `undefined` says what leaving it out says: under `exactOptionalPropertyTypes` a caller may pass it on.
 import { expect, it } from 'vitest'
 import { createRuntime, defineAgent, memoryLedger } from '@tallystick/core'
-import { callTool, given, manualClock, scriptedModel, testTool, untilSettled } from '@tallystick/core/testing'
+import { callTool, given, manualClock, scriptedModel, testTool, untilSettled } from '@tallystick/testkit'
 import { begun, called } from './pages.ts'
 import { recorded } from './stage.ts'
 

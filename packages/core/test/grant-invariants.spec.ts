@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import type { Fact, FactOf, Grant, ParentRef, Price } from '@tallystick/core/vocabulary'
-import { everyFact, given, sampleRunId } from '@tallystick/core/testing'
+import { everyFact, given, sampleRunId } from '@tallystick/testkit'
 import { summaryDigest } from '../src/machine/compaction.ts'
 import { requestDigest } from '../src/machine/request.ts'
 import type { RunState, StreamingState } from '../src/machine/state.ts'

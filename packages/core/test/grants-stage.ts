@@ -20,7 +20,7 @@ import {
   type ScriptedModel,
   type ScriptedReply,
   type ScriptedStep,
-} from '@tallystick/core/testing'
+} from '@tallystick/testkit'
 import { ofType, recorded } from './stage.ts'
 
 export const prices: Prices = {

@@ -8,7 +8,7 @@ import {
   testTool,
   type ScriptedReply,
   type ScriptedStep,
-} from '@tallystick/core/testing'
+} from '@tallystick/testkit'
 import { billing, counting, look, modelCalls, play, type Played } from './grants-stage.ts'
 import { ofType } from './stage.ts'
 

@@ -1,5 +1,5 @@
 // Every verdict that a guardrail may give, wherever it looks, and what comes of it on record.
-import { manualClock, testTool } from '@tallystick/core/testing'
+import { manualClock, testTool } from '@tallystick/testkit'
 import { describe, expect, it } from 'vitest'
 import { findsInCall, guardrailsFor, type GuardrailVerdict } from '../src/tools/guardrails.ts'
 import { ofType, stage, type StageOptions } from './stage.ts'

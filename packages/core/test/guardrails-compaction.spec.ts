@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest'
 import { defineGuardrail, type RunState } from '@tallystick/core'
 import { evolve, messagesOf } from '@tallystick/core/machine'
-import { scriptedModel, testTool } from '@tallystick/core/testing'
+import { scriptedModel, testTool } from '@tallystick/testkit'
 import { checkedRun, ofType, stage } from './stage.ts'
 
 it('a guardrail that looks while a model sums up looks again at the places that messages have then', async () => {

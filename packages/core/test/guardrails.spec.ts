@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { defineGuardrail, textOf, type Guardrail } from '@tallystick/core'
-import { testTool } from '@tallystick/core/testing'
+import { testTool } from '@tallystick/testkit'
 import { checkedRun, ofType, stage, typesOf } from './stage.ts'
 
 const noSecrets = defineGuardrail({

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest'
 import { IllegalTransitionError, type RunState, type RuntimeEvent } from '@tallystick/core'
 import { evolve, type CallStatus } from '@tallystick/core/machine'
 import { defaultRetryPolicy, type Fact, type Outcome } from '@tallystick/core/vocabulary'
-import { given, sampleMessage, sampleRunId, stamped } from '@tallystick/core/testing'
+import { given, sampleMessage, sampleRunId, stamped } from '@tallystick/testkit'
 import {
   begun,
   called,

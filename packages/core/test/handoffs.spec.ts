@@ -14,7 +14,7 @@ import {
 } from '@tallystick/core'
 import { foldedHistory } from '@tallystick/core/kit'
 import { evolve } from '@tallystick/core/machine'
-import { checkTranscript, manualClock, scriptedModel, untilSettled, testTool } from '@tallystick/core/testing'
+import { checkTranscript, manualClock, scriptedModel, untilSettled, testTool } from '@tallystick/testkit'
 import { checkedRun, ofType, recorded, stage } from './stage.ts'
 
 const transfer = (to: string): { readonly name: string; readonly input: object } => ({

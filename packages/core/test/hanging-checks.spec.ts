@@ -9,7 +9,7 @@ import {
   type AgentOptions,
   type RuntimeEvent,
 } from '@tallystick/core'
-import { manualClock, scriptedModel, testTool } from '@tallystick/core/testing'
+import { manualClock, scriptedModel, testTool } from '@tallystick/testkit'
 import { answerInTime, late, stoppableClock } from '../src/values/answer-in-time.ts'
 import { checkedRun, ofType, stage } from './stage.ts'
 

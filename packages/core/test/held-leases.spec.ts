@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { LedgerUnavailableError, memoryLedger, type Ledger } from '@tallystick/core'
-import { manualClock, testTool } from '@tallystick/core/testing'
+import { manualClock, testTool } from '@tallystick/testkit'
 import { ofType, stage, typesOf, type Stage } from './stage.ts'
 
 /** A run whose tool works for half a minute, in steps of `stepMs`, and appends nothing meanwhile. */

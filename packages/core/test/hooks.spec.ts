@@ -2,7 +2,7 @@
 import { describe, expect, it } from 'vitest'
 import { createRuntime, defineAgent, defineGuardrail, memoryLedger } from '@tallystick/core'
 import type { HookMoment, RunHooks } from '@tallystick/core/kit'
-import { manualClock, scriptedModel, seededRandom, testTool, untilSettled } from '@tallystick/core/testing'
+import { manualClock, scriptedModel, seededRandom, testTool, untilSettled } from '@tallystick/testkit'
 import { checkedRun, recorded, stage as stageOf, type Stage, type StageOptions } from './stage.ts'
 
 let processes = 0

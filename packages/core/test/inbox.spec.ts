@@ -2,7 +2,7 @@ import { NEVER } from 'rxjs'
 import { describe, expect, it } from 'vitest'
 import { memoryLedger, type Ledger } from '@tallystick/core'
 import type { InboxEntry, OutsideCommand } from '@tallystick/core/vocabulary'
-import { testTool } from '@tallystick/core/testing'
+import { testTool } from '@tallystick/testkit'
 import { checkedRun, ofType, stage, typesOf } from './stage.ts'
 
 /** A run that waits for a person to decide about a payment. */

@@ -11,13 +11,7 @@ import {
   type RunId,
   type RunResult,
 } from '@tallystick/core'
-import {
-  manualClock,
-  mortalLedger,
-  scriptedModel,
-  testTool,
-  type ScriptedStep,
-} from '@tallystick/core/testing'
+import { manualClock, mortalLedger, scriptedModel, testTool, type ScriptedStep } from '@tallystick/testkit'
 import { newProcess, readable } from './conversation.ts'
 import { stage, type Stage } from './stage.ts'
 

@@ -1,7 +1,7 @@
 import { beforeAll, describe, expect, it } from 'vitest'
 import { LawBrokenError, type Limits, type RuntimeEvent } from '@tallystick/core'
 import { auditAll } from '@tallystick/core/machine'
-import { testTool } from '@tallystick/core/testing'
+import { testTool } from '@tallystick/testkit'
 import { stage } from './stage.ts'
 
 /** Plays a run that reasons, looks, and answers at its limit of turns. */

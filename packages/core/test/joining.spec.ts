@@ -8,7 +8,7 @@ import {
   type Run,
   type RunId,
 } from '@tallystick/core'
-import { mortalLedger, seededRandom, testTool } from '@tallystick/core/testing'
+import { mortalLedger, seededRandom, testTool } from '@tallystick/testkit'
 import { checkedRun, ofType, stage, type Stage, type StageOptions } from './stage.ts'
 
 const session = 'chat'

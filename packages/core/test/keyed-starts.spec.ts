@@ -1,7 +1,7 @@
 // Starts under an idempotency key: the same order begins one run, and another order is refused, wherever it comes from.
 import { describe, expect, it } from 'vitest'
 import { createRuntime, defineAgent, memoryLedger, type Agent, type RunOptions } from '@tallystick/core'
-import { scriptedModel, testTool } from '@tallystick/core/testing'
+import { scriptedModel, testTool } from '@tallystick/testkit'
 
 const texts = Array.from({ length: 20 }, () => ({ text: 'Done.' }))
 

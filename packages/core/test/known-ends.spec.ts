@@ -1,6 +1,6 @@
 import { memoryLedger, type Ledger, type RunState } from '@tallystick/core'
 import { evolve } from '@tallystick/core/machine'
-import { everyFact, sampleMessage, sampleRunId, seededRandom, stamped } from '@tallystick/core/testing'
+import { everyFact, sampleMessage, sampleRunId, seededRandom, stamped } from '@tallystick/testkit'
 import type { RunRecord } from '@tallystick/core/vocabulary'
 import { describe, expect, it } from 'vitest'
 import { KnownEnds } from '../src/runtime/session.ts'

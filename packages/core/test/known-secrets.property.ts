@@ -3,7 +3,7 @@ import * as fc from 'fast-check'
 import '../../../scripts/testing/seed.ts'
 import { describe, expect, it } from 'vitest'
 import { knownSecrets, secretLengthMin } from '@tallystick/core/vocabulary'
-import { hostileTexts } from '@tallystick/core/testing'
+import { hostileTexts } from '@tallystick/testkit'
 
 const struck = '[struck out]'
 /** What a header may hold, as a key. */

@@ -16,7 +16,7 @@ import {
   requireForkable,
   transcript,
 } from '@tallystick/core/machine'
-import { checkBudgets, checkLaws, checkTranscript, copyPrefix, sampleRunId } from '@tallystick/core/testing'
+import { checkBudgets, checkLaws, checkTranscript, copyPrefix, sampleRunId } from '@tallystick/testkit'
 import { newTask, tries } from '../../../scripts/testing/effort.ts'
 import { outcomesOf, play, program, type Played, type Program } from './program.ts'
 

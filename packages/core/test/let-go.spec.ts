@@ -2,7 +2,7 @@
 import { defer, finalize } from 'rxjs'
 import { describe, expect, it } from 'vitest'
 import { memoryLedger, type Ledger } from '@tallystick/core'
-import { testTool } from '@tallystick/core/testing'
+import { testTool } from '@tallystick/testkit'
 import { stage } from './stage.ts'
 
 /** A ledger that counts who listens to its hints, and how many of them to those about inboxes alone. */

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { decide, evolve, forkedEvents, messageTokens, tallyOf } from '@tallystick/core/machine'
-import { given, sampleMessage, sampleRunId, stamped } from '@tallystick/core/testing'
+import { given, sampleMessage, sampleRunId, stamped } from '@tallystick/testkit'
 import { toolCallIdOf, type Fact, type FactOf, type UserMessage } from '@tallystick/core/vocabulary'
 import type { RunState } from '../src/machine/state.ts'
 import {

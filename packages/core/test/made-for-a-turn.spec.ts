@@ -8,13 +8,7 @@ import {
   type Agent,
   type AgentOptions,
 } from '@tallystick/core'
-import {
-  manualClock,
-  scriptedModel,
-  testTool,
-  untilSettled,
-  type ScriptedModel,
-} from '@tallystick/core/testing'
+import { manualClock, scriptedModel, testTool, untilSettled, type ScriptedModel } from '@tallystick/testkit'
 import { checkedRun, ofType, recorded } from './stage.ts'
 
 interface App {

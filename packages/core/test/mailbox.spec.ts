@@ -1,7 +1,7 @@
 import { filter, firstValueFrom, merge, NEVER, Observable, Subject, type Subscriber } from 'rxjs'
 import { describe, expect, it } from 'vitest'
 import { createRuntime, defineAgent, memoryLedger, type Ledger, type RunState } from '@tallystick/core'
-import { manualClock, sampleCallId, sampleMessage, sampleRunId, untilSettled } from '@tallystick/core/testing'
+import { manualClock, sampleCallId, sampleMessage, sampleRunId, untilSettled } from '@tallystick/testkit'
 import type { Model } from '@tallystick/core'
 import type { ModelSignal } from '@tallystick/core/vocabulary'
 import { Mailbox, type Mail, type MailKind } from '../src/runtime/mailbox.ts'

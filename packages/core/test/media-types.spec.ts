@@ -1,5 +1,5 @@
 import { createRuntime, defineAgent, memoryLedger, type Tool } from '@tallystick/core'
-import { manualClock, scriptedModel, testTool, untilSettled } from '@tallystick/core/testing'
+import { manualClock, scriptedModel, testTool, untilSettled } from '@tallystick/testkit'
 import type { ResultPart, UserPart } from '@tallystick/core/vocabulary'
 import { of } from 'rxjs'
 import { describe, expect, it } from 'vitest'

@@ -1,7 +1,7 @@
 import { describe, it } from 'vitest'
 import type { Ledger } from '../src/ledger/ledger.ts'
 import { memoryLedger } from '../src/ledger/memory-ledger.ts'
-import { ledgerContract } from '../src/testing/ledger-contract.ts'
+import { ledgerContract } from '@tallystick/testkit/contract'
 
 describe('memoryLedger keeps the promises of a ledger', () => {
   // Nothing of it outlives close(), and no second ledger can look into it.

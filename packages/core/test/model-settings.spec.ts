@@ -7,7 +7,7 @@ import {
   type RunOptions,
 } from '@tallystick/core'
 import { type ModelSettings } from '@tallystick/core/vocabulary'
-import { manualClock, scriptedModel, untilSettled, testTool } from '@tallystick/core/testing'
+import { manualClock, scriptedModel, untilSettled, testTool } from '@tallystick/testkit'
 import { checkedRun, ofType, recorded } from './stage.ts'
 
 const precise: ModelSettings = {

@@ -2,7 +2,7 @@ import { Observable } from 'rxjs'
 import { describe, expect, it } from 'vitest'
 import type { Model } from '@tallystick/core'
 import type { ModelSignal } from '@tallystick/core/vocabulary'
-import { scriptedModel, testTool } from '@tallystick/core/testing'
+import { scriptedModel, testTool } from '@tallystick/testkit'
 import { checkedRun, ofType, stage } from './stage.ts'
 
 /** A model that reports one delta every `everyMs`, by the clock that it is lent, and never ends. */

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import type { Limits } from '@tallystick/core'
 import type { Fact, FinishReason, LimitName, StopReason } from '@tallystick/core/vocabulary'
-import { sampleMessage } from '@tallystick/core/testing'
+import { sampleMessage } from '@tallystick/testkit'
 import { isSuspended } from '../src/machine/next-action.ts'
 import type { Rules } from '../src/machine/rules.ts'
 import type { CollectingState, InjectingState, RunState } from '../src/machine/state.ts'

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import type { Limits } from '@tallystick/core'
 import type { Fact, FactOf, FailureClass } from '@tallystick/core/vocabulary'
-import { sampleMessage } from '@tallystick/core/testing'
+import { sampleMessage } from '@tallystick/testkit'
 import { historyOf } from '../src/machine/history.ts'
 import { failureReason } from '../src/machine/finish.ts'
 import { nextAction } from '../src/machine/next-action.ts'

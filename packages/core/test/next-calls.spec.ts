@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import type { Limits } from '@tallystick/core'
 import { digestOf, type Fact } from '@tallystick/core/vocabulary'
-import { given, sampleRunId } from '@tallystick/core/testing'
+import { given, sampleRunId } from '@tallystick/testkit'
 import { isStubbed, stubbed } from '../src/machine/retry.ts'
 import { nextForCalls, settleCalls } from '../src/machine/next-calls.ts'
 import type { Call, CollectingState, ExecutingState } from '../src/machine/state.ts'

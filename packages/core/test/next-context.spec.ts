@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 
 import type { Fact, FactOf, Message, Price } from '@tallystick/core/vocabulary'
-import { given, sampleMessage } from '@tallystick/core/testing'
+import { given, sampleMessage } from '@tallystick/testkit'
 import type { Limits } from '@tallystick/core'
 import { historyOf } from '../src/machine/history.ts'
 import { nextAction } from '../src/machine/next-action.ts'

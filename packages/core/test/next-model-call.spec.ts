@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import type { Limits } from '@tallystick/core'
 import type { Fact, FactOf, FailureClass, ShownChange, ToolDefinition } from '@tallystick/core/vocabulary'
-import { given } from '@tallystick/core/testing'
+import { given } from '@tallystick/testkit'
 import { definitionTokens } from '../src/machine/tokens.ts'
 import {
   modelAfterGivingUp,

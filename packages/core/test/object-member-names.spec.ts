@@ -1,13 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { createRuntime, defineAgent, memoryLedger, type Limits, type RunState } from '@tallystick/core'
 import { evolve } from '@tallystick/core/machine'
-import {
-  manualClock,
-  scriptedModel,
-  untilSettled,
-  testTool,
-  type ScriptedStep,
-} from '@tallystick/core/testing'
+import { manualClock, scriptedModel, untilSettled, testTool, type ScriptedStep } from '@tallystick/testkit'
 import { checkedRun, ofType, stage } from './stage.ts'
 
 /** Members that every object inherits; and what makes an object another's heir. */

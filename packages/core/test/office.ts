@@ -10,7 +10,7 @@ import {
   type RuntimeEvent,
 } from '@tallystick/core'
 import type { InboxEntry } from '@tallystick/core/vocabulary'
-import { manualClock, scriptedModel, testTool, untilSettled } from '@tallystick/core/testing'
+import { manualClock, scriptedModel, testTool, untilSettled } from '@tallystick/testkit'
 import { checkedRun, ofType, recorded } from './stage.ts'
 
 type Step = Parameters<typeof scriptedModel>[0][number]

@@ -1,5 +1,5 @@
 import { digestOf, type Fact, type Outcome } from '@tallystick/core/vocabulary'
-import { given } from '@tallystick/core/testing'
+import { given } from '@tallystick/testkit'
 import { emptyCallLog, logCall, type CallLog } from '../src/machine/history.ts'
 import { nextForCalls } from '../src/machine/next-calls.ts'
 import type { Call, ExecutingState } from '../src/machine/state.ts'

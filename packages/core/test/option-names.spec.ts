@@ -9,7 +9,7 @@ import {
   memoryLedger,
   outputTransform,
 } from '@tallystick/core'
-import { manualClock, sampleCallId, sampleRunId, scriptedModel } from '@tallystick/core/testing'
+import { manualClock, sampleCallId, sampleRunId, scriptedModel } from '@tallystick/testkit'
 
 const sound = { name: 'agent', instructions: 'Act.', model: scriptedModel([]) }
 const agent = defineAgent(sound)

@@ -27,7 +27,7 @@ import {
 } from '@tallystick/core/kit'
 import { type TurnChange } from '@tallystick/core/machine'
 import { type GivenLimits, type Json } from '@tallystick/core/vocabulary'
-import { scriptedModel, type ScriptedReply } from '@tallystick/core/testing'
+import { scriptedModel, type ScriptedReply } from '@tallystick/testkit'
 import { expectTypeOf } from 'vitest'
 import * as z from 'zod'
 

@@ -9,7 +9,7 @@ import {
   type RuntimeEvent,
 } from '@tallystick/core'
 import type { OutputStreamOptions } from '@tallystick/core/kit'
-import { checkLaws, manualClock, scriptedModel, untilSettled } from '@tallystick/core/testing'
+import { checkLaws, manualClock, scriptedModel, untilSettled } from '@tallystick/testkit'
 import { ofType, recorded } from './stage.ts'
 
 const cards = outputMask({ name: 'cards', pattern: /\d{4}-\d{4}/g, window: 9, replacement: '****' })

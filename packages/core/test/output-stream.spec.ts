@@ -22,7 +22,7 @@ import {
   testTool,
   untilSettled,
   sampleRunId,
-} from '@tallystick/core/testing'
+} from '@tallystick/testkit'
 import type { ModelSignal } from '@tallystick/core/vocabulary'
 import { ofType, recorded } from './stage.ts'
 

@@ -3,7 +3,7 @@ import * as fc from 'fast-check'
 import { expect, it } from 'vitest'
 import { outputMask, outputTransform } from '@tallystick/core'
 import type { OutputPart, OutputTransform } from '@tallystick/core/kit'
-import { sampleRunId } from '@tallystick/core/testing'
+import { sampleRunId } from '@tallystick/testkit'
 import { tries } from '../../../scripts/testing/effort.ts'
 
 const part: OutputPart = { runId: sampleRunId(1), agent: 'desk', turn: 1, kind: 'text', context: undefined }

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { evolve, recoverMessage } from '@tallystick/core/machine'
-import { given, sampleMessage, sampleRunId, stamped } from '@tallystick/core/testing'
+import { given, sampleMessage, sampleRunId, stamped } from '@tallystick/testkit'
 import { digestOf, type Fact, type FactOf, type OutsideCommand } from '@tallystick/core/vocabulary'
 import { rulesOfCommand } from '../src/machine/decide.ts'
 import { changedInputText } from '../src/machine/request.ts'

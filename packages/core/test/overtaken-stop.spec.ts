@@ -1,5 +1,5 @@
 import { createRuntime, defineAgent, memoryLedger, type Agent, type Ledger } from '@tallystick/core'
-import { scriptedModel, testTool } from '@tallystick/core/testing'
+import { scriptedModel, testTool } from '@tallystick/testkit'
 import { lastValueFrom } from 'rxjs'
 import { expect, it } from 'vitest'
 

@@ -13,7 +13,7 @@ import {
   type StopReason,
   type ToolCallId,
 } from '@tallystick/core/vocabulary'
-import { everyFact, given, sampleMessage, sampleRunId, stamped } from '@tallystick/core/testing'
+import { everyFact, given, sampleMessage, sampleRunId, stamped } from '@tallystick/testkit'
 
 /** The run that the pages of these tests are about. */
 export const runId = sampleRunId(1)

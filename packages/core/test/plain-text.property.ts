@@ -3,7 +3,7 @@ import '../../../scripts/testing/seed.ts'
 import { describe, expect, it } from 'vitest'
 import type { Message } from '@tallystick/core'
 import type { AssistantMessage, ToolCallId } from '@tallystick/core/vocabulary'
-import { hostileTexts } from '@tallystick/core/testing'
+import { hostileTexts } from '@tallystick/testkit'
 import { asPlainText } from '../src/machine/history.ts'
 
 const toolCallId = `call_${'0'.repeat(32)}_1_1_1` as ToolCallId

@@ -11,7 +11,7 @@ import {
 } from '@tallystick/core'
 import { foldedHistory } from '@tallystick/core/kit'
 import { type TurnRequest } from '@tallystick/core/machine'
-import { manualClock, scriptedModel, testTool, untilSettled } from '@tallystick/core/testing'
+import { manualClock, scriptedModel, testTool, untilSettled } from '@tallystick/testkit'
 import { checkedRun, ofType, recorded, stage } from './stage.ts'
 
 const said = (text: string): Message => ({ role: 'user', parts: [{ type: 'text', text }] })

@@ -11,7 +11,7 @@ import {
 } from '@tallystick/core'
 import { eventSchemas } from '@tallystick/core/schemas'
 import { costOf, type Price } from '@tallystick/core/vocabulary'
-import { manualClock, scriptedModel, untilSettled, type ScriptedStep } from '@tallystick/core/testing'
+import { manualClock, scriptedModel, untilSettled, type ScriptedStep } from '@tallystick/testkit'
 import { searchesCost } from '../src/events/usage.ts'
 import { checkedRun, ofType, recorded } from './stage.ts'
 

@@ -1,8 +1,8 @@
 import type { RuntimeEvent } from '@tallystick/core'
 import type { Outcome } from '@tallystick/core/vocabulary'
 
-export { playProgram as play, type Played, type Program } from '@tallystick/core/testing'
-export { randomProgram as program } from '@tallystick/core/testing/random'
+export { playProgram as play, type Played, type Program } from '@tallystick/testkit'
+export { randomProgram as program } from '@tallystick/testkit/random'
 
 /** The outcomes in a ledger, by call. */
 export function outcomesOf(events: readonly RuntimeEvent[]): Map<string, Outcome> {

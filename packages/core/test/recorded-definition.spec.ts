@@ -1,5 +1,5 @@
 import type { RuntimeEvent } from '@tallystick/core'
-import { seededRandom, testTool } from '@tallystick/core/testing'
+import { seededRandom, testTool } from '@tallystick/testkit'
 import { expect, it } from 'vitest'
 import { ofType, stage } from './stage.ts'
 

@@ -13,7 +13,7 @@ import {
 } from '@tallystick/core'
 import { auditAll } from '@tallystick/core/machine'
 import { recordingParts, type RecordingPart, type RecordingPolicy } from '@tallystick/core/vocabulary'
-import { checkLaws, manualClock, scriptedModel, testTool, untilSettled } from '@tallystick/core/testing'
+import { checkLaws, manualClock, scriptedModel, testTool, untilSettled } from '@tallystick/testkit'
 import { ofType, recorded } from './stage.ts'
 
 const usage = { inputTokens: 20, outputTokens: 30 }

@@ -1,6 +1,6 @@
 // The report of a tool that decided an event, made again from that event.
 import { describe, expect, it } from 'vitest'
-import { everyFact, sampleCallId, sampleRunId, stamped } from '@tallystick/core/testing'
+import { everyFact, sampleCallId, sampleRunId, stamped } from '@tallystick/testkit'
 import { recoverToolSignal } from '../src/machine/decide-tools.ts'
 
 const runId = sampleRunId(1)

@@ -1,5 +1,5 @@
 import { decide } from '@tallystick/core/machine'
-import { everyFact, given, sampleCallId, sampleRunId } from '@tallystick/core/testing'
+import { everyFact, given, sampleCallId, sampleRunId } from '@tallystick/testkit'
 import type { Command, Fact } from '@tallystick/core/vocabulary'
 import { expect, it } from 'vitest'
 import { refusedAtEnd, refusedByDrain, unknownCall } from '../src/runtime/commands.ts'

@@ -8,13 +8,7 @@ import {
   type RunResult,
 } from '@tallystick/core'
 import { type RefusalPolicy } from '@tallystick/core/vocabulary'
-import {
-  manualClock,
-  scriptedModel,
-  untilSettled,
-  testTool,
-  type ScriptedStep,
-} from '@tallystick/core/testing'
+import { manualClock, scriptedModel, untilSettled, testTool, type ScriptedStep } from '@tallystick/testkit'
 import { checkedRun, ofType, recorded } from './stage.ts'
 
 /** What a vendor says that asks for both: another model, and a history without the refused turn. */

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { testTool, type ScriptedStep, type TestTool } from '@tallystick/core/testing'
+import { testTool, type ScriptedStep, type TestTool } from '@tallystick/testkit'
 import { checkedRun, ofType, stage } from './stage.ts'
 
 const ask = (...names: readonly string[]): ScriptedStep => ({

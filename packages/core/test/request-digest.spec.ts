@@ -1,7 +1,7 @@
 // What the digest of a model call covers. It is part of the stored format: another form of it would refuse recorded runs.
 import { createRuntime, defineAgent, memoryLedger } from '@tallystick/core'
 import { historyDigests } from '@tallystick/core/machine'
-import { manualClock, scriptedModel, untilSettled } from '@tallystick/core/testing'
+import { manualClock, scriptedModel, untilSettled } from '@tallystick/testkit'
 import { digestOf, type JsonObject } from '@tallystick/core/vocabulary'
 import { describe, expect, it } from 'vitest'
 import { checkedRun, ofType, recorded } from './stage.ts'

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { given } from '@tallystick/core/testing'
+import { given } from '@tallystick/testkit'
 import { requiredEffects } from '@tallystick/core/machine'
 import type { Fact } from '@tallystick/core/vocabulary'
 import { answeredCalls, dueInputChecks, stopReason } from '../src/machine/required-effects.ts'

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import type { Fact, ModelFailure, RetryPolicy } from '@tallystick/core/vocabulary'
-import { given, stamped } from '@tallystick/core/testing'
+import { given, stamped } from '@tallystick/testkit'
 import { begun, called, failure, runId } from './pages.ts'
 import { ofType, stage } from './stage.ts'
 

@@ -10,13 +10,7 @@ import {
   type RuntimeEvent,
 } from '@tallystick/core'
 import { type ToolRun } from '@tallystick/core/vocabulary'
-import {
-  manualClock,
-  scriptedModel,
-  untilSettled,
-  testTool,
-  type ScriptedStep,
-} from '@tallystick/core/testing'
+import { manualClock, scriptedModel, untilSettled, testTool, type ScriptedStep } from '@tallystick/testkit'
 import { checkedRun, recorded } from './stage.ts'
 
 interface App {

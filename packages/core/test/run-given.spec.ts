@@ -18,7 +18,7 @@ import {
   testTool,
   untilSettled,
   type ScriptedStep,
-} from '@tallystick/core/testing'
+} from '@tallystick/testkit'
 import { checkedRun, ofType, recorded, stage as stageOf, type Stage, type StageOptions } from './stage.ts'
 
 let processes = 0

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { ConfigurationError, memoryLedger, type Ledger } from '@tallystick/core'
-import { testTool } from '@tallystick/core/testing'
+import { testTool } from '@tallystick/testkit'
 import { stage, type Stage } from './stage.ts'
 
 function asking(turns = 1): Stage {

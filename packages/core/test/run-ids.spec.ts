@@ -2,7 +2,7 @@ import * as fc from 'fast-check'
 import '../../../scripts/testing/seed.ts'
 import { describe, expect, it } from 'vitest'
 import { parseRunId, parseToolCallId, toolCallIdOf } from '@tallystick/core/vocabulary'
-import { sampleRunId, seededRandom } from '@tallystick/core/testing'
+import { sampleRunId, seededRandom } from '@tallystick/testkit'
 import { runIdMaker } from '../src/runtime/host.ts'
 
 function clockOf(times: readonly number[]): { now: () => number; schedule: () => () => void } {

@@ -1,6 +1,6 @@
 // What a run, a fork and a session take, and where each number begins.
 import { ConfigurationError, createRuntime, defineAgent, memoryLedger } from '@tallystick/core'
-import { manualClock, sampleRunId, scriptedModel, testTool } from '@tallystick/core/testing'
+import { manualClock, sampleRunId, scriptedModel, testTool } from '@tallystick/testkit'
 import { describe, expect, it } from 'vitest'
 import {
   requireForkOptions,

@@ -1,7 +1,7 @@
 // The turns of a run as its handle tells them, and how a model failed as its result does.
 import { expect, it } from 'vitest'
 import { createRuntime, defineAgent, memoryLedger } from '@tallystick/core'
-import { manualClock, scriptedModel, testTool, untilSettled } from '@tallystick/core/testing'
+import { manualClock, scriptedModel, testTool, untilSettled } from '@tallystick/testkit'
 import { recorded, stage } from './stage.ts'
 
 it('a run tells its turns: agent, model, attempts, calls, usage, cost, time and handoff', async () => {

@@ -3,7 +3,7 @@ import type { ParentRef } from '../src/events/event.ts'
 import { type RunId, timeOfRunId } from '../src/values/ids.ts'
 import { runTimes } from '../src/machine/state.ts'
 import { runIdMaker } from '../src/runtime/host.ts'
-import { manualClock } from '../src/testing/doubles/manual-clock.ts'
+import { manualClock } from '@tallystick/testkit'
 
 const at = 1_760_000_000_123
 const runId = runIdMaker({ clock: manualClock(at), random: () => 0.5 })()

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { createRuntime, defineAgent, memoryLedger, type RuntimeEvent } from '@tallystick/core'
-import { manualClock, scriptedModel, untilSettled, testTool } from '@tallystick/core/testing'
+import { manualClock, scriptedModel, untilSettled, testTool } from '@tallystick/testkit'
 
 async function eventsOf(run: AsyncIterable<RuntimeEvent>): Promise<RuntimeEvent[]> {
   const events: RuntimeEvent[] = []

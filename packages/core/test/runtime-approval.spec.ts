@@ -7,13 +7,7 @@ import {
   type ApprovalPolicy,
 } from '@tallystick/core'
 import { type PolicyCall } from '@tallystick/core/kit'
-import {
-  manualClock,
-  scriptedModel,
-  untilSettled,
-  testTool,
-  type ScriptedStep,
-} from '@tallystick/core/testing'
+import { manualClock, scriptedModel, untilSettled, testTool, type ScriptedStep } from '@tallystick/testkit'
 import { describe, expect, it } from 'vitest'
 import { recorded } from './stage.ts'
 

@@ -1,7 +1,7 @@
 // What wins over what: the run over its runtime, its runtime over the agent. The table of docs/run-options.md.
 import { expect, it } from 'vitest'
 import { agentTool, createRuntime, defineAgent, memoryLedger, type RunOptions } from '@tallystick/core'
-import { manualClock, scriptedModel, untilSettled, type ScriptedModel } from '@tallystick/core/testing'
+import { manualClock, scriptedModel, untilSettled, type ScriptedModel } from '@tallystick/testkit'
 import { ofType, recorded } from './stage.ts'
 
 const answers = (name: string): ScriptedModel => scriptedModel([{ text: name }], name)

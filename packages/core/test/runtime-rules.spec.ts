@@ -15,7 +15,7 @@ import {
   type RuntimeOptions,
 } from '@tallystick/core'
 import { withRuntimeRules } from '@tallystick/core/kit'
-import { manualClock, scriptedModel, testTool, untilSettled } from '@tallystick/core/testing'
+import { manualClock, scriptedModel, testTool, untilSettled } from '@tallystick/testkit'
 import { preparedInTurn } from '../src/agent/prepare-turn.ts'
 import { isAsync } from '../src/values/option.ts'
 import { checkedRun, ofType, recorded } from './stage.ts'

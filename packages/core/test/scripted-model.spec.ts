@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { scriptedModel } from '@tallystick/core/testing'
+import { scriptedModel } from '@tallystick/testkit'
 import { stage } from './stage.ts'
 
 it.each<readonly [string, unknown, string]>([

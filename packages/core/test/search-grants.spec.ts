@@ -8,7 +8,7 @@ import {
   type RuntimeEvent,
 } from '@tallystick/core'
 import { auditAll } from '@tallystick/core/machine'
-import { checkBudgets, type ScriptedReply } from '@tallystick/core/testing'
+import { checkBudgets, type ScriptedReply } from '@tallystick/testkit'
 import { billing, counting, look, modelCalls, play, type Played } from './grants-stage.ts'
 import { ofType } from './stage.ts'
 

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { ConfigurationError, memoryLedger, RunNotFoundError } from '@tallystick/core'
-import { seededRandom, testTool } from '@tallystick/core/testing'
+import { seededRandom, testTool } from '@tallystick/testkit'
 import { checkedRun, ofType, stage } from './stage.ts'
 
 /** Two processes on one ledger: the first drives a run, whose tool runs until it is let end. */

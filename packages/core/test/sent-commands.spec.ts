@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest'
 import { memoryLedger, type RunId } from '@tallystick/core'
 import type { Refusal } from '@tallystick/core/machine'
 import type { OutsideCommand } from '@tallystick/core/vocabulary'
-import { manualClock, testTool } from '@tallystick/core/testing'
+import { manualClock, testTool } from '@tallystick/testkit'
 import { SentCommands } from '../src/runtime/commands.ts'
 import { stage } from './stage.ts'
 

@@ -10,7 +10,7 @@ import {
   type ScriptedReply,
   type ScriptedStep,
   type TestTool,
-} from '@tallystick/core/testing'
+} from '@tallystick/testkit'
 import { begin, converse, newProcess, nextRequest, readable } from './conversation.ts'
 import { ofType, type StageOptions } from './stage.ts'
 

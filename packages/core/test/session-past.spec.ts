@@ -6,7 +6,7 @@ import {
   type Ledger,
   type RunOptions,
 } from '@tallystick/core'
-import { sampleRunId, seededRandom } from '@tallystick/core/testing'
+import { sampleRunId, seededRandom } from '@tallystick/testkit'
 import { checkedRun, ofType, stage as stageOf, type Stage } from './stage.ts'
 
 const texts = ['One.', 'Two.', 'Three.'].map((text) => ({ text }))

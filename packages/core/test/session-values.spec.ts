@@ -18,7 +18,7 @@ import {
   seededRandom,
   stamped,
   testTool,
-} from '@tallystick/core/testing'
+} from '@tallystick/testkit'
 import { describe, expect, it } from 'vitest'
 import { agentRegistry } from '../src/agent/registry.ts'
 import {

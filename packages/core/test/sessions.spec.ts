@@ -7,7 +7,7 @@ import {
   type Message,
   type RunId,
 } from '@tallystick/core'
-import { checkTranscript, seededRandom, testTool, type ScriptedStep } from '@tallystick/core/testing'
+import { checkTranscript, seededRandom, testTool, type ScriptedStep } from '@tallystick/testkit'
 import { checkedRun, ofType, stage as stageOf, type Stage, type StageOptions } from './stage.ts'
 
 let processes = 0

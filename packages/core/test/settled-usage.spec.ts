@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import type { Limits } from '@tallystick/core'
 import type { Fact, FailureClass, Price, Usage } from '@tallystick/core/vocabulary'
-import { given } from '@tallystick/core/testing'
+import { given } from '@tallystick/testkit'
 import { believedUsage, countsTokens, settledUsage } from '../src/machine/budget.ts'
 import type { StreamingState } from '../src/machine/state.ts'
 import { begun, called, wrote } from './pages.ts'

@@ -2,7 +2,7 @@ import { NEVER, Observable, type Subscriber } from 'rxjs'
 import { describe, expect, it } from 'vitest'
 import { agentTool, defineAgent, memoryLedger, type Ledger } from '@tallystick/core'
 import { type ToolSignal } from '@tallystick/core/vocabulary'
-import { scriptedModel, testTool } from '@tallystick/core/testing'
+import { scriptedModel, testTool } from '@tallystick/testkit'
 import { checkedRun, ofType, stage } from './stage.ts'
 
 /** A ledger whose appends are never answered from the nth on. */

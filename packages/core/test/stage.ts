@@ -20,7 +20,7 @@ import {
   type ManualClock,
   type ScriptedModel,
   type ScriptedStep,
-} from '@tallystick/core/testing'
+} from '@tallystick/testkit'
 
 /** What differs from the usual: a model that says `Done.`, no tools, an empty ledger. */
 export interface StageOptions extends Partial<AgentOptions> {

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { textOf, type RuntimeEvent } from '@tallystick/core'
-import { testTool } from '@tallystick/core/testing'
+import { testTool } from '@tallystick/testkit'
 import { stage } from './stage.ts'
 
 const settledInputs = (events: readonly RuntimeEvent[]) =>

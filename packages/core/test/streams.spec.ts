@@ -2,7 +2,7 @@ import { firstValueFrom, lastValueFrom, map, merge, startWith, tap, toArray } fr
 import { describe, expect, it } from 'vitest'
 import { memoryLedger, type Ledger, type RunState, type RuntimeEvent } from '@tallystick/core'
 import { evolve, messagesOf } from '@tallystick/core/machine'
-import { testTool } from '@tallystick/core/testing'
+import { testTool } from '@tallystick/testkit'
 import { stage, typesOf, type Stage } from './stage.ts'
 
 const seqs = (events: readonly { readonly seq: number }[]): readonly number[] => events.map(({ seq }) => seq)

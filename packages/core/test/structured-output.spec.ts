@@ -1,13 +1,7 @@
 import { describe, expect, expectTypeOf, it } from 'vitest'
 import * as z from 'zod'
 import { createRuntime, defineAgent, memoryLedger, type AgentOptions, type Ledger } from '@tallystick/core'
-import {
-  manualClock,
-  scriptedModel,
-  untilSettled,
-  testTool,
-  type ScriptedStep,
-} from '@tallystick/core/testing'
+import { manualClock, scriptedModel, untilSettled, testTool, type ScriptedStep } from '@tallystick/testkit'
 import { checkedRun, ofType, recorded } from './stage.ts'
 
 const weather = z.object({

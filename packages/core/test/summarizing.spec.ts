@@ -16,7 +16,7 @@ import {
   scriptedModel,
   untilSettled,
   type ScriptedStep,
-} from '@tallystick/core/testing'
+} from '@tallystick/testkit'
 import { type RunState } from '@tallystick/core'
 import { evolve, messagesOf } from '@tallystick/core/machine'
 import { checkedRun, ofType, recorded, stage, typesOf } from './stage.ts'

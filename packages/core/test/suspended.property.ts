@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest'
 import { createRuntime, memoryLedger, type RunState, type RuntimeEvent } from '@tallystick/core'
 import { bindRules } from '@tallystick/core/kit'
 import { requiredEffects, evolve, isSuspended, nextAction, type Rules } from '@tallystick/core/machine'
-import { copyPrefix, idleAgentOf, manualClock, untilSettled } from '@tallystick/core/testing'
+import { copyPrefix, idleAgentOf, manualClock, untilSettled } from '@tallystick/testkit'
 import { tries } from '../../../scripts/testing/effort.ts'
 import { play, program, type Program } from './program.ts'
 

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { type Guardrail, type RunResult, type RunState } from '@tallystick/core'
 import { isSuspended } from '@tallystick/core/machine'
-import { testTool } from '@tallystick/core/testing'
+import { testTool } from '@tallystick/testkit'
 import { checkedRun, ofType, stage, typesOf, type Stage } from './stage.ts'
 
 async function listed({ runtime }: Stage): Promise<readonly RunResult[]> {

@@ -7,7 +7,7 @@ import {
   type RunResult,
   type RuntimeEvent,
 } from '@tallystick/core'
-import { manualClock, testTool, type ScriptedStep, type TestTool } from '@tallystick/core/testing'
+import { manualClock, testTool, type ScriptedStep, type TestTool } from '@tallystick/testkit'
 import { tries } from '../../../scripts/testing/effort.ts'
 import { checkedRun, ofType, recorded, stage, type Stage } from './stage.ts'
 

@@ -16,7 +16,7 @@ import {
   testTool,
   type ScriptedStep,
   type TestTool,
-} from '@tallystick/core/testing'
+} from '@tallystick/testkit'
 import { ofType, recorded, stage, typesOf, type Stage } from './stage.ts'
 
 const payStep = { toolCalls: [{ name: 'pay', input: {} }] }

@@ -2,7 +2,7 @@ import { firstValueFrom, Observable, toArray } from 'rxjs'
 import { describe, expect, it } from 'vitest'
 import type { Model } from '@tallystick/core'
 import type { ModelSignal, ReplyPart } from '@tallystick/core/vocabulary'
-import { checkLaws } from '@tallystick/core/testing'
+import { checkLaws } from '@tallystick/testkit'
 import { ofType, stage } from './stage.ts'
 
 /** A model that reports these signals, and then the reply of these parts. */

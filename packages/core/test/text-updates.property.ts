@@ -3,7 +3,7 @@ import { firstValueFrom, toArray } from 'rxjs'
 import { expect, it } from 'vitest'
 import { createRuntime, textOf } from '@tallystick/core'
 import { messagesOf } from '@tallystick/core/machine'
-import { idleAgentOf, manualClock } from '@tallystick/core/testing'
+import { idleAgentOf, manualClock } from '@tallystick/testkit'
 import { tries } from '../../../scripts/testing/effort.ts'
 import { play, program } from './program.ts'
 

@@ -3,13 +3,7 @@ import { describe, expect, it } from 'vitest'
 import { z } from 'zod'
 import { createRuntime, defineAgent, memoryLedger, textOf, type Guardrail } from '@tallystick/core'
 import { type RunStreams } from '@tallystick/core/kit'
-import {
-  manualClock,
-  scriptedModel,
-  untilSettled,
-  testTool,
-  type ScriptedStep,
-} from '@tallystick/core/testing'
+import { manualClock, scriptedModel, untilSettled, testTool, type ScriptedStep } from '@tallystick/testkit'
 import { ofType, stage, type StageOptions } from './stage.ts'
 
 /** What a reader of a stream of pieces has on the screen at the end, and everything that was on it. */

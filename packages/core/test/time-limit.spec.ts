@@ -1,7 +1,7 @@
 import * as z from 'zod'
 import { describe, expect, it } from 'vitest'
 import type { AgentOptions, RunResult, RuntimeEvent } from '@tallystick/core'
-import { scriptedModel, testTool, type ScriptedStep } from '@tallystick/core/testing'
+import { scriptedModel, testTool, type ScriptedStep } from '@tallystick/testkit'
 import { checkedRun, ofType, stage } from './stage.ts'
 
 const never = (): Promise<never> => new Promise(() => {})

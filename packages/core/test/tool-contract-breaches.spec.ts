@@ -2,7 +2,7 @@ import { Observable, of, throwError } from 'rxjs'
 import { describe, expect, it } from 'vitest'
 import type { RunResult, Tool } from '@tallystick/core'
 import type { CallVerdict, ToolRun, ToolSignal, ToolResult } from '@tallystick/core/vocabulary'
-import { testTool } from '@tallystick/core/testing'
+import { testTool } from '@tallystick/testkit'
 import { ofType, stage, type Stage, type StageOptions } from './stage.ts'
 
 /** A tool in plain JavaScript: it may report anything. */

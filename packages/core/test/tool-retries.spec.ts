@@ -2,7 +2,7 @@ import { of } from 'rxjs'
 import { describe, expect, it } from 'vitest'
 import { type RunId, type RuntimeEvent, memoryLedger } from '@tallystick/core'
 import type { RetryPolicy } from '@tallystick/core/vocabulary'
-import { manualClock, testTool, type TestToolOptions } from '@tallystick/core/testing'
+import { manualClock, testTool, type TestToolOptions } from '@tallystick/testkit'
 import { checkedRun, ofType, stage, type StageOptions } from './stage.ts'
 
 const policy: RetryPolicy = { maxAttempts: 3, baseMs: 100, capMs: 1_000, maxRetryAfterMs: 5_000 }

@@ -1,5 +1,5 @@
 import { createRuntime, defineAgent, memoryLedger, type RuntimeEvent, type Tool } from '@tallystick/core'
-import { checkLaws, scriptedModel, type ScriptedStep, testTool } from '@tallystick/core/testing'
+import { checkLaws, scriptedModel, type ScriptedStep, testTool } from '@tallystick/testkit'
 import type { OfferingTurn } from '@tallystick/core/vocabulary'
 import { describe, expect, it } from 'vitest'
 import { checkedRun, ofType, stage } from './stage.ts'

@@ -24,7 +24,7 @@ import {
   type Fact,
   type FactOf,
 } from '@tallystick/core/vocabulary'
-import { everyFact, scriptedModel, stamped, testTool } from '@tallystick/core/testing'
+import { everyFact, scriptedModel, stamped, testTool } from '@tallystick/testkit'
 import { stage } from './stage.ts'
 
 /** Every state of a run that reads, asks a person, fails, tries again, pauses and answers. */

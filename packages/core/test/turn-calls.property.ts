@@ -14,7 +14,7 @@ import type { Call, CallStatus, ExecutingState } from '../src/machine/state.ts'
 import { countedSummary, placeOfCall, summaryOf, withCall } from '../src/machine/calls.ts'
 import { executing } from './pages.ts'
 import { play, program } from './program.ts'
-import { given } from '@tallystick/core/testing'
+import { given } from '@tallystick/testkit'
 
 const numRuns = tries(100)
 

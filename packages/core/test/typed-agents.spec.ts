@@ -12,13 +12,7 @@ import {
   type Tool,
 } from '@tallystick/core'
 import { foldHistory, historyText } from '@tallystick/core/kit'
-import {
-  manualClock,
-  scriptedModel,
-  testTool,
-  untilSettled,
-  type ScriptedStep,
-} from '@tallystick/core/testing'
+import { manualClock, scriptedModel, testTool, untilSettled, type ScriptedStep } from '@tallystick/testkit'
 import { ofType, recorded } from './stage.ts'
 
 const order = z.object({ number: z.string().regex(/^A-/), euros: z.coerce.number().default(5) })

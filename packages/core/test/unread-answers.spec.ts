@@ -1,6 +1,6 @@
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { memoryLedger, type Ledger, type Run } from '@tallystick/core'
-import { testTool } from '@tallystick/core/testing'
+import { testTool } from '@tallystick/testkit'
 import { stage, type Stage } from './stage.ts'
 
 /** The rejections of this process that nobody handles, from now on. */

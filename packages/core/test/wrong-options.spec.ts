@@ -13,7 +13,7 @@ import {
   type Runtime,
 } from '@tallystick/core'
 import { option, requireOptions } from '@tallystick/core/kit'
-import { manualClock, scriptedModel, untilSettled, testTool } from '@tallystick/core/testing'
+import { manualClock, scriptedModel, untilSettled, testTool } from '@tallystick/testkit'
 import { stage } from './stage.ts'
 
 const sound = { name: 'agent', instructions: 'Act.', model: scriptedModel([{ text: 'Done.' }]) }

@@ -1,7 +1,7 @@
 // Kills a Postgres server under several processes that append to shared runs, again and again, and says what came of it.
 // Usage: node packages/ledger/bench/chaos.ts [SECONDS] [SEED]
 import { randomInt } from 'node:crypto'
-import { seededRandom } from '@tallystick/core/testing'
+import { seededRandom } from '@tallystick/testkit'
 import { runChaos } from '../test/support/chaos.ts'
 import { mortalServer } from '../test/support/crash-server.ts'
 

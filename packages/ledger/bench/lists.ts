@@ -13,13 +13,7 @@ import {
   type RuntimeEvent,
 } from '@tallystick/core'
 import { forkedEvents } from '@tallystick/core/machine'
-import {
-  manualClock,
-  sampleRunId,
-  scriptedModel,
-  testTool,
-  type ScriptedStep,
-} from '@tallystick/core/testing'
+import { manualClock, sampleRunId, scriptedModel, testTool, type ScriptedStep } from '@tallystick/testkit'
 import { foldTo } from '../src/projection/fold-to.ts'
 import { ledgerStats } from '../src/projection/stats.ts'
 import { postgresLedger } from '../src/postgres/postgres-ledger.ts'

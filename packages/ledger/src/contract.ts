@@ -1,6 +1,6 @@
 import type { Ledger } from '@tallystick/core'
 import { legibleText, option, requireOptions } from '@tallystick/core/kit'
-import { ledgerContract, type LedgerContractCase } from '@tallystick/core/testing'
+import { ledgerContract, type LedgerContractCase } from '@tallystick/testkit/contract'
 
 /** What the code of others leaves behind: rejections that nothing handles, and errors thrown from timers. */
 class StrayFaults {
@@ -33,7 +33,7 @@ class StrayFaults {
   }
 }
 
-export { ledgerContract, type LedgerContractCase, type OpenLedger } from '@tallystick/core/testing'
+export { ledgerContract, type LedgerContractCase, type OpenLedger } from '@tallystick/testkit/contract'
 
 /** The store of one case, which is empty at first. */
 export interface EmptyStore {

@@ -1,6 +1,6 @@
 import { memoryLedger, type Ledger } from '@tallystick/core'
 import type { OpenLedger } from '@tallystick/core/store-kit'
-import { sampleRunId } from '@tallystick/core/testing'
+import { sampleRunId } from '@tallystick/testkit'
 import { postgresLedger } from '@tallystick/ledger/postgres'
 import { sqliteKeyring, sqliteLedger } from '@tallystick/ledger/sqlite'
 import { describe, expect, it, onTestFinished, vi } from 'vitest'

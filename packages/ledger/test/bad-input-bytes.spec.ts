@@ -8,7 +8,7 @@ import {
   type RunId,
   type RuntimeEvent,
 } from '@tallystick/core'
-import { scriptedModel, seededRandom, testTool } from '@tallystick/core/testing'
+import { scriptedModel, seededRandom, testTool } from '@tallystick/testkit'
 import { verifyLedger, verifyRun, type RunVerdict, type StoreVerdict } from '@tallystick/ledger'
 import { sqliteLedger } from '@tallystick/ledger/sqlite'
 import { beforeAll, describe, expect, it } from 'vitest'

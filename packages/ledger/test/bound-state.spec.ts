@@ -1,6 +1,6 @@
 import { memoryLedger, type Message, type RunId, type RunState } from '@tallystick/core'
 import { evolve, messagesOf, openTurnCalls, stateFromJson, stateToJson } from '@tallystick/core/machine'
-import { sampleMessage, sampleRunId } from '@tallystick/core/testing'
+import { sampleMessage, sampleRunId } from '@tallystick/testkit'
 import type { Json } from '@tallystick/core/vocabulary'
 import { describe, expect, it } from 'vitest'
 import {

@@ -1,4 +1,4 @@
-import { sampleRunId, everyFact, stamped } from '@tallystick/core/testing'
+import { sampleRunId, everyFact, stamped } from '@tallystick/testkit'
 import { sqliteLedger } from '@tallystick/ledger/sqlite'
 import BetterSqlite3, { type Database } from 'better-sqlite3'
 import { describe, expect, it, onTestFinished, vi } from 'vitest'

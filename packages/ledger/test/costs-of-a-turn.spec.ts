@@ -1,6 +1,6 @@
 import { verifyRun } from '@tallystick/ledger'
 import { sqliteLedger } from '@tallystick/ledger/sqlite'
-import { watchedLedger } from '@tallystick/core/testing'
+import { watchedLedger } from '@tallystick/testkit'
 import { describe, expect, it } from 'vitest'
 import {
   countAppends,

@@ -1,4 +1,4 @@
-import { seededRandom } from '@tallystick/core/testing'
+import { seededRandom } from '@tallystick/testkit'
 import { describe, expect, it } from 'vitest'
 import { testSeed } from '../../../scripts/testing/seed.ts'
 import { courseOf } from './support/crash-course.ts'

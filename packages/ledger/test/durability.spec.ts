@@ -1,5 +1,5 @@
 import BetterSqlite3, { type Database } from 'better-sqlite3'
-import { everyFact, sampleMessage, sampleRunId, stamped } from '@tallystick/core/testing'
+import { everyFact, sampleMessage, sampleRunId, stamped } from '@tallystick/testkit'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { Transactions } from '../src/sqlite/commit.ts'
 import { commitsInLog } from './support/wal-commits.ts'

@@ -1,5 +1,5 @@
 import { LedgerDamagedError, type Ledger, type RuntimeEvent } from '@tallystick/core'
-import { everyFact, sampleRunId, stamped } from '@tallystick/core/testing'
+import { everyFact, sampleRunId, stamped } from '@tallystick/testkit'
 import { describe, expect, it } from 'vitest'
 import { FamilyAudit } from '../src/verify/event-audit.ts'
 

@@ -9,7 +9,7 @@ import {
   type RuntimeEvent,
   type Usage,
 } from '@tallystick/core'
-import { manualClock, scriptedModel, untilSettled } from '@tallystick/core/testing'
+import { manualClock, scriptedModel, untilSettled } from '@tallystick/testkit'
 import { verifyRun } from '@tallystick/ledger'
 
 interface Family {

@@ -1,5 +1,5 @@
 import { LedgerDamagedError, type Ledger, type RunId, type RuntimeEvent } from '@tallystick/core'
-import { everyFact, sampleCallId, sampleRunId, stamped } from '@tallystick/core/testing'
+import { everyFact, sampleCallId, sampleRunId, stamped } from '@tallystick/testkit'
 import { sqliteLedger } from '@tallystick/ledger/sqlite'
 import { describe, expect, it, onTestFinished, vi } from 'vitest'
 import { everyEvent, findEvents, type FoundBatch, type SearchedRun } from '../src/store/find-events.ts'

@@ -6,7 +6,7 @@ import {
   type RunState,
 } from '@tallystick/core'
 import { evolve } from '@tallystick/core/machine'
-import { sampleRunId, stamped } from '@tallystick/core/testing'
+import { sampleRunId, stamped } from '@tallystick/testkit'
 import { exportEvents, foldTo } from '@tallystick/ledger'
 import { sqliteLedger } from '@tallystick/ledger/sqlite'
 import { describe, expect, it } from 'vitest'

@@ -1,7 +1,7 @@
 // A fork has the events of another run, with their times. A list tells when the fork itself began.
 import { createRuntime, defineAgent, memoryLedger, type Ledger, type RunId } from '@tallystick/core'
 import { forkedEvents } from '@tallystick/core/machine'
-import { manualClock, sampleRunId, scriptedModel } from '@tallystick/core/testing'
+import { manualClock, sampleRunId, scriptedModel } from '@tallystick/testkit'
 import { ledgerStats, runSummaries, runSummary } from '@tallystick/ledger'
 import { sqliteLedger } from '@tallystick/ledger/sqlite'
 import { describe, expect, it, onTestFinished } from 'vitest'

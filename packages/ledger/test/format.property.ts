@@ -1,6 +1,6 @@
 import { deepStrictEqual } from 'node:assert'
 import { randomBytes } from 'node:crypto'
-import { everyFact, sampleRunId, stamped } from '@tallystick/core/testing'
+import { everyFact, sampleRunId, stamped } from '@tallystick/testkit'
 import type { Json, RuntimeEvent } from '@tallystick/core/vocabulary'
 import * as fc from 'fast-check'
 import { describe, expect, it } from 'vitest'

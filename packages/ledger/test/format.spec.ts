@@ -1,6 +1,6 @@
 import { createHash, randomBytes } from 'node:crypto'
 import { emptyHistoryDigest, historyDigests } from '@tallystick/core/machine'
-import { everyFact, sampleCallId, sampleMessage, sampleRunId, stamped } from '@tallystick/core/testing'
+import { everyFact, sampleCallId, sampleMessage, sampleRunId, stamped } from '@tallystick/testkit'
 import type { EventOf, RuntimeEvent } from '@tallystick/core/vocabulary'
 import { describe, expect, it } from 'vitest'
 import { decodeEvent, encodeEvent, removedBody, type Decoding } from '../src/format/body.ts'

@@ -1,5 +1,5 @@
 import { LedgerDamagedError, memoryLedger, type Ledger, type RunId } from '@tallystick/core'
-import { hostileFiles } from '@tallystick/core/testing'
+import { hostileFiles } from '@tallystick/testkit'
 import { importEvents, linesOf, runSummaries } from '@tallystick/ledger'
 import { sqliteLedger } from '@tallystick/ledger/sqlite'
 import { describe, expect, it } from 'vitest'

@@ -9,7 +9,7 @@ import {
   type RuntimeEvent,
 } from '@tallystick/core'
 import { type Head } from '@tallystick/core/vocabulary'
-import { copyPrefix, everyFact, sampleRunId, stamped } from '@tallystick/core/testing'
+import { copyPrefix, everyFact, sampleRunId, stamped } from '@tallystick/testkit'
 import { foldTo, importEvents, linesOf, verifyLedger, type ImportedRun } from '@tallystick/ledger'
 import { sqliteLedger } from '@tallystick/ledger/sqlite'
 import { describe, expect, it, onTestFinished } from 'vitest'

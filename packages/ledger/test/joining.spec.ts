@@ -1,5 +1,5 @@
 import { createRuntime, defineAgent, textOf, type Agent, type Ledger } from '@tallystick/core'
-import { scriptedModel } from '@tallystick/core/testing'
+import { scriptedModel } from '@tallystick/testkit'
 import { sqliteLedger } from '@tallystick/ledger/sqlite'
 import { expect, it, onTestFinished } from 'vitest'
 import { verifyRun } from '../src/index.ts'

@@ -1,5 +1,5 @@
 import { LedgerConflictError, LedgerDamagedError, type RunId, type RuntimeEvent } from '@tallystick/core'
-import { everyFact, sampleRunId, stamped } from '@tallystick/core/testing'
+import { everyFact, sampleRunId, stamped } from '@tallystick/testkit'
 import { verifyLedger } from '@tallystick/ledger'
 import { sqliteLedger } from '@tallystick/ledger/sqlite'
 import { describe, expect, it, onTestFinished } from 'vitest'

@@ -1,6 +1,6 @@
 // A child run whose store answers only after its parent was cancelled, waited out its grace time, and ended.
 import { memoryLedger, type Ledger } from '@tallystick/core'
-import { checkBudgets } from '@tallystick/core/testing'
+import { checkBudgets } from '@tallystick/testkit'
 import { verifyRun } from '@tallystick/ledger'
 import { sqliteLedger } from '@tallystick/ledger/sqlite'
 import { describe, expect, it } from 'vitest'

@@ -1,7 +1,7 @@
 import { execFileSync } from 'node:child_process'
 import fs, { closeSync, openSync } from 'node:fs'
 import { syncBuiltinESMExports } from 'node:module'
-import { everyFact, manualClock, sampleRunId, stamped } from '@tallystick/core/testing'
+import { everyFact, manualClock, sampleRunId, stamped } from '@tallystick/testkit'
 import { sqliteLedger } from '@tallystick/ledger/sqlite'
 import BetterSqlite3, { type Database } from 'better-sqlite3'
 import { afterEach, describe, expect, it, onTestFinished, vi } from 'vitest'

@@ -1,4 +1,4 @@
-import { everyFact, sampleRunId, stamped } from '@tallystick/core/testing'
+import { everyFact, sampleRunId, stamped } from '@tallystick/testkit'
 import { sqliteLedger } from '@tallystick/ledger/sqlite'
 import { expect, it, onTestFinished } from 'vitest'
 import { projectionDatabaseOf, type ProjectionDatabase } from '../src/projection/database.ts'

@@ -1,4 +1,4 @@
-import { everyFact, sampleRunId, stamped } from '@tallystick/core/testing'
+import { everyFact, sampleRunId, stamped } from '@tallystick/testkit'
 import { sqliteLedger, type SqliteLedgerOptions } from '@tallystick/ledger/sqlite'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { openDatabase } from '../src/sqlite/open-database.ts'

@@ -10,7 +10,7 @@ import fs, {
 import { syncBuiltinESMExports } from 'node:module'
 import { dirname, join } from 'node:path'
 import { LedgerUnavailableError } from '@tallystick/core'
-import { everyFact, sampleRunId, stamped } from '@tallystick/core/testing'
+import { everyFact, sampleRunId, stamped } from '@tallystick/testkit'
 import { sqliteLedger } from '@tallystick/ledger/sqlite'
 import BetterSqlite3 from 'better-sqlite3'
 import { describe, expect, it, onTestFinished, vi } from 'vitest'

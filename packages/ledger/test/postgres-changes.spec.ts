@@ -1,5 +1,5 @@
 import type { Ledger, RunId } from '@tallystick/core'
-import { everyFact, sampleRunId, stamped } from '@tallystick/core/testing'
+import { everyFact, sampleRunId, stamped } from '@tallystick/testkit'
 import { describe, expect, it, onTestFinished, vi } from 'vitest'
 import { channelOf, payloadOf, wordOf } from '../src/postgres/changes.ts'
 import { ChangeNotifier } from '../src/postgres/changes.ts'

@@ -1,5 +1,6 @@
 import { LedgerUnavailableError, type Ledger, type RunId, type RuntimeEvent } from '@tallystick/core'
-import { everyFact, ledgerContract, sampleMessage, sampleRunId, stamped } from '@tallystick/core/testing'
+import { everyFact, sampleMessage, sampleRunId, stamped } from '@tallystick/testkit'
+import { ledgerContract } from '@tallystick/testkit/contract'
 import { describe, expect, it } from 'vitest'
 import { chainFaults } from './support/postgres-chain.ts'
 import { cutter } from './support/postgres-cutter.ts'

@@ -1,6 +1,6 @@
 import { LedgerUnavailableError, type Ledger, type RunId } from '@tallystick/core'
 import { type AppendOptions, type Head } from '@tallystick/core/vocabulary'
-import { everyFact, sampleMessage, sampleRunId, stamped } from '@tallystick/core/testing'
+import { everyFact, sampleMessage, sampleRunId, stamped } from '@tallystick/testkit'
 import { postgresLedger, type PostgresLedgerOptions } from '@tallystick/ledger/postgres'
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest'
 import { chainFaults, textsOf } from './support/postgres-chain.ts'

@@ -6,7 +6,7 @@ import {
   type RunId,
   type RuntimeEvent,
 } from '@tallystick/core'
-import { everyFact, sampleMessage, sampleRunId, stamped } from '@tallystick/core/testing'
+import { everyFact, sampleMessage, sampleRunId, stamped } from '@tallystick/testkit'
 import { postgresLedger, type PostgresLedgerOptions } from '@tallystick/ledger/postgres'
 import { describe, expect, it } from 'vitest'
 import { postgresChild } from './support/postgres-children.ts'

@@ -1,6 +1,6 @@
 import { ConfigurationError, type RuntimeEvent } from '@tallystick/core'
 import { toolCallIdOf } from '@tallystick/core/vocabulary'
-import { everyFact, sampleCallId, sampleRunId, stamped } from '@tallystick/core/testing'
+import { everyFact, sampleCallId, sampleRunId, stamped } from '@tallystick/testkit'
 import { describe, expect, it } from 'vitest'
 import { everyEvent } from '../src/store/find-events.ts'
 import { freshSchema, hasPostgres, openLedger, withClient } from './support/postgres-database.ts'

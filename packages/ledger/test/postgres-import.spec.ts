@@ -1,6 +1,6 @@
 import { memoryLedger, type Ledger } from '@tallystick/core'
-import { playProgram } from '@tallystick/core/testing'
-import { randomProgram } from '@tallystick/core/testing/random'
+import { playProgram } from '@tallystick/testkit'
+import { randomProgram } from '@tallystick/testkit/random'
 import { importEvents, verifyLedger } from '@tallystick/ledger'
 import { sqliteLedger } from '@tallystick/ledger/sqlite'
 import * as fc from 'fast-check'

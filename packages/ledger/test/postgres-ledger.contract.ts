@@ -1,5 +1,5 @@
 import type { Ledger } from '@tallystick/core'
-import { ledgerContract } from '@tallystick/core/testing'
+import { ledgerContract } from '@tallystick/testkit/contract'
 import { postgresLedger, type PostgresLedgerOptions } from '@tallystick/ledger/postgres'
 import { afterAll, beforeAll, describe, it } from 'vitest'
 import { effort } from '../../../scripts/testing/effort.ts'

@@ -1,5 +1,5 @@
 import type { Head } from '@tallystick/core/vocabulary'
-import { everyFact, sampleRunId, stamped } from '@tallystick/core/testing'
+import { everyFact, sampleRunId, stamped } from '@tallystick/testkit'
 import { verifyLedger } from '@tallystick/ledger'
 import { describe, expect, it } from 'vitest'
 import { chainFaults, textsOf } from './support/postgres-chain.ts'

@@ -1,4 +1,4 @@
-import { sampleRunId } from '@tallystick/core/testing'
+import { sampleRunId } from '@tallystick/testkit'
 import { verifyLedger } from '@tallystick/ledger'
 import { postgresLedger } from '@tallystick/ledger/postgres'
 import * as fc from 'fast-check'

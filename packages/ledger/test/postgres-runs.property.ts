@@ -1,7 +1,7 @@
 import { type Ledger } from '@tallystick/core'
 import { reachableAgents } from '@tallystick/core/kit'
-import { checkLaws, idleAgentOf, playProgram } from '@tallystick/core/testing'
-import { randomProgram } from '@tallystick/core/testing/random'
+import { checkLaws, idleAgentOf, playProgram } from '@tallystick/testkit'
+import { randomProgram } from '@tallystick/testkit/random'
 import { foldTo, verifyLedger } from '@tallystick/ledger'
 import { replayRun } from '@tallystick/replay'
 import { postgresLedger } from '@tallystick/ledger/postgres'
@@ -9,7 +9,7 @@ import * as fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { tries } from '../../../scripts/testing/effort.ts'
 import { connectionString, freshSchema, hasPostgres } from './support/postgres-database.ts'
-import { watchedLedger } from '@tallystick/core/testing'
+import { watchedLedger } from '@tallystick/testkit'
 
 const numRuns = tries(20)
 

@@ -1,5 +1,5 @@
 import { LedgerUnavailableError, type Ledger } from '@tallystick/core'
-import { everyFact, sampleCallId, sampleMessage, sampleRunId, stamped } from '@tallystick/core/testing'
+import { everyFact, sampleCallId, sampleMessage, sampleRunId, stamped } from '@tallystick/testkit'
 import { verifyLedger } from '@tallystick/ledger'
 import { describe, expect, it } from 'vitest'
 import { objectsAsMade, schemaObjects } from '../src/postgres/audit.ts'

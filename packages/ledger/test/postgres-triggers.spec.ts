@@ -1,5 +1,5 @@
 import { LedgerDamagedError, type RuntimeEvent } from '@tallystick/core'
-import { sampleRunId } from '@tallystick/core/testing'
+import { sampleRunId } from '@tallystick/testkit'
 import { verifyRun } from '@tallystick/ledger'
 import { describe, expect, it } from 'vitest'
 import { freshSchema, hasPostgres, openLedger, rowsOf, withClient } from './support/postgres-database.ts'

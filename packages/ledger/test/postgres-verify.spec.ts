@@ -1,5 +1,5 @@
 import { LedgerDamagedError, type RuntimeEvent } from '@tallystick/core'
-import { sampleRunId } from '@tallystick/core/testing'
+import { sampleRunId } from '@tallystick/testkit'
 import type { BrokenPlace } from '@tallystick/ledger'
 import type { Client } from 'pg'
 import { afterEach, beforeAll, describe, expect, it } from 'vitest'

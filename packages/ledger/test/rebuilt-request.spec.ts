@@ -9,14 +9,8 @@ import {
   type RuntimeEvent,
 } from '@tallystick/core'
 import { evolve, transcript } from '@tallystick/core/machine'
-import {
-  manualClock,
-  playProgram,
-  scriptedModel,
-  testTool,
-  type ScriptedStep,
-} from '@tallystick/core/testing'
-import { randomProgram } from '@tallystick/core/testing/random'
+import { manualClock, playProgram, scriptedModel, testTool, type ScriptedStep } from '@tallystick/testkit'
+import { randomProgram } from '@tallystick/testkit/random'
 import { foldTo, rebuiltRequest } from '@tallystick/ledger'
 import * as fc from 'fast-check'
 import '../../../scripts/testing/seed.ts'

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { everyFact, sampleRunId, stamped } from '@tallystick/core/testing'
+import { everyFact, sampleRunId, stamped } from '@tallystick/testkit'
 import { redactedPayload } from '../src/format/redacted-event.ts'
 
 it('of what a run was given stay the names and ids, and nothing that says something', () => {

@@ -1,5 +1,5 @@
 import type { Message } from '@tallystick/core'
-import { sampleCallId, sampleMessage, sampleRunId } from '@tallystick/core/testing'
+import { sampleCallId, sampleMessage, sampleRunId } from '@tallystick/testkit'
 import { removedText } from '@tallystick/core/vocabulary'
 import { describe, expect, it } from 'vitest'
 import { redactedMessage, redactedReply } from '../src/format/redacted-event.ts'

@@ -1,7 +1,7 @@
 import type { RuntimeEvent } from '@tallystick/core'
 import { type EventOf, type Json, type JsonObject, removedText } from '@tallystick/core/vocabulary'
 import { eventSchemas } from '@tallystick/core/schemas'
-import { everyFact, sampleRunId, stamped } from '@tallystick/core/testing'
+import { everyFact, sampleRunId, stamped } from '@tallystick/testkit'
 import { expect, it } from 'vitest'
 import { redactedPayload } from '../src/format/redacted-event.ts'
 import { envelopeOf } from './support/envelope.ts'

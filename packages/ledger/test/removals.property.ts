@@ -3,13 +3,13 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import * as fc from 'fast-check'
 import { transcript } from '@tallystick/core/machine'
-import { checkTranscript, playProgram } from '@tallystick/core/testing'
-import { randomProgram } from '@tallystick/core/testing/random'
+import { checkTranscript, playProgram } from '@tallystick/testkit'
+import { randomProgram } from '@tallystick/testkit/random'
 import { applyRetention, foldTo, redact, verifyLedger } from '@tallystick/ledger'
 import { sqliteLedger } from '@tallystick/ledger/sqlite'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { tries } from '../../../scripts/testing/effort.ts'
-import { watchedLedger } from '@tallystick/core/testing'
+import { watchedLedger } from '@tallystick/testkit'
 
 const numRuns = tries(30)
 

@@ -18,7 +18,7 @@ import {
   type ScriptedStep,
   type TestTool,
   type TestToolOptions,
-} from '@tallystick/core/testing'
+} from '@tallystick/testkit'
 import { applyRetention, exportEvents, importEvents, redact, verifyRun } from '@tallystick/ledger'
 import { sqliteKeyring, sqliteLedger, type SqliteKeyring } from '@tallystick/ledger/sqlite'
 import { describe, expect, it, onTestFinished } from 'vitest'

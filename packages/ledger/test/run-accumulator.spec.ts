@@ -1,5 +1,5 @@
 import type { RuntimeEvent } from '@tallystick/core'
-import { everyFact, sampleRunId, stamped } from '@tallystick/core/testing'
+import { everyFact, sampleRunId, stamped } from '@tallystick/testkit'
 import { describe, expect, it } from 'vitest'
 import {
   type CallCount,

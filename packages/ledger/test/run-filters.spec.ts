@@ -1,5 +1,5 @@
 import { RunNotFoundError, memoryLedger } from '@tallystick/core'
-import { sampleRunId } from '@tallystick/core/testing'
+import { sampleRunId } from '@tallystick/testkit'
 import { fitsFilter, runSummaries, runSummary, type ListedRun, type SummaryFilter } from '@tallystick/ledger'
 import { sqliteLedger } from '@tallystick/ledger/sqlite'
 import { describe, expect, it, onTestFinished } from 'vitest'

@@ -1,6 +1,6 @@
 // Lists of more runs than are asked for at once, with runs of which projections do not tell yet.
 import { type Ledger } from '@tallystick/core'
-import { everyFact, sampleRunId, stamped } from '@tallystick/core/testing'
+import { everyFact, sampleRunId, stamped } from '@tallystick/testkit'
 import { ledgerStats, runSummaries, runSummary, type SummaryFilter } from '@tallystick/ledger'
 import { sqliteLedger } from '@tallystick/ledger/sqlite'
 import { beforeAll, beforeEach, describe, expect, it } from 'vitest'

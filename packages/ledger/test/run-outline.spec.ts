@@ -1,4 +1,4 @@
-import { everyFact, sampleRunId, stamped } from '@tallystick/core/testing'
+import { everyFact, sampleRunId, stamped } from '@tallystick/testkit'
 import type { Json } from '@tallystick/core/vocabulary'
 import { describe, expect, it } from 'vitest'
 import { OutlineFold, outlineFrom, type RunOutline } from '../src/projection/run-outline.ts'

@@ -8,13 +8,7 @@ import {
   type Ledger,
   type RunId,
 } from '@tallystick/core'
-import {
-  manualClock,
-  scriptedModel,
-  seededRandom,
-  testTool,
-  type ScriptedStep,
-} from '@tallystick/core/testing'
+import { manualClock, scriptedModel, seededRandom, testTool, type ScriptedStep } from '@tallystick/testkit'
 import { childRunIdOf } from '@tallystick/core/vocabulary'
 import { foldTo, runSummary } from '@tallystick/ledger'
 import { describe, expect, it } from 'vitest'

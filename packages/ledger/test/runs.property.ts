@@ -4,13 +4,13 @@ import { join } from 'node:path'
 import * as fc from 'fast-check'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { reachableAgents } from '@tallystick/core/kit'
-import { checkLaws, idleAgentOf, playProgram } from '@tallystick/core/testing'
-import { randomProgram } from '@tallystick/core/testing/random'
+import { checkLaws, idleAgentOf, playProgram } from '@tallystick/testkit'
+import { randomProgram } from '@tallystick/testkit/random'
 import { foldTo, verifyLedger } from '@tallystick/ledger'
 import { replayRun } from '@tallystick/replay'
 import { sqliteLedger } from '@tallystick/ledger/sqlite'
 import { tries } from '../../../scripts/testing/effort.ts'
-import { watchedLedger } from '@tallystick/core/testing'
+import { watchedLedger } from '@tallystick/testkit'
 
 const numRuns = tries(30)
 

@@ -1,5 +1,5 @@
 import { createRuntime, defineAgent, type Ledger, type RunId } from '@tallystick/core'
-import { manualClock, scriptedModel, seededRandom, testTool } from '@tallystick/core/testing'
+import { manualClock, scriptedModel, seededRandom, testTool } from '@tallystick/testkit'
 import { foldTo, outlineTo } from '@tallystick/ledger'
 import { sqliteLedger } from '@tallystick/ledger/sqlite'
 import { describe, expect, it, onTestFinished } from 'vitest'

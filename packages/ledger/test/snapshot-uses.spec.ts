@@ -6,7 +6,7 @@ import {
   type RunId,
   type RuntimeEvent,
 } from '@tallystick/core'
-import { manualClock, scriptedModel, seededRandom } from '@tallystick/core/testing'
+import { manualClock, scriptedModel, seededRandom } from '@tallystick/testkit'
 import { foldTo } from '@tallystick/ledger'
 import { sqliteLedger } from '@tallystick/ledger/sqlite'
 import { describe, expect, it, onTestFinished } from 'vitest'

@@ -5,7 +5,7 @@ import {
   type RunId,
   type RuntimeEvent,
 } from '@tallystick/core'
-import { everyFact, sampleMessage, sampleRunId, scriptedModel, stamped } from '@tallystick/core/testing'
+import { everyFact, sampleMessage, sampleRunId, scriptedModel, stamped } from '@tallystick/testkit'
 import { verifyLedger } from '@tallystick/ledger'
 import { sqliteLedger } from '@tallystick/ledger/sqlite'
 import BetterSqlite3, { type Database } from 'better-sqlite3'

@@ -1,4 +1,4 @@
-import { ledgerContract } from '@tallystick/core/testing'
+import { ledgerContract } from '@tallystick/testkit/contract'
 import type { Ledger } from '@tallystick/core'
 import { sqliteLedger } from '@tallystick/ledger/sqlite'
 import { describe, it } from 'vitest'

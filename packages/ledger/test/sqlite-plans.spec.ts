@@ -1,5 +1,5 @@
 import { createRuntime, defineAgent, type RunId } from '@tallystick/core'
-import { scriptedModel } from '@tallystick/core/testing'
+import { scriptedModel } from '@tallystick/testkit'
 import { foldTo } from '@tallystick/ledger'
 import { sqliteLedger } from '@tallystick/ledger/sqlite'
 import BetterSqlite3, { type Database, type Statement } from 'better-sqlite3'

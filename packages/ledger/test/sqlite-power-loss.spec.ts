@@ -1,6 +1,6 @@
 import { copyFileSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { createRuntime, defineAgent, type Agent, type Ledger, type RunId } from '@tallystick/core'
-import { checkLaws, scriptedModel, testTool, type ScriptedReply } from '@tallystick/core/testing'
+import { checkLaws, scriptedModel, testTool, type ScriptedReply } from '@tallystick/testkit'
 import { verifyLedger } from '@tallystick/ledger'
 import { sqliteLedger } from '@tallystick/ledger/sqlite'
 import { expect, it } from 'vitest'

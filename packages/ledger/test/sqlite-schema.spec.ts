@@ -1,4 +1,4 @@
-import { everyFact, sampleMessage, sampleRunId, stamped } from '@tallystick/core/testing'
+import { everyFact, sampleMessage, sampleRunId, stamped } from '@tallystick/testkit'
 import { sqliteLedger } from '@tallystick/ledger/sqlite'
 import { describe, expect, it } from 'vitest'
 import { withRaw } from './support/raw-database.ts'

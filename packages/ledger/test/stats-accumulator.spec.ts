@@ -1,4 +1,4 @@
-import { sampleRunId } from '@tallystick/core/testing'
+import { sampleRunId } from '@tallystick/testkit'
 import type { ListedRun } from '@tallystick/ledger'
 import { describe, expect, it } from 'vitest'
 import { amountsOf } from '../src/projection/run-accumulator.ts'

@@ -1,5 +1,5 @@
 import { LedgerDamagedError, type RunId } from '@tallystick/core'
-import { hostileTexts, sampleRunId } from '@tallystick/core/testing'
+import { hostileTexts, sampleRunId } from '@tallystick/testkit'
 import { exportEvents, foldTo, runSummaries } from '@tallystick/ledger'
 import { sqliteLedger } from '@tallystick/ledger/sqlite'
 import { describe, expect, it } from 'vitest'

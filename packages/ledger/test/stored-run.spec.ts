@@ -1,4 +1,4 @@
-import { sampleCallId, sampleRunId } from '@tallystick/core/testing'
+import { sampleCallId, sampleRunId } from '@tallystick/testkit'
 import type { RunSummary } from '@tallystick/ledger'
 import { describe, expect, it } from 'vitest'
 import { amountsOf, RunAccumulator } from '../src/projection/run-accumulator.ts'

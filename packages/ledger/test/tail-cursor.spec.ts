@@ -1,5 +1,5 @@
 import { ConfigurationError, LedgerDamagedError } from '@tallystick/core'
-import { sampleRunId } from '@tallystick/core/testing'
+import { sampleRunId } from '@tallystick/testkit'
 import { describe, expect, it } from 'vitest'
 import { RowReader } from '../src/store/read-events.ts'
 import type { SearchStore } from '../src/store/store.ts'

@@ -1,6 +1,6 @@
 import { copyFileSync } from 'node:fs'
 import { LedgerDamagedError, type RunId } from '@tallystick/core'
-import { everyFact, stamped } from '@tallystick/core/testing'
+import { everyFact, stamped } from '@tallystick/testkit'
 import type { BrokenPlace, RunVerdict } from '@tallystick/ledger'
 import { sqliteLedger } from '@tallystick/ledger/sqlite'
 import type { Database } from 'better-sqlite3'

@@ -1,5 +1,5 @@
 import { rmSync, truncateSync, writeFileSync } from 'node:fs'
-import { manualClock } from '@tallystick/core/testing'
+import { manualClock } from '@tallystick/testkit'
 import type { Database } from 'better-sqlite3'
 import { describe, expect, it } from 'vitest'
 import { maxWalBytesUnlessGiven, WalCheckpointer, type Committed } from '../src/sqlite/log.ts'

@@ -1,5 +1,5 @@
 import { copyFileSync, statSync } from 'node:fs'
-import { manualClock, everyFact, sampleRunId, stamped } from '@tallystick/core/testing'
+import { manualClock, everyFact, sampleRunId, stamped } from '@tallystick/testkit'
 import { redact, verifyLedger } from '@tallystick/ledger'
 import { sqliteLedger } from '@tallystick/ledger/sqlite'
 import BetterSqlite3, { type Database } from 'better-sqlite3'

@@ -1,7 +1,7 @@
 import { copyFileSync } from 'node:fs'
 import { ConfigurationError, memoryLedger, type Ledger, type RunId } from '@tallystick/core'
 import { type TailedEvent } from '@tallystick/core/vocabulary'
-import { everyFact, sampleRunId, stamped } from '@tallystick/core/testing'
+import { everyFact, sampleRunId, stamped } from '@tallystick/testkit'
 import { watchLedger } from '@tallystick/ledger'
 import { sqliteLedger } from '@tallystick/ledger/sqlite'
 import { firstValueFrom, lastValueFrom, take, tap, toArray } from 'rxjs'

@@ -2,7 +2,7 @@
 import { join } from 'node:path'
 import { expect, it } from 'vitest'
 import { ConfigurationError, createRuntime, memoryLedger } from '@tallystick/core'
-import { sampleRunId } from '@tallystick/core/testing'
+import { sampleRunId } from '@tallystick/testkit'
 import { emptyLedgerFile } from './support/temporary-folder.ts'
 import {
   applyRetention,

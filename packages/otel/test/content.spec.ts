@@ -1,5 +1,5 @@
 import { createRuntime, defineAgent, memoryLedger, type Ledger } from '@tallystick/core'
-import { hostileTexts, scriptedModel, testTool } from '@tallystick/core/testing'
+import { hostileTexts, scriptedModel, testTool } from '@tallystick/testkit'
 import { recordedSpans, spansOf, traceRuns, type Attributes } from '@tallystick/otel'
 import { afterEach, describe, expect, it, vi } from 'vitest'
 import { memoryTracer, untilTraced } from './support/memory-providers.ts'

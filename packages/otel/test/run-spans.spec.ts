@@ -6,7 +6,7 @@ import {
   type Ledger,
   type RunId,
 } from '@tallystick/core'
-import { manualClock, scriptedModel, testTool } from '@tallystick/core/testing'
+import { manualClock, scriptedModel, testTool } from '@tallystick/testkit'
 import { recordedSpans, spansOf, type Span } from '@tallystick/otel'
 import { describe, expect, it } from 'vitest'
 

@@ -1,8 +1,8 @@
 import * as fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { addUsage, type RuntimeEvent, type Usage } from '@tallystick/core/vocabulary'
-import { playProgram } from '@tallystick/core/testing'
-import { randomProgram } from '@tallystick/core/testing/random'
+import { playProgram } from '@tallystick/testkit'
+import { randomProgram } from '@tallystick/testkit/random'
 import { recordedSpans, spansOf, type Span } from '@tallystick/otel'
 import { newTask, tries } from '../../../scripts/testing/effort.ts'
 

@@ -1,6 +1,6 @@
 import { JsonTraceSerializer } from '@opentelemetry/otlp-transformer'
 import { createRuntime, defineAgent, memoryLedger } from '@tallystick/core'
-import { scriptedModel, testTool } from '@tallystick/core/testing'
+import { scriptedModel, testTool } from '@tallystick/testkit'
 import { spansOf, toOtlp, traceRuns, type OtlpSpan } from '@tallystick/otel'
 import { describe, expect, it } from 'vitest'
 import { memoryTracer, untilTraced } from './support/memory-providers.ts'

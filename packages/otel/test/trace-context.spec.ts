@@ -1,5 +1,5 @@
 import { createRuntime, defineAgent, memoryLedger, type RunId } from '@tallystick/core'
-import { scriptedModel, testTool } from '@tallystick/core/testing'
+import { scriptedModel, testTool } from '@tallystick/testkit'
 import { recordedSpans, traceparentOf, traceRuns } from '@tallystick/otel'
 import type { ToolCallId } from '@tallystick/core/vocabulary'
 import { describe, expect, it } from 'vitest'

@@ -1,7 +1,7 @@
 // What is given in place of a ledger, events, spans or a call, where no compiler looks.
 import { expect, it } from 'vitest'
 import { ConfigurationError, memoryLedger } from '@tallystick/core'
-import { sampleRunId } from '@tallystick/core/testing'
+import { sampleRunId } from '@tallystick/testkit'
 import { measurementsOf, recordedSpans, spansOf, toOtlp, traceparentOf } from '@tallystick/otel'
 
 const nothing = undefined as never

@@ -1,7 +1,7 @@
 import { createAnthropic } from '@ai-sdk/anthropic'
 import { evolve, transcript } from '@tallystick/core/machine'
 import type { RunState } from '@tallystick/core'
-import { checkLaws } from '@tallystick/core/testing'
+import { checkLaws } from '@tallystick/testkit'
 import { describe, expect, it } from 'vitest'
 import { callOf } from '../src/ai-sdk/request.ts'
 import { fromAiSdk } from '../src/ai-sdk.ts'

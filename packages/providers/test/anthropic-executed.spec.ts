@@ -1,5 +1,5 @@
 import { createRuntime, defineAgent, memoryLedger } from '@tallystick/core'
-import { checkLaws, testTool } from '@tallystick/core/testing'
+import { checkLaws, testTool } from '@tallystick/testkit'
 import { describe, expect, it } from 'vitest'
 import { anthropic } from '../src/anthropic.ts'
 import { sseBytes } from './kit/bytes.ts'

@@ -1,6 +1,6 @@
 import { evolve, transcript } from '@tallystick/core/machine'
 import type { RunState } from '@tallystick/core'
-import { checkLaws } from '@tallystick/core/testing'
+import { checkLaws } from '@tallystick/testkit'
 import { describe, expect, it } from 'vitest'
 import { anthropic } from '../src/anthropic.ts'
 import { requestRenderer } from '../src/anthropic/request.ts'

@@ -1,5 +1,5 @@
 import type { Model } from '@tallystick/core'
-import { scriptedModel } from '@tallystick/core/testing'
+import { scriptedModel } from '@tallystick/testkit'
 import { describe, expect, it } from 'vitest'
 import { modelContract, type ContractReply, type ModelHarness } from '../src/contract.ts'
 

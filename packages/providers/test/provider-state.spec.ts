@@ -9,7 +9,7 @@ import {
   type RuntimeEvent,
 } from '@tallystick/core'
 import { auditAll } from '@tallystick/core/machine'
-import { checkLaws, scriptedModel, testTool } from '@tallystick/core/testing'
+import { checkLaws, scriptedModel, testTool } from '@tallystick/testkit'
 import { describe, expect, it } from 'vitest'
 import { openai, type OpenAIOptions } from '../src/openai.ts'
 import { sseBytes } from './kit/bytes.ts'

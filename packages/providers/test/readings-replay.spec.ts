@@ -1,6 +1,6 @@
 import { createRuntime, defineAgent, memoryLedger, type Limits, type RuntimeEvent } from '@tallystick/core'
 import { type RetryPolicy } from '@tallystick/core/vocabulary'
-import { manualClock, seededRandom, testTool } from '@tallystick/core/testing'
+import { manualClock, seededRandom, testTool } from '@tallystick/testkit'
 import { replayRun } from '@tallystick/replay'
 import { describe, expect, it } from 'vitest'
 import { effort, newTask } from '../../../scripts/testing/effort.ts'

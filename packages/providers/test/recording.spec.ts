@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { createRuntime, defineAgent, memoryLedger, type Model, type ProviderError } from '@tallystick/core'
 import { type ModelSignal } from '@tallystick/core/vocabulary'
-import { testTool } from '@tallystick/core/testing'
+import { testTool } from '@tallystick/testkit'
 import * as fc from 'fast-check'
 import { take } from 'rxjs'
 import { describe, expect, it } from 'vitest'

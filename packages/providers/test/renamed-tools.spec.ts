@@ -1,7 +1,7 @@
 import { createAnthropic } from '@ai-sdk/anthropic'
 import { createOpenAICompatible } from '@ai-sdk/openai-compatible'
 import { createRuntime, defineAgent, memoryLedger, type Model, type ModelRequest } from '@tallystick/core'
-import { testTool } from '@tallystick/core/testing'
+import { testTool } from '@tallystick/testkit'
 import { describe, expect, it } from 'vitest'
 import { fromAiSdk } from '../src/ai-sdk.ts'
 import { anthropic } from '../src/anthropic.ts'

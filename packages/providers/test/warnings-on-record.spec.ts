@@ -1,5 +1,5 @@
 import { createRuntime, defineAgent, memoryLedger } from '@tallystick/core'
-import { manualClock, scriptedModel, testTool } from '@tallystick/core/testing'
+import { manualClock, scriptedModel, testTool } from '@tallystick/testkit'
 import { collectWarnings, warnOnce } from '../src/shared/options.ts'
 import { describe, expect, it } from 'vitest'
 

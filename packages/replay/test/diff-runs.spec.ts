@@ -16,7 +16,7 @@ import {
   untilSettled,
   testTool,
   type ScriptedReply,
-} from '@tallystick/core/testing'
+} from '@tallystick/testkit'
 import { diffRuns } from '@tallystick/replay'
 import { describe, expect, it } from 'vitest'
 

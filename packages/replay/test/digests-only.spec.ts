@@ -10,7 +10,7 @@ import {
   type Ledger,
 } from '@tallystick/core'
 import type { RecordingPolicy } from '@tallystick/core/vocabulary'
-import { scriptedModel, testTool } from '@tallystick/core/testing'
+import { scriptedModel, testTool } from '@tallystick/testkit'
 import { exportEvents, foldTo, verifyRun } from '@tallystick/ledger'
 import { sqliteLedger } from '@tallystick/ledger/sqlite'
 import { temporaryFolder } from './support/temporary-folder.ts'

@@ -22,8 +22,8 @@ import {
   untilSettled,
   testTool,
   type ScriptedStep,
-} from '@tallystick/core/testing'
-import { randomProgram } from '@tallystick/core/testing/random'
+} from '@tallystick/testkit'
+import { randomProgram } from '@tallystick/testkit/random'
 import { foldTo } from '@tallystick/ledger'
 import { explain, type ExplainedItem } from '@tallystick/replay'
 import { sqliteLedger } from '@tallystick/ledger/sqlite'
@@ -31,7 +31,7 @@ import * as fc from 'fast-check'
 import '../../../scripts/testing/seed.ts'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { temporaryFile } from './support/temporary-folder.ts'
-import { watchedLedger } from '@tallystick/core/testing'
+import { watchedLedger } from '@tallystick/testkit'
 
 const usage = { inputTokens: 1000, outputTokens: 100, cacheReadTokens: 400 }
 const prices = { 'scripted-1': { inputUsd: 3, outputUsd: 15, cacheReadUsd: 0.3, source: 'test' } }

@@ -2,7 +2,7 @@
 import { expect, it } from 'vitest'
 import { createRuntime, defineAgent, memoryLedger, type RunOptions } from '@tallystick/core'
 import { reachableAgents } from '@tallystick/core/kit'
-import { manualClock, scriptedModel, seededRandom, testTool, untilSettled } from '@tallystick/core/testing'
+import { manualClock, scriptedModel, seededRandom, testTool, untilSettled } from '@tallystick/testkit'
 import { replayRun } from '@tallystick/replay'
 
 const look = testTool({ name: 'look', run: () => 'seen' })

@@ -1,5 +1,5 @@
 import type { Message, RuntimeEvent } from '@tallystick/core'
-import { everyFact, sampleMessage, sampleRunId } from '@tallystick/core/testing'
+import { everyFact, sampleMessage, sampleRunId } from '@tallystick/testkit'
 import type { EventType } from '@tallystick/core/vocabulary'
 import { describe, expect, it } from 'vitest'
 import { explainedAttempts, HistoryOrigins, matched } from '../src/explain.ts'

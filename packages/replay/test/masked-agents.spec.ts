@@ -9,7 +9,7 @@ import {
   type Ledger,
   type RunId,
 } from '@tallystick/core'
-import { manualClock, scriptedModel, testTool, untilSettled } from '@tallystick/core/testing'
+import { manualClock, scriptedModel, testTool, untilSettled } from '@tallystick/testkit'
 import { exportRegression, replayRegression } from '@tallystick/replay'
 import { describe, expect, it } from 'vitest'
 import { temporaryFolder } from './support/temporary-folder.ts'

@@ -1,5 +1,5 @@
 import { type RuntimeEvent } from '@tallystick/core'
-import { everyFact, sampleCallId, sampleRunId, stamped } from '@tallystick/core/testing'
+import { everyFact, sampleCallId, sampleRunId, stamped } from '@tallystick/testkit'
 import { eventTypes } from '@tallystick/core/vocabulary'
 import { describe, expect, it } from 'vitest'
 import { isSignificant, normalizedEvent } from '../src/diff.ts'

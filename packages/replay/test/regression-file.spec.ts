@@ -12,7 +12,7 @@ import {
   type Ledger,
   type RunId,
 } from '@tallystick/core'
-import { scriptedModel, testTool } from '@tallystick/core/testing'
+import { scriptedModel, testTool } from '@tallystick/testkit'
 import { exportRegression, replayRegression, type RegressionOptions } from '@tallystick/replay'
 import { describe, expect, it } from 'vitest'
 import { temporaryFolder } from './support/temporary-folder.ts'

@@ -15,8 +15,8 @@ import {
   type RuntimeEvent,
 } from '@tallystick/core'
 import { auditAll } from '@tallystick/core/machine'
-import { copyPrefix, playProgram, idleAgentOf, sampleRunId } from '@tallystick/core/testing'
-import { randomProgram } from '@tallystick/core/testing/random'
+import { copyPrefix, playProgram, idleAgentOf, sampleRunId } from '@tallystick/testkit'
+import { randomProgram } from '@tallystick/testkit/random'
 import { importEvents, linesOf } from '@tallystick/ledger'
 import { exportRegression, replayRegression, type RegressionReport } from '@tallystick/replay'
 import { sqliteLedger } from '@tallystick/ledger/sqlite'
@@ -33,7 +33,7 @@ const key = ['sk-', 'proj-0123456789abcdefghij'].join('')
 
 /** The code of an agent in a file, with secrets in its words, its calls, and what comes back. */
 const agentCode = `import { defineAgent } from '@tallystick/core'
-import { scriptedModel, testTool } from '@tallystick/core/testing'
+import { scriptedModel, testTool } from '@tallystick/testkit'
 
 const key = '${key}'
 const steps = [

@@ -7,7 +7,7 @@ import {
   type AgentOptions,
   type Tool,
 } from '@tallystick/core'
-import { scriptedModel, testTool } from '@tallystick/core/testing'
+import { scriptedModel, testTool } from '@tallystick/testkit'
 import { replayRun } from '@tallystick/replay'
 import { describe, expect, it } from 'vitest'
 

@@ -23,7 +23,7 @@ import {
   testTool,
   type ManualClock,
   type ScriptedStep,
-} from '@tallystick/core/testing'
+} from '@tallystick/testkit'
 import { replayRun } from '@tallystick/replay'
 
 const usage = { inputTokens: 100, outputTokens: 10 }

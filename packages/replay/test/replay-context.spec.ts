@@ -10,7 +10,7 @@ import {
   type Message,
   type RunId,
 } from '@tallystick/core'
-import { manualClock, scriptedModel, untilSettled, testTool } from '@tallystick/core/testing'
+import { manualClock, scriptedModel, untilSettled, testTool } from '@tallystick/testkit'
 import { replayRun, type ReplayOptions } from '@tallystick/replay'
 
 interface App {

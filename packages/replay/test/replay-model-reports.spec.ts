@@ -1,6 +1,6 @@
 import { createRuntime, defineAgent, memoryLedger, type Model, type RuntimeEvent } from '@tallystick/core'
 import { type ModelSignal } from '@tallystick/core/vocabulary'
-import { manualClock, seededRandom } from '@tallystick/core/testing'
+import { manualClock, seededRandom } from '@tallystick/testkit'
 import { replayRun } from '@tallystick/replay'
 import { Observable } from 'rxjs'
 import { describe, expect, it } from 'vitest'

@@ -17,7 +17,7 @@ import {
   scriptedModel,
   testTool,
   untilSettled,
-} from '@tallystick/core/testing'
+} from '@tallystick/testkit'
 import { replayRun, type ReplayReport } from '@tallystick/replay'
 import { describe, expect, it } from 'vitest'
 

@@ -2,13 +2,7 @@ import { describe, expect, it } from 'vitest'
 import { createRuntime, defineAgent, memoryLedger, type RunState, type RuntimeEvent } from '@tallystick/core'
 import { evolve, recoverMessage } from '@tallystick/core/machine'
 import { type RefusalPolicy } from '@tallystick/core/vocabulary'
-import {
-  manualClock,
-  scriptedModel,
-  untilSettled,
-  testTool,
-  type ScriptedStep,
-} from '@tallystick/core/testing'
+import { manualClock, scriptedModel, untilSettled, testTool, type ScriptedStep } from '@tallystick/testkit'
 import { replayRun } from '@tallystick/replay'
 
 const usage = { inputTokens: 100, outputTokens: 10 }

@@ -1,5 +1,5 @@
 import { createRuntime, defineAgent, memoryLedger, type Agent, type Tool } from '@tallystick/core'
-import { scriptedModel, testTool } from '@tallystick/core/testing'
+import { scriptedModel, testTool } from '@tallystick/testkit'
 import { foldTo, rebuiltRequest } from '@tallystick/ledger'
 import { replayRun } from '@tallystick/replay'
 import { expect, it } from 'vitest'

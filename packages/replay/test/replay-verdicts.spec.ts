@@ -7,7 +7,7 @@ import {
   type RuntimeEvent,
 } from '@tallystick/core'
 import { type GuardrailVerdict, type PolicyVerdict } from '@tallystick/core/kit'
-import { manualClock, scriptedModel, testTool, untilSettled } from '@tallystick/core/testing'
+import { manualClock, scriptedModel, testTool, untilSettled } from '@tallystick/testkit'
 import { type JsonObject } from '@tallystick/core/vocabulary'
 import { replayRun } from '@tallystick/replay'
 import { describe, expect, it } from 'vitest'

@@ -9,8 +9,8 @@ import {
 } from '@tallystick/core'
 import { reachableAgents } from '@tallystick/core/kit'
 import { evolve, forkedEvents, requireForkable } from '@tallystick/core/machine'
-import { copyPrefix, idleAgentOf, playProgram, sampleRunId, type Program } from '@tallystick/core/testing'
-import { randomProgram as anyProgram, retryingProgram } from '@tallystick/core/testing/random'
+import { copyPrefix, idleAgentOf, playProgram, sampleRunId, type Program } from '@tallystick/testkit'
+import { randomProgram as anyProgram, retryingProgram } from '@tallystick/testkit/random'
 import { replayRun } from '@tallystick/replay'
 import { newTask, tries } from '../../../scripts/testing/effort.ts'
 

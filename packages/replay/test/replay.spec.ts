@@ -10,13 +10,7 @@ import {
   type RunOptions,
 } from '@tallystick/core'
 import { reachableAgents } from '@tallystick/core/kit'
-import {
-  manualClock,
-  scriptedModel,
-  seededRandom,
-  testTool,
-  type ScriptedReply,
-} from '@tallystick/core/testing'
+import { manualClock, scriptedModel, seededRandom, testTool, type ScriptedReply } from '@tallystick/testkit'
 import { foldTo, rebuiltRequest } from '@tallystick/ledger'
 import { replayRun, type ReplayOptions, type ReplayReport } from '@tallystick/replay'
 import { describe, expect, it } from 'vitest'

@@ -24,7 +24,7 @@ import {
   untilSettled,
   watchedLedger,
   type ScriptedModel,
-} from '@tallystick/core/testing'
+} from '@tallystick/testkit'
 import type { NextTurn } from '@tallystick/core/vocabulary'
 import { exportEvents, verifyRun } from '@tallystick/ledger'
 import { sqliteLedger } from '@tallystick/ledger/sqlite'

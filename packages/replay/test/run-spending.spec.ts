@@ -1,5 +1,5 @@
 import { memoryLedger, type Ledger, type Usage } from '@tallystick/core'
-import { everyFact, sampleCallId, sampleRunId, stamped } from '@tallystick/core/testing'
+import { everyFact, sampleCallId, sampleRunId, stamped } from '@tallystick/testkit'
 import { type Fact, type FactOf } from '@tallystick/core/vocabulary'
 import { diffRuns, type RunTail } from '@tallystick/replay'
 import { describe, expect, it } from 'vitest'

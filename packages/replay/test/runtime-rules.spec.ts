@@ -2,7 +2,7 @@
 import { expect, it } from 'vitest'
 import { createRuntime, defineAgent, defineGuardrail, memoryLedger, type Agent } from '@tallystick/core'
 import { reachableAgents, withRuntimeRules, type RuntimeRules } from '@tallystick/core/kit'
-import { manualClock, scriptedModel, untilSettled } from '@tallystick/core/testing'
+import { manualClock, scriptedModel, untilSettled } from '@tallystick/testkit'
 import { replayRun } from '@tallystick/replay'
 
 const rules: RuntimeRules = {

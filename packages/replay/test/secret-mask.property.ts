@@ -1,6 +1,6 @@
 import * as fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { hostileTexts } from '@tallystick/core/testing'
+import { hostileTexts } from '@tallystick/testkit'
 import { tries } from '../../../scripts/testing/effort.ts'
 import { SecretMask } from '../src/secrets.ts'
 import { anyText } from '../../../scripts/testing/any-text.ts'

@@ -1,7 +1,7 @@
 import * as fc from 'fast-check'
 import '../../../scripts/testing/seed.ts'
 import { describe, expect, it } from 'vitest'
-import { hostileTexts, repeatedTexts } from '@tallystick/core/testing'
+import { hostileTexts, repeatedTexts } from '@tallystick/testkit'
 import { SecretMask } from '../src/secrets.ts'
 
 const mask = new SecretMask()

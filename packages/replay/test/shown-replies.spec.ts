@@ -10,7 +10,7 @@ import {
   type RunId,
   type RuntimeEvent,
 } from '@tallystick/core'
-import { checkLaws, scriptedModel } from '@tallystick/core/testing'
+import { checkLaws, scriptedModel } from '@tallystick/testkit'
 import { exportEvents, foldTo, redact, verifyRun } from '@tallystick/ledger'
 import { sqliteLedger } from '@tallystick/ledger/sqlite'
 import { exportRegression, replayRegression, replayRun } from '@tallystick/replay'

@@ -1,4 +1,4 @@
-import { hostileTexts } from '@tallystick/core/testing'
+import { hostileTexts } from '@tallystick/testkit'
 import { ConfigurationError } from '@tallystick/core'
 import { describe, expect, it } from 'vitest'
 import { commentText, identifier, stringLiteral } from '../src/regression.ts'

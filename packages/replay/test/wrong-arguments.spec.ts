@@ -1,7 +1,7 @@
 // What is given in place of a ledger, a run or an agent, where no compiler looks.
 import { expect, it } from 'vitest'
 import { ConfigurationError, createRuntime, defineAgent, memoryLedger } from '@tallystick/core'
-import { sampleRunId, scriptedModel } from '@tallystick/core/testing'
+import { sampleRunId, scriptedModel } from '@tallystick/testkit'
 import { diffRuns, explain, exportRegression, replayRun, reportedDifferences } from '@tallystick/replay'
 
 const agent = defineAgent({ name: 'clerk', instructions: '', model: scriptedModel([{ text: 'Done.' }]) })

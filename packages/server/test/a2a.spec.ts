@@ -7,7 +7,7 @@ import {
 import { Role, TaskState, type Message, type Part, type StreamResponse, type Task } from '@a2a-js/sdk'
 import { describe, expect, it } from 'vitest'
 import { defineAgent } from '@tallystick/core'
-import { scriptedModel } from '@tallystick/core/testing'
+import { scriptedModel } from '@tallystick/testkit'
 import { answerOf, openOffice, payingAgent, tellingAgent, type Office } from './kit/office.ts'
 import { shippingAgent, stumblingAgent } from './kit/shop.ts'
 

@@ -1,5 +1,5 @@
 import type { RunState } from '@tallystick/core'
-import { sampleRunId } from '@tallystick/core/testing'
+import { sampleRunId } from '@tallystick/testkit'
 import { expect, it } from 'vitest'
 import { agUiTable } from '../src/ag-ui/map.ts'
 import { approvalIdOf } from '../src/stream/run-moves.ts'

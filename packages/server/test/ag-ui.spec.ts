@@ -2,7 +2,7 @@ import { HttpAgent, type RunAgentParameters } from '@ag-ui/client'
 import { concat, of, throwError } from 'rxjs'
 import { beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest'
 import { agentTool, defineAgent, ProviderError, type Agent, type Model } from '@tallystick/core'
-import { scriptedModel, testTool } from '@tallystick/core/testing'
+import { scriptedModel, testTool } from '@tallystick/testkit'
 import { answerOf, openOffice, payingAgent, tellingAgent, type Office } from './kit/office.ts'
 
 function agentOf(office: Office, name: string, as = 'ada'): HttpAgent {

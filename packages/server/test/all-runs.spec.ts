@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { defineAgent, type RuntimeEvent } from '@tallystick/core'
-import { scriptedModel, testTool } from '@tallystick/core/testing'
+import { scriptedModel, testTool } from '@tallystick/testkit'
 import type { TailedEvent } from '@tallystick/core/vocabulary'
 import { answerOf, framesOf, openOffice, tellingAgent } from './kit/office.ts'
 

@@ -1,7 +1,7 @@
 import { connect, type Socket } from 'node:net'
 import { once } from 'node:events'
 import { describe, expect, it } from 'vitest'
-import { manualClock } from '@tallystick/core/testing'
+import { manualClock } from '@tallystick/testkit'
 import { answerOf, openOffice, tellingAgent, type Office } from './kit/office.ts'
 
 /** Writes to a connection, and answers what came back until it was closed. */

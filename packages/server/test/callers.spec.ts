@@ -3,7 +3,7 @@ import { createRuntime, memoryLedger } from '@tallystick/core'
 import { createServer } from '@tallystick/server'
 import { serve } from '@tallystick/server/node'
 import { defineAgent } from '@tallystick/core'
-import { scriptedModel, testTool } from '@tallystick/core/testing'
+import { scriptedModel, testTool } from '@tallystick/testkit'
 import {
   answerOf,
   openOffice,

@@ -1,7 +1,7 @@
 import { DefaultChatTransport, type UIMessage } from 'ai'
 import { describe, expect, it } from 'vitest'
 import { defineAgent } from '@tallystick/core'
-import { scriptedModel } from '@tallystick/core/testing'
+import { scriptedModel } from '@tallystick/testkit'
 import { answerOf, openOffice, payingAgent, tellingAgent, type Office } from './kit/office.ts'
 import { PageChat, textIn } from './kit/page-chat.ts'
 

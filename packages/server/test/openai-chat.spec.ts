@@ -11,7 +11,7 @@ import {
 import type OpenAI from 'openai'
 import { describe, expect, it } from 'vitest'
 import { defineAgent } from '@tallystick/core'
-import { scriptedModel } from '@tallystick/core/testing'
+import { scriptedModel } from '@tallystick/testkit'
 import { answerOf, openOffice, payingAgent, tellingAgent } from './kit/office.ts'
 import { clientOf, shippingAgent, stumblingAgent } from './kit/shop.ts'
 

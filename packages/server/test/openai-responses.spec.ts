@@ -2,7 +2,7 @@ import { ConflictError } from 'openai'
 import type OpenAI from 'openai'
 import { describe, expect, it } from 'vitest'
 import { agentTool, defineAgent } from '@tallystick/core'
-import { scriptedModel } from '@tallystick/core/testing'
+import { scriptedModel } from '@tallystick/testkit'
 import { answerOf, openOffice, payingAgent, tellingAgent, type Office } from './kit/office.ts'
 import { clientOf, shippingAgent, stumblingAgent } from './kit/shop.ts'
 

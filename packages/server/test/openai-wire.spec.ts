@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { defineAgent, type Agent } from '@tallystick/core'
-import { scriptedModel, testTool } from '@tallystick/core/testing'
+import { scriptedModel, testTool } from '@tallystick/testkit'
 import { framesOf, openOffice, type Office } from './kit/office.ts'
 
 /** The frames of a stream, with the run's id and time left out. */

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { defineAgent } from '@tallystick/core'
-import { scriptedModel, testTool } from '@tallystick/core/testing'
+import { scriptedModel, testTool } from '@tallystick/testkit'
 import { documentAt, exampleOf, operationsOf, type DescribedOperation } from './kit/described.ts'
 import { answerOf, openOffice, payingAgent, tellingAgent } from './kit/office.ts'
 

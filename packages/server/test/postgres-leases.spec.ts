@@ -1,6 +1,6 @@
 import { describe, expect, inject, it, onTestFinished } from 'vitest'
 import { createRuntime, defineAgent } from '@tallystick/core'
-import { checkLaws, scriptedModel } from '@tallystick/core/testing'
+import { checkLaws, scriptedModel } from '@tallystick/testkit'
 import { runSummaries, verifyLedger } from '@tallystick/ledger'
 import { postgresLedger } from '@tallystick/ledger/postgres'
 import { startSupervising } from './kit/supervising.ts'

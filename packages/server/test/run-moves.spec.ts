@@ -1,5 +1,5 @@
 import { createRuntime, defineAgent, memoryLedger, type RuntimeEvent } from '@tallystick/core'
-import { scriptedModel, testTool, type ScriptedStep } from '@tallystick/core/testing'
+import { scriptedModel, testTool, type ScriptedStep } from '@tallystick/testkit'
 import { describe, expect, it } from 'vitest'
 import { RunMoves } from '../src/stream/run-moves.ts'
 

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { defineAgent, memoryLedger, type Ledger, type RuntimeEvent } from '@tallystick/core'
 import { caughtUp, changesOf } from '@tallystick/core/kit'
-import { sampleRunId, scriptedModel, testTool } from '@tallystick/core/testing'
+import { sampleRunId, scriptedModel, testTool } from '@tallystick/testkit'
 import { Subject } from 'rxjs'
 import { SharedReads } from '../src/stream/shared-reads.ts'
 import { framesOf, openOffice } from './kit/office.ts'

@@ -15,7 +15,7 @@ import {
   untilSettled,
   type ManualClock,
   type ScriptedStep,
-} from '@tallystick/core/testing'
+} from '@tallystick/testkit'
 import type { RunId } from '@tallystick/core'
 import { supervise, type SuperviseOptions } from '@tallystick/server'
 

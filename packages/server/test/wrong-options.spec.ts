@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest'
 import { ConfigurationError, createRuntime, defineAgent, memoryLedger } from '@tallystick/core'
-import { scriptedModel } from '@tallystick/core/testing'
+import { scriptedModel } from '@tallystick/testkit'
 import { createServer } from '@tallystick/server'
 
 const ledger = memoryLedger()

@@ -1,5 +1,5 @@
 import { createRuntime, defineAgent, memoryLedger } from '@tallystick/core'
-import { scriptedModel } from '@tallystick/core/testing'
+import { scriptedModel } from '@tallystick/testkit'
 import type { JsonObject } from '@tallystick/core/vocabulary'
 import { defineTool } from '@tallystick/tools'
 import {

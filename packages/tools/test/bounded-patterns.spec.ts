@@ -1,5 +1,5 @@
 // Patterns of a tool's own JSON Schema, tried on what a model wrote.
-import { callTool } from '@tallystick/core/testing'
+import { callTool } from '@tallystick/testkit'
 import { defineTool } from '@tallystick/tools'
 import { describe, expect, it } from 'vitest'
 

@@ -2,7 +2,7 @@ import { Observable, of } from 'rxjs'
 import { describe, expect, it } from 'vitest'
 import { z } from 'zod'
 import type { Tool } from '@tallystick/core'
-import { callTool, manualClock, testTool, untilSettled } from '@tallystick/core/testing'
+import { callTool, manualClock, testTool, untilSettled } from '@tallystick/testkit'
 import { defineTool, image, settledLater, text, type ToolContext, whenInput } from '@tallystick/tools'
 import { calculator } from '@tallystick/tools/calculator'
 

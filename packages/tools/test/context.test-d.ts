@@ -1,6 +1,6 @@
 // Checked by the compiler and never run: each `@ts-expect-error` fails the build once its line compiles.
 import { defineAgent, type Agent, type Tool } from '@tallystick/core'
-import { scriptedModel } from '@tallystick/core/testing'
+import { scriptedModel } from '@tallystick/testkit'
 import { defineTool, type ToolContext, type ToolSpecification } from '@tallystick/tools'
 import { expectTypeOf } from 'vitest'
 import * as z from 'zod'

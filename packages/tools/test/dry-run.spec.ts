@@ -1,5 +1,5 @@
 import { createRuntime, defineAgent, memoryLedger } from '@tallystick/core'
-import { callTool, checkLaws, scriptedModel } from '@tallystick/core/testing'
+import { callTool, checkLaws, scriptedModel } from '@tallystick/testkit'
 import { textOf, type JsonObject } from '@tallystick/core/vocabulary'
 import { defineTool, dryRun } from '@tallystick/tools'
 import { describe, expect, it } from 'vitest'

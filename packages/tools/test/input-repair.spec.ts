@@ -8,7 +8,7 @@ import {
   type Tool,
 } from '@tallystick/core'
 import { auditAll } from '@tallystick/core/machine'
-import { callTool, checkLaws, scriptedModel } from '@tallystick/core/testing'
+import { callTool, checkLaws, scriptedModel } from '@tallystick/testkit'
 import { digestOf, textOf, type EventOf } from '@tallystick/core/vocabulary'
 import { defineTool, repairInputs, type ToolSpecification } from '@tallystick/tools'
 import { describe, expect, it } from 'vitest'

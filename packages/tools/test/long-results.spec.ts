@@ -9,7 +9,7 @@ import {
   type Tool,
 } from '@tallystick/core'
 import { auditAll } from '@tallystick/core/machine'
-import { checkLaws, scriptedModel, type ScriptedStep } from '@tallystick/core/testing'
+import { checkLaws, scriptedModel, type ScriptedStep } from '@tallystick/testkit'
 import { textOf, type EventOf } from '@tallystick/core/vocabulary'
 import { defineTool, image, readResult, type ToolSpecification } from '@tallystick/tools'
 import * as fc from 'fast-check'

@@ -1,6 +1,6 @@
 import { createRuntime, defineAgent, memoryLedger, type Tool } from '@tallystick/core'
 import { auditAll } from '@tallystick/core/machine'
-import { callTool, checkLaws, manualClock, scriptedModel, untilSettled } from '@tallystick/core/testing'
+import { callTool, checkLaws, manualClock, scriptedModel, untilSettled } from '@tallystick/testkit'
 import { defineTool, settledLater, wrapTools, type ToolContext, type ToolMiddleware } from '@tallystick/tools'
 import * as fc from 'fast-check'
 import { Subject } from 'rxjs'

@@ -1,4 +1,4 @@
-import { hostileTexts } from '@tallystick/core/testing'
+import { hostileTexts } from '@tallystick/testkit'
 import * as fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { tries } from '../../../scripts/testing/effort.ts'

@@ -8,7 +8,7 @@ import {
   type RunOptions,
 } from '@tallystick/core'
 import { foldedHistory } from '@tallystick/core/kit'
-import { callTool, scriptedModel, type ScriptedStep } from '@tallystick/core/testing'
+import { callTool, scriptedModel, type ScriptedStep } from '@tallystick/testkit'
 import { textOf, toolCallIdOf, type EventOf, type RunId } from '@tallystick/core/vocabulary'
 import { defineTool, readResult } from '@tallystick/tools'
 import { describe, expect, it } from 'vitest'

@@ -10,7 +10,7 @@ import {
   type RunOptions,
   type RuntimeEvent,
 } from '@tallystick/core'
-import { callTool, sampleRunId, scriptedModel, testTool } from '@tallystick/core/testing'
+import { callTool, sampleRunId, scriptedModel, testTool } from '@tallystick/testkit'
 import {
   type EventOf,
   type RunId,

@@ -1,5 +1,5 @@
 import { createRuntime, defineAgent, memoryLedger, type Tool } from '@tallystick/core'
-import { manualClock, scriptedModel, untilSettled } from '@tallystick/core/testing'
+import { manualClock, scriptedModel, untilSettled } from '@tallystick/testkit'
 import type { JsonObject } from '@tallystick/core/vocabulary'
 import {
   audit,

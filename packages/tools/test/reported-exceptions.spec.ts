@@ -1,5 +1,5 @@
 import { createRuntime, defineAgent, memoryLedger } from '@tallystick/core'
-import { manualClock, scriptedModel, untilSettled } from '@tallystick/core/testing'
+import { manualClock, scriptedModel, untilSettled } from '@tallystick/testkit'
 import {
   audit,
   defineTool,

@@ -1,5 +1,5 @@
 import { createRuntime, defineAgent, memoryLedger, type RuntimeEvent } from '@tallystick/core'
-import { manualClock, scriptedModel, untilSettled } from '@tallystick/core/testing'
+import { manualClock, scriptedModel, untilSettled } from '@tallystick/testkit'
 import { defineTool, ToolError, type RetryOptions } from '@tallystick/tools'
 import { describe, expect, it } from 'vitest'
 import { z } from 'zod'

@@ -9,7 +9,7 @@ import {
   type Tool,
 } from '@tallystick/core'
 import { auditAll } from '@tallystick/core/machine'
-import { callTool, checkLaws, scriptedModel, testTool, type ScriptedStep } from '@tallystick/core/testing'
+import { callTool, checkLaws, scriptedModel, testTool, type ScriptedStep } from '@tallystick/testkit'
 import { textOf } from '@tallystick/core/vocabulary'
 import { searchableTools, type SearchableToolsOptions } from '@tallystick/tools'
 import { describe, expect, it } from 'vitest'

@@ -7,7 +7,7 @@ import {
   textOf,
 } from '@tallystick/core'
 import { foldedHistory } from '@tallystick/core/kit'
-import { callTool, sampleRunId, scriptedModel, testTool } from '@tallystick/core/testing'
+import { callTool, sampleRunId, scriptedModel, testTool } from '@tallystick/testkit'
 import { type EventOf, type RunId, type TodoItem, todoItemsOf, todoLines } from '@tallystick/core/vocabulary'
 import { todoList } from '@tallystick/tools'
 import { describe, expect, it } from 'vitest'

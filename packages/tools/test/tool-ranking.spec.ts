@@ -1,6 +1,6 @@
 import * as fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { hostileTexts } from '@tallystick/core/testing'
+import { hostileTexts } from '@tallystick/testkit'
 import { tries } from '../../../scripts/testing/effort.ts'
 import { toolIndex, wordsOf } from '../src/toolkit/searchable-tools.ts'
 

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os'
 import { delimiter, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { createRuntime, defineAgent, type Agent, type RunResult } from '@tallystick/core'
-import { scriptedModel, testTool } from '@tallystick/core/testing'
+import { scriptedModel, testTool } from '@tallystick/testkit'
 import { sqliteKeyring, sqliteLedger } from '@tallystick/ledger/sqlite'
 import { shopAgent } from './shop.ts'
 

@@ -1,5 +1,5 @@
 import { defineAgent, type Agent } from '@tallystick/core'
-import { scriptedModel, type ScriptedStep } from '@tallystick/core/testing'
+import { scriptedModel, type ScriptedStep } from '@tallystick/testkit'
 import { filesTools } from '@tallystick/tools/files'
 
 /** An agent that writes files, the same in each process. */

@@ -1,6 +1,6 @@
 import { fileURLToPath } from 'node:url'
 import { defineAgent, type Agent } from '@tallystick/core'
-import { scriptedModel, testTool } from '@tallystick/core/testing'
+import { scriptedModel, testTool } from '@tallystick/testkit'
 
 /** The configuration that gives the forger. */
 export const forgerConfig: string = fileURLToPath(import.meta.resolve('./forger.config.ts'))

@@ -1,6 +1,6 @@
 // A process that drives a run whose model never ends its answer. Says so on stdout once it is at it.
 import { createRuntime, defineAgent } from '@tallystick/core'
-import { scriptedModel } from '@tallystick/core/testing'
+import { scriptedModel } from '@tallystick/testkit'
 import { sqliteLedger } from '@tallystick/ledger/sqlite'
 
 const [path = ''] = process.argv.slice(2)

@@ -1,6 +1,6 @@
 import { fileURLToPath } from 'node:url'
 import { defineAgent, textOf, type Agent, type ModelRequest } from '@tallystick/core'
-import { scriptedModel, testTool, type ScriptedReply } from '@tallystick/core/testing'
+import { scriptedModel, testTool, type ScriptedReply } from '@tallystick/testkit'
 
 const untilSignalled = testTool({
   name: 'wait',

@@ -1,6 +1,6 @@
 import { fileURLToPath } from 'node:url'
 import { agentTool, defineAgent, type Agent, type ModelRequest } from '@tallystick/core'
-import { scriptedModel, testTool, type ScriptedReply } from '@tallystick/core/testing'
+import { scriptedModel, testTool, type ScriptedReply } from '@tallystick/testkit'
 
 /** The configuration that gives the boss, and with it the clerk. */
 export const officeConfig: string = fileURLToPath(import.meta.resolve('./office.config.ts'))

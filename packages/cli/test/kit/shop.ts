@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { createRuntime, defineAgent } from '@tallystick/core'
 import type { Agent, RunOptions, RunResult } from '@tallystick/core'
-import { scriptedModel, testTool } from '@tallystick/core/testing'
+import { scriptedModel, testTool } from '@tallystick/testkit'
 import { sqliteLedger } from '@tallystick/ledger/sqlite'
 import { writeEmptyLedger } from '../../../../scripts/testing/empty-ledger.ts'
 

@@ -1,6 +1,6 @@
 import { fileURLToPath } from 'node:url'
 import { defineAgent, type Agent, type ModelRequest } from '@tallystick/core'
-import { hostileTexts, scriptedModel, testTool, type ScriptedReply } from '@tallystick/core/testing'
+import { hostileTexts, scriptedModel, testTool, type ScriptedReply } from '@tallystick/testkit'
 
 /** The configuration that gives the villain. */
 export const villainConfig: string = fileURLToPath(import.meta.resolve('./villain.config.ts'))

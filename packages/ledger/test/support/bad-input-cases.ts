@@ -11,7 +11,7 @@ import {
   type Tool,
 } from '@tallystick/core'
 import { canonicalJson, type JsonObject, type ModelSignal } from '@tallystick/core/vocabulary'
-import { scriptedModel, testTool, type ScriptedStep } from '@tallystick/core/testing'
+import { scriptedModel, testTool, type ScriptedStep } from '@tallystick/testkit'
 import { exportEvents, foldTo, importEvents, verifyLedger } from '@tallystick/ledger'
 import { of } from 'rxjs'
 import { expect } from 'vitest'

@@ -1,5 +1,5 @@
 import { createRuntime, defineAgent, type Ledger } from '@tallystick/core'
-import { scriptedModel, testTool } from '@tallystick/core/testing'
+import { scriptedModel, testTool } from '@tallystick/testkit'
 
 /** What holds a table's columns to what was written. */
 export type Guard =

@@ -1,5 +1,5 @@
 import { createRuntime, defineAgent, type Ledger, type Run, type Runtime } from '@tallystick/core'
-import { manualClock, scriptedModel, testTool, type ManualClock } from '@tallystick/core/testing'
+import { manualClock, scriptedModel, testTool, type ManualClock } from '@tallystick/testkit'
 import { expect } from 'vitest'
 import { eventsOf } from './removal-bed.ts'
 

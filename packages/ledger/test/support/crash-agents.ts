@@ -1,5 +1,5 @@
 import { agentTool, defineAgent, type Agent } from '@tallystick/core'
-import type { ScriptedCall, ScriptedReply, TestTool } from '@tallystick/core/testing'
+import type { ScriptedCall, ScriptedReply, TestTool } from '@tallystick/testkit'
 import { byTurn, stagedModel, stagedTool, type Stage } from './crash-effects.ts'
 
 /** What every scripted reply is said to have used. */

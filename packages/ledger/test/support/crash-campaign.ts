@@ -1,4 +1,4 @@
-import { seededRandom } from '@tallystick/core/testing'
+import { seededRandom } from '@tallystick/testkit'
 import { courseOf, type Course } from './crash-course.ts'
 import { play, type Played } from './crash-play.ts'
 import { choosePoints, type Point } from './crash-point.ts'

@@ -5,7 +5,7 @@ import {
   type ScriptedReply,
   type TestTool,
   type TestToolOptions,
-} from '@tallystick/core/testing'
+} from '@tallystick/testkit'
 import { concatMap, dematerialize, materialize, Observable } from 'rxjs'
 import type { ModelSignal } from '@tallystick/core/vocabulary'
 import type { Cross } from './crash-boundaries.ts'

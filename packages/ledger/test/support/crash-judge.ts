@@ -1,6 +1,6 @@
 import { type RunId, type RunState, type RuntimeEvent } from '@tallystick/core'
 import { auditAll, evolve, transcript } from '@tallystick/core/machine'
-import { checkBudgets, checkLaws, checkTranscript } from '@tallystick/core/testing'
+import { checkBudgets, checkLaws, checkTranscript } from '@tallystick/testkit'
 import { eventsDigest, type Acknowledged } from './crash-acknowledged.ts'
 import type { Evidence } from './crash-evidence.ts'
 import { worldFaults } from './crash-world-judge.ts'

@@ -1,5 +1,5 @@
 import { defineAgent, type Run } from '@tallystick/core'
-import { testTool } from '@tallystick/core/testing'
+import { testTool } from '@tallystick/testkit'
 import { callsTools, employer, helper, look, saying, undeclared } from './crash-agents.ts'
 import { byTurn, stagedModel, stagedTool } from './crash-effects.ts'
 import { askedRun, asking, whenSeen, type Scenario, type Step } from './crash-user.ts'

@@ -1,5 +1,5 @@
 import { createRuntime, defineAgent, type Ledger, type Run, type Runtime } from '@tallystick/core'
-import { manualClock, scriptedModel, testTool } from '@tallystick/core/testing'
+import { manualClock, scriptedModel, testTool } from '@tallystick/testkit'
 import { watch, watchLedger } from '@tallystick/ledger'
 import { lastValueFrom, type Observable } from 'rxjs'
 import { expect } from 'vitest'

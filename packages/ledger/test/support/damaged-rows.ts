@@ -1,5 +1,5 @@
 import { createRuntime, defineAgent, type Ledger } from '@tallystick/core'
-import { manualClock, scriptedModel, testTool } from '@tallystick/core/testing'
+import { manualClock, scriptedModel, testTool } from '@tallystick/testkit'
 import { applyRetention, ledgerStats, redact } from '@tallystick/ledger'
 
 /** A column of a table. */

@@ -1,5 +1,5 @@
 import { agentTool, createRuntime, defineAgent, type Ledger, type RunId } from '@tallystick/core'
-import { manualClock, scriptedModel, testTool, untilSettled, watchedLedger } from '@tallystick/core/testing'
+import { manualClock, scriptedModel, testTool, untilSettled, watchedLedger } from '@tallystick/testkit'
 import { foldTo, verifyRun } from '@tallystick/ledger'
 import { expect } from 'vitest'
 import { eventsOf, secret, type RemovalBed } from './removal-bed.ts'

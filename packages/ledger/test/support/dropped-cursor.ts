@@ -1,5 +1,5 @@
 import type { Ledger, RunId } from '@tallystick/core'
-import { everyFact, sampleRunId, stamped } from '@tallystick/core/testing'
+import { everyFact, sampleRunId, stamped } from '@tallystick/testkit'
 import { applyRetention, watchLedger } from '@tallystick/ledger'
 import { firstValueFrom, take, toArray } from 'rxjs'
 import { expect } from 'vitest'

@@ -16,8 +16,8 @@ import {
   SimulatedCrash,
   testTool,
   type ScriptedStep,
-} from '@tallystick/core/testing'
-import { watchedLedger, type WatchedLedger } from '@tallystick/core/testing'
+} from '@tallystick/testkit'
+import { watchedLedger, type WatchedLedger } from '@tallystick/testkit'
 
 const usage = { inputTokens: 120, outputTokens: 17, cacheReadTokens: 100, reasoningTokens: 4 }
 const prices = { 'scripted-1': { inputUsd: 3, outputUsd: 15, cacheReadUsd: 0.3, source: 'golden' } }

@@ -1,7 +1,7 @@
 import { type Ledger, type RunId, type RuntimeEvent } from '@tallystick/core'
 import { forkedEvents } from '@tallystick/core/machine'
-import { playProgram, sampleRunId, type Program } from '@tallystick/core/testing'
-import { randomProgram } from '@tallystick/core/testing/random'
+import { playProgram, sampleRunId, type Program } from '@tallystick/testkit'
+import { randomProgram } from '@tallystick/testkit/random'
 import * as fc from 'fast-check'
 
 const hourMs = 60 * 60 * 1000

@@ -1,5 +1,5 @@
 import { createRuntime, defineAgent, textOf, type Ledger } from '@tallystick/core'
-import { scriptedModel } from '@tallystick/core/testing'
+import { scriptedModel } from '@tallystick/testkit'
 import { verifyRun } from '../../src/index.ts'
 
 const agent = () => {

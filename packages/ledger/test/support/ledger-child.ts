@@ -4,7 +4,7 @@ import { readdirSync } from 'node:fs'
 import { dirname } from 'node:path'
 import type { Ledger } from '@tallystick/core'
 import type { Fact } from '@tallystick/core/vocabulary'
-import { everyFact, sampleMessage, sampleRunId, stamped } from '@tallystick/core/testing'
+import { everyFact, sampleMessage, sampleRunId, stamped } from '@tallystick/testkit'
 import { sqliteLedger } from '@tallystick/ledger/sqlite'
 import BetterSqlite3 from 'better-sqlite3'
 

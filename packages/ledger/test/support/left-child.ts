@@ -6,7 +6,7 @@ import {
   type RunId,
   type RuntimeEvent,
 } from '@tallystick/core'
-import { manualClock, scriptedModel, testTool, untilSettled, watchedLedger } from '@tallystick/core/testing'
+import { manualClock, scriptedModel, testTool, untilSettled, watchedLedger } from '@tallystick/testkit'
 import { expect } from 'vitest'
 
 const usage = { inputTokens: 100, outputTokens: 20 }

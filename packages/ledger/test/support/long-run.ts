@@ -1,5 +1,5 @@
 import { createRuntime, defineAgent, type Ledger, type RunId } from '@tallystick/core'
-import { manualClock, scriptedModel, seededRandom, testTool } from '@tallystick/core/testing'
+import { manualClock, scriptedModel, seededRandom, testTool } from '@tallystick/testkit'
 
 /** Drives a run of many turns, a tool call each, to its answer. About ten events a turn. */
 export async function longRun(

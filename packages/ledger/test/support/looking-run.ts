@@ -8,7 +8,7 @@ import {
   type RunId,
   type Runtime,
 } from '@tallystick/core'
-import { manualClock, seededRandom, testTool } from '@tallystick/core/testing'
+import { manualClock, seededRandom, testTool } from '@tallystick/testkit'
 import type { ModelSignal } from '@tallystick/core/vocabulary'
 import { from, mergeMap, Observable } from 'rxjs'
 

@@ -1,5 +1,5 @@
 import { defineAgent, type Agent, type RunId } from '@tallystick/core'
-import { scriptedModel, testTool } from '@tallystick/core/testing'
+import { scriptedModel, testTool } from '@tallystick/testkit'
 
 /** An agent that asks a person before it pays, once a run; `pay` is the world outside. */
 export function payingAgent(pay: (runId: RunId) => void): Agent {

@@ -3,7 +3,7 @@
 import { createInterface } from 'node:readline'
 import { LedgerConflictError, type RunId } from '@tallystick/core'
 import { type Fact, type Head } from '@tallystick/core/vocabulary'
-import { everyFact, sampleRunId, stamped } from '@tallystick/core/testing'
+import { everyFact, sampleRunId, stamped } from '@tallystick/testkit'
 import { watchLedger } from '@tallystick/ledger'
 import { postgresLedger } from '@tallystick/ledger/postgres'
 

@@ -1,6 +1,6 @@
 import type { RunId } from '@tallystick/core'
 import type { Fact } from '@tallystick/core/vocabulary'
-import { stamped } from '@tallystick/core/testing'
+import { stamped } from '@tallystick/testkit'
 import { Client } from 'pg'
 import { onTestFinished } from 'vitest'
 import { genesisHash } from '../../src/format/chain.ts'

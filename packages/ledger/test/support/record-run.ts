@@ -1,5 +1,5 @@
 import { createRuntime, defineAgent, type Ledger, type RunId } from '@tallystick/core'
-import { manualClock, scriptedModel, testTool } from '@tallystick/core/testing'
+import { manualClock, scriptedModel, testTool } from '@tallystick/testkit'
 
 /** Numbers from 0 to 1 that follow from the seed. */
 function seeded(seed: number): () => number {

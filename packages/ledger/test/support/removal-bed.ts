@@ -6,7 +6,7 @@ import {
   type Runtime,
   type RuntimeEvent,
 } from '@tallystick/core'
-import { manualClock, scriptedModel, testTool, type TestTool } from '@tallystick/core/testing'
+import { manualClock, scriptedModel, testTool, type TestTool } from '@tallystick/testkit'
 import { verifyLedger, type Keyring, type StoreVerdict } from '@tallystick/ledger'
 import { expect } from 'vitest'
 

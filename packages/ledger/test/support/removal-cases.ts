@@ -1,5 +1,5 @@
 import { ConfigurationError, createRuntime, defineAgent, memoryLedger } from '@tallystick/core'
-import { manualClock, sampleRunId, scriptedModel } from '@tallystick/core/testing'
+import { manualClock, sampleRunId, scriptedModel } from '@tallystick/testkit'
 import { applyRetention, exportEvents, foldTo, importEvents, redact, verifyRun } from '@tallystick/ledger'
 import { replayRun } from '@tallystick/replay'
 import { expect } from 'vitest'

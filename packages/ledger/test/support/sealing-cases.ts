@@ -1,5 +1,5 @@
 import { LedgerConflictError, LedgerUnavailableError, type Ledger, type RuntimeEvent } from '@tallystick/core'
-import { everyFact, sampleRunId, stamped } from '@tallystick/core/testing'
+import { everyFact, sampleRunId, stamped } from '@tallystick/testkit'
 import type { FactOf } from '@tallystick/core/vocabulary'
 import { exportEvents, foldTo, redact, verifyRun } from '@tallystick/ledger'
 import { sqliteKeyring } from '@tallystick/ledger/sqlite'

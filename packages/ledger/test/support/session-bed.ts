@@ -7,7 +7,7 @@ import {
   type RuntimeEvent,
 } from '@tallystick/core'
 import { type SessionRunOptions } from '@tallystick/core/kit'
-import { manualClock, scriptedModel, testTool } from '@tallystick/core/testing'
+import { manualClock, scriptedModel, testTool } from '@tallystick/testkit'
 import type { RemovalBed } from './removal-bed.ts'
 
 /** A store of its own for a test of sessions. */

@@ -1,6 +1,6 @@
 import { createRuntime, LedgerDamagedError, memoryLedger, type Ledger, type RunId } from '@tallystick/core'
 import { messagesOf } from '@tallystick/core/machine'
-import { manualClock } from '@tallystick/core/testing'
+import { manualClock } from '@tallystick/testkit'
 import {
   applyRetention,
   exportEvents,

@@ -1,5 +1,5 @@
 import type { Ledger } from '@tallystick/core'
-import { everyFact, sampleRunId, stamped } from '@tallystick/core/testing'
+import { everyFact, sampleRunId, stamped } from '@tallystick/testkit'
 import { sqliteLedger } from '@tallystick/ledger/sqlite'
 import { onTestFinished } from 'vitest'
 import { refreshProjections } from '../../src/projection/refresh.ts'

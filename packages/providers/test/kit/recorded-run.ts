@@ -7,7 +7,7 @@ import {
   type RunResult,
   type RuntimeEvent,
 } from '@tallystick/core'
-import { testTool } from '@tallystick/core/testing'
+import { testTool } from '@tallystick/testkit'
 import { serve, type Answer, type Loopback } from './loopback.ts'
 import { ManualClock } from './manual-clock.ts'
 

@@ -6,7 +6,7 @@ import {
   type Ledger,
   type Runtime,
 } from '@tallystick/core'
-import { scriptedModel } from '@tallystick/core/testing'
+import { scriptedModel } from '@tallystick/testkit'
 import { onTestFinished } from 'vitest'
 import { createServer, type Principal, type Server, type ServerOptions } from '@tallystick/server'
 import { serve, type Listening, type ServeOptions } from '@tallystick/server/node'

@@ -1,5 +1,5 @@
 import { defineAgent, type Agent } from '@tallystick/core'
-import { scriptedModel, testTool, type ScriptedStep } from '@tallystick/core/testing'
+import { scriptedModel, testTool, type ScriptedStep } from '@tallystick/testkit'
 
 /** An agent that asks to pay, and says what became of that. It works it out from what it is sent. */
 export function payingAgent(name = 'office'): Agent {

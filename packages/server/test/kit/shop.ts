@@ -1,5 +1,5 @@
 import { defineAgent, type Agent } from '@tallystick/core'
-import { scriptedModel, testTool, type ScriptedModel } from '@tallystick/core/testing'
+import { scriptedModel, testTool, type ScriptedModel } from '@tallystick/testkit'
 import OpenAI from 'openai'
 import type { Office } from './office.ts'
 

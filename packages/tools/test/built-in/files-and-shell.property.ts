@@ -1,6 +1,6 @@
 // The laws hold for runs that use files and programs, whenever they are cancelled, and nothing is left of a run.
 import { createRuntime, defineAgent, type Ledger, memoryLedger, type Tool } from '@tallystick/core'
-import { checkLaws, scriptedModel } from '@tallystick/core/testing'
+import { checkLaws, scriptedModel } from '@tallystick/testkit'
 import type { JsonObject } from '@tallystick/core/vocabulary'
 import * as fc from 'fast-check'
 import { expect, it } from 'vitest'

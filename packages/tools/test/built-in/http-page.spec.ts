@@ -1,4 +1,4 @@
-import { hostileTexts } from '@tallystick/core/testing'
+import { hostileTexts } from '@tallystick/testkit'
 import { httpFetch } from '@tallystick/tools/http-fetch'
 import * as fc from 'fast-check'
 import { describe, expect, it, onTestFinished } from 'vitest'

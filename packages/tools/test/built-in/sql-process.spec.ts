@@ -166,7 +166,7 @@ describe('the process of a statement that has ended', () => {
       program,
       `import { execFileSync } from 'node:child_process'
        import { sqlQuery } from ${entry('../../src/built-in/sql-query/sql-query.ts')}
-       import { callTool } from ${entry('../../../core/src/testing/index.ts')}
+       import { callTool } from ${entry('../../../testkit/src/index.ts')}
        const { text } = await callTool(sqlQuery({ path: ${JSON.stringify(path)} }), { sql: 'SELECT 1' })
        const children = execFileSync('ps', ['-A', '-o', 'pid=,ppid=']).toString().split('\\n').map((line) => line.trim().split(/ +/))
        const [pid] = children.find(([, parent]) => Number(parent) === process.pid)

@@ -1,4 +1,4 @@
-import { manualClock } from '@tallystick/core/testing'
+import { manualClock } from '@tallystick/testkit'
 import { describe, expect, it } from 'vitest'
 import { callDeadline, standStill } from '../../src/mcp/deadline.ts'
 import { HeldTimers } from '../built-in/held-timers.ts'

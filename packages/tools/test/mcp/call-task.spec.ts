@@ -1,5 +1,5 @@
 import { textOf } from '@tallystick/core'
-import { type ManualClock, manualClock } from '@tallystick/core/testing'
+import { type ManualClock, manualClock } from '@tallystick/testkit'
 import type { Json, ResultPart } from '@tallystick/core/vocabulary'
 import type { HttpServer, McpManager } from '@tallystick/tools/mcp'
 import { describe, expect, it } from 'vitest'

@@ -1,5 +1,5 @@
 import { createRuntime, defineAgent, memoryLedger, textOf, type Tool } from '@tallystick/core'
-import { checkLaws, manualClock, scriptedModel } from '@tallystick/core/testing'
+import { checkLaws, manualClock, scriptedModel } from '@tallystick/testkit'
 import type { Json } from '@tallystick/core/vocabulary'
 import { ToolError } from '@tallystick/tools'
 import { type McpManager, mcpTools } from '@tallystick/tools/mcp'

@@ -1,5 +1,5 @@
 import { ConfigurationError } from '@tallystick/core'
-import { hostileTexts } from '@tallystick/core/testing'
+import { hostileTexts } from '@tallystick/testkit'
 import * as fc from 'fast-check'
 import { stringify } from 'smol-toml'
 import { describe, expect, it } from 'vitest'

@@ -1,7 +1,7 @@
 import { getEventListeners } from 'node:events'
 import { agentTool, createRuntime, defineAgent, memoryLedger, type RuntimeEvent } from '@tallystick/core'
 import { type AgentTool, isAgentTool } from '@tallystick/core/kit'
-import { manualClock, scriptedModel } from '@tallystick/core/testing'
+import { manualClock, scriptedModel } from '@tallystick/testkit'
 import type { Json, JsonObject } from '@tallystick/core/vocabulary'
 import { defineTool } from '@tallystick/tools'
 import { describe, expect, it } from 'vitest'

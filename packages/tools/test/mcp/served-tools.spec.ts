@@ -2,7 +2,7 @@
 import { Client, InMemoryTransport } from '@modelcontextprotocol/client'
 import * as sdk from '@modelcontextprotocol/server'
 import type { Tool } from '@tallystick/core'
-import { manualClock } from '@tallystick/core/testing'
+import { manualClock } from '@tallystick/testkit'
 import {
   type CallVerdict,
   type ResultPart,

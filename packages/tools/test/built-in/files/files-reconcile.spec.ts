@@ -2,7 +2,7 @@
 import { createHash } from 'node:crypto'
 import { readdirSync, symlinkSync } from 'node:fs'
 import { join } from 'node:path'
-import { callTool, sampleCallId, sampleRunId } from '@tallystick/core/testing'
+import { callTool, sampleCallId, sampleRunId } from '@tallystick/testkit'
 import type { JsonObject } from '@tallystick/core/vocabulary'
 import * as fc from 'fast-check'
 import { describe, expect, it, onTestFinished } from 'vitest'

@@ -2,7 +2,7 @@ import { chmodSync, linkSync, mkdirSync, readdirSync, statSync, symlinkSync, wri
 import { type FileHandle, open } from 'node:fs/promises'
 import { join } from 'node:path'
 import { Subject } from 'rxjs'
-import { callTool } from '@tallystick/core/testing'
+import { callTool } from '@tallystick/testkit'
 import { describe, expect, it, onTestFinished, vi } from 'vitest'
 import { caller, pictureOf, sandbox, type Sandbox, toolsOver, ways } from './sandbox.ts'
 

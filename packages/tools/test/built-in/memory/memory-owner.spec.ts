@@ -1,6 +1,6 @@
 // Whose memories a run uses: the ledger says so, by the start of the run or of those that its session comes from.
 import type { Ledger, RunId } from '@tallystick/core'
-import { sampleRunId } from '@tallystick/core/testing'
+import { sampleRunId } from '@tallystick/testkit'
 import type { EventOf, ParentRef } from '@tallystick/core/vocabulary'
 import { describe, expect, it } from 'vitest'
 import { recordedOwner } from '../../../src/built-in/memory/memory-store.ts'

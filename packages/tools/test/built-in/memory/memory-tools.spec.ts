@@ -11,7 +11,7 @@ import {
   type RunOptions,
   textOf,
 } from '@tallystick/core'
-import { mortalLedger, scriptedModel, type ScriptedStep } from '@tallystick/core/testing'
+import { mortalLedger, scriptedModel, type ScriptedStep } from '@tallystick/testkit'
 import type { JsonObject, ToolCallId } from '@tallystick/core/vocabulary'
 import { type MemoryOptions, type MemoryStore, memoryTools, sqliteMemory } from '@tallystick/tools/memory'
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'

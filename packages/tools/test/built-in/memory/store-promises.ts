@@ -1,5 +1,5 @@
 // What every store of memories promises, as cases for any of them.
-import { hostileTexts } from '@tallystick/core/testing'
+import { hostileTexts } from '@tallystick/testkit'
 import type { MemoryOwner, MemoryStore } from '@tallystick/tools/memory'
 import { expect, it } from 'vitest'
 import { searchPhrases } from '../../../src/built-in/memory/memory-store.ts'

@@ -3,7 +3,7 @@ import { mkdirSync, mkdtempSync, realpathSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { JsonObject, ToolRun } from '@tallystick/core/vocabulary'
-import { type CalledTool, callTool } from '@tallystick/core/testing'
+import { type CalledTool, callTool } from '@tallystick/testkit'
 import { shell, type ShellOptions } from '@tallystick/tools/shell'
 
 /** A folder of its own for programs. */

@@ -1,7 +1,7 @@
 import { execFileSync } from 'node:child_process'
 import { chmodSync, mkdirSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join, relative } from 'node:path'
-import { callTool } from '@tallystick/core/testing'
+import { callTool } from '@tallystick/testkit'
 import { shell } from '@tallystick/tools/shell'
 import { afterAll, describe, expect, it, vi } from 'vitest'
 import { foundProgram } from '../../../src/built-in/shell-input.ts'

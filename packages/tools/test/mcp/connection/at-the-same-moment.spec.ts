@@ -1,6 +1,6 @@
 // Connections that end at the very moment at which something else happens.
 import * as sdk from '@modelcontextprotocol/client'
-import { manualClock } from '@tallystick/core/testing'
+import { manualClock } from '@tallystick/testkit'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { connectionTo, type McpConnection } from '../../../src/mcp/connection.ts'
 import type { SharedParts } from '../../../src/mcp/client.ts'

@@ -1,5 +1,5 @@
 // What a question of a server to the user does to the calls that run meanwhile.
-import { manualClock } from '@tallystick/core/testing'
+import { manualClock } from '@tallystick/testkit'
 import type { Json } from '@tallystick/core/vocabulary'
 import { expect, it } from 'vitest'
 import { connectFaulty, said, tick } from '../connected.ts'

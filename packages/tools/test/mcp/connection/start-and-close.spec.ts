@@ -1,6 +1,6 @@
 // How a connection to a server at a URL begins and ends: what a server is asked, how long it is waited for, and what is said
 // of one that does not answer as it should.
-import { manualClock } from '@tallystick/core/testing'
+import { manualClock } from '@tallystick/testkit'
 import { type HttpServer, mcpTools } from '@tallystick/tools/mcp'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { connect, tick } from '../connected.ts'

@@ -1,6 +1,6 @@
 // How one call of a server's tool is made, over a client that answers what a test wants.
 import * as sdk from '@modelcontextprotocol/client'
-import { manualClock } from '@tallystick/core/testing'
+import { manualClock } from '@tallystick/testkit'
 import type { Json } from '@tallystick/core/vocabulary'
 import { describe, expect, it } from 'vitest'
 import { callTool, type ToolCall } from '../../../src/mcp/call.ts'

@@ -2,7 +2,7 @@
 import { once } from 'node:events'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import { manualClock } from '@tallystick/core/testing'
+import { manualClock } from '@tallystick/testkit'
 import { beforeEach, describe, expect, it, onTestFinished } from 'vitest'
 import { expectRedirect, redirectUrlOf } from '../../../src/mcp/oauth.ts'
 

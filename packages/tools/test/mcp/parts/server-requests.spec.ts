@@ -1,7 +1,7 @@
 // Resources and prompts of a server that runs in this process: the client and the server are the official ones.
 import * as sdk from '@modelcontextprotocol/client'
 import { Server } from '@modelcontextprotocol/server'
-import { manualClock } from '@tallystick/core/testing'
+import { manualClock } from '@tallystick/testkit'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import type { McpConnection } from '../../../src/mcp/connection.ts'
 import type { SharedParts } from '../../../src/mcp/client.ts'

@@ -1,7 +1,7 @@
 // What a client hears of the lines of a process, and what happens to one that writes too long a line.
 import * as sdk from '@modelcontextprotocol/client'
 import type { Transport } from '@modelcontextprotocol/client'
-import { manualClock } from '@tallystick/core/testing'
+import { manualClock } from '@tallystick/testkit'
 import type { Json } from '@tallystick/core/vocabulary'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { stdioTransport } from '../../../src/mcp/server-process.ts'

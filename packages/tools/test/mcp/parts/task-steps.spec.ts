@@ -1,6 +1,6 @@
 // How a call that runs as a task is followed, over a client that answers what a test wants.
 import * as sdk from '@modelcontextprotocol/client'
-import { type ManualClock, manualClock } from '@tallystick/core/testing'
+import { type ManualClock, manualClock } from '@tallystick/testkit'
 import type { Json } from '@tallystick/core/vocabulary'
 import { describe, expect, it } from 'vitest'
 import { callAsTask, runsAsTask, type TaskParts } from '../../../src/mcp/call.ts'

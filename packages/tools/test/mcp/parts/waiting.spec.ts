@@ -1,6 +1,6 @@
 // What is waited for, until a signal aborts; afterwards neither a timer nor a listener is left.
 import { getEventListeners } from 'node:events'
-import { manualClock } from '@tallystick/core/testing'
+import { manualClock } from '@tallystick/testkit'
 import { describe, expect, it } from 'vitest'
 import { pause, resultOrAborted } from '../../../src/mcp/deadline.ts'
 import { tick } from '../connected.ts'

@@ -1,7 +1,7 @@
 // Which options and tools can be served, and at which hosts.
 import { agentTool, ConfigurationError, defineAgent, handoff, type Tool } from '@tallystick/core'
 import { createRuntime, memoryLedger } from '@tallystick/core'
-import { scriptedModel } from '@tallystick/core/testing'
+import { scriptedModel } from '@tallystick/testkit'
 import { serveMcp, type ServeMcpOptions } from '@tallystick/tools/mcp'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { ownTools } from '../servers/own-tools.ts'

@@ -1,6 +1,6 @@
 // Tools of this project, and an agent, as an MCP server over standard input and output.
 import { agentTool, createRuntime, defineAgent, memoryLedger } from '@tallystick/core'
-import { scriptedModel } from '@tallystick/core/testing'
+import { scriptedModel } from '@tallystick/testkit'
 import { serveMcp } from '@tallystick/tools/mcp'
 import { ownTools } from './own-tools.ts'
 

@@ -1,0 +1,154 @@
+import {
+  type Ledger,
+  LedgerConflictError,
+  type RunId,
+  type RuntimeEvent,
+  TallystickError,
+} from '@tallystick/core'
+import { caughtUp, changesOfEveryRun, differenceOf, legibleText } from '@tallystick/core/internal'
+import type {
+  AppendOptions,
+  Fact,
+  FactOf,
+  Head,
+  InboxEntry,
+  TailCursor,
+  TailedEvent,
+} from '@tallystick/core/vocabulary'
+import { everyFact } from '../samples/events.ts'
+import { sampleMessage, sampleRunId, stamped } from '../samples/values.ts'
+
+/** Fails the case unless two values are the same JSON. `what` names the value in the message. */
+export function requireEqual(actual: unknown, expected: unknown, what: string): void {
+  const difference = differenceOf(actual, expected)
+  if (difference) throw broken(`${what} should be ${difference.expected}, but is ${difference.found}`)
+}
+
+/** Fails the case unless the condition holds. */
+export function require(condition: boolean, what: string): asserts condition {
+  if (!condition) throw broken(what)
+}
+
+/** Fails the case unless the promise rejects with a `TallystickError` of that code; answers the error. */
+export async function requireRefusal(promise: Promise<unknown>, code: string): Promise<TallystickError> {
+  let outcome: unknown
+  try {
+    outcome = await promise
+  } catch (error) {
+    if (error instanceof TallystickError && error.code === code) return error
+    throw broken(
+      `the refusal should be a TallystickError of code ${code}, but is ${legibleText(error)}`,
+      error,
+    )
+  }
+  throw broken(`the ledger should refuse with code ${code}, but answers ${legibleText(outcome)}`)
+}
+
+/** Fails the case unless the append is refused with a `LedgerConflictError` of that kind. */
+export async function requireConflict(
+  append: Promise<unknown>,
+  kind: LedgerConflictError['kind'],
+): Promise<void> {
+  const error = await requireRefusal(append, 'ledger_conflict')
+  require(error instanceof LedgerConflictError, 'a conflict is no LedgerConflictError')
+  requireEqual(error.kind, kind, 'the kind of the conflict')
+}
+
+function broken(what: string, cause?: unknown): TallystickError {
+  return new TallystickError('contract', `The ledger breaks its contract: ${what}.`, { cause })
+}
+
+/** The run that most cases are about, and another beside it. */
+export const run: RunId = sampleRunId(1)
+export const otherRun: RunId = sampleRunId(2)
+
+/** How most cases append. */
+export const lazy: AppendOptions = { durability: 'lazy' }
+export const barrier: AppendOptions = { durability: 'barrier' }
+
+/** A fact that may be recorded any number of times. */
+export function saying(text: string): FactOf<'assistant_text_delta'> {
+  return { type: 'assistant_text_delta', turn: 1, attempt: 1, part: 0, text }
+}
+
+/** A run with `run_started` and then the facts given, in one append. */
+export async function startRun(
+  ledger: Ledger,
+  runId: RunId = run,
+  facts: readonly Fact[] = [],
+): Promise<Head> {
+  const events = stamped(runId, [everyFact(runId).run_started, ...facts])
+  return ledger.append(runId, { expectedSeq: 0, epoch: 1 }, events, barrier)
+}
+
+/** Appends after a head that the case knows. */
+export function appendAt(
+  ledger: Ledger,
+  head: Head,
+  facts: readonly Fact[],
+  { runId = run, ...options }: Partial<AppendOptions> & { readonly runId?: RunId } = {},
+): Promise<Head> {
+  const events = stamped(runId, facts, { afterSeq: head.seq, epoch: head.epoch })
+  return ledger.append(runId, { expectedSeq: head.seq, epoch: head.epoch }, events, { ...lazy, ...options })
+}
+
+/** All that an iterable yields. */
+export async function collect<T>(items: AsyncIterable<T>): Promise<readonly T[]> {
+  const all: T[] = []
+  for await (const item of items) all.push(item)
+  return all
+}
+
+/** A command that waits in an inbox. */
+export function steering(key: string, text: string = key): InboxEntry {
+  return {
+    key,
+    command: { type: 'steer', message: sampleMessage(text), receipt: `receipt of ${key}` },
+    at: 1_760_000_000_500,
+  }
+}
+
+/** Fails the case unless the run holds exactly these events, and its head is at the last of them. */
+export async function requireRecord(
+  ledger: Ledger,
+  expected: readonly RuntimeEvent[],
+  { runId = run, epoch = 1 }: { readonly runId?: RunId; readonly epoch?: number } = {},
+): Promise<void> {
+  requireEqual(await collect(ledger.read(runId)), expected, `what run ${runId} holds`)
+  requireEqual(await ledger.head(runId), { seq: expected.length, epoch }, `the head of run ${runId}`)
+}
+
+/** Opens a ledger over the store of this case. The store is empty at the first call. */
+export type OpenLedger = () => Promise<Ledger>
+
+/** One promise of the ledger port, and how to find out whether a store keeps it. */
+export interface LedgerContractCase {
+  /** What the store promises, as a sentence. */
+  readonly promise: string
+  /**
+   * What a store has to be for the promise to mean anything. Skip the case, with that reason, where yours is not.
+   * - `durable`: what was closed can be opened again
+   * - `shared`: two ledgers may be open over one store at the same time
+   */
+  readonly needs?: 'durable' | 'shared'
+  /** Rejects with an error that says what was expected and what was found. Opened ledgers may be left open. */
+  readonly run: (open: OpenLedger) => Promise<void>
+}
+
+/**
+ * What tails yield after a cursor, one after the other, once they have yielded so many events: what others do in the
+ * same database may keep back for a while what was acknowledged. Looks again at each hint, and so hangs for the
+ * runner's time limit where the events never come.
+ */
+export async function tailUntil(
+  ledger: Ledger,
+  count: number,
+  after?: TailCursor,
+): Promise<readonly TailedEvent[]> {
+  const seen: TailedEvent[] = []
+  for await (const tailed of changesOfEveryRun(ledger, after)) {
+    if (tailed !== caughtUp) seen.push(tailed)
+    else if (seen.length >= count) break
+  }
+  return seen
+}

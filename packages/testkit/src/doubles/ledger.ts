@@ -1,0 +1,152 @@
+import {
+  type Ledger,
+  LedgerUnavailableError,
+  memoryLedger,
+  type RunId,
+  type RuntimeEvent,
+} from '@tallystick/core'
+import { type ContentRemoval, omitUndefined, requireOptions, someLedger } from '@tallystick/core/internal'
+import type { AppendOptions, ExpectedHead, InboxEntry, TakeOverClaim } from '@tallystick/core/vocabulary'
+
+/** A ledger whose machine may lose power. */
+export interface VolatileLedger extends Ledger {
+  /** Forgets what was appended after the last barrier, except the first `kept` of these appends. */
+  losePower(kept?: number): Promise<void>
+  /** The events that were acknowledged and forgotten. */
+  readonly lost: readonly RuntimeEvent[]
+}
+
+/** A change of the ledger, as its disk holds it. */
+type Change =
+  | { readonly kind: 'append'; readonly runId: RunId; readonly given: Appended }
+  | { readonly kind: 'acquire'; readonly runId: RunId; readonly claim: TakeOverClaim | undefined }
+  | { readonly kind: 'put'; readonly runId: RunId; readonly entry: InboxEntry }
+
+type Appended = readonly [ExpectedHead, readonly RuntimeEvent[], AppendOptions]
+
+/**
+ * A ledger in memory that distinguishes `barrier` from `lazy` appends: losing power loses lazy appends, unless a
+ * barrier, a take-over or a put came after them. All runs share one log, as in SQLite and Postgres.
+ */
+export function volatileLedger(): VolatileLedger {
+  let memory = memoryLedger()
+  let changes: Change[] = []
+  let synced = 0
+  const lost: RuntimeEvent[] = []
+
+  async function make<T>(change: Change, isBarrier: boolean): Promise<T> {
+    const machine = memory
+    const made = await carryOut(machine, change)
+    if (machine !== memory) throw new LedgerUnavailableError('The machine of this ledger has lost power.')
+    changes.push(change)
+    if (isBarrier) synced = changes.length
+    return made as T
+  }
+
+  return {
+    ...memory,
+    append: (runId, ...given) => make({ kind: 'append', runId, given }, given[2].durability === 'barrier'),
+    acquire: (runId, claim) => make({ kind: 'acquire', runId, claim }, true),
+    put: (runId, entry) => make({ kind: 'put', runId, entry }, true),
+    head: (runId) => memory.head(runId),
+    read: (...args) => memory.read(...args),
+    find: (query) => memory.find(query),
+    runs: (filter) => memory.runs(filter),
+    inbox: (runId) => memory.inbox(runId),
+    tail: (after) => memory.tail(after),
+    changes: (...args) => memory.changes(...args),
+    lease: (runId) => memory.lease(runId),
+    renew: (...args) => memory.renew(...args),
+    release: (...args) => memory.release(...args),
+    isWhole: async (runId) => await memory.isWhole?.(runId),
+    close: () => memory.close(),
+    async losePower(kept = 0) {
+      const forgotten = changes.slice(synced + kept)
+      for (const change of forgotten) if (change.kind === 'append') lost.push(...change.given[1])
+      changes = changes.slice(0, synced + kept)
+      memory = memoryLedger()
+      for (const change of changes) await carryOut(memory, withoutLease(change))
+    },
+    lost,
+  }
+}
+
+/** Those who drove runs on the machine are gone with it. */
+function withoutLease(change: Change): Change {
+  if (change.kind === 'acquire') return { ...change, claim: undefined }
+  if (change.kind !== 'append') return change
+  const [expected, events, options] = change.given
+  return { ...change, given: [expected, events, { ...options, lease: undefined }] }
+}
+
+function carryOut(memory: Ledger, change: Change): Promise<unknown> {
+  switch (change.kind) {
+    case 'append':
+      return memory.append(change.runId, ...change.given)
+    case 'acquire':
+      return memory.acquire(change.runId, change.claim)
+    case 'put':
+      return memory.put(change.runId, change.entry)
+  }
+}
+
+/** Whether the machine of a ledger can lose power. */
+export function isVolatile(ledger: Ledger): ledger is VolatileLedger {
+  return 'losePower' in ledger
+}
+
+/** A ledger, and what it is waiting for. */
+export interface WatchedLedger {
+  readonly ledger: Ledger
+  /** Resolves when one of the calls that are under way has ended; `undefined` where none is. */
+  readonly outside: () => Promise<unknown> | undefined
+}
+
+/**
+ * Watches the calls of a ledger that waits for a disk or a server: `untilSettled` and `simulate` let time stand still while one
+ * is under way.
+ */
+export function watchedLedger(ledger: Ledger): WatchedLedger {
+  requireOptions('watchedLedger', someLedger, ledger, 'the ledger')
+  const underWay = new Set<Promise<unknown>>()
+  const watch = <T>(call: Promise<T>): Promise<T> => {
+    const ended: Promise<unknown> = call.then(
+      () => underWay.delete(ended),
+      () => underWay.delete(ended),
+    )
+    underWay.add(ended)
+    return call
+  }
+  async function* each<T>(items: AsyncIterable<T>): AsyncGenerator<T> {
+    const iterator = items[Symbol.asyncIterator]()
+    for (let next = await watch(iterator.next()); !next.done; next = await watch(iterator.next()))
+      yield next.value
+  }
+  return {
+    outside: () => (underWay.size > 0 ? Promise.race(underWay) : undefined),
+    ledger: {
+      ...omitUndefined({ deltaDelayMs: ledger.deltaDelayMs }),
+      append: (...args) => watch(ledger.append(...args)),
+      acquire: (...args) => watch(ledger.acquire(...args)),
+      head: (runId) => watch(ledger.head(runId)),
+      read: (...args) => each(ledger.read(...args)),
+      find: (query) => each(ledger.find(query)),
+      runs: (filter) => each(ledger.runs(filter)),
+      put: (...args) => watch(ledger.put(...args)),
+      inbox: (runId) => watch(ledger.inbox(runId)),
+      changes: (...args) => ledger.changes(...args),
+      tail: (after) => each(ledger.tail(after)),
+      lease: (runId) => watch(ledger.lease(runId)),
+      renew: (...args) => watch(ledger.renew(...args)),
+      release: (...args) => watch(ledger.release(...args)),
+      ...(ledger.isWhole && {
+        isWhole: (runId: RunId) => watch(ledger.isWhole?.(runId) ?? Promise.resolve(undefined)),
+      }),
+      ...(ledger.removeContent && {
+        removeContent: (runId: RunId, why: ContentRemoval) =>
+          watch(ledger.removeContent?.(runId, why) ?? Promise.resolve()),
+      }),
+      close: () => watch(ledger.close()),
+    },
+  }
+}

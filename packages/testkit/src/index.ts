@@ -1,0 +1,44 @@
+export { manualClock, untilSettled, type ManualClock } from './doubles/clock.ts'
+export {
+  scriptedModel,
+  type ScriptedCall,
+  type ScriptedModel,
+  type ScriptedReply,
+  type ScriptedStep,
+} from './doubles/model.ts'
+export { testTool, type TestReport, type TestTool, type TestToolOptions } from './doubles/tool.ts'
+export { callTool, type CalledTool } from './doubles/tool.ts'
+export { checkBudgets, type BudgetViolation } from './judges/budgets.ts'
+export { checkLaws, checkTranscript, type Violation } from './judges/laws.ts'
+export {
+  copyPrefix,
+  mortalLedger,
+  SimulatedCrash,
+  type CrashPoint,
+  type MortalLedger,
+} from './simulation/faults.ts'
+export { volatileLedger, type VolatileLedger } from './doubles/ledger.ts'
+export { given, type Given, type When } from './simulation/given.ts'
+export { seededRandom } from './simulation/plan.ts'
+export { simulate, type Simulated, type SimulatedDecision, type Simulation } from './simulation/simulate.ts'
+export { everyFact } from './samples/events.ts'
+export { sampleCallId, sampleMessage, sampleRunId, stamped } from './samples/values.ts'
+export {
+  idleAgentOf,
+  playProgram,
+  type CallPlan,
+  type Played,
+  type Program,
+  type Step,
+  type World,
+} from './simulation/program.ts'
+export {
+  hostileFiles,
+  hostileStreams,
+  otherPieces,
+  type HostileBytes,
+  type HostileStream,
+} from './hostile/bytes.ts'
+export { hostileTexts, type HostileBorder, type HostileText } from './hostile/texts.ts'
+export { repeatedTexts, type RepeatedText } from './hostile/texts.ts'
+export { watchedLedger, type WatchedLedger } from './doubles/ledger.ts'

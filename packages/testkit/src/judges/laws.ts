@@ -1,0 +1,320 @@
+import { type Message, type RuntimeEvent, textOf, type Usage } from '@tallystick/core'
+import { listOf, type OptionCheck, requireOptions, valueThat } from '@tallystick/core/internal'
+import { type ChildTotals, digestOf, type EventOf, type EventType } from '@tallystick/core/vocabulary'
+
+/** One law that a ledger breaks, and where. */
+export interface Violation {
+  readonly law: number
+  readonly seq: number
+  readonly what: string
+}
+
+/** Events as a ledger holds them: of anything else no law speaks, and a judge of it finds nothing. */
+export const recordedEvents: OptionCheck = listOf(
+  valueThat('an event of a ledger, with its type and seq', (value) => {
+    const { type, seq } = Object(value) as { readonly [name: string]: unknown }
+    return typeof type === 'string' && typeof seq === 'number'
+  }),
+)
+
+const transcript = listOf(
+  valueThat(
+    'a message, with its role',
+    (value) => typeof (Object(value) as { readonly role?: unknown }).role === 'string',
+  ),
+)
+
+/**
+ * Checks a run's events against the laws, without the machine: this code follows the laws alone, so that a fault of the
+ * machine cannot hide itself. Returns the violations.
+ */
+export function checkLaws(events: readonly RuntimeEvent[]): readonly Violation[] {
+  requireOptions('checkLaws', recordedEvents, events, 'events')
+  return [
+    ...everyRequestHasOneResult(events),
+    ...noResultWithoutRequest(events),
+    ...orderIsKept(events),
+    ...noCallPastALimit(events),
+    ...deltasAreTheMessage(events),
+    ...approvalsAreBound(events),
+    ...startsAreApproved(events),
+    ...startsFollowFailures(events),
+  ]
+}
+
+function ofType<T extends EventType>(events: readonly RuntimeEvent[], type: T): readonly EventOf<T>[] {
+  return events.filter((event) => event.type === type) as unknown as readonly EventOf<T>[]
+}
+
+/** Law 1. An open run may still owe results of its last turn. */
+function everyRequestHasOneResult(events: readonly RuntimeEvent[]): readonly Violation[] {
+  const ended = events.at(-1)?.type === 'run_finished'
+  return ofType(events, 'tool_request_ready').flatMap((request) => {
+    const results = ofType(events, 'tool_result').filter(
+      ({ toolCallId }) => toolCallId === request.toolCallId,
+    )
+    const nextCall = ofType(events, 'model_call_started').find(({ seq }) => seq > request.seq)
+    const due = ended || nextCall !== undefined
+    const found: string[] = []
+    if (results.length > 1) found.push('has more than one result')
+    if (results.length === 0 && due) found.push('has no result')
+    for (const result of results) {
+      if (result.turn !== request.turn) found.push(`has its result in turn ${result.turn}`)
+      if (result.seq < request.seq) found.push('has its result before it')
+      if (nextCall && result.seq > nextCall.seq) found.push('has its result after the next model call')
+    }
+    return found.map((what) => ({ law: 1, seq: request.seq, what: `request ${request.toolCallId} ${what}` }))
+  })
+}
+
+/** Law 2. */
+function noResultWithoutRequest(events: readonly RuntimeEvent[]): readonly Violation[] {
+  const ran = new Set(['success', 'failed', 'timed_out'])
+  return ofType(events, 'tool_result').flatMap(({ toolCallId, outcome, seq }) => {
+    const before = events.filter((event) => event.seq < seq && event.toolCallId === toolCallId)
+    const requested = before.some(({ type }) => type === 'tool_request_ready')
+    const started = before.some(({ type }) => type === 'tool_started')
+    return [
+      ...(requested ? [] : [{ law: 2, seq, what: `result of ${toolCallId} without its request` }]),
+      ...(started || !ran.has(outcome)
+        ? []
+        : [{ law: 2, seq, what: `${outcome} of ${toolCallId} without a start` }]),
+    ]
+  })
+}
+
+/** Law 4. */
+function orderIsKept(events: readonly RuntimeEvent[]): readonly Violation[] {
+  return events.flatMap((event, index) => {
+    const before = events[index - 1]
+    const found: string[] = []
+    if (event.seq !== index + 1) found.push(`seq ${event.seq} at place ${index + 1}`)
+    if (before && event.turn < before.turn) found.push(`turn falls from ${before.turn} to ${event.turn}`)
+    if (before && event.epoch < before.epoch) found.push(`epoch falls from ${before.epoch} to ${event.epoch}`)
+    return found.map((what) => ({ law: 4, seq: event.seq, what }))
+  })
+}
+
+/** Law 9, for the limits that are counted in calls, tokens and money. */
+function noCallPastALimit(events: readonly RuntimeEvent[]): readonly Violation[] {
+  const firsts = events.filter((event) => 'attempt' in event && event.attempt === 1)
+  const modelCalls = ofType(firsts, 'model_call_started')
+  const counted = modelCalls.filter(({ finalizing }) => !finalizing)
+  const extra = modelCalls.filter(({ finalizing }) => finalizing).slice(1)
+  return [
+    ...pastTheLimit(events, counted, 'maxTurns'),
+    ...pastTheLimit(events, ofType(firsts, 'tool_started'), 'maxToolCalls'),
+    ...pastTheBudget(events, ofType(events, 'model_call_started')),
+    ...pastTheBudget(events, ofType(events, 'compaction_started')),
+    ...extra.map(({ seq }) => ({ law: 9, seq, what: 'a second finalizing call' })),
+  ]
+}
+
+/** The starts that are one too many, by what the limit was when they took place. */
+function pastTheLimit(
+  events: readonly RuntimeEvent[],
+  starts: readonly { readonly seq: number }[],
+  limit: 'maxTurns' | 'maxToolCalls',
+): readonly Violation[] {
+  const first = ofType(events, 'run_started')[0]?.limits[limit] ?? Infinity
+  const raises = ofType(events, 'limit_raised').filter((raise) => raise.limit === limit)
+  const field = limit === 'maxTurns' ? 'turns' : 'toolCalls'
+  return starts.flatMap(({ seq }, index) => {
+    const max = raises.findLast((raise) => raise.seq < seq)?.max ?? first
+    const below = childrenBefore(events, seq).reduce((sum, child) => sum + child[field], 0)
+    return index + below < max ? [] : [{ law: 9, seq, what: `start ${index + 1} where ${limit} is ${max}` }]
+  })
+}
+
+/** What child runs took that had ended by then. */
+function childrenBefore(events: readonly RuntimeEvent[], seq: number): readonly ChildTotals[] {
+  return ofType(events, 'tool_result').flatMap((result) =>
+    result.seq < seq && result.child ? [result.child] : [],
+  )
+}
+
+/** Model calls, other than the finalizing one, that start when the tokens or the money are used up. */
+function pastTheBudget(
+  events: readonly RuntimeEvent[],
+  modelCalls: readonly { readonly seq: number; readonly finalizing?: boolean }[],
+): readonly Violation[] {
+  const limits = ofType(events, 'run_started')[0]?.limits ?? {}
+  return modelCalls.flatMap(({ seq, finalizing = false }) => {
+    const spent = spentBefore(events, seq)
+    const raised = ofType(events, 'limit_raised').filter((event) => event.seq < seq)
+    const maxOf = (name: keyof typeof spent): number =>
+      raised.findLast(({ limit }) => limit === name)?.max ?? limits[name] ?? Infinity
+    const past = budgets.filter((name) => !finalizing && spent[name] >= maxOf(name))
+    return past.map((name) => ({ law: 9, seq, what: `a model call with ${name} of ${maxOf(name)} used up` }))
+  })
+}
+
+const budgets = ['maxTotalTokens', 'maxTotalInputTokens', 'maxTotalOutputTokens', 'maxCostUsd'] as const
+
+interface Spent {
+  readonly usage?: Usage
+  readonly costUsd?: number
+}
+
+function spentBefore(
+  events: readonly RuntimeEvent[],
+  seq: number,
+): { readonly [L in (typeof budgets)[number]]: number } {
+  const latest = new Map<string, EventOf<'usage_updated'>>()
+  for (const report of ofType(events, 'usage_updated')) {
+    if (report.seq < seq) latest.set(`${report.turn} ${report.attempt}`, report)
+  }
+  const summaries = ofType(events, 'context_compacted').filter((event) => event.seq < seq)
+  const reports: readonly Spent[] = [...latest.values(), ...summaries, ...childrenBefore(events, seq)]
+  const sum = (amount: (report: Spent) => number | undefined): number =>
+    reports.reduce((total, report) => total + (amount(report) ?? 0), 0)
+  const maxTotalInputTokens = sum(({ usage }) => usage?.inputTokens)
+  const maxTotalOutputTokens = sum(({ usage }) => usage?.outputTokens)
+  const maxCostUsd = sum((report) => report.costUsd)
+  return {
+    maxTotalInputTokens,
+    maxTotalOutputTokens,
+    maxCostUsd,
+    maxTotalTokens: maxTotalInputTokens + maxTotalOutputTokens,
+  }
+}
+
+/** Law 12, where the record still has what was said. */
+function deltasAreTheMessage(events: readonly RuntimeEvent[]): readonly Violation[] {
+  return ofType(events, 'assistant_message_finished').flatMap((message) => {
+    const mine = ofType(events, 'assistant_text_delta').filter(
+      ({ turn, attempt }) => turn === message.turn && attempt === message.attempt,
+    )
+    if ([message, ...mine].some(({ removed }) => removed !== undefined)) return []
+    const parts = [...new Set(mine.map(({ part }) => part))].sort((a, b) => a - b)
+    const streamed = parts.map((part) => textOfDeltas(mine, part)).join('')
+    const wrote = mine.map(({ text, written = text, ...delta }) => ({ ...delta, text: written }))
+    const writtenOf = new Map(message.written?.map(({ index, part }) => [index, part]))
+    const whole = textOf(message.parts.map((part, index) => writtenOf.get(index) ?? part))
+    const { seq } = message
+    const found: Violation[] = []
+    if (streamed !== textOf(message.parts))
+      found.push({ law: 12, seq, what: 'the text of the message is not that of its deltas' })
+    if (parts.map((part) => textOfDeltas(wrote, part)).join('') !== whole)
+      found.push({ law: 12, seq, what: 'the text that the model wrote is not that of its deltas' })
+    return found
+  })
+}
+
+function textOfDeltas(
+  deltas: readonly { readonly part: number; readonly text: string; readonly replaces?: true }[],
+  part: number,
+): string {
+  const mine = deltas.filter((delta) => delta.part === part)
+  const kept = mine.slice(
+    Math.max(
+      0,
+      mine.findLastIndex((delta) => delta.replaces),
+    ),
+  )
+  return kept.map((delta) => delta.text).join('')
+}
+
+/** Law 13. */
+function approvalsAreBound(events: readonly RuntimeEvent[]): readonly Violation[] {
+  return ofType(events, 'approval_decided').flatMap((decision) => {
+    const { toolCallId, attempt, inputDigest, seq } = decision
+    const same = (event: { readonly toolCallId: string; readonly attempt: number }): boolean =>
+      event.toolCallId === toolCallId && event.attempt === attempt
+    const asked = ofType(events, 'approval_requested').filter((event) => event.seq < seq && same(event))
+    const decided = ofType(events, 'approval_decided').filter(
+      (event) => same(event) && event.elsewhere === decision.elsewhere,
+    )
+    const found: string[] = []
+    const isGone = [...asked, decision].some(({ removed }) => removed !== undefined)
+    if (!isGone && !asked.some((event) => event.inputDigest === inputDigest))
+      found.push('was not asked about these arguments')
+    if ((decision.input === undefined) !== (decision.note === undefined))
+      found.push('changes the input and tells the model nothing, or the other way round')
+    if (decided.length > 1) found.push('is decided twice')
+    return found.map((what) => ({ law: 13, seq, what: `approval of ${toolCallId} ${what}` }))
+  })
+}
+
+/** Law 13: what starts is what was collected, or what was approved since, where the record still has both. */
+function startsAreApproved(events: readonly RuntimeEvent[]): readonly Violation[] {
+  const bound = new Map<string, string>()
+  const gone = new Set<string>()
+  const bind = (toolCallId: string, digest: string, { removed }: RuntimeEvent): void => {
+    if (removed === undefined) gone.delete(toolCallId)
+    else gone.add(toolCallId)
+    bound.set(toolCallId, digest)
+  }
+  return events.flatMap((event): readonly Violation[] => {
+    if (event.type === 'tool_requests_collected') {
+      for (const { toolCallId, inputDigest } of event.calls) bind(toolCallId, inputDigest, event)
+    }
+    if (event.type === 'approval_decided') {
+      bind(event.toolCallId, event.input ? digestOf(event.input) : event.inputDigest, event)
+    }
+    if (event.type !== 'tool_started' || event.inputDigest === bound.get(event.toolCallId)) return []
+    if (gone.has(event.toolCallId) || event.removed !== undefined) return []
+    return [
+      { law: 13, seq: event.seq, what: `${event.toolCallId} starts with an input that was not approved` },
+    ]
+  })
+}
+
+/**
+ * Law 10: each further attempt of a call follows a failure whose time to wait is over, or a take-over that found the call
+ * started. All attempts have one key.
+ */
+function startsFollowFailures(events: readonly RuntimeEvent[]): readonly Violation[] {
+  return ofType(events, 'tool_started').flatMap((start) => {
+    const { toolCallId, attempt, idempotencyKey, seq } = start
+    const mine = events.filter((event) => event.seq < seq && event.toolCallId === toolCallId)
+    const before = ofType(mine, 'tool_started').at(-1)
+    const found: string[] = []
+    if (attempt !== (before?.attempt ?? 0) + 1) found.push(`attempt ${attempt} after ${before?.attempt ?? 0}`)
+    if (before && before.idempotencyKey !== idempotencyKey) found.push('has another key at another attempt')
+    if (before) found.push(...unexplainedStart(events, start, before.seq))
+    return found.map((what) => ({ law: 10, seq, what: `call ${toolCallId}: ${what}` }))
+  })
+}
+
+/** Why a call may not be started again: nothing has failed, its wait is not over, or no process was lost. */
+function unexplainedStart(
+  events: readonly RuntimeEvent[],
+  { toolCallId, at, seq, recorded }: EventOf<'tool_started'>,
+  lastSeq: number,
+): readonly string[] {
+  const between = events.filter((event) => event.seq < seq && event.seq > lastSeq)
+  const failed = ofType(between, 'tool_attempt_failed').find((event) => event.toolCallId === toolCallId)
+  const isTooEarly = failed !== undefined && at < failed.retryAt && recorded === undefined
+  if (failed) return isTooEarly ? [`is tried again ${failed.retryAt - at} ms too early`] : []
+  const isTakenOver = ofType(between, 'run_resumed').some(({ inDoubt }) => inDoubt.includes(toolCallId))
+  return isTakenOver ? [] : ['is started again, and nothing says why']
+}
+
+/**
+ * Checks messages against what every provider demands (law 3): all results of a message follow directly after it, in
+ * request order; no result is anywhere else; no call id occurs twice. Returns the violations.
+ */
+export function checkTranscript(messages: readonly Message[]): readonly string[] {
+  requireOptions('checkTranscript', transcript, messages, 'messages')
+  const found: string[] = []
+  const seen = new Set<string>()
+  messages.forEach((message, index) => {
+    if (message.role === 'assistant') {
+      const calls = message.parts.flatMap((part) => (part.type === 'tool_call' ? [part.toolCallId] : []))
+      for (const id of calls) {
+        if (seen.has(id)) found.push(`call ${id} occurs twice`)
+        seen.add(id)
+      }
+      if (message.parts.length === 0) found.push(`message ${index} is empty`)
+      const next = messages[index + 1]
+      const results = next?.role === 'tool' ? next.results.map(({ toolCallId }) => toolCallId) : []
+      if (calls.join() !== results.join())
+        found.push(`results after message ${index} are not those it asked for`)
+    }
+    if (message.role === 'tool' && messages[index - 1]?.role !== 'assistant') {
+      found.push(`results at ${index} follow no reply`)
+    }
+  })
+  return found
+}

@@ -1,0 +1,341 @@
+import * as z from 'zod'
+import {
+  type Agent,
+  type AgentOptions,
+  agentTool,
+  defineAgent,
+  type Guardrail,
+  handBack,
+  handoff,
+  type Message,
+  type ModelRequest,
+  type RuntimeEvent,
+  textOf,
+  type Tool,
+} from '@tallystick/core'
+import type { CompactionOptions } from '@tallystick/core/internal'
+import type { CallVerdict, JsonObject, RetryPolicy, UserMessage } from '@tallystick/core/vocabulary'
+import { scriptedModel, type ScriptedModel, type ScriptedReply, type ScriptedStep } from '../doubles/model.ts'
+import { type TestReport, testTool, type TestToolOptions } from '../doubles/tool.ts'
+import type { MortalLedger } from './faults.ts'
+import type { CallPlan, GuardrailPlan, Program, Step } from './plan.ts'
+
+/** Guardrails that say the same of everything, as their plans have it. */
+function guardrailsOf(plans: readonly GuardrailPlan[]): readonly Guardrail[] {
+  return plans.map((plan, index): Guardrail => {
+    const named = { name: `guardrail ${index}`, timeoutMs: 200 }
+    const { on, beside } = plan
+    switch (on) {
+      case 'input':
+        return { ...named, on, beside, check: () => verdictOf(plan, 'guarded input') }
+      case 'output':
+        return { ...named, on, check: () => verdictOf(plan, '{"guarded":true}') }
+      case 'tool_input':
+        return { ...named, on, check: () => verdictOf(plan, { do: 'succeed', guarded: true }) }
+      case 'tool_output':
+        return { ...named, on, check: () => verdictOf(plan, 'guarded result') }
+    }
+  })
+}
+
+async function verdictOf<Replacement>(
+  { says }: GuardrailPlan,
+  replacement: Replacement,
+): Promise<'pass' | { block: string } | { record: string } | { replace: Replacement }> {
+  await Promise.resolve()
+  switch (says) {
+    case 'pass':
+      return 'pass'
+    case 'block':
+      return { block: 'blocked' }
+    case 'record':
+      return { record: 'seen' }
+    case 'replace':
+      return { replace: replacement }
+    case 'throw':
+      throw new Error('broken guardrail')
+    case 'hang':
+      return await new Promise(() => {})
+  }
+}
+
+/** What really happened, as the tools saw it. */
+export interface World {
+  /** Effects of write tools, by call. */
+  readonly effects: Map<string, number>
+  /** Idempotency keys whose effect took place. */
+  readonly keys: Set<string>
+  /** Effects and model calls that began before what announces them was durable, and reads before it was on record. */
+  readonly early: string[]
+}
+
+/** Waits that fall beside the others of a program: its timeouts, its grace time, its deadlines. */
+const retry: RetryPolicy = { maxAttempts: 3, baseMs: 70, capMs: 100, maxRetryAfterMs: 0 }
+
+type Body = NonNullable<TestToolOptions['run']>
+
+/** Tools whose failed calls are tried again: where they read, where a throw has changed nothing, where a call may be repeated. */
+function retriedTools(body: (name: string, writes: boolean) => Body): readonly Tool[] {
+  const shared = { timeoutMs: 1_000, retry }
+  const write = { ...shared, effect: 'write' } as const
+  return [
+    testTool({ ...shared, name: 'retried', run: body('retried', false) }),
+    testTool({ ...write, name: 'retried_write', run: body('retried_write', true) }),
+    testTool({
+      ...write,
+      name: 'retried_rerunnable',
+      recovery: 'rerun',
+      run: body('retried_rerunnable', true),
+    }),
+  ]
+}
+
+/** Tools that misbehave as their input says, and that remember what they did to the world. */
+function toolsOf(
+  world: World,
+  { durable, acknowledged }: Pick<MortalLedger, 'durable' | 'acknowledged'>,
+): readonly Tool[] {
+  const body = (name: string, writes: boolean, { isApproved = false } = {}): Body => {
+    // All reads of a program may run again. What is no first start of one, or was approved, has to be durable.
+    const mayStartLazily = !writes && !isApproved
+    return async (
+      run: { input: JsonObject; idempotencyKey: string; toolCallId: string; attempt: number },
+      report: TestReport,
+    ): Promise<string> => {
+      const isHarmless = mayStartLazily && run.attempt === 1
+      const isAnnounced = (isHarmless ? acknowledged : durable).some(
+        (event) =>
+          event.type === 'tool_started' &&
+          event.toolCallId === run.toolCallId &&
+          event.attempt === run.attempt,
+      )
+      if (!isAnnounced) world.early.push(`${name} ${run.toolCallId}`)
+      const doing = run.input['do']
+      if (doing === 'hang') await new Promise(() => {})
+      if (doing === 'progress') report.progress('half')
+      await Promise.resolve()
+      if (doing === 'defer') report.defer('job', 500)
+      if (doing === 'throw') throw new Error('broken')
+      // The first attempt of a flaky call fails, before it has an effect.
+      if (doing === 'flake' && run.attempt === 1) throw new Error('busy')
+      if (writes) {
+        world.effects.set(run.toolCallId, (world.effects.get(run.toolCallId) ?? 0) + 1)
+        world.keys.add(run.idempotencyKey)
+      }
+      return `${name} did it`
+    }
+  }
+  const check = (input: JsonObject): CallVerdict =>
+    input['do'] === 'invalid'
+      ? ({ kind: 'refuse', outcome: 'invalid_input', text: 'do: expected something else' } as const)
+      : ({ kind: 'run' } as const)
+  const asks = (input: JsonObject): CallVerdict =>
+    input['do'] === 'invalid' ? check(input) : { kind: 'ask' }
+  const shared = { timeoutMs: 1_000, check }
+  return [
+    testTool({ ...shared, name: 'read', run: body('read', false) }),
+    testTool({ ...shared, name: 'write', effect: 'write', run: body('write', true) }),
+    testTool({
+      ...shared,
+      name: 'rerunnable',
+      effect: 'write',
+      recovery: 'rerun',
+      run: body('rerunnable', true),
+    }),
+    ...retriedTools(body),
+    testTool({
+      ...shared,
+      name: 'reconciled',
+      effect: 'write',
+      recovery: 'reconcile',
+      run: body('reconciled', true),
+      reconcile: async ({ idempotencyKey }) =>
+        world.keys.has(idempotencyKey)
+          ? { state: 'done', outcome: 'success', content: [{ type: 'text', text: 'it was done' }] }
+          : { state: 'not_done' },
+    }),
+    testTool({
+      ...shared,
+      name: 'asking',
+      effect: 'write',
+      run: body('asking', true),
+      check: asks,
+    }),
+    testTool({
+      ...shared,
+      name: 'asking_read',
+      run: body('asking_read', false, { isApproved: true }),
+      check: asks,
+    }),
+  ]
+}
+
+/** The parts of a program that its agents are made of. */
+export type AgentPlan = Pick<
+  Program,
+  'steps' | 'limits' | 'compaction' | 'guardrails' | 'structured' | 'fallback'
+> & {
+  readonly instructions?: string
+}
+
+/** More model calls than any script needs that is played once. */
+const MAX_CALLS = 20
+
+/** One process's agents: what they saw of the world, and what they know to be durable. */
+export interface Stage {
+  readonly world: World
+  readonly ledger: MortalLedger
+  /** Attempts of each place of the script, over all processes. */
+  readonly attempts: Map<number, number>
+}
+
+/**
+ * The agents of a program: one that plays it, a second to which it hands over and which hands back, and a helper that
+ * is a tool of both, with runs of its own.
+ */
+export function agentOf(plan: AgentPlan, stage: Stage): Agent<unknown> {
+  const { world, ledger, attempts } = stage
+  const begun = new Set<string>()
+  const announced = (): void => {
+    // Each call was announced before it began, and each announcement is of one call.
+    const started = ledger.durable.find(
+      (event) => event.type === 'model_call_started' && !begun.has(nameOf(event)),
+    )
+    if (started) begun.add(nameOf(started))
+    else world.early.push('model call')
+  }
+  const reply = (request: ModelRequest): ScriptedReply => {
+    announced()
+    const turn = repliesIn(request.messages)
+    const attempt = (attempts.get(turn) ?? 0) + 1
+    attempts.set(turn, attempt)
+    // Without a summary the place in the script is lost with the left-out messages: the script must still end.
+    const total = [...attempts.values()].reduce((sum, times) => sum + times, 0)
+    return replyOf(total > MAX_CALLS ? undefined : plan.steps[turn], attempt, request)
+  }
+  const tools = toolsOf(world, ledger)
+  const helper = defineAgent({
+    name: 'helper',
+    description: 'Helps.',
+    instructions: 'Help.',
+    tools,
+    model: endless((request) => {
+      announced()
+      return helpOf(request)
+    }),
+  })
+  const shared: Omit<AgentOptions<unknown>, 'name' | 'instructions' | 'handoffs'> = {
+    model: endless(reply),
+    tools: [...tools, agentTool(helper)],
+    limits: plan.limits,
+    guardrails: guardrailsOf(plan.guardrails),
+    ...(plan.fallback && { fallbacks: [endless(reply, 'scripted-2')] }),
+    ...(plan.compaction && { compaction: compactionOf(plan.compaction) }),
+    ...(plan.structured && { output: z.object({ guarded: z.boolean() }) }),
+  }
+  const second: Agent<unknown> = defineAgent({
+    ...shared,
+    name: 'second',
+    instructions: 'Play on.',
+    handoffs: () => [handoff(first, { filter: shortened })],
+  })
+  const first: Agent<unknown> = defineAgent({
+    ...shared,
+    name: 'program',
+    instructions: plan.instructions ?? 'Play.',
+    handoffs: [second, handBack('user', { description: 'Gives up.' })],
+  })
+  return first
+}
+
+function nameOf(event: RuntimeEvent): string {
+  return `${event.runId} ${event.turn} ${'attempt' in event ? event.attempt : 0}`
+}
+
+function endless(step: (request: ModelRequest) => ScriptedReply, modelId?: string): ScriptedModel {
+  return scriptedModel(
+    Array.from({ length: 500 }, (): ScriptedStep => step),
+    modelId,
+  )
+}
+
+function compactionOf({ by, ...rest }: NonNullable<Program['compaction']>): CompactionOptions {
+  switch (by) {
+    case 'function':
+      return { ...rest, summarize: (messages) => `${repliesIn(messages)} replies before.` }
+    case 'model':
+      return {
+        ...rest,
+        summarize: scriptedModel(
+          Array.from({ length: 500 }, (_, index): ScriptedStep => {
+            const usage = { inputTokens: 60, outputTokens: 9 }
+            return index % 3 === 2
+              ? { fail: 'overloaded' }
+              : (request) => ({ text: `${repliesBefore(request)} replies before.`, usage })
+          }),
+          'scripted-2',
+        ),
+      }
+    case 'nobody':
+      return rest
+  }
+}
+
+/** How many replies a history holds, those in its summary included: the place in the script. */
+function repliesIn(messages: readonly Message[]): number {
+  const [first] = messages
+  const summary = first?.role === 'user' ? /\b(\d+) replies before/.exec(textOf(first.parts)) : undefined
+  return Number(summary?.[1] ?? 0) + messages.filter(({ role }) => role === 'assistant').length
+}
+
+/** The same, as a model that sums up reads it. */
+function repliesBefore({ messages: [first] }: ModelRequest): number {
+  const text = first?.role === 'user' ? textOf(first.parts) : ''
+  const before = Number(/\b(\d+) replies before/.exec(text)?.[1] ?? 0)
+  return before + text.split('\nAssistant').length - 1
+}
+
+function shortened(messages: readonly Message[]): readonly Message[] {
+  const message: UserMessage = {
+    role: 'user',
+    parts: [{ type: 'text', text: `${repliesIn(messages)} replies before.` }],
+  }
+  return [message]
+}
+
+function replyOf(step: Step | undefined, attempt: number, request: ModelRequest): ScriptedReply {
+  if (step === undefined) return { text: 'The end.', usage: { inputTokens: 300, outputTokens: 50 } }
+  const { text, reasoning, stopReason } = step
+  const toolCalls = request.toolChoice.type === 'none' ? [] : step.calls.map(scripted)
+  const fail = step.failures[attempt - 1]
+  return {
+    text,
+    reasoning,
+    toolCalls,
+    ...(!step.unreported && { usage: { inputTokens: 250, outputTokens: 40 * attempt } }),
+    ...(stopReason && { stopReason }),
+    // As some vendors advise; of others an agent hears nothing.
+    ...(stopReason === 'refused' && text !== '' && { refusal: { leaveOut: true, askAnother: true } }),
+    ...(fail && { fail }),
+  }
+}
+
+/** The provider claims the same id for every call: ids of the ledger have to be the runtime's own. */
+function scripted({ tool, behaviour }: CallPlan): { id: string; name: string; input: JsonObject | string } {
+  if (behaviour === 'malformed') return { id: 'call_0', name: tool, input: '{"do":' }
+  const input: JsonObject =
+    tool === 'helper' && behaviour !== 'invalid' ? { task: behaviour } : { do: behaviour }
+  return { id: 'call_0', name: tool, input }
+}
+
+/** What the helper does for a task: a call that goes as the task says, and then its answer. */
+function helpOf({ messages, toolChoice }: ModelRequest): ScriptedReply {
+  const usage = { inputTokens: 70, outputTokens: 11 }
+  const [first] = messages
+  const task = first?.role === 'user' ? textOf(first.parts) : ''
+  if (task === 'throw') return { text: 'I cannot', usage, fail: 'authentication' }
+  if (messages.length > 1 || toolChoice.type === 'none') return { text: 'Helped.', usage }
+  const tool = task === 'hang' ? 'asking' : 'write'
+  const behaviour = task === 'defer' ? 'defer' : 'succeed'
+  return { usage, toolCalls: [{ id: 'call_0', name: tool, input: { do: behaviour } }] }
+}

@@ -1,0 +1,101 @@
+import { type Agent, type Ledger, memoryLedger, type RuntimeEvent } from '@tallystick/core'
+import { anyObject, omitUndefined, requireOptions, valueThat } from '@tallystick/core/internal'
+import { manualClock, tickingClock } from '../doubles/clock.ts'
+import { isVolatile, volatileLedger } from '../doubles/ledger.ts'
+import { agentOf, type World } from './agents.ts'
+import { mortalLedger } from './faults.ts'
+import { type Program, seededRandom } from './plan.ts'
+import { simulate, type Simulated, type Simulation } from './simulate.ts'
+
+export type { CallPlan, Program, Step } from './plan.ts'
+export type { World } from './agents.ts'
+
+/** How a program went, and what its tools saw of the world. */
+export type Played = Simulated & {
+  readonly world: World
+  readonly ledger: Ledger
+  /** The events that were acknowledged and were lost with the power of the machine. */
+  readonly lost: readonly RuntimeEvent[]
+}
+
+/** What the scripted models cost: 0.003 dollars for 1,000 tokens in, 0.015 for 1,000 out. */
+const prices = {
+  'scripted-1': { inputUsd: 3, outputUsd: 15, source: 'test' },
+  'scripted-2': { inputUsd: 1, outputUsd: 5, source: 'test' },
+}
+
+/** Longer than a random program gives a person to decide, in milliseconds. */
+const LATE_MS = 25
+
+const someProgram = valueThat(
+  'a program, such as randomProgram of @tallystick/testkit/random makes',
+  (value) => {
+    const { steps, crashes } = Object(value) as { readonly steps?: unknown; readonly crashes?: unknown }
+    return Array.isArray(steps) && Array.isArray(crashes)
+  },
+)
+
+/** Plays a program to its end. On a ledger that is given, and cannot lose power, only its processes die. */
+export async function playProgram(
+  program: Program,
+  start: Pick<Simulation, 'resume' | 'outside' | 'sessionId'> & { ledger?: Ledger; world?: World } = {},
+): Promise<Played> {
+  requireOptions('playProgram', someProgram, program, 'the program')
+  requireOptions('playProgram', anyObject, start, 'the second argument')
+  const { crashes, cancelAtSeq, drainAtSeq, subject, inputs, decisions, randomness } = program
+  const world = start.world ?? emptyWorld()
+  const clock = program.ticking ? tickingClock() : manualClock()
+  const ledger = start.ledger ?? volatileLedger()
+  const attempts = new Map<number, number>()
+  let decided = 0
+  const simulated = await simulate({
+    prices,
+    ledger,
+    clock,
+    random: seededRandom(randomness),
+    input: 'Go.',
+    crashes: isVolatile(ledger) ? crashes : crashes.map(({ append, stored }) => ({ append, stored })),
+    inputs,
+    ...(start.resume && { resume: start.resume }),
+    ...(start.outside && { outside: start.outside }),
+    ...omitUndefined({ sessionId: start.sessionId, subject, cancelAtSeq, drainAtSeq }),
+    agentOf: (own) => agentOf(program, { world, ledger: own, attempts }),
+    decide: () => {
+      const decision = decisions[decided++] ?? 'approve'
+      switch (decision) {
+        case 'approve':
+          return { approve: true }
+        case 'deny':
+          return { approve: false, reason: 'not today' }
+        case 'edit':
+          return { approve: true, input: { do: 'succeed', edited: true } }
+        case 'late':
+          return { approve: true, afterMs: LATE_MS }
+      }
+    },
+  })
+  return { ...simulated, world, ledger, lost: isVolatile(ledger) ? ledger.lost : [] }
+}
+
+/**
+ * The agent of a program, for replays, which call no model and run no tool. Other `instructions` make it changed
+ * code.
+ */
+export function idleAgentOf(
+  program: Program,
+  change: { readonly instructions?: string } = {},
+): Agent<unknown> {
+  requireOptions('idleAgentOf', someProgram, program, 'the program')
+  return agentOf(
+    { ...program, ...change },
+    {
+      world: emptyWorld(),
+      ledger: mortalLedger(memoryLedger()),
+      attempts: new Map(),
+    },
+  )
+}
+
+function emptyWorld(): World {
+  return { effects: new Map(), keys: new Set(), early: [] }
+}

@@ -1,0 +1,294 @@
+import {
+  type Agent,
+  createRuntime,
+  type Ledger,
+  type PendingApproval,
+  type Prices,
+  type Run,
+  type RunId,
+  type RunResult,
+  type RunState,
+  type RuntimeEvent,
+} from '@tallystick/core'
+import {
+  anyFunction,
+  anyObject,
+  anyText,
+  fields,
+  filledText,
+  listOf,
+  maybe,
+  numberFrom,
+  omitUndefined,
+  oneOf,
+  type OptionCheck,
+  plainFunction,
+  requireOptions,
+  someLedger,
+  somePrices,
+  trueOrFalse,
+} from '@tallystick/core/internal'
+import type { JsonObject } from '@tallystick/core/vocabulary'
+import { type ManualClock, steeredClock, untilSettled } from '../doubles/clock.ts'
+import { crashPoint, type CrashPoint, mortalLedger, type MortalLedger, SimulatedCrash } from './faults.ts'
+
+const seq = numberFrom(1, { whole: true })
+
+const simulation = fields<Simulation>(
+  {
+    ledger: someLedger,
+    clock: steeredClock,
+    outside: maybe(anyFunction),
+    random: plainFunction,
+    agentOf: plainFunction,
+    input: anyText,
+    prices: maybe(somePrices),
+    resume: maybe(filledText),
+    crashes: maybe(listOf(crashPoint)),
+    sessionId: maybe(filledText),
+    subject: maybe(filledText),
+    cancelAtSeq: maybe(seq),
+    drainAtSeq: maybe(seq),
+    inputs: maybe(
+      listOf(
+        fields<NonNullable<Simulation['inputs']>[number]>({
+          atSeq: seq,
+          delivery: oneOf(['steer', 'queue']),
+        }),
+      ),
+    ),
+    decide: maybe(plainFunction),
+  },
+  { agent: 'agentOf', seed: 'random', cancel: 'cancelAtSeq', drain: 'drainAtSeq' },
+)
+
+/** Refuses what would not happen to a run: a test of a crash that never comes passes. */
+function requireSimulation(given: unknown): void {
+  requireOptions('simulate', simulation, given)
+}
+
+interface AnyDecision {
+  readonly approve: boolean
+  readonly afterMs?: number | undefined
+  readonly input?: unknown
+  readonly reason?: string | undefined
+}
+
+const approval: OptionCheck = fields<AnyDecision>({
+  approve: trueOrFalse,
+  afterMs: maybe(numberFrom(0)),
+  input: maybe(anyObject),
+  reason: maybe(anyText),
+})
+
+/** Refuses an answer to an approval that neither approves nor says why not. */
+function requireDecision(given: SimulatedDecision): void {
+  requireOptions('simulate', approval, given, 'what decide returned')
+  if (!given.approve) requireOptions('simulate', anyText, given.reason, 'the reason that decide returned')
+}
+
+/** How a simulated run went. */
+export interface Simulated {
+  readonly result: RunResult
+  readonly events: readonly RuntimeEvent[]
+  /** What the ledger holds of each child run. */
+  readonly others: readonly (readonly RuntimeEvent[])[]
+  readonly processes: number
+  /** Every state that a subscriber of the last process saw live. */
+  readonly lastStates: readonly RunState[]
+}
+
+/** More drive sessions than any run needs whose approvals are answered. */
+const MAX_DRIVE_SESSIONS = 1_000
+
+/** More stops of a run, in one process, than there are questions for any to ask. */
+const MAX_STOPS = 200
+
+/** Turns of the promise queue in which whatever follows from an answer of the ledger asks it for more. */
+const FOLLOWING_TURNS = 1_000
+
+/** Drives a run to its end through crashes, approvals and a cancel, a new process after each death. */
+export async function simulate(simulation: Simulation): Promise<Simulated> {
+  requireSimulation(simulation)
+  const { ledger, clock, crashes = [] } = simulation
+  let runId = simulation.resume
+  let processes = 0
+  let drained = false
+  for (let session = 0; session < MAX_DRIVE_SESSIONS; session++) {
+    const own = mortalLedger(ledger, crashes[processes])
+    processes++
+    const agent = simulation.agentOf(own)
+    const { random } = simulation
+    const host = { clock, random, report: () => {} }
+    const runtime = createRuntime({ ledger: own, agents: [agent], prices: simulation.prices ?? {}, host })
+    try {
+      const { sessionId, subject, drainAtSeq } = simulation
+      const run: Run = runId
+        ? runtime.resume(runId)
+        : runtime.run(agent, simulation.input, omitUndefined({ sessionId, subject }))
+      runId = run.id
+      let isDraining = false
+      const drain = (): void => {
+        if (drained) return
+        drained = isDraining = true
+        runtime.drain(GRACE_MS).catch(() => {})
+      }
+      run.events$.subscribe({ next: ({ seq }) => seq === drainAtSeq && drain(), error: () => {} })
+      const lastStates: RunState[] = []
+      run.state$.subscribe({ next: (state) => lastStates.push(state), error: () => {} })
+      interfere(run, simulation)
+      const result = await attend(run, simulation, {
+        isDraining: () => isDraining,
+        lastState: () => lastStates.at(-1),
+        settleCall: (toolCallId) => runtime.settle(run.id, toolCallId, 'settled later'),
+      })
+      if (result === undefined) {
+        // The process ends before the next one begins, with all that it drives.
+        await untilSettled(clock, runtime.drain(GRACE_MS), simulation.outside)
+        continue
+      }
+      const events = await eventsOf(ledger, run.id)
+      const others = await othersOf(ledger, run.id)
+      return { result, events, others, processes, lastStates }
+    } catch (error) {
+      if (!(error instanceof SimulatedCrash)) throw error
+      // The caller starts a run again that was never recorded.
+      if (runId && (await ledger.head(runId)) === undefined) runId = undefined
+    }
+  }
+  throw new Error(`The run did not end in ${MAX_DRIVE_SESSIONS} sessions.`)
+}
+
+async function eventsOf(ledger: Ledger, runId: RunId): Promise<readonly RuntimeEvent[]> {
+  const events: RuntimeEvent[] = []
+  for await (const event of ledger.read(runId)) events.push(event)
+  return events
+}
+
+async function othersOf(ledger: Ledger, runId: RunId): Promise<readonly (readonly RuntimeEvent[])[]> {
+  const found: (readonly RuntimeEvent[])[] = []
+  for await (const record of ledger.runs()) {
+    if (record.runId !== runId) found.push(await eventsOf(ledger, record.runId))
+  }
+  return found
+}
+
+/** Who the run may wait for. */
+interface Outside {
+  readonly isDraining: () => boolean
+  readonly lastState: () => RunState | undefined
+  readonly settleCall: (toolCallId: string) => Promise<unknown>
+}
+
+/** How long a drained process may take, in milliseconds. */
+const GRACE_MS = 50
+
+/**
+ * Answers what the run asks, until it ends, or stops for something that cannot be answered. `undefined` where the next
+ * process has to resume it.
+ */
+async function attend(
+  run: Run,
+  { clock, outside, decide = () => ({ approve: true }) }: Simulation,
+  { isDraining, lastState, settleCall }: Outside,
+): Promise<RunResult | undefined> {
+  for (let stops = 0; stops < MAX_STOPS; stops++) {
+    const result = await untilSettled(clock, run.result, outside)
+    const limit = lastState()?.metLimit?.limit
+    if (result.status === 'done') return result
+    if (isDraining()) return undefined
+    if (result.pendingApprovals.length > 0) answer(run, result.pendingApprovals, { clock, decide })
+    else if (result.deferredCalls.length > 0) {
+      for (const { toolCallId } of result.deferredCalls) settleCall(toolCallId).catch(() => {})
+    } else if (limit) run.raiseLimit(limit, Number.MAX_SAFE_INTEGER, { by: 'simulated' }).catch(() => {})
+    else if (!(await hasWaited(outside))) return result
+  }
+  throw new Error(
+    `The run has stopped ${MAX_STOPS} times, whatever it was answered: the answers lead nowhere.`,
+  )
+}
+
+/** Waits until nothing is under way outside, and for what follows from it; answers whether there was anything. */
+async function hasWaited(outside: Simulation['outside'] = () => undefined): Promise<boolean> {
+  let waited = false
+  for (let underWay = outside(); underWay; underWay = outside()) {
+    waited = true
+    await underWay
+    for (let turn = 0; turn < FOLLOWING_TURNS; turn++) await Promise.resolve()
+  }
+  return waited
+}
+
+/** What happens from outside while the run is at work. */
+function interfere(run: Run, { cancelAtSeq, inputs = [] }: Simulation): void {
+  run.events$.subscribe({
+    next: ({ seq }) => {
+      if (seq === cancelAtSeq) run.cancel('simulated').catch(() => {})
+      for (const input of inputs) {
+        if (input.atSeq === seq) run[input.delivery](`Said at ${seq}.`).catch(() => {})
+      }
+    },
+    error: () => {},
+  })
+}
+
+function answer(
+  run: Run,
+  pending: readonly PendingApproval[],
+  {
+    clock,
+    decide,
+  }: { readonly clock: Simulation['clock']; readonly decide: NonNullable<Simulation['decide']> },
+): void {
+  for (const approval of pending) {
+    const decision = decide(approval)
+    requireDecision(decision)
+    if (decision.afterMs !== undefined) clock.advance(decision.afterMs)
+    const sent = decision.approve
+      ? run.approve(approval, {
+          by: 'simulated',
+          ...(decision.input && { input: decision.input }),
+        })
+      : run.deny(approval, { by: 'simulated', reason: decision.reason })
+    sent.catch(() => {})
+  }
+}
+
+/** What a person answers to an approval, and how many milliseconds later. */
+export type SimulatedDecision = { readonly afterMs?: number | undefined } & (
+  | { readonly approve: true; readonly input?: JsonObject | undefined }
+  | { readonly approve: false; readonly reason: string }
+)
+
+/** A run, and what is to happen to it. */
+export interface Simulation {
+  /** Outlives every process. Fresh, or holding the run that `resume` names. */
+  readonly ledger: Ledger
+  readonly clock: ManualClock
+  /**
+   * Returns what a tool, a model or the ledger waits for outside of this code, such as a file or a server; see `untilSettled`.
+   */
+  readonly outside?: (() => Promise<unknown> | undefined) | undefined
+  /** Randomness of the runtime, from 0 to 1. */
+  readonly random: () => number
+  /** The agent as each process makes it; it gets its process's view of the ledger. */
+  readonly agentOf: (ledger: MortalLedger) => Agent<unknown>
+  readonly input: string
+  readonly prices?: Prices | undefined
+  /** Takes this run up instead of starting one. */
+  readonly resume?: RunId | undefined
+  /** Where the first, the second … process dies. Those after the last live. */
+  readonly crashes?: readonly CrashPoint[] | undefined
+  /** The session that the run is in. */
+  readonly sessionId?: string | undefined
+  /** Whom the run is about. */
+  readonly subject?: string | undefined
+  /** Cancels when the event of this number is seen. */
+  readonly cancelAtSeq?: number | undefined
+  /** Drains the process that sees the event of this number, once; the next process resumes the run. */
+  readonly drainAtSeq?: number | undefined
+  /** Says something when the event of this number is seen. */
+  readonly inputs?: readonly { readonly atSeq: number; readonly delivery: 'steer' | 'queue' }[] | undefined
+  /** Answers approvals; approves everything where not given. */
+  readonly decide?: ((pending: PendingApproval) => SimulatedDecision) | undefined
+}
