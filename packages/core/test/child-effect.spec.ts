@@ -112,24 +112,36 @@ describe('a call whose work a child run does', () => {
     expect(posted).toStrictEqual([deferred])
   })
 
-  it('has its grace time to stop, and is left then', async () => {
+  it('may record its end behind the grace time, and counts what it says then', async () => {
+    const { clock, running, cancelled, posted } = withCall()
+    running.cancel('enough')
+    clock.advance(2_500)
+    await turns()
+    expect(posted).toEqual([])
+    const spent = { ...totals, turns: 3 }
+    cancelled.resolve({ kind: 'ended', outcome: 'cancelled', content: [], totals: spent })
+    await turns()
+    expect(posted).toMatchObject([ended({ outcome: 'cancelled', child: spent, durationMs: 2_500 })])
+  })
+
+  it('is left where it does not even record its end', async () => {
     const { clock, running, posted } = withCall()
     running.cancel('enough')
-    clock.advance(499)
+    clock.advance(10_499)
     await turns()
     expect(posted).toEqual([])
     clock.advance(1)
     await turns()
     expect(posted).toMatchObject([
       ended({
-        ...{ outcome: 'cancelled', child: totals, durationMs: 500 },
+        ...{ outcome: 'cancelled', child: totals, durationMs: 10_500 },
         content: [{ type: 'text', text: expect.stringContaining('had not stopped in time') }],
       }),
     ])
     const stopped = withCall()
     stopped.running.cancel('enough')
     stopped.running.stop()
-    stopped.clock.advance(9_000)
+    stopped.clock.advance(19_000)
     await turns()
     expect([stopped.posted, stopped.clock.pending]).toEqual([[], 0])
     const idle = withCall()

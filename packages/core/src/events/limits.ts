@@ -32,7 +32,10 @@ export interface Limits {
   readonly maxConcurrency?: number
   /** Milliseconds that a person has to decide about an approval; after that it counts as denied. */
   readonly maxApprovalMs?: number
-  /** Milliseconds that a running tool has to end after a cancel, before the runtime gives it up. */
+  /**
+   * Milliseconds that a running tool has to end after a cancel, before the runtime gives it up. A child run has a shorter
+   * time of its own, and then up to 10 seconds to record its end, so that what it used is counted.
+   */
   readonly graceMs?: number
   /**
    * What happens at a limit: `finalize` (open calls get `limit_reached`, one last model call without tools writes the

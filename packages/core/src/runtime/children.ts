@@ -195,6 +195,13 @@ function callAwaitingChild(state: RunState, childId: RunId): Call | undefined {
   return callsAwaitingChild(state).find(({ toolCallId }) => childRunIdOf(state.runId, toolCallId) === childId)
 }
 
+/**
+ * How long a cancelled child run has to record its end after the grace time, in milliseconds. A child's own grace time is
+ * shorter than its parent's, so its tools are given up by then. With a slow store, the last records of it and of the runs
+ * below it may still be on their way, and the usage in them has to count.
+ */
+const RECORD_MS = 10_000
+
 /** The start of a call whose work an agent does. */
 export interface ChildStart {
   readonly state: ExecutingState
@@ -255,7 +262,7 @@ export function startChild(
       end({ outcome: 'failed', content: textContent('failed', text), child })
     }
   }
-  /** The grace time is over: the call ends, though its child run may still use what it was granted. */
+  /** The child run has not recorded its end in time: the call ends, and what the child was granted counts as used. */
   const leave = async (): Promise<void> => {
     const text = 'The work was told to stop, and had not stopped in time. It may have had effects.'
     end({
@@ -271,7 +278,7 @@ export function startChild(
       if (isCancelled) return
       isCancelled = true
       const now = clock.now()
-      stopTimer = clock.schedule(graceEndOf(state, now) - now, () => void leave())
+      stopTimer = clock.schedule(graceEndOf(state, now) + RECORD_MS - now, () => void leave())
       void listen(driven.cancel(reason), true)
     },
     stop: () => stopTimer?.(),
