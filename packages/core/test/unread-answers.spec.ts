@@ -59,6 +59,39 @@ const waits: readonly (readonly [string, Ask])[] = [
   ['drain', (_run, _call, { runtime }) => runtime.drain(0)],
 ]
 
+const mine = { sessionId: 'mine' }
+const refusedStarts: readonly (readonly [string, (set: Stage) => Promise<unknown>])[] = [
+  [
+    'a session refuses to let an input join',
+    ({ runtime, agent }) => {
+      const mayFollow = (): never => {
+        throw new Error('It is not yours.')
+      }
+      return runtime.session('mine').run(agent, 'Me, too.', { whenBusy: 'join', mayFollow })
+    },
+  ],
+  [
+    'more than one message is to join',
+    ({ runtime, agent }) => {
+      const said = ['One.', 'Two.'].map((content) => ({ role: 'user' as const, content }))
+      return runtime.session('mine').run(agent, said, { whenBusy: 'join' })
+    },
+  ],
+  [
+    'an option is unknown',
+    ({ runtime, agent }) => runtime.session('mine').run(agent, 'Go.', { whenBusy: 'later' } as never),
+  ],
+  ['a drain is given no number', ({ runtime }) => runtime.drain(-1)],
+  [
+    'the ledger is closed',
+    ({ runtime, agent, ledger }) => {
+      void ledger.close()
+      void runtime.session('mine').history()
+      return runtime.session('mine').run(agent, 'Go.', { whenBusy: 'join' })
+    },
+  ],
+]
+
 /** Lets everything end that may reject, and Node look for rejections without a handler. */
 async function settled({ runtime, untilSettled }: Stage): Promise<void> {
   await untilSettled(runtime.idle())
@@ -105,6 +138,16 @@ describe('given a caller who does not wait for the answer', () => {
       expect(errors).toEqual([])
     },
   )
+
+  it.each(refusedStarts)('when %s, then the host hears of it and the process lives', async (_, ask) => {
+    const errors = unhandled()
+    const set = stage({ steps: [{ text: 'One.' }] })
+    await set.untilSettled(set.runtime.run(set.agent, 'Mine.', mine).result)
+    void ask(set)
+    await settled(set)
+    expect(errors).toEqual([])
+    expect(set.reported).not.toEqual([])
+  })
 
   it.each(waits)('when the driver fails beside %s, then the process lives', async (_, ask) => {
     const errors = unhandled()

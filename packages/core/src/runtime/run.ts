@@ -196,7 +196,7 @@ export function createRun<Output>(held: HeldBy<Output>, source: EventSource): Ru
           reason,
         })
       }),
-    steps: () => readSteps(source.ledger, coordinator.runId),
+    steps: () => coordinator.answer('steps', () => readSteps(source.ledger, coordinator.runId)),
     steer: (...given) => sendInput(coordinator, 'steer', given),
     queue: (...given) => sendInput(coordinator, 'queue', given),
     raiseLimit: (limit, max, decision) =>

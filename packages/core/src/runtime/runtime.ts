@@ -190,9 +190,9 @@ class RuntimeRuns {
   }
 
   /** The answer to a caller, who may not wait for it. */
-  answer<T>(verb: string, runId: string, ask: () => Promise<T>): Promise<T> {
+  answer<T>(unread: string, ask: () => Promise<T>): Promise<T> {
     const { report } = this.#parts.host
-    return answerTo(ask(), (error) => report(error, unreadAnswer(verb, runId)))
+    return answerTo(ask(), (error) => report(error, unread))
   }
 
   interrupted(): ReturnType<typeof interruptedRuns> {
@@ -214,33 +214,45 @@ function runtimeSession(id: string, ledger: Ledger, runs: RuntimeRuns): RuntimeS
       'A session needs a name: a text that is not empty, such as a conversation id.',
     )
   }
+  const run = async (
+    agent: Agent<unknown>,
+    input: RunInput,
+    given: InContext<SessionRunOptions>,
+  ): Promise<StartedRun> => {
+    requireSessionRunOptions(given)
+    const { whenBusy = 'conflict', ...options } = given
+    runs.coordinators.requireOpen()
+    if (whenBusy !== 'join') return runs.start(agent, input, { ...options, sessionId: id, whenBusy })
+    const { message, before } = parseInput(input)
+    if (before.length > 0) {
+      throw new ConfigurationError(
+        `Only one message can join a run of session ${id}, and ${before.length + 1} were given: the run has its own past. Give the last one alone, or another whenBusy.`,
+      )
+    }
+    for (;;) {
+      const beginNext = (): void => runs.startLater(agent, input, { ...options, sessionId: id })
+      const { inputId, mayFollow } = given
+      const joining = { message, inputId, mayFollow, beginNext }
+      const joined = await joinRun(runs.waiting, runs.coordinators, id, joining)
+      if (joined) return { coordinator: joined }
+      const started = runs.start(agent, input, { ...options, sessionId: id })
+      if (await started.coordinator.hasBegun()) return started
+    }
+  }
+  const view = sessionView(ledger, id)
   return {
-    ...sessionView(ledger, id),
-    async run<Output, Context>(
+    ...view,
+    history: () =>
+      runs.answer(`The history of session ${id} could not be read, and nobody waited for it`, () =>
+        view.history(),
+      ),
+    run<Output, Context>(
       agent: Agent<Output, Context>,
       input: RunInput,
       ...[given = {}]: readonly (InContext<SessionRunOptions> | undefined)[]
-    ) {
-      requireSessionRunOptions(given)
-      const { whenBusy = 'conflict', ...options } = given
-      runs.coordinators.requireOpen()
-      if (whenBusy !== 'join')
-        return runs.handle<Output>(runs.start(agent, input, { ...options, sessionId: id, whenBusy }))
-      const { message, before } = parseInput(input)
-      if (before.length > 0) {
-        throw new ConfigurationError(
-          `Only one message can join a run of session ${id}, and ${before.length + 1} were given: the run has its own past. Give the last one alone, or another whenBusy.`,
-        )
-      }
-      for (;;) {
-        const beginNext = (): void => runs.startLater(agent, input, { ...options, sessionId: id })
-        const { inputId, mayFollow } = given
-        const joining = { message, inputId, mayFollow, beginNext }
-        const joined = await joinRun(runs.waiting, runs.coordinators, id, joining)
-        if (joined) return runs.handle<Output>({ coordinator: joined })
-        const started = runs.start(agent, input, { ...options, sessionId: id })
-        if (await started.coordinator.hasBegun()) return runs.handle<Output>(started)
-      }
+    ): Promise<Run<Output>> {
+      const unread = `No run of session ${id} took its input, and nobody waited for the answer`
+      return runs.answer(unread, async () => runs.handle<Output>(await run(agent, input, given)))
     },
   }
 }
@@ -272,7 +284,7 @@ export function createRuntime(options: RuntimeOptions): Runtime {
       return runs.handle<Output>({ coordinator: runs.fork(source, own) })
     },
     send: (runId, command, own = {}) =>
-      runs.answer('send', runId, async () => {
+      runs.answer(unreadAnswer('send', runId), async () => {
         requireTextId('send', runId)
         requireSendOptions(own)
         const { key, context } = own
@@ -281,7 +293,7 @@ export function createRuntime(options: RuntimeOptions): Runtime {
         return await coordinators.driverFor(runId, { context }).send(command, key)
       }),
     settle: (runId, toolCallId, result, own = {}) =>
-      runs.answer('settle', runId, async () => {
+      runs.answer(unreadAnswer('settle', runId), async () => {
         requireSettling(runId, toolCallId, result, own)
         const { by, reason } = own
         return await coordinators
@@ -296,10 +308,11 @@ export function createRuntime(options: RuntimeOptions): Runtime {
       requireOptions('interrupted', noOptions, given[0])
       return runs.interrupted()
     },
-    async drain(graceMs) {
-      if (graceMs !== undefined) requireOptions('drain', numberFrom(0), graceMs, 'graceMs')
-      return await coordinators.drain(graceMs)
-    },
+    drain: (graceMs) =>
+      runs.answer('The runtime was not drained, and nobody waited for it', async () => {
+        if (graceMs !== undefined) requireOptions('drain', numberFrom(0), graceMs, 'graceMs')
+        return await coordinators.drain(graceMs)
+      }),
     idle: () => coordinators.idle(),
   }
 }
