@@ -1,10 +1,15 @@
 // For web pages: chats of the AI SDK over a server of runs.
 import {
   DefaultChatTransport,
+  type DynamicToolUIPart,
   type HttpChatTransportInitOptions,
+  type ToolUIPart,
+  type UIDataTypes,
   type UIMessage,
   type UIMessageChunk,
+  type UITools,
 } from 'ai'
+import type { ResultPart } from '@tallystick/core/vocabulary'
 import { stopRun, type StopOptions } from './stop-run.ts'
 
 /** Options of the transport: those of the AI SDK's own, whose `api` is `/chat/AGENT`. */
@@ -27,6 +32,55 @@ export interface ChatPage<Message extends UIMessage> {
   /** What asks for the messages before these; absent on the first page of the chat. */
   readonly before?: string
 }
+
+/** What a page knows of a tool of `defineTool`. */
+interface TypedTool {
+  readonly name: string
+  readonly '~input'?: unknown
+}
+
+/**
+ * The tools of an agent as the AI SDK types them: the input of each as its model writes it, and its output as a page gets it, which is
+ * a text unless the tool returned images or files. Tools whose name the compiler does not know are left out.
+ */
+export type InferUITools<Tools extends readonly TypedTool[]> = {
+  [Tool in Tools[number] as string extends Tool['name'] ? never : Tool['name']]: {
+    input: Exclude<Tool['~input'], undefined>
+    output: string | readonly ResultPart[]
+  }
+}
+
+/**
+ * The messages of a chat whose agent has these tools, for `useChat` and `RunChatTransport`. `toolName` tells the calls of
+ * one tool from those of others. The input of a call that ended in an error may be anything.
+ *
+ * ```ts
+ * const tools = [pay, findBill]
+ * export type CashierMessage = InferUIMessage<typeof tools>
+ * // In the page: useChat<CashierMessage>({ transport: new RunChatTransport<CashierMessage>({ api: '/chat/cashier' }) })
+ * if (part.type === 'dynamic-tool' && part.toolName === 'pay' && part.state === 'approval-requested') ask(part.input.usd)
+ * ```
+ */
+export interface InferUIMessage<
+  Tools extends readonly TypedTool[],
+  Metadata = unknown,
+  Data extends UIDataTypes = UIDataTypes,
+> extends UIMessage<Metadata, Data> {
+  parts: (
+    | Exclude<UIMessage<Metadata, Data>['parts'][number], ToolUIPart | DynamicToolUIPart>
+    | CallPart<InferUITools<Tools>>
+  )[]
+}
+
+type CallPart<Tools extends UITools> = {
+  [Name in keyof Tools & string]: DynamicToolUIPart & { toolName: Name } & (
+      | { state: 'input-streaming' | 'output-error' }
+      | ({
+          state: Exclude<DynamicToolUIPart['state'], 'input-streaming' | 'output-error' | 'output-available'>
+        } & Pick<Tools[Name], 'input'>)
+      | ({ state: 'output-available' } & Tools[Name])
+    )
+}[keyof Tools & string]
 
 type SendOptions<Message extends UIMessage> = Parameters<DefaultChatTransport<Message>['sendMessages']>[0]
 type ReconnectOptions = Parameters<DefaultChatTransport<UIMessage>['reconnectToStream']>[0]

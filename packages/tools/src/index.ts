@@ -1,6 +1,7 @@
 // Defining tools.
 export { defineTool } from './define/define-tool.ts'
 export type {
+  DefinedTool,
   ReconcileAnswer,
   ReconcileContext,
   ResultOf,

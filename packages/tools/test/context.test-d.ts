@@ -1,7 +1,7 @@
 // Checked by the compiler and never run: each `@ts-expect-error` fails the build once its line compiles.
-import { defineAgent, type Agent, type Tool } from '@tallystick/core'
+import { defineAgent, type Agent } from '@tallystick/core'
 import { scriptedModel } from '@tallystick/testkit'
-import { defineTool, type ToolContext, type ToolSpecification } from '@tallystick/tools'
+import { defineTool, type DefinedTool, type ToolContext, type ToolSpecification } from '@tallystick/tools'
 import { expectTypeOf } from 'vitest'
 import * as z from 'zod'
 
@@ -17,14 +17,16 @@ const mine = defineTool({
   ...about,
   execute: ({ city }, { context }: ToolContext<App>) => city + context.user,
 })
-expectTypeOf(mine).toEqualTypeOf<Tool<App>>()
+expectTypeOf(mine).toEqualTypeOf<DefinedTool<'look', typeof input, App>>()
 const asking = defineTool({
   ...about,
   execute: ({ city }, { context }: ToolContext<App>) => city + context.user,
   approval: ({ city }, { context }) => context.user !== city,
 })
-expectTypeOf(asking).toEqualTypeOf<Tool<App>>()
-expectTypeOf(defineTool({ ...about, execute: ({ city }) => city })).toEqualTypeOf<Tool<unknown>>()
+expectTypeOf(asking).toEqualTypeOf<DefinedTool<'look', typeof input, App>>()
+expectTypeOf(defineTool({ ...about, execute: ({ city }) => city })).toEqualTypeOf<
+  DefinedTool<'look', typeof input>
+>()
 // @ts-expect-error the context is missing
 defineTool({ ...about, execute: (_given, { context }) => context.user })
 

@@ -50,4 +50,4 @@ const described = defineTool({
   execute: () => ({ rows: 3 }),
   toModel: ({ rows }) => rows,
 })
-expectTypeOf(described).toEqualTypeOf<Tool<unknown>>()
+expectTypeOf(described).toExtend<Tool<unknown>>()

@@ -141,9 +141,11 @@ export function defineTool<
   Schema extends InputSchema,
   Context = unknown,
   Output extends InputSchema = JsonObject,
->(specification: ToolSpecification<Schema, Context, Output>): Tool<Context> {
+  Name extends string = string,
+>(specification: ToolSpecification<Schema, Context, Output, Name>): DefinedTool<Name, Schema, Context> {
   assertSpecification(specification)
-  return Object.freeze(toolOf(specification, readSchema(specification.name, specification.input)))
+  const tool = toolOf(specification, readSchema(specification.name, specification.input))
+  return Object.freeze(tool) as DefinedTool<Name, Schema, Context>
 }
 
 /** A tool of a definition that was checked, with a schema that was read. */
@@ -242,6 +244,20 @@ function recoveryOf(
   return specification.effect === 'read' ? 'rerun' : 'report'
 }
 
+/**
+ * A tool that keeps its name and the type of the input that a model writes for it. The types of a chat page are made of
+ * these: see `InferUIMessage` of `@tallystick/server/client`.
+ */
+export interface DefinedTool<
+  Name extends string,
+  Schema extends InputSchema,
+  in Context = unknown,
+> extends Tool<Context> {
+  readonly name: Name
+  /** Exists for the compiler only. */
+  readonly '~input'?: Schema extends StandardSchemaV1 ? StandardSchemaV1.InferInput<Schema> : JsonObject
+}
+
 /** The input of `toModel`: the parsed value of the output schema; without one, any value. */
 export type ResultOf<Output extends InputSchema> = Output extends StandardSchemaV1
   ? StandardSchemaV1.InferOutput<Output>
@@ -300,9 +316,10 @@ export interface ToolSpecification<
   Schema extends InputSchema,
   Context = unknown,
   Output extends InputSchema = InputSchema,
+  Name extends string = string,
 > {
   /** 1 to 128 of `A-Z a-z 0-9 _ . -`. */
-  readonly name: string
+  readonly name: Name
   /** For the model: what the tool does, and when to use it. */
   readonly description: string
   /** A Standard Schema that also gives JSON Schema (zod, arktype, wrapped valibot …), or a JSON Schema of type object. */
