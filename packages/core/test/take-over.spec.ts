@@ -1,3 +1,4 @@
+import { Observable } from 'rxjs'
 import { describe, expect, it } from 'vitest'
 import {
   ConfigurationError,
@@ -128,6 +129,26 @@ describe('two processes that drive one run', () => {
       [1, 1],
       [2, 2],
     ])
+  })
+
+  it('given a tool that says nothing, when the run is taken over, then the tool is stopped at once', async () => {
+    const [begun, stopped] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
+    const deaf = new Observable<never>(() => {
+      begun.resolve()
+      return () => stopped.resolve()
+    })
+    const { a, b } = twoProcesses({
+      steps: [{ toolCalls: [{ name: 'look', input: {} }] }, { text: 'Seen.' }],
+      tools: () => [{ ...testTool({ name: 'look' }), run: () => deaf }],
+    })
+    const first = a.start()
+    await begun.promise
+    const second = b.runtime.resume(first.id, { takeOver: true })
+    // No clock is moved: neither an append nor a renewal of the lease tells the first.
+    await stopped.promise
+    await expect(first.result).rejects.toThrow('has taken run')
+    await b.untilSettled(second.cancel())
+    expect(await b.untilSettled(second.result)).toMatchObject({ reason: 'cancelled' })
   })
 
   it('that take it over in the same moment part with a conflict, which says that nothing is damaged', async () => {

@@ -142,7 +142,8 @@ export interface TailedEvent {
  * - `changes` emits, without content, when the run's events or inbox may have changed, also in another process;
  *   without a run id, when any run may have changed. A hint: it may come late, merged or without a change. With
  *   `inbox` the caller follows only what is put into the inbox and taken out of it: a ledger that can tell emits
- *   nothing for an append that takes no entry, so that a writer does not read its inbox after each of its own appends.
+ *   nothing for an append that takes no entry, so that a writer does not read its inbox after each of its own appends. An
+ *   `acquire` emits for those too: the writer that lost the run stops its tools when it learns of it.
  *   It completes when the ledger is closed, for those that subscribe later, too, and by then every read is refused: so
  *   what follows a run is cut off with the error of a read, and does not wait for ever.
  * - `removeContent`, where a ledger has it, removes the content of every event of a run that has ended, durably and for good: the

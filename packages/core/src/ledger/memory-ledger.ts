@@ -299,7 +299,7 @@ export function memoryLedger(options: MemoryLedgerOptions = {}): OpenLedger {
       const run = requireRun(runId)
       leases.acquire(runId, claim)
       const head = run.acquire()
-      changes.notify(runId, false)
+      changes.notify(runId, true)
       return head
     },
     async head(runId) {

@@ -15,6 +15,7 @@ import { canonicalJson } from '../values/json.ts'
 import { faultOf } from '../values/schema.ts'
 import { textOfError } from '../values/text.ts'
 import { toSettleCommand } from './child-records.ts'
+import { requireLastEpoch } from './leases.ts'
 import type { Mail, Mailbox } from './mailbox.ts'
 import type { Drive } from './run-context.ts'
 import { loadState } from './run-result.ts'
@@ -114,6 +115,8 @@ export class RunInbox implements Pick<Observer<void>, 'next' | 'error'> {
   /** Keys of entries that are dealt with, and that the next append takes out. */
   #spent: readonly string[] = []
   #isUnread = true
+  /** Whether the ledger hinted at a change since the last read. */
+  #isHinted = false
   #hints: Unsubscribable | undefined
 
   constructor(drive: Drive, clock: Clock, mailbox: Mailbox) {
@@ -147,6 +150,7 @@ export class RunInbox implements Pick<Observer<void>, 'next' | 'error'> {
 
   /** A hint of the ledger. */
   next(): void {
+    this.#isHinted = true
     this.markUnread()
     this.#mailbox.wake()
   }
@@ -175,11 +179,15 @@ export class RunInbox implements Pick<Observer<void>, 'next' | 'error'> {
   }
 
   async read(writer: Writer): Promise<void> {
-    this.#isUnread = false
+    const isHinted = this.#isHinted
+    this.#isUnread = this.#isHinted = false
     const { runId, parts, sent } = this.#drive
     const delivered = sent.deliveredKeys
     const entries = await parts.ledger.inbox(runId)
-    if (delivered.length === 0 && entries.length === 0) return
+    if (delivered.length === 0 && entries.length === 0) {
+      // A hint without an entry may be about a take-over: what is in flight here must not wait for the next append to learn it.
+      return isHinted ? await requireLastEpoch(parts.ledger, runId, writer.epoch) : undefined
+    }
     const seen = (this.#seen ??= new Set())
     const there = new Set(entries.map(({ key }) => key))
     const lost = delivered.filter((key) => !there.has(key) && !seen.has(key))

@@ -13,8 +13,14 @@ import type { RunId } from '../values/ids.ts'
  * Refuses to drive a run whose events say that another writer has raised the epoch further since. Throws a
  * `LedgerConflictError` of kind `epoch`.
  */
-export function requireOwnEpoch({ runId, epoch }: RunState, own: number): void {
+export function requireOwnEpoch({ runId, epoch }: Pick<RunState, 'runId' | 'epoch'>, own: number): void {
   if (epoch > own) throw overtaken(runId, epoch)
+}
+
+/** Refuses to drive a run whose ledger says that another writer has raised the epoch. Throws a `LedgerConflictError` of kind `epoch`. */
+export async function requireLastEpoch(ledger: Ledger, runId: RunId, own: number): Promise<void> {
+  const head = await ledger.head(runId)
+  if (head) requireOwnEpoch({ runId, epoch: head.epoch }, own)
 }
 
 /**
