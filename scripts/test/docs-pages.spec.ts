@@ -1,6 +1,6 @@
 // A reader can follow every page of docs/ word for word: its programs run and have right types, and its commands print what
 // the page says.
-import { readdirSync, readFileSync, rmSync } from 'node:fs'
+import { globSync, readdirSync, readFileSync, rmSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { PassThrough } from 'node:stream'
 import { text } from 'node:stream/consumers'
@@ -57,10 +57,12 @@ describe.each(withCode)('$path', ({ path, text }) => {
   })
 })
 
-it.each(['docs/README.md', 'llms.txt'])('%s lists every page', (path) => {
+it.each(['docs/README.md', 'llms.txt'])('%s lists every page and package', (path) => {
   const list = readFileSync(join(repository, path), 'utf8')
   const links = [...list.matchAll(/\]\(([^)#]+)/g)].map(([, link = '']) => join(dirname(path), link))
-  expect(pages.map((page) => page.path).filter((page) => page !== path && !links.includes(page))).toEqual([])
+  const readmes = globSync('packages/*/README.md', { cwd: repository })
+  const wanted = [...pages.map((page) => page.path), ...readmes]
+  expect(wanted.filter((page) => page !== path && !links.includes(page))).toEqual([])
 })
 
 describe('commands that the pages name', () => {
