@@ -26,7 +26,7 @@ if ($verb === 'start') {
             'run_finished' => "\n{$event['seq']} {$event['reason']}\n",
             default => '',
         };
-        return $event['type'] !== 'approval_requested'; // A page shows the question now, and follows the run later.
+        return $event['type'] !== 'approval_requested'; // A page would show the question now and follow the run later.
     });
     echo "read up to $last\n";
 } else {

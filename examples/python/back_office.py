@@ -16,7 +16,7 @@ def stock_level(given: dict, _call_id: str) -> str:
 
 
 def order_goods(given: dict, call_id: str) -> str:
-    # The id of the call is the key of the order: a worker that does the call again makes no second one.
+    # The call's id is the key of the order, so a worker that repeats the call places no second order.
     order = SHOP / f"order-{call_id}.json"
     if not order.exists():
         new = order.with_suffix(".new")

@@ -18,24 +18,24 @@ class Tallystick:
         return self._send("POST", "/runs", {"agent": agent, "input": text}, key)["runId"]
 
     def result(self, run_id: str, wait_ms: int = 20_000) -> dict:
-        """What a run waits for, or how it ended; waits until it has stopped."""
+        """Waits until a run has stopped. Returns what it waits for, or how it ended."""
         while True:
             result = self._send("GET", f"/runs/{run_id}/result?waitMs={wait_ms}")
             if result.get("status") != "under_way":
                 return result
 
     def approve(self, run_id: str, call: dict) -> dict:
-        """Approves the call as it was shown: with another input or another attempt the decision counts for nothing."""
+        """Approves the call as it was shown. If its input or attempt has changed, the decision has no effect."""
         shown = {name: call[name] for name in ("toolCallId", "attempt", "inputDigest")}
         return self._send("POST", f"/runs/{run_id}/approve", shown, f"approve-{call['toolCallId']}-{call['attempt']}")
 
     def settle(self, run_id: str, tool_call_id: str, result: str) -> dict:
-        """Ends a call whose work was done here. A second settling of the call changes nothing."""
+        """Supplies the result of a call whose work was done here. Settling it again changes nothing."""
         body = {"toolCallId": tool_call_id, "result": result}
         return self._send("POST", f"/runs/{run_id}/settle", body, f"settle-{tool_call_id}")
 
     def follow(self, run_id: str, after: int = 0) -> Iterator[dict]:
-        """The events of a run as they are recorded, from after an event on: each once, in order, until the run ends."""
+        """Yields the events of a run after a given one as they are recorded, each once and in order, until the run ends."""
         headers = {"accept": "text/event-stream", "last-event-id": str(after)}
         with self._open("GET", f"/runs/{run_id}/events", headers, timeout=60) as stream:
             data = []
@@ -54,7 +54,7 @@ class Tallystick:
                 return json.load(answer)
         except urllib.error.HTTPError as error:
             problem = json.load(error)
-            # A command that the run does not allow any more, such as a second settling, is an answer, too.
+            # A command that the run no longer accepts, such as settling a call twice, is an answer too.
             if error.code == 409:
                 return problem
             raise RuntimeError(f"{method} {path}: {problem['code']}, {problem.get('detail', '')}") from None

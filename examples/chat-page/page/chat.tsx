@@ -31,7 +31,7 @@ function Chat(): ReactElement {
   useEffect(() => {
     showStopError = setStopError
   }, [])
-  // The chat as the server has it: when the page is loaded, and whenever another tab has changed it.
+  // Loads the chat from the server at the start, and whenever another tab has changed it.
   useEffect(
     () =>
       transport.watch(chatId, (page) => {
@@ -129,7 +129,7 @@ function Message({ message, decide, edit, again }: MessageProps): ReactElement {
   )
 }
 
-/** What a problem of the server says, or the error itself. */
+/** Returns the detail of a problem that the server sent, or the error itself. */
 function detailOf({ message }: Error): string {
   try {
     return (JSON.parse(message) as { readonly detail?: string }).detail ?? message

@@ -1,7 +1,7 @@
 import type { DynamicToolUIPart, ToolUIPart } from 'ai'
 import type { ReactElement } from 'react'
 
-/** A decision about a call, by the id of the question. */
+/** Sends a decision, identified by the id of the question. */
 export interface Answer {
   readonly id: string
   readonly approved: boolean
@@ -23,7 +23,7 @@ const said: Readonly<Record<string, string>> = {
   'output-denied': 'is denied',
 }
 
-/** One call of a tool: what it is given, how it is, what came back, and the question about it. */
+/** One tool call: its input, state and result, and the question about it. */
 export function ToolCall({ name, part, decide }: ToolCallProps): ReactElement {
   const { state } = part
   const answer = (approved: boolean) => () => void decide({ id: part.approval?.id ?? '', approved })

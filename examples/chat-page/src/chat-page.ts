@@ -1,27 +1,27 @@
-// A page that chats with one agent of a server: bundled when it is made, so that it needs no build step of its own.
+// A page that chats with one agent of a server. It is bundled when it is made, so it needs no build step.
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { rolldown } from 'rolldown'
 
 const folder = join(import.meta.dirname, '../page')
 
-/** What the page shows and asks. */
+/** Options of the page. */
 export interface ChatPageOptions {
-  /** The agent that answers, by its name. */
+  /** The name of the agent. */
   readonly agent: string
   readonly title: string
   /** Who plays the model. */
   readonly note: string
-  /** The text of the field for the first message. */
+  /** The placeholder for the first message. */
   readonly question: string
 }
 
-/** Answers the requests for the page and its parts; `undefined` for a request of anything else. */
+/** Answers requests for the page and its parts; returns `undefined` for any other request. */
 export type ChatPage = (request: Request) => Response | undefined
 
 /**
- * Makes the page. It reads the token of the server from the part of its address after `#token=`, which a browser sends
- * nowhere, and loads nothing from other servers.
+ * Makes the page. It reads the server's token from its address, after `#token=`, which a browser never sends. It loads
+ * nothing from other servers.
  */
 export async function chatPage(options: ChatPageOptions): Promise<ChatPage> {
   const style = readFileSync(join(folder, 'chat.css'), 'utf8')
@@ -47,7 +47,7 @@ const headers = {
 }
 
 function document(options: ChatPageOptions): string {
-  // Text that would end the element is written so that it does not.
+  // Escapes text that would end the element.
   const data = JSON.stringify(options).replaceAll('<', '\\u003c')
   return `<!doctype html>
 <html lang="en">

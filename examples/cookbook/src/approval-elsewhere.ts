@@ -1,4 +1,4 @@
-// Three processes and one file: the first asks for leave and ends, the second gives it, the third carries on.
+// Three processes and one file: the first asks for permission and ends, the second grants it, the third continues.
 import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
 import { mkdtempSync, rmSync } from 'node:fs'
@@ -19,7 +19,7 @@ const refund = defineTool({
   approval: whenInput(({ euros }) => euros > 50, 'more than 50 euros'),
   execute: ({ euros }) => `process ${process.pid} paid ${euros} euros back`,
 })
-// A script plays the model here: it asks for the tool once, then repeats what the result says.
+// A script plays the model: it asks for the tool once, then repeats what the result says.
 const model = scriptedModel([
   ({ messages }) =>
     messages.length === 1

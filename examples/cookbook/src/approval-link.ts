@@ -1,4 +1,4 @@
-// The program sends a link and suspends its run; the click comes back over HTTP, and decides one call, once, for the person asked.
+// The program sends a link and suspends its run. The click comes back over HTTP and decides one call, once, by the person asked.
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { createServer } from 'node:http'
@@ -17,14 +17,14 @@ const pay = defineTool({
   approval: 'always',
   execute: ({ invoice }) => `paid ${paid.push(invoice)} invoice`,
 })
-// A script plays the model here: it asks for the tool, then ends.
+// A script plays the model: it asks for the tool, then ends.
 const calls = [{ name: 'pay', input: { invoice: 'A-17' } }]
 const model = scriptedModel([{ toolCalls: calls }, { text: 'The invoice is paid.' }])
 const agent = defineAgent({ name: 'books', instructions: 'Keep the books.', model, tools: [pay] })
 const runtime = createRuntime({ ledger: memoryLedger(), agents: [agent] })
 
 const tokens = approvalTokens({ secret: crypto.randomUUID(), audience: 'the office' })
-// A link in a mail is opened by scanners, too: what it opens only shows the question, and a form posts the decision.
+// Scanners open links in mails too, so the link only shows the question, and a form posts the decision.
 async function answerTo(token: string, isDecision: boolean): Promise<object> {
   return isDecision ? await tokens.decide(runtime, token, { approved: true }) : tokens.read(token)
 }

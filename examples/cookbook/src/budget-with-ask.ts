@@ -1,4 +1,4 @@
-// A run that may spend two cents, stops when they are used up, and continues when a person raises the limit.
+// A run may spend two cents, stops when they are used up, and continues when a person raises the limit.
 import assert from 'node:assert/strict'
 import { createRuntime, defineAgent, memoryLedger } from '@tallystick/core'
 import { scriptedModel } from '@tallystick/testkit'
@@ -12,7 +12,7 @@ const read = defineTool({
   effect: 'read',
   execute: ({ chapter }) => `Chapter ${chapter}: sales rose.`,
 })
-// A script plays the model here, and says what it would have cost; put anthropic('…') in its place.
+// A script plays the model, and reports what it would have cost; use anthropic('…') instead.
 const usage = { inputTokens: 4_000, outputTokens: 400 }
 const chapter = (number: number) => ({
   toolCalls: [{ name: 'read_chapter', input: { chapter: number } }],
@@ -44,10 +44,10 @@ assert.equal(rest.status, 'suspended')
 assert.equal(rest.costUsd, 0.016)
 assert.equal(model.requests.length, 2)
 
-// Any process may do this, any time later: the run is in the ledger, and no process has to keep it alive.
+// Any process may do this at any later time: the run is in the ledger, and no process has to keep it alive.
 const acknowledgement = await run.raiseLimit('maxCostUsd', 0.05, { by: 'ada' })
 assert.deepEqual(acknowledgement, { accepted: true })
-// What was read already is not read again.
+// What was already read is not read again.
 for await (const { type, seq } of run.after(rest.seq)) console.log(`${seq} ${type}`)
 const result = await run.result
 assert.equal(result.reason, 'answered')

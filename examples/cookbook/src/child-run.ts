@@ -1,4 +1,4 @@
-// An agent as a tool: the engineer on call has an operator act, in a run of its own whose approval shows at the top.
+// An agent as a tool: the engineer on call has an operator act, in a child run whose approval appears in the parent.
 import assert from 'node:assert/strict'
 import { agentTool, createRuntime, defineAgent, memoryLedger } from '@tallystick/core'
 import { scriptedModel } from '@tallystick/testkit'
@@ -13,7 +13,7 @@ const restart = defineTool({
   approval: 'always',
   execute: ({ service }) => `${service} restarted, healthy after 4 s`,
 })
-// Scripts play both models here, and say what they would have used; put anthropic('…') in their place.
+// Scripts play both models, and report what they would have used; use anthropic('…') instead.
 const usage = { inputTokens: 500, outputTokens: 40 }
 const operator = defineAgent({
   name: 'operator',
@@ -40,7 +40,7 @@ const onCall = defineAgent({
 const ledger = memoryLedger()
 const run = createRuntime({ ledger, agents: [onCall] }).run(onCall, 'Checkout answers no more.')
 
-// The operator waits for a person, so the whole waits: the call shows at the top, with the run that it belongs to.
+// The operator waits for a person, so the parent waits too, and shows the call with the run to which it belongs.
 const [pending] = (await run.result).pendingApprovals
 assert.notEqual(pending!.runId, run.id)
 await run.approve(pending!, { by: 'maria' })
@@ -49,10 +49,10 @@ const result = await run.result
 console.log(`${result.text} The operator took ${result.children.turns} turns.`)
 assert.equal(result.reason, 'answered')
 assert.match(JSON.stringify(onCallModel.requests[1]?.messages), /checkout is healthy again/)
-// What the operator used counts as the parent's: two calls of each model.
+// The operator's usage counts for the parent: two calls of each model.
 assert.deepEqual(result.usage, { inputTokens: 2_000, outputTokens: 160 })
 const [started] = await Array.fromAsync(ledger.read(pending!.runId))
 assert(started?.type === 'run_started')
 assert.equal(started.parent?.runId, run.id)
-// Its limits lie within what the parent had left when it asked, beside what the parent's own answer may take.
+// Its limits lie within what the parent had left, minus what the parent's own answer may need.
 assert((started.limits.maxTotalTokens ?? Infinity) < 9_460 - 500)

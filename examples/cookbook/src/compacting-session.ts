@@ -1,4 +1,4 @@
-// A conversation of many days, one run a day, each in a new runtime: a model sums up what grows too long to be shown.
+// A conversation over many days, one run a day, each in a new runtime: a model summarises what grows too long to be shown.
 import assert from 'node:assert/strict'
 import { createRuntime, defineAgent, memoryLedger, textOf, type ModelRequest } from '@tallystick/core'
 import { scriptedModel } from '@tallystick/testkit'
@@ -19,7 +19,7 @@ const linesIn = ({ messages }: ModelRequest, words: RegExp): string =>
     .map((line) => line.trim())
     .filter((line) => words.test(line))
     .join('\n')
-// Scripts play both models here; put anthropic('…') in their place. The one that sums up keeps money and health.
+// Scripts play both models; use anthropic('…') instead. The summary keeps what is about money and health.
 const sumUp = (request: ModelRequest) => ({ text: linesIn(request, /euros|allergic/) })
 const summarizer = scriptedModel(Array.from(days, () => sumUp))
 const model = scriptedModel([
@@ -30,7 +30,7 @@ const agent = defineAgent({
   name: 'planner',
   instructions: 'Plan the renovation.',
   model,
-  // In tokens, estimated. `summarize` may be a pure function, too; without it older messages are left out.
+  // In estimated tokens. `summarize` may also be a pure function; without it older messages are left out.
   compaction: { maxContextTokens: 600, keepMessages: 2, summarize: summarizer },
 })
 const ledger = memoryLedger()
@@ -48,7 +48,7 @@ assert.equal(summarizer.requests.length, 2)
 // No request grew beyond seven messages, and the last one still knows what was said on the first day.
 assert.equal(Math.max(...model.requests.map(({ messages }) => messages.length)), 7)
 assert.match(answer, /Our budget is 18,000 euros\.\n.*allergic to the glue/)
-// Nothing has left the ledger.
+// The ledger still has everything.
 const kept: unknown[] = []
 for await (const { runId } of ledger.runs({ sessionId: 'kitchen' })) {
   for await (const event of ledger.read(runId)) {

@@ -18,7 +18,7 @@ await once(service, 'listening')
 const { port } = service.address() as AddressInfo
 
 const first = anthropic('claude-opus-4-8', { apiKey: 'none', baseURL: `http://127.0.0.1:${port}` })
-// A script plays the second model here; put any other adapter in its place.
+// A script plays the second model; use any other adapter instead.
 const second = scriptedModel([{ text: 'The script answers: Seoul has 9 million people.' }], 'stand-in')
 const agent = defineAgent({
   name: 'assistant',
@@ -43,7 +43,7 @@ assert.equal(result.reason, 'answered')
 assert.equal(calls, 2)
 assert.deepEqual(asked, ['claude-opus-4-8', 'claude-opus-4-8', 'stand-in'])
 assert.deepEqual(failed, ['overloaded', 'overloaded'])
-// One turn, three attempts; the fallback was shown what the first model was.
+// One turn, three attempts; the fallback saw what the first model saw.
 assert.equal(result.turns, 1)
 assert.deepEqual(second.requests[0]?.messages, [
   { role: 'user', parts: [{ type: 'text', text: 'How big is Seoul?' }] },

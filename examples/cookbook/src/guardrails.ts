@@ -35,7 +35,7 @@ const advice = defineGuardrail({
   on: 'output',
   check: ({ text }) => (text.includes('invest') ? { replace: 'Ask an adviser about that.' } : 'pass'),
 })
-// A script plays the model here: it pays whatever the user asks for, and gives advice that it should not.
+// A script plays the model: it pays whatever the user asks for, and gives advice that it should not.
 const model = scriptedModel([
   { toolCalls: [{ name: 'pay', input: { euros: 1_400 } }] },
   { text: 'That did not work. You should invest the money instead.' },
@@ -54,6 +54,6 @@ assert.deepEqual(tripped, ['card-numbers: replace', 'payment-cap: block', 'no-ad
 assert.match(JSON.stringify(model.requests[0]?.messages), /from card \(card number\)\./)
 const { text, toolCalls } = await run.result
 assert.deepEqual({ text, toolCalls }, { text: 'Ask an adviser about that.', toolCalls: 0 })
-// A block on the input ends the run before any model is asked.
+// A block on the input ends the run before any model is called.
 const { reason, detail, turns } = await runtime.run(agent, 'Pay now, or else!').result
 assert.deepEqual({ reason, detail, turns }, { reason: 'guardrail', detail: 'threats: a threat', turns: 0 })

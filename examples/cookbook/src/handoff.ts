@@ -13,7 +13,7 @@ const readInvoice = defineTool({
   effect: 'read',
   execute: ({ month }) => `${month}: line rental 29.90 euros, engineer's visit 40.00 euros`,
 })
-// Scripts play both models here; put anthropic('…') in their place.
+// Scripts play both models; use anthropic('…') instead.
 const billingModel = scriptedModel([
   { toolCalls: [{ name: 'read_invoice', input: { month: 'May' } }] },
   { text: "The script says: in May an engineer's visit was added, 40 euros." },
@@ -34,7 +34,7 @@ const frontDesk = defineAgent({
   instructions: 'Find out who can help.',
   model: frontDeskModel,
   handoffs: [
-    // Billing reads what was said so far as a report; without a filter it would see the messages as they are.
+    // Billing reads the conversation so far as a report; without a filter it would see the messages themselves.
     handoff(billing, { filter: foldedHistory }),
     handBack('Support team', { description: 'People. Use it when the customer asks for one.' }),
   ],
@@ -48,7 +48,7 @@ for await (const event of run) {
 const result = await run.result
 console.log(result.text)
 assert.deepEqual([result.agent, result.reason], ['billing', 'answered'])
-// A handoff is a tool call to the one model, and a new beginning for the other, with its own tools.
+// To the first model a handoff is a tool call; the second begins afresh, with its own tools.
 const offered = frontDeskModel.requests[0]?.tools.map(({ name }) => name)
 assert.deepEqual(offered, ['transfer_to_billing', 'transfer_to_support_team'])
 assert.match(JSON.stringify(billingModel.requests[0]?.messages), /User: Why is my bill so high\?/)

@@ -1,4 +1,4 @@
-// Text as it is written: what a broken call said is taken back, and after an approval nothing is repeated.
+// Text as it is written: the text of a broken call is withdrawn, and after an approval nothing is repeated.
 import assert from 'node:assert/strict'
 import { createRuntime, defineAgent, memoryLedger } from '@tallystick/core'
 import { type RunStreams } from '@tallystick/core/kit'
@@ -14,7 +14,7 @@ const transfer = defineTool({
   approval: 'always',
   execute: ({ euros }) => `moved ${euros} euros`,
 })
-// A script plays the model here, and its first call breaks off; put anthropic('…') in its place.
+// A script plays the model, and its first call breaks off; use anthropic('…') instead.
 const model = scriptedModel([
   { text: 'The balance is 12', fail: 'network' },
   { text: 'The balance is 99 euros. ', toolCalls: [{ name: 'transfer', input: { euros: 50 } }] },
@@ -23,7 +23,7 @@ const model = scriptedModel([
 const agent = defineAgent({ name: 'teller', instructions: 'Help.', model, tools: [transfer] })
 const runtime = createRuntime({ ledger: memoryLedger(), agents: [agent] })
 
-/** A page that shows a run: what it shows now, and all that it has shown. */
+/** A page that shows a run: what it shows now, and everything that it has shown. */
 class Page {
   text = ''
   readonly shown: string[] = []
@@ -49,5 +49,5 @@ const result = await run.result
 assert.equal(next.text, 'The script says: 50 euros are saved.')
 assert.equal(result.reason, 'answered')
 
-// To print whole messages instead of pieces, subscribe to text$: one value a message, once the message is final.
+// To print whole messages instead of pieces, subscribe to text$: one value per message, once the message is final.
 run.text$.subscribe((text) => console.log(`- ${text}`))

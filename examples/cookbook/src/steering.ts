@@ -22,7 +22,7 @@ const lastWish = ({ messages }: ModelRequest): string => {
   const users = messages.filter((message) => message.role === 'user')
   return textOf(users.at(-1)!.parts)
 }
-// A script plays the model here: it searches once, then repeats what it was told last.
+// A script plays the model: it searches once, then repeats what it was told last.
 const model = scriptedModel([
   { toolCalls: [{ name: 'search_flights', input: { from: 'Oslo', to: 'Rome' } }] },
   (request) => ({ text: `The script was told: ${lastWish(request)}` }),
@@ -44,7 +44,7 @@ for await (const event of run) {
     outcomes.push(`${event.delivered ? 'delivered' : 'lost'} in turn ${event.turn}`)
 }
 console.log(answers.filter(Boolean).join('\n'))
-// The steered input comes right after the tool's result, in the same turn; the queued one is answered after the answer.
+// The steered input comes right after the tool's result, in the same turn; the queued one gets a second answer.
 assert.deepEqual(
   model.requests[1]?.messages.map(({ role }) => role),
   ['user', 'assistant', 'tool', 'user'],

@@ -1,4 +1,4 @@
-// An e-mail becomes data that the rest of a program can rely on: typed, checked, and asked for again where it is not.
+// An e-mail becomes data that the rest of a program can rely on: typed, checked, and requested again if invalid.
 import assert from 'node:assert/strict'
 import { createRuntime, defineAgent, memoryLedger } from '@tallystick/core'
 import { scriptedModel } from '@tallystick/testkit'
@@ -11,7 +11,7 @@ const claim = z.object({
 })
 const email = 'Hi, my order A-20417 came on 3 May and two of the six glasses are in pieces. Regards, Ines'
 
-// Scripts play the models here; put anthropic('…') in their place. The first gets it wrong once, as models do.
+// Scripts play the models; use anthropic('…') instead. The first gets it wrong once, as models do.
 const model = scriptedModel([
   { text: '{"order": "20417", "damage": "glasses", "deliveredOn": "2026-05-03"}' },
   { text: '{"order": "A-20417", "damage": "broken", "deliveredOn": "2026-05-03"}' },
@@ -26,7 +26,7 @@ for await (const event of run) {
 const result = await run.result
 assert.equal(result.reason, 'answered')
 assert.equal(result.turns, 2)
-// The type is that of the schema, and so is the value: a Date, where the model wrote a text.
+// Type and value follow the schema: a Date, although the model wrote text.
 assert.deepEqual(result.output, {
   order: 'A-20417',
   damage: 'broken',
@@ -34,11 +34,11 @@ assert.deepEqual(result.output, {
 })
 const days = (Date.parse('2026-05-10') - result.output.deliveredOn.getTime()) / 86_400_000
 console.log(`${result.output.order} was ${result.output.damage} ${days} days ago.`)
-// The first request says what the model has to write, and the second what was wrong with its reply.
+// The first request says what the model must write, the second what was wrong with its reply.
 assert.deepEqual(model.requests[0]?.outputSchema?.['required'], ['order', 'damage', 'deliveredOn'])
 assert.match(JSON.stringify(model.requests[1]?.messages.at(-1)), /damage: Invalid option/)
 
-// A model that never gets it right ends the run, after `maxOutputRepairs` more tries. Nothing half right gets out.
+// If the model never gets it right, the run ends after `maxOutputRepairs` more tries. Nothing half right gets out.
 const prose = scriptedModel([{ text: 'Two glasses broke.' }, { text: 'As I said: they broke.' }])
 const hopeless = defineAgent({
   name: 'hopeless reader',

@@ -1,4 +1,4 @@
-// Loaded before a recipe, this makes its first claim a wrong one: what it says is so must not be so.
+// Loaded before a recipe, this inverts its first claim, so that a recipe that asserts nothing is found.
 import assert from 'node:assert/strict'
 
 const { equal, notEqual, deepEqual, notDeepEqual } = assert

@@ -10,7 +10,7 @@ const run = promisify(execFile)
 const folder = join(import.meta.dirname, '../src')
 const contrary = new URL('./contrary-assert.ts', import.meta.url).href
 
-/** What each recipe prints, in the end. */
+/** Something that each recipe prints. */
 const printed: Readonly<Record<string, string>> = {
   'approval-elsewhere.ts': 'paid 70 euros back',
   'approval-link.ts': 'The invoice is paid.',
@@ -25,12 +25,12 @@ const printed: Readonly<Record<string, string>> = {
   'structured-output.ts': 'A-20417 was broken 7 days ago.\noutput_invalid: it is no JSON',
 }
 const recipes = Object.keys(printed)
-/** All of them in a thorough run: each takes a process. */
+/** A thorough run plays all, since each takes a process. */
 const contradicted = recipes.slice(0, effort({ quick: 1, thorough: recipes.length }))
-/** Each has a process of its own in a thorough run; in a quick one those that start others, or print after their last line. */
+/** A thorough run gives each its own process; a quick one only those that start others or print after their last line. */
 const inProcesses = effort({ quick: ['approval-elsewhere.ts', 'live-text.ts'], thorough: recipes })
 
-/** What a recipe prints. Rejects where one of its claims does not hold. */
+/** Runs a recipe and returns what it prints. Rejects if one of its claims does not hold. */
 async function outputOf(recipe: string): Promise<string> {
   if (inProcesses.includes(recipe)) return (await run(process.execPath, [join(folder, recipe)])).stdout
   const lines: unknown[] = []

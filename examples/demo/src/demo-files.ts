@@ -1,16 +1,16 @@
 import { mkdirSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 
-/** Where the demo keeps its ledger when nothing else is given. */
+/** The default path of the ledger. */
 export const defaultLedgerPath: string = join('.tallystick', 'demo.db')
 
-/** The files of the demo beside its ledger. */
+/** The demo's files next to its ledger. */
 export interface DemoFiles {
   readonly salesPath: string
   readonly ordersPath: string
 }
 
-/** Names the files that go with a ledger, in a folder beside it that is called like it, and makes that folder. */
+/** Creates the folder next to a ledger, named after it, and returns the paths of the files in it. */
 export function demoFiles(ledgerPath: string): DemoFiles {
   const folder = `${resolve(ledgerPath)}-files`
   mkdirSync(folder, { recursive: true })

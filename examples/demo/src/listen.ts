@@ -1,18 +1,18 @@
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 
-/** A server on loopback that is up. */
+/** A running server on loopback. */
 export interface LoopbackServer {
-  /** Such as `http://127.0.0.1:40123`, without a slash at the end. The port is another one each time. */
+  /** Such as `http://127.0.0.1:40123`, without a trailing slash. The port differs each time. */
   readonly origin: string
-  /** Ends it, with the connections that are open. */
+  /** Stops it and closes open connections. */
   close(): Promise<void>
 }
 
 /** Answers a request, at once or later. */
 type Listener = (request: IncomingMessage, response: ServerResponse) => unknown
 
-/** Brings a server up on 127.0.0.1 at a free port. A listener that throws answers 500, and the server goes on. */
+/** Starts a server on 127.0.0.1 at a free port. If the listener throws, the answer is a 500, and the server continues. */
 export async function listen(listener: Listener): Promise<LoopbackServer> {
   const server = createServer((request, response) => {
     const answered = async (): Promise<unknown> => await listener(request, response)

@@ -16,22 +16,22 @@ import { stockPlayer } from './stock-player.ts'
 import { instructions, ratesOrigin } from './task.ts'
 
 export interface DemoOptions {
-  /** Path of the ledger: the demo's own files lie beside it. */
+  /** Path of the ledger. The demo's own files are next to it. */
   readonly ledgerPath: string
-  /** `loopbackModelId`, or a model of Anthropic's, for which the environment holds the key. */
+  /** `loopbackModelId`, or one of Anthropic's models if the environment has a key. */
   readonly modelId: string
   /** Milliseconds between two pieces of the loopback model's replies. Default 0. */
   readonly paceMs?: number
 }
 
-/** The demo's agent, with all that it needs up and running. */
+/** The demo's agent, with everything that it needs running. */
 export interface Demo {
   readonly agent: Agent
-  /** Ends what runs for the agent. */
+  /** Stops what runs for the agent. */
   readonly close: () => Promise<void>
 }
 
-/** Brings up what the agent needs: the sales database, the order book, the rate service and, if asked, the model. */
+/** Starts what the agent needs: the sales database, the order book, the rate service and, for the loopback model, its server. */
 export async function openDemo({ ledgerPath, modelId, paceMs = 0 }: DemoOptions): Promise<Demo> {
   const { salesPath, ordersPath } = demoFiles(ledgerPath)
   createSalesDatabase(salesPath)

@@ -4,19 +4,19 @@ import type { ExitCode } from '@tallystick/cli'
 import { claudeModelId, loopbackModelId } from './choose-model.ts'
 import { defaultLedgerPath } from './demo-files.ts'
 
-/** What the demo was asked for. */
+/** Options of the command line. */
 export interface Options {
   readonly ledger: string
   readonly json: boolean
   readonly yes?: boolean
   readonly deny?: string
   readonly model?: string
-  /** Opens a page to chat with the agent, instead of asking it one thing. */
+  /** Serves a page to chat with the agent, instead of running one task. */
   readonly serve: boolean
   readonly port: number
 }
 
-/** Reads the words after the program's name; answers an exit code where help or an error was printed instead. */
+/** Reads the arguments; returns an exit code if it printed help or an error instead. */
 export function readOptions(words: readonly string[]): Options | ExitCode {
   const program = new Command('demo')
     .description(
@@ -30,7 +30,7 @@ export function readOptions(words: readonly string[]): Options | ExitCode {
       '--model <id>',
       `a model of Anthropic's, or ${loopbackModelId} (default with a key: ${claudeModelId})`,
     )
-    .option('--json', 'print one JSON object, as the last line; all else goes to stderr', false)
+    .option('--json', 'print one JSON object as the last line; everything else goes to stderr', false)
     .addOption(
       new Option('--serve', 'serve a page to chat with the agent, until Ctrl-C')
         .conflicts(['yes', 'deny', 'json'])
@@ -48,7 +48,7 @@ export function readOptions(words: readonly string[]): Options | ExitCode {
 
 function portNumber(text: string): number {
   if (/^\d{1,5}$/.test(text) && Number(text) <= 65_535) return Number(text)
-  throw new InvalidArgumentError('It has to be a port: 1 to 65535, or 0 for a free one.')
+  throw new InvalidArgumentError('It must be a port: 1 to 65535, or 0 for a free one.')
 }
 
 function nonEmpty(text: string): string {

@@ -1,22 +1,22 @@
 import Database from 'better-sqlite3'
 
-/** An order as the book holds it. */
+/** An order in the book. */
 export interface Order {
   readonly orderId: number
   readonly sku: string
   readonly quantity: number
 }
 
-/** Where orders are placed: a database of its own, which outlives the agent's process. */
+/** Where orders are placed: a separate database, which outlives the agent's process. */
 export interface OrderBook {
-  /** Places an order, or answers the one that this key has placed before. Durable when it returns. */
+  /** Places an order, or returns the one that this key placed before. Durable when it returns. */
   place(idempotencyKey: string, order: { readonly sku: string; readonly quantity: number }): Order
-  /** Returns the order that this key has placed; `undefined` if it has placed no order. */
+  /** Returns the order that this key placed, if any. */
   find(idempotencyKey: string): Order | undefined
   close(): void
 }
 
-/** Opens the order book in `file`, and makes it when it is not there. */
+/** Opens the order book in `file`, and creates it if it is missing. */
 export function openOrderBook(file: string): OrderBook {
   const database = new Database(file, { timeout: 10_000 })
   database.pragma('synchronous = FULL')

@@ -4,8 +4,8 @@ import { z } from 'zod'
 import type { Order, OrderBook } from './order-book.ts'
 
 /**
- * Places an order. A write: a person approves it first, and the book takes one order a key. When the process dies
- * between the order and its record, the resume asks the book whether the order was placed, and does not place it again.
+ * Places an order. A write: a person approves it first, and the book takes one order per key. If the process dies between
+ * the order and its record, a resume asks the book whether the order was placed instead of placing it again.
  */
 export function placeOrder(book: OrderBook): Tool {
   return defineTool({
@@ -30,7 +30,7 @@ export function placeOrder(book: OrderBook): Tool {
   })
 }
 
-/** What the supplier says to an order that it took. */
+/** The supplier's reply to an accepted order. */
 function confirmation({ orderId, sku, quantity }: Order): object {
   return { status: 'placed', orderId, sku, quantity }
 }

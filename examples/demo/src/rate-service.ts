@@ -2,7 +2,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { LoopbackServer } from './listen.ts'
 import { listen } from './listen.ts'
 
-/** How much one euro was worth at the fixing of the last working day of October 2026, as this service has it. */
+/** The value of one euro on the last working day of October 2026, according to this service. */
 const perEuro: Readonly<Record<string, number>> = {
   EUR: 1,
   USD: 1.0864,

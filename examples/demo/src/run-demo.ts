@@ -14,7 +14,7 @@ import { question } from './task.ts'
 /** Milliseconds between two pieces of the loopback model's replies, so that a person can watch. */
 const watchablePaceMs = 12
 
-/** Runs the demo from its command line; answers its exit code. What goes wrong is on stderr. */
+/** Runs the demo from its command line. Returns the exit code; errors go to stderr. */
 export async function runDemo(words: readonly string[]): Promise<ExitCode> {
   const options = readOptions(words)
   if (typeof options === 'number') return options

@@ -1,9 +1,9 @@
 import Database from 'better-sqlite3'
 
-/** The day that the shop's books were last closed. "Last month" is the month before this day's: October 2026. */
+/** The day on which the shop's books were last closed. "Last month" is the month before it: October 2026. */
 const businessDate = '2026-11-02'
 
-/** The agent's instructions about the tables. They are all that it knows of the data. */
+/** The agent's instructions about the tables: everything that it knows of the data. */
 export const salesSchema = `CREATE TABLE shop (name TEXT, currency TEXT, business_date TEXT);
 CREATE TABLE products (sku TEXT PRIMARY KEY, name TEXT, unit_price_cents INTEGER, case_size INTEGER);
 CREATE TABLE stock (sku TEXT PRIMARY KEY REFERENCES products, on_hand INTEGER);
@@ -15,12 +15,12 @@ interface Product {
   readonly unitPriceCents: number
   readonly caseSize: number
   readonly onHand: number
-  /** Units sold on an ordinary day, in August, September, October and November. */
+  /** Units sold on an ordinary day in August, September, October and November. */
   readonly dailyUnits: readonly [number, number, number, number]
 }
 
-// The best seller of all months together, the one with the highest revenue and October's best seller are three
-// different products, so that a wrong query is seen in the answer.
+// The best seller overall, the product with the highest revenue, and October's best seller are three different products,
+// so that a wrong query shows in the answer.
 const products: readonly Product[] = [
   {
     sku: 'TENT-2P',
@@ -76,8 +76,8 @@ const firstDay = Date.UTC(2026, 7, 1)
 const dayMs = 86_400_000
 
 /**
- * Makes the shop's sales database in `file`, unless it is there already. One transaction: a process that dies on
- * the way leaves nothing, and one that comes second finds it done. The rows are the same each time.
+ * Makes the shop's sales database in `file` unless it exists. It is one transaction: a process that dies leaves nothing, and
+ * a second one finds it done. The rows are the same each time.
  */
 export function createSalesDatabase(file: string): void {
   const database = new Database(file, { timeout: 10_000 })
@@ -113,7 +113,7 @@ function fill(database: Database.Database): void {
   }
 }
 
-/** A fixed sequence of integers from a seed (Park and Miller's generator), so that the data never change. */
+/** A fixed sequence of integers from a seed (Park and Miller's generator), so that the data never changes. */
 function sequence(seed: number): () => number {
   let value = seed
   return () => (value = (value * 48271) % 2147483647)

@@ -33,9 +33,9 @@ export async function serveDemo({ print, say }: CommandContext, served: ServedDe
   const stopped = Promise.race(['SIGINT', 'SIGTERM'].map((signal) => once(process, signal)))
   try {
     await print(`${listening.url}/#token=${server.token}\n`)
-    say('Open this address in a browser of this machine. Ctrl-C stops.')
+    say('Open this address in a browser on this machine. Ctrl-C stops the server.')
     await stopped
-    say('Stopping: what is in flight may end.')
+    say('Stopping: work in flight may finish.')
   } finally {
     await supervisor.stop()
     await listening.close()

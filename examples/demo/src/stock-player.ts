@@ -3,7 +3,7 @@ import { ratesOrigin } from './task.ts'
 import type { BestSeller, Step } from './tool-results.ts'
 import { readBestSeller, readNumber, readOrder, readRate, stepsOf } from './tool-results.ts'
 
-/** The query for the product that sold the most units last month, with what is needed to re-order it. */
+/** Selects the product that sold the most units last month, with what is needed to re-order it. */
 const bestSellerQuery = [
   "WITH last_month AS (SELECT date(business_date, 'start of month', '-1 month') AS first_day,",
   "date(business_date, 'start of month') AS end_day FROM shop)",
@@ -15,8 +15,8 @@ const bestSellerQuery = [
 ].join(' ')
 
 /**
- * Plays the model for the demo's one task: works the next message out from the tool results in the request, and takes
- * every number from them. Where a tool did not give what it was asked for, it says so and stops.
+ * Plays the model for the demo's task: derives the next message, and every number in it, from the tool results in the
+ * request. If a tool did not deliver, it says so and stops.
  */
 export const stockPlayer: Player = (request) => {
   const steps = stepsOf(request.messages)
@@ -102,7 +102,7 @@ function withQuantity(
   return says(`${known} Order ${order.orderId} is placed: ${order.quantity} of ${order.sku}.`)
 }
 
-/** What the results in the history say, for an answer that has to be given before the work is done. */
+/** Summarises the results in the history, for an answer before the work is done. */
 function knownSoFar(steps: readonly Step[]): string {
   const sales = lastOf(steps, 'sql_query')
   const seller = sales === undefined || sales.failed ? undefined : readBestSeller(sales.text)

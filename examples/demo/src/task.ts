@@ -1,12 +1,12 @@
 import { salesSchema } from './sales-database.ts'
 
 /**
- * Where the model finds the rate service. The tool connects it to whichever port the service has in this process, so
- * that nothing that the model sees, and no digest in the ledger, depends on a port.
+ * Where the model finds the rate service. The tool maps it to the port that the service has in this process, so that
+ * neither the model nor any digest in the ledger depends on a port.
  */
 export const ratesOrigin = 'http://rates.internal'
 
-/** What the agent is asked when nothing else is given. */
+/** The default task. */
 export const question =
   'Which product sold the most units last month? Tell me its revenue in US dollars, work out how many of it we ' +
   'have to re-order, and place the order.'

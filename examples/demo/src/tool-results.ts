@@ -2,7 +2,7 @@ import { z } from 'zod'
 import type { Order } from './order-book.ts'
 import type { RequestMessage, ToolResultBlock, ToolUseBlock } from './model-server/wire.ts'
 
-/** A tool call with its result, as a request shows them. */
+/** A tool call with its result, as found in a request. */
 export interface Step {
   readonly name: string
   readonly input: Readonly<Record<string, unknown>>
@@ -11,7 +11,7 @@ export interface Step {
   readonly failed: boolean
 }
 
-/** Every call of a history with its result, in the order of the calls. */
+/** Returns every call of a history with its result, in the order of the calls. */
 export function stepsOf(messages: readonly RequestMessage[]): readonly Step[] {
   const blocks = messages.flatMap(({ content }) => content)
   const results = new Map(
@@ -66,13 +66,13 @@ export function readBestSeller(text: string): BestSeller | undefined {
 const fetched = z.object({ status: z.literal(200), body: z.string() })
 const quotedRates = z.object({ rates: z.object({ USD: z.number().positive() }) })
 
-/** Dollars for a euro, as the rate service answered; `undefined` where it answered something else. */
+/** Returns dollars per euro as the rate service answered; `undefined` if it answered something else. */
 export function readRate(text: string): number | undefined {
   const answer = fetched.safeParse(jsonOf(text)).data
   return answer && quotedRates.safeParse(jsonOf(answer.body)).data?.rates.USD
 }
 
-/** The number that a calculation gave. */
+/** Returns the number that a calculation gave. */
 export function readNumber(text: string): number | undefined {
   const number = Number(text)
   return text.trim() !== '' && Number.isFinite(number) ? number : undefined
@@ -80,7 +80,7 @@ export function readNumber(text: string): number | undefined {
 
 const placedOrder: z.ZodType<Order> = z.object({ orderId: z.number(), sku: z.string(), quantity: z.number() })
 
-/** The order that was placed, as the order book confirms it. */
+/** Returns the placed order as the order book confirms it. */
 export function readOrder(text: string): Order | undefined {
   return placedOrder.safeParse(jsonOf(text)).data
 }

@@ -119,8 +119,8 @@ describe.concurrent('the demo', () => {
     const { code, stderr } = await runDemo(['--model', claudeModelId])
     expect(code).toBe(2)
     expect(stderr).toBe(
-      `error: The model ${claudeModelId} is asked over Anthropic's service, which needs a key. ` +
-        'Set ANTHROPIC_API_KEY, or leave the model out: a server on loopback plays it then.\n',
+      `error: The model ${claudeModelId} runs at Anthropic, which needs a key. ` +
+        'Set ANTHROPIC_API_KEY, or leave out --model to have a server on loopback play the model.\n',
     )
   })
 })

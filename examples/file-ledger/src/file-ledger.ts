@@ -11,12 +11,12 @@ import {
 import { LedgerUnavailableError, memoryLedger, type Ledger } from '@tallystick/core'
 import { OperationLog, type Operation } from './operation-log.ts'
 
-/** How often a ledger that is watched looks whether another process has written, in milliseconds. */
+/** How often a watched ledger checks whether another process has written, in milliseconds. */
 const lookEveryMs = 20
 
 /**
- * A ledger in one append-only file. Every change is decided by a memory ledger, which knows all rules of a ledger, and is
- * written to the file before it is acknowledged; opened again, the file is the changes to make once more.
+ * A ledger in one append-only file. A memory ledger, which knows all the rules, decides every change; the file gets the change
+ * before it is acknowledged. Reopening the file replays its changes.
  */
 export function fileLedger(path: string): Ledger {
   const file = new RecordedMemory(path)
@@ -51,19 +51,19 @@ export function fileLedger(path: string): Ledger {
   }
 }
 
-/** A memory ledger, and the file of all changes that were made to it. */
+/** A memory ledger, and the file of all changes made to it. */
 class RecordedMemory {
   readonly memory: Ledger = memoryLedger({ clock: { now: () => this.#madeAt ?? Date.now() } })
-  /** When the change was made that is made once more. */
+  /** When the change that is being replayed was made. */
   #madeAt: number | undefined
   readonly #path: string
   readonly #log: OperationLog
   readonly #seen = new Subject<void>()
-  /** Completes what `changes` returned, also to those who ask later. */
+  /** Completes what `changes` returned, also for later subscribers. */
   readonly #ended = new ReplaySubject<void>(1)
   #caughtUp: Promise<void> = Promise.resolve()
   #closed = false
-  /** Set where the file may hold other than memory does: then nothing is answered any more. */
+  /** Set if the file may differ from memory: from then on every call fails. */
   #failed = false
 
   constructor(path: string) {
@@ -71,7 +71,7 @@ class RecordedMemory {
     this.#log = new OperationLog(path)
   }
 
-  /** Decides a change, writes it, and only then says that it was made. */
+  /** Decides a change, writes it, and only then acknowledges it. */
   change<T>(operation: Operation, sync: boolean, decide: () => Promise<T>): Promise<T> {
     return this.#log.exclusively(async () => {
       await this.#catchUp()
@@ -82,7 +82,7 @@ class RecordedMemory {
     })
   }
 
-  /** Asks memory, once it holds what other ledgers of this file have written. */
+  /** Asks memory, once it has caught up with other ledgers of this file. */
   async answer<T>(ask: () => Promise<T>): Promise<T> {
     await this.#catchUp()
     return await ask()
@@ -117,7 +117,7 @@ class RecordedMemory {
       for (const operation of news) await this.#apply(operation)
       if (news.length > 0) this.#seen.next()
     })
-    // One after the other: an operation must find memory as the one before it left it.
+    // One at a time: an operation must find memory as the previous one left it.
     this.#caughtUp = next.catch(() => {})
     return next
   }
@@ -129,7 +129,7 @@ class RecordedMemory {
     await made
   }
 
-  /** Memory decides before it answers, at the time that its clock shows. */
+  /** Lets memory decide, at the time of the change. */
   #make(operation: Operation): Promise<unknown> {
     const { memory } = this
     switch (operation.do) {

@@ -10,7 +10,7 @@ import type {
   TakeOverClaim,
 } from '@tallystick/core/vocabulary'
 
-/** One change of the ledger, as a line of the file holds it. */
+/** One change of the ledger, as one line of the file. */
 export type Operation =
   | {
       readonly do: 'append'
@@ -19,7 +19,7 @@ export type Operation =
       readonly events: readonly RuntimeEvent[]
       readonly consumedInboxKeys?: AppendOptions['consumedInboxKeys']
       readonly lease?: AppendOptions['lease']
-      /** When it was made, in milliseconds since 1970 UTC: leases begin then. */
+      /** When it was made, in milliseconds since 1970 UTC. Leases begin then. */
       readonly leasedAt?: number
     }
   | {
@@ -39,34 +39,34 @@ export type Operation =
 
 const pieceBytes = 1 << 20
 
-/** How long a line may wait for a sync, in milliseconds: it may hold a reply that was paid for, and no sync may follow soon. */
+/** How long a line may wait for a sync, in milliseconds. It may hold a paid reply, and no other sync may follow soon. */
 const maxUnsyncedMs = 200
 
-/** How a log lets time pass and makes the disk hold a file: a test gives its own. */
+/** Timers and syncs of a log; a test passes its own. */
 export interface OperationLogHost {
-  /** Calls back after that many milliseconds, unless the returned function is called before. */
+  /** Calls back after this many milliseconds, unless the returned function is called first. */
   readonly schedule: (delayMs: number, callback: () => void) => () => void
-  /** Makes the disk hold what was written to the open file. */
+  /** Syncs what was written to the open file. */
   readonly sync: (file: number) => Promise<void>
 }
 
 const thisHost: OperationLogHost = {
   schedule(delayMs, callback) {
-    // What a process that ends has written, the machine still holds.
+    // If the process ends, the machine still holds what it wrote.
     const timer = globalThis.setTimeout(callback, delayMs).unref()
     return () => clearTimeout(timer)
   },
   sync: promisify(fsync),
 }
 
-/** A file of operations, one JSON a line. A line without its end was cut off by a crash, and was never acknowledged. */
+/** A file of operations, one JSON value per line. A line without an end was cut off by a crash and never acknowledged. */
 export class OperationLog {
   readonly #path: string
   readonly #file: number
   #readTo = 0
   #lastTurn: Promise<unknown> = Promise.resolve()
   readonly #host: OperationLogHost
-  /** Takes back the sync that is due for what was written without one. */
+  /** Cancels the sync that is due for what was written without one. */
   #cancelSync: (() => void) | undefined
   #syncing: Promise<void> = Promise.resolve()
   #syncFailure: { readonly error: unknown } | undefined
@@ -97,12 +97,12 @@ export class OperationLog {
   }
 
   /**
-   * Writes an operation after all that `news` has returned. With `sync`, the disk holds it when this returns; without, soon.
-   * Throws once a sync has failed: what the disk holds is not known then.
+   * Writes an operation after everything that `news` has returned. With `sync`, it is on the disk when this returns; without,
+   * soon. Throws once a sync has failed, since what the disk holds is then unknown.
    */
   write(operation: Operation, sync: boolean): void {
     if (this.#syncFailure) throw this.#syncFailure.error
-    // A crash cut off the bytes after the last whole line.
+    // The bytes after the last whole line were cut off by a crash.
     ftruncateSync(this.#file, this.#readTo)
     const line = Buffer.from(`${JSON.stringify(operation)}\n`)
     for (let written = 0; written < line.length;) {
@@ -141,7 +141,7 @@ export class OperationLog {
     fsyncSync(this.#file)
   }
 
-  /** Syncs what was written so far beside the work of the process. What is written meanwhile waits for a sync of its own. */
+  /** Syncs in the background what was written so far. Later writes wait for their own sync. */
   #syncBeside(): void {
     this.#cancelSync = undefined
     this.#syncing = this.#host.sync(this.#file).catch((error: unknown) => {
@@ -151,7 +151,7 @@ export class OperationLog {
 }
 
 /**
- * Makes the lock file; `false` where another writer has it. After a crash it is still there: then a person removes it.
+ * Makes the lock file; `false` if another writer has it. After a crash it is still there, and a person has to remove it.
  */
 function isTaken(lock: string): boolean {
   try {

@@ -7,7 +7,7 @@ import { OperationLog } from '../src/operation-log.ts'
 
 const operation = { do: 'acquire', runId: sampleRunId(1) } as const
 
-/** A log whose time a test lets pass, and how often it has synced beside the work of the process. */
+/** A log with a clock that the test moves, and the number of its background syncs. */
 function timedLog(sync: () => Promise<void> = async () => {}) {
   const folder = mkdtempSync(join(tmpdir(), 'tallystick-operation-log-'))
   onTestFinished(() => rmSync(folder, { recursive: true }))

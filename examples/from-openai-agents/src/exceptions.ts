@@ -28,7 +28,7 @@ const broken = defineGuardrail({
     throw new Error('the judge is down')
   },
 })
-// Scripts play the models here. At a limit, one last call without tools writes the answer; `onLimit: 'stop'` makes none.
+// Scripts play the models. At a limit, a last call without tools writes the answer; with `onLimit: 'stop'` there is none.
 const common = { instructions: 'Research.', tools: [search] }
 const busy = defineAgent({
   ...common,
@@ -54,7 +54,7 @@ const endings = [reported(stopped)]
 const others: readonly Agent<unknown>[] = [down, unfit, guarded]
 for (const agent of others) endings.push(reported(await runtime.run(agent, 'Find it.').result))
 console.log(endings.join('\n'))
-// What was done before the end stays, and another run continues from it.
+// Earlier work is kept, and another run continues from it.
 const resumed = await runtime.run(busy, stopped.toInput('Tell me what you have.')).result
 console.log(resumed.text)
 assert.deepEqual(endings, [
@@ -64,5 +64,5 @@ assert.deepEqual(endings, [
   'guardrail: judge: it failed: the judge is down',
 ])
 assert.equal(resumed.reason, 'answered')
-// There is an exception where the caller's own code is at fault: an unknown agent, an option that cannot work.
+// There is an exception if the caller's own code is at fault: an unknown agent, an invalid option.
 assert.throws(() => runtime.run(busy, '', { limits: { maxTurns: -1 } }), /maxTurns/)

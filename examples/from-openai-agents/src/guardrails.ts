@@ -4,7 +4,7 @@ import { createRuntime, defineAgent, defineGuardrail, memoryLedger } from '@tall
 import { scriptedModel } from '@tallystick/testkit'
 import { z } from 'zod'
 
-// Scripts play both models here: the first judges, the second answers.
+// Scripts play both models: the first judges, the second answers.
 const judge = defineAgent({
   name: 'homework judge',
   instructions: 'Say whether the user wants homework in mathematics done.',
@@ -19,7 +19,7 @@ const judge = defineAgent({
 const homework = defineGuardrail({
   name: 'homework',
   on: 'input',
-  // The answer is written meanwhile, as with runInParallel; a block gives it up, and no tool starts before the verdict.
+  // The answer is written in parallel, as with runInParallel. A block discards it, and no tool starts before the verdict.
   beside: true,
   async check({ text }) {
     const { output } = await runtime.run(judge, text).result

@@ -1,5 +1,5 @@
-// There: a process writes result.state to a file and ends; another reads it, asks a person, and runs the state on. Here the
-// ledger is that file. Both calls wait; a person approves one and denies the other, in a second process.
+// There: a process writes result.state to a file and ends; another reads it, asks a person, and continues. Here the ledger is
+// that file. Both calls wait; a person approves one and denies the other, in a second process.
 import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
 import { mkdtempSync, rmSync } from 'node:fs'
@@ -19,7 +19,7 @@ const weather = defineTool({
   approval: 'always',
   execute: ({ city }) => `${city}: 21 °C`,
 })
-// A script plays the model here: it asks for two cities, then repeats what the results say.
+// A script plays the model: it asks for two cities, then repeats what the results say.
 const model = scriptedModel([
   ({ messages }) =>
     messages.length === 1

@@ -1,15 +1,15 @@
-// There: callModelInputFilter, which sees each request to the model and answers with another. Here: prepareTurn of the agent.
+// There: callModelInputFilter, which gets each request to the model and returns another. Here: prepareTurn of the agent.
 import assert from 'node:assert/strict'
 import { createRuntime, defineAgent, memoryLedger, type Message } from '@tallystick/core'
 import { scriptedModel } from '@tallystick/testkit'
 
-// A script plays the model here: it repeats what it was shown first.
+// A script plays the model: it repeats the first message that it was shown.
 const model = scriptedModel([
   { text: 'Noted.' },
   { text: 'Noted again.' },
   ({ messages }) => ({ text: `The script was shown first: ${JSON.stringify(messages[0])}` }),
 ])
-/** The message with each e-mail address hidden, in what the user said. */
+/** Hides e-mail addresses in what the user said. */
 function withoutAddresses(message: Message): Message {
   if (message.role !== 'user') return message
   const parts = message.parts.map((part) =>
@@ -21,7 +21,7 @@ const agent = defineAgent({
   name: 'desk',
   instructions: 'Help.',
   model,
-  // The last three messages, masked. A cut between a call and its result would be refused, with its place.
+  // The last three messages, masked. A cut between a call and its result would be refused.
   prepareTurn: ({ request }) => ({ messages: request.messages.slice(-3).map(withoutAddresses) }),
 })
 const ledger = memoryLedger()
@@ -36,13 +36,13 @@ console.log(text)
 const shown = model.requests.map(({ messages }) => messages.length)
 assert.deepEqual(shown, [1, 3, 3])
 assert.match(text, /Write to \(e-mail\)/)
-// The filter hides, and deletes nothing: the session has all five messages before the last answer, and what was said.
+// The filter hides but deletes nothing: the session still has all five messages before the last answer.
 const past = await runtime.session('customer 7').history()
 assert.equal(past?.messages.length, 6)
 assert.match(JSON.stringify(past?.messages), /ines@example\.com/)
-// What it changed is on record with the call, so a replay sends the same request without asking the filter.
+// What it changed is recorded with the call, so a replay sends the same request without calling the filter.
 const events = await Array.fromAsync(ledger.read(runId))
 const asked = events.find((event) => event.type === 'model_call_started')
-// Of the five messages: one in the place of the third, and then the last two.
+// Of the five messages: a replacement for the third, then the last two.
 assert.equal(asked?.change?.shown?.pieces.length, 2)
 assert.deepEqual(asked.change.shown.pieces[1], { from: 3, to: 5 })

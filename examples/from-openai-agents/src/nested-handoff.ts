@@ -12,7 +12,7 @@ const findOrder = defineTool({
   effect: 'read',
   execute: ({ order }) => `${order}: two lamps, delivered on 3 May`,
 })
-// Scripts play the three models here: put openai('…') in their place.
+// Scripts play the three models; use openai('…') instead.
 const refundModel = scriptedModel([{ text: 'The script says: 59 euros are on their way.' }])
 const refunds = defineAgent({
   name: 'refunds',
@@ -43,7 +43,7 @@ const runtime = createRuntime({ ledger: memoryLedger(), agents: [triage] })
 const result = await runtime.run(triage, 'The lamps of order A-7 broke.').result
 
 console.log(`${result.agent}: ${result.text}`)
-// Each agent begins with one message that reports what was done before it, reports of reports included.
+// Each agent begins with one message that reports what happened before it, earlier reports included.
 assert.equal(refundModel.requests[0]?.messages.length, 1)
 const [report] = refundModel.requests[0]?.messages ?? []
 const text = JSON.stringify(report)

@@ -3,14 +3,14 @@ import assert from 'node:assert/strict'
 import { createRuntime, defineAgent, memoryLedger } from '@tallystick/core'
 import { scriptedModel } from '@tallystick/testkit'
 
-// A script plays the model here: put openai('…') in its place.
+// A script plays the model; use openai('…') instead.
 const model = scriptedModel([{ text: 'A function calls its own name.' }, { text: 'Kurz gesagt: ja.' }])
 const unused = scriptedModel([])
 const poet = defineAgent({ name: 'poet', instructions: 'Write haikus.', model: unused })
 
 const started: string[] = []
 const ledger = memoryLedger()
-// What a Runner is given holds for all runs of this runtime …
+// What a Runner gets applies to all runs of this runtime …
 const runner = createRuntime({
   ledger,
   agents: [poet],
@@ -22,7 +22,7 @@ const runner = createRuntime({
 })
 const about = { workflowName: 'haikus', groupId: 'class 7b', metadata: { customer: 'c-17' } }
 const first = await runner.run(poet, 'About recursion.', about).result
-// … and what a run is given wins, setting by setting.
+// … and what a run gets wins, setting by setting.
 const second = await runner.run(poet, 'Shorter?', { modelSettings: { temperature: 0 } }).result
 
 console.log(first.text, second.text)

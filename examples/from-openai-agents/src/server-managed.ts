@@ -1,4 +1,4 @@
-// There: `previousResponseId` and `conversationId` of run, so that OpenAI keeps the past. Here: the same two, and
+// There: `previousResponseId` and `conversationId` of run have OpenAI keep the past. Here: the same two, and
 // `result.providerState` says where the next run continues. Both ids are on record, so a resume sends the same request.
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
@@ -13,7 +13,7 @@ interface Sent {
   readonly previous_response_id?: string
   readonly conversation?: string | { readonly id: string }
 }
-// A small server plays OpenAI here: it keeps nothing, and notes what it is sent. Leave baseURL out for the real one.
+// A small server plays OpenAI: it keeps nothing, and notes what it is sent. Leave out baseURL for the real one.
 const sent: Sent[] = []
 const service = createServer((request, response) => {
   const answered = text(request).then((body) => {
@@ -53,7 +53,7 @@ const second = await runtime.run(agent, 'How warm is it?', { ...first.providerSt
 const third = await runtime.run(agent, 'Begin here.', { conversationId: 'conv_7' }).result
 console.log([first, second, third].map((result) => result.text).join(' '))
 
-// Each later run sent its own message alone: the provider has the rest.
+// Each later run sent only its own message: the provider has the rest.
 const sizes = sent.map(({ input }) => input.length)
 assert.deepEqual(sizes, [1, 1, 1])
 assert.equal(sent[1]?.previous_response_id, 'resp_1')

@@ -1,10 +1,10 @@
-// There: a session with a sessionInputCallback that decides which of the past messages a run begins with. Here: the session
-// answers its history, and `edit` says what the next run is not shown. Who left it out and why is on record.
+// There: a session with a sessionInputCallback that decides with which past messages a run begins. Here: the session returns
+// its history, and `edit` says what the next run is not shown. Who left it out, and why, is on record.
 import assert from 'node:assert/strict'
 import { createRuntime, defineAgent, memoryLedger, textOf } from '@tallystick/core'
 import { scriptedModel } from '@tallystick/testkit'
 
-// A script plays the model here: it repeats how much of the conversation it was shown.
+// A script plays the model: it says how much of the conversation it was shown.
 const model = scriptedModel([
   { text: 'Noted: San Francisco.' },
   { text: 'Noted: your card ends in 1111.' },
@@ -20,7 +20,7 @@ await runtime.run(agent, 'My card is 4111 1111 1111 1111.', { sessionId }).resul
 
 const past = await runtime.session(sessionId).history()
 assert(past)
-// The callback: whatever speaks of a card stays out, with the answer to it.
+// The callback: messages about a card are left out, with the answers to them.
 const edits = past.messages.flatMap((message, index) => {
   const said = message.role === 'tool' ? '' : textOf(message.parts)
   return said.includes('card') ? [{ index }] : []
@@ -31,5 +31,5 @@ const { text } = await runtime.run(agent, 'What state is it in?', { sessionId, e
 console.log(text)
 assert.equal(edits.length, 2)
 assert.doesNotMatch(JSON.stringify(model.requests[2]), /4111/)
-// The next run of the session begins without it as well, and the ledger still holds what was said.
+// The next run of the session begins without them too, but the ledger still has what was said.
 assert.equal((await runtime.session(sessionId).history())?.messages.length, 4)

@@ -9,7 +9,7 @@ const run = promisify(execFile)
 const folder = join(import.meta.dirname, '../src')
 const contrary = new URL('../../cookbook/test/contrary-assert.ts', import.meta.url).href
 
-/** What each program prints, among other things. */
+/** Something that each program prints. */
 const printed: Readonly<Record<string, string>> = {
   'exceptions.ts': 'model_failed: authentication, mend it\noutput_invalid: page:',
   'guardrails.ts': 'guardrail: homework: an equation\nanswered: We open at nine.',
@@ -20,10 +20,10 @@ const printed: Readonly<Record<string, string>> = {
   'server-managed.ts': 'Answer 1. Answer 2. Answer 3.',
   'session-input-callback.ts': 'The script was shown 3 messages.',
 }
-/** It starts processes of its own file; the others run here. */
+/** It starts processes of its own file; the others run in this process. */
 const inProcesses = 'human-approval.ts'
 const programs = Object.keys(printed)
-/** All of them in a thorough run: each takes a process. */
+/** A thorough run plays all, since each takes a process. */
 const contradicted = programs.slice(0, effort({ quick: 1, thorough: programs.length }))
 
 describe('the programs of the OpenAI Agents SDK', () => {

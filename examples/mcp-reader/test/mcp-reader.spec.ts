@@ -22,7 +22,7 @@ function server(name: string, ...args: string[]): object {
   }
 }
 
-/** Ten servers, of which one is broken, where Claude Desktop keeps them. */
+/** Ten servers, one of them broken, in the file of Claude Desktop. */
 function writeServers(): void {
   for (const name of ['notes', 'work', 'photos', 'mail']) mkdirSync(join(folder, name))
   writeFileSync(join(folder, 'notes/today.txt'), 'Water the plants.')

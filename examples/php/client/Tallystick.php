@@ -15,7 +15,7 @@ final class Tallystick
         return $this->send('POST', '/runs', ['agent' => $agent, 'input' => $input], $key)['runId'];
     }
 
-    /** What a run waits for, or how it ended; waits until it has stopped. */
+    /** Waits until a run has stopped. Returns what it waits for, or how it ended. */
     public function result(string $runId, int $waitMs = 20000): array
     {
         do {
@@ -24,14 +24,14 @@ final class Tallystick
         return $result;
     }
 
-    /** Approves the call as it was shown: with another input or another attempt the decision counts for nothing. */
+    /** Approves the call as it was shown. If its input or attempt has changed, the decision has no effect. */
     public function approve(string $runId, array $call): array
     {
         $body = array_intersect_key($call, array_flip(['toolCallId', 'attempt', 'inputDigest']));
         return $this->send('POST', "/runs/$runId/approve", $body, "approve-{$call["toolCallId"]}-{$call["attempt"]}");
     }
 
-    /** Ends a call whose work was done here. A second settling of the call changes nothing. */
+    /** Supplies the result of a call whose work was done here. Settling it again changes nothing. */
     public function settle(string $runId, string $toolCallId, string $result): array
     {
         $body = ['toolCallId' => $toolCallId, 'result' => $result];
@@ -39,8 +39,8 @@ final class Tallystick
     }
 
     /**
-     * Follows a run as it is recorded, from after an event on: calls `$each` with every event, once and in order, until it
-     * returns false or the run has ended. Returns the number of the last event, from which another process continues.
+     * Follows a run after a given event: calls `$each` with every event as it is recorded, once and in order, until `$each`
+     * returns false or the run has ended. Returns the number of the last event, after which another process can continue.
      */
     public function follow(string $runId, int $after, callable $each): int
     {
@@ -54,13 +54,13 @@ final class Tallystick
                 $buffer = substr($buffer, $end + 2);
                 $data = implode("\n", preg_filter('/^data: ?/', '', explode("\n", $frame)));
                 if ($data === '') {
-                    continue; // A comment, which shows that the stream lives.
+                    continue; // A comment, which shows that the stream is alive.
                 }
                 $event = json_decode($data, true, 512, JSON_THROW_ON_ERROR);
                 $after = $event['seq'];
                 $goesOn = $each($event) !== false;
             }
-            return $goesOn ? strlen($piece) : 0; // Fewer bytes than came end the transfer.
+            return $goesOn ? strlen($piece) : 0; // Returning fewer bytes ends the transfer.
         });
         curl_exec($curl);
         if ($goesOn && curl_errno($curl) !== 0) {
@@ -88,7 +88,7 @@ final class Tallystick
         }
         $answer = json_decode($text, true, 512, JSON_THROW_ON_ERROR);
         $status = curl_getinfo($curl, CURLINFO_RESPONSE_CODE);
-        // A command that the run does not allow any more, such as a second settling, is an answer, too.
+        // A command that the run no longer accepts, such as settling a call twice, is an answer too.
         if ($status >= 400 && $status !== 409) {
             throw new RuntimeException("$method $path: {$answer['code']}, " . ($answer['detail'] ?? ''));
         }

@@ -5,8 +5,8 @@ declare(strict_types=1);
 require_once __DIR__ . '/Tallystick.php';
 
 /**
- * Does in PHP what the calls of a run ask for. It keeps nothing: any worker takes over where another one died, since what
- * a run waits for is in the ledger.
+ * Does in PHP what the calls of a run ask for. It keeps nothing: what a run waits for is in the ledger, so any worker can
+ * continue where another died.
  */
 final class Worker
 {
@@ -22,7 +22,7 @@ final class Worker
     ) {
     }
 
-    /** Works until the run has ended, or waits for a decision that is not taken here. Returns its result. */
+    /** Works until the run has ended or waits for a decision of someone else. Returns its result. */
     public function work(string $runId): array
     {
         while (true) {

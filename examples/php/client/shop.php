@@ -2,20 +2,20 @@
 
 declare(strict_types=1);
 
-/** The tools of the shop, over a folder that stands for its database. */
+/** The shop's tools; a folder stands in for its database. */
 function shopTools(string $folder): array
 {
     return [
         'stock_level' => fn (array $input): string => "{$input['article']}: " . ($input['article'] === 'lamp' ? 3 : 120) . ' pieces',
         'order_goods' => function (array $input, string $callId) use ($folder): string {
-            // The id of the call is the key of the order: a worker that does the call again makes no second one.
+            // The call's id is the key of the order, so a worker that repeats the call places no second order.
             $order = "$folder/order-$callId.json";
             if (!file_exists($order)) {
                 file_put_contents("$order.new", json_encode($input, JSON_THROW_ON_ERROR));
                 rename("$order.new", $order);
             }
             if (getenv('DIES_AFTER_ORDER') === 'yes') {
-                exit(9); // The goods are ordered, and the run does not know it yet.
+                exit(9); // The goods are ordered, but the run does not know yet.
             }
             return "{$input['pieces']} pieces of {$input['article']} are ordered";
         },

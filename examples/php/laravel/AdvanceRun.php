@@ -10,7 +10,7 @@ use Illuminate\Contracts\Queue\ShouldQueue;
 use Illuminate\Foundation\Bus\Dispatchable;
 use Illuminate\Queue\InteractsWithQueue;
 
-/** Does what a run asks for. Dispatch it after a start and after a decision; a worker that dies is retried, and loses nothing. */
+/** Does what a run asks for. Dispatch it after a start and after a decision; if a worker dies, a retry loses nothing. */
 final class AdvanceRun implements ShouldQueue
 {
     use Dispatchable;

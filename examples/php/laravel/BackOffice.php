@@ -7,7 +7,7 @@ namespace App\Services;
 use Tallystick;
 use Worker;
 
-/** The back office as a service of a Laravel application: its container makes one from `config/services.php`. */
+/** The back office as a Laravel service, which the container makes from `config/services.php`. */
 final class BackOffice
 {
     private readonly Worker $worker;
@@ -15,17 +15,17 @@ final class BackOffice
     /** @param array<string, callable(array, string): string> $tools */
     public function __construct(private readonly Tallystick $tallystick, array $tools)
     {
-        // Decisions are taken by people, in a controller: a worker takes none.
+        // People decide, in a controller; a worker never does.
         $this->worker = new Worker($tallystick, $tools, fn (): bool => false);
     }
 
-    /** Starts the run of a request; the id of the request is the key, so a second click starts no second run. */
+    /** Starts the run of a request. The request's id is the key, so a second click starts no second run. */
     public function begin(string $request, string $key): string
     {
         return $this->tallystick->start('buyer', $request, $key);
     }
 
-    /** For a queued job: does what the run asks for, and returns what it waits for then. */
+    /** For a queued job: does what the run asks for, and returns what it then waits for. */
     public function advance(string $runId): array
     {
         return $this->worker->work($runId);
@@ -37,7 +37,7 @@ final class BackOffice
         return $this->tallystick->result($runId)['pendingApprovals'] ?? [];
     }
 
-    /** For a controller: whether the decision was taken now. A question that was answered before is none any more. */
+    /** For a controller: approves a call. Returns false if the question was already answered. */
     public function approve(string $runId, string $toolCallId): bool
     {
         foreach ($this->questions($runId) as $call) {
@@ -48,7 +48,7 @@ final class BackOffice
         return false;
     }
 
-    /** For a streamed response (`response()->stream(...)`): the text of the run as it is written, from after an event on. */
+    /** For a streamed response (`response()->stream(...)`): writes the text of the run, after a given event, as it arrives. */
     public function stream(string $runId, int $after = 0): int
     {
         return $this->tallystick->follow($runId, $after, function (array $event): void {

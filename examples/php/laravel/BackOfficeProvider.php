@@ -9,7 +9,7 @@ use Illuminate\Contracts\Foundation\Application;
 use Illuminate\Support\ServiceProvider;
 use Tallystick;
 
-/** Makes the service, once for the application. */
+/** Registers the service as a singleton. */
 final class BackOfficeProvider extends ServiceProvider
 {
     public function register(): void

@@ -6,7 +6,7 @@ import { serve } from '@tallystick/server/node'
 import { defineTool, settledLater } from '@tallystick/tools'
 import { z } from 'zod'
 
-/** Where the runs are kept, and what a client has to send. */
+/** Options of the server: its ledger, and the token that clients must send. */
 export interface BackOfficeOptions {
   readonly ledger: string
   readonly token: string
@@ -19,7 +19,7 @@ export interface BackOffice {
   close(): Promise<void>
 }
 
-// The work of both tools is done elsewhere: their calls wait until a worker, in any language, settles them.
+// The work of both tools is done elsewhere: calls wait until a worker, in any language, settles them.
 const stock = defineTool({
   name: 'stock_level',
   description: 'How many pieces of an article are in stock.',
@@ -36,7 +36,7 @@ const order = defineTool({
   execute: (_input, { toolCallId }) => settledLater({ externalId: toolCallId }),
 })
 
-// A script plays the model here: it looks at two articles, orders what is short, and repeats what the results say.
+// A script plays the model: it looks at two articles, orders what is short, and repeats what the results say.
 const step: ScriptedStep = ({ messages }) => {
   const results = messages.flatMap((message) => (message.role === 'tool' ? message.results : []))
   if (results.length === 0) {

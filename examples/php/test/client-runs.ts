@@ -1,4 +1,4 @@
-// What a client of the back office does, in whatever language: the same steps, and the same answers.
+// Tests for a client of the back office in any language: the same steps, and the same answers.
 import { execFile } from 'node:child_process'
 import { mkdtempSync, readdirSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -20,7 +20,7 @@ export type Client = (
 ) => Promise<string>
 type Program = readonly [command: string, ...words: string[]]
 
-/** The tests of a client; answers a function that runs it, or another program, against the same server. */
+/** Declares the tests of a client. Returns a function that runs it, or another program, against the same server. */
 export function clientRuns(ownProgram: Program): Client {
   let folder: string
   let office: BackOffice

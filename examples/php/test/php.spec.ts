@@ -17,7 +17,7 @@ const isThere = hasPhp()
 if (!isThere)
   console.warn('The client in PHP is left out: apt-get install php-cli php-curl brings what it needs.')
 
-// Needs PHP with curl. Where this machine has none, the line above says how to get it.
+// Needs PHP with curl. If it is missing, the line above says how to get it.
 describe.skipIf(!isThere)('the back office in PHP', () => {
   const client = clientRuns(['php', join(folder, 'back-office.php')])
 

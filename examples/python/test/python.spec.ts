@@ -14,7 +14,7 @@ function hasPython(): boolean {
 const isThere = hasPython()
 if (!isThere) console.warn('The client in Python is left out: it needs python3, 3.10 or newer.')
 
-// Needs Python. Where this machine has none, the line above says so.
+// Needs Python. If it is missing, the line above says so.
 describe.skipIf(!isThere)('the back office in Python', () => {
   clientRuns(['python3', '-B', join(import.meta.dirname, '../back_office.py')])
 })

@@ -96,7 +96,7 @@ describe('the code of the README', () => {
   it('answers with what the tool said', () => {
     expect(output).toMatch(/^The tool says: [^]*"rxjs": "7\.8\.2"/)
     expect(output).toContain("reason: 'answered'")
-    // The answer and the result each end their own line, so that a shell's prompt begins a new one, too.
+    // The answer and the result each end with a line break, so that a shell's prompt begins a new line.
     expect(output).toMatch(/^The tool says: [^]*\}\n\{\n[^]*\}\n$/)
   })
 

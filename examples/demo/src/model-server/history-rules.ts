@@ -2,9 +2,9 @@ import { Refusal } from './refusal.ts'
 import type { ContentBlock, MessagesRequest, RequestMessage, ToolResultBlock, ToolUseBlock } from './wire.ts'
 
 /**
- * Holds a request to the rules between its messages: each `tool_use` has its `tool_result` in the very next message,
- * results come first there and answer nothing else, ids are unique, and the tools that it speaks of are defined.
- * Throws a `Refusal` that names the first place that breaks one.
+ * Checks the rules between the messages of a request: each `tool_use` has its `tool_result` in the next message, results
+ * come first there and answer nothing else, ids are unique, and the tools that it mentions are defined. Throws a `Refusal`
+ * that names the first violation.
  */
 export function assertHistory(request: MessagesRequest): void {
   const messages = merged(request.messages)
@@ -69,7 +69,7 @@ function assertTools({ tools, tool_choice: choice }: MessagesRequest, toolsWereU
   }
 }
 
-/** Neighbouring messages of one role are one message, as the vendor takes them. */
+/** Joins neighbouring messages of one role, as the vendor does. */
 function merged(messages: readonly RequestMessage[]): readonly RequestMessage[] {
   const all: { role: RequestMessage['role']; content: ContentBlock[] }[] = []
   for (const { role, content } of messages) {

@@ -1,4 +1,4 @@
-/** The vendor's names for what is wrong, with the HTTP status that each goes with. */
+/** The vendor's error types with their HTTP statuses. */
 const statusOf = {
   invalid_request_error: 400,
   authentication_error: 401,
@@ -9,7 +9,7 @@ const statusOf = {
 
 export type RefusalType = keyof typeof statusOf
 
-/** A request that the server does not take. */
+/** A refused request. */
 export class Refusal extends Error {
   readonly type: RefusalType
   constructor(type: RefusalType, message: string) {
@@ -21,7 +21,7 @@ export class Refusal extends Error {
     return statusOf[this.type]
   }
 
-  /** The body that goes out, in the vendor's shape. */
+  /** The body of the response, in the vendor's shape. */
   toBody(requestId: string): object {
     return { type: 'error', error: { type: this.type, message: this.message }, request_id: requestId }
   }

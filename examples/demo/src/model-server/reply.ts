@@ -1,13 +1,13 @@
 import { randomBytes } from 'node:crypto'
 import type { MessagesRequest } from './wire.ts'
 
-/** What the model says next: some text, and the tools that it asks for. Not both are empty. */
+/** What the model says next: text, tool calls, or both. */
 export interface Reply {
   readonly text: string
   readonly calls: readonly { readonly name: string; readonly input: Readonly<Record<string, unknown>> }[]
 }
 
-/** Works the next message out from the request alone, so that the same history gets the same reply. */
+/** Derives the next message from the request alone, so that the same history gets the same reply. */
 export type Player = (request: MessagesRequest) => Reply
 
 /** A record of the stream: its `type` is also the name of the SSE event. */
@@ -20,14 +20,14 @@ export function wireId(prefix: 'msg' | 'toolu' | 'req'): string {
   return `${prefix}_01${letters.join('')}`
 }
 
-/** About as many tokens as a text has: one for four characters. */
+/** Estimates the tokens of a text: one for four characters. */
 function tokensOf(text: string): number {
   return Math.ceil(text.length / 4)
 }
 
 /**
- * The records of a reply, in the order of the wire. A reply longer than the request's `max_tokens` is cut there, in
- * the middle of its block, and says so with its stop reason.
+ * Returns the records of a reply, in order. A reply longer than the request's `max_tokens` is cut there, in the middle of
+ * its block, and its stop reason says so.
  */
 export function* replyEvents(request: MessagesRequest, reply: Reply): Generator<WireEvent> {
   const prompt = JSON.stringify([request.system, request.tools, request.messages])
@@ -86,7 +86,7 @@ function replyBlocks({ text, calls }: Reply): ReplyBlock[] {
     blocks.push({ start: { type: 'text', text: '' }, deltas })
   }
   for (const { name, input } of calls) {
-    // The wire opens a tool's input with an empty piece, and sends an empty object as nothing more than that.
+    // The vendor opens a tool's input with an empty piece, and sends nothing more for an empty object.
     const json = Object.keys(input).length === 0 ? '' : JSON.stringify(input)
     const deltas = ['', ...pieces(json, /[^]{1,14}/g)].map((piece): Delta => ({
       type: 'input_json_delta',

@@ -61,7 +61,7 @@ const toolChoice = z.discriminatedUnion('type', [
   z.strictObject({ type: z.literal('none') }),
 ])
 
-// What is not named here is refused, `temperature` with its kin among it: the vendor's current version has them no more.
+// Everything else is refused, including `temperature` and its like, which the vendor's current version no longer takes.
 const messagesRequest: z.ZodType<MessagesRequest> = z.strictObject({
   model: z.string().min(1),
   max_tokens: z.int().min(1),
@@ -78,7 +78,7 @@ const messagesRequest: z.ZodType<MessagesRequest> = z.strictObject({
   service_tier: z.enum(['auto', 'standard_only']).optional(),
 })
 
-/** Reads the body of a `POST /v1/messages`. Throws a `Refusal` that names the first place that does not fit. */
+/** Reads the body of a `POST /v1/messages`. Throws a `Refusal` that names the first invalid place. */
 export function parseRequest(body: string): MessagesRequest {
   let value: unknown
   try {

@@ -13,7 +13,7 @@ import { parseRequest } from './request.ts'
 const maxBodyBytes = 32 * 1024 * 1024
 
 export interface ModelServerOptions {
-  /** The one model id that this server answers to. */
+  /** The only model id that this server serves. */
   readonly modelId: string
   readonly player: Player
   /** Milliseconds between two pieces of a reply, so that a person sees it stream. Default 0. */
@@ -21,8 +21,8 @@ export interface ModelServerOptions {
 }
 
 /**
- * A server on loopback that speaks the Messages wire of Anthropic, with `player` for the model: `POST /v1/messages`,
- * streamed, held to the vendor's rules for requests. It keeps nothing between two requests.
+ * A server on loopback that speaks Anthropic's Messages API, with `player` as the model: `POST /v1/messages`, streamed, with
+ * the vendor's rules for requests. It keeps nothing between requests.
  */
 export function startModelServer(options: ModelServerOptions): Promise<LoopbackServer> {
   return listen((request, response) => respond(request, response, options))
@@ -61,7 +61,7 @@ async function acceptedRequest(request: IncomingMessage, modelId: string): Promi
   return asked
 }
 
-/** What the wire allows and this server does not play. */
+/** Refuses what the API allows but this server does not play. */
 function assertPlayable(asked: MessagesRequest, modelId: string): void {
   if (asked.model !== modelId) throw new Refusal('not_found_error', `model: ${asked.model}`)
   if (asked.tool_choice?.type === 'any' || asked.tool_choice?.type === 'tool') {

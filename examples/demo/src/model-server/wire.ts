@@ -1,4 +1,4 @@
-/** Shapes of a `POST /v1/messages`, as far as this server reads them. Content given as a string is one text block. */
+/** What this server reads of a `POST /v1/messages`. Content given as a string is one text block. */
 export interface TextBlock {
   readonly type: 'text'
   readonly text: string
