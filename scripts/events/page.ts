@@ -17,7 +17,7 @@ export function eventsPage(): string {
     whereLegal(),
     '## The events',
     ...eventTypes.map((type) => eventSection(type, bodies, parts)),
-    '## Their parts\n\nWhat the fields above are made of, by name.',
+    '## Their parts\n\nThe types of the fields above, by name.',
     ...[...parts.values()].map((part) => partSection(part, parts)),
   ]
   return `${sections.join('\n\n')}\n`
@@ -29,13 +29,11 @@ type Parts = ReadonlyMap<string, Declaration>
 function intro(): string {
   return `# Events
 
-Every event type that a ledger can hold: what it says, which fields it has, in which phases it is legal, and where it is
-visible. This page is made from the code by \`pnpm docs:events\`, and a test holds the two together: fields from the
-schemas that check stored events, meanings from the comments in \`packages/core/src/events\`.
+Every event type that a ledger can hold: its meaning, its fields, the phases in which it is legal, and where it is visible.
+\`pnpm docs:events\` makes this page from the schemas and comments in \`packages/core/src/events\`, and a test keeps the two in step.
 
-Names and fields of events are a public format ([how it is kept](versions.md)). In the tables, a field that is marked
-_optional_ may be missing, and is never \`null\`. Times are milliseconds since 1970 UTC, digests SHA-256 in hex, money US
-dollars.`
+Names and fields of events are a public format ([how it is kept](versions.md)). An _optional_ field may be missing, but is never
+\`null\`. Times are milliseconds since 1970 UTC, digests SHA-256 in hex, money US dollars.`
 }
 
 function envelope(types: Parts, parts: Parts): string {
@@ -60,12 +58,13 @@ function overview(): string {
   })
   return `## Where they are visible
 
-Every event is in the ledger and on \`run.events$\`. A model never reads events: it reads the history, which is made of those
-marked here. _Deltas_ only show progress, and a rule of retention may take their content away sooner than that of _facts_.
-A _barrier_ is synced to the disk before anything follows from it; a _lazy_ event is durable with the next barrier, or soon
-without one, and outlives a process that is killed at once. The result of a call that may run again is lazy, and so is the first start
-of a call that also only reads (\`effect: 'read'\` and \`recovery: 'rerun'\` on record), unless a person has approved it, or it
-starts a child run or hands over. What a run records last before it stops is a barrier.
+Every event is in the ledger and on \`run.events$\`. A model never reads events: it reads the history, which is made from those
+marked here. _Deltas_ only show progress, and retention may remove their content earlier than that of _facts_.
+
+A _barrier_ is synced to the disk before anything follows from it. A _lazy_ event survives a process that is killed at once; it is
+synced with the next barrier, or soon without one. The result of a call that may run again is lazy. So is the first start of a call
+that also only reads (recorded as \`effect: 'read'\` and \`recovery: 'rerun'\`), unless a person approved it, or it starts a child
+run or hands over. The last event before a run stops is a barrier.
 
 ${table(['event', 'adds to what a model reads', 'kept as', 'durability', 'version'], rows)}`
 }
@@ -81,7 +80,7 @@ function whereLegal(): string {
   ])
   return `## Where they are legal
 
-The transition table: in which phase an event is legal, and the phase that it leads to. An event that is not legal in its
+The transition table: the phases in which an event is legal, and the phase to which it leads. An event that is not legal in its
 phase is an [\`illegal_transition\`](troubleshooting.md#illegal_transition). \`run_started\` is the first event of each run,
 legal nowhere else, and leads to \`idle\`.
 
@@ -96,7 +95,7 @@ function eventSection(type: EventType, bodies: Bodies, parts: Parts): string {
   const legal = phases.filter((phase) => legalEvents(phase).includes(type))
   const where = type === 'run_started' ? 'first of all' : legal.map(code).join(', ')
   const call = (callEventTypes as readonly EventType[]).includes(type)
-    ? ' Concerns the tool call that `toolCallId` names.'
+    ? ' Concerns the tool call `toolCallId`.'
     : ''
   return `### ${type}
 
