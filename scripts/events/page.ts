@@ -1,6 +1,7 @@
+import { callEventTypes } from '@tallystick/core/internal'
 import { legalEvents, phases, transitionTable } from '@tallystick/core/machine'
+import { eventTraits, type EventType, eventTypes } from '@tallystick/core/vocabulary'
 import { eventSchemas } from '@tallystick/core/schemas'
-import { callEventTypes, eventTraits, eventTypes, type EventType } from '@tallystick/core/vocabulary'
 import { code, table } from './table.ts'
 import { commonFields } from './common-fields.ts'
 import { type Declaration, type Field, vocabularyTypes } from './declarations.ts'

@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { expect, it } from 'vitest'
-import { failureClasses, finishReasons, limitNames, outcomes, stopReasons } from '@tallystick/core/vocabulary'
+import { failureClasses } from '@tallystick/core/internal'
+import { finishReasons, limitNames, outcomes, stopReasons } from '@tallystick/core/vocabulary'
 
 const page = readFileSync(new URL('../../docs/endings.md', import.meta.url), 'utf8')
 

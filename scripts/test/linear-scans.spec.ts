@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { keysIn, knownSecrets } from '@tallystick/core/vocabulary'
+import { keysIn, knownSecrets } from '@tallystick/core/internal'
 import { repeatedTexts } from '@tallystick/testkit'
 import { asPlainText } from '../../packages/core/src/machine/history.ts'
 import { jsonOfAnswer } from '../../packages/core/src/tools/tool-schema.ts'

@@ -1,7 +1,6 @@
 // The front desk of an internet provider hands a question over to billing; a person is only a handoff away.
 import assert from 'node:assert/strict'
-import { createRuntime, defineAgent, handBack, handoff, memoryLedger } from '@tallystick/core'
-import { foldedHistory } from '@tallystick/core/kit'
+import { createRuntime, defineAgent, foldedHistory, handBack, handoff, memoryLedger } from '@tallystick/core'
 import { scriptedModel } from '@tallystick/testkit'
 import { defineTool } from '@tallystick/tools'
 import { z } from 'zod'

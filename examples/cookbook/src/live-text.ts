@@ -1,7 +1,6 @@
 // Text as it is written: the text of a broken call is withdrawn, and after an approval nothing is repeated.
 import assert from 'node:assert/strict'
-import { createRuntime, defineAgent, memoryLedger } from '@tallystick/core'
-import { type RunStreams } from '@tallystick/core/kit'
+import { createRuntime, defineAgent, memoryLedger, type RunStreams } from '@tallystick/core'
 import { scriptedModel } from '@tallystick/testkit'
 import { defineTool } from '@tallystick/tools'
 import { z } from 'zod'

@@ -1,5 +1,5 @@
 import { TallystickError } from '@tallystick/core'
-import { option, requireOptions } from '@tallystick/core/kit'
+import { option, requireOptions } from '@tallystick/core/internal'
 import { Argument, Command, CommanderError, type OutputConfiguration } from 'commander'
 import {
   commandLine,

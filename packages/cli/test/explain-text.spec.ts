@@ -1,6 +1,6 @@
 // What `explain` prints of a request whose parts were replaced, left out, paid and decided about.
-import { createRuntime, defineAgent, type AgentOptions, type RunOptions } from '@tallystick/core'
-import { messagesOf } from '@tallystick/core/machine'
+import { type AgentOptions, createRuntime, defineAgent, type RunOptions } from '@tallystick/core'
+import { messagesOf } from '@tallystick/core/internal'
 import { manualClock, scriptedModel, testTool, type ScriptedStep } from '@tallystick/testkit'
 import { sqliteLedger } from '@tallystick/ledger/sqlite'
 import { mkdtempSync, rmSync } from 'node:fs'

@@ -1,6 +1,6 @@
 import type { RunState } from '@tallystick/core'
+import type { TodoItem } from '@tallystick/core/internal'
 import { everyFact, given, sampleCallId, sampleRunId } from '@tallystick/testkit'
-import type { TodoItem } from '@tallystick/core/vocabulary'
 import type { RunOutline } from '@tallystick/ledger'
 import { describe, expect, it } from 'vitest'
 import { factsText, type ShownRun } from '../src/view/run-facts.ts'

@@ -1,24 +1,105 @@
 // What an application needs: agents, runs, ledgers, errors. All else is in the other entries of this package.
-export type { RunState } from './machine/state.ts'
 export type { PendingApproval } from './machine/calls.ts'
-export { memoryLedger } from './ledger/memory-ledger.ts'
-export type { Clock } from './values/host.ts'
+export type { RunState } from './machine/state.ts'
 export type { Ledger } from './ledger/ledger.ts'
-export type { Model } from './models/model.ts'
-export type { Tool } from './tools/tool.ts'
-export type { Agent, AgentOptions, PrepareTurn } from './agent/agent.ts'
-export type { ApprovalPolicy } from './tools/check-calls.ts'
-export { type Guardrail, defineGuardrail } from './tools/guardrails.ts'
-export { outputMask, outputTransform } from './models/output-transform.ts'
+export { memoryLedger } from './ledger/memory-ledger.ts'
+export type { Model, ModelTimeouts } from './models/model.ts'
+export {
+  outputMask,
+  type OutputMaskOptions,
+  outputTransform,
+  type OutputTransformOptions,
+} from './models/output-transform.ts'
+export type { OutputPart, OutputStreamOptions, OutputTransform, OutputWriter } from './models/output.ts'
 export type { Prices } from './models/prices.ts'
-export { approvalTokens } from './runtime/approval-tokens.ts'
-export { agentTool } from './agent/agent-tool.ts'
+export type { ApprovalPolicy, PolicyCall, PolicyVerdict } from './tools/check-calls.ts'
+export {
+  defineGuardrail,
+  type GuardedCall,
+  type GuardedInput,
+  type GuardedOutput,
+  type GuardedResult,
+  type Guardrail,
+  type GuardrailContext,
+  type GuardrailVerdict,
+  type InputGuardrail,
+  type OutputGuardrail,
+  type ToolInputGuardrail,
+  type ToolOutputGuardrail,
+} from './tools/guardrails.ts'
+export type { OutputSchema } from './tools/tool-schema.ts'
+export type { Tool } from './tools/tool.ts'
+export {
+  agentTool,
+  type AgentTool,
+  type AgentToolOptions,
+  type ChildAnswer,
+  type ChildTask,
+} from './agent/agent-tool.ts'
+export type {
+  Agent,
+  AgentOptions,
+  CompactionOptions,
+  Handoffs,
+  HandoffTarget,
+  PrepareTurn,
+  TurnToPrepare,
+} from './agent/agent.ts'
 export { defineAgent } from './agent/define-agent.ts'
-export { handBack, handoff } from './agent/handoff.ts'
-export type { RunResult } from './runtime/run-result.ts'
-export { createRuntime } from './runtime/runtime.ts'
+export {
+  foldedHistory,
+  foldHistory,
+  type FoldHistoryOptions,
+  handBack,
+  handoff,
+  type HandoffOptions,
+} from './agent/handoff.ts'
+export type { GivenHooks, HookMoment, RunHooks } from './agent/hooks.ts'
+export type { RecordedRun } from './agent/prepare-turn.ts'
+export { type RuntimeRules, withRuntimeRules } from './agent/registry.ts'
+export {
+  type ApprovalClaims,
+  type ApprovalTokenOptions,
+  approvalTokens,
+  type ApprovalTokens,
+  type IssueOptions,
+  type TokenDecision,
+  type TokenRefusal,
+} from './runtime/approval-tokens.ts'
+export type { ShownApproval } from './runtime/approvals.ts'
+export type { CommandAcknowledgement } from './runtime/commands.ts'
+export type { ForkApproval, ForkEdit, ForkOptions } from './runtime/fork.ts'
+export type {
+  AnsweredRun,
+  EndedRun,
+  InterruptedRun,
+  RunResult,
+  StoppedRun,
+  SuspendedRun,
+} from './runtime/run-result.ts'
+export type { RunStep, StepCall } from './runtime/run-steps.ts'
+export type { RunStreams } from './runtime/run-streams.ts'
 export type { Run } from './runtime/run.ts'
-export type { ResumeOptions, RunOptions, Runtime, RuntimeOptions } from './runtime/runtime-options.ts'
+export type {
+  Given,
+  InContext,
+  ResumeOptions,
+  RunOptions,
+  Runtime,
+  RuntimeOptions,
+  RuntimeSession,
+  SendOptions,
+  SessionRunOptions,
+  SettledResult,
+} from './runtime/runtime-options.ts'
+export { createRuntime } from './runtime/runtime.ts'
+export type { PastEdits, PastOptions, Session } from './runtime/session.ts'
+export type { InputMessage, RunInput } from './runtime/start-run.ts'
+export type { TextUpdate } from './runtime/text-updates.ts'
+export { type Message, textOf } from './events/content.ts'
+export type { RuntimeEvent } from './events/event.ts'
+export type { Limits } from './events/limits.ts'
+export type { ModelRequest } from './events/model-request.ts'
 export type { Usage } from './events/usage.ts'
 export {
   ConfigurationError,
@@ -32,8 +113,5 @@ export {
   TallystickError,
   UnknownEventError,
 } from './values/errors.ts'
-export type { RuntimeEvent } from './events/event.ts'
-export type { Limits } from './events/limits.ts'
-export { type Message, textOf } from './events/content.ts'
-export type { ModelRequest } from './events/model-request.ts'
+export type { Clock } from './values/host.ts'
 export type { RunId } from './values/ids.ts'

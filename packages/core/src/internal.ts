@@ -1,15 +1,205 @@
-// What the other packages of Tallystick build on. It is no part of the public API: it may change in any release.
-export * from './kit.ts'
+// What the other packages of Tallystick build on. Not for users: a name here may change or go in any release.
+export * as option from './values/option.ts'
 export * from './values/option.ts'
-export { offeredTool, retryPolicy } from './agent/agent.ts'
-export { isUnfit, repairedBy } from './tools/check-calls.ts'
-export { AttemptTime } from './tools/tool-call.ts'
-export { having, someLedger, somePrices } from './runtime/runtime-options.ts'
-export { textContent } from './machine/calls.ts'
+export {
+  type EventBatch,
+  eventOf,
+  type Recording,
+  type WaitingAction,
+  type Writer,
+} from './machine/advance.ts'
+export {
+  callsAwaitingChild,
+  currentModel,
+  type DeferredCall,
+  type Tally,
+  tallyOf,
+  textContent,
+} from './machine/calls.ts'
+export { summaryDigest, summaryInstructions } from './machine/compaction.ts'
 export { isModelSignal } from './machine/decide-model.ts'
 export { isCheckSignal, isToolSignal } from './machine/decide-tools.ts'
 export { isOutsideCause } from './machine/decide.ts'
-export type { ContentRemoval } from './ledger/ledger.ts'
-export type { OrUndefined } from './values/json.ts'
-export type { Amounts } from './events/limits.ts'
-export { answers, eventType, requireTextId } from './ledger/queries.ts'
+export { forkedEvents, type ForkIdentity, requireForkable } from './machine/fork.ts'
+export {
+  beginningOf,
+  type CallLog,
+  callsOf,
+  emptyHistoryDigest,
+  type History,
+  historyDigests,
+  asPlainText as historyText,
+  type LoggedCall,
+  messagesOf,
+  messagesShown,
+  shownInstead,
+  withDigests,
+} from './machine/history.ts'
+export { unpreparedClosing } from './machine/next-action.ts'
+export {
+  additionsOf,
+  callsInParallel,
+  changedInputText,
+  requestDigest,
+  settingsOf,
+  writingSettings,
+} from './machine/request.ts'
+export { chanceOf, isStubbed } from './machine/retry.ts'
+export type {
+  Compaction,
+  RecordedPosition,
+  Refusal,
+  Rules,
+  Stamp,
+  TakingOver,
+  TurnChange,
+  TurnRequest,
+} from './machine/rules.ts'
+export {
+  type Attempt,
+  type CallStatus,
+  type CollectingState,
+  type Compacting,
+  type DoneState,
+  type ErrorStreak,
+  type ExecutingState,
+  type FailedAttempt,
+  type IdleState,
+  type InjectingState,
+  type InputCheck,
+  type MetLimit,
+  type PartDraft,
+  type PendingInput,
+  type Reply,
+  type RunBase,
+  runTimes,
+  type StreamingState,
+  type Totals,
+} from './machine/state.ts'
+export { definitionTokens, messageTokens } from './machine/tokens.ts'
+export {
+  caughtUp,
+  type ChangeOptions,
+  type Changes,
+  changesOf,
+  changesOfEveryRun,
+  type Poll,
+} from './ledger/changes.ts'
+export { type ContentRemoval, type OpenLedger, requireLedger } from './ledger/ledger.ts'
+export { answers, eventType } from './ledger/queries.ts'
+export { shownEvent } from './models/output.ts'
+export { type CallChecker, checkCalls, type CheckContext, isUnfit, repairedBy } from './tools/check-calls.ts'
+export { guardrail, requireGuardrailNames } from './tools/guardrails.ts'
+export { AttemptTime } from './tools/tool-call.ts'
+export { inputFaultOf, type OutputReader } from './tools/tool-schema.ts'
+export { isAgentTool } from './agent/agent-tool.ts'
+export { type AgentRules, calledModel, definedAgent, offeredTool, retryPolicy } from './agent/agent.ts'
+export {
+  type AskedTurn,
+  bindRules,
+  ContextOfRecord,
+  type ContextOption,
+  definitionIn,
+  definitionNow,
+  type Preparing,
+} from './agent/prepare-turn.ts'
+export { reachableAgents, someRules } from './agent/registry.ts'
+export { answerVerdict } from './runtime/effects.ts'
+export { isRunDriven } from './runtime/leases.ts'
+export { readResultWithChildren, readStart, toResult } from './runtime/run-result.ts'
+export { untilBegun } from './runtime/run.ts'
+export { having, someLedger, somePrices } from './runtime/runtime-options.ts'
+export { nextShownText, noText, type ShownText } from './runtime/text-updates.ts'
+export {
+  type AgentPolicy,
+  definitionInRun,
+  digested,
+  nextTurns,
+  type PinnedModel,
+  recordingParts,
+  type ToolOrigin,
+  type ToolPolicy,
+} from './events/agent-definition.ts'
+export { acceptsNull, withoutAddedNulls } from './events/answer-schema.ts'
+export type { AnsweredQuestion, HistoryEdits } from './events/commands.ts'
+export {
+  imageDetails,
+  type TodoItem,
+  todoItemsOf,
+  todoLines,
+  todoListName,
+  type TodoState,
+  todoStates,
+} from './events/content.ts'
+export { isMoment } from './events/event-parts.ts'
+export { shapeFaultOf } from './events/event-schema.ts'
+export {
+  callEventTypes,
+  callPlans,
+  type CallRefusal,
+  type CarriedHistory,
+  type CollectedCall,
+  deliveries,
+  type EventTraits,
+  forkWrites,
+  guardedThings,
+  guardrailActions,
+  type HistoryEdit,
+  type IdFault,
+  idFaultOf,
+  removedText,
+  type ReplyDelta,
+  resumeReasons,
+  type ShownChange,
+  type ShownMessages,
+  type ShownPiece,
+  type Spending,
+  usualCause,
+  type WrittenPart,
+} from './events/event.ts'
+export {
+  type Amounts,
+  type GrantField,
+  grantFields,
+  leastResultChars,
+  limitOfField,
+  onLimits,
+} from './events/limits.ts'
+export { readResultName, reasoningEfforts, recoveries, toolEffects } from './events/model-request.ts'
+export type { RepairedInput, Retryable, UnfitInput } from './events/signals.ts'
+export {
+  isTokenCount,
+  largerUsage,
+  type LongInputRates,
+  maxPriceUsd,
+  type Rates,
+  ratesFor,
+  searchesCost,
+  tokenCounts,
+  type UsageField,
+  usageFields,
+} from './events/usage.ts'
+export { isSameSecret } from './values/digest.ts'
+export { failureClasses } from './values/errors.ts'
+export { defaultHost } from './values/host.ts'
+export { runIdOfKey } from './values/ids.ts'
+export {
+  getOwn,
+  isFrozenOnce,
+  isJson,
+  isJsonObject,
+  type JsonLike,
+  omitUndefined,
+  type OrUndefined,
+  parsedFault,
+  readJson,
+} from './values/json.ts'
+export {
+  keysIn,
+  knownSecrets,
+  type KnownSecrets,
+  secretLengthMin,
+  type TextSpan,
+  withoutKeys,
+} from './values/secrets.ts'
+export { differenceOf, legibleText, nearestNames, sentenceOfError } from './values/text.ts'

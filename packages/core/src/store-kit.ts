@@ -1,4 +1,4 @@
-// For authors of stores: what every ledger refuses, which facts it holds once, how a reader follows it, and the checks of options.
+// For authors of stores: what every ledger refuses, which facts it holds once, and how a reader follows it.
 export {
   drivenByOther,
   emptyHead,
@@ -20,14 +20,6 @@ export {
   unreadInbox,
 } from './ledger/append-rules.ts'
 export {
-  requireAppend,
-  requireEventQuery,
-  requirePut,
-  requireRead,
-  requireRunFilter,
-  requireTextId,
-} from './ledger/queries.ts'
-export {
   caughtUp,
   ChangeHints,
   type ChangeOptions,
@@ -37,14 +29,13 @@ export {
   OpenUses,
   type Poll,
 } from './ledger/changes.ts'
-export * as option from './values/option.ts'
-export {
-  type OptionalCheck,
-  type OptionCheck,
-  type OptionChecks,
-  type OptionFault,
-  requireOptions,
-} from './values/option.ts'
-export { digestTextsWith } from './values/digest.ts'
-export { isFrozenOnce, omitUndefined } from './values/json.ts'
 export { closedByUsing, type OpenLedger } from './ledger/ledger.ts'
+export {
+  requireAppend,
+  requireEventQuery,
+  requirePut,
+  requireRead,
+  requireRunFilter,
+  requireTextId,
+} from './ledger/queries.ts'
+export { digestTextsWith } from './values/digest.ts'

@@ -1,8 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import * as z from 'zod'
-import { createRuntime, defineAgent, memoryLedger } from '@tallystick/core'
-import { type OutputSchema } from '@tallystick/core/kit'
-import { type JsonObject } from '@tallystick/core/vocabulary'
+import { createRuntime, defineAgent, memoryLedger, type OutputSchema } from '@tallystick/core'
+import type { JsonObject } from '@tallystick/core/vocabulary'
 import { manualClock, scriptedModel, untilSettled } from '@tallystick/testkit'
 import { checkedRun, ofType, recorded } from './stage.ts'
 

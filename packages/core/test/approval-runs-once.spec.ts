@@ -1,14 +1,15 @@
 // What users of agent runtimes have run into with approvals, lost sessions and subscribers; see cut-replies-and-stops.spec.ts.
 import { describe, expect, it } from 'vitest'
 import {
-  textOf,
+  type CommandAcknowledgement,
+  type ForkEdit,
   type Ledger,
   type LedgerConflictError,
   type RunResult,
   type RunState,
   type RuntimeEvent,
+  textOf,
 } from '@tallystick/core'
-import { type CommandAcknowledgement, type ForkEdit } from '@tallystick/core/kit'
 import { evolve, transcript } from '@tallystick/core/machine'
 import {
   checkTranscript,

@@ -1,15 +1,15 @@
 // Every function that an application gives to an agent or a runtime, and how each may be wrong.
 import {
+  type Agent,
+  type AgentOptions,
   agentTool,
   defineAgent,
   handoff,
   outputMask,
+  type OutputSchema,
   outputTransform,
-  type Agent,
-  type AgentOptions,
   type RuntimeOptions,
 } from '@tallystick/core'
-import type { OutputSchema } from '@tallystick/core/kit'
 import { scriptedModel, testTool } from '@tallystick/testkit'
 
 /** How a function may be wrong. */

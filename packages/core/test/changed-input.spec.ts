@@ -1,6 +1,13 @@
-import { createRuntime, textOf, type AgentOptions, type RunResult } from '@tallystick/core'
-import { inputFaultOf, type GuardedCall, type PolicyCall, type PolicyVerdict } from '@tallystick/core/kit'
-import { changedInputText } from '@tallystick/core/machine'
+import {
+  type AgentOptions,
+  createRuntime,
+  type GuardedCall,
+  type PolicyCall,
+  type PolicyVerdict,
+  type RunResult,
+  textOf,
+} from '@tallystick/core'
+import { changedInputText, inputFaultOf } from '@tallystick/core/internal'
 import { hostileTexts, testTool, type TestTool, type TestToolOptions } from '@tallystick/testkit'
 import { describe, expect, it } from 'vitest'
 import { checkedRun, ofType, stage, type Stage } from './stage.ts'

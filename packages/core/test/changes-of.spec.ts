@@ -1,13 +1,13 @@
 import { defer, EMPTY, finalize, NEVER, Subject, throwError, type Observable } from 'rxjs'
 import { describe, expect, it } from 'vitest'
-import { LedgerUnavailableError, memoryLedger, type Ledger, type RuntimeEvent } from '@tallystick/core'
+import { type Ledger, LedgerUnavailableError, memoryLedger, type RuntimeEvent } from '@tallystick/core'
 import {
   caughtUp,
-  changesOf,
-  changesOfEveryRun,
   type ChangeOptions,
   type Changes,
-} from '@tallystick/core/kit'
+  changesOf,
+  changesOfEveryRun,
+} from '@tallystick/core/store-kit'
 import { hintsEnded } from '../src/ledger/changes.ts'
 import { everyFact, manualClock, sampleRunId, stamped } from '@tallystick/testkit'
 

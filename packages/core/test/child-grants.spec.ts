@@ -1,17 +1,18 @@
 import { describe, expect, it } from 'vitest'
 import {
+  type Agent,
+  type AgentOptions,
   agentTool,
   createRuntime,
   defineAgent,
-  memoryLedger,
-  type Agent,
-  type AgentOptions,
   type Ledger,
   type Limits,
+  memoryLedger,
   type RuntimeEvent,
   type Tool,
+  type Usage,
 } from '@tallystick/core'
-import { childRunIdOf, type Usage } from '@tallystick/core/vocabulary'
+import { childRunIdOf } from '@tallystick/core/vocabulary'
 import {
   checkBudgets,
   manualClock,

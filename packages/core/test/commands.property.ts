@@ -1,7 +1,6 @@
 import * as fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import type { Run, RunResult, RuntimeEvent } from '@tallystick/core'
-import type { CommandAcknowledgement } from '@tallystick/core/kit'
+import type { CommandAcknowledgement, Run, RunResult, RuntimeEvent } from '@tallystick/core'
 import { testTool, type ScriptedStep } from '@tallystick/testkit'
 import { tries } from '../../../scripts/testing/effort.ts'
 import { checkedRun, ofType, stage } from './stage.ts'

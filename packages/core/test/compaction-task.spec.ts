@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
-import { textOf, type Message } from '@tallystick/core'
-import { type Compaction } from '@tallystick/core/machine'
+import { type Message, textOf } from '@tallystick/core'
+import type { Compaction } from '@tallystick/core/internal'
 import {
   checkTranscript,
   scriptedModel,

@@ -1,7 +1,6 @@
 // A runtime that makes the context of a run from what is on record of it.
 import { describe, expect, it } from 'vitest'
-import { ConfigurationError, createRuntime } from '@tallystick/core'
-import type { RecordedRun } from '@tallystick/core/kit'
+import { ConfigurationError, createRuntime, type RecordedRun } from '@tallystick/core'
 import { seededRandom, testTool } from '@tallystick/testkit'
 import { stage as stageOf, type Stage, type StageOptions } from './stage.ts'
 

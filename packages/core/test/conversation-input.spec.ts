@@ -1,7 +1,13 @@
 // A run that is given a conversation: what is recorded of it, what its model reads, and what is refused.
 import { describe, expect, it } from 'vitest'
-import { createRuntime, defineGuardrail, textOf, type Message, type RunResult } from '@tallystick/core'
-import type { InputMessage } from '@tallystick/core/kit'
+import {
+  createRuntime,
+  defineGuardrail,
+  type InputMessage,
+  type Message,
+  type RunResult,
+  textOf,
+} from '@tallystick/core'
 import { checkTranscript, seededRandom, testTool } from '@tallystick/testkit'
 import { checkedRun, ofType, stage as stageOf, type Stage, type StageOptions } from './stage.ts'
 

@@ -1,7 +1,7 @@
 // Pieces of text become events by a way of their own, which is shorter than that of other facts.
 import * as fc from 'fast-check'
 import { expect, it } from 'vitest'
-import { eventOf } from '@tallystick/core/machine'
+import { eventOf } from '@tallystick/core/internal'
 import type { Fact } from '@tallystick/core/vocabulary'
 import { tries } from '../../../scripts/testing/effort.ts'
 import { runId } from './pages.ts'

@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest'
-import type { Fact, FactOf, Message } from '@tallystick/core/vocabulary'
+import type { Message } from '@tallystick/core'
+import type { Fact, FactOf } from '@tallystick/core/vocabulary'
 import { given, sampleMessage } from '@tallystick/testkit'
 import { historyOf, messagesOf } from '../src/machine/history.ts'
 import type { CollectingState, RunState } from '../src/machine/state.ts'

@@ -1,5 +1,7 @@
 import { describe, expect, it } from 'vitest'
-import { removedText, type Fact, type FactOf, type Message } from '@tallystick/core/vocabulary'
+import type { Message } from '@tallystick/core'
+import { removedText } from '@tallystick/core/internal'
+import type { Fact, FactOf } from '@tallystick/core/vocabulary'
 import { given, sampleMessage } from '@tallystick/testkit'
 import { messagesOf } from '../src/machine/history.ts'
 import type { RunState } from '../src/machine/state.ts'

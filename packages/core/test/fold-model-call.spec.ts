@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest'
-import type { Fact, FactOf, Usage } from '@tallystick/core/vocabulary'
+import type { Usage } from '@tallystick/core'
+import type { Fact, FactOf } from '@tallystick/core/vocabulary'
 import { given } from '@tallystick/testkit'
 import { messagesOf } from '../src/machine/history.ts'
 import type { CollectingState, RunState, StreamingState } from '../src/machine/state.ts'

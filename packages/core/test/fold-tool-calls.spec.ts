@@ -1,11 +1,6 @@
 import { describe, expect, it } from 'vitest'
-import {
-  digestOf,
-  type CollectedCall,
-  type Fact,
-  type FactOf,
-  type Outcome,
-} from '@tallystick/core/vocabulary'
+import type { CollectedCall } from '@tallystick/core/internal'
+import { digestOf, type Fact, type FactOf, type Outcome } from '@tallystick/core/vocabulary'
 import { given, sampleRunId } from '@tallystick/testkit'
 import { callsOf, messagesOf, sameAnswers } from '../src/machine/history.ts'
 import type { Call, RunState } from '../src/machine/state.ts'

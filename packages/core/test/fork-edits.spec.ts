@@ -2,12 +2,12 @@ import { describe, expect, it } from 'vitest'
 import {
   ConfigurationError,
   defineAgent,
+  type ForkEdit,
   type Ledger,
   type RunResult,
   type RuntimeEvent,
 } from '@tallystick/core'
-import { type ForkEdit } from '@tallystick/core/kit'
-import { type CallVerdict, type JsonObject } from '@tallystick/core/vocabulary'
+import type { CallVerdict, JsonObject } from '@tallystick/core/vocabulary'
 import { scriptedModel, seededRandom, testTool, type ScriptedReply, type TestTool } from '@tallystick/testkit'
 import { checkedRun, ofType, stage, type Stage } from './stage.ts'
 

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { ConfigurationError, type RunState, type RuntimeEvent } from '@tallystick/core'
-import { forkedEvents, requireForkable } from '@tallystick/core/machine'
+import { forkedEvents, requireForkable } from '@tallystick/core/internal'
 import { sampleRunId, scriptedModel, seededRandom, testTool } from '@tallystick/testkit'
 import { checkedRun, ofType, stage } from './stage.ts'
 

@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest'
-import { defineAgent, textOf, type RunState, type RuntimeEvent } from '@tallystick/core'
-import { evolve, messagesOf } from '@tallystick/core/machine'
+import { defineAgent, type RunState, type RuntimeEvent, textOf } from '@tallystick/core'
+import { messagesOf } from '@tallystick/core/internal'
+import { evolve } from '@tallystick/core/machine'
 import {
   checkTranscript,
   seededRandom,

@@ -1,6 +1,7 @@
 import { expect, it } from 'vitest'
 import { defineGuardrail, type RunState } from '@tallystick/core'
-import { evolve, messagesOf } from '@tallystick/core/machine'
+import { messagesOf } from '@tallystick/core/internal'
+import { evolve } from '@tallystick/core/machine'
 import { scriptedModel, testTool } from '@tallystick/testkit'
 import { checkedRun, ofType, stage } from './stage.ts'
 

@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { IllegalTransitionError, type RunState, type RuntimeEvent } from '@tallystick/core'
-import { evolve, type CallStatus } from '@tallystick/core/machine'
+import type { CallStatus } from '@tallystick/core/internal'
+import { evolve } from '@tallystick/core/machine'
 import { defaultRetryPolicy, type Fact, type Outcome } from '@tallystick/core/vocabulary'
 import { given, sampleMessage, sampleRunId, stamped } from '@tallystick/testkit'
 import {

@@ -1,18 +1,18 @@
 import { describe, expect, it } from 'vitest'
 import * as z from 'zod'
 import {
+  type Agent,
+  type AgentOptions,
   ConfigurationError,
   createRuntime,
   defineAgent,
+  foldedHistory,
   handBack,
   handoff,
   memoryLedger,
-  textOf,
-  type Agent,
-  type AgentOptions,
   type RunState,
+  textOf,
 } from '@tallystick/core'
-import { foldedHistory } from '@tallystick/core/kit'
 import { evolve } from '@tallystick/core/machine'
 import { checkTranscript, manualClock, scriptedModel, untilSettled, testTool } from '@tallystick/testkit'
 import { checkedRun, ofType, recorded, stage } from './stage.ts'

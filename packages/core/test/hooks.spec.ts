@@ -1,7 +1,13 @@
 // Hooks observe what is on record, in order, awaited or not, and cannot harm the run.
 import { describe, expect, it } from 'vitest'
-import { createRuntime, defineAgent, defineGuardrail, memoryLedger } from '@tallystick/core'
-import type { HookMoment, RunHooks } from '@tallystick/core/kit'
+import {
+  createRuntime,
+  defineAgent,
+  defineGuardrail,
+  type HookMoment,
+  memoryLedger,
+  type RunHooks,
+} from '@tallystick/core'
 import { manualClock, scriptedModel, seededRandom, testTool, untilSettled } from '@tallystick/testkit'
 import { checkedRun, recorded, stage as stageOf, type Stage, type StageOptions } from './stage.ts'
 

@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest'
-import { digestOf, parseRunId, parseToolCallId, toolCallIdOf, type RunId } from '@tallystick/core/vocabulary'
+import type { RunId } from '@tallystick/core'
+import { digestOf, parseRunId, parseToolCallId, toolCallIdOf } from '@tallystick/core/vocabulary'
 import { childRunIdOf, idempotencyKeyOf, runIdOfCall } from '../src/values/ids.ts'
 
 const runId = '01932f00-abcd-7123-8456-0123456789ab' as RunId

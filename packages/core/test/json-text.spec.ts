@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { parsedFault, readJson } from '@tallystick/core/kit'
+import { parsedFault, readJson } from '@tallystick/core/internal'
 
 describe('a JSON text', () => {
   it.each([

@@ -2,7 +2,7 @@ import { Buffer } from 'node:buffer'
 import * as fc from 'fast-check'
 import '../../../scripts/testing/seed.ts'
 import { describe, expect, it } from 'vitest'
-import { knownSecrets, secretLengthMin } from '@tallystick/core/vocabulary'
+import { knownSecrets, secretLengthMin } from '@tallystick/core/internal'
 import { hostileTexts } from '@tallystick/testkit'
 
 const struck = '[struck out]'

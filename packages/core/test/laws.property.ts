@@ -7,15 +7,8 @@ import {
   type RunState,
   type RuntimeEvent,
 } from '@tallystick/core'
-import {
-  auditAll,
-  callsOf,
-  evolve,
-  forkedEvents,
-  messagesOf,
-  requireForkable,
-  transcript,
-} from '@tallystick/core/machine'
+import { callsOf, forkedEvents, messagesOf, requireForkable } from '@tallystick/core/internal'
+import { auditAll, evolve, transcript } from '@tallystick/core/machine'
 import { checkBudgets, checkLaws, checkTranscript, copyPrefix, sampleRunId } from '@tallystick/testkit'
 import { newTask, tries } from '../../../scripts/testing/effort.ts'
 import { outcomesOf, play, program, type Played, type Program } from './program.ts'

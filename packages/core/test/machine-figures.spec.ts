@@ -1,7 +1,8 @@
 import { describe, expect, it } from 'vitest'
-import { decide, evolve, forkedEvents, messageTokens, tallyOf } from '@tallystick/core/machine'
+import { forkedEvents, messageTokens, tallyOf } from '@tallystick/core/internal'
+import { decide, evolve } from '@tallystick/core/machine'
+import { type Fact, type FactOf, toolCallIdOf, type UserMessage } from '@tallystick/core/vocabulary'
 import { given, sampleMessage, sampleRunId, stamped } from '@tallystick/testkit'
-import { toolCallIdOf, type Fact, type FactOf, type UserMessage } from '@tallystick/core/vocabulary'
 import type { RunState } from '../src/machine/state.ts'
 import {
   begun,

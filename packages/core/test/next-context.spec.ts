@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest'
 
-import type { Fact, FactOf, Message, Price } from '@tallystick/core/vocabulary'
+import type { Limits, Message } from '@tallystick/core'
+import type { Fact, FactOf, Price } from '@tallystick/core/vocabulary'
 import { given, sampleMessage } from '@tallystick/testkit'
-import type { Limits } from '@tallystick/core'
 import { historyOf } from '../src/machine/history.ts'
 import { nextAction } from '../src/machine/next-action.ts'
 import { compactionAfterOverflow, compactionBeforeCall } from '../src/machine/compaction.ts'

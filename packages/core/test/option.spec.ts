@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { ConfigurationError, type Limits } from '@tallystick/core'
+import { option } from '@tallystick/core/internal'
 import type { RetryPolicy } from '@tallystick/core/vocabulary'
-import { option } from '@tallystick/core/kit'
 import { scriptedModel, testTool } from '@tallystick/testkit'
 import { calledModel, offeredTool, retryPolicy, someLimits } from '../src/agent/agent.ts'
 import { nearestName } from '../src/values/text.ts'

@@ -1,5 +1,5 @@
 // Checked by the compiler and never run: each `@ts-expect-error` fails the build once its line compiles.
-import { option } from '@tallystick/core/kit'
+import { option } from '@tallystick/core/internal'
 
 interface StoreOptions {
   readonly path: string

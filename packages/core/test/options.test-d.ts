@@ -1,32 +1,30 @@
 // Checked by the compiler and never run: each `@ts-expect-error` fails the build once its line compiles.
 import {
-  agentTool,
-  defineAgent,
-  handoff,
   type Agent,
   type AgentOptions,
+  agentTool,
+  type AgentToolOptions,
+  type CompactionOptions,
+  defineAgent,
+  type ForkEdit,
+  type ForkOptions,
+  handoff,
+  type HandoffOptions,
+  type InContext,
   type Ledger,
+  type ModelTimeouts,
+  type PastOptions,
   type Run,
   type RunId,
   type RunOptions,
   type RunResult,
   type Runtime,
   type RuntimeOptions,
+  type SessionRunOptions,
   type Tool,
 } from '@tallystick/core'
-import {
-  type AgentToolOptions,
-  type CompactionOptions,
-  type ForkEdit,
-  type ForkOptions,
-  type HandoffOptions,
-  type InContext,
-  type ModelTimeouts,
-  type PastOptions,
-  type SessionRunOptions,
-} from '@tallystick/core/kit'
-import { type TurnChange } from '@tallystick/core/machine'
-import { type GivenLimits, type Json } from '@tallystick/core/vocabulary'
+import type { TurnChange } from '@tallystick/core/internal'
+import type { GivenLimits, Json } from '@tallystick/core/vocabulary'
 import { scriptedModel, type ScriptedReply } from '@tallystick/testkit'
 import { expectTypeOf } from 'vitest'
 import * as z from 'zod'

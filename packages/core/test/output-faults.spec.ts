@@ -5,10 +5,10 @@ import {
   defineAgent,
   memoryLedger,
   outputMask,
+  type OutputStreamOptions,
   outputTransform,
   type RuntimeEvent,
 } from '@tallystick/core'
-import type { OutputStreamOptions } from '@tallystick/core/kit'
 import { checkLaws, manualClock, scriptedModel, untilSettled } from '@tallystick/testkit'
 import { ofType, recorded } from './stage.ts'
 

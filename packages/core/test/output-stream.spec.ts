@@ -2,19 +2,21 @@
 import { from, toArray, firstValueFrom, Observable } from 'rxjs'
 import { describe, expect, it } from 'vitest'
 import {
+  type AgentOptions,
   createRuntime,
   defineAgent,
   memoryLedger,
-  outputMask,
-  outputTransform,
-  textOf,
-  type AgentOptions,
   type Message,
   type Model,
+  outputMask,
+  type OutputStreamOptions,
+  outputTransform,
   type RuntimeEvent,
+  textOf,
 } from '@tallystick/core'
-import { shownEvent, type OutputStreamOptions } from '@tallystick/core/kit'
+import { shownEvent } from '@tallystick/core/internal'
 import { auditAll } from '@tallystick/core/machine'
+import type { ModelSignal } from '@tallystick/core/vocabulary'
 import {
   checkLaws,
   manualClock,
@@ -23,7 +25,6 @@ import {
   untilSettled,
   sampleRunId,
 } from '@tallystick/testkit'
-import type { ModelSignal } from '@tallystick/core/vocabulary'
 import { ofType, recorded } from './stage.ts'
 
 const cards = outputMask({ name: 'cards', pattern: /\d{4}-\d{4}/g, window: 9, replacement: '****' })

@@ -1,8 +1,7 @@
 // However the pieces of a reply part it: a mask shows what replacing in the whole text shows, and units are the text itself.
 import * as fc from 'fast-check'
 import { expect, it } from 'vitest'
-import { outputMask, outputTransform } from '@tallystick/core'
-import type { OutputPart, OutputTransform } from '@tallystick/core/kit'
+import { outputMask, type OutputPart, outputTransform, type OutputTransform } from '@tallystick/core'
 import { sampleRunId } from '@tallystick/testkit'
 import { tries } from '../../../scripts/testing/effort.ts'
 

@@ -1,10 +1,9 @@
 import { IllegalTransitionError, LawBrokenError, type Limits, type RunState } from '@tallystick/core'
+import type { CollectedCall } from '@tallystick/core/internal'
 import { audit, evolve } from '@tallystick/core/machine'
 import {
   defaultRetryPolicy,
   digestOf,
-  toolCallIdOf,
-  type CollectedCall,
   type Fact,
   type FactOf,
   type JsonObject,
@@ -12,6 +11,7 @@ import {
   type RetryPolicy,
   type StopReason,
   type ToolCallId,
+  toolCallIdOf,
 } from '@tallystick/core/vocabulary'
 import { everyFact, given, sampleMessage, sampleRunId, stamped } from '@tallystick/testkit'
 

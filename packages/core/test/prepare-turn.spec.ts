@@ -1,16 +1,16 @@
 // An agent that prepares each turn: it sees the whole request, may take its time, and answers with another.
 import { describe, expect, it } from 'vitest'
 import {
+  type AgentOptions,
   ConfigurationError,
   createRuntime,
   defineAgent,
+  foldedHistory,
   memoryLedger,
-  textOf,
-  type AgentOptions,
   type Message,
+  textOf,
 } from '@tallystick/core'
-import { foldedHistory } from '@tallystick/core/kit'
-import { type TurnRequest } from '@tallystick/core/machine'
+import type { TurnRequest } from '@tallystick/core/internal'
 import { manualClock, scriptedModel, testTool, untilSettled } from '@tallystick/testkit'
 import { checkedRun, ofType, recorded, stage } from './stage.ts'
 

@@ -1,5 +1,6 @@
 import { everyFact, sampleRunId, stamped } from '@tallystick/testkit'
-import { callEventTypes, eventTypes, shapeFaultOf, type EventType } from '@tallystick/core/vocabulary'
+import { callEventTypes, shapeFaultOf } from '@tallystick/core/internal'
+import { type EventType, eventTypes } from '@tallystick/core/vocabulary'
 import * as fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import * as z from 'zod'

@@ -11,8 +11,9 @@ import {
   type RuntimeOptions,
   type Tool,
 } from '@tallystick/core'
+import { recordingParts } from '@tallystick/core/internal'
 import { auditAll } from '@tallystick/core/machine'
-import { recordingParts, type RecordingPart, type RecordingPolicy } from '@tallystick/core/vocabulary'
+import type { RecordingPart, RecordingPolicy } from '@tallystick/core/vocabulary'
 import { checkLaws, manualClock, scriptedModel, testTool, untilSettled } from '@tallystick/testkit'
 import { ofType, recorded } from './stage.ts'
 

@@ -1,8 +1,8 @@
 // What the digest of a model call covers. It is part of the stored format: another form of it would refuse recorded runs.
 import { createRuntime, defineAgent, memoryLedger } from '@tallystick/core'
-import { historyDigests } from '@tallystick/core/machine'
-import { manualClock, scriptedModel, untilSettled } from '@tallystick/testkit'
+import { historyDigests } from '@tallystick/core/internal'
 import { digestOf, type JsonObject } from '@tallystick/core/vocabulary'
+import { manualClock, scriptedModel, untilSettled } from '@tallystick/testkit'
 import { describe, expect, it } from 'vitest'
 import { checkedRun, ofType, recorded } from './stage.ts'
 

@@ -1,16 +1,16 @@
 // What a run is given over its agents: on record, the same after a resume elsewhere, and in every request.
 import { describe, expect, it } from 'vitest'
 import {
+  type Agent,
   agentTool,
   ConfigurationError,
   createRuntime,
   defineAgent,
-  memoryLedger,
-  type Agent,
   type Ledger,
+  memoryLedger,
   type RunOptions,
 } from '@tallystick/core'
-import { runIdOfKey } from '@tallystick/core/vocabulary'
+import { runIdOfKey } from '@tallystick/core/internal'
 import {
   mortalLedger,
   scriptedModel,

@@ -1,12 +1,12 @@
 import {
+  type Agent,
   agentTool,
+  type ApprovalPolicy,
   createRuntime,
   defineAgent,
   memoryLedger,
-  type Agent,
-  type ApprovalPolicy,
+  type PolicyCall,
 } from '@tallystick/core'
-import { type PolicyCall } from '@tallystick/core/kit'
 import { manualClock, scriptedModel, untilSettled, testTool, type ScriptedStep } from '@tallystick/testkit'
 import { describe, expect, it } from 'vitest'
 import { recorded } from './stage.ts'

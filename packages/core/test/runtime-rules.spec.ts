@@ -1,20 +1,20 @@
 // What a runtime says over each of its agents, beside what they say: guardrails, the filter of handoffs, prepared turns.
 import { describe, expect, it } from 'vitest'
 import {
+  type Agent,
+  type AgentOptions,
   agentTool,
   createRuntime,
   defineAgent,
   defineGuardrail,
   handoff,
   memoryLedger,
-  textOf,
-  type Agent,
-  type AgentOptions,
   type Message,
   type PrepareTurn,
   type RuntimeOptions,
+  textOf,
+  withRuntimeRules,
 } from '@tallystick/core'
-import { withRuntimeRules } from '@tallystick/core/kit'
 import { manualClock, scriptedModel, testTool, untilSettled } from '@tallystick/testkit'
 import { preparedInTurn } from '../src/agent/prepare-turn.ts'
 import { isAsync } from '../src/values/option.ts'

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { memoryLedger, type RunId } from '@tallystick/core'
-import type { Refusal } from '@tallystick/core/machine'
+import type { Refusal } from '@tallystick/core/internal'
 import type { OutsideCommand } from '@tallystick/core/vocabulary'
 import { manualClock, testTool } from '@tallystick/testkit'
 import { SentCommands } from '../src/runtime/commands.ts'

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
-import type { Limits } from '@tallystick/core'
-import type { Fact, FailureClass, Price, Usage } from '@tallystick/core/vocabulary'
+import type { Limits, Usage } from '@tallystick/core'
+import type { Fact, FailureClass, Price } from '@tallystick/core/vocabulary'
 import { given } from '@tallystick/testkit'
 import { believedUsage, countsTokens, settledUsage } from '../src/machine/budget.ts'
 import type { StreamingState } from '../src/machine/state.ts'

@@ -2,8 +2,7 @@
 import * as fc from 'fast-check'
 import { expect, it } from 'vitest'
 import type { Message } from '@tallystick/core'
-import { messagesShown, shownInstead } from '@tallystick/core/machine'
-import type { ShownPiece } from '@tallystick/core/vocabulary'
+import { messagesShown, shownInstead, type ShownPiece } from '@tallystick/core/internal'
 import { tries } from '../../../scripts/testing/effort.ts'
 import {
   appendMessage,

@@ -1,7 +1,8 @@
 import { firstValueFrom, lastValueFrom, map, merge, startWith, tap, toArray } from 'rxjs'
 import { describe, expect, it } from 'vitest'
-import { memoryLedger, type Ledger, type RunState, type RuntimeEvent } from '@tallystick/core'
-import { evolve, messagesOf } from '@tallystick/core/machine'
+import { type Ledger, memoryLedger, type RunState, type RuntimeEvent } from '@tallystick/core'
+import { messagesOf } from '@tallystick/core/internal'
+import { evolve } from '@tallystick/core/machine'
 import { testTool } from '@tallystick/testkit'
 import { stage, typesOf, type Stage } from './stage.ts'
 

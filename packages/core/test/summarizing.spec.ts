@@ -1,14 +1,16 @@
 import { filter, firstValueFrom } from 'rxjs'
 import { describe, expect, it } from 'vitest'
 import {
+  type AgentOptions,
   createRuntime,
   defineAgent,
   memoryLedger,
-  type AgentOptions,
   type Run,
+  type RunState,
   type RuntimeEvent,
 } from '@tallystick/core'
-import { summaryInstructions } from '@tallystick/core/machine'
+import { messagesOf, summaryInstructions } from '@tallystick/core/internal'
+import { evolve } from '@tallystick/core/machine'
 import {
   checkTranscript,
   manualClock,
@@ -17,8 +19,6 @@ import {
   untilSettled,
   type ScriptedStep,
 } from '@tallystick/testkit'
-import { type RunState } from '@tallystick/core'
-import { evolve, messagesOf } from '@tallystick/core/machine'
 import { checkedRun, ofType, recorded, stage, typesOf } from './stage.ts'
 
 const long = 'word '.repeat(400)

@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest'
-import { textOf, type AssistantPart } from '@tallystick/core/vocabulary'
+import { textOf } from '@tallystick/core'
+import type { AssistantPart } from '@tallystick/core/vocabulary'
 import { citationsOf } from '../src/events/content.ts'
 
 describe('the text of parts', () => {

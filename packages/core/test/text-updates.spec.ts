@@ -1,8 +1,14 @@
 import { firstValueFrom, toArray } from 'rxjs'
 import { describe, expect, it } from 'vitest'
 import { z } from 'zod'
-import { createRuntime, defineAgent, memoryLedger, textOf, type Guardrail } from '@tallystick/core'
-import { type RunStreams } from '@tallystick/core/kit'
+import {
+  createRuntime,
+  defineAgent,
+  type Guardrail,
+  memoryLedger,
+  type RunStreams,
+  textOf,
+} from '@tallystick/core'
 import { manualClock, scriptedModel, untilSettled, testTool, type ScriptedStep } from '@tallystick/testkit'
 import { ofType, stage, type StageOptions } from './stage.ts'
 

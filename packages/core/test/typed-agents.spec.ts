@@ -2,16 +2,17 @@
 import { describe, expect, it } from 'vitest'
 import * as z from 'zod'
 import {
+  type Agent,
   agentTool,
   createRuntime,
   defineAgent,
+  foldHistory,
   handoff,
   memoryLedger,
-  type Agent,
   type Message,
   type Tool,
 } from '@tallystick/core'
-import { foldHistory, historyText } from '@tallystick/core/kit'
+import { historyText } from '@tallystick/core/internal'
 import { manualClock, scriptedModel, testTool, untilSettled, type ScriptedStep } from '@tallystick/testkit'
 import { ofType, recorded } from './stage.ts'
 

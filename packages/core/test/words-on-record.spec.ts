@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest'
+import { failureClasses } from '@tallystick/core/internal'
 import {
   defaultLimits,
   defaultRetryPolicy,
-  failureClasses,
   finishReasons,
   limitNames,
   outcomes,

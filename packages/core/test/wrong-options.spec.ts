@@ -1,6 +1,7 @@
 // What is given in plain JavaScript, where no compiler looks.
 import { describe, expect, it } from 'vitest'
 import {
+  type AgentOptions,
   agentTool,
   ConfigurationError,
   createRuntime,
@@ -9,10 +10,9 @@ import {
   handBack,
   handoff,
   memoryLedger,
-  type AgentOptions,
   type Runtime,
 } from '@tallystick/core'
-import { option, requireOptions } from '@tallystick/core/kit'
+import { option, requireOptions } from '@tallystick/core/internal'
 import { manualClock, scriptedModel, untilSettled, testTool } from '@tallystick/testkit'
 import { stage } from './stage.ts'
 

@@ -7,12 +7,12 @@ import { join } from 'node:path'
 import {
   createRuntime,
   defineAgent,
-  memoryLedger,
   type Ledger,
+  memoryLedger,
   type RunId,
   type RuntimeEvent,
 } from '@tallystick/core'
-import { forkedEvents } from '@tallystick/core/machine'
+import { forkedEvents } from '@tallystick/core/internal'
 import { manualClock, sampleRunId, scriptedModel, testTool, type ScriptedStep } from '@tallystick/testkit'
 import { foldTo } from '../src/projection/fold-to.ts'
 import { ledgerStats } from '../src/projection/stats.ts'

@@ -1,5 +1,5 @@
 import type { Ledger } from '@tallystick/core'
-import { legibleText, option, requireOptions } from '@tallystick/core/kit'
+import { legibleText, option, requireOptions } from '@tallystick/core/internal'
 import { ledgerContract, type LedgerContractCase } from '@tallystick/testkit/contract'
 
 /** What the code of others leaves behind: rejections that nothing handles, and errors thrown from timers. */

@@ -6,8 +6,15 @@ import {
   RunNotFoundError,
   type RuntimeEvent,
 } from '@tallystick/core'
-import { option, requireLedger, requireOptions } from '@tallystick/core/kit'
-import { beginningOf, emptyHistoryDigest, historyDigests, withDigests } from '@tallystick/core/machine'
+import {
+  beginningOf,
+  emptyHistoryDigest,
+  historyDigests,
+  option,
+  requireLedger,
+  requireOptions,
+  withDigests,
+} from '@tallystick/core/internal'
 import { requireTextId } from '@tallystick/core/store-kit'
 import { canonicalJson, digestOf, type Json } from '@tallystick/core/vocabulary'
 import { untilBadIds } from './format/event-row.ts'

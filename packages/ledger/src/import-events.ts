@@ -7,7 +7,7 @@ import {
   type RuntimeEvent,
   TallystickError,
 } from '@tallystick/core'
-import { isJson, option, requireLedger, requireOptions } from '@tallystick/core/kit'
+import { isJson, option, requireLedger, requireOptions } from '@tallystick/core/internal'
 import { emptyHead } from '@tallystick/core/store-kit'
 import { type Head, parseEvent } from '@tallystick/core/vocabulary'
 import { exportedLine, ImportedHistories } from './export-events.ts'

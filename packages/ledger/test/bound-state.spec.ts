@@ -1,7 +1,8 @@
 import { memoryLedger, type Message, type RunId, type RunState } from '@tallystick/core'
-import { evolve, messagesOf, openTurnCalls, stateFromJson, stateToJson } from '@tallystick/core/machine'
-import { sampleMessage, sampleRunId } from '@tallystick/testkit'
+import { messagesOf } from '@tallystick/core/internal'
+import { evolve, openTurnCalls, stateFromJson, stateToJson } from '@tallystick/core/machine'
 import type { Json } from '@tallystick/core/vocabulary'
+import { sampleMessage, sampleRunId } from '@tallystick/testkit'
 import { describe, expect, it } from 'vitest'
 import {
   runOfSnapshot,

@@ -1,6 +1,6 @@
 // A fork has the events of another run, with their times. A list tells when the fork itself began.
-import { createRuntime, defineAgent, memoryLedger, type Ledger, type RunId } from '@tallystick/core'
-import { forkedEvents } from '@tallystick/core/machine'
+import { createRuntime, defineAgent, type Ledger, memoryLedger, type RunId } from '@tallystick/core'
+import { forkedEvents } from '@tallystick/core/internal'
 import { manualClock, sampleRunId, scriptedModel } from '@tallystick/testkit'
 import { ledgerStats, runSummaries, runSummary } from '@tallystick/ledger'
 import { sqliteLedger } from '@tallystick/ledger/sqlite'

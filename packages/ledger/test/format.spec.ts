@@ -1,7 +1,8 @@
 import { createHash, randomBytes } from 'node:crypto'
-import { emptyHistoryDigest, historyDigests } from '@tallystick/core/machine'
+import type { RuntimeEvent } from '@tallystick/core'
+import { emptyHistoryDigest, historyDigests } from '@tallystick/core/internal'
+import type { EventOf } from '@tallystick/core/vocabulary'
 import { everyFact, sampleCallId, sampleMessage, sampleRunId, stamped } from '@tallystick/testkit'
-import type { EventOf, RuntimeEvent } from '@tallystick/core/vocabulary'
 import { describe, expect, it } from 'vitest'
 import { decodeEvent, encodeEvent, removedBody, type Decoding } from '../src/format/body.ts'
 import {

@@ -1,5 +1,5 @@
-import { type Ledger } from '@tallystick/core'
-import { reachableAgents } from '@tallystick/core/kit'
+import type { Ledger } from '@tallystick/core'
+import { reachableAgents } from '@tallystick/core/internal'
 import { checkLaws, idleAgentOf, playProgram } from '@tallystick/testkit'
 import { randomProgram } from '@tallystick/testkit/random'
 import { foldTo, verifyLedger } from '@tallystick/ledger'

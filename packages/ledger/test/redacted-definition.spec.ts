@@ -1,4 +1,5 @@
-import { type AgentDefinition, removedText } from '@tallystick/core/vocabulary'
+import { removedText } from '@tallystick/core/internal'
+import type { AgentDefinition } from '@tallystick/core/vocabulary'
 import { expect, it } from 'vitest'
 import { redactedDefinition } from '../src/format/redacted-event.ts'
 

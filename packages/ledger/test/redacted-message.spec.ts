@@ -1,6 +1,6 @@
 import type { Message } from '@tallystick/core'
+import { removedText } from '@tallystick/core/internal'
 import { sampleCallId, sampleMessage, sampleRunId } from '@tallystick/testkit'
-import { removedText } from '@tallystick/core/vocabulary'
 import { describe, expect, it } from 'vitest'
 import { redactedMessage, redactedReply } from '../src/format/redacted-event.ts'
 

@@ -1,5 +1,6 @@
 import type { RuntimeEvent } from '@tallystick/core'
-import { type EventOf, type Json, type JsonObject, removedText } from '@tallystick/core/vocabulary'
+import { removedText } from '@tallystick/core/internal'
+import type { EventOf, Json, JsonObject } from '@tallystick/core/vocabulary'
 import { eventSchemas } from '@tallystick/core/schemas'
 import { everyFact, sampleRunId, stamped } from '@tallystick/testkit'
 import { expect, it } from 'vitest'

@@ -1,5 +1,6 @@
-import { memoryLedger, type Ledger, type RunId, type RuntimeEvent } from '@tallystick/core'
-import { evolve, messagesOf } from '@tallystick/core/machine'
+import { type Ledger, memoryLedger, type RunId, type RuntimeEvent } from '@tallystick/core'
+import { messagesOf } from '@tallystick/core/internal'
+import { evolve } from '@tallystick/core/machine'
 import { everyFact, sampleMessage, sampleRunId, stamped } from '@tallystick/testkit'
 import { foldTo, importEvents, verifyRun } from '@tallystick/ledger'
 import { sqliteLedger } from '@tallystick/ledger/sqlite'

@@ -1,3 +1,4 @@
+import type { Message, RuntimeEvent } from '@tallystick/core'
 import { evolve, modelRequest, type RunState } from '@tallystick/core/machine'
 import type {
   AssistantPart,
@@ -6,9 +7,7 @@ import type {
   FilePart,
   ImagePart,
   Json,
-  Message,
   ResultPart,
-  RuntimeEvent,
   TextPart,
 } from '@tallystick/core/vocabulary'
 import { finishReason, genAi, own } from './conventions.ts'

@@ -1,4 +1,4 @@
-import { option, requireOptions } from '@tallystick/core/kit'
+import { option, requireOptions } from '@tallystick/core/internal'
 import {
   anySpan,
   type Attributes,

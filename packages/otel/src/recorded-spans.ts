@@ -1,7 +1,7 @@
-import type { Ledger } from '@tallystick/core'
-import { option, requireLedger, requireOptions, readStart } from '@tallystick/core/kit'
+import type { Ledger, RunId, RuntimeEvent } from '@tallystick/core'
+import { option, readStart, requireLedger, requireOptions } from '@tallystick/core/internal'
 import { requireTextId } from '@tallystick/core/store-kit'
-import type { EventOf, RunId, RuntimeEvent, ToolCallId } from '@tallystick/core/vocabulary'
+import type { EventOf, ToolCallId } from '@tallystick/core/vocabulary'
 import { type ContentOption, holdsContent } from './content.ts'
 import { RunSpans } from './run-spans.ts'
 import {

@@ -1,3 +1,5 @@
+import type { RuntimeEvent, Usage } from '@tallystick/core'
+import { omitUndefined } from '@tallystick/core/internal'
 import {
   addUsage,
   type AgentDefinition,
@@ -6,10 +8,7 @@ import {
   type FinishReason,
   type ModelFailure,
   type RunLabels,
-  type RuntimeEvent,
-  type Usage,
 } from '@tallystick/core/vocabulary'
-import { omitUndefined } from '@tallystick/core/kit'
 import { finishReason, genAi, operations, own, providerName } from './conventions.ts'
 import {
   type Attributes,

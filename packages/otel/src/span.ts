@@ -1,5 +1,6 @@
-import { omitUndefined, option, type OptionCheck } from '@tallystick/core/kit'
-import { digestOf, type EventOf, type Usage } from '@tallystick/core/vocabulary'
+import type { Usage } from '@tallystick/core'
+import { omitUndefined, option, type OptionCheck } from '@tallystick/core/internal'
+import { digestOf, type EventOf } from '@tallystick/core/vocabulary'
 import { genAi, own } from './conventions.ts'
 
 /** A value of an attribute. */

@@ -14,9 +14,10 @@ import {
   type Tracer,
   type TracerProvider,
 } from '@opentelemetry/api'
-import type { Ledger } from '@tallystick/core'
-import { caughtUp, changesOfEveryRun, defaultHost, option, requireOptions } from '@tallystick/core/kit'
-import type { RuntimeEvent, TailCursor } from '@tallystick/core/vocabulary'
+import type { Ledger, RuntimeEvent } from '@tallystick/core'
+import { defaultHost, option, requireOptions } from '@tallystick/core/internal'
+import { caughtUp, changesOfEveryRun } from '@tallystick/core/store-kit'
+import type { TailCursor } from '@tallystick/core/vocabulary'
 import { metricKinds, type MetricName } from './conventions.ts'
 import { type Measurement, measurementsOf, startsBefore } from './recorded-spans.ts'
 import type { Attributes, Span, SpanMove, StartedSpan } from './span.ts'

@@ -1,6 +1,7 @@
 import * as fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { addUsage, type RuntimeEvent, type Usage } from '@tallystick/core/vocabulary'
+import type { RuntimeEvent, Usage } from '@tallystick/core'
+import { addUsage } from '@tallystick/core/vocabulary'
 import { playProgram } from '@tallystick/testkit'
 import { randomProgram } from '@tallystick/testkit/random'
 import { recordedSpans, spansOf, type Span } from '@tallystick/otel'

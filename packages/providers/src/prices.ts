@@ -1,6 +1,6 @@
 import { ConfigurationError } from '@tallystick/core'
-import { option, requireOptions } from '@tallystick/core/kit'
-import type { ModelRef, Price, Rates } from '@tallystick/core/vocabulary'
+import { option, type Rates, requireOptions } from '@tallystick/core/internal'
+import type { ModelRef, Price } from '@tallystick/core/vocabulary'
 import { missingPackage } from './shared/options.ts'
 
 /** A unit's price: one number, or one that changes with the length of the input. */

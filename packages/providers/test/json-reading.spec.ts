@@ -1,4 +1,4 @@
-import { isJsonObject } from '@tallystick/core/kit'
+import { isJsonObject } from '@tallystick/core/internal'
 import { describe, expect, it } from 'vitest'
 import { countAt, numberAt, objectAt, restOf, textAt, wellFormed } from '../src/shared/json.ts'
 

@@ -1,4 +1,5 @@
-import { type JsonObject, withoutAddedNulls } from '@tallystick/core/vocabulary'
+import { withoutAddedNulls } from '@tallystick/core/internal'
+import type { JsonObject } from '@tallystick/core/vocabulary'
 import * as fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { tries } from '../../../scripts/testing/effort.ts'

@@ -1,4 +1,3 @@
-import { option, requireLedger, requireOptions } from '@tallystick/core/kit'
 import {
   type Ledger,
   type RunId,
@@ -7,6 +6,8 @@ import {
   textOf,
   type Usage,
 } from '@tallystick/core'
+import { option, requireLedger, requireOptions } from '@tallystick/core/internal'
+import { requireTextId } from '@tallystick/core/store-kit'
 import {
   addUsage,
   type AgentDefinition,
@@ -15,7 +16,6 @@ import {
   type Json,
   runIdOfCall,
 } from '@tallystick/core/vocabulary'
-import { requireTextId } from '@tallystick/core/store-kit'
 
 /** One place in which two values differ; `undefined` where one has nothing there. */
 export interface Difference {

@@ -9,7 +9,16 @@ import {
   type RuntimeEvent,
   type Usage,
 } from '@tallystick/core'
-import { omitUndefined, requireLedger } from '@tallystick/core/kit'
+import {
+  definitionTokens,
+  messagesOf,
+  messageTokens,
+  omitUndefined,
+  requireLedger,
+  type StreamingState,
+} from '@tallystick/core/internal'
+import { evolve, modelRequest } from '@tallystick/core/machine'
+import { requireTextId } from '@tallystick/core/store-kit'
 import {
   type AgentDefinition,
   canonicalJson,
@@ -21,15 +30,6 @@ import {
   type RequestAddition,
   type ToolChoice,
 } from '@tallystick/core/vocabulary'
-import { requireTextId } from '@tallystick/core/store-kit'
-import {
-  definitionTokens,
-  evolve,
-  messagesOf,
-  messageTokens,
-  modelRequest,
-  type StreamingState,
-} from '@tallystick/core/machine'
 
 /** The attempts of a turn's model call, as the turn's events tell of them. */
 export function explainedAttempts(ofTurn: readonly RuntimeEvent[]): readonly ExplainedAttempt[] {

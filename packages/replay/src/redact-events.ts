@@ -1,22 +1,16 @@
 import { type Agent, ConfigurationError, type RunState, type RuntimeEvent } from '@tallystick/core'
 import {
-  audit,
   changedInputText,
-  findCall,
+  type CollectedCall,
+  digested,
   messagesShown,
   requestDigest,
   shownInstead,
   summaryDigest,
   type TurnChange,
-} from '@tallystick/core/machine'
-import {
-  type AgentDefinition,
-  canonicalJson,
-  type CollectedCall,
-  digested,
-  digestOf,
-  type EventOf,
-} from '@tallystick/core/vocabulary'
+} from '@tallystick/core/internal'
+import { audit, findCall } from '@tallystick/core/machine'
+import { type AgentDefinition, canonicalJson, digestOf, type EventOf } from '@tallystick/core/vocabulary'
 import type { SecretMask } from './secrets.ts'
 
 /** What an agent tells its model, without secrets, under a digest of its own. Without any it is the same. */

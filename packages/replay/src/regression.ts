@@ -11,6 +11,8 @@ import {
   type RunId,
   RunNotFoundError,
   type RuntimeEvent,
+  type RuntimeRules,
+  withRuntimeRules,
 } from '@tallystick/core'
 import {
   omitUndefined,
@@ -18,12 +20,10 @@ import {
   reachableAgents,
   requireLedger,
   requireOptions,
-  type RuntimeRules,
-  withRuntimeRules,
-} from '@tallystick/core/kit'
+} from '@tallystick/core/internal'
 import { requireTextId } from '@tallystick/core/store-kit'
-import { exportedLine, importEvents, linesOf } from '@tallystick/ledger'
 import type { EventType, ModelRef } from '@tallystick/core/vocabulary'
+import { exportedLine, importEvents, linesOf } from '@tallystick/ledger'
 import {
   replayDefinitions,
   type ReplayOptions,

@@ -1,24 +1,25 @@
-import type { Agent, RunState, RuntimeEvent, Tool } from '@tallystick/core'
+import type { Agent, PolicyVerdict, RunState, RuntimeEvent, Tool, ToolInputGuardrail } from '@tallystick/core'
 import {
+  bindRules,
   definitionNow,
+  messagesShown,
   omitUndefined,
   option,
-  type PolicyVerdict,
   type Preparing,
-  bindRules,
-  type ToolInputGuardrail,
-} from '@tallystick/core/kit'
+  type RepairedInput,
+  type Rules,
+  type TurnChange,
+  unpreparedClosing,
+} from '@tallystick/core/internal'
 import {
   type AgentDefinition,
   type CallVerdict,
   canonicalJson,
   type EventOf,
   type JsonObject,
-  type RepairedInput,
   type ToolCallId,
   type ToolDefinition,
 } from '@tallystick/core/vocabulary'
-import { messagesShown, type Rules, type TurnChange, unpreparedClosing } from '@tallystick/core/machine'
 import { EMPTY } from 'rxjs'
 
 type Trip = EventOf<'guardrail_tripped'>

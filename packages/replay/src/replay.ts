@@ -10,24 +10,20 @@ import {
 } from '@tallystick/core'
 import {
   answerVerdict,
+  chanceOf,
   checkCalls,
   definedAgent,
   definitionInRun,
   definitionNow,
+  eventOf,
   option,
   type OptionalCheck,
   requireLedger,
   requireOptions,
-} from '@tallystick/core/kit'
-import {
-  chanceOf,
-  decide,
-  eventOf,
-  evolve,
-  nextAction,
-  recoverMessage,
   type Stamp,
-} from '@tallystick/core/machine'
+} from '@tallystick/core/internal'
+import { decide, evolve, nextAction, recoverMessage } from '@tallystick/core/machine'
+import { requireTextId } from '@tallystick/core/store-kit'
 import {
   causeOf,
   type Command,
@@ -36,7 +32,6 @@ import {
   type Fact,
   type Signal,
 } from '@tallystick/core/vocabulary'
-import { requireTextId } from '@tallystick/core/store-kit'
 import {
   currentFields,
   type DefinitionFields,

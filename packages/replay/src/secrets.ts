@@ -1,7 +1,7 @@
 import { isRegExp } from 'node:util/types'
-import { type Json, keysIn, parseToolCallId, type TextSpan } from '@tallystick/core/vocabulary'
+import { keysIn, option, type OptionalCheck, type TextSpan } from '@tallystick/core/internal'
+import { type Json, parseToolCallId } from '@tallystick/core/vocabulary'
 import { rules } from '@secretlint/secretlint-rule-preset-recommend'
-import { option, type OptionalCheck } from '@tallystick/core/kit'
 
 /** What names of secrets end in, in lower case and without what parts words. */
 const endings: readonly string[] = [

@@ -1,18 +1,19 @@
 import {
+  type AgentOptions,
   ConfigurationError,
   createRuntime,
   defineAgent,
   handoff,
-  memoryLedger,
-  RunNotFoundError,
-  type AgentOptions,
   type Ledger,
+  memoryLedger,
   type RunId,
+  RunNotFoundError,
   type RunOptions,
   type RuntimeEvent,
 } from '@tallystick/core'
-import { messagesOf, modelRequest } from '@tallystick/core/machine'
-import { type EventType } from '@tallystick/core/vocabulary'
+import { messagesOf } from '@tallystick/core/internal'
+import { modelRequest } from '@tallystick/core/machine'
+import type { EventType } from '@tallystick/core/vocabulary'
 import {
   manualClock,
   playProgram,

@@ -1,7 +1,7 @@
 // A run that was given something over its agents replays to itself, with the agents alone.
 import { expect, it } from 'vitest'
 import { createRuntime, defineAgent, memoryLedger, type RunOptions } from '@tallystick/core'
-import { reachableAgents } from '@tallystick/core/kit'
+import { reachableAgents } from '@tallystick/core/internal'
 import { manualClock, scriptedModel, seededRandom, testTool, untilSettled } from '@tallystick/testkit'
 import { replayRun } from '@tallystick/replay'
 

@@ -62,7 +62,13 @@ const secrets = [key, key.slice(3, 20), 'hunter2', 'open sesame', 'abcdef', '012
 async function project(): Promise<{ folder: string; agent: Agent; ledger: Ledger; runId: RunId }> {
   const folder = temporaryFolder()
   mkdirSync(join(folder, 'node_modules', '@tallystick'), { recursive: true })
-  for (const name of ['@tallystick/core', '@tallystick/ledger', '@tallystick/replay', 'vitest']) {
+  for (const name of [
+    '@tallystick/core',
+    '@tallystick/testkit',
+    '@tallystick/ledger',
+    '@tallystick/replay',
+    'vitest',
+  ]) {
     symlinkSync(packageFolder(name), join(folder, 'node_modules', name))
   }
   writeFileSync(join(folder, 'package.json'), '{"type":"module"}')

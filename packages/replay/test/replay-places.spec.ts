@@ -1,14 +1,13 @@
 import {
+  type Agent,
   createRuntime,
   defineAgent,
-  memoryLedger,
-  type Agent,
   type Ledger,
+  memoryLedger,
   type RunId,
   type RuntimeEvent,
 } from '@tallystick/core'
-import { reachableAgents } from '@tallystick/core/kit'
-import { forkedEvents } from '@tallystick/core/machine'
+import { forkedEvents, reachableAgents } from '@tallystick/core/internal'
 import {
   copyPrefix,
   manualClock,

@@ -1,14 +1,15 @@
 import {
+  type Agent,
   createRuntime,
   defineAgent,
-  memoryLedger,
-  type Agent,
   type Guardrail,
+  type GuardrailVerdict,
+  memoryLedger,
+  type PolicyVerdict,
   type RuntimeEvent,
 } from '@tallystick/core'
-import { type GuardrailVerdict, type PolicyVerdict } from '@tallystick/core/kit'
+import type { JsonObject } from '@tallystick/core/vocabulary'
 import { manualClock, scriptedModel, testTool, untilSettled } from '@tallystick/testkit'
-import { type JsonObject } from '@tallystick/core/vocabulary'
 import { replayRun } from '@tallystick/replay'
 import { describe, expect, it } from 'vitest'
 

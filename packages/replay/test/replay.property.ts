@@ -2,13 +2,13 @@ import * as fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import {
   ConfigurationError,
-  memoryLedger,
   type Ledger,
+  memoryLedger,
   type RunState,
   type RuntimeEvent,
 } from '@tallystick/core'
-import { reachableAgents } from '@tallystick/core/kit'
-import { evolve, forkedEvents, requireForkable } from '@tallystick/core/machine'
+import { forkedEvents, reachableAgents, requireForkable } from '@tallystick/core/internal'
+import { evolve } from '@tallystick/core/machine'
 import { copyPrefix, idleAgentOf, playProgram, sampleRunId, type Program } from '@tallystick/testkit'
 import { randomProgram as anyProgram, retryingProgram } from '@tallystick/testkit/random'
 import { replayRun } from '@tallystick/replay'

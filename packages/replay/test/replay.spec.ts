@@ -1,15 +1,15 @@
 import {
+  type Agent,
+  type AgentOptions,
   agentTool,
   createRuntime,
   defineAgent,
-  memoryLedger,
-  type Agent,
-  type AgentOptions,
   type Ledger,
+  memoryLedger,
   type RunId,
   type RunOptions,
 } from '@tallystick/core'
-import { reachableAgents } from '@tallystick/core/kit'
+import { reachableAgents } from '@tallystick/core/internal'
 import { manualClock, scriptedModel, seededRandom, testTool, type ScriptedReply } from '@tallystick/testkit'
 import { foldTo, rebuiltRequest } from '@tallystick/ledger'
 import { replayRun, type ReplayOptions, type ReplayReport } from '@tallystick/replay'

@@ -3,19 +3,21 @@
 import * as fc from 'fast-check'
 import { expect, it, onTestFinished } from 'vitest'
 import {
+  type Agent,
   createRuntime,
   defineAgent,
   defineGuardrail,
-  memoryLedger,
-  outputTransform,
-  type Agent,
+  type InputMessage,
   type Ledger,
+  memoryLedger,
   type Model,
+  outputTransform,
   type RunId,
   type RunOptions,
   type RunResult,
 } from '@tallystick/core'
-import { reachableAgents, type InputMessage } from '@tallystick/core/kit'
+import { reachableAgents } from '@tallystick/core/internal'
+import type { NextTurn } from '@tallystick/core/vocabulary'
 import {
   manualClock,
   scriptedModel,
@@ -25,7 +27,6 @@ import {
   watchedLedger,
   type ScriptedModel,
 } from '@tallystick/testkit'
-import type { NextTurn } from '@tallystick/core/vocabulary'
 import { exportEvents, verifyRun } from '@tallystick/ledger'
 import { sqliteLedger } from '@tallystick/ledger/sqlite'
 import { replayRun } from '@tallystick/replay'

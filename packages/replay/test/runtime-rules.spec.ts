@@ -1,7 +1,15 @@
 // A run that a runtime drove by rules of its own replays to itself with these rules, and differs without them.
 import { expect, it } from 'vitest'
-import { createRuntime, defineAgent, defineGuardrail, memoryLedger, type Agent } from '@tallystick/core'
-import { reachableAgents, withRuntimeRules, type RuntimeRules } from '@tallystick/core/kit'
+import {
+  type Agent,
+  createRuntime,
+  defineAgent,
+  defineGuardrail,
+  memoryLedger,
+  type RuntimeRules,
+  withRuntimeRules,
+} from '@tallystick/core'
+import { reachableAgents } from '@tallystick/core/internal'
 import { manualClock, scriptedModel, untilSettled } from '@tallystick/testkit'
 import { replayRun } from '@tallystick/replay'
 

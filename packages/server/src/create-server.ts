@@ -3,6 +3,7 @@ import {
   type Clock,
   ConfigurationError,
   type Ledger,
+  type RecordedRun,
   type RunResult,
   type Runtime,
 } from '@tallystick/core'
@@ -11,9 +12,8 @@ import {
   defaultHost,
   option,
   type OptionCheck,
-  type RecordedRun,
   requireOptions,
-} from '@tallystick/core/kit'
+} from '@tallystick/core/internal'
 import { Hono } from 'hono'
 import { addA2a } from './a2a/routes.ts'
 import { addAgUi } from './ag-ui/routes.ts'

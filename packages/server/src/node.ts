@@ -8,7 +8,7 @@ import {
 import type { AddressInfo } from 'node:net'
 import { getRequestListener } from '@hono/node-server'
 import { ConfigurationError, type RunResult } from '@tallystick/core'
-import { option, requireOptions } from '@tallystick/core/kit'
+import { option, requireOptions } from '@tallystick/core/internal'
 import type { Server } from './create-server.ts'
 import { isLoopback, readBefore } from './http/request.ts'
 

@@ -3,19 +3,20 @@ import {
   type Ledger,
   LedgerConflictError,
   LedgerUnavailableError,
+  type RecordedRun,
   type RunId,
   type RunState,
   type Runtime,
 } from '@tallystick/core'
 import {
+  callsAwaitingChild,
   ContextOfRecord,
   defaultHost,
   isRunDriven,
   option,
-  type RecordedRun,
   requireOptions,
-} from '@tallystick/core/kit'
-import { callsAwaitingChild, nextAction } from '@tallystick/core/machine'
+} from '@tallystick/core/internal'
+import { nextAction } from '@tallystick/core/machine'
 import { childRunIdOf } from '@tallystick/core/vocabulary'
 import { foldTo, runSummaries, type RunSummary } from '@tallystick/ledger'
 

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import type { RunId } from '@tallystick/core'
-import { readStart } from '@tallystick/core/kit'
+import { readStart } from '@tallystick/core/internal'
 import { documentAt, exampleOf, operationsOf } from './kit/described.ts'
 import { answerOf, openOffice, payingAgent, tellingAgent, type Office } from './kit/office.ts'
 

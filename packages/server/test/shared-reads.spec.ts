@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
-import { defineAgent, memoryLedger, type Ledger, type RuntimeEvent } from '@tallystick/core'
-import { caughtUp, changesOf } from '@tallystick/core/kit'
+import { defineAgent, type Ledger, memoryLedger, type RuntimeEvent } from '@tallystick/core'
+import { caughtUp, changesOf } from '@tallystick/core/store-kit'
 import { sampleRunId, scriptedModel, testTool } from '@tallystick/testkit'
 import { Subject } from 'rxjs'
 import { SharedReads } from '../src/stream/shared-reads.ts'

@@ -6,7 +6,7 @@ import {
   type OptionFault,
   requireOptions,
   sentenceOfError,
-} from '@tallystick/core/kit'
+} from '@tallystick/core/internal'
 import type { ToolEffect } from '@tallystick/core/vocabulary'
 import { jsonWithComments } from './json-with-comments.ts'
 

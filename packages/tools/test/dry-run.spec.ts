@@ -1,6 +1,6 @@
-import { createRuntime, defineAgent, memoryLedger } from '@tallystick/core'
+import { createRuntime, defineAgent, memoryLedger, textOf } from '@tallystick/core'
+import type { JsonObject } from '@tallystick/core/vocabulary'
 import { callTool, checkLaws, scriptedModel } from '@tallystick/testkit'
-import { textOf, type JsonObject } from '@tallystick/core/vocabulary'
 import { defineTool, dryRun } from '@tallystick/tools'
 import { describe, expect, it } from 'vitest'
 import { z } from 'zod'

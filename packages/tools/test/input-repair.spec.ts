@@ -1,15 +1,16 @@
 import {
+  type AgentOptions,
   createRuntime,
   defineAgent,
   defineGuardrail,
   memoryLedger,
-  type AgentOptions,
   type RuntimeEvent,
+  textOf,
   type Tool,
 } from '@tallystick/core'
 import { auditAll } from '@tallystick/core/machine'
+import { digestOf, type EventOf } from '@tallystick/core/vocabulary'
 import { callTool, checkLaws, scriptedModel } from '@tallystick/testkit'
-import { digestOf, textOf, type EventOf } from '@tallystick/core/vocabulary'
 import { defineTool, repairInputs, type ToolSpecification } from '@tallystick/tools'
 import { describe, expect, it } from 'vitest'
 import { z } from 'zod'

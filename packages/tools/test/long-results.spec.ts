@@ -1,16 +1,17 @@
 import {
+  type AgentOptions,
   createRuntime,
   defineAgent,
   defineGuardrail,
-  memoryLedger,
-  type AgentOptions,
   type Ledger,
+  memoryLedger,
   type RuntimeEvent,
+  textOf,
   type Tool,
 } from '@tallystick/core'
 import { auditAll } from '@tallystick/core/machine'
+import type { EventOf } from '@tallystick/core/vocabulary'
 import { checkLaws, scriptedModel, type ScriptedStep } from '@tallystick/testkit'
-import { textOf, type EventOf } from '@tallystick/core/vocabulary'
 import { defineTool, image, readResult, type ToolSpecification } from '@tallystick/tools'
 import * as fc from 'fast-check'
 import { describe, expect, it } from 'vitest'

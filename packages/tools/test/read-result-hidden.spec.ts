@@ -2,14 +2,16 @@
 import {
   createRuntime,
   defineAgent,
+  foldedHistory,
   handoff,
   memoryLedger,
   type Message,
+  type RunId,
   type RunOptions,
+  textOf,
 } from '@tallystick/core'
-import { foldedHistory } from '@tallystick/core/kit'
+import { type EventOf, toolCallIdOf } from '@tallystick/core/vocabulary'
 import { callTool, scriptedModel, type ScriptedStep } from '@tallystick/testkit'
-import { textOf, toolCallIdOf, type EventOf, type RunId } from '@tallystick/core/vocabulary'
 import { defineTool, readResult } from '@tallystick/tools'
 import { describe, expect, it } from 'vitest'
 import { z } from 'zod'

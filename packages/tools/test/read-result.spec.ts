@@ -7,18 +7,13 @@ import {
   defineGuardrail,
   type Ledger,
   memoryLedger,
+  type RunId,
   type RunOptions,
   type RuntimeEvent,
-} from '@tallystick/core'
-import { callTool, sampleRunId, scriptedModel, testTool } from '@tallystick/testkit'
-import {
-  type EventOf,
-  type RunId,
-  runIdOfCall,
   textOf,
-  type ToolCallId,
-  toolCallIdOf,
-} from '@tallystick/core/vocabulary'
+} from '@tallystick/core'
+import { type EventOf, runIdOfCall, type ToolCallId, toolCallIdOf } from '@tallystick/core/vocabulary'
+import { callTool, sampleRunId, scriptedModel, testTool } from '@tallystick/testkit'
 import { defineTool, readResult, text as textPart } from '@tallystick/tools'
 import { describe, expect, it } from 'vitest'
 

@@ -1,16 +1,16 @@
 import {
+  type AgentOptions,
   createRuntime,
   defineAgent,
   defineGuardrail,
   handoff,
   memoryLedger,
-  type AgentOptions,
   type RuntimeEvent,
+  textOf,
   type Tool,
 } from '@tallystick/core'
 import { auditAll } from '@tallystick/core/machine'
 import { callTool, checkLaws, scriptedModel, testTool, type ScriptedStep } from '@tallystick/testkit'
-import { textOf } from '@tallystick/core/vocabulary'
 import { searchableTools, type SearchableToolsOptions } from '@tallystick/tools'
 import { describe, expect, it } from 'vitest'
 

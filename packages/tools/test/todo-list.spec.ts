@@ -2,13 +2,15 @@ import {
   ConfigurationError,
   createRuntime,
   defineAgent,
+  foldedHistory,
   handoff,
   memoryLedger,
+  type RunId,
   textOf,
 } from '@tallystick/core'
-import { foldedHistory } from '@tallystick/core/kit'
+import { type TodoItem, todoItemsOf, todoLines } from '@tallystick/core/internal'
+import type { EventOf } from '@tallystick/core/vocabulary'
 import { callTool, sampleRunId, scriptedModel, testTool } from '@tallystick/testkit'
-import { type EventOf, type RunId, type TodoItem, todoItemsOf, todoLines } from '@tallystick/core/vocabulary'
 import { todoList } from '@tallystick/tools'
 import { describe, expect, it } from 'vitest'
 

@@ -1,8 +1,14 @@
 // Whatever tools do in a run, and whenever it is cancelled: the laws hold, nothing starts before its start is on record, and no
 // timer and no tool that has heard of no end is left.
-import { createRuntime, defineAgent, type Ledger, memoryLedger, type Tool } from '@tallystick/core'
+import {
+  createRuntime,
+  defineAgent,
+  type Ledger,
+  memoryLedger,
+  type RuntimeEvent,
+  type Tool,
+} from '@tallystick/core'
 import { checkLaws, type ManualClock, manualClock, scriptedModel, untilSettled } from '@tallystick/testkit'
-import type { RuntimeEvent } from '@tallystick/core/vocabulary'
 import {
   audit,
   cache,

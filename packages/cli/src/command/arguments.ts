@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs'
 import type { Limits } from '@tallystick/core'
-import { isJsonObject } from '@tallystick/core/kit'
-import { type JsonObject, limitNames, type OnLimit, onLimits } from '@tallystick/core/vocabulary'
+import { isJsonObject, onLimits } from '@tallystick/core/internal'
+import { type JsonObject, limitNames, type OnLimit } from '@tallystick/core/vocabulary'
 import { type Command, InvalidArgumentError, Option } from 'commander'
 import { CommandError } from './exit-code.ts'
 

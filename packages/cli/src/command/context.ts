@@ -1,6 +1,6 @@
 import { resolve } from 'node:path'
 import { ConfigurationError } from '@tallystick/core'
-import { option, requireOptions } from '@tallystick/core/kit'
+import { option, requireOptions } from '@tallystick/core/internal'
 import { hasStreams, hostOutputs, type HostStreams, type Output } from '../terminal/output.ts'
 import type { Paint } from '../terminal/paint.ts'
 

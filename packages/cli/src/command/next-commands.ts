@@ -1,5 +1,5 @@
 import type { PendingApproval, RunId, RunResult } from '@tallystick/core'
-import type { DeferredCall } from '@tallystick/core/machine'
+import type { DeferredCall } from '@tallystick/core/internal'
 import { childRunIdOf, type EventOf } from '@tallystick/core/vocabulary'
 import { commandLine, shownLedger } from './context.ts'
 import { oneLine } from './text.ts'

@@ -1,5 +1,5 @@
 import type { Usage } from '@tallystick/core'
-import type { Tally } from '@tallystick/core/machine'
+import type { Tally } from '@tallystick/core/internal'
 import {
   canonicalJson,
   type Citation,

@@ -1,5 +1,5 @@
-import type { Agent, Ledger, Model, Prices, RunState } from '@tallystick/core'
-import { omitUndefined, reachableAgents, type RuntimeRules } from '@tallystick/core/kit'
+import type { Agent, Ledger, Model, Prices, RunState, RuntimeRules } from '@tallystick/core'
+import { omitUndefined, reachableAgents } from '@tallystick/core/internal'
 import { type AgentDefinition, digestOf } from '@tallystick/core/vocabulary'
 import { foldTo } from '@tallystick/ledger'
 import { readGiven } from '../command/arguments.ts'

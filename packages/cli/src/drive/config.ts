@@ -1,8 +1,15 @@
 import { existsSync, lstatSync, realpathSync, type Stats, statSync } from 'node:fs'
 import { dirname, resolve } from 'node:path'
 import { pathToFileURL } from 'node:url'
-import { type Agent, ConfigurationError, type Model, type Prices, type RunId } from '@tallystick/core'
-import { option, type OptionCheck, requireOptions, type RuntimeRules, someRules } from '@tallystick/core/kit'
+import {
+  type Agent,
+  ConfigurationError,
+  type Model,
+  type Prices,
+  type RunId,
+  type RuntimeRules,
+} from '@tallystick/core'
+import { option, type OptionCheck, requireOptions, someRules } from '@tallystick/core/internal'
 import type { ModelRef } from '@tallystick/core/vocabulary'
 import type { McpManager, McpOptions } from '@tallystick/tools/mcp'
 

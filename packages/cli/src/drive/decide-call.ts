@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto'
 import { userInfo } from 'node:os'
 import { isDeepStrictEqual } from 'node:util'
 import type { Ledger, PendingApproval, RunId } from '@tallystick/core'
-import { inputFaultOf } from '@tallystick/core/kit'
+import { inputFaultOf } from '@tallystick/core/internal'
 import {
   canonicalJson,
   type JsonObject,

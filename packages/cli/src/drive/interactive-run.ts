@@ -1,6 +1,5 @@
 import type { PendingApproval, Run, RunResult, RuntimeEvent } from '@tallystick/core'
-import { option, requireOptions } from '@tallystick/core/kit'
-import { tallyOf } from '@tallystick/core/machine'
+import { option, requireOptions, tallyOf } from '@tallystick/core/internal'
 import { type CommandContext, shownLedger, type View } from '../command/context.ts'
 import { CommandError, exitCodes } from '../command/exit-code.ts'
 import { afterwards, continuation, type MetLimit, type StoppedRun } from '../command/next-commands.ts'

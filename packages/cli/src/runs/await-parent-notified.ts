@@ -1,6 +1,6 @@
 import type { Ledger, RunId, RunState } from '@tallystick/core'
-import { caughtUp, changesOf } from '@tallystick/core/kit'
 import { evolve } from '@tallystick/core/machine'
+import { caughtUp, changesOf } from '@tallystick/core/store-kit'
 import { foldTo } from '@tallystick/ledger'
 import { ownWaits } from './run-status.ts'
 

@@ -5,7 +5,7 @@ import {
   type RunState,
   type RuntimeEvent,
 } from '@tallystick/core'
-import { runTimes } from '@tallystick/core/machine'
+import { runTimes } from '@tallystick/core/internal'
 import type { EventType } from '@tallystick/core/vocabulary'
 import { type FoldedRun, foldTo, outlineTo } from '@tallystick/ledger'
 

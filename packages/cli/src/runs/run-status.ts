@@ -6,15 +6,8 @@ import {
   type RunState,
   TallystickError,
 } from '@tallystick/core'
-import { isRunDriven } from '@tallystick/core/kit'
-import {
-  callsAwaitingChild,
-  type DeferredCall,
-  deferredCalls,
-  isSuspended,
-  openTurnCalls,
-  pendingApprovals,
-} from '@tallystick/core/machine'
+import { callsAwaitingChild, type DeferredCall, isRunDriven } from '@tallystick/core/internal'
+import { deferredCalls, isSuspended, openTurnCalls, pendingApprovals } from '@tallystick/core/machine'
 import { childRunIdOf, type LimitName, type ToolCallId } from '@tallystick/core/vocabulary'
 import {
   foldTo,

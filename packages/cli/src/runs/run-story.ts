@@ -1,5 +1,5 @@
 import type { Ledger, RunId, RuntimeEvent } from '@tallystick/core'
-import { getOwn, omitUndefined } from '@tallystick/core/kit'
+import { getOwn, omitUndefined } from '@tallystick/core/internal'
 import {
   canonicalJson,
   type EventOf,

@@ -1,5 +1,5 @@
 import { type Ledger, type RunId, type RuntimeEvent, textOf } from '@tallystick/core'
-import { omitUndefined } from '@tallystick/core/kit'
+import { omitUndefined } from '@tallystick/core/internal'
 import {
   canonicalJson,
   type EventOf,

@@ -1,6 +1,14 @@
-import { createRuntime, type Ledger, type RunId, type RunState } from '@tallystick/core'
-import { type ForkApproval, type ForkEdit, type ForkOptions, omitUndefined } from '@tallystick/core/kit'
-import { isStubbed, pendingApprovals } from '@tallystick/core/machine'
+import {
+  createRuntime,
+  type ForkApproval,
+  type ForkEdit,
+  type ForkOptions,
+  type Ledger,
+  type RunId,
+  type RunState,
+} from '@tallystick/core'
+import { isStubbed, omitUndefined } from '@tallystick/core/internal'
+import { pendingApprovals } from '@tallystick/core/machine'
 import type { ForkWrites } from '@tallystick/core/vocabulary'
 import { foldTo } from '@tallystick/ledger'
 import { diffRuns } from '@tallystick/replay'

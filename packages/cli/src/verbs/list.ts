@@ -1,5 +1,5 @@
 import type { Ledger, RunId } from '@tallystick/core'
-import { isRunDriven, omitUndefined } from '@tallystick/core/kit'
+import { isRunDriven, omitUndefined } from '@tallystick/core/internal'
 import { type Outcome, outcomes } from '@tallystick/core/vocabulary'
 import {
   fitsFilter,

@@ -1,6 +1,6 @@
 import { basename, dirname, extname, resolve } from 'node:path'
 import { ConfigurationError } from '@tallystick/core'
-import { getOwn, isJsonObject, omitUndefined, sentenceOfError } from '@tallystick/core/kit'
+import { getOwn, isJsonObject, omitUndefined, sentenceOfError } from '@tallystick/core/internal'
 import type { JsonObject, ResultPart } from '@tallystick/core/vocabulary'
 import { ToolError } from '@tallystick/tools'
 import {

@@ -1,6 +1,5 @@
 import { dirname, relative, resolve, sep } from 'node:path'
-import { type Agent, ConfigurationError } from '@tallystick/core'
-import { withRuntimeRules } from '@tallystick/core/kit'
+import { type Agent, ConfigurationError, withRuntimeRules } from '@tallystick/core'
 import { outlineTo } from '@tallystick/ledger'
 import { type Divergence, exportRegression, type ReplayReport, replayRun } from '@tallystick/replay'
 import type { Command } from 'commander'

@@ -1,5 +1,5 @@
 import { createRuntime, LedgerConflictError, type RunState, type Runtime } from '@tallystick/core'
-import { omitUndefined } from '@tallystick/core/kit'
+import { omitUndefined } from '@tallystick/core/internal'
 import { isSuspended } from '@tallystick/core/machine'
 import { foldTo } from '@tallystick/ledger'
 import type { Command } from 'commander'

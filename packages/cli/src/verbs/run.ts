@@ -7,7 +7,7 @@ import {
   LedgerConflictError,
   type Limits,
 } from '@tallystick/core'
-import { omitUndefined } from '@tallystick/core/kit'
+import { omitUndefined } from '@tallystick/core/internal'
 import type { Command } from 'commander'
 import { onLedger, withDriveOptions, withLimit } from '../command/arguments.ts'
 import { type CommandContext, commandLine, ledgerSource } from '../command/context.ts'

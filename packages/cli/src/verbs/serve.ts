@@ -1,5 +1,5 @@
 import { createRuntime, type Ledger } from '@tallystick/core'
-import { omitUndefined } from '@tallystick/core/kit'
+import { omitUndefined } from '@tallystick/core/internal'
 import { createServer, supervise } from '@tallystick/server'
 import { serve as listen } from '@tallystick/server/node'
 import { type Command, InvalidArgumentError } from 'commander'

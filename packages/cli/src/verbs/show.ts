@@ -1,6 +1,6 @@
 import type { Ledger, Message, RunId, RunState, RuntimeEvent } from '@tallystick/core'
-import { isRunDriven, omitUndefined } from '@tallystick/core/kit'
-import { runTimes, transcript } from '@tallystick/core/machine'
+import { isRunDriven, omitUndefined, runTimes } from '@tallystick/core/internal'
+import { transcript } from '@tallystick/core/machine'
 import { type EventOf, eventTypes } from '@tallystick/core/vocabulary'
 import { foldTo, rebuiltRequest } from '@tallystick/ledger'
 import { type Command, Option } from 'commander'

@@ -1,5 +1,5 @@
 import type { RunId, Usage } from '@tallystick/core'
-import { isRunDriven } from '@tallystick/core/kit'
+import { isRunDriven } from '@tallystick/core/internal'
 import { addUsage, type ModelRef } from '@tallystick/core/vocabulary'
 import {
   type DaySpending,

@@ -1,7 +1,6 @@
 import { createReadStream, statSync } from 'node:fs'
-import type { Ledger, RunId } from '@tallystick/core'
+import type { Ledger, RunId, RuntimeEvent } from '@tallystick/core'
 import { evolve, type RunState, transcript } from '@tallystick/core/machine'
-import type { RuntimeEvent } from '@tallystick/core/vocabulary'
 import {
   ExportedHistories,
   exportEvents,

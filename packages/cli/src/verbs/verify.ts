@@ -1,5 +1,5 @@
 import type { Ledger, RunId } from '@tallystick/core'
-import { omitUndefined } from '@tallystick/core/kit'
+import { omitUndefined } from '@tallystick/core/internal'
 import {
   type BrokenPlace,
   type CheckpointFault,

@@ -1,11 +1,11 @@
 import { type RunId, type RunState, type RuntimeEvent, textOf } from '@tallystick/core'
+import type { ShownChange } from '@tallystick/core/internal'
 import {
   canonicalJson,
   childRunIdOf,
   type EventOf,
   type EventType,
   type ParentRef,
-  type ShownChange,
 } from '@tallystick/core/vocabulary'
 import { contentText, counted, oneLine, runEnding } from '../command/text.ts'
 import { type Paint, type Screen, screenOn } from '../terminal/paint.ts'

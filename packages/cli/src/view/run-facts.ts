@@ -1,12 +1,10 @@
 import type { RunId } from '@tallystick/core'
-import { runTimes, type Tally } from '@tallystick/core/machine'
+import { runTimes, type Tally, type TodoItem, todoLines } from '@tallystick/core/internal'
 import {
   canonicalJson,
   type InboxEntry,
   type RequestAddition,
   type RunLabels,
-  type TodoItem,
-  todoLines,
 } from '@tallystick/core/vocabulary'
 import type { FoldedRun, RunOutline } from '@tallystick/ledger'
 import { counted, durationText, table, tallyText, timeText, usageText } from '../command/text.ts'

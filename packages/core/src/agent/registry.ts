@@ -8,9 +8,17 @@ import { type ApprovalPolicy, everyPolicy } from '../tools/check-calls.ts'
 import { definedGuardrail, guardrail, type Guardrail, requireGuardrailNames } from '../tools/guardrails.ts'
 import { ConfigurationError } from '../values/errors.ts'
 import { deepFreezeOnce, omitUndefined } from '../values/json.ts'
-import { anyFunction, listOf, maybe, type OptionChecks, plainFunction } from '../values/option.ts'
+import {
+  anyFunction,
+  anyObject,
+  listOf,
+  maybe,
+  type OptionChecks,
+  plainFunction,
+  requireOptions,
+} from '../values/option.ts'
 import { isAgentTool } from './agent-tool.ts'
-import { type Agent, type HandoffTarget, type PrepareTurn, requireAgent } from './agent.ts'
+import { type Agent, definedAgent, type HandoffTarget, type PrepareTurn, requireAgent } from './agent.ts'
 import { handOffRule } from './handoff.ts'
 import { preparedInTurn } from './prepare-turn.ts'
 
@@ -165,6 +173,8 @@ function twoOfOneName(name: string, hasSameDefinition: boolean): ConfigurationEr
 
 /** Returns an agent with the rules of a runtime: for a replay, which gets the agents of the run. */
 export function withRuntimeRules<Output>(agent: Agent<Output>, rules: RuntimeRules): Agent<Output> {
+  requireOptions('withRuntimeRules', definedAgent, agent, 'the agent')
+  requireOptions('withRuntimeRules', anyObject, rules, 'the second argument')
   const own = underRules(agent, rules)
   const handOff = handOffRule(
     () => own.handoffs,

@@ -1,6 +1,6 @@
 import { createPublicKey, type KeyLike, type KeyObject } from 'node:crypto'
 import { ConfigurationError, type Ledger, LedgerDamagedError, type RunId } from '@tallystick/core'
-import { option, requireLedger, requireOptions } from '@tallystick/core/kit'
+import { option, requireLedger, requireOptions } from '@tallystick/core/internal'
 import { sealRun } from '../format/chain.ts'
 import { type EventRow, fault, type Fault, findLinkFault, genesis, type Link } from '../format/event-row.ts'
 import { eachRemoval, internalsOf, type Store } from '../store/store.ts'

@@ -1,6 +1,6 @@
 import { createPrivateKey, createPublicKey, hash, KeyObject, sign, verify, type KeyLike } from 'node:crypto'
 import { ConfigurationError } from '@tallystick/core'
-import { option, type OptionCheck } from '@tallystick/core/kit'
+import { option, type OptionCheck } from '@tallystick/core/internal'
 
 /** Ed25519 in the numbering of signed notes. */
 const algorithm = 0x01

@@ -1,5 +1,6 @@
 import type { Message, RuntimeEvent } from '@tallystick/core'
-import { isFrozenOnce, omitUndefined, storableText } from '@tallystick/core/store-kit'
+import { isFrozenOnce, omitUndefined } from '@tallystick/core/internal'
+import { storableText } from '@tallystick/core/store-kit'
 import {
   canonicalJson,
   type EventType,

@@ -1,5 +1,6 @@
 import { LedgerDamagedError, type RunId, type RuntimeEvent } from '@tallystick/core'
-import { idFaultOf, parseRunId, parseToolCallId } from '@tallystick/core/vocabulary'
+import { idFaultOf } from '@tallystick/core/internal'
+import { parseRunId, parseToolCallId } from '@tallystick/core/vocabulary'
 import { decodeEvent, type Decoding, type EncodedEvent, hasUpcaster, upcast } from './body.ts'
 import { commitTo, type Digest, genesisHash, linkHash, newSalt, type RowEnvelope } from './chain.ts'
 

@@ -1,6 +1,6 @@
 import { hash } from 'node:crypto'
 import type { Message } from '@tallystick/core'
-import { emptyHistoryDigest, historyDigests, withDigests } from '@tallystick/core/machine'
+import { emptyHistoryDigest, historyDigests, withDigests } from '@tallystick/core/internal'
 import { storableDigests } from '@tallystick/core/store-kit'
 import { canonicalJson } from '@tallystick/core/vocabulary'
 import { digestOf } from './chain.ts'

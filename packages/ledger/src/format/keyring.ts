@@ -1,5 +1,5 @@
 import { createCipheriv, createDecipheriv, createHmac, hkdfSync } from 'node:crypto'
-import { option, type OptionCheck } from '@tallystick/core/kit'
+import { option, type OptionCheck } from '@tallystick/core/internal'
 
 /** The key that encrypts the content about one subject. */
 export interface SubjectKey {

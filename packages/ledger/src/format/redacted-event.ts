@@ -1,24 +1,21 @@
 import type { Message, RuntimeEvent } from '@tallystick/core'
-import { omitUndefined } from '@tallystick/core/kit'
-import {
-  type AgentDefinition,
-  type AssistantPart,
-  type CollectedCall,
-  type EventBodies,
-  type EventOf,
-  type EventType,
-  type GivenModel,
-  type ModelFailure,
-  type ModelRefusal,
-  type ModelSettings,
-  removedText,
-  type RequestAddition,
-  type ResultPart,
-  type RunLabels,
-  type ShownPiece,
-  type ToolDefinition,
-  type UserMessage,
-  type UserPart,
+import { type CollectedCall, omitUndefined, removedText, type ShownPiece } from '@tallystick/core/internal'
+import type {
+  AgentDefinition,
+  AssistantPart,
+  EventBodies,
+  EventOf,
+  EventType,
+  GivenModel,
+  ModelFailure,
+  ModelRefusal,
+  ModelSettings,
+  RequestAddition,
+  ResultPart,
+  RunLabels,
+  ToolDefinition,
+  UserMessage,
+  UserPart,
 } from '@tallystick/core/vocabulary'
 
 /** A text that is gone. What was empty said nothing. */

@@ -1,5 +1,5 @@
 import { ConfigurationError } from '@tallystick/core'
-import { option, type OptionCheck } from '@tallystick/core/kit'
+import { option, type OptionCheck } from '@tallystick/core/internal'
 import { keyring, type Keyring } from '../format/keyring.ts'
 import { deltaDelay } from '../store/open-ledger.ts'
 

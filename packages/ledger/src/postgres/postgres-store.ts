@@ -1,5 +1,5 @@
 import { LedgerUnavailableError, type RunId } from '@tallystick/core'
-import { requireOptions } from '@tallystick/core/kit'
+import { requireOptions } from '@tallystick/core/internal'
 import type {
   EventType,
   Head,

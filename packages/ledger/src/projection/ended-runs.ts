@@ -1,13 +1,11 @@
-import { type Ledger, type RunId, type RuntimeEvent, TallystickError } from '@tallystick/core'
-import { omitUndefined, option, requireLedger, requireOptions } from '@tallystick/core/kit'
-import { runTimes } from '@tallystick/core/machine'
+import { type Ledger, type Limits, type RunId, type RuntimeEvent, TallystickError } from '@tallystick/core'
+import { omitUndefined, option, requireLedger, requireOptions, runTimes } from '@tallystick/core/internal'
 import {
   addUsage,
   type EventOf,
   eventTraits,
   type EventType,
   type LimitName,
-  type Limits,
   type RunRecord,
 } from '@tallystick/core/vocabulary'
 import { isPlain } from '../format/body.ts'

@@ -8,18 +8,17 @@ import {
   type RuntimeEvent,
   TallystickError,
 } from '@tallystick/core'
-import { omitUndefined, option, requireLedger, requireOptions } from '@tallystick/core/kit'
 import {
   additionsOf,
   callsInParallel,
   currentModel,
-  evolve,
-  isSuspended,
-  modelRequest,
-  nextAction,
-  transcript,
+  omitUndefined,
+  option,
+  requireLedger,
+  requireOptions,
   writingSettings,
-} from '@tallystick/core/machine'
+} from '@tallystick/core/internal'
+import { evolve, isSuspended, modelRequest, nextAction, transcript } from '@tallystick/core/machine'
 import { requireTextId } from '@tallystick/core/store-kit'
 import type { EventOf, ModelRef, RequestAddition } from '@tallystick/core/vocabulary'
 import { eachEvent } from '../store/read-events.ts'

@@ -5,7 +5,7 @@ import {
   type RunId,
   TallystickError,
 } from '@tallystick/core'
-import { option, type OptionCheck, requireLedger, requireOptions } from '@tallystick/core/kit'
+import { option, type OptionCheck, requireLedger, requireOptions } from '@tallystick/core/internal'
 import { namedRun } from '../format/event-row.ts'
 import { changeProjections, dropProjections, dropSnapshots } from './change.ts'
 import { type ProjectionDatabase, projectionDatabaseOf, projectionVersion } from './database.ts'

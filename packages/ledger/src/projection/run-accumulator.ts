@@ -1,5 +1,6 @@
 import type { RunId, RuntimeEvent, Usage } from '@tallystick/core'
-import { type EventType, type ModelRef, type Outcome, usageFields } from '@tallystick/core/vocabulary'
+import { usageFields } from '@tallystick/core/internal'
+import type { EventType, ModelRef, Outcome } from '@tallystick/core/vocabulary'
 
 /** How often the calls of one tool ended in one way. */
 export interface CallCount {

@@ -1,5 +1,5 @@
-import type { RunId, RuntimeEvent } from '@tallystick/core'
-import { getOwn } from '@tallystick/core/kit'
+import { type RunId, type RuntimeEvent, textOf } from '@tallystick/core'
+import { getOwn, type TodoItem, todoItemsOf, todoListName } from '@tallystick/core/internal'
 import {
   canonicalJson,
   type EventOf,
@@ -8,10 +8,6 @@ import {
   type Outcome,
   parseRunId,
   parseToolCallId,
-  textOf,
-  type TodoItem,
-  todoItemsOf,
-  todoListName,
   type ToolCallId,
 } from '@tallystick/core/vocabulary'
 

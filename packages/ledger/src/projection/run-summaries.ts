@@ -1,5 +1,5 @@
 import { type Ledger, type RunId, RunNotFoundError } from '@tallystick/core'
-import { option, requireLedger, requireOptions } from '@tallystick/core/kit'
+import { option, requireLedger, requireOptions } from '@tallystick/core/internal'
 import { type Outcome, outcomes, type RunRecord } from '@tallystick/core/vocabulary'
 import { BadRunIdsError, isRunId } from '../format/event-row.ts'
 import { projectionDatabaseOf } from './database.ts'

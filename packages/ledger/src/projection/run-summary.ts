@@ -1,14 +1,11 @@
 import type { RunId, RunState, Usage } from '@tallystick/core'
-import { omitUndefined } from '@tallystick/core/kit'
+import { callsAwaitingChild, omitUndefined, runTimes, type Totals } from '@tallystick/core/internal'
 import {
   type Call,
-  callsAwaitingChild,
   deferredCalls,
   isSuspended,
   openTurnCalls,
   pendingApprovals,
-  runTimes,
-  type Totals,
 } from '@tallystick/core/machine'
 import {
   childRunIdOf,

@@ -6,7 +6,8 @@ import {
   type RuntimeEvent,
   TallystickError,
 } from '@tallystick/core'
-import { messagesOf, openTurnCalls, stateFromJson, stateToJson } from '@tallystick/core/machine'
+import { messagesOf } from '@tallystick/core/internal'
+import { openTurnCalls, stateFromJson, stateToJson } from '@tallystick/core/machine'
 import { canonicalJson, type Json, type JsonObject, parseToolCallId } from '@tallystick/core/vocabulary'
 import { digestOf } from '../format/chain.ts'
 import {

@@ -1,5 +1,5 @@
 import type { Ledger, Usage } from '@tallystick/core'
-import { option, requireLedger, requireOptions } from '@tallystick/core/kit'
+import { option, requireLedger, requireOptions } from '@tallystick/core/internal'
 import type { ModelRef } from '@tallystick/core/vocabulary'
 import {
   CorruptRowError,

@@ -7,7 +7,7 @@ import {
   LedgerUnavailableError,
   TallystickError,
 } from '@tallystick/core'
-import { option, requireOptions, type OptionCheck } from '@tallystick/core/kit'
+import { option, type OptionCheck, requireOptions } from '@tallystick/core/internal'
 import { keyring, type Keyring } from '../format/keyring.ts'
 import { deltaDelay } from '../store/open-ledger.ts'
 import type BetterSqlite3 from 'better-sqlite3'

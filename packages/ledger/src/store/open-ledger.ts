@@ -5,7 +5,7 @@ import {
   type RunId,
   type RuntimeEvent,
 } from '@tallystick/core'
-import { option, type OptionCheck } from '@tallystick/core/kit'
+import { option, type OptionCheck } from '@tallystick/core/internal'
 import {
   closedByUsing,
   type OpenLedger,

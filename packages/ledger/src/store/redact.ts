@@ -1,13 +1,13 @@
 import {
   ConfigurationError,
-  RunNotFoundError,
   type Ledger,
   type RunId,
+  RunNotFoundError,
   type RuntimeEvent,
 } from '@tallystick/core'
-import { option, requireLedger, requireOptions } from '@tallystick/core/kit'
+import { option, requireLedger, requireOptions } from '@tallystick/core/internal'
 import { requireTextId } from '@tallystick/core/store-kit'
-import { eventTraits, eventTypes, type EventType, type Removed } from '@tallystick/core/vocabulary'
+import { eventTraits, type EventType, eventTypes, type Removed } from '@tallystick/core/vocabulary'
 import { removedBody } from '../format/body.ts'
 import { decodeRow, type EventRow } from '../format/event-row.ts'
 import type { RemovalCause, RemovalRequest } from '../format/chain.ts'

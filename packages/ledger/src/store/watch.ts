@@ -1,5 +1,6 @@
 import { type Ledger, type RunId, RunNotFoundError, type RuntimeEvent } from '@tallystick/core'
-import { caughtUp, type Changes, changesOf, changesOfEveryRun, requireLedger } from '@tallystick/core/kit'
+import { requireLedger } from '@tallystick/core/internal'
+import { caughtUp, type Changes, changesOf, changesOfEveryRun } from '@tallystick/core/store-kit'
 import type { TailCursor, TailedEvent } from '@tallystick/core/vocabulary'
 import { Observable } from 'rxjs'
 

@@ -10,17 +10,10 @@ import {
   TallystickError,
   type Usage,
 } from '@tallystick/core'
+import { grantFields, idFaultOf, limitOfField, shapeFaultOf } from '@tallystick/core/internal'
 import { audit } from '@tallystick/core/machine'
 import { onceKeyOf, type SessionPlace } from '@tallystick/core/store-kit'
-import {
-  canonicalJson,
-  type EventOf,
-  type Grant,
-  grantFields,
-  idFaultOf,
-  limitOfField,
-  shapeFaultOf,
-} from '@tallystick/core/vocabulary'
+import { canonicalJson, type EventOf, type Grant } from '@tallystick/core/vocabulary'
 import { fault, type Fault, quotedId } from '../format/event-row.ts'
 import { type AccumulatedRun, RunAccumulator } from '../projection/run-accumulator.ts'
 import { OutlineFold, type RunOutline } from '../projection/run-outline.ts'

@@ -1,5 +1,5 @@
 import { type Ledger, LedgerDamagedError, type RunId, RunNotFoundError } from '@tallystick/core'
-import { requireLedger } from '@tallystick/core/kit'
+import { requireLedger } from '@tallystick/core/internal'
 import { requireTextId } from '@tallystick/core/store-kit'
 import { firstRemoval, isRemovalIntact, type RemovalLink } from '../format/chain.ts'
 import { BadRunIdsError, fault, type Fault, isRunId, quotedId } from '../format/event-row.ts'

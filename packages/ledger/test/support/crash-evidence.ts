@@ -1,5 +1,5 @@
-import { type Agent, type Ledger, type RunId, type RuntimeEvent } from '@tallystick/core'
-import { reachableAgents } from '@tallystick/core/kit'
+import type { Agent, Ledger, RunId, RuntimeEvent } from '@tallystick/core'
+import { reachableAgents } from '@tallystick/core/internal'
 import { childRunIdOf, type InboxEntry } from '@tallystick/core/vocabulary'
 import { verifyLedger, verifyRun, type RunVerdict, type StoreVerdict } from '@tallystick/ledger'
 import { replayRun } from '@tallystick/replay'

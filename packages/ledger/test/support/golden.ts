@@ -3,8 +3,9 @@ import { join } from 'node:path'
 import Database from 'better-sqlite3'
 import { ledgerStats, runSummaries } from '@tallystick/ledger'
 import { projectionVersion } from '../../src/projection/database.ts'
-import { type Ledger, type RunId, type RunState } from '@tallystick/core'
-import { callsOf, evolve, foldVersion, messagesOf, stateToJson } from '@tallystick/core/machine'
+import type { Ledger, RunId, RunState } from '@tallystick/core'
+import { callsOf, messagesOf } from '@tallystick/core/internal'
+import { evolve, foldVersion, stateToJson } from '@tallystick/core/machine'
 import { canonicalJson, type Json } from '@tallystick/core/vocabulary'
 
 /** The format that is written today. */

@@ -1,5 +1,5 @@
-import { type Ledger, type RunId, type RuntimeEvent } from '@tallystick/core'
-import { forkedEvents } from '@tallystick/core/machine'
+import type { Ledger, RunId, RuntimeEvent } from '@tallystick/core'
+import { forkedEvents } from '@tallystick/core/internal'
 import { playProgram, sampleRunId, type Program } from '@tallystick/testkit'
 import { randomProgram } from '@tallystick/testkit/random'
 import * as fc from 'fast-check'

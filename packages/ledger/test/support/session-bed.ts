@@ -1,12 +1,12 @@
 import {
+  type Agent,
   createRuntime,
   defineAgent,
-  type Agent,
   type Ledger,
   type RunId,
   type RuntimeEvent,
+  type SessionRunOptions,
 } from '@tallystick/core'
-import { type SessionRunOptions } from '@tallystick/core/kit'
 import { manualClock, scriptedModel, testTool } from '@tallystick/testkit'
 import type { RemovalBed } from './removal-bed.ts'
 

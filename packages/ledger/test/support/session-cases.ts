@@ -1,5 +1,5 @@
-import { createRuntime, LedgerDamagedError, memoryLedger, type Ledger, type RunId } from '@tallystick/core'
-import { messagesOf } from '@tallystick/core/machine'
+import { createRuntime, type Ledger, LedgerDamagedError, memoryLedger, type RunId } from '@tallystick/core'
+import { messagesOf } from '@tallystick/core/internal'
 import { manualClock } from '@tallystick/testkit'
 import {
   applyRetention,

@@ -1,5 +1,5 @@
 import { ProviderError } from '@tallystick/core'
-import { getOwn, isJsonObject } from '@tallystick/core/kit'
+import { getOwn, isJsonObject } from '@tallystick/core/internal'
 import type { ModelFailure } from '@tallystick/core/vocabulary'
 import {
   commonFailures,

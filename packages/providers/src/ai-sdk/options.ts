@@ -1,6 +1,6 @@
 import type { LanguageModelV4CallOptions, LanguageModelV4StreamPart } from '@ai-sdk/provider'
 import { ConfigurationError } from '@tallystick/core'
-import { isJsonObject, option, type OptionCheck, requireOptions } from '@tallystick/core/kit'
+import { isJsonObject, option, type OptionCheck, requireOptions } from '@tallystick/core/internal'
 import type { Json, JsonObject, Opaque } from '@tallystick/core/vocabulary'
 import type { Timeouts } from '../shared/body.ts'
 import { commonChecks, otherNames, type Warning } from '../shared/options.ts'

@@ -1,5 +1,5 @@
 import type { Usage } from '@tallystick/core'
-import { getOwn, isJsonObject } from '@tallystick/core/kit'
+import { getOwn, isJsonObject } from '@tallystick/core/internal'
 import type {
   Citation,
   Json,

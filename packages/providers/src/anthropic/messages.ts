@@ -1,5 +1,5 @@
 import type { Message } from '@tallystick/core'
-import { isJsonObject } from '@tallystick/core/kit'
+import { isJsonObject } from '@tallystick/core/internal'
 import type {
   AssistantMessage,
   AssistantPart,

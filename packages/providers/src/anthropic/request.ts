@@ -1,5 +1,5 @@
 import type { Message, ModelRequest } from '@tallystick/core'
-import { getOwn } from '@tallystick/core/kit'
+import { getOwn } from '@tallystick/core/internal'
 import type { JsonObject, ModelSettings } from '@tallystick/core/vocabulary'
 import { textAt } from '../shared/json.ts'
 import type { Warn } from '../shared/options.ts'

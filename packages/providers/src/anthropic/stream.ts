@@ -1,5 +1,5 @@
 import { ProviderError } from '@tallystick/core'
-import { isJsonObject } from '@tallystick/core/kit'
+import { isJsonObject } from '@tallystick/core/internal'
 import type { Json, JsonObject, ModelRefusal, ModelSignal, ReplyPart } from '@tallystick/core/vocabulary'
 import { failureText } from '../shared/failure.ts'
 import { objectAt, restOf, textAt } from '../shared/json.ts'

@@ -1,5 +1,5 @@
 import type { ModelRequest } from '@tallystick/core'
-import { getOwn, isJsonObject } from '@tallystick/core/kit'
+import { getOwn, isJsonObject } from '@tallystick/core/internal'
 import type { Json, JsonObject, ToolChoice, ToolDefinition } from '@tallystick/core/vocabulary'
 import { itemsOf, listAt, objectAt, textAt } from '../shared/json.ts'
 import { schemaInWords, type ToolNames } from '../shared/request.ts'

@@ -1,5 +1,5 @@
 import type { Clock, Model } from '@tallystick/core'
-import { differenceOf } from '@tallystick/core/kit'
+import { differenceOf } from '@tallystick/core/internal'
 import type { Cancel, JsonObject } from '@tallystick/core/vocabulary'
 
 /** A reply for a model to give, which every wire can express. */

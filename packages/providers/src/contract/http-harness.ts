@@ -1,7 +1,7 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { type Message, type Model, type ModelRequest, ProviderError } from '@tallystick/core'
-import { legibleText, option, requireOptions } from '@tallystick/core/kit'
+import { legibleText, option, requireOptions } from '@tallystick/core/internal'
 import type {
   AssistantMessage,
   ModelRef,

@@ -1,5 +1,5 @@
 import { ProviderError } from '@tallystick/core'
-import { isJsonObject } from '@tallystick/core/kit'
+import { isJsonObject } from '@tallystick/core/internal'
 import type { Json, JsonObject } from '@tallystick/core/vocabulary'
 import type * as ollamaClient from 'ollama/browser'
 import {

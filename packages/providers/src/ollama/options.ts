@@ -1,5 +1,5 @@
 import { ConfigurationError } from '@tallystick/core'
-import { option, type OptionCheck } from '@tallystick/core/kit'
+import { option, type OptionCheck } from '@tallystick/core/internal'
 import type { JsonObject } from '@tallystick/core/vocabulary'
 import type { Timeouts } from '../shared/body.ts'
 import { commonChecks, otherNames, requireModelOptions, type Warn, type Warning } from '../shared/options.ts'

@@ -1,5 +1,5 @@
 import type { Message, ModelRequest } from '@tallystick/core'
-import { omitUndefined } from '@tallystick/core/kit'
+import { omitUndefined } from '@tallystick/core/internal'
 import type { JsonObject, ToolDefinition } from '@tallystick/core/vocabulary'
 import type { Warn } from '../shared/options.ts'
 import {

@@ -1,5 +1,5 @@
 import { ConfigurationError } from '@tallystick/core'
-import { omitUndefined, option, type OptionalCheck, type OptionCheck } from '@tallystick/core/kit'
+import { omitUndefined, option, type OptionalCheck, type OptionCheck } from '@tallystick/core/internal'
 import type { JsonObject, MaxWebSearches } from '@tallystick/core/vocabulary'
 import type { Timeouts } from '../shared/body.ts'
 import { countAt, textAt } from '../shared/json.ts'

@@ -1,19 +1,18 @@
 import type { ModelRequest, ProviderError } from '@tallystick/core'
-import { getOwn, isJsonObject, omitUndefined } from '@tallystick/core/kit'
-import {
-  type Citation,
-  type FilePart,
-  type ImageDetail,
-  type ImagePart,
-  type Json,
-  type JsonObject,
-  type ModelSettings,
-  type ModelSignal,
-  type Outcome,
-  type ResultPart,
-  type Source,
-  type UserPart,
-  withoutAddedNulls,
+import { getOwn, isJsonObject, omitUndefined, withoutAddedNulls } from '@tallystick/core/internal'
+import type {
+  Citation,
+  FilePart,
+  ImageDetail,
+  ImagePart,
+  Json,
+  JsonObject,
+  ModelSettings,
+  ModelSignal,
+  Outcome,
+  ResultPart,
+  Source,
+  UserPart,
 } from '@tallystick/core/vocabulary'
 import { countAt, itemsOf, numberAt, objectAt, textAt } from '../shared/json.ts'
 import { coherentUsage, known } from '../shared/reply.ts'

@@ -1,5 +1,5 @@
 import type { Message, ModelRequest, ProviderError } from '@tallystick/core'
-import { getOwn, omitUndefined } from '@tallystick/core/kit'
+import { getOwn, omitUndefined } from '@tallystick/core/internal'
 import type { JsonObject, ModelSettings, ProviderState, ToolDefinition } from '@tallystick/core/vocabulary'
 import { textAt } from '../shared/json.ts'
 import type { Warn } from '../shared/options.ts'

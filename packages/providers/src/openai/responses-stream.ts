@@ -1,4 +1,4 @@
-import { getOwn, isJsonObject } from '@tallystick/core/kit'
+import { getOwn, isJsonObject } from '@tallystick/core/internal'
 import type {
   JsonObject,
   ModelSignal,

@@ -1,4 +1,4 @@
-import { isJsonObject } from '@tallystick/core/kit'
+import { isJsonObject } from '@tallystick/core/internal'
 import type { Json, JsonObject, Opaque, ToolResult, UserMessage } from '@tallystick/core/vocabulary'
 import { type Carried, carried, carriedResult, type Carrier } from './request.ts'
 

@@ -1,5 +1,5 @@
 import type { Model, ProviderError } from '@tallystick/core'
-import { omitUndefined } from '@tallystick/core/kit'
+import { omitUndefined } from '@tallystick/core/internal'
 import { Observable } from 'rxjs'
 import { lateClient } from '../shared/call.ts'
 import {

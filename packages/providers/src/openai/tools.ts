@@ -1,11 +1,5 @@
-import { getOwn, isJsonObject } from '@tallystick/core/kit'
-import {
-  acceptsNull,
-  type Json,
-  type JsonObject,
-  type ToolChoice,
-  type ToolDefinition,
-} from '@tallystick/core/vocabulary'
+import { acceptsNull, getOwn, isJsonObject } from '@tallystick/core/internal'
+import type { Json, JsonObject, ToolChoice, ToolDefinition } from '@tallystick/core/vocabulary'
 import { listAt, objectAt, textAt } from '../shared/json.ts'
 import type { Warn } from '../shared/options.ts'
 import { schemaInWords, type ToolNames } from '../shared/request.ts'

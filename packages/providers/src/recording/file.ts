@@ -1,7 +1,7 @@
 import { accessSync, appendFileSync, constants, readFileSync, writeFileSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { ConfigurationError } from '@tallystick/core'
-import { isJsonObject } from '@tallystick/core/kit'
+import { isJsonObject } from '@tallystick/core/internal'
 import { canonicalJson, digestOf, type Json, type JsonObject } from '@tallystick/core/vocabulary'
 import { numberAt, objectAt, textAt } from '../shared/json.ts'
 import { struckOut, withoutKeyShapes } from '../shared/secrets.ts'

@@ -1,5 +1,5 @@
 import { ConfigurationError, type Model, type ModelRequest, ProviderError } from '@tallystick/core'
-import { calledModel, isJsonObject, requireOptions } from '@tallystick/core/kit'
+import { calledModel, isJsonObject, requireOptions } from '@tallystick/core/internal'
 import {
   canonicalJson,
   digestOf,

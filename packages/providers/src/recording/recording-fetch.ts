@@ -1,4 +1,4 @@
-import { option, type OptionCheck, requireOptions } from '@tallystick/core/kit'
+import { option, type OptionCheck, requireOptions } from '@tallystick/core/internal'
 import type { JsonObject } from '@tallystick/core/vocabulary'
 import {
   type ExchangeEnding,

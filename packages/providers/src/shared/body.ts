@@ -1,5 +1,5 @@
 import type { Clock } from '@tallystick/core'
-import { isJsonObject } from '@tallystick/core/kit'
+import { isJsonObject } from '@tallystick/core/internal'
 import type { Cancel } from '@tallystick/core/vocabulary'
 
 /** What is known of an HTTP answer besides its body. */

@@ -1,5 +1,5 @@
 import type { ProviderError } from '@tallystick/core'
-import { isJsonObject } from '@tallystick/core/kit'
+import { isJsonObject } from '@tallystick/core/internal'
 import type { Cancel, ModelContext, ModelSignal } from '@tallystick/core/vocabulary'
 import { catchError, from, type Observable, type Subscriber, switchMap, throwError } from 'rxjs'
 import { type ResponseFacts, SilenceWatch, StreamTail, type Timeouts } from './body.ts'

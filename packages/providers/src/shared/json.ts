@@ -1,4 +1,4 @@
-import { isJsonObject } from '@tallystick/core/kit'
+import { isJsonObject } from '@tallystick/core/internal'
 import type { Json, JsonObject } from '@tallystick/core/vocabulary'
 
 /** The text at `key`, when there is one. */

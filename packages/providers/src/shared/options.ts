@@ -5,7 +5,7 @@ import {
   type OptionalCheck,
   type OptionCheck,
   requireOptions,
-} from '@tallystick/core/kit'
+} from '@tallystick/core/internal'
 import {
   digestOf,
   type Json,

@@ -1,5 +1,5 @@
 import type { ProviderError, Usage } from '@tallystick/core'
-import { isJsonObject, parsedFault, readJson } from '@tallystick/core/kit'
+import { isJsonObject, parsedFault, readJson } from '@tallystick/core/internal'
 import type { ModelSignal, RequestedCall } from '@tallystick/core/vocabulary'
 import type { StreamEnding } from './body.ts'
 import { isCount } from './json.ts'

@@ -1,5 +1,5 @@
 import type { ModelRequest } from '@tallystick/core'
-import { getOwn, isJsonObject } from '@tallystick/core/kit'
+import { getOwn, isJsonObject } from '@tallystick/core/internal'
 import type { FilePart, ImagePart, Json, JsonObject, ToolCallId } from '@tallystick/core/vocabulary'
 import type { Warning } from './options.ts'
 

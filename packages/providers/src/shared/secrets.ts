@@ -1,11 +1,6 @@
 import { ProviderError } from '@tallystick/core'
-import {
-  type KnownSecrets,
-  knownSecrets,
-  type ModelSignal,
-  secretLengthMin,
-  withoutKeys,
-} from '@tallystick/core/vocabulary'
+import { type KnownSecrets, knownSecrets, secretLengthMin, withoutKeys } from '@tallystick/core/internal'
+import type { ModelSignal } from '@tallystick/core/vocabulary'
 import { catchError, type Observable, throwError } from 'rxjs'
 
 /** Replaces a secret. */

@@ -1,5 +1,5 @@
 import { type Agent, type RunId, RunNotFoundError } from '@tallystick/core'
-import { omitUndefined, readStart } from '@tallystick/core/kit'
+import { omitUndefined, readStart } from '@tallystick/core/internal'
 import { digestOf, type OutsideCommand } from '@tallystick/core/vocabulary'
 import type { Hono } from 'hono'
 import {

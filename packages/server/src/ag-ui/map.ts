@@ -1,5 +1,5 @@
-import { omitUndefined, option, requireOptions } from '@tallystick/core/kit'
 import type { RunState, RuntimeEvent } from '@tallystick/core'
+import { omitUndefined, option, requireOptions } from '@tallystick/core/internal'
 import type { UserPart } from '@tallystick/core/vocabulary'
 import type { Observable } from 'rxjs'
 import {

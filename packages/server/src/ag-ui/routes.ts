@@ -1,5 +1,5 @@
 import type { RunState } from '@tallystick/core'
-import { runIdOfKey } from '@tallystick/core/vocabulary'
+import { runIdOfKey } from '@tallystick/core/internal'
 import type { Hono } from 'hono'
 import { callerKey, type Principal, startHeaders, type StartHeaders } from '../http/principal.ts'
 import { findMessage, lastVisibleRun } from '../conversation/history.ts'

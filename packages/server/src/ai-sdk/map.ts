@@ -1,5 +1,5 @@
-import { omitUndefined } from '@tallystick/core/kit'
 import type { RuntimeEvent } from '@tallystick/core'
+import { omitUndefined } from '@tallystick/core/internal'
 import type { FinishReason, UserPart } from '@tallystick/core/vocabulary'
 import type { Observable } from 'rxjs'
 import {

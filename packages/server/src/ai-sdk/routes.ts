@@ -1,5 +1,5 @@
-import { omitUndefined, readResultWithChildren } from '@tallystick/core/kit'
 import type { RunId } from '@tallystick/core'
+import { omitUndefined, readResultWithChildren } from '@tallystick/core/internal'
 import type { Hono } from 'hono'
 import {
   callerKey,

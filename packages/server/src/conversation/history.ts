@@ -1,5 +1,5 @@
 import type { Ledger, RunId, RunState } from '@tallystick/core'
-import { readStart } from '@tallystick/core/kit'
+import { readStart } from '@tallystick/core/internal'
 import { eventTraits, parseRunId, type UserPart } from '@tallystick/core/vocabulary'
 import { isVisible, lastRunOf, type Principal, requireVisible } from '../http/principal.ts'
 import { malformed } from '../http/problem.ts'

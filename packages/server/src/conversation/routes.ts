@@ -1,5 +1,4 @@
-import type { RunState } from '@tallystick/core'
-import type { RunId } from '@tallystick/core/vocabulary'
+import type { RunId, RunState } from '@tallystick/core'
 import type { Context, Hono } from 'hono'
 import * as z from 'zod'
 import { type Principal, requireVisible } from '../http/principal.ts'

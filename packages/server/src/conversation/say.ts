@@ -1,5 +1,6 @@
-import { LedgerConflictError, type Ledger, type RunId, type RuntimeEvent } from '@tallystick/core'
-import { caughtUp, changesOf, isRunDriven } from '@tallystick/core/kit'
+import { type Ledger, LedgerConflictError, type RunId, type RuntimeEvent } from '@tallystick/core'
+import { isRunDriven } from '@tallystick/core/internal'
+import { caughtUp, changesOf } from '@tallystick/core/store-kit'
 import { canonicalJson, type UserMessage, type UserPart } from '@tallystick/core/vocabulary'
 import { isVisible, lastRunOf, type Principal, type StartHeaders } from '../http/principal.ts'
 import { RefusedRequestError } from '../http/problem.ts'

@@ -1,5 +1,5 @@
 import { type Ledger, type RunId, TallystickError } from '@tallystick/core'
-import { isSameSecret, omitUndefined, option, readStart } from '@tallystick/core/kit'
+import { isSameSecret, omitUndefined, option, readStart } from '@tallystick/core/internal'
 import { digestOf, type EventOf, parseRunId } from '@tallystick/core/vocabulary'
 import { RefusedRequestError, runNotFound } from './problem.ts'
 

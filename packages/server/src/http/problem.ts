@@ -1,5 +1,5 @@
 import { LedgerConflictError, RunNotFoundError, TallystickError } from '@tallystick/core'
-import { nearestNames } from '@tallystick/core/kit'
+import { nearestNames } from '@tallystick/core/internal'
 import type { Json } from '@tallystick/core/vocabulary'
 import * as z from 'zod'
 

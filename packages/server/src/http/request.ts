@@ -1,5 +1,5 @@
 import type { Clock } from '@tallystick/core'
-import { readJson } from '@tallystick/core/kit'
+import { readJson } from '@tallystick/core/internal'
 import type * as z from 'zod'
 import { misfit, RefusedRequestError } from './problem.ts'
 

@@ -1,5 +1,5 @@
 import type { Agent, Runtime } from '@tallystick/core'
-import type { ContextOfRecord } from '@tallystick/core/kit'
+import type { ContextOfRecord } from '@tallystick/core/internal'
 import type { StreamHost } from '../stream/followed-stream.ts'
 import type { FollowedLedger } from '../stream/shared-reads.ts'
 import type { SealedPlaces } from './cursors.ts'

@@ -1,5 +1,5 @@
 import type { RunState, Usage } from '@tallystick/core'
-import type { DeferredCall } from '@tallystick/core/machine'
+import type { DeferredCall } from '@tallystick/core/internal'
 import type { MoveOf, MoveTable } from '../stream/run-moves.ts'
 import {
   type FacadeEnding,

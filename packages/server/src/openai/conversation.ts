@@ -1,4 +1,5 @@
-import { type InputMessage, isJsonObject, readJson, type RunInput } from '@tallystick/core/kit'
+import type { InputMessage, RunInput } from '@tallystick/core'
+import { isJsonObject, readJson } from '@tallystick/core/internal'
 import {
   type AssistantPart,
   type JsonObject,

@@ -1,7 +1,6 @@
-import type { RunState, RuntimeEvent, Usage } from '@tallystick/core'
-import { option, requireOptions } from '@tallystick/core/kit'
-import type { DeferredCall, PendingApproval } from '@tallystick/core/machine'
-import { type JsonObject, parseRunId, type RunId } from '@tallystick/core/vocabulary'
+import type { PendingApproval, RunId, RunState, RuntimeEvent, Usage } from '@tallystick/core'
+import { type DeferredCall, option, requireOptions } from '@tallystick/core/internal'
+import { type JsonObject, parseRunId } from '@tallystick/core/vocabulary'
 import type { Observable } from 'rxjs'
 import {
   approvalIdOf,

@@ -1,6 +1,6 @@
-import type { Agent, Ledger, RunOptions } from '@tallystick/core'
-import { omitUndefined } from '@tallystick/core/kit'
-import { type JsonObject, type RunId, runIdOfCall } from '@tallystick/core/vocabulary'
+import type { Agent, Ledger, RunId, RunOptions } from '@tallystick/core'
+import { omitUndefined } from '@tallystick/core/internal'
+import { type JsonObject, runIdOfCall } from '@tallystick/core/vocabulary'
 import type { Hono } from 'hono'
 import {
   includes,

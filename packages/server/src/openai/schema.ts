@@ -1,4 +1,5 @@
-import { type JsonObject, type ReasoningEffort, reasoningEfforts } from '@tallystick/core/vocabulary'
+import { reasoningEfforts } from '@tallystick/core/internal'
+import type { JsonObject, ReasoningEffort } from '@tallystick/core/vocabulary'
 import * as z from 'zod'
 import { malformed } from '../http/problem.ts'
 import { callIdOf, callInput, type ConversationItem, resultParts, textIn, userParts } from './conversation.ts'

@@ -1,5 +1,5 @@
-import type { Ledger, RunId } from '@tallystick/core'
-import { type CommandAcknowledgement, omitUndefined } from '@tallystick/core/kit'
+import type { CommandAcknowledgement, Ledger, RunId } from '@tallystick/core'
+import { omitUndefined } from '@tallystick/core/internal'
 import type { JsonObject, OutsideCommand } from '@tallystick/core/vocabulary'
 import type { Hono } from 'hono'
 import type * as z from 'zod'

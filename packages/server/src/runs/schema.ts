@@ -1,12 +1,11 @@
 import { resultPartSchema, userPartSchema } from '@tallystick/core/schemas'
+import { forkWrites, onLimits } from '@tallystick/core/internal'
 import {
-  forkWrites,
   type ForkWrites,
   type JsonObject,
   type LimitName,
   limitNames,
   type OnLimit,
-  onLimits,
   type ResultPart,
   type UserPart,
 } from '@tallystick/core/vocabulary'

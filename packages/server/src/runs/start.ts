@@ -1,5 +1,5 @@
-import type { Agent, Ledger, Run, RunId, RunOptions, RuntimeEvent } from '@tallystick/core'
-import { omitUndefined, type RunInput, readStart, untilBegun } from '@tallystick/core/kit'
+import type { Agent, Ledger, Run, RunId, RunInput, RunOptions, RuntimeEvent } from '@tallystick/core'
+import { omitUndefined, readStart, untilBegun } from '@tallystick/core/internal'
 import { limitNames } from '@tallystick/core/vocabulary'
 import type { Hono } from 'hono'
 import { firstValueFrom } from 'rxjs'

@@ -1,5 +1,5 @@
 import type { Ledger, RunId, RunResult, RunState } from '@tallystick/core'
-import { isRunDriven, omitUndefined, toResult, readResultWithChildren } from '@tallystick/core/kit'
+import { isRunDriven, omitUndefined, readResultWithChildren, toResult } from '@tallystick/core/internal'
 import { isSuspended, transcript } from '@tallystick/core/machine'
 import { foldTo } from '@tallystick/ledger'
 import { runNotFound } from '../http/problem.ts'

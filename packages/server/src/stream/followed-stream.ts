@@ -1,5 +1,5 @@
 import type { Clock } from '@tallystick/core'
-import { caughtUp, type Changes } from '@tallystick/core/kit'
+import { caughtUp, type Changes } from '@tallystick/core/store-kit'
 
 /** What one event of a stream of server-sent events carries. */
 export interface SseFrame {

@@ -1,6 +1,6 @@
 import type { Ledger, RunId, RunState, RuntimeEvent } from '@tallystick/core'
-import { caughtUp, changesOf, omitUndefined, readResultWithChildren } from '@tallystick/core/kit'
-import { callsAwaitingChild } from '@tallystick/core/machine'
+import { callsAwaitingChild, omitUndefined, readResultWithChildren } from '@tallystick/core/internal'
+import { caughtUp, changesOf } from '@tallystick/core/store-kit'
 import { followedStream, type StreamHost } from './followed-stream.ts'
 import { type MoveTable, outOf, type RunMove, RunMoves, type RunWaits } from './run-moves.ts'
 import type { FollowedLedger } from './shared-reads.ts'

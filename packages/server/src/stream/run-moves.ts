@@ -1,13 +1,14 @@
-import type { RunState, RuntimeEvent, Usage } from '@tallystick/core'
+import type { PendingApproval, RunState, RuntimeEvent, Usage } from '@tallystick/core'
 import {
+  type DeferredCall,
   nextShownText,
   noText,
   omitUndefined,
   option,
   requireOptions,
   type ShownText,
-} from '@tallystick/core/kit'
-import { type DeferredCall, evolve, isSuspended, type PendingApproval } from '@tallystick/core/machine'
+} from '@tallystick/core/internal'
+import { evolve, isSuspended } from '@tallystick/core/machine'
 import type {
   EventOf,
   FinishReason,

@@ -1,5 +1,5 @@
 import type { Ledger, RunId, RuntimeEvent } from '@tallystick/core'
-import { shownEvent } from '@tallystick/core/kit'
+import { shownEvent } from '@tallystick/core/internal'
 import { Observable, Subject, type Subscription } from 'rxjs'
 
 /** The part of a ledger that a reader of a run needs. */

@@ -1,5 +1,6 @@
 import type { Ledger, RunId, RuntimeEvent } from '@tallystick/core'
-import { type Fact, type Head, runIdOfKey } from '@tallystick/core/vocabulary'
+import { runIdOfKey } from '@tallystick/core/internal'
+import type { Fact, Head } from '@tallystick/core/vocabulary'
 import { everyFact } from '../samples/events.ts'
 import { sampleCallId, sampleRunId, stamped } from '../samples/values.ts'
 import {

@@ -3,6 +3,7 @@ import { type Model, type ModelRequest, ProviderError, type Usage } from '@tally
 import {
   anyObject,
   anyText,
+  failureClasses,
   fields,
   filledText,
   isThenable,
@@ -19,7 +20,6 @@ import {
 } from '@tallystick/core/internal'
 import {
   type FailureClass,
-  failureClasses,
   type JsonObject,
   type ModelRefusal,
   type ModelSignal,

@@ -17,10 +17,13 @@ import {
   oneOf,
   type OrUndefined,
   plainFunction,
+  recoveries,
   repairedBy,
   requireOptions,
+  type Retryable,
   retryPolicy,
   textContent,
+  toolEffects,
 } from '@tallystick/core/internal'
 import {
   type CallContext,
@@ -30,13 +33,10 @@ import {
   type JsonObject,
   type Outcome,
   type Reconciliation,
-  recoveries,
   type Recovery,
   type ResultPart,
-  type Retryable,
   type RetryPolicy,
   type ToolEffect,
-  toolEffects,
   type ToolRun,
   type ToolSignal,
 } from '@tallystick/core/vocabulary'

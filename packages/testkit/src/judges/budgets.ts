@@ -1,5 +1,13 @@
 import type { Limits, RunId, RuntimeEvent, Usage } from '@tallystick/core'
-import { type Amounts, listOf, requireOptions } from '@tallystick/core/internal'
+import {
+  type Amounts,
+  type GrantField,
+  grantFields,
+  limitOfField,
+  listOf,
+  requireOptions,
+  searchesCost,
+} from '@tallystick/core/internal'
 import {
   type AgentDefinition,
   type ChildTotals,
@@ -7,10 +15,6 @@ import {
   type EventOf,
   type FallbackModel,
   type Grant,
-  type GrantField,
-  grantFields,
-  limitOfField,
-  searchesCost,
 } from '@tallystick/core/vocabulary'
 import { recordedEvents, type Violation } from './laws.ts'
 

@@ -1,11 +1,11 @@
 import type { RunId } from '@tallystick/core'
-import { requireTextId } from '@tallystick/core/internal'
+import type { ShownChange } from '@tallystick/core/internal'
+import { requireTextId } from '@tallystick/core/store-kit'
 import {
   type EventType,
   type FactOf,
   idempotencyKeyOf,
   type ModelFailure,
-  type ShownChange,
   type ToolCallId,
 } from '@tallystick/core/vocabulary'
 import {

@@ -1,13 +1,6 @@
 import type { Limits, RunId, RuntimeEvent, Usage } from '@tallystick/core'
-import {
-  fields,
-  listOf,
-  maybe,
-  numberFrom,
-  requireOptions,
-  requireTextId,
-  valueThat,
-} from '@tallystick/core/internal'
+import { fields, listOf, maybe, numberFrom, requireOptions, valueThat } from '@tallystick/core/internal'
+import { requireTextId } from '@tallystick/core/store-kit'
 import {
   type AgentDefinition,
   eventTraits,

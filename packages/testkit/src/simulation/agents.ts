@@ -3,6 +3,7 @@ import {
   type Agent,
   type AgentOptions,
   agentTool,
+  type CompactionOptions,
   defineAgent,
   type Guardrail,
   handBack,
@@ -13,7 +14,6 @@ import {
   textOf,
   type Tool,
 } from '@tallystick/core'
-import type { CompactionOptions } from '@tallystick/core/internal'
 import type { CallVerdict, JsonObject, RetryPolicy, UserMessage } from '@tallystick/core/vocabulary'
 import { scriptedModel, type ScriptedModel, type ScriptedReply, type ScriptedStep } from '../doubles/model.ts'
 import { type TestReport, testTool, type TestToolOptions } from '../doubles/tool.ts'

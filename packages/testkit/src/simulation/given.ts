@@ -13,18 +13,12 @@ import {
   omitUndefined,
   type OptionCheck,
   type OrUndefined,
+  type Refusal,
   requireOptions,
+  type Stamp,
   valueThat,
 } from '@tallystick/core/internal'
-import {
-  type Action,
-  decide,
-  type Decision,
-  evolve,
-  nextAction,
-  type Refusal,
-  type Stamp,
-} from '@tallystick/core/machine'
+import { type Action, decide, type Decision, evolve, nextAction } from '@tallystick/core/machine'
 import { canonicalJson, type Command, type Fact, type Json, type Signal } from '@tallystick/core/vocabulary'
 import { sampleRunId, stamped } from '../samples/values.ts'
 

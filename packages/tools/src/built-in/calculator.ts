@@ -1,5 +1,5 @@
 import type { Tool } from '@tallystick/core'
-import { option, requireOptions } from '@tallystick/core/kit'
+import { option, requireOptions } from '@tallystick/core/internal'
 import type { JsonObject } from '@tallystick/core/vocabulary'
 import { defineTool } from '../define/define-tool.ts'
 import { ToolError } from '../define/outcome.ts'

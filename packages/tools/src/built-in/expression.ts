@@ -1,4 +1,4 @@
-import { getOwn } from '@tallystick/core/kit'
+import { getOwn } from '@tallystick/core/internal'
 
 /**
  * A fraction in lowest terms; the denominator is positive. `exact` is false once a root that has no finite digits

@@ -8,7 +8,7 @@ import {
 } from './shell-input.ts'
 import type { StandardSchemaV1 } from '@standard-schema/spec'
 import { ConfigurationError, type Tool } from '@tallystick/core'
-import { option, type OptionCheck, requireOptions } from '@tallystick/core/kit'
+import { option, type OptionCheck, requireOptions } from '@tallystick/core/internal'
 import type { Json, JsonObject } from '@tallystick/core/vocabulary'
 import { type ApprovalFunction, approvalPolicy, type ApprovalPolicy } from '../define/approval.ts'
 import { assertSpecification, toolOf } from '../define/define-tool.ts'

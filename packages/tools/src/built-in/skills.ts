@@ -1,7 +1,7 @@
 import { closeSync, existsSync, fstatSync, openSync, readdirSync, readSync, realpathSync } from 'node:fs'
 import { basename, join } from 'node:path'
 import { ConfigurationError, type Tool } from '@tallystick/core'
-import { option, requireOptions } from '@tallystick/core/kit'
+import { option, requireOptions } from '@tallystick/core/internal'
 import { parse, YAMLParseError } from 'yaml'
 import { defineTool } from '../define/define-tool.ts'
 import type { ToolContext } from '../define/run-tool.ts'

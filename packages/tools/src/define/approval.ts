@@ -1,5 +1,5 @@
 import { ConfigurationError } from '@tallystick/core'
-import { option, type OptionCheck, requireOptions } from '@tallystick/core/kit'
+import { option, type OptionCheck, requireOptions } from '@tallystick/core/internal'
 import type { CallContext, CallVerdict, ToolEffect } from '@tallystick/core/vocabulary'
 
 /** The call that a policy decides about, and its tool. */

@@ -1,14 +1,13 @@
 import { ConfigurationError } from '@tallystick/core'
-import { option, requireOptions } from '@tallystick/core/kit'
-import {
-  type FilePart,
-  type ImageDetail,
-  imageDetails,
-  type ImagePart,
-  type Json,
-  type ProviderFile,
-  type ResultPart,
-  type TextPart,
+import { imageDetails, option, requireOptions } from '@tallystick/core/internal'
+import type {
+  FilePart,
+  ImageDetail,
+  ImagePart,
+  Json,
+  ProviderFile,
+  ResultPart,
+  TextPart,
 } from '@tallystick/core/vocabulary'
 
 const maxDepth = 200

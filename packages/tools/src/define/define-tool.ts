@@ -1,17 +1,21 @@
 import type { StandardSchemaV1 } from '@standard-schema/spec'
 import { ConfigurationError, type RunId, type Tool } from '@tallystick/core'
-import { omitUndefined, option, requireOptions } from '@tallystick/core/kit'
 import {
-  type CallVerdict,
-  type JsonObject,
   leastResultChars,
-  type Reconciliation,
+  omitUndefined,
+  option,
   recoveries,
-  type Recovery,
-  type ToolCallId,
-  type ToolEffect,
+  requireOptions,
   toolEffects,
   type UnfitInput,
+} from '@tallystick/core/internal'
+import type {
+  CallVerdict,
+  JsonObject,
+  Reconciliation,
+  Recovery,
+  ToolCallId,
+  ToolEffect,
 } from '@tallystick/core/vocabulary'
 import { approvalPolicy, type ApprovalPolicy, judge } from './approval.ts'
 import { copyOfInput, explainIssues, type Parsed } from './input-issues.ts'

@@ -1,5 +1,6 @@
-import { isJsonObject } from '@tallystick/core/kit'
-import type { Json, RepairedInput, Tool, UnfitInput } from '@tallystick/core/vocabulary'
+import type { Tool } from '@tallystick/core'
+import { isJsonObject, type RepairedInput, type UnfitInput } from '@tallystick/core/internal'
+import type { Json } from '@tallystick/core/vocabulary'
 
 /** A value whose texts were read as what a schema expects, and where. */
 export interface FittedValue {

@@ -1,5 +1,5 @@
 import type { Message, RunId } from '@tallystick/core'
-import { omitUndefined, option, type OptionCheck, requireOptions } from '@tallystick/core/kit'
+import { omitUndefined, option, type OptionCheck, requireOptions } from '@tallystick/core/internal'
 import {
   defaultRetryPolicy,
   type GivenRetryPolicy,

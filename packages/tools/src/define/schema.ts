@@ -8,7 +8,7 @@ import {
 } from '@cfworker/json-schema'
 import type { StandardSchemaV1 } from '@standard-schema/spec'
 import { ConfigurationError } from '@tallystick/core'
-import { option, sentenceOfError } from '@tallystick/core/kit'
+import { option, sentenceOfError } from '@tallystick/core/internal'
 import type { Json, JsonObject } from '@tallystick/core/vocabulary'
 import { RE2JS } from 're2js'
 import { jsonOf } from './content.ts'

@@ -5,7 +5,8 @@ import type {
   RequestOptions,
   Task,
 } from '@modelcontextprotocol/client'
-import type { Json, JsonObject, KnownSecrets, ToolEffect } from '@tallystick/core/vocabulary'
+import type { KnownSecrets } from '@tallystick/core/internal'
+import type { Json, JsonObject, ToolEffect } from '@tallystick/core/vocabulary'
 import { ToolError } from '../define/outcome.ts'
 import type { OpenedClient, SharedParts } from './client.ts'
 import type { McpConnection } from './connection.ts'

@@ -1,4 +1,4 @@
-import { sentenceOfError } from '@tallystick/core/kit'
+import { sentenceOfError } from '@tallystick/core/internal'
 import { ToolError } from '../define/outcome.ts'
 import type { Timers } from '../host.ts'
 import type { NamedServer, SharedParts } from './client.ts'

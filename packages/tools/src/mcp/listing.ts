@@ -1,5 +1,6 @@
 import type { StandardSchemaV1 } from '@standard-schema/spec'
-import { digestOf, type Json, type JsonObject, type KnownSecrets } from '@tallystick/core/vocabulary'
+import type { KnownSecrets } from '@tallystick/core/internal'
+import { digestOf, type Json, type JsonObject } from '@tallystick/core/vocabulary'
 import { jsonOf } from '../define/content.ts'
 import type { client } from './client-library.ts'
 import { withoutSecrets } from './result.ts'

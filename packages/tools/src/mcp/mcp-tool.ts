@@ -1,5 +1,5 @@
 import type { Tool } from '@tallystick/core'
-import { nearestNames } from '@tallystick/core/kit'
+import { nearestNames } from '@tallystick/core/internal'
 import type { CallVerdict, JsonObject, Recovery, ResultPart, ToolEffect } from '@tallystick/core/vocabulary'
 import type { ApprovalContext, ApprovalFunction } from '../define/approval.ts'
 import { toolOf } from '../define/define-tool.ts'

@@ -1,6 +1,6 @@
 import type { Client, Prompt, RequestOptions } from '@modelcontextprotocol/client'
 import { ConfigurationError, type Tool } from '@tallystick/core'
-import { nearestNames, omitUndefined } from '@tallystick/core/kit'
+import { nearestNames, omitUndefined } from '@tallystick/core/internal'
 import type { Json, JsonObject, ResultPart } from '@tallystick/core/vocabulary'
 import { type Observable, Subject } from 'rxjs'
 import { ToolError } from '../define/outcome.ts'

@@ -1,11 +1,5 @@
-import { getOwn, isJsonObject } from '@tallystick/core/kit'
-import {
-  type Json,
-  type JsonObject,
-  type KnownSecrets,
-  type ResultPart,
-  withoutKeys,
-} from '@tallystick/core/vocabulary'
+import { getOwn, isJsonObject, type KnownSecrets, withoutKeys } from '@tallystick/core/internal'
+import type { Json, JsonObject, ResultPart } from '@tallystick/core/vocabulary'
 import { file, image, text } from '../define/content.ts'
 import { jsonSchemaParse } from '../define/schema.ts'
 import { boundedText } from '../define/text.ts'

@@ -1,4 +1,4 @@
-import { type KnownSecrets, knownSecrets } from '@tallystick/core/vocabulary'
+import { type KnownSecrets, knownSecrets } from '@tallystick/core/internal'
 import { boundedText, visibleText } from '../define/text.ts'
 import { isHttpServer, type McpServer } from './options.ts'
 

@@ -4,7 +4,7 @@ import type { AddressInfo } from 'node:net'
 import type * as node from '@modelcontextprotocol/node'
 import type * as sdk from '@modelcontextprotocol/server'
 import { ConfigurationError, type Tool } from '@tallystick/core'
-import { isAgentTool, requireOptions } from '@tallystick/core/kit'
+import { isAgentTool, requireOptions } from '@tallystick/core/internal'
 import { hostTimers, httpServer } from '../host.ts'
 import { type OptionalPackage, optionalPackage } from '../packages.ts'
 import {

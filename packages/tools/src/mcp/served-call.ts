@@ -7,15 +7,8 @@ import type {
   Server,
   ServerContext,
 } from '@modelcontextprotocol/server'
-import type { Clock, Run, RunResult, Runtime, Tool } from '@tallystick/core'
-import {
-  type AgentTool,
-  isAgentTool,
-  nearestNames,
-  omitUndefined,
-  option,
-  type OptionCheck,
-} from '@tallystick/core/kit'
+import type { AgentTool, Clock, Run, RunResult, Runtime, Tool } from '@tallystick/core'
+import { isAgentTool, nearestNames, omitUndefined, option, type OptionCheck } from '@tallystick/core/internal'
 import {
   type CallVerdict,
   type Json,

@@ -1,5 +1,5 @@
 import { ConfigurationError } from '@tallystick/core'
-import { getOwn, omitUndefined } from '@tallystick/core/kit'
+import { getOwn, omitUndefined } from '@tallystick/core/internal'
 import { mcpServer, type McpServer } from './options.ts'
 import { cleanLine, looksSecret } from './secrets.ts'
 

@@ -1,5 +1,5 @@
 import { ConfigurationError, type Tool } from '@tallystick/core'
-import { option, requireOptions } from '@tallystick/core/kit'
+import { option, requireOptions, type Retryable, type UnfitInput } from '@tallystick/core/internal'
 import {
   type CallVerdict,
   canonicalJson,
@@ -7,11 +7,9 @@ import {
   type JsonObject,
   type Outcome,
   type ResultPart,
-  type Retryable,
   type ToolEffect,
   type ToolRun,
   type ToolSignal,
-  type UnfitInput,
 } from '@tallystick/core/vocabulary'
 import { Observable, type Subscription } from 'rxjs'
 import { describeError, type Ending, failureOf, textEnding } from '../define/outcome.ts'

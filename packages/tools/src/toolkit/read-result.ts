@@ -1,14 +1,12 @@
-import type { Ledger, Message, RunId, Tool } from '@tallystick/core'
-import { option, requireOptions, readStart } from '@tallystick/core/kit'
+import { type Ledger, type Message, type RunId, textOf, type Tool } from '@tallystick/core'
 import {
   leastResultChars,
+  option,
   readResultName,
-  runIdOfCall,
-  textOf,
-  type EventOf,
-  type ToolCallId,
-  type UserPart,
-} from '@tallystick/core/vocabulary'
+  readStart,
+  requireOptions,
+} from '@tallystick/core/internal'
+import { type EventOf, runIdOfCall, type ToolCallId, type UserPart } from '@tallystick/core/vocabulary'
 import { defineTool } from '../define/define-tool.ts'
 import { ToolError } from '../define/outcome.ts'
 

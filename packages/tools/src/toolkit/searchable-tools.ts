@@ -1,12 +1,6 @@
-import { ConfigurationError, type Message, type Tool } from '@tallystick/core'
-import { option, requireOptions } from '@tallystick/core/kit'
-import {
-  type AnyContext,
-  type OfferingTurn,
-  textOf,
-  type ToolResult,
-  type ToolSource,
-} from '@tallystick/core/vocabulary'
+import { ConfigurationError, type Message, textOf, type Tool } from '@tallystick/core'
+import { option, requireOptions } from '@tallystick/core/internal'
+import type { AnyContext, OfferingTurn, ToolResult, ToolSource } from '@tallystick/core/vocabulary'
 import { defineTool } from '../define/define-tool.ts'
 import { boundedText } from '../define/text.ts'
 

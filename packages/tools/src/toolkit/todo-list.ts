@@ -1,6 +1,14 @@
 import type { Ledger, RunId, RuntimeEvent, Tool } from '@tallystick/core'
-import { option, requireOptions, readStart } from '@tallystick/core/kit'
-import { type TodoItem, todoItemsOf, todoLines, todoListName, todoStates } from '@tallystick/core/vocabulary'
+import {
+  option,
+  readStart,
+  requireOptions,
+  type TodoItem,
+  todoItemsOf,
+  todoLines,
+  todoListName,
+  todoStates,
+} from '@tallystick/core/internal'
 import { visibleText } from '../define/text.ts'
 import { defineTool } from '../define/define-tool.ts'
 

@@ -1,5 +1,6 @@
 import type * as client from '@modelcontextprotocol/client'
-import { type JsonObject, knownSecrets, type ResultPart } from '@tallystick/core/vocabulary'
+import { knownSecrets } from '@tallystick/core/internal'
+import type { JsonObject, ResultPart } from '@tallystick/core/vocabulary'
 import { describe, expect, it } from 'vitest'
 import { contentParts, resultContent, type ResultReading } from '../../src/mcp/result.ts'
 

@@ -1,8 +1,15 @@
 import { getEventListeners } from 'node:events'
-import { agentTool, createRuntime, defineAgent, memoryLedger, type RuntimeEvent } from '@tallystick/core'
-import { type AgentTool, isAgentTool } from '@tallystick/core/kit'
-import { manualClock, scriptedModel } from '@tallystick/testkit'
+import {
+  agentTool,
+  type AgentTool,
+  createRuntime,
+  defineAgent,
+  memoryLedger,
+  type RuntimeEvent,
+} from '@tallystick/core'
+import { isAgentTool } from '@tallystick/core/internal'
 import type { Json, JsonObject } from '@tallystick/core/vocabulary'
+import { manualClock, scriptedModel } from '@tallystick/testkit'
 import { defineTool } from '@tallystick/tools'
 import { describe, expect, it } from 'vitest'
 import { servedAgent } from '../../src/mcp/served-call.ts'

@@ -1,6 +1,6 @@
 import { filesToolsOf } from './tool-list.ts'
 import type { Tool } from '@tallystick/core'
-import { option, type OptionCheck, requireOptions } from '@tallystick/core/kit'
+import { option, type OptionCheck, requireOptions } from '@tallystick/core/internal'
 import type { JsonObject } from '@tallystick/core/vocabulary'
 import { approvalPolicy, type ApprovalPolicy } from '../../define/approval.ts'
 import { shownNames } from './names.ts'

@@ -2,7 +2,7 @@ import { constants, fstatSync, readlinkSync, realpathSync, type Stats, statSync 
 import { type FileHandle, lstat, mkdir, open, opendir, readlink, realpath, stat } from 'node:fs/promises'
 import { isAbsolute, join, relative, sep } from 'node:path'
 import { ConfigurationError } from '@tallystick/core'
-import { nearestNames } from '@tallystick/core/kit'
+import { nearestNames } from '@tallystick/core/internal'
 import { ToolError } from '../../define/outcome.ts'
 import { isUsableName, pathText, quoted, type ShownNames } from './names.ts'
 

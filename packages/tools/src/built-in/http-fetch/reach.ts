@@ -1,7 +1,7 @@
 import { lookup } from 'node:dns/promises'
 import { isIP, type LookupFunction } from 'node:net'
 import { ConfigurationError } from '@tallystick/core'
-import { type KnownSecrets, knownSecrets, secretLengthMin } from '@tallystick/core/vocabulary'
+import { type KnownSecrets, knownSecrets, secretLengthMin } from '@tallystick/core/internal'
 import ipaddr from 'ipaddr.js'
 import type { Agent, buildConnector } from 'undici'
 import { ToolError } from '../../define/outcome.ts'

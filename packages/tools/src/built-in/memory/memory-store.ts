@@ -1,5 +1,5 @@
 import type { Ledger, RunId } from '@tallystick/core'
-import { readStart } from '@tallystick/core/kit'
+import { readStart } from '@tallystick/core/internal'
 import { ToolError } from '../../define/outcome.ts'
 /** The owner of memories. All memories of an owner can be erased together, and so can all about a subject. */
 export interface MemoryOwner {

@@ -1,6 +1,6 @@
 import { recordedOwner } from './memory-store.ts'
 import type { Ledger, RunId, Tool } from '@tallystick/core'
-import { option, type OptionCheck, requireOptions } from '@tallystick/core/kit'
+import { option, type OptionCheck, requireOptions } from '@tallystick/core/internal'
 import type { JsonObject } from '@tallystick/core/vocabulary'
 import { type ApprovalPolicy, approvalPolicy } from '../../define/approval.ts'
 import { defineTool } from '../../define/define-tool.ts'

@@ -1,6 +1,6 @@
 import type * as pg from 'pg'
 import { ConfigurationError } from '@tallystick/core'
-import { option, requireOptions } from '@tallystick/core/kit'
+import { option, requireOptions } from '@tallystick/core/internal'
 import { pgPackage } from '../../packages.ts'
 import {
   erasedOwner,

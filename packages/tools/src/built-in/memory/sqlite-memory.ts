@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto'
 import { existsSync, writeFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { ConfigurationError } from '@tallystick/core'
-import { option, requireOptions } from '@tallystick/core/kit'
+import { option, requireOptions } from '@tallystick/core/internal'
 import { nativeFailure, requireNativeInterface, requirePackage } from '../../packages.ts'
 import {
   erasedOwner,

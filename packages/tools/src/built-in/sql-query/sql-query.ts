@@ -1,6 +1,6 @@
 import { resolve } from 'node:path'
 import { ConfigurationError, type Tool } from '@tallystick/core'
-import { option, requireOptions } from '@tallystick/core/kit'
+import { option, requireOptions } from '@tallystick/core/internal'
 import type { JsonObject } from '@tallystick/core/vocabulary'
 import { defineTool } from '../../define/define-tool.ts'
 import { ToolError } from '../../define/outcome.ts'

@@ -1,6 +1,7 @@
 // What becomes of the tools that a server lists.
 import type * as client from '@modelcontextprotocol/client'
-import { type JsonObject, knownSecrets } from '@tallystick/core/vocabulary'
+import { knownSecrets } from '@tallystick/core/internal'
+import type { JsonObject } from '@tallystick/core/vocabulary'
 import { describe, expect, it } from 'vitest'
 import { checkedSchema } from '../../../src/mcp/result.ts'
 import { type Listing, listingOf, toolChanges } from '../../../src/mcp/listing.ts'
