@@ -1,6 +1,4 @@
-import type { Model, ModelRequest } from '@tallystick/core'
-import type { ModelContext } from '@tallystick/core/vocabulary'
-import { Observable } from 'rxjs'
+import type { Model } from '@tallystick/core'
 import { failures } from './ai-sdk/failure.ts'
 import {
   type AiSdkModel,
@@ -13,16 +11,9 @@ import {
 import { callOf, type Reader } from './ai-sdk/request.ts'
 import { isOfAnswerSchema, replyReader } from './ai-sdk/stream.ts'
 import { type Connection, forwardEvents, type Opened } from './shared/call.ts'
-import {
-  collectWarnings,
-  ownOptions,
-  type RecordedOptions,
-  recordedOptions,
-  type Warn,
-  warnOnce,
-} from './shared/options.ts'
+import { createModel, type ModelCall } from './shared/model.ts'
+import { ownOptions, type RecordedOptions } from './shared/options.ts'
 import { schemaInWords, warnOfNames } from './shared/request.ts'
-import { type OwnSecrets, ownSecrets } from './shared/secrets.ts'
 
 export type { AiSdkModel, AiSdkOptions, AiSdkWarning } from './ai-sdk/options.ts'
 
@@ -44,35 +35,23 @@ export function fromAiSdk(model: AiSdkModel, given: AiSdkOptions = {}): Model {
   const options = ownOptions('fromAiSdk', given)
   const { modelId } = model
   const provider = options.provider ?? model.provider.split('.', 1)[0] ?? model.provider
-  const report = warnOnce(options.onWarning)
   const learnt: Learnt = { dropsAnswerSchema: model.supportsStructuredOutputs === false }
-  const secrets = ownSecrets(options)
-  return {
+  return createModel<AiSdkOptions, AiSdkModel, AiSdkWarning>({
     provider,
     api,
     modelId,
-    ...recordedOptions(options, recorded),
-    stream: (request, context) =>
-      secrets.struckFrom(
-        collectWarnings(
-          report,
-          (warn) =>
-            new Observable((subscriber) =>
-              forwardEvents({
-                context,
-                subscriber,
-                failures,
-                timeouts: options,
-                connect: (connection) =>
-                  openStream(
-                    { model, provider, options, learnt, secrets, warn, request, context },
-                    connection,
-                  ),
-              }),
-            ),
-        ),
-      ),
-  }
+    options,
+    recorded,
+    failures,
+    client: model,
+    start: (call) =>
+      forwardEvents({
+        ...call,
+        failures,
+        timeouts: options,
+        connect: (connection) => openStream({ ...call, provider, options, learnt }, connection),
+      }),
+  })
 }
 
 /** What the provider taught in one call, which holds for every later call of this model. */
@@ -81,20 +60,15 @@ interface Learnt {
   dropsAnswerSchema: boolean
 }
 
-interface Call {
-  readonly model: AiSdkModel
+interface Call extends ModelCall<AiSdkModel, AiSdkWarning> {
   readonly provider: string
   readonly options: AiSdkOptions
   readonly learnt: Learnt
-  readonly secrets: OwnSecrets
-  readonly warn: Warn<AiSdkWarning>
-  readonly request: ModelRequest
-  readonly context: ModelContext
 }
 
 /** Makes the call; `undefined` where it was given up before. */
 async function openStream(call: Call, { abort }: Connection): Promise<Opened<WirePart> | undefined> {
-  const { model, provider, options, learnt, secrets, warn, request, context } = call
+  const { client: model, provider, options, learnt, secrets, warn, request, context } = call
   const answerInWords = options.answerInInstructions ?? learnt.dropsAnswerSchema
   if (answerInWords && request.outputSchema) {
     warn({ what: 'output_schema', message: schemaInWords('the provider does not pass it on') })

@@ -1,8 +1,8 @@
 import type { Message, Model, ModelRequest, ProviderError } from '@tallystick/core'
 import { omitUndefined } from '@tallystick/core/internal'
-import { Observable } from 'rxjs'
 import {
   type AnthropicCallOptions,
+  type AnthropicClient,
   type AnthropicMiddleware,
   api,
   officialClient,
@@ -11,11 +11,12 @@ import {
   type WireEvent,
   type WireThinking,
 } from './anthropic/client.ts'
-import { failures, providerErrorOf } from './anthropic/failure.ts'
+import { failures } from './anthropic/failure.ts'
 import { thinkingLeftOut } from './anthropic/messages.ts'
 import {
   type AnthropicOptions,
   type AnthropicThinking,
+  type AnthropicWarning,
   checkOptions,
   takesSampling,
   webSearchesOf,
@@ -23,15 +24,9 @@ import {
 import { type FallbackChanges, requestRenderer } from './anthropic/request.ts'
 import { replyReader } from './anthropic/stream.ts'
 import { observedResponse } from './shared/body.ts'
-import { type Connection, forwardEvents, lateClient, longestTimerMs, type Opened } from './shared/call.ts'
-import {
-  collectWarnings,
-  ownOptions,
-  type RecordedOptions,
-  recordedOptions,
-  warnOnce,
-} from './shared/options.ts'
-import { ownSecrets } from './shared/secrets.ts'
+import { type Connection, forwardEvents, longestTimerMs, type Opened } from './shared/call.ts'
+import { createModel, lazyClient } from './shared/model.ts'
+import { ownOptions, type RecordedOptions } from './shared/options.ts'
 
 export type {
   AnthropicMcpServer,
@@ -68,8 +63,8 @@ const recorded: RecordedOptions<AnthropicOptions> = {
 export function anthropic(modelId: string, given: AnthropicOptions = {}): Model {
   checkOptions(modelId, given)
   const options = ownOptions('anthropic', given)
-  if (options.client === undefined) sdk.require('anthropic')
   const render = requestRenderer({
+    ...options,
     modelId,
     maxOutputTokens: options.maxOutputTokens ?? 32_000,
     promptCache: options.promptCache ?? '5m',
@@ -77,63 +72,41 @@ export function anthropic(modelId: string, given: AnthropicOptions = {}): Model 
     thinking: wireThinking(options.thinking),
     bindsThinking: bindsThinking(modelId),
     keepsBinding: isUnset(options.thinking),
-    effort: options.effort,
-    citations: options.citations,
-    strictTools: options.strictTools,
-    eagerToolInputs: options.eagerToolInputs,
-    toolFields: options.toolFields,
-    providerTools: options.providerTools,
-    mcpServers: options.mcpServers,
-    contextEdits: options.contextEdits,
-    betas: options.betas,
-    extraBody: options.extraBody,
   })
-  const report = warnOnce(options.onWarning)
-  const secrets = ownSecrets(options)
-  const late = lateClient({ given: options.client, connect: () => officialClient(options, secrets) })
-  return {
+  return createModel<AnthropicOptions, AnthropicClient, AnthropicWarning>({
     provider,
     api,
     modelId,
-    ...recordedOptions(options, recorded),
     ...webSearchesOf(options),
-    stream: (request, context) =>
-      secrets.struckFrom(
-        collectWarnings(report, (warn) =>
-          late({
-            failure: (error) => providerErrorOf(error, { now: context.clock.now() }),
-            over: (client) =>
-              new Observable((subscriber) => {
-                let changes: FallbackChanges = {}
-                const connect = async (connection: Connection): Promise<Opened<WireEvent>> => {
-                  const rendering = { now: context.clock.now(), warn, changes }
-                  const { body, names, betas } = render(request, rendering)
-                  const asked = client.messages.create(body, callOptions(options, betas, connection))
-                  const notes = new Map(changes.withoutThinking ? [[thinkingLeftOut, {}]] : [])
-                  return {
-                    events: (await asked) as AsyncIterable<WireEvent>,
-                    reader: replyReader(names, notes),
-                  }
-                }
-                return forwardEvents({
-                  context,
-                  subscriber,
-                  failures,
-                  timeouts: options,
-                  connect,
-                  fallbackRequest: (failure) => {
-                    const more = fallbackFor(failure, request)
-                    if (more === undefined || Object.keys(more).every((name) => name in changes))
-                      return undefined
-                    changes = { ...changes, ...more }
-                    return connect
-                  },
-                })
-              }),
-          }),
-        ),
-      ),
-  }
+    options,
+    recorded,
+    failures,
+    client: lazyClient('anthropic', sdk, options, (module, secrets) =>
+      officialClient(module, options, secrets),
+    ),
+    start: ({ client, request, context, subscriber, warn }) => {
+      let changes: FallbackChanges = {}
+      const connect = async (connection: Connection): Promise<Opened<WireEvent>> => {
+        const { body, names, betas } = render(request, { now: context.clock.now(), warn, changes })
+        const asked = client.messages.create(body, callOptions(options, betas, connection))
+        const notes = new Map(changes.withoutThinking ? [[thinkingLeftOut, {}]] : [])
+        return { events: (await asked) as AsyncIterable<WireEvent>, reader: replyReader(names, notes) }
+      }
+      return forwardEvents({
+        context,
+        subscriber,
+        failures,
+        timeouts: options,
+        connect,
+        fallbackRequest: (failure) => {
+          const more = fallbackFor(failure, request)
+          if (more === undefined || Object.keys(more).every((name) => name in changes)) return undefined
+          changes = { ...changes, ...more }
+          return connect
+        },
+      })
+    },
+  })
 }
 
 /**

@@ -1,18 +1,11 @@
 import type { Model } from '@tallystick/core'
-import { Observable } from 'rxjs'
 import { api, failures, openChat, provider } from './ollama/client.ts'
 import { checkOptions, type OllamaOptions } from './ollama/options.ts'
 import { requestRenderer } from './ollama/request.ts'
 import { replyReader } from './ollama/stream.ts'
 import { forwardEvents } from './shared/call.ts'
-import {
-  collectWarnings,
-  ownOptions,
-  type RecordedOptions,
-  recordedOptions,
-  warnOnce,
-} from './shared/options.ts'
-import { ownSecrets } from './shared/secrets.ts'
+import { createModel } from './shared/model.ts'
+import { ownOptions, type RecordedOptions } from './shared/options.ts'
 
 export type { OllamaOptions, OllamaWarning } from './ollama/options.ts'
 export type { OllamaClientOptions } from './ollama/client.ts'
@@ -34,46 +27,35 @@ export function ollama(modelId: string, given: OllamaOptions = {}): Model {
   checkOptions(modelId, given)
   const options = ownOptions('ollama', given)
   const render = requestRenderer({
+    ...options,
     modelId,
     contextTokens: options.contextTokens ?? 16_384,
-    maxOutputTokens: options.maxOutputTokens,
-    thinking: options.thinking,
-    keepAlive: options.keepAlive,
-    parameters: options.parameters,
-    extraBody: options.extraBody,
   })
-  const report = warnOnce(options.onWarning)
-  const secrets = ownSecrets(options)
-  return {
+  return createModel({
     provider,
     api,
     modelId,
-    ...recordedOptions(options, recorded),
-    stream: (request, context) =>
-      secrets.struckFrom(
-        collectWarnings(
-          report,
-          (warn) =>
-            new Observable((subscriber) =>
-              forwardEvents({
-                context,
-                subscriber,
-                failures,
-                timeouts: options,
-                connect: async (connection) => {
-                  const { body, names } = render(request, { warn })
-                  connection.observed = true
-                  const events = await openChat(body, {
-                    options: { ...options, fetch: secrets.noting(options.fetch ?? globalThis.fetch) },
-                    signal: connection.abort.signal,
-                    now: () => context.clock.now(),
-                    onBytes: () => connection.watch.signOfLife(),
-                  })
-                  return { events, reader: replyReader(names, body) }
-                },
-              }),
-            ),
-        ),
-      ),
-  }
+    options,
+    recorded,
+    failures,
+    client: {},
+    start: ({ request, context, subscriber, warn, secrets }) =>
+      forwardEvents({
+        context,
+        subscriber,
+        failures,
+        timeouts: options,
+        connect: async (connection) => {
+          const { body, names } = render(request, { warn })
+          connection.observed = true
+          const events = await openChat(body, {
+            options: { ...options, fetch: secrets.noting(options.fetch ?? globalThis.fetch) },
+            signal: connection.abort.signal,
+            now: () => context.clock.now(),
+            onBytes: () => connection.watch.signOfLife(),
+          })
+          return { events, reader: replyReader(names, body) }
+        },
+      }),
+  })
 }

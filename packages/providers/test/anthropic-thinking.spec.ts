@@ -153,8 +153,11 @@ describe('earlier thinking that the service refuses', () => {
 
   it('given such a turn, when its record is read, then it says what was left out', async () => {
     const { events } = await refusedOnce()
-    const [, second] = ofType(events, 'assistant_started')
-    expect(second?.warnings).toEqual([expect.stringContaining('did not take earlier thinking back')])
+    expect(ofType(events, 'assistant_started').map(({ warnings }) => warnings)).toEqual([
+      undefined,
+      [expect.stringContaining('did not take earlier thinking back')],
+      [expect.stringContaining('stayed out of this one')],
+    ])
     const state = auditAll(events)!
     const kinds = transcript(state).flatMap((message) =>
       message.role === 'assistant'
@@ -162,6 +165,27 @@ describe('earlier thinking that the service refuses', () => {
         : [],
     )
     expect(kinds).toEqual([[], ['thinking_left_out'], []])
+  })
+
+  it('given that the second request fails, too, when its record is read, then the failure says what was left out', async () => {
+    const { events } = await recordedRun(
+      (url) => anthropic('claude-next-9', { apiKey: 'k', baseURL: url }),
+      [calling('first'), bound, { status: 529 }],
+    )
+    const [failed] = ofType(events, 'model_stream_failed')
+    expect(failed?.failure.message).toContain('did not take earlier thinking back')
+  })
+
+  it('given thinking that the service dropped, when the reply breaks off, then its beginning is on record with that', async () => {
+    const dropped = { type: 'thinking_dropped', path: 'messages.1.content.0' }
+    const broken = sseBytes([start({ input_transformations: [dropped, dropped] })])
+    const { events } = await recordedRun(
+      (url) => anthropic('claude-opus-5-5', { apiKey: 'k', baseURL: url }),
+      [{ pieces: [broken] }, { pieces: [hello] }],
+    )
+    expect(ofType(events, 'assistant_started')[0]?.warnings).toEqual([
+      'Anthropic left 2 blocks of earlier thinking out of what the model read.',
+    ])
   })
 
   it('given a second refusal, when the turn goes on, then the call fails with the words of the service', async () => {

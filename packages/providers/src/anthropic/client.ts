@@ -45,12 +45,12 @@ export interface AnthropicClientOptions {
   readonly fetch?: typeof globalThis.fetch | undefined
 }
 
-/** The official client. It says nothing on the console, where its messages would show payloads. */
-export async function officialClient(
+/** Makes an official client that says nothing on the console, where its messages would show payloads. */
+export function officialClient(
+  { default: Anthropic }: typeof anthropicSdk,
   { apiKey, baseURL, fetch = (input, init) => globalThis.fetch(input, init) }: AnthropicClientOptions,
   secrets: OwnSecrets,
-): Promise<AnthropicClient> {
-  const { default: Anthropic } = await sdk.load('anthropic')
+): AnthropicClient {
   return new Anthropic({
     ...(apiKey !== undefined && { apiKey }),
     baseURL,

@@ -185,7 +185,6 @@ export function requestRenderer(given: RequestSettings): RequestRenderer {
     // Where thinking is off, the vendor wants bound thinking removed.
     const isOff = given.bindsThinking === true && given.thinking?.type === 'disabled'
     const withoutThinking = isOff || changes.withoutThinking === true
-    if (changes.withoutThinking) warn({ what: 'thinking', message: thinkingRefused })
     const settings = { ...given, warn }
     const answer = answerSchema(request.outputSchema, settings.warn)
     const citations = settings.citations === true && answer === undefined
@@ -194,6 +193,7 @@ export function requestRenderer(given: RequestSettings): RequestRenderer {
     const rendered = request.messages.map(withoutThinking ? bare : whole)
     // What was left out once stays out: what came after it was thought without it.
     const upTo = withoutThinking ? 0 : rendered.findLastIndex((message) => message.withoutThinking)
+    if (changes.withoutThinking || upTo > 0) warn({ what: 'thinking', message: thinkingRefused(upTo > 0) })
     const shown = rendered.map((message, place) => (place < upTo ? bare(request.messages[place]!) : message))
     return renderRequest(request, shown, settings, { answer, now, asksInWords })
   }
@@ -201,8 +201,11 @@ export function requestRenderer(given: RequestSettings): RequestRenderer {
 
 type Render = (message: Message) => RenderedMessage
 
-const thinkingRefused =
-  'The service did not take earlier thinking back, since something before it has changed, so the request went out without any.'
+function thinkingRefused(before: boolean): string {
+  return before
+    ? 'Thinking that the service had refused to take back in an earlier request stayed out of this one.'
+    : 'The service did not take earlier thinking back, since something before it has changed, so the request went out without any.'
+}
 
 function renderRequest(
   request: ModelRequest,

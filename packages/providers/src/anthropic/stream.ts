@@ -2,7 +2,7 @@ import { ProviderError } from '@tallystick/core'
 import { isJsonObject } from '@tallystick/core/internal'
 import type { Json, JsonObject, ModelRefusal, ModelSignal, ReplyPart } from '@tallystick/core/vocabulary'
 import { failureText } from '../shared/failure.ts'
-import { objectAt, restOf, textAt } from '../shared/json.ts'
+import { itemsOf, objectAt, restOf, textAt } from '../shared/json.ts'
 import { RememberingReader, type ReplyReader } from '../shared/reply.ts'
 import type { ToolNames } from '../shared/request.ts'
 import type { WireBlock, WireEvent, WireMessage } from './client.ts'
@@ -107,11 +107,13 @@ function startMessage(reply: Reply, message: WireMessage): readonly ModelSignal[
   reply.rawStopReason = textAt(message, 'stop_reason')
   reply.container = objectAt(message, 'container')
   const servedModel = textAt(message, 'model')
+  const warnings = droppedThinking(message.input_transformations)
   const signals: ModelSignal[] = [
     {
       type: 'model_started',
       ...(reply.messageId !== undefined && { providerMessageId: reply.messageId }),
       ...(servedModel !== undefined && { servedModel }),
+      ...(warnings.length > 0 && { warnings }),
     },
   ]
   const whole = Array.isArray(message.content) ? (message.content as readonly WireBlock[]) : []
@@ -178,6 +180,14 @@ function noteTransformations(reply: Reply, transformations: Json | undefined): v
     count: transformations.length,
     first: transformations.slice(0, maxTransformations),
   })
+}
+
+/** Recorded with the beginning of the reply, since a reply that breaks off has no parts that could say it. */
+function droppedThinking(transformations: Json | undefined): readonly string[] {
+  const dropped = itemsOf(transformations).filter((one) => textAt(one, 'type') === 'thinking_dropped')
+  if (dropped.length === 0) return []
+  const blocks = dropped.length === 1 ? 'a block' : `${dropped.length} blocks`
+  return [`Anthropic left ${blocks} of earlier thinking out of what the model read.`]
 }
 
 function updateUsage(reply: Reply, usage: JsonObject | null | undefined): readonly ModelSignal[] {

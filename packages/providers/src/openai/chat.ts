@@ -1,20 +1,12 @@
-import type { Model, ProviderError } from '@tallystick/core'
-import { Observable } from 'rxjs'
-import { lateClient } from '../shared/call.ts'
-import {
-  collectWarnings,
-  ownOptions,
-  type RecordedOptions,
-  recordedOptions,
-  warnOnce,
-} from '../shared/options.ts'
-import { ownSecrets } from '../shared/secrets.ts'
+import type { Model } from '@tallystick/core'
+import { createModel, lazyClient } from '../shared/model.ts'
+import { ownOptions, type RecordedOptions } from '../shared/options.ts'
 import { api } from './chat-messages.ts'
 import { requestRenderer } from './chat-request.ts'
 import { replyReader } from './chat-stream.ts'
-import { type Attempt, officialClient, sdk, startCall } from './client.ts'
-import { providerErrorOf } from './failure.ts'
-import { allQuirks, checkChatOptions, type OpenAIChatOptions } from './options.ts'
+import { type Attempt, officialClient, type OpenAIChatClient, sdk, startCall } from './client.ts'
+import { failures } from './failure.ts'
+import { allQuirks, checkChatOptions, type OpenAIChatOptions, type OpenAIWarning } from './options.ts'
 import { refusedField } from './request.ts'
 
 /** What decides how the model is to work, and what else is sent. */
@@ -47,66 +39,48 @@ const recorded: RecordedOptions<OpenAIChatOptions> = {
 export function openaiChat(modelId: string, given: OpenAIChatOptions = {}): Model {
   checkChatOptions(modelId, given)
   const options = ownOptions('openaiChat', given)
-  if (options.client === undefined) sdk.require('openaiChat')
   const { server = 'openai' } = options
   const provider = options.provider ?? server
   const render = requestRenderer({
+    ...options,
     modelId,
     provider,
     quirks: allQuirks(server, options.quirks),
-    maxOutputTokens: options.maxOutputTokens,
-    reasoningEffort: options.reasoningEffort,
-    verbosity: options.verbosity,
     strictTools: options.strictTools ?? false,
     customTools: options.customTools ?? {},
     toolFields: options.toolFields ?? {},
-    promptCacheKey: options.promptCacheKey,
-    serviceTier: options.serviceTier,
-    metadata: options.metadata,
-    extraBody: options.extraBody,
   })
-  const report = warnOnce(options.onWarning)
-  const secrets = ownSecrets(options)
-  const connect = (): ReturnType<typeof officialClient> => officialClient('openaiChat', options, secrets)
-  const late = lateClient({ given: options.client, connect })
   // What the model refused once, it refuses in every later call.
   let refused: readonly string[] = []
-  return {
+  return createModel<OpenAIChatOptions, OpenAIChatClient, OpenAIWarning>({
     provider,
     api,
     modelId,
-    ...recordedOptions(options, recorded),
-    stream: (request, context) =>
-      secrets.struckFrom(
-        collectWarnings(report, (warn) =>
-          late({
-            failure: (error) => providerErrorOf(error, { now: context.clock.now() }),
-            over: (client) =>
-              new Observable((subscriber) => {
-                const { completions } = client.chat
-                const prepare = (): Attempt => {
-                  const { body, context: read } = render(request, { warn, refused })
-                  return { body, reader: replyReader(read) }
-                }
-                const fallbackRequest = (failure: ProviderError, body: object): Attempt | undefined => {
-                  const field = refusedField(failure, body)
-                  if (field === undefined || refused.includes(field)) return undefined
-                  refused = [...refused, field]
-                  return prepare()
-                }
-                return startCall({
-                  maker: 'openaiChat',
-                  client,
-                  options,
-                  context,
-                  subscriber,
-                  prepare,
-                  fallbackRequest,
-                  create: (body, given) => completions.create(body, given),
-                })
-              }),
-          }),
-        ),
-      ),
-  }
+    options,
+    recorded,
+    failures,
+    client: lazyClient('openaiChat', sdk, options, (module, secrets) =>
+      officialClient(module, options, secrets),
+    ),
+    start: (call) => {
+      const { completions } = call.client.chat
+      const prepare = (): Attempt => {
+        const { body, context } = render(call.request, { warn: call.warn, refused })
+        return { body, reader: replyReader(context) }
+      }
+      return startCall({
+        ...call,
+        maker: 'openaiChat',
+        options,
+        prepare,
+        fallbackRequest: (failure, body) => {
+          const field = refusedField(failure, body)
+          if (field === undefined || refused.includes(field)) return undefined
+          refused = [...refused, field]
+          return prepare()
+        },
+        create: (body, given) => completions.create(body, given),
+      })
+    },
+  })
 }

@@ -72,13 +72,12 @@ export interface OpenAIClientOptions {
   readonly fetch?: typeof globalThis.fetch | undefined
 }
 
-/** The official client. It says nothing on the console, where its messages would show payloads. */
-export async function officialClient(
-  maker: string,
+/** Makes an official client that says nothing on the console, where its messages would show payloads. */
+export function officialClient(
+  { OpenAI }: OpenAISdk,
   { apiKey, baseURL, fetch = (input, init) => globalThis.fetch(input, init) }: OpenAIClientOptions,
   secrets: OwnSecrets,
-): Promise<OpenAIClient & OpenAIChatClient> {
-  const { OpenAI } = await sdk.load(maker)
+): OpenAIClient & OpenAIChatClient {
   const noting = secrets.noting(fetch)
   return new OpenAI({
     ...(apiKey !== undefined && { apiKey }),

@@ -6,14 +6,7 @@ import {
   type OptionCheck,
   requireOptions,
 } from '@tallystick/core/internal'
-import {
-  digestOf,
-  type Json,
-  type JsonObject,
-  type ModelSignal,
-  type RequestAddition,
-} from '@tallystick/core/vocabulary'
-import { defer, map, type Observable } from 'rxjs'
+import { digestOf, type Json, type JsonObject, type RequestAddition } from '@tallystick/core/vocabulary'
 import { textAt } from './json.ts'
 import { secretName } from './secrets.ts'
 
@@ -104,7 +97,7 @@ interface RecordOfOptions {
 }
 
 /** Options of the adapters in the vendor's own words. With `recordAdditions` their values are recorded as well. */
-interface WireOptions {
+export interface WireOptions {
   readonly extraBody?: JsonObject | undefined
   readonly toolFields?: Readonly<Record<string, JsonObject>> | undefined
   readonly providerTools?: readonly JsonObject[] | undefined
@@ -234,40 +227,6 @@ export interface Warning {
 
 /** Reports a warning. */
 export type Warn<Reported extends Warning> = (warning: Reported) => void
-
-/** Reports each warning once for a model, to the option `onWarning`. */
-export function warnOnce<Reported extends Warning>(onWarning: Warn<Reported> | undefined): Warn<Reported> {
-  const reported = new Set<string>()
-  return (warning) => {
-    if (onWarning === undefined || reported.has(warning.message)) return
-    reported.add(warning.message)
-    onWarning(warning)
-  }
-}
-
-/**
- * Makes a call with a `warn` of its own. The call's `model_started` carries every warning that the call reported
- * before, so that the warnings are recorded; `report` receives each warning as well.
- */
-export function collectWarnings<Reported extends Warning>(
-  report: Warn<Reported>,
-  call: (warn: Warn<Reported>) => Observable<ModelSignal>,
-): Observable<ModelSignal> {
-  return defer(() => {
-    const warnings = new Set<string>()
-    const warn: Warn<Reported> = (warning) => {
-      warnings.add(warning.message)
-      report(warning)
-    }
-    return call(warn).pipe(
-      map((signal) =>
-        signal.type === 'model_started' && warnings.size > 0
-          ? { ...signal, warnings: [...warnings] }
-          : signal,
-      ),
-    )
-  })
-}
 
 /** An optional peer, which is loaded when it is needed first. */
 export interface OptionalPackage<Module> {

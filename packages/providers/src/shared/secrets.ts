@@ -1,7 +1,5 @@
 import { ProviderError } from '@tallystick/core'
 import { type KnownSecrets, knownSecrets, secretLengthMin, withoutKeys } from '@tallystick/core/internal'
-import type { ModelSignal } from '@tallystick/core/vocabulary'
-import { catchError, type Observable, throwError } from 'rxjs'
 
 /** Replaces a secret. */
 export const struckOut = '[struck out]'
@@ -29,8 +27,8 @@ export interface OwnSecrets {
   noting(fetch: typeof globalThis.fetch): typeof globalThis.fetch
   /** Takes note of every text below these options whose name says that it is a secret, and of all headers. */
   note(options: unknown): void
-  /** A call whose failure is without them: in its message, and in the id of the request. */
-  struckFrom(call: Observable<ModelSignal>): Observable<ModelSignal>
+  /** Returns the error without them, in its message and in the id of the request. */
+  strikeFrom(error: unknown): unknown
 }
 
 /** Starts with the secrets in `options`, which may hold a client. */
@@ -44,11 +42,6 @@ export function ownSecrets(options: unknown): OwnSecrets {
     if (noted.size > size) known = undefined
   }
   const note = (more: unknown): void => noteOptions(more, add, new Set())
-  const strike = (error: unknown): unknown => {
-    if (!(error instanceof ProviderError)) return error
-    known ??= knownSecrets(noted)
-    return withoutSecrets(error, known, noted)
-  }
   note(options)
   return {
     noting: (fetch) => (input, init) => {
@@ -56,7 +49,11 @@ export function ownSecrets(options: unknown): OwnSecrets {
       return fetch(input, init)
     },
     note,
-    struckFrom: (call) => call.pipe(catchError((error: unknown) => throwError(() => strike(error)))),
+    strikeFrom: (error) => {
+      if (!(error instanceof ProviderError)) return error
+      known ??= knownSecrets(noted)
+      return withoutSecrets(error, known, noted)
+    },
   }
 }
 
