@@ -17,9 +17,7 @@ export {
   textContent,
 } from './machine/calls.ts'
 export { summaryDigest, summaryInstructions } from './machine/compaction.ts'
-export { isModelSignal } from './machine/decide-model.ts'
-export { isCheckSignal, isToolSignal } from './machine/decide-tools.ts'
-export { isOutsideCause } from './machine/decide.ts'
+export { isOutsideCause, isSignal } from './machine/decide.ts'
 export { forkedEvents, type ForkIdentity, requireForkable } from './machine/fork.ts'
 export {
   beginningOf,

@@ -1,7 +1,7 @@
 // The report of a tool that decided an event, made again from that event.
 import { describe, expect, it } from 'vitest'
 import { everyFact, sampleCallId, sampleRunId, stamped } from '@tallystick/testkit'
-import { recoverToolSignal } from '../src/machine/decide-tools.ts'
+import { toolSignals } from '../src/machine/decide-tools.ts'
 
 const runId = sampleRunId(1)
 const toolCallId = sampleCallId(runId)
@@ -9,7 +9,10 @@ const facts = everyFact(runId)
 const at = 1_760_000_000_001
 const state = { calls: [{ toolCallId, attempts: 3 }], phase: 'executing' }
 const recovered = (cause: string, fact: object, from: object = state) =>
-  recoverToolSignal(from as never, cause as never, stamped(runId, [fact as never])[0]!)
+  toolSignals[cause as keyof typeof toolSignals].recover(from as never, {
+    recorded: stamped(runId, [fact as never]),
+    index: 0,
+  })
 
 describe('the report that is made again from an event', () => {
   it('is undefined where the event is of another type', () => {

@@ -1,69 +1,130 @@
 import type { AssistantPart, ModelRef } from '../events/content.ts'
-import type { EventOf, Fact, FactOf } from '../events/event.ts'
+import type { EventOf, Fact, FactOf, RuntimeEvent } from '../events/event.ts'
 import type { ModelFailure } from '../values/errors.ts'
 import { type ToolCallId, toolCallIdOf } from '../values/ids.ts'
 import { omitUndefined } from '../values/json.ts'
 import { isTokenCount, largerUsage, tokenCounts, usageFields } from '../events/usage.ts'
 import type { ModelRefusal } from '../events/model-request.ts'
 import type { ReplyPart, Signal } from '../events/signals.ts'
-import type { Command } from '../events/commands.ts'
 import { nextFallback } from './next-model-call.ts'
 import { placeOfPart, priceOf } from './calls.ts'
-import { type Decision, nothing, type RecordedPosition, type Stamp } from './rules.ts'
+import {
+  type Decision,
+  nothing,
+  type RecordedPosition,
+  type SignalOf,
+  type SignalRules,
+  type Stamp,
+} from './rules.ts'
 import { isEmptyReply, partPositions, replyFault } from './reply.ts'
 import { retryAt } from './retry.ts'
-import type { Attempt, RunState, StreamingState } from './state.ts'
+import type { Attempt, StreamingState } from './state.ts'
 import { costFields, isRecorded, settledUsage } from './budget.ts'
-import type { Cause } from '../events/event-parts.ts'
 
-type AnyModelSignal = Extract<Signal, { readonly type: `model_${string}` }>
+type ModelSignalType = Signal['type'] & `model_${string}`
 
-/** Whether a message is a report of a model call. */
-export function isModelSignal(message: Command | Signal): message is AnyModelSignal {
-  return message.type.startsWith('model_')
+/** The turn and the attempt that a signal of a model call is about. */
+interface Here {
+  readonly turn: number
+  readonly attempt: number
 }
 
-/** What follows from a report of the model call that is under way. Reports of any other call are too late to count. */
-export function decideModelSignal(state: RunState, signal: AnyModelSignal, stamp: Stamp): Decision {
-  if (state.phase !== 'streaming' || state.attempt.failed) return nothing
-  if (signal.turn !== state.turn || signal.attempt !== state.attempt.number) return nothing
-  const here = { turn: state.turn, attempt: state.attempt.number }
-  switch (signal.type) {
-    case 'model_started':
-      return decideModelStarted(here, signal)
-    case 'model_text':
-      return decideTextDelta('assistant_text_delta', here, signal)
-    case 'model_reasoning':
-      return isRecorded(state, 'reasoning')
-        ? decideTextDelta('assistant_reasoning_delta', here, signal)
-        : nothing
-    case 'model_tool_input': {
-      if (signal.text === '' || !isRecorded(state, 'toolInputDeltas')) return nothing
-      const { part, name, text: more } = signal
-      return one({
-        type: 'tool_input_delta',
-        ...here,
-        toolCallId: callIdAt(state, part),
-        part,
-        name,
-        text: more,
-      })
-    }
-    case 'model_tool_request':
-      return decideToolRequest(state, signal, stamp)
-    case 'model_usage':
-      return decideModelUsage(state, signal)
-    case 'model_finished':
-      return decideModelFinished(state, signal, stamp)
-    case 'model_failed':
-      return decideModelFailed(state, signal.failure, stamp)
+interface ModelRules<T extends ModelSignalType> {
+  decide(state: StreamingState, signal: SignalOf<T>, stamp: Stamp, here: Here): Decision
+  recover(here: Here, event: RuntimeEvent, place: RecordedPosition, attempt: Attempt): Signal | undefined
+}
+
+/** Rules for the model call that is under way. Signals of any other call come too late to count. */
+function whileStreaming<T extends ModelSignalType>(rules: ModelRules<T>): SignalRules<T> {
+  return {
+    decide(state, signal, stamp) {
+      if (state.phase !== 'streaming' || state.attempt.failed) return nothing
+      const { turn, attempt } = signal as SignalOf<ModelSignalType>
+      if (turn !== state.turn || attempt !== state.attempt.number) return nothing
+      return rules.decide(state, signal, stamp, { turn, attempt })
+    },
+    recover(state, place) {
+      const event = place.recorded[place.index]
+      if (event === undefined || !('attempt' in event) || state.phase !== 'streaming') return undefined
+      return rules.recover({ turn: state.turn, attempt: event.attempt }, event, place, state.attempt)
+    },
   }
+}
+
+/** Every signal of a model call. */
+export const modelSignals: { readonly [T in ModelSignalType]: SignalRules<T> } = {
+  model_started: whileStreaming({
+    decide: (_state, { providerMessageId, servedModel, warnings }, _stamp, here) =>
+      one({
+        type: 'assistant_started',
+        ...here,
+        ...omitUndefined({ providerMessageId, servedModel, warnings }),
+      }),
+    recover(here, event) {
+      if (event.type !== 'assistant_started') return undefined
+      const { providerMessageId, servedModel, warnings } = event
+      return {
+        type: 'model_started',
+        ...here,
+        ...omitUndefined({ providerMessageId, servedModel, warnings }),
+      }
+    },
+  }),
+  model_text: whileStreaming({
+    decide: (_state, signal, _stamp, here) => decideTextDelta('assistant_text_delta', here, signal),
+    recover: (here, event) =>
+      event.type === 'assistant_text_delta'
+        ? { type: 'model_text', ...here, ...recoverText(event) }
+        : undefined,
+  }),
+  model_reasoning: whileStreaming({
+    decide: (state, signal, _stamp, here) =>
+      isRecorded(state, 'reasoning') ? decideTextDelta('assistant_reasoning_delta', here, signal) : nothing,
+    recover: (here, event) =>
+      event.type === 'assistant_reasoning_delta'
+        ? { type: 'model_reasoning', ...here, ...recoverText(event) }
+        : undefined,
+  }),
+  model_tool_input: whileStreaming({
+    decide(state, { part, name, text }, _stamp, here) {
+      if (text === '' || !isRecorded(state, 'toolInputDeltas')) return nothing
+      return one({ type: 'tool_input_delta', ...here, toolCallId: callIdAt(state, part), part, name, text })
+    },
+    recover(here, event) {
+      if (event.type !== 'tool_input_delta') return undefined
+      return { type: 'model_tool_input', ...here, part: event.part, name: event.name, text: event.text }
+    },
+  }),
+  model_tool_request: whileStreaming({
+    decide: decideToolRequest,
+    recover(here, event, place, attempt) {
+      // One that breaks the adapter's contract ends the call.
+      if (event.type !== 'tool_request_ready') return recoverEnd(here, event, place, attempt)
+      const { part, providerCallId, name, input, malformed, opaque } = event
+      const call = { type: 'tool_call' as const, providerCallId, name, input }
+      return {
+        type: 'model_tool_request',
+        ...here,
+        part,
+        call: { ...call, ...omitUndefined({ malformed, opaque }) },
+      }
+    },
+  }),
+  model_usage: whileStreaming({
+    decide: decideModelUsage,
+    recover: (here, event) => (event.type === 'usage_updated' ? recoverUsage(here, event) : undefined),
+  }),
+  model_finished: whileStreaming({ decide: decideModelFinished, recover: recoverEnd }),
+  model_failed: whileStreaming({
+    decide: (state, { failure }, stamp) => decideModelFailed(state, failure, stamp),
+    recover: recoverEnd,
+  }),
 }
 
 /** A report of usage takes nothing back: of each number the largest counts, and what is no count of tokens is refused. */
 function decideModelUsage(
   state: StreamingState,
-  { usage: report, contextTokens, raw }: Extract<AnyModelSignal, { type: 'model_usage' }>,
+  { usage: report, contextTokens, raw }: SignalOf<'model_usage'>,
 ): Decision {
   const refused = usageFields.filter((field) => report[field] !== undefined && !isTokenCount(report[field]))
   const usage = largerUsage(state.totals.latestUsage, tokenCounts(report))
@@ -86,20 +147,9 @@ function one(fact: Fact): Decision {
   return { facts: [fact] }
 }
 
-function decideModelStarted(
-  here: { readonly turn: number; readonly attempt: number },
-  { providerMessageId, servedModel, warnings }: Extract<AnyModelSignal, { type: 'model_started' }>,
-): Decision {
-  return one({
-    type: 'assistant_started',
-    ...here,
-    ...omitUndefined({ providerMessageId, servedModel, warnings }),
-  })
-}
-
 function decideToolRequest(
   state: StreamingState,
-  { part, call }: Extract<AnyModelSignal, { type: 'model_tool_request' }>,
+  { part, call }: SignalOf<'model_tool_request'>,
   stamp: Stamp,
 ): Decision {
   if (isRequested(state.attempt, part)) {
@@ -129,12 +179,7 @@ function isRequested({ calls }: Attempt, part: number): boolean {
 function decideTextDelta(
   type: 'assistant_text_delta' | 'assistant_reasoning_delta',
   here: { readonly turn: number; readonly attempt: number },
-  {
-    part,
-    text: more,
-    replaces,
-    written,
-  }: Extract<AnyModelSignal, { type: 'model_text' | 'model_reasoning' }>,
+  { part, text: more, replaces, written }: SignalOf<'model_text' | 'model_reasoning'>,
 ): Decision {
   if (more === '' && !replaces && !written) return nothing
   return one({
@@ -181,7 +226,7 @@ function decideContractBreach(state: StreamingState, stamp: Stamp, what: string)
  */
 function decideModelFinished(
   state: StreamingState,
-  signal: Extract<AnyModelSignal, { type: 'model_finished' }>,
+  signal: SignalOf<'model_finished'>,
   stamp: Stamp,
 ): Decision {
   const { attempt, turn } = state
@@ -237,10 +282,7 @@ function decideModelFinished(
 function writtenIn({
   parts,
   written = [],
-}: Extract<AnyModelSignal, { type: 'model_finished' }>): Pick<
-  FactOf<'assistant_message_finished'>,
-  'written'
-> {
+}: SignalOf<'model_finished'>): Pick<FactOf<'assistant_message_finished'>, 'written'> {
   if (written.length === 0) return {}
   const places = parts.map(({ part }) => part)
   return { written: written.map(({ part, ...content }) => ({ index: places.indexOf(part), part: content })) }
@@ -276,61 +318,21 @@ function missingDelta(
   return [{ type, ...here, part: reply.part, text }]
 }
 
-type ModelCause = Extract<Cause, `model_${string}`>
-
-/** Whether a report of a model call decided it. */
-export function isModelCause(cause: Cause): cause is ModelCause {
-  return cause.startsWith('model_')
-}
-
-/** The report of a model call that decided the events at a place. */
-export function recoverModelSignal(
-  state: RunState,
-  cause: ModelCause,
-  place: RecordedPosition,
-): Signal | undefined {
-  const event = place.recorded[place.index]
-  if (event === undefined || !('attempt' in event) || state.phase !== 'streaming') return undefined
-  const here = { turn: state.turn, attempt: event.attempt }
-  switch (cause) {
-    case 'model_started': {
-      if (event.type !== 'assistant_started') return undefined
-      const { providerMessageId, servedModel, warnings } = event
-      return { type: cause, ...here, ...omitUndefined({ providerMessageId, servedModel, warnings }) }
-    }
-    case 'model_text':
-    case 'model_reasoning': {
-      if (event.type !== 'assistant_text_delta' && event.type !== 'assistant_reasoning_delta')
-        return undefined
-      const { part, text, replaces, written } = event
-      return { type: cause, ...here, part, text, ...omitUndefined({ replaces, written }) }
-    }
-    case 'model_tool_input': {
-      if (event.type !== 'tool_input_delta') return undefined
-      return { type: cause, ...here, part: event.part, name: event.name, text: event.text }
-    }
-    case 'model_tool_request': {
-      // One that breaks the adapter's contract ends the call.
-      if (event.type !== 'tool_request_ready') return endOfCall(here, place, state.attempt)
-      const { part, providerCallId, name, input, malformed, opaque } = event
-      const call = { type: 'tool_call' as const, providerCallId, name, input }
-      return { type: cause, ...here, part, call: { ...call, ...omitUndefined({ malformed, opaque }) } }
-    }
-    case 'model_usage':
-      return event.type === 'usage_updated' ? usageReport(here, event) : undefined
-    case 'model_finished':
-    case 'model_failed':
-      return endOfCall(here, place, state.attempt)
-  }
-}
-
-interface Here {
-  readonly turn: number
-  readonly attempt: number
+/** The text of a delta, as the adapter reported it. */
+function recoverText({
+  part,
+  text,
+  replaces,
+  written,
+}: EventOf<'assistant_text_delta' | 'assistant_reasoning_delta'>): Omit<
+  SignalOf<'model_text'>,
+  'type' | 'turn' | 'attempt'
+> {
+  return { part, text, ...omitUndefined({ replaces, written }) }
 }
 
 /** A field that the provider reported and that is not a count is represented by -1. */
-function usageReport(here: Here, event: EventOf<'usage_updated'>): Signal {
+function recoverUsage(here: Here, event: EventOf<'usage_updated'>): Signal {
   const { usage, refused = [], contextTokens, raw } = event
   const lies = Object.fromEntries(refused.map((field) => [field, -1]))
   return {
@@ -341,8 +343,13 @@ function usageReport(here: Here, event: EventOf<'usage_updated'>): Signal {
   }
 }
 
-/** What a call ended in is the last fact of its decision. A report that breaks the contract is one of a failure. */
-function endOfCall(here: Here, { recorded, index }: RecordedPosition, attempt: Attempt): Signal | undefined {
+/** How a call ended is the last fact of its decision. A signal that breaks the contract counts as a failure. */
+function recoverEnd(
+  here: Here,
+  _first: RuntimeEvent,
+  { recorded, index }: RecordedPosition,
+  attempt: Attempt,
+): Signal | undefined {
   for (let at = index; at < recorded.length; at++) {
     const event = recorded[at]
     if (event?.type === 'model_stream_failed') {

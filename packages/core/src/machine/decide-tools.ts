@@ -1,13 +1,19 @@
-import type { Command } from '../events/commands.ts'
 import { correctMediaTypes, type ResultPart, type UserMessage } from '../events/content.ts'
 import type { CollectedCall, EventOf, Fact, RuntimeEvent } from '../events/event.ts'
 import { canonicalJson, type JsonObject, omitUndefined } from '../values/json.ts'
 import type { CheckedCall, GuardrailFind, Reconciliation, Signal } from '../events/signals.ts'
 import { summaryFact, summaryTextOf } from './compaction.ts'
-import { type Decision, nothing, type RecordedPosition, type Stamp } from './rules.ts'
+import {
+  type Decision,
+  nothing,
+  type RecordedPosition,
+  type SignalOf,
+  type SignalRules,
+  type Stamp,
+} from './rules.ts'
 import { dueAnswerCheck, dueResultsCheck } from './required-effects.ts'
 import type { Call, RunState, Tries } from './state.ts'
-import { type Cause, momentAfter } from '../events/event-parts.ts'
+import { momentAfter } from '../events/event-parts.ts'
 import { digestOf } from '../values/digest.ts'
 import {
   heldBackPlan,
@@ -21,37 +27,37 @@ import {
 import { isRecorded, workDeadline } from './budget.ts'
 import { findCall, isAtWork, removedInput, startOf, textContent } from './calls.ts'
 
-type CheckSignal = Extract<Signal, { readonly type: 'guardrails_checked' | 'output_checked' | 'summarized' }>
-
-const checkSignals: ReadonlySet<string> = new Set<CheckSignal['type']>([
-  'guardrails_checked',
-  'output_checked',
-  'summarized',
-])
-
-/** Whether a message says what guardrails, a schema or a summing-up model made of what the run holds. */
-export function isCheckSignal(message: Command | Signal): message is CheckSignal {
-  return checkSignals.has(message.type)
-}
-
-/** What follows from a check. One of something that is not there any more, or not as it was, changes nothing. */
-export function decideCheckSignal(state: RunState, signal: CheckSignal): Decision {
-  switch (signal.type) {
-    case 'guardrails_checked':
-      return decideGuardrailsChecked(state, signal)
-    case 'output_checked':
-      return decideOutputChecked(state, signal)
-    case 'summarized':
-      return state.compacting && !state.compacting.interrupted && signal.turn === state.turn
+/** Every signal of guardrails, of the check of an answer, and of a summing-up model. */
+export const checkSignals: {
+  readonly [T in 'guardrails_checked' | 'output_checked' | 'summarized']: SignalRules<T>
+} = {
+  guardrails_checked: { decide: decideGuardrailsChecked, recover: recoverGuardrails },
+  output_checked: {
+    decide: decideOutputChecked,
+    recover(_state, { recorded, index }) {
+      const event = recorded[index]
+      if (event?.type !== 'output_checked') return undefined
+      const { valid, output = null, error = '', turn } = event
+      const verdict = valid ? ({ valid, output } as const) : ({ valid, error } as const)
+      return { type: 'output_checked', turn, verdict }
+    },
+  },
+  summarized: {
+    decide: (state, signal) =>
+      state.compacting && !state.compacting.interrupted && signal.turn === state.turn
         ? { facts: [summaryFact(state, state.compacting, signal)] }
-        : nothing
-  }
+        : nothing,
+    recover(_state, { recorded, index }) {
+      const event = recorded[index]
+      if (event?.type !== 'context_compacted') return undefined
+      const { summary, usage, failure, turn } = event
+      const answer = failure ? { failure } : { text: summaryTextOf(summary) }
+      return { type: 'summarized', turn, answer, ...omitUndefined({ usage }) }
+    },
+  },
 }
 
-function decideGuardrailsChecked(
-  state: RunState,
-  signal: Extract<CheckSignal, { type: 'guardrails_checked' }>,
-): Decision {
+function decideGuardrailsChecked(state: RunState, signal: SignalOf<'guardrails_checked'>): Decision {
   const { on, guardrails, finds } = signal
   if (!isCheckDue(state, signal)) return nothing
   return {
@@ -62,10 +68,7 @@ function decideGuardrailsChecked(
   }
 }
 
-function isCheckDue(
-  state: RunState,
-  { on, place, guardrails }: Extract<CheckSignal, { type: 'guardrails_checked' }>,
-): boolean {
+function isCheckDue(state: RunState, { on, place, guardrails }: SignalOf<'guardrails_checked'>): boolean {
   switch (on) {
     case 'input': {
       const { seq, guardrails: due = [] } = state.inputCheck ?? {}
@@ -96,10 +99,7 @@ function tripFact(
   }
 }
 
-function decideOutputChecked(
-  state: RunState,
-  { turn, verdict }: Extract<CheckSignal, { type: 'output_checked' }>,
-): Decision {
+function decideOutputChecked(state: RunState, { turn, verdict }: SignalOf<'output_checked'>): Decision {
   if (state.phase !== 'collecting' || dueAnswerCheck(state) !== 'schema') return nothing
   if (turn !== state.turn) return nothing
   const here = { type: 'output_checked' as const, turn: state.turn }
@@ -122,38 +122,80 @@ Write the whole answer again, as JSON that fits the schema, and nothing else.`
   return { role: 'user', parts: [{ type: 'text', text }] }
 }
 
-type AnyToolSignal = Extract<
-  Signal,
-  { readonly type: 'calls_checked' | 'tool_progressed' | 'tool_deferred' | 'tool_ended' | 'call_reconciled' }
->
-
-const toolSignals: ReadonlySet<string> = new Set<AnyToolSignal['type']>([
-  'calls_checked',
-  'tool_progressed',
-  'tool_deferred',
-  'tool_ended',
-  'call_reconciled',
-])
-
-/** Whether a message is a report about tool calls. */
-export function isToolSignal(message: Command | Signal): message is AnyToolSignal {
-  return toolSignals.has(message.type)
+interface ToolRules<T extends 'tool_progressed' | 'tool_deferred' | 'tool_ended'> {
+  decide(state: RunState, call: Call, signal: SignalOf<T>, stamp: Stamp): Decision
+  recover(event: RuntimeEvent, state: RunState): SignalOf<T> | undefined
 }
 
-/** What follows from a report about tool calls. Reports about an ended call are ignored. */
-export function decideToolSignal(state: RunState, signal: AnyToolSignal, stamp: Stamp): Decision {
-  if (signal.type === 'calls_checked') return decideCallsChecked(state, signal)
-  const call = findCall(state, signal.toolCallId)
-  if (call === undefined) return nothing
-  const { toolCallId } = call
-  const here = { turn: state.turn, toolCallId }
-  if (signal.type === 'call_reconciled') return decideCallReconciled(state, call, here, signal)
-  return isAtWork(call) && call.attempts === signal.attempt
-    ? decideToolReport(state, call, signal, stamp)
-    : nothing
+/** Rules for the attempt of a call that is under way. Signals of any other attempt come too late to count. */
+function whileAtWork<T extends 'tool_progressed' | 'tool_deferred' | 'tool_ended'>(
+  rules: ToolRules<T>,
+): SignalRules<T> {
+  return {
+    decide(state, signal, stamp) {
+      const { toolCallId, attempt } = signal as SignalOf<'tool_ended'>
+      const call = findCall(state, toolCallId)
+      if (call === undefined || !isAtWork(call) || call.attempts !== attempt) return nothing
+      return rules.decide(state, call, signal, stamp)
+    },
+    recover(state, { recorded, index }) {
+      const event = recorded[index]
+      return event && rules.recover(event, state)
+    },
+  }
 }
 
-function decideCallsChecked(state: RunState, signal: Extract<Signal, { type: 'calls_checked' }>): Decision {
+/** Every signal about tool calls. */
+export const toolSignals: {
+  readonly [
+    T in 'calls_checked' | 'tool_progressed' | 'tool_deferred' | 'tool_ended' | 'call_reconciled'
+  ]: SignalRules<T>
+} = {
+  // Whether calls may run is asked of the agent again: the record does not give it back.
+  calls_checked: { decide: decideCallsChecked, recover: () => undefined },
+  tool_progressed: whileAtWork({
+    decide(state, { toolCallId }, { attempt, data }) {
+      if (!isRecorded(state, 'toolProgress')) return nothing
+      return { facts: [{ type: 'tool_progress', turn: state.turn, toolCallId, attempt, data }] }
+    },
+    recover(event) {
+      if (event.type !== 'tool_progress') return undefined
+      const { toolCallId, attempt, data } = event
+      return { type: 'tool_progressed', toolCallId, attempt, data }
+    },
+  }),
+  tool_deferred: whileAtWork({
+    decide({ turn }, { status, toolCallId }, { attempt, externalId, deadlineMs }, stamp) {
+      if (status !== 'started') return nothing
+      const deadlineAt = deadlineMs === undefined ? undefined : momentAfter(stamp.at, deadlineMs)
+      const fact = { type: 'tool_deferred' as const, turn, toolCallId, attempt, receipt: externalId }
+      return { facts: [{ ...fact, ...omitUndefined({ deadlineAt }) }] }
+    },
+    recover(event) {
+      if (event.type !== 'tool_deferred') return undefined
+      const { toolCallId, attempt, receipt, deadlineAt, at } = event
+      const deadlineMs = deadlineAt === undefined ? undefined : deadlineAt - at
+      return {
+        type: 'tool_deferred',
+        toolCallId,
+        attempt,
+        externalId: receipt,
+        ...omitUndefined({ deadlineMs }),
+      }
+    },
+  }),
+  tool_ended: whileAtWork({ decide: decideToolEnded, recover: recoverToolEnded }),
+  call_reconciled: {
+    decide: decideCallReconciled,
+    recover(_state, { recorded, index }) {
+      const event = recorded[index]
+      if (event?.type !== 'tool_started' && event?.type !== 'tool_result') return undefined
+      return { type: 'call_reconciled', toolCallId: event.toolCallId, finding: recoverFinding(event) }
+    },
+  },
+}
+
+function decideCallsChecked(state: RunState, signal: SignalOf<'calls_checked'>): Decision {
   if (state.phase !== 'collecting' || signal.turn !== state.turn) return nothing
   // Nothing of them will run any more: the controller closes them.
   if (state.cancel || state.blocked) return nothing
@@ -165,45 +207,51 @@ function decideCallsChecked(state: RunState, signal: Extract<Signal, { type: 'ca
   return { facts: [...trips, { type: 'tool_requests_collected', turn: state.turn, calls }] }
 }
 
-type Report = Extract<Signal, { readonly type: 'tool_progressed' | 'tool_deferred' | 'tool_ended' }>
-
-function decideToolReport(state: RunState, call: Call, signal: Report, stamp: Stamp): Decision {
-  const { name, status, toolCallId } = call
+function decideToolEnded(
+  state: RunState,
+  call: Call,
+  signal: SignalOf<'tool_ended'>,
+  stamp: Stamp,
+): Decision {
+  const { name, toolCallId } = call
   const here = { turn: state.turn, toolCallId }
-  switch (signal.type) {
-    case 'tool_progressed':
-      if (!isRecorded(state, 'toolProgress')) return nothing
-      return { facts: [{ type: 'tool_progress', ...here, attempt: signal.attempt, data: signal.data }] }
-    case 'tool_deferred': {
-      if (status !== 'started') return nothing
-      const { attempt, externalId, deadlineMs } = signal
-      const deadlineAt = deadlineMs === undefined ? undefined : momentAfter(stamp.at, deadlineMs)
-      return {
-        facts: [
-          { type: 'tool_deferred', ...here, attempt, receipt: externalId, ...omitUndefined({ deadlineAt }) },
-        ],
-      }
-    }
-    case 'tool_ended': {
-      const { attempt, outcome, durationMs, child, reused, retryAfterMs } = signal
-      const content = correctMediaTypes(signal.content)
-      const projected = signal.projected && correctMediaTypes(signal.projected)
-      const shown = signal.shown && correctMediaTypes(signal.shown)
-      const error = isRecorded(state, 'toolErrors') ? signal.error : undefined
-      const retryAt = retryTime(state, call, signal, stamp)
-      if (retryAt !== undefined) {
-        const failed = { type: 'tool_attempt_failed' as const, ...here, name, attempt, outcome, content }
-        return { facts: [{ ...failed, durationMs, retryAt, ...omitUndefined({ retryAfterMs, error }) }] }
-      }
-      const result = { type: 'tool_result' as const, ...here, name, outcome, content, durationMs }
-      const more = signal.retryable && call.tries ? usedUp(call.tries) : []
-      if (more.length === 0)
-        return { facts: [{ ...result, ...omitUndefined({ projected, shown, child, reused, error }) }] }
-      // Each form says it: the model reads the last that there is.
-      const forms = { projected: projected && [...projected, ...more], shown: shown && [...shown, ...more] }
-      const whole = { ...result, content: [...content, ...more] }
-      return { facts: [{ ...whole, ...omitUndefined({ ...forms, child, reused, error }) }] }
-    }
+  const { attempt, outcome, durationMs, child, reused, retryAfterMs } = signal
+  const content = correctMediaTypes(signal.content)
+  const projected = signal.projected && correctMediaTypes(signal.projected)
+  const shown = signal.shown && correctMediaTypes(signal.shown)
+  const error = isRecorded(state, 'toolErrors') ? signal.error : undefined
+  const retryAt = retryTime(state, call, signal, stamp)
+  if (retryAt !== undefined) {
+    const failed = { type: 'tool_attempt_failed' as const, ...here, name, attempt, outcome, content }
+    return { facts: [{ ...failed, durationMs, retryAt, ...omitUndefined({ retryAfterMs, error }) }] }
+  }
+  const result = { type: 'tool_result' as const, ...here, name, outcome, content, durationMs }
+  const more = signal.retryable && call.tries ? usedUp(call.tries) : []
+  if (more.length === 0)
+    return { facts: [{ ...result, ...omitUndefined({ projected, shown, child, reused, error }) }] }
+  // Each form says it: the model reads the last that there is.
+  const forms = { projected: projected && [...projected, ...more], shown: shown && [...shown, ...more] }
+  const whole = { ...result, content: [...content, ...more] }
+  return { facts: [{ ...whole, ...omitUndefined({ ...forms, child, reused, error }) }] }
+}
+
+function recoverToolEnded(event: RuntimeEvent, state: RunState): SignalOf<'tool_ended'> | undefined {
+  if (event.type === 'tool_attempt_failed') {
+    const { toolCallId, attempt, outcome, content, durationMs, retryAfterMs, error } = event
+    const ended = { type: 'tool_ended' as const, toolCallId, attempt, outcome, content, durationMs }
+    return { ...ended, retryable: true, ...omitUndefined({ retryAfterMs, error }) }
+  }
+  if (event.type !== 'tool_result') return undefined
+  const { toolCallId, outcome, content, durationMs = 0, projected, shown, child, reused, error } = event
+  return {
+    type: 'tool_ended',
+    toolCallId,
+    // Only the attempt that is under way counts.
+    attempt: findCall(state, toolCallId)?.attempts ?? 0,
+    outcome,
+    content,
+    durationMs,
+    ...omitUndefined({ projected, shown, child, reused, error }),
   }
 }
 
@@ -216,7 +264,7 @@ function usedUp({ failures }: Tries): readonly ResultPart[] {
 function retryTime(
   state: RunState,
   call: Call,
-  signal: Extract<Signal, { readonly type: 'tool_ended' }>,
+  signal: SignalOf<'tool_ended'>,
   stamp: Stamp,
 ): number | undefined {
   if (!mayRetry(call, signal.outcome) || nothingMoreStarts(state)) return undefined
@@ -267,12 +315,11 @@ function collectedCall(state: RunState, call: Call, check: CheckedCall | undefin
 
 function decideCallReconciled(
   state: RunState,
-  call: Call,
-  here: { readonly turn: number; readonly toolCallId: Call['toolCallId'] },
-  signal: Extract<Signal, { type: 'call_reconciled' }>,
+  { toolCallId, finding }: SignalOf<'call_reconciled'>,
 ): Decision {
-  if (call.status !== 'in_doubt') return nothing
-  const { finding } = signal
+  const call = findCall(state, toolCallId)
+  if (call?.status !== 'in_doubt') return nothing
+  const here = { turn: state.turn, toolCallId: call.toolCallId }
   const result = { type: 'tool_result' as const, ...here, name: call.name }
   switch (finding.state) {
     case 'done':
@@ -286,105 +333,14 @@ function decideCallReconciled(
   return { facts: [{ ...result, outcome: 'interrupted', content: textContent('interrupted') }] }
 }
 
-type ToolCause = 'tool_progressed' | 'tool_deferred' | 'tool_ended' | 'call_reconciled'
-
-const toolCauses: ReadonlySet<Cause> = new Set<ToolCause>([
-  'tool_progressed',
-  'tool_deferred',
-  'tool_ended',
-  'call_reconciled',
-])
-
-/** Whether a report about one tool call decided it. */
-export function isToolCause(cause: Cause): cause is ToolCause {
-  return toolCauses.has(cause)
-}
-
-/** The report about a tool call that decided an event. */
-export function recoverToolSignal(
-  state: RunState,
-  cause: ToolCause,
-  event: RuntimeEvent,
-): Signal | undefined {
-  switch (cause) {
-    case 'tool_progressed': {
-      if (event.type !== 'tool_progress') return undefined
-      const { toolCallId, attempt, data } = event
-      return { type: cause, toolCallId, attempt, data }
-    }
-    case 'tool_deferred': {
-      if (event.type !== 'tool_deferred') return undefined
-      const { toolCallId, attempt, receipt, deadlineAt, at } = event
-      const deadlineMs = deadlineAt === undefined ? undefined : deadlineAt - at
-      return { type: cause, toolCallId, attempt, externalId: receipt, ...omitUndefined({ deadlineMs }) }
-    }
-    case 'tool_ended': {
-      if (event.type === 'tool_attempt_failed') {
-        const { toolCallId, attempt, outcome, content, durationMs, retryAfterMs, error } = event
-        const ended = { type: cause, toolCallId, attempt, outcome, content, durationMs }
-        return { ...ended, retryable: true, ...omitUndefined({ retryAfterMs, error }) }
-      }
-      if (event.type !== 'tool_result') return undefined
-      const { toolCallId, outcome, content, durationMs = 0, projected, shown, child, reused, error } = event
-      // Only the attempt that is under way counts.
-      const attempt = findCall(state, toolCallId)?.attempts ?? 0
-      return {
-        type: cause,
-        toolCallId,
-        attempt,
-        outcome,
-        content,
-        durationMs,
-        ...omitUndefined({ projected, shown, child, reused, error }),
-      }
-    }
-    case 'call_reconciled': {
-      if (event.type !== 'tool_started' && event.type !== 'tool_result') return undefined
-      return { type: cause, toolCallId: event.toolCallId, finding: findingOf(event) }
-    }
-  }
-}
-
-function findingOf(event: EventOf<'tool_started'> | EventOf<'tool_result'>): Reconciliation {
+function recoverFinding(event: EventOf<'tool_started'> | EventOf<'tool_result'>): Reconciliation {
   if (event.type === 'tool_started') return { state: 'not_done' }
   const { outcome, content } = event
   return outcome === 'interrupted' ? { state: 'unknown' } : { state: 'done', outcome, content }
 }
 
-type CheckCause = 'guardrails_checked' | 'output_checked' | 'summarized'
-
-/** Whether guardrails, a schema or a summing-up model decided it. */
-export function isCheckCause(cause: Cause): cause is CheckCause {
-  return cause === 'guardrails_checked' || cause === 'output_checked' || cause === 'summarized'
-}
-
-/** What guardrails, a schema or a summing-up model said that decided the events at a place. */
-export function recoverCheckSignal(
-  state: RunState,
-  cause: CheckCause,
-  place: RecordedPosition,
-): Signal | undefined {
-  const event = place.recorded[place.index]
-  switch (cause) {
-    case 'guardrails_checked':
-      return guardrailsOf(state, place)
-    case 'output_checked': {
-      if (event?.type !== 'output_checked') return undefined
-      const { valid, output = null, error = '', turn } = event
-      const verdict = valid ? ({ valid, output } as const) : ({ valid, error } as const)
-      return { type: cause, turn, verdict }
-    }
-    case 'summarized': {
-      if (event?.type !== 'context_compacted') return undefined
-      const { summary, usage, failure, turn } = event
-      const answer = failure ? { failure } : { text: summaryTextOf(summary) }
-      return { type: cause, turn, answer, ...omitUndefined({ usage }) }
-    }
-  }
-}
-
 /** The findings of guardrails come before the fact that they have checked. */
-function guardrailsOf(state: RunState, { recorded, index }: RecordedPosition): Signal | undefined {
+function recoverGuardrails(state: RunState, { recorded, index }: RecordedPosition): Signal | undefined {
   const finds: GuardrailFind[] = []
   for (let at = index; at < recorded.length; at++) {
     const event = recorded[at]

@@ -24,6 +24,7 @@ import {
   type RecordedPosition,
   type Refusal,
   refusal,
+  type SignalRules,
   type Stamp,
 } from './rules.ts'
 import type { Call, RunState } from './state.ts'
@@ -34,17 +35,8 @@ import { correctMediaTypes, correctMessage } from '../events/content.ts'
 import { type AgentDefinition, givenOf } from '../events/agent-definition.ts'
 import { settledUsage } from './budget.ts'
 import type { Signal } from '../events/signals.ts'
-import {
-  decideCheckSignal,
-  decideToolSignal,
-  isCheckCause,
-  isCheckSignal,
-  isToolCause,
-  isToolSignal,
-  recoverCheckSignal,
-  recoverToolSignal,
-} from './decide-tools.ts'
-import { decideModelSignal, isModelCause, isModelSignal, recoverModelSignal } from './decide-model.ts'
+import { checkSignals, toolSignals } from './decide-tools.ts'
+import { modelSignals } from './decide-model.ts'
 
 type DecisionCommand = OutsideCommandOf<'approve' | 'deny'>
 
@@ -331,6 +323,22 @@ function decideSettle(state: RunState, command: OutsideCommandOf<'settle'>): Dec
   return { facts: [{ ...result, ...omitUndefined({ child, settled }) }] }
 }
 
+/** EVERY SIGNAL once: what follows from it, and how the record of a run gives it back. */
+const signals: { readonly [T in Signal['type']]: SignalRules<T> } = {
+  ...modelSignals,
+  ...toolSignals,
+  ...checkSignals,
+}
+
+/** Returns whether a message is a signal: a report of a model call, of tool calls, or of a check. */
+export function isSignal(message: Command | Signal): message is Signal {
+  return Object.hasOwn(signals, message.type)
+}
+
+function rulesOfSignal<T extends Signal['type']>(type: T): SignalRules<T> {
+  return signals[type]
+}
+
 /** Begins a run that does not exist yet. */
 function decideStart(state: RunState | undefined, command: StartCommand): Decision {
   if (state)
@@ -468,9 +476,7 @@ function besideStart<T extends EventType>(
 export function decide(state: RunState | undefined, message: Command | Signal, stamp: Stamp): Decision {
   if (message.type === 'start') return decideStart(state, message)
   if (state === undefined) return refusal('not_supported', 'The run does not exist yet; start it first.')
-  if (isCheckSignal(message)) return decideCheckSignal(state, message)
-  if (isModelSignal(message)) return decideModelSignal(state, message, stamp)
-  if (isToolSignal(message)) return decideToolSignal(state, message, stamp)
+  if (isSignal(message)) return rulesOfSignal(message.type).decide(state, message, stamp)
   if (state.phase === 'done') {
     return refusal('run_finished', finishedText(`Run ${state.runId} is finished (${state.reason})`))
   }
@@ -494,7 +500,5 @@ export function recoverMessage(
   if (cause === 'resume') return recoverResume(event, state?.definition)
   if (isOutsideCause(cause)) return rulesOfCommand(cause).recover(event)
   if (state === undefined) return undefined
-  if (isModelCause(cause)) return recoverModelSignal(state, cause, position)
-  if (isToolCause(cause)) return recoverToolSignal(state, cause, event)
-  return isCheckCause(cause) ? recoverCheckSignal(state, cause, position) : undefined
+  return cause === 'controller' ? undefined : rulesOfSignal(cause).recover(state, position)
 }

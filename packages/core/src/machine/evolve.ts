@@ -1,7 +1,7 @@
 import { IllegalTransitionError } from '../values/errors.ts'
 import { type AgentDefinition, givenOf } from '../events/agent-definition.ts'
 import type { UserMessage } from '../events/content.ts'
-import { type EventOf, requireKnown, type RuntimeEvent } from '../events/event.ts'
+import { type EventOf, type EventType, requireKnown, type RuntimeEvent } from '../events/event.ts'
 import { omitUndefined } from '../values/json.ts'
 import { emptyCallLog, emptyHistory, messageAt } from './history.ts'
 import { isSuspended } from './next-action.ts'
@@ -47,25 +47,53 @@ export function evolve(state: RunState | undefined, event: RuntimeEvent): RunSta
   return endsStandstill(state, event) ? withChange(next) : next
 }
 
-/**
- * Whether an event may change what a call answers, or what the model makes of it: someone said or decided something, time
- * passed unwatched, the model was shown less of what it knew, or a fork went its own way. What tools do, and what they
- * answer, is folded with their calls.
- */
+/** Whether all counts of equal answers begin anew after this event. */
 function endsStandstill({ parent }: RunState, event: RuntimeEvent): boolean {
   if (parent?.relation === 'fork' && event.seq === parent.seq + 1) return true
-  return event.type === 'input_settled' ? event.delivered : changing.has(event.type)
+  return event.type === 'input_settled' ? event.delivered : mayChangeAnswers[event.type]
 }
 
-const changing: ReadonlySet<RuntimeEvent['type']> = new Set([
-  'input_received',
-  'approval_decided',
-  'agent_handed_off',
-  'run_resumed',
-  'limit_raised',
-  'context_compacted',
-  'history_edited',
-] as const)
+/**
+ * Whether an event may change what a call answers, or what the model makes of it: someone said or decided something, time
+ * passed unwatched, or the model was shown less of what it knew. What tools do, and what they answer, is folded with
+ * their calls.
+ */
+const mayChangeAnswers: { readonly [T in EventType]: boolean } = {
+  run_started: false,
+  history_carried: false,
+  history_edited: true,
+  run_resumed: true,
+  run_finished: false,
+  input_received: true,
+  input_settled: true,
+  model_call_started: false,
+  assistant_started: false,
+  assistant_text_delta: false,
+  assistant_reasoning_delta: false,
+  tool_input_delta: false,
+  tool_request_ready: false,
+  usage_updated: false,
+  assistant_message_finished: false,
+  model_stream_failed: false,
+  tool_requests_collected: false,
+  approval_requested: false,
+  approval_decided: true,
+  tool_started: false,
+  tool_progress: false,
+  tool_deferred: false,
+  tool_attempt_failed: false,
+  tool_result: false,
+  tool_results_injected: false,
+  compaction_started: false,
+  context_compacted: true,
+  agent_handed_off: true,
+  guardrail_tripped: false,
+  guardrails_checked: false,
+  output_checked: false,
+  limit_reached: false,
+  limit_raised: true,
+  cancel_requested: false,
+}
 
 /** The state with the place of an event that follows it. */
 function atEvent(state: RunState, event: RuntimeEvent): RunState {

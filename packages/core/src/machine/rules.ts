@@ -4,6 +4,7 @@ import type { ModelRequest, ModelSettings, ToolChoice, ToolDefinition } from '..
 import type { JsonObject } from '../values/json.ts'
 import type { RunState } from './state.ts'
 import type { Fact, RuntimeEvent } from '../events/event.ts'
+import type { Signal } from '../events/signals.ts'
 
 /** A model call as it would be made. */
 export interface TurnRequest extends ModelRequest {
@@ -143,4 +144,17 @@ export interface RecordedPosition {
   readonly recorded: readonly RuntimeEvent[]
   /** The index of the first event of a decision. */
   readonly index: number
+}
+
+export type SignalOf<T extends Signal['type']> = Extract<Signal, { readonly type: T }>
+
+/** What the machine knows of a signal of one type. */
+export interface SignalRules<T extends Signal['type']> {
+  /** Returns what follows from the signal. One about something that has ended or moved on changes nothing. */
+  decide(state: RunState, signal: SignalOf<T>, stamp: Stamp): Decision
+  /**
+   * The inverse of `decide`: makes the signal again from the events at a place of the record. `undefined` if the record
+   * ends within the decision, or does not hold it.
+   */
+  recover(state: RunState, position: RecordedPosition): Signal | undefined
 }

@@ -3,10 +3,8 @@ import {
   anyObject,
   eventType,
   fields,
-  isCheckSignal,
-  isModelSignal,
   isOutsideCause,
-  isToolSignal,
+  isSignal,
   listOf,
   maybe,
   numberFrom,
@@ -34,7 +32,7 @@ const knownMessage: OptionCheck = valueThat(
 function isKnownMessage(message: Command | Signal): boolean {
   const { type } = message
   if (type === 'start' || type === 'resume' || isOutsideCause(type)) return true
-  return isCheckSignal(message) || isModelSignal(message) || isToolSignal(message)
+  return isSignal(message)
 }
 
 const partialStamp = fields<OrUndefined<Partial<Stamp>>>({
