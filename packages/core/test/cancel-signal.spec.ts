@@ -26,11 +26,11 @@ function listening() {
   }
   const sent: unknown[] = []
   const live = new Subject<RuntimeEvent>()
-  const coordinator = {
+  const driver = {
     live,
     send: (command: unknown) => (sent.push(command), Promise.reject(new Error('x'))),
   }
-  cancelWith(watched, coordinator as never)
+  cancelWith(watched, driver as never)
   return { controller, listeners, live, sent }
 }
 

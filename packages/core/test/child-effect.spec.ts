@@ -24,24 +24,20 @@ function withCall(
   const begun = Promise.withResolvers<ChildStop>()
   const cancelled = Promise.withResolvers<ChildStop>()
   const asked: string[] = []
-  const children = {
-    drive: () => ({
-      begin: () => {
-        asked.push('begin')
-        return begun.promise
-      },
-      cancel: (reason: string) => {
-        asked.push(`cancel: ${reason}`)
-        return cancelled.promise
-      },
-      totals: known,
-    }),
+  const driven = {
+    begin: () => {
+      asked.push('begin')
+      return begun.promise
+    },
+    cancel: (reason: string) => {
+      asked.push(`cancel: ${reason}`)
+      return cancelled.promise
+    },
+    totals: known,
   } as never
   const state = { runId, limits: { graceMs: 500 }, cancel: {} } as never
   const call = { toolCallId, attempts: 2, status } as never
-  const running = startChild({ state, call, children, context: undefined, clock }, (signal) =>
-    posted.push(signal),
-  )
+  const running = startChild(driven, { state, call, clock }, (signal) => posted.push(signal))
   return { ...{ clock, posted, begun, cancelled, asked, running } }
 }
 

@@ -3,7 +3,8 @@ import { LedgerConflictError, memoryLedger, type RunState } from '@tallystick/co
 import { evolve } from '@tallystick/core/machine'
 import { everyFact, manualClock, sampleRunId, stamped, testTool } from '@tallystick/testkit'
 import { describe, expect, it } from 'vitest'
-import { waitUntilEnded, waitForInput, waitUntilStopped, type Waiting } from '../src/runtime/follow-run.ts'
+import { waitUntilEnded, waitForInput, waitUntilStopped } from '../src/runtime/follow-run.ts'
+import type { RuntimeParts } from '../src/runtime/runtime-parts.ts'
 import { ofType, recorded, stage } from './stage.ts'
 
 const runId = sampleRunId(1)
@@ -21,7 +22,7 @@ const turns = async (): Promise<void> => {
 async function following(
   options: {
     readonly driven?: () => boolean
-    readonly wait?: (from: RunState, waiting: Waiting) => Promise<unknown>
+    readonly wait?: (from: RunState, parts: RuntimeParts) => Promise<unknown>
   } = {},
 ) {
   const { driven = () => true, wait = waitUntilEnded } = options
@@ -49,7 +50,7 @@ async function following(
     },
   }
   let ending: unknown = 'waits'
-  wait(state, { ledger, clock, runs }).then(
+  wait(state, { ledger, host: { clock }, runs } as unknown as RuntimeParts).then(
     (found) => (ending = found),
     (error: unknown) => (ending = error),
   )
@@ -114,7 +115,7 @@ describe('a reader that waits for a run', () => {
 })
 
 describe('a reader that waits until its input is taken', () => {
-  const taken = (from: RunState, waiting: Waiting) => waitForInput(from, waiting, 'r2')
+  const taken = (from: RunState, parts: RuntimeParts) => waitForInput(from, parts, 'r2')
   const settled = (delivered: boolean, receipt = 'r2') =>
     ({ ...everyFact(runId).input_settled, turn: 0, receipt, delivered }) as const
 
@@ -147,14 +148,14 @@ describe('a reader that waits until a run stops', () => {
     const from = events.slice(0, 2).reduce<RunState | undefined>(evolve, undefined) as RunState
     const runs = { isDriven: async () => false, isDrained: false }
     const seen: number[] = []
-    const waiting = { ledger: set.ledger, clock: set.clock, runs }
-    const state = await waitUntilStopped(from, waiting, ({ seq }) => seen.push(seq))
+    const parts = { ledger: set.ledger, host: { clock: set.clock }, runs } as unknown as RuntimeParts
+    const state = await waitUntilStopped(from, parts, ({ seq }) => seen.push(seq))
     expect(state.seq).toBe(events.length)
     expect(seen).toEqual(events.slice(2).map(({ seq }) => seq))
     expect(ofType(events, 'run_finished')).toEqual([])
     // A run that waits is not interrupted, though no process drives it: a reader that waits for its end continues to wait.
     let ending: unknown = 'waits'
-    void waitUntilEnded(state, waiting).catch((error: unknown) => (ending = error))
+    void waitUntilEnded(state, parts).catch((error: unknown) => (ending = error))
     for (let second = 0; second < 4; second++) {
       await turns()
       set.clock.advance(1_000)

@@ -5,6 +5,7 @@ import { given, manualClock, scriptedModel, testTool } from '@tallystick/testkit
 import type { CallVerdict, Fact, Signal, ToolSignal } from '@tallystick/core/vocabulary'
 import type { CallStatus, ExecutingState } from '../src/machine/state.ts'
 import { Effects } from '../src/runtime/effects.ts'
+import type { RunContext } from '../src/runtime/run-context.ts'
 import { begun, called, collected, executing, replyFinished, requested } from './pages.ts'
 
 /** The effects of an agent with one tool, which post to this list. */
@@ -12,14 +13,13 @@ function effectsWith(tool: Tool, posted: Signal[] = []): Effects {
   const agent = defineAgent({ name: 'agent', instructions: 'Act.', model: scriptedModel([]), tools: [tool] })
   return new Effects({
     findAgent: () => agent,
-    findGivenModel: () => undefined,
+    findModel: () => undefined,
     host: { clock: manualClock(), random: () => 0, report: () => {} },
     context: undefined,
-    children: undefined as never,
     results: undefined,
-    post: (signal) => posted.push(signal),
+    post: (signal: Signal) => posted.push(signal),
     onFault: () => {},
-  })
+  } as unknown as RunContext)
 }
 
 /** Effects of a turn with three calls, whose tools run until they are given up. */

@@ -3,7 +3,7 @@ import { evolve } from '@tallystick/core/machine'
 import { everyFact, sampleMessage, sampleRunId, seededRandom, stamped } from '@tallystick/testkit'
 import type { RunRecord } from '@tallystick/core/vocabulary'
 import { describe, expect, it } from 'vitest'
-import { KnownEnds } from '../src/runtime/session.ts'
+import { KnownEnds } from '../src/runtime/known-ends.ts'
 import { checkedRun, stage } from './stage.ts'
 
 /** A ledger that says how often a run was read. */

@@ -21,6 +21,8 @@ import {
 } from '@tallystick/testkit'
 import { describe, expect, it } from 'vitest'
 import { agentRegistry } from '../src/agent/registry.ts'
+import { KnownEnds } from '../src/runtime/known-ends.ts'
+import type { RuntimeParts } from '../src/runtime/runtime-parts.ts'
 import {
   busySessionError,
   drainedError,
@@ -29,7 +31,6 @@ import {
 } from '../src/runtime/follow-run.ts'
 import {
   isPlaceTaken,
-  KnownEnds,
   readLastRun,
   readPast,
   type PastOptions,
@@ -56,7 +57,7 @@ async function answered(options: { readonly sessionId?: string; readonly subject
   const { runId, seq } = await runtime.run(talking, 'Hi.', options).result
   const runs = { isDriven: async () => false, isDrained: false }
   const past = (of: PastOptions, from: Ledger = ledger) =>
-    readPast({ ledger: from, clock, runs, ends: new KnownEnds() }, of)
+    readPast({ ledger: from, host: { clock }, runs, ends: new KnownEnds() } as unknown as RuntimeParts, of)
   return { ledger, runId, seq, past }
 }
 

@@ -161,6 +161,16 @@ export async function readChildEnding(ledger: Ledger, childId: RunId): Promise<C
   return stop?.kind === 'ended' ? stop : undefined
 }
 
+/** Returns how the child run of a call ended, as its ledger says; `undefined` where it has not. */
+export async function readRecordedEnding(
+  parent: RunState,
+  toolCallId: ToolCallId,
+  parts: Pick<RuntimeParts, 'agents' | 'ledger'>,
+): Promise<ChildEnding | undefined> {
+  const ending = await readChildEnding(parts.ledger, childRunIdOf(parent.runId, toolCallId))
+  return ending && (await readAnswer(parent, toolCallId, ending, parts))
+}
+
 /** Only a run that has ended is folded whole. */
 async function hasEnded(ledger: Ledger, runId: RunId): Promise<boolean> {
   const { seq = 0 } = (await ledger.head(runId)) ?? {}
@@ -234,7 +244,7 @@ export async function buildChildStart(
  * Returns the ending of a child run with what the calling model reads of its answer, where the tool of the call says so. Only the
  * process that drives the parent asks: it knows the tool.
  */
-export async function readEnding(
+export async function readAnswer(
   parent: RunState,
   toolCallId: ToolCallId,
   ending: ChildEnding,

@@ -1,7 +1,7 @@
 import type { ChildTotals } from '../events/event.ts'
 import type { Signal } from '../events/signals.ts'
 import { unlessEnded } from '../ledger/append-rules.ts'
-import type { InboxEntry } from '../ledger/ledger.ts'
+import type { InboxEntry, Ledger } from '../ledger/ledger.ts'
 import { graceEndOf } from '../machine/budget.ts'
 import { callsAwaitingChild, textContent } from '../machine/calls.ts'
 import { isSuspended } from '../machine/next-action.ts'
@@ -17,14 +17,15 @@ import {
   buildChildStart,
   type ChildStop,
   toChildStop,
-  readChildEnding,
   isDescendantOf,
   leftTotals,
-  readEnding,
+  readAnswer,
+  readRecordedEnding,
   toSettleCommand,
 } from './child-records.ts'
-import { toResult, type RunResult, loadState } from './run-result.ts'
-import type { RelatedRun, RelatedRuns, RuntimeParts } from './runtime-parts.ts'
+import type { RunContext } from './run-context.ts'
+import { loadState, type RunResult, toResult } from './run-result.ts'
+import type { DrivenRun, RuntimeParts } from './runtime-parts.ts'
 
 /** A child run that is being driven. */
 export interface DrivenChild {
@@ -39,160 +40,102 @@ export interface DrivenChild {
   totals(start: { readonly isUnderWay: boolean }): Promise<ChildTotals | undefined>
 }
 
-/**
- * The child runs of a runtime: starts and resumes them for their parents, takes commands down to them, and reports their
- * ends up. Each call has one child run, whose id is derived from the call.
- */
-export class ChildRuns {
-  readonly #parts: RuntimeParts
-  readonly #runs: RelatedRuns
-  /** Child runs that a call of this process awaits: their parents need no other report. */
-  readonly #awaited = new Set<RunId>()
-
-  constructor(parts: RuntimeParts, runs: RelatedRuns) {
-    this.#parts = parts
-    this.#runs = runs
+/** The run that does the work of a call, with what the application gave the parent. Its id is derived from the call. */
+export function driveChild(
+  state: ExecutingState,
+  call: Call,
+  parts: RuntimeParts,
+  context: unknown,
+): DrivenChild {
+  const { ledger } = parts
+  const childId = childRunIdOf(state.runId, call.toolCallId)
+  const child = holdChild(state.runId, childId, parts, context)
+  let begun: Promise<unknown> | undefined
+  const begin = async (): Promise<void> => {
+    if (await ledger.head(childId)) return child.drive({ withChildren: true })
+    child.start({
+      prepare: async () => ({ command: await buildChildStart(state, call, parts, context), context }),
+    })
   }
-
-  /** The run that does the work of a call, with what the application gave the parent. */
-  drive(state: ExecutingState, call: Call, context: unknown): DrivenChild {
-    const { ledger } = this.#parts
-    const childId = childRunIdOf(state.runId, call.toolCallId)
-    const child = this.#held(state.runId, childId, context)
-    let begun: Promise<unknown> | undefined
-    const begin = async (): Promise<void> => {
-      if (await ledger.head(childId)) child.drive({ withChildren: true })
-      else {
-        const prepare = async () => ({
-          command: await buildChildStart(state, call, this.#parts, context),
-          context,
-        })
-        child.start({ prepare })
-      }
-    }
-    return {
-      begin: async () => {
-        begun = begin()
-        await begun
-        return await this.#stopOf(state, call, () => child.result)
-      },
-      cancel: async (reason) => {
-        await begun
-        if (begun === undefined && !(await ledger.head(childId))) return { kind: 'never_begun' }
-        return await this.#stopOf(state, call, async () => {
-          await child.send({ type: 'cancel', reason })
-          return await child.result
-        })
-      },
-      totals: async ({ isUnderWay }) => {
-        const isNowhere = async () => (await ledger.head(childId).catch(() => true)) === undefined
-        if (!(isUnderWay && begun !== undefined) && (await isNowhere())) return undefined
-        return await leftTotals(ledger, state, call)
-      },
-    }
-  }
-
-  /**
-   * Returns how a child run ended; `undefined` where it has not. One that waits, and has been answered, is resumed
-   * first; with `withChildren`, one that is under way is taken over too, since no process drives it any more.
-   */
-  async resumedEnding(
-    parent: RunState,
-    toolCallId: ToolCallId,
-    { withChildren, context }: { readonly withChildren: boolean; readonly context: unknown },
-  ): Promise<ChildEnding | undefined> {
-    const { ledger } = this.#parts
-    const childId = childRunIdOf(parent.runId, toolCallId)
-    const child = this.#held(parent.runId, childId, context)
-    if ((await canContinue(ledger, childId, withChildren)) && !this.#runs.isDrained) {
-      await child.resume({ withChildren }).catch(unlessDrivenElsewhere)
-    }
-    return await this.recordedEnding(parent, toolCallId)
-  }
-
-  /** Returns how the child run of a call ended, as its ledger says; `undefined` where it has not. */
-  async recordedEnding(parent: RunState, toolCallId: ToolCallId): Promise<ChildEnding | undefined> {
-    const ending = await readChildEnding(this.#parts.ledger, childRunIdOf(parent.runId, toolCallId))
-    return ending && (await readEnding(parent, toolCallId, ending, this.#parts))
-  }
-
-  /** Forwards a command to a child run of `root`, at any depth; drops it if `childId` is not one. */
-  async forward(entry: InboxEntry, childId: RunId, root: RunId): Promise<void> {
-    if (await this.isDescendantOf(childId, root)) await this.#put(childId, entry)
-  }
-
-  /** Whether a run is a child run of another, at any depth. */
-  isDescendantOf(runId: RunId, root: RunId): Promise<boolean> {
-    return isDescendantOf(this.#parts.ledger, runId, root)
-  }
-
-  /**
-   * Reports a child run that has ended to its parent: settles the call that awaits it, and resumes a parent that waited
-   * for nothing else. A parent that awaits the child in this process, or that has ended itself, gets no report.
-   */
-  async reportEnd(child: RunState, context: unknown): Promise<void> {
-    const { parent, runId } = child
-    if (parent?.relation !== 'child' || this.#awaited.has(runId)) return
-    const { ledger, host } = this.#parts
-    const head = await ledger.head(parent.runId)
-    const state = await loadState(ledger, parent.runId)
-    if (state === undefined) return
-    const awaiting = callAwaitingChild(state, runId)
-    const stop = toChildStop(toResult(child))
-    if (awaiting === undefined || stop.kind !== 'ended') return
-    const command = toSettleCommand(awaiting.toolCallId, stop)
-    await this.#put(state.runId, { key: `child ${runId}`, command, at: host.clock.now() })
-    if (isSuspended(state)) await this.#resumeParent(state, head?.epoch, context)
-  }
-
-  async #resumeParent(
-    { runId, agent }: RunState,
-    epoch: number | undefined,
-    context: unknown,
-  ): Promise<void> {
-    const { ledger, agents } = this.#parts
-    if (agents.find(agent) === undefined || this.#runs.isDrained) return
-    const parent = this.#runs.driverOf(runId)
-    // A process that has taken the run over since drives it, and reads its inbox.
-    if (!parent.isDrivenHere && (await ledger.head(runId))?.epoch !== epoch) return
-    parent.inheritContext(context)
-    await parent.resume({ withChildren: false })
-    await parent.reported
-  }
-
-  #held(parentId: RunId, childId: RunId, context: unknown): RelatedRun {
-    const { takesOver } = this.#runs.driverOf(parentId)
-    const child = this.#runs.driverOf(childId)
-    child.inheritContext(context)
-    if (takesOver) child.takeOver()
-    return child
-  }
-
-  async #stopOf(state: RunState, { toolCallId }: Call, result: () => Promise<RunResult>): Promise<ChildStop> {
-    const childId = childRunIdOf(state.runId, toolCallId)
-    this.#awaited.add(childId)
+  const waitForStop = async (result: () => Promise<RunResult>): Promise<ChildStop> => {
+    child.isAwaited = true
     try {
       const stop = toChildStop(await result())
-      return stop.kind === 'ended' ? await readEnding(state, toolCallId, stop, this.#parts) : stop
+      return stop.kind === 'ended' ? await readAnswer(state, call.toolCallId, stop, parts) : stop
     } finally {
-      this.#awaited.delete(childId)
+      child.isAwaited = false
     }
   }
-
-  /** Puts a command into an inbox, unless its run has ended, and has no call open any more. */
-  async #put(runId: RunId, entry: InboxEntry): Promise<void> {
-    await unlessEnded(this.#parts.ledger.put(runId, entry))
+  return {
+    begin: async () => {
+      begun = begin()
+      await begun
+      return await waitForStop(() => child.result)
+    },
+    cancel: async (reason) => {
+      await begun
+      if (begun === undefined && !(await ledger.head(childId))) return { kind: 'never_begun' }
+      return await waitForStop(async () => {
+        await child.send({ type: 'cancel', reason })
+        return await child.result
+      })
+    },
+    totals: async ({ isUnderWay }) => {
+      const isNowhere = async () => (await ledger.head(childId).catch(() => true)) === undefined
+      if (!(isUnderWay && begun !== undefined) && (await isNowhere())) return undefined
+      return await leftTotals(ledger, state, call)
+    },
   }
 }
 
-/** Another process drives the run now, and reports its end. */
-function unlessDrivenElsewhere(error: unknown): void {
-  if (!(error instanceof LedgerConflictError)) throw error
+function holdChild(
+  parentId: RunId,
+  childId: RunId,
+  { runs }: Pick<RuntimeParts, 'runs'>,
+  context: unknown,
+): DrivenRun {
+  const child = runs.driverOf(childId)
+  child.inheritContext(context)
+  if (runs.driverOf(parentId).takesOver) child.takesOver = true
+  return child
 }
 
-/** The call of a run that waits for a child run. */
-function callAwaitingChild(state: RunState, childId: RunId): Call | undefined {
-  return callsAwaitingChild(state).find(({ toolCallId }) => childRunIdOf(state.runId, toolCallId) === childId)
+/** Forwards a command to a child run of `root`, at any depth; drops it if `childId` is not one. */
+export async function forwardToChild(
+  ledger: Ledger,
+  entry: InboxEntry,
+  childId: RunId,
+  root: RunId,
+): Promise<void> {
+  // A run that has ended has no call open any more.
+  if (await isDescendantOf(ledger, childId, root)) await unlessEnded(ledger.put(childId, entry))
+}
+
+/**
+ * Reports a child run that has ended to its parent: settles the call that awaits it, and resumes a parent that waited
+ * for nothing else. A parent that awaits the child in this process, or that has ended itself, gets no report.
+ */
+export async function reportChildEnd(child: RunState, parts: RuntimeParts, context: unknown): Promise<void> {
+  const { parent, runId } = child
+  const { ledger, host, agents, runs } = parts
+  if (parent?.relation !== 'child' || runs.driverOf(runId).isAwaited) return
+  const head = await ledger.head(parent.runId)
+  const state = await loadState(ledger, parent.runId)
+  if (state === undefined) return
+  const awaiting = callsAwaitingChild(state).find(
+    ({ toolCallId }) => childRunIdOf(state.runId, toolCallId) === runId,
+  )
+  const stop = toChildStop(toResult(child))
+  if (awaiting === undefined || stop.kind !== 'ended') return
+  const command = toSettleCommand(awaiting.toolCallId, stop)
+  await unlessEnded(ledger.put(state.runId, { key: `child ${runId}`, command, at: host.clock.now() }))
+  if (!isSuspended(state) || agents.find(state.agent) === undefined || runs.isDrained) return
+  const waiting = runs.driverOf(state.runId)
+  // A process that has taken the run over since drives it, and reads its inbox.
+  if (!waiting.isDrivenHere && (await ledger.head(state.runId))?.epoch !== head?.epoch) return
+  waiting.inheritContext(context)
+  await waiting.resume({ withChildren: false })
+  await waiting.reported
 }
 
 /**
@@ -202,13 +145,10 @@ function callAwaitingChild(state: RunState, childId: RunId): Call | undefined {
  */
 const RECORD_MS = 10_000
 
-/** The start of a call whose work an agent does. */
-export interface ChildStart {
+/** The call of a parent, as it starts. */
+interface ChildStart {
   readonly state: ExecutingState
   readonly call: Call
-  readonly children: ChildRuns
-  /** What the application gave the parent. */
-  readonly context: unknown
   readonly clock: Clock
 }
 
@@ -218,7 +158,8 @@ export interface ChildStart {
  * only stopped. It may post more than once: the machine obeys the first report of a call that is at work.
  */
 export function startChild(
-  { state, call, children, context, clock }: ChildStart,
+  driven: DrivenChild,
+  { state, call, clock }: ChildStart,
   post: (signal: Signal) => void,
 ): { readonly cancel: (reason: string) => void; readonly stop: () => void } {
   const { toolCallId, attempts: attempt, status } = call
@@ -271,7 +212,6 @@ export function startChild(
       child: await driven.totals({ isUnderWay: true }),
     })
   }
-  const driven = children.drive(state, call, context)
   if (status === 'started') void listen(driven.begin(), false)
   return {
     cancel(reason) {
@@ -285,19 +225,13 @@ export function startChild(
   }
 }
 
-/** A run that awaits child runs. */
-interface AwaitingParent {
-  readonly children: ChildRuns
+/** The wait of a parent for child runs. */
+interface ChildWait {
+  readonly run: RunContext
   /** Whether child runs that are under way are to be taken over. */
   readonly withChildren: boolean
-  /** What the application gave the run. */
-  readonly context: unknown
-  /** Takes the command that settles a call with the ending of its child run. */
-  readonly post: (settling: ReturnType<typeof toSettleCommand>) => void
   /** Whether a command for the run itself has come in. */
   readonly isAsked: () => boolean
-  /** Resolves when that may have changed. */
-  readonly next: () => Promise<void>
 }
 
 /**
@@ -306,17 +240,39 @@ interface AwaitingParent {
  */
 export async function postEndedChildren(
   state: RunState,
-  { children, withChildren, context, post, isAsked, next }: AwaitingParent,
+  { run, withChildren, isAsked }: ChildWait,
 ): Promise<void> {
   if (isAsked()) return
+  const { mailbox } = run
   const endings = Promise.all(
     callsAwaitingChild(state).map(async ({ toolCallId }) => {
-      const ending = await children.resumedEnding(state, toolCallId, { withChildren, context })
-      if (ending) post(toSettleCommand(toolCallId, ending))
+      const ending = await resumeChild(state, toolCallId, run, withChildren)
+      if (ending) mailbox.post({ message: toSettleCommand(toolCallId, ending) })
     }),
   ).then(() => 'all' as const)
   // After an interruption the run asks again, and finds the children as they are then.
-  while ((await Promise.race([endings, next()])) !== 'all') {
+  while ((await Promise.race([endings, mailbox.next()])) !== 'all') {
     if (isAsked()) return
   }
+}
+
+/**
+ * Returns how a child run ended; `undefined` where it has not. One that waits, and has been answered, is resumed
+ * first; with `withChildren`, one that is under way is taken over too, since no process drives it any more.
+ */
+async function resumeChild(
+  parent: RunState,
+  toolCallId: ToolCallId,
+  { parts, context }: RunContext,
+  withChildren: boolean,
+): Promise<ChildEnding | undefined> {
+  const childId = childRunIdOf(parent.runId, toolCallId)
+  const child = holdChild(parent.runId, childId, parts, context)
+  if ((await canContinue(parts.ledger, childId, withChildren)) && !parts.runs.isDrained) {
+    await child.resume({ withChildren }).catch((error: unknown) => {
+      // Another process drives the run now, and reports its end.
+      if (!(error instanceof LedgerConflictError)) throw error
+    })
+  }
+  return await readRecordedEnding(parent, toolCallId, parts)
 }

@@ -1,4 +1,3 @@
-import type { OutsideCommand } from '../events/commands.ts'
 import type { RuntimeEvent } from '../events/event.ts'
 import { caughtUp, changesOf } from '../ledger/changes.ts'
 import { audit } from '../machine/laws.ts'
@@ -7,9 +6,9 @@ import type { RunState } from '../machine/state.ts'
 import type { LedgerConflictError } from '../values/errors.ts'
 import { isOvertaken } from './commands.ts'
 import { isDrivenByOther, leaseMs } from './leases.ts'
-import type { HeldRun } from './run-context.ts'
-import { type ReadyStart, RunLoop } from './run-loop.ts'
+import { RunLoop } from './run-loop.ts'
 import { loadState } from './run-result.ts'
+import type { BegunRun, DrivenRun } from './runtime-parts.ts'
 import { isPlaceTaken } from './session.ts'
 
 /** How often the ledger is asked whether a process drives the run. */
@@ -18,27 +17,13 @@ const pollIntervalMs = 1_000
 /** How long the commands that were sent wait for the process that has taken the run over. */
 const patienceMs = 5_000
 
-/** How a run begins. */
-export interface BegunRun {
-  readonly prepare: () => Promise<ReadyStart>
-  /** Whether the run begins after another one that takes its place in the session. */
-  readonly waits?: boolean
-  /** What is asked of it in the moment in which it begins. */
-  readonly asked?: () => OutsideCommand | undefined
-}
-
-/** What has a drive session. */
-interface SessionHolder {
-  onStopped(session: DriveSession, state: RunState): void
-}
-
 /**
  * One drive session of a run: from the moment in which this process begins to drive it, until it has stopped and was
  * released. Loops follow each other in it, one at a time: each begins as `start`, `fork`, `resume` or
  * `awaitDecisions` says.
  */
 export class DriveSession {
-  readonly #run: HeldRun
+  readonly #run: DrivenRun
   /** The error with which the session was ended, whatever it waited for. */
   #aborted: { readonly error: unknown } | undefined
   /** Ends what is waited for with an error. */
@@ -46,9 +31,9 @@ export class DriveSession {
   #loop: RunLoop
   #released: Promise<void> | undefined
 
-  constructor(run: HeldRun) {
+  constructor(run: DrivenRun) {
     this.#run = run
-    this.#loop = new RunLoop(run.drive)
+    this.#loop = new RunLoop(run)
   }
 
   /** Whether this process is, or was, the writer of the run. */
@@ -62,7 +47,7 @@ export class DriveSession {
 
   /** Whether it continues the run no more, since it or its runtime is drained. */
   get isDrained(): boolean {
-    return this.isDraining || this.#run.runs.isDrained
+    return this.isDraining || this.#run.parts.runs.isDrained
   }
 
   /** Reads the inbox again, soon. */
@@ -82,20 +67,20 @@ export class DriveSession {
   }
 
   /**
-   * Drives the run, as it was begun, until it has stopped and every command that was sent is decided. Tells its holder in
+   * Drives the run, as it was begun, until it has stopped and every command that was sent is decided. Calls `onStopped` in
    * the moment in which that is so: a command that is sent later begins a session of its own. If another process takes the
    * run over, it rejects once that process has decided the commands, which the inbox had for it.
    */
-  async drive(begun: Promise<RunState>, holder: SessionHolder): Promise<RunState> {
+  async drive(begun: Promise<RunState>, onStopped: (state: RunState) => void): Promise<RunState> {
     try {
-      return await this.#driven(begun, holder)
+      return await this.#driven(begun, onStopped)
     } catch (error) {
       if (isOvertaken(error)) await this.#decidedByOther()
       throw error
     }
   }
 
-  async #driven(begun: Promise<RunState>, holder: SessionHolder): Promise<RunState> {
+  async #driven(begun: Promise<RunState>, onStopped: (state: RunState) => void): Promise<RunState> {
     const { sent } = this.#run
     let state = await this.#unlessAborted(begun)
     while (sent.hasPending && state.phase !== 'done' && !this.isDraining) {
@@ -103,12 +88,12 @@ export class DriveSession {
       await this.#tellLedger()
       // A drain that came meanwhile reached the loop that has ended.
       if (this.isDraining) break
-      this.#loop = new RunLoop(this.#run.drive)
+      this.#loop = new RunLoop(this.#run)
       state = await this.#unlessAborted(this.awaitDecisions())
     }
     // In the inbox or not: no sender waits for an answer that this process will not give.
     if (this.isDraining) await sent.allDelivered()
-    holder.onStopped(this, state)
+    onStopped(state)
     return state
   }
 
@@ -228,7 +213,7 @@ export class DriveSession {
   /** A run that has ended has no lease any more. */
   async #tellLedger(): Promise<void> {
     const { runId, parts } = this.#run
-    if (this.#loop.isWriter && this.#loop.state?.phase !== 'done') await parts.leases.release(runId)
+    if (this.#loop.isWriter && !this.#loop.isDone) await parts.leases.release(runId)
   }
 
   #unlessAborted(driving: Promise<RunState>): Promise<RunState> {

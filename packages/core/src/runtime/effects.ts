@@ -17,7 +17,7 @@ import {
   requiredEffects,
 } from '../machine/required-effects.ts'
 import type { Call, ExecutingState, RunState, StreamingState } from '../machine/state.ts'
-import { type ModelCallOwner, startModelCall } from '../models/model-call.ts'
+import { startModelCall } from '../models/model-call.ts'
 import type { Model } from '../models/model.ts'
 import { OutputStage } from '../models/output.ts'
 import { checkCalls } from '../tools/check-calls.ts'
@@ -30,8 +30,9 @@ import { ConfigurationError } from '../values/errors.ts'
 import type { Clock, Host } from '../values/host.ts'
 import { deepFreeze, freezeOwn, omitUndefined } from '../values/json.ts'
 import { textOfError } from '../values/text.ts'
-import { type ChildRuns, startChild } from './children.ts'
-import type { AskedCall, RecordedResult, RecordedResults } from './recorded-results.ts'
+import { driveChild, startChild } from './children.ts'
+import type { AskedCall, RecordedResult } from './recorded-results.ts'
+import type { RunContext } from './run-context.ts'
 
 type CheckedReply = EffectOf<'check_output'>['state']
 
@@ -138,74 +139,57 @@ interface Begun {
   cancel?(reason: string): void
 }
 
-/** What the effects of a run may use, and who takes what they report. */
-export interface EffectOptions extends ModelCallOwner {
-  findAgent(name: string): Agent<unknown>
-  /** The model that the run is given. */
-  findGivenModel(ref: ModelRef): Model | undefined
-  readonly host: Host
-  /** What the application gave this run. */
-  readonly context: unknown
-  readonly children: ChildRuns
-  /** What a fork is served instead of running its tools. */
-  readonly results: RecordedResults | undefined
-  post(signal: Signal): void
-}
-
 /** Takes what an effect reports. */
 type Post = (signal: Signal) => void
 
 /** Begins an effect, which posts what it reports. */
-function beginEffect(effect: Effect, options: EffectOptions, post: Post): Begun {
-  const { host, context } = options
+function beginEffect(effect: Effect, run: RunContext, post: Post): Begun {
+  const { host, context } = run
   switch (effect.kind) {
     case 'model_call':
-      return beginModelCall(effect, options, post)
+      return beginModelCall(effect, run, post)
     case 'check_calls':
-      return beginCallCheck(effect, options, post)
+      return beginCallCheck(effect, run, post)
     case 'tool':
-      return beginTool(effect, options, post)
+      return beginTool(effect, run, post)
     case 'reconcile':
-      return beginReconciliation(effect, options, post)
+      return beginReconciliation(effect, run, post)
     case 'guardrails': {
       const { clock, stop } = stoppableClock(host.clock)
-      void checkGuardrails({ effect, agent: agentOf(effect, options), clock, context }, post)
+      void checkGuardrails({ effect, agent: agentOf(effect, run), clock, context }, post)
       return { stop }
     }
     case 'check_output': {
       const { clock, stop } = stoppableClock(host.clock)
-      void checkAnswer({ effect, agent: agentOf(effect, options), clock }, post)
+      void checkAnswer({ effect, agent: agentOf(effect, run), clock }, post)
       return { stop }
     }
     case 'summarize':
-      return { stop: summarize({ effect, agent: agentOf(effect, options), host }, post) }
+      return { stop: summarize({ effect, agent: agentOf(effect, run), host }, post) }
   }
 }
 
 type EffectOf<Kind extends Effect['kind']> = Extract<Effect, { readonly kind: Kind }>
 
-function agentOf({ state }: Effect, options: EffectOptions): Agent<unknown> {
-  return options.findAgent(state.agent)
+function agentOf({ state }: Effect, run: RunContext): Agent<unknown> {
+  return run.findAgent(state.agent)
 }
 
-function beginModelCall(effect: EffectOf<'model_call'>, options: EffectOptions, post: Post): Begun {
+function beginModelCall(effect: EffectOf<'model_call'>, run: RunContext, post: Post): Begun {
   const { state } = effect
   const { runId, turn, attempt, agent: name } = state
-  const agent = agentOf(effect, options)
-  const model = givenModel(state, options) ?? modelOf(agent, attempt.model)
+  const agent = agentOf(effect, run)
+  const model = givenModel(state, run) ?? modelOf(agent, attempt.model)
   const { timeouts, outputStream } = agent
-  const about = { runId, agent: name, turn, context: options.context }
+  const about = { runId, agent: name, turn, context: run.context }
   const output = outputStream && new OutputStage({ transforms: outputStream.transforms, about })
   const call = { model, request: modelRequest(state), turn, attempt: attempt.number }
-  return startModelCall({ ...call, timeouts, output, owner: options }, options.host, post)
+  return startModelCall({ ...call, timeouts, output, owner: run }, run.host, post)
 }
 
 /** The model that the run was given, if it is the one to call. */
-function givenModel(
-  { givenModel: given, attempt }: StreamingState,
-  options: EffectOptions,
-): Model | undefined {
-  return given && sameModel(given.model, attempt.model) ? options.findGivenModel(attempt.model) : undefined
+function givenModel({ givenModel: given, attempt }: StreamingState, run: RunContext): Model | undefined {
+  return given && sameModel(given.model, attempt.model) ? run.findModel(attempt.model) : undefined
 }
 
 function modelOf({ name, model, fallbacks }: Agent<unknown>, ref: ModelRef): Model {
@@ -216,11 +200,11 @@ function modelOf({ name, model, fallbacks }: Agent<unknown>, ref: ModelRef): Mod
   )
 }
 
-function beginCallCheck(effect: EffectOf<'check_calls'>, options: EffectOptions, post: Post): Begun {
+function beginCallCheck(effect: EffectOf<'check_calls'>, run: RunContext, post: Post): Begun {
   const { state } = effect
   const { offered } = state.reply
-  const { host, context, results } = options
-  const agent = agentOf(effect, options)
+  const { host, context, results } = run
+  const agent = agentOf(effect, run)
   const { clock, stop } = stoppableClock(host.clock)
   const site = {
     state,
@@ -236,45 +220,40 @@ function beginCallCheck(effect: EffectOf<'check_calls'>, options: EffectOptions,
   return { stop }
 }
 
-function beginTool(effect: EffectOf<'tool'>, options: EffectOptions, post: Post): Begun {
+function beginTool(effect: EffectOf<'tool'>, run: RunContext, post: Post): Begun {
   const { call, state } = effect
-  const { host, children, context, results } = options
+  const { host, parts, context, results } = run
   const recorded = results?.serve(state, call)
   if (recorded || call.recorded !== undefined) {
     post(recorded ? endingOf(call, recorded) : lostRecord(call))
     return {}
   }
-  if (call.child !== undefined) return startChild({ state, call, children, context, clock: host.clock }, post)
-  const tool = checkedTool(agentOf(effect, options), call, state)
+  if (call.child !== undefined)
+    return startChild(driveChild(state, call, parts, context), { state, call, clock: host.clock }, post)
+  const tool = checkedTool(agentOf(effect, run), call, state)
   const messages = (): readonly Message[] => deepFreeze(messagesOf(state.history))
   const { graceMs = defaultLimits.graceMs } = state.limits
-  return startTool(
-    { tool, call, context: { ...callContext(effect, options), messages }, host, graceMs },
-    post,
-  )
+  return startTool({ tool, call, context: { ...callContext(effect, run), messages }, host, graceMs }, post)
 }
 
-function beginReconciliation(effect: EffectOf<'reconcile'>, options: EffectOptions, post: Post): Begun {
+function beginReconciliation(effect: EffectOf<'reconcile'>, run: RunContext, post: Post): Begun {
   const { call, state } = effect
-  const { host } = options
+  const { host } = run
   const { clock, stop } = stoppableClock(host.clock)
-  const tool = checkedTool(agentOf(effect, options), call, state)
-  const context = callContext(effect, options)
+  const tool = checkedTool(agentOf(effect, run), call, state)
+  const context = callContext(effect, run)
   void reconcileCall({ tool, call, context, host: { ...host, clock } }, post)
   return { stop }
 }
 
-function callContext(
-  { call, state }: EffectOf<'tool' | 'reconcile'>,
-  { context }: EffectOptions,
-): CallContext {
+function callContext({ call, state }: EffectOf<'tool' | 'reconcile'>, { context }: RunContext): CallContext {
   return { runId: state.runId, turn: state.turn, toolCallId: call.toolCallId, context }
 }
 
 /** Returns the ending of a call with the shorter text that the model is shown, if the result is too long for it. */
-function withShortResult(signal: Signal, effect: Effect, options: EffectOptions): Signal {
+function withShortResult(signal: Signal, effect: Effect, run: RunContext): Signal {
   if (effect.kind !== 'tool' || signal.type !== 'tool_ended' || signal.reused !== undefined) return signal
-  const agent = agentOf(effect, options)
+  const agent = agentOf(effect, run)
   const max = toolNamed(agent, effect.call.name)?.maxResultChars ?? agent.maxResultChars
   const { content, projected = content, toolCallId } = signal
   if (!isLonger(projected, max)) return signal
@@ -349,14 +328,14 @@ class InFlight implements Begun {
  * never started again, whatever became of it.
  */
 export class Effects {
-  readonly #options: EffectOptions
+  readonly #run: RunContext
   readonly #started = new Set<string>()
   readonly #inFlight = new Map<string, InFlight>()
   /** The last state, where only its calls required effects. */
   #followed: ExecutingState | undefined
 
-  constructor(options: EffectOptions) {
-    this.#options = options
+  constructor(run: RunContext) {
+    this.#run = run
   }
 
   /** Whether anything that the state wants is in flight. */
@@ -377,8 +356,8 @@ export class Effects {
    * reply is recorded. Returns whether there is one: guardrails and policies are the application's code, and wait.
    */
   startPureCheck(state: RunState): boolean {
-    if (state.phase !== 'collecting' || this.#options.results) return false
-    const { approval, guardrails } = this.#options.findAgent(state.agent)
+    if (state.phase !== 'collecting' || this.#run.results) return false
+    const { approval, guardrails } = this.#run.findAgent(state.agent)
     if (approval || guardrailsFor(guardrails, 'tool_input').length > 0) return false
     const [effect, ...others] = requiredEffects(state)
     if (effect?.kind !== 'check_calls' || others.length > 0) return false
@@ -427,11 +406,11 @@ export class Effects {
   }
 
   #start(effect: Effect): InFlight {
-    const inFlight = new InFlight(effect, this.#options.host)
-    const begun = beginEffect(effect, this.#options, (signal) => {
+    const inFlight = new InFlight(effect, this.#run.host)
+    const begun = beginEffect(effect, this.#run, (signal) => {
       if (inFlight.isStopped) return
       // The caller may continue using the values it gave: what is recorded is a copy of them.
-      this.#options.post(freezeOwn(withShortResult(signal, effect, this.#options)))
+      this.#run.post(freezeOwn(withShortResult(signal, effect, this.#run)))
     })
     inFlight.begun(begun)
     return inFlight

@@ -7,10 +7,10 @@ import { audit } from '../machine/laws.ts'
 import { isSuspended } from '../machine/next-action.ts'
 import type { RunState } from '../machine/state.ts'
 import { type BusyRun, LedgerConflictError, LedgerUnavailableError } from '../values/errors.ts'
-import type { Clock } from '../values/host.ts'
 import { childRunIdOf, type RunId } from '../values/ids.ts'
 import { type RunResult, loadState, readResultWithChildren } from './run-result.ts'
 import type { LiveEvents } from './run-streams.ts'
+import type { RuntimeParts } from './runtime-parts.ts'
 
 /** Returns the status of a run that has not ended, and that a process drives or not. */
 function statusOf(state: RunState, isDriven: boolean): BusyRun['status'] {
@@ -107,38 +107,21 @@ function resumeText({ runId }: RunState): string {
 /** How often the ledger is asked whether a process drives the run. */
 const pollIntervalMs = 1_000
 
-/** The runs of this process, as a reader that waits for one of them needs them. */
-export interface DrivenRuns {
-  /** Whether a process drives a run. */
-  isDriven(runId: RunId): Promise<boolean>
-  /** Whether the runtime was drained, and continues no run. */
-  readonly isDrained: boolean
-}
-
-/** What waiting for a run has to know. */
-export interface Waiting {
-  readonly ledger: Ledger
-  readonly clock: Clock
-  readonly runs: DrivenRuns
-}
-
 /**
  * Follows a run that another process drives, and returns the state in which it has ended. Rejects with a
  * `LedgerConflictError` of kind `session` where that cannot be: no process drives it, or this runtime is drained.
  */
-export function waitUntilEnded(from: RunState, waiting: Waiting): Promise<RunState> {
-  return new FollowedRun(from, waiting).until(({ phase }) => phase === 'done')
+export function waitUntilEnded(from: RunState, parts: RuntimeParts): Promise<RunState> {
+  return new FollowedRun(from, parts).until(({ phase }) => phase === 'done')
 }
 
 /** The same for the state in which the run has stopped: ended, or suspended. */
 export function waitUntilStopped(
   from: RunState,
-  waiting: Waiting,
+  parts: RuntimeParts,
   onEvent: (event: RuntimeEvent) => void,
 ): Promise<RunState> {
-  return new FollowedRun(from, waiting, onEvent).until(
-    (state) => state.phase === 'done' || isSuspended(state),
-  )
+  return new FollowedRun(from, parts, onEvent).until((state) => state.phase === 'done' || isSuspended(state))
 }
 
 /**
@@ -147,7 +130,7 @@ export function waitUntilStopped(
  */
 export async function waitForInput(
   from: RunState,
-  waiting: Waiting,
+  parts: RuntimeParts,
   inputId: string,
 ): Promise<{ readonly state: RunState; readonly shown: boolean } | undefined> {
   let taken = from.pendingInputs.some((input) => input.inputId === inputId)
@@ -158,28 +141,28 @@ export async function waitForInput(
   }
   const isOver = (state: RunState): boolean =>
     shown !== undefined || state.phase === 'done' || (taken && isSuspended(state))
-  const state = await new FollowedRun(from, waiting, onEvent).until(isOver)
+  const state = await new FollowedRun(from, parts, onEvent).until(isOver)
   if (shown === true) return { state, shown }
   return shown === undefined && state.phase !== 'done' ? { state, shown: false } : undefined
 }
 
 class FollowedRun {
-  readonly #waiting: Waiting
+  readonly #parts: RuntimeParts
   readonly #onEvent: (event: RuntimeEvent) => void
   #state: RunState
   /** The event after which no process drove the run, and it had not stopped: what came since is to be read first. */
   #undrivenAt: number | undefined
 
-  constructor(from: RunState, waiting: Waiting, onEvent: (event: RuntimeEvent) => void = () => {}) {
+  constructor(from: RunState, parts: RuntimeParts, onEvent: (event: RuntimeEvent) => void = () => {}) {
     this.#state = from
-    this.#waiting = waiting
+    this.#parts = parts
     this.#onEvent = onEvent
   }
 
   async until(isOver: (state: RunState) => boolean): Promise<RunState> {
-    const { ledger, clock } = this.#waiting
+    const { ledger, host } = this.#parts
     const { runId, seq } = this.#state
-    const poll = { clock, delayMs: () => pollIntervalMs }
+    const poll = { clock: host.clock, delayMs: () => pollIntervalMs }
     const changes = changesOf(ledger, runId, { after: seq, poll })
     for await (const event of changes) {
       if (event !== caughtUp) {
@@ -199,7 +182,7 @@ class FollowedRun {
 
   /** Throws where waiting is in vain; returns whether to look again at once, since the run seems to have stopped. */
   async #mayHaveStopped(): Promise<boolean> {
-    const { runs } = this.#waiting
+    const { runs } = this.#parts
     if (runs.isDrained) throw drainedError(this.#state)
     if (!isSuspended(this.#state) && !(await runs.isDriven(this.#state.runId))) {
       // Its driver may have come to the end between the look at the run and the look at the driver.
@@ -212,20 +195,15 @@ class FollowedRun {
   }
 }
 
-/** Learns that readers are cut off before they get the error. */
-interface CutOffListener {
-  onCutOff(error: unknown): void
-}
-
 /**
  * Follows how a run continues in other processes while this one does not drive it, and publishes what they record. It listens
  * to the ledger only then, and only for readers: a driver of this process publishes what it records itself.
  */
 export class StoppedElsewhere {
   readonly #runId: RunId
-  readonly #waiting: Waiting
+  readonly #parts: RuntimeParts
   readonly #live: LiveEvents
-  readonly #listener: CutOffListener
+  readonly #listener: { onCutOff(error: unknown): void }
   #from: RunState | undefined
   #isDrivenHere = false
   #isDone = false
@@ -233,9 +211,14 @@ export class StoppedElsewhere {
   #readers = 0
   #hints: Unsubscribable | undefined
 
-  constructor(runId: RunId, waiting: Waiting, live: LiveEvents, listener: CutOffListener) {
+  constructor(
+    runId: RunId,
+    parts: RuntimeParts,
+    live: LiveEvents,
+    listener: { onCutOff(error: unknown): void },
+  ) {
     this.#runId = runId
-    this.#waiting = waiting
+    this.#parts = parts
     this.#live = live
     this.#listener = listener
   }
@@ -297,7 +280,7 @@ export class StoppedElsewhere {
     const onEnd = (): void => this.#onEndOfHints()
     // Subscribers read the ledger too, and get its failures there.
     try {
-      const hints = this.#waiting.ledger.changes(this.#runId).subscribe({
+      const hints = this.#parts.ledger.changes(this.#runId).subscribe({
         next: () => this.#refreshUnobserved(),
         error: onEnd,
         complete: onEnd,
@@ -311,7 +294,7 @@ export class StoppedElsewhere {
   /** Without hints, what this process records still comes; a ledger that was closed refuses to be read. */
   #onEndOfHints(): void {
     this.#hints = undefined
-    this.#waiting.ledger.head(this.#runId).catch((error: unknown) => this.#cutOff(error))
+    this.#parts.ledger.head(this.#runId).catch((error: unknown) => this.#cutOff(error))
   }
 
   /** A driver that fails since the ledger was closed says so itself: readers get the error from here once it has stopped. */
@@ -327,7 +310,7 @@ export class StoppedElsewhere {
 
   async #follow(from: RunState): Promise<RunState> {
     try {
-      const state = await waitUntilStopped(from, this.#waiting, (event) => this.#live.next(event))
+      const state = await waitUntilStopped(from, this.#parts, (event) => this.#live.next(event))
       if (this.#from === from) this.stoppedAt(state)
       return state
     } catch (error) {
@@ -346,10 +329,10 @@ export async function* suspendedRuns(ledger: Ledger): AsyncGenerator<RunResult, 
 }
 
 /** The runs that have not ended, wait for nothing, and are driven by no process. */
-export async function* interruptedRuns(waiting: Waiting): AsyncGenerator<RunResult, void, undefined> {
-  const { ledger } = waiting
+export async function* interruptedRuns(parts: RuntimeParts): AsyncGenerator<RunResult, void, undefined> {
+  const { ledger } = parts
   for await (const state of unfinishedRuns(ledger)) {
-    if (await isInterrupted(state, waiting)) yield await readResultWithChildren(state, ledger)
+    if (await isInterrupted(state, parts)) yield await readResultWithChildren(state, ledger)
   }
 }
 
@@ -365,14 +348,14 @@ async function* unfinishedRuns(ledger: Ledger): AsyncGenerator<RunState> {
  * A run that waits for an interrupted run is interrupted, too, and so is one whose child run has ended without a report
  * of it: the process that drove the child run is gone.
  */
-async function isInterrupted(state: RunState, waiting: Waiting): Promise<boolean> {
-  const { ledger, runs } = waiting
+async function isInterrupted(state: RunState, parts: RuntimeParts): Promise<boolean> {
+  const { ledger, runs } = parts
   if (state.phase === 'done') return false
   if (!isSuspended(state)) return !(await runs.isDriven(state.runId))
   for (const { toolCallId } of callsAwaitingChild(state)) {
     const child = await loadState(ledger, childRunIdOf(state.runId, toolCallId))
     if (child === undefined) continue
-    if (child.phase === 'done' ? !(await runs.isDriven(child.runId)) : await isInterrupted(child, waiting))
+    if (child.phase === 'done' ? !(await runs.isDriven(child.runId)) : await isInterrupted(child, parts))
       return true
   }
   return false

@@ -14,10 +14,11 @@ import { type RunId, runIdOfCall, type ToolCallId } from '../values/ids.ts'
 import { canonicalJson } from '../values/json.ts'
 import { faultOf } from '../values/schema.ts'
 import { textOfError } from '../values/text.ts'
-import { toSettleCommand } from './child-records.ts'
+import { readRecordedEnding, toSettleCommand } from './child-records.ts'
+import { forwardToChild } from './children.ts'
 import { requireLastEpoch } from './leases.ts'
-import type { Mail, Mailbox } from './mailbox.ts'
-import type { Drive } from './run-context.ts'
+import type { Mail } from './mailbox.ts'
+import type { RunContext } from './run-context.ts'
 import { loadState } from './run-result.ts'
 
 /** How long a tool may take to check an input, in milliseconds: who drives the run waits for it. */
@@ -66,7 +67,7 @@ async function changedInputFault(
 /** The same of a run as its ledger has it. */
 export async function changedInputRefusal(
   command: OutsideCommand,
-  { runId, parts, context }: Pick<Drive, 'runId' | 'parts' | 'context'>,
+  { runId, parts, context }: Pick<RunContext, 'runId' | 'parts' | 'context'>,
 ): Promise<Refusal | undefined> {
   const { ledger, agents, host } = parts
   const state = await loadState(ledger, runId)
@@ -107,9 +108,7 @@ interface Writer {
  * run, or refused. It leaves the ledger with the append that takes its key.
  */
 export class RunInbox implements Pick<Observer<void>, 'next' | 'error'> {
-  readonly #drive: Drive
-  readonly #clock: Clock
-  readonly #mailbox: Mailbox
+  readonly #run: RunContext
   /** The keys of entries that were read. */
   #seen: Set<string> | undefined
   /** Keys of entries that are dealt with, and that the next append takes out. */
@@ -119,10 +118,8 @@ export class RunInbox implements Pick<Observer<void>, 'next' | 'error'> {
   #isHinted = false
   #hints: Unsubscribable | undefined
 
-  constructor(drive: Drive, clock: Clock, mailbox: Mailbox) {
-    this.#drive = drive
-    this.#clock = clock
-    this.#mailbox = mailbox
+  constructor(run: RunContext) {
+    this.#run = run
   }
 
   /** Whether it may hold entries that were not read. */
@@ -141,7 +138,7 @@ export class RunInbox implements Pick<Observer<void>, 'next' | 'error'> {
 
   /** Has the writer read it at each hint of the ledger. */
   watch(): void {
-    this.#hints = this.#drive.parts.ledger.changes(this.#drive.runId, 'inbox').subscribe(this)
+    this.#hints = this.#run.parts.ledger.changes(this.#run.runId, 'inbox').subscribe(this)
   }
 
   unwatch(): void {
@@ -152,12 +149,12 @@ export class RunInbox implements Pick<Observer<void>, 'next' | 'error'> {
   next(): void {
     this.#isHinted = true
     this.markUnread()
-    this.#mailbox.wake()
+    this.#run.mailbox.wake()
   }
 
   /** The hints of the ledger have failed. */
   error(error: unknown): void {
-    const { runId, parts } = this.#drive
+    const { runId, parts } = this.#run
     parts.host.report(error, `The ledger stopped telling what comes into the inbox of run ${runId}`)
   }
 
@@ -181,7 +178,7 @@ export class RunInbox implements Pick<Observer<void>, 'next' | 'error'> {
   async read(writer: Writer): Promise<void> {
     const isHinted = this.#isHinted
     this.#isUnread = this.#isHinted = false
-    const { runId, parts, sent } = this.#drive
+    const { runId, parts, sent } = this.#run
     const delivered = sent.deliveredKeys
     const entries = await parts.ledger.inbox(runId)
     if (delivered.length === 0 && entries.length === 0) {
@@ -205,7 +202,7 @@ export class RunInbox implements Pick<Observer<void>, 'next' | 'error'> {
   async #accept(entry: InboxEntry, { state }: Writer): Promise<void> {
     const { key, command } = entry
     const targetRunId = 'toolCallId' in command ? runIdOfCall(command.toolCallId) : undefined
-    if (targetRunId !== undefined && targetRunId !== this.#drive.runId)
+    if (targetRunId !== undefined && targetRunId !== this.#run.runId)
       return await this.#forward(entry, targetRunId)
     // Only what has to be asked about waits its turn: a cancel stops the run at once.
     if (command.type === 'approve' && command.input) {
@@ -214,19 +211,15 @@ export class RunInbox implements Pick<Observer<void>, 'next' | 'error'> {
     }
     const message =
       command.type === 'settle' && command.child ? await this.#settlementOf(state, command) : command
-    if (message) return this.#mailbox.post({ message, key })
+    if (message) return this.#run.mailbox.post({ message, key })
     const what = 'the child run has not ended; its own ledger says what it used'
     this.#refuseMalformed(key, { path: 'child', what })
   }
 
   /** Input that an approver gives in the place of the model's is tried by the tool: the sender may not have had it. */
   #inputFault(command: OutsideCommand, state: RunState): Promise<Refusal | undefined> {
-    const { parts, context } = this.#drive
-    return changedInputFault(command, state, {
-      agent: parts.agents.find(state.agent),
-      clock: this.#clock,
-      context,
-    })
+    const { parts, clock, context } = this.#run
+    return changedInputFault(command, state, { agent: parts.agents.find(state.agent), clock, context })
   }
 
   /** What a child run used is read from its own events, whatever a command says of it. */
@@ -234,20 +227,20 @@ export class RunInbox implements Pick<Observer<void>, 'next' | 'error'> {
     state: RunState,
     { toolCallId }: { readonly toolCallId: string },
   ): Promise<OutsideCommand | undefined> {
-    const ending = await this.#drive.children.recordedEnding(state, toolCallId as ToolCallId)
+    const ending = await readRecordedEnding(state, toolCallId as ToolCallId, this.#run.parts)
     return ending && toSettleCommand(toolCallId, ending)
   }
 
   /** Its sender is in another process: one of this process sends it to the child run itself. */
   async #forward(entry: InboxEntry, targetRunId: RunId): Promise<void> {
-    const { runId, children } = this.#drive
+    const { runId, parts } = this.#run
     this.spend([...this.#spent, entry.key])
-    await children.forward(entry, targetRunId, runId)
+    await forwardToChild(parts.ledger, entry, targetRunId, runId)
   }
 
   /** Only the run's writer takes commands out of its inbox: those that are gone, another one has decided about. */
   async #rejectLost(keys: readonly string[], { epoch }: Writer): Promise<void> {
-    const { parts, runId, sent } = this.#drive
+    const { parts, runId, sent } = this.#run
     const taken = takenElsewhere(runId, keys)
     for (const key of keys) sent.fail(taken, key)
     if ((await parts.ledger.head(runId))?.epoch !== epoch) throw taken
@@ -255,13 +248,13 @@ export class RunInbox implements Pick<Observer<void>, 'next' | 'error'> {
 
   /** Any process can put anything into an inbox: what is no command is taken out, and stops no run. */
   #refuseMalformed(key: string, { path, what }: { readonly path: string; readonly what: string }): void {
-    const message = `The command ${key} for run ${this.#drive.runId} is wrong at ${path}: ${what}. No process can carry it out; send it again with the run's handle.`
+    const message = `The command ${key} for run ${this.#run.runId} is wrong at ${path}: ${what}. No process can carry it out; send it again with the run's handle.`
     this.#refuse(key, { code: 'malformed', message })
   }
 
   #refuse(key: string, refusal: Refusal): void {
     this.spend([...this.#spent, key])
-    this.#drive.sent.acknowledge(key, refusal)
+    this.#run.sent.acknowledge(key, refusal)
   }
 }
 

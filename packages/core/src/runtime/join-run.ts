@@ -6,7 +6,7 @@ import type { RunState } from '../machine/state.ts'
 import { LedgerConflictError } from '../values/errors.ts'
 import type { RunId } from '../values/ids.ts'
 import { isOvertaken } from './commands.ts'
-import { busySessionError, keptInputError, readNewerHead, waitForInput, type Waiting } from './follow-run.ts'
+import { busySessionError, keptInputError, readNewerHead, waitForInput } from './follow-run.ts'
 import type { RunDriver } from './run-driver.ts'
 import type { RunRegistry } from './run-registry.ts'
 import { loadState } from './run-result.ts'
@@ -52,8 +52,7 @@ export interface JoiningInput {
 
 /** Input on its way into a run of a session. */
 interface Joining extends JoiningInput {
-  readonly waiting: Waiting
-  readonly coordinators: RunRegistry
+  readonly runs: RunRegistry
   /** The key of the input in the inbox, and its receipt on record. */
   readonly inputId: string
 }
@@ -64,62 +63,56 @@ interface Joining extends JoiningInput {
  * Input of an id that is on record is not sent again. Rejects with a `LedgerConflictError` where the run was interrupted.
  */
 export async function joinRun(
-  waiting: Waiting,
-  coordinators: RunRegistry,
+  runs: RunRegistry,
   sessionId: string,
   input: JoiningInput,
 ): Promise<RunDriver | undefined> {
-  const { ledger } = waiting
+  const { ledger } = runs.parts
   const { inputId, mayFollow } = input
   const before = inputId === undefined ? undefined : await recordedInput(ledger, sessionId, inputId)
   if (before) await mayFollow?.(before.state.runId)
-  if (before?.shown) return followRun(coordinators, before.state)
+  if (before?.shown) return followRun(runs, before.state)
   const last = await readLastRun(ledger, sessionId)
   if (last) await mayFollow?.(last.runId)
   const state = last && (await loadState(ledger, last.runId))
   if (state === undefined || state.phase === 'done') return undefined
-  const own = inputId ?? coordinators.driverOf(state.runId).newInputId()
-  const joining = { ...input, waiting, coordinators, inputId: own }
+  const own = inputId ?? runs.parts.newId()
+  const joining = { ...input, runs, inputId: own }
   try {
     if (!(await isSent(joining, state))) return undefined
-    const taken = await waitForInput(state, joining.waiting, own)
+    const taken = await waitForInput(state, runs.parts, own)
     if (taken === undefined) return undefined
-    const coordinator = followRun(coordinators, taken.state)
-    if (!taken.shown) beginWhenUnshown(coordinator, joining)
-    return coordinator
+    const driver = followRun(runs, taken.state)
+    if (!taken.shown) beginWhenUnshown(driver, joining)
+    return driver
   } catch (error) {
     throw await withKeptInput(error, ledger, state, own)
   }
 }
 
 /** Leaves the input in the run's inbox, once; answers `false` where the run has ended, or has to be looked at again. */
-async function isSent(
-  { coordinators, message, inputId, waiting }: Joining,
-  state: RunState,
-): Promise<boolean> {
+async function isSent({ runs, message, inputId }: Joining, state: RunState): Promise<boolean> {
   const { runId } = state
-  const coordinator = coordinators.driverOf(runId)
+  const { ledger } = runs.parts
+  const driver = runs.driverOf(runId)
   const command = { type: 'steer', message, receipt: inputId } as const
   if (state.pendingInputs.some((input) => input.inputId === inputId)) return true
-  if (
-    !(await isInInbox(waiting.ledger, runId, inputId)) &&
-    (coordinator.isDrivenHere || isSuspended(state))
-  ) {
+  if (!(await isInInbox(ledger, runId, inputId)) && (driver.isDrivenHere || isSuspended(state))) {
     try {
       // A run that is being cancelled takes no input: the next one begins when it has ended.
-      await coordinator.send(command, inputId)
+      await driver.send(command, inputId)
     } catch (error) {
       if (!isOvertaken(error)) throw error
     }
     return true
   }
-  const isDriven = await coordinators.isDriven(runId)
+  const isDriven = await runs.isDriven(runId)
   if (!isDriven && !isSuspended(state)) {
-    if (await readNewerHead(waiting.ledger, state)) return false
+    if (await readNewerHead(ledger, state)) return false
     throw busySessionError(state, isDriven)
   }
   try {
-    await coordinator.enqueue(command, inputId)
+    await driver.enqueue(command, inputId)
     return true
   } catch (error) {
     if (isEndedBefore(error)) return false
@@ -138,10 +131,10 @@ async function withKeptInput(
   return isConflict && (await isInInbox(ledger, runId, inputId)) ? keptInputError(error, inputId) : error
 }
 
-function followRun(coordinators: RunRegistry, state: RunState): RunDriver {
-  const coordinator = coordinators.driverOf(state.runId)
-  coordinator.follow(state)
-  return coordinator
+function followRun(runs: RunRegistry, state: RunState): RunDriver {
+  const driver = runs.driverOf(state.runId)
+  driver.follow(state)
+  return driver
 }
 
 /** Begins the next run of the session when a suspended run that has taken the input ends without having shown it. */

@@ -1,11 +1,10 @@
-import type { RunHooks } from '../agent/hooks.ts'
 import { ContextOfRecord } from '../agent/prepare-turn.ts'
 import type { OutsideCommand } from '../events/commands.ts'
 import type { RuntimeEvent } from '../events/event.ts'
 import { unlessEnded } from '../ledger/append-rules.ts'
+import type { Ledger } from '../ledger/ledger.ts'
 import { isSuspended } from '../machine/next-action.ts'
 import type { RunState } from '../machine/state.ts'
-import type { Model } from '../models/model.ts'
 import { LedgerConflictError } from '../values/errors.ts'
 import type { Host } from '../values/host.ts'
 import { type RunId, runIdOfCall } from '../values/ids.ts'
@@ -17,52 +16,38 @@ import {
   ledgerSilent,
   refusedAtEnd,
   refusedByDrain,
+  SentCommands,
   duplicateSendError,
   unknownCall,
   unreadAnswer,
 } from './commands.ts'
-import { type BegunRun, DriveSession } from './drive-session.ts'
+import { isDescendantOf } from './child-records.ts'
+import { DriveSession } from './drive-session.ts'
 import { removeEndedContent } from './ended-content.ts'
-import { StoppedElsewhere, waitUntilStopped, type Waiting } from './follow-run.ts'
+import { StoppedElsewhere, waitUntilStopped } from './follow-run.ts'
 import { changedInputRefusal } from './inbox.ts'
-import { HeldRun } from './run-context.ts'
 import { type RunResult, loadState, readResult } from './run-result.ts'
-import type { LiveEvents } from './run-streams.ts'
-import type { Coordinators, DrivenRun, RelatedRun, RuntimeParts } from './runtime-parts.ts'
+import { type EventSource, LiveEvents } from './run-streams.ts'
+import type { BegunRun, DrivenRun, RuntimeParts } from './runtime-parts.ts'
 import { unlessSessionBusy } from './session.ts'
 import { type KeyedOrder, requireSameOrder, requireSameRun } from './start-run.ts'
 
-/** The run that commands are sent to, as its coordinator has it. */
-interface Recipient {
-  /** Resolves when the run is there. */
-  readonly created: Promise<unknown>
-  readonly isDone: boolean
-  /** The failure after which this process drives the run no more. */
-  readonly failure: { readonly error: unknown } | undefined
-  /** The drive session under way. */
-  readonly session: DriveSession | undefined
-  /** Begins a drive session in which the commands that were sent are decided, here or elsewhere. */
-  awaitDecisions(): void
-}
-
 /** Sends commands to a run by way of the inbox in the ledger, and to its child runs, and gets their acknowledgements. */
 class CommandDelivery {
-  readonly #run: HeldRun
-  readonly #recipient: Recipient
+  readonly #run: RunDriver
   /** Commands on their way: about calls of child runs, until what became of them has come up, or being checked. */
   readonly onTheirWay: PendingWork = new PendingWork()
 
-  constructor(run: HeldRun, recipient: Recipient) {
+  constructor(run: RunDriver) {
     this.#run = run
-    this.#recipient = recipient
   }
 
   /** Sends a command under a key that is unique for ever, and sees to it that a process decides it. */
   send(given: OutsideCommand, key: string): Promise<CommandAcknowledgement> {
     const command = deepFreeze(given)
-    const { runId, runs, sent } = this.#run
-    if (this.#recipient.isDone) return Promise.resolve(sent.refused(command, refusedAtEnd(runId)))
-    if (runs.isDrained) return Promise.resolve({ accepted: false, ...refusedByDrain(runId) })
+    const { runId, parts, sent } = this.#run
+    if (this.#run.isDone) return Promise.resolve(sent.refused(command, refusedAtEnd(runId)))
+    if (parts.runs.isDrained) return Promise.resolve({ accepted: false, ...refusedByDrain(runId) })
     const targetRunId = 'toolCallId' in command ? runIdOfCall(command.toolCallId) : undefined
     if (targetRunId !== undefined && targetRunId !== runId) return this.#forward(command, targetRunId)
     return command.type === 'approve' && command.input
@@ -72,36 +57,39 @@ class CommandDelivery {
 
   /** Approves a call with another input, once that is known to run: else its sender is refused with the reason, and the model reads nothing of it. */
   #sendChecked(command: OutsideCommand, key: string): Promise<CommandAcknowledgement> {
-    const acknowledgement = this.#recipient.created
-      .then(() => changedInputRefusal(command, this.#run))
+    const acknowledgement = this.#run.created
+      .then(() => {
+        const { runId, parts, given } = this.#run
+        return changedInputRefusal(command, { runId, parts, context: given.context })
+      })
       .then((fault) => (fault ? { accepted: false as const, ...fault } : this.#deliver(command, key)))
     this.onTheirWay.add(acknowledgement)
     return acknowledgement
   }
 
   #deliver(command: OutsideCommand, key: string): Promise<CommandAcknowledgement> {
-    const { failure, session } = this.#recipient
-    // A coordinator whose writer failed takes no run over again: resume makes a new handle for that.
+    const { failure, session } = this.#run
+    // A driver whose writer failed takes no run over again: resume makes a new handle for that.
     if (failure) return Promise.reject(failure.error)
     const acknowledgement = this.#run.sent.send(command, key, () => this.#put(command, key))
-    if (session === undefined) this.#recipient.awaitDecisions()
+    if (session === undefined) this.#run.awaitDecisions()
     return acknowledgement
   }
 
   async #put(command: OutsideCommand, key: string): Promise<void> {
     const { runId, parts, sent } = this.#run
     const { ledger, host } = parts
-    await this.#recipient.created
-    if (!this.#recipient.session?.isWriter) await sent.leave(key)
+    await this.#run.created
+    if (!this.#run.session?.isWriter) await sent.leave(key)
     const isFresh = await unlessEnded(ledger.put(runId, { key, command, at: host.clock.now() }))
     if (isFresh === undefined) return sent.acknowledge(key, refusedAtEnd(runId))
     if (!isFresh) throw duplicateSendError(runId, key)
-    this.#recipient.session?.wake()
+    this.#run.session?.wake()
   }
 
   /** A command about a call of a child run goes to that run; what becomes of it comes up to this one. */
   #forward(command: OutsideCommand, childId: RunId): Promise<CommandAcknowledgement> {
-    const child = this.#run.runs.driverOf(childId)
+    const child = this.#run.parts.runs.driverOf(childId)
     const acknowledgement = this.#sendDown(command, childId, child)
     this.onTheirWay.add(followed(acknowledgement, child))
     return acknowledgement
@@ -110,20 +98,20 @@ class CommandDelivery {
   async #sendDown(
     command: OutsideCommand,
     childId: RunId,
-    child: RelatedRun,
+    child: DrivenRun,
   ): Promise<CommandAcknowledgement> {
-    const { runId, runs, context } = this.#run
-    await this.#recipient.created
-    if (!(await runs.children.isDescendantOf(childId, runId))) {
+    const { runId, parts, given } = this.#run
+    await this.#run.created
+    if (!(await isDescendantOf(parts.ledger, childId, runId))) {
       return { accepted: false, ...unknownCall(runId) }
     }
-    child.inheritContext(context)
+    child.inheritContext(given.context)
     return await child.send(command)
   }
 }
 
 /** Resolves when what followed from a command to a child run has come up to its parent. */
-async function followed(acknowledgement: Promise<CommandAcknowledgement>, child: RelatedRun): Promise<void> {
+async function followed(acknowledgement: Promise<CommandAcknowledgement>, child: DrivenRun): Promise<void> {
   if (!(await acknowledgement).accepted) return
   await child.result
   await child.reported
@@ -228,14 +216,17 @@ const nothing: Promise<void> = Promise.resolve()
  * Joins what this process does with one run, for all its handles: at most one drive session at a time, one delivery of
  * commands, one event stream, and the result of the run wherever it stops.
  */
-export class RunDriver implements Recipient, RelatedRun, DrivenRun {
+export class RunDriver implements DrivenRun, EventSource {
   readonly runId: RunId
-  readonly live: LiveEvents
+  readonly parts: RuntimeParts
+  readonly live: LiveEvents = new LiveEvents()
+  readonly sent: SentCommands
   readonly notice: FailureNotice
   /** How the run continues in other processes after it stopped here. */
   readonly elsewhere: StoppedElsewhere
-  readonly #run: HeldRun
-  readonly #waiting: Waiting
+  given: DrivenRun['given'] = { context: undefined, model: undefined, hooks: [] }
+  takesOver = false
+  isAwaited = false
   readonly #delivery: CommandDelivery
   /** Whether it begins here, and is there once its first event has come. */
   #beginsHere = false
@@ -244,50 +235,63 @@ export class RunDriver implements Recipient, RelatedRun, DrivenRun {
   /** Resolves when the run is there, where it may be there already. */
   #found: Promise<unknown> | undefined
   #session: DriveSession | undefined
-  /** The result of the drive session under way, or of the last one. */
   #stopped: Promise<RunResult> | undefined
   #reported: Promise<void> = nothing
   #isDone = false
   #failure: { readonly error: unknown } | undefined
 
-  constructor(runId: RunId, parts: RuntimeParts, runs: Coordinators) {
+  constructor(runId: RunId, parts: RuntimeParts) {
     const { ledger, host } = parts
     this.runId = runId
-    this.#run = new HeldRun(runId, parts, runs)
-    this.#delivery = new CommandDelivery(this.#run, this)
-    this.#waiting = { ledger, clock: host.clock, runs }
-    this.live = this.#run.live
+    this.parts = parts
+    this.sent = new SentCommands(runId, ledger, host.clock)
+    this.#delivery = new CommandDelivery(this)
     this.notice = new FailureNotice(runId, host.report)
-    this.elsewhere = new StoppedElsewhere(runId, this.#waiting, this.live, this.notice)
+    this.elsewhere = new StoppedElsewhere(runId, parts, this.live, this.notice)
   }
 
-  /** Takes what the application gives the run from here on; a loop under way keeps the context that it has. */
-  setContext(context: unknown): void {
-    if (context !== undefined) this.#run.context = context
+  /** Takes what the application gives the run from here on; a loop under way keeps what it has. */
+  give({ context, model, hooks }: DrivenRun['given']): void {
+    const { given } = this
+    this.given = {
+      context: context === undefined ? given.context : context,
+      model: model ?? given.model,
+      hooks: hooks.length > 0 ? hooks : given.hooks,
+    }
   }
 
-  /** Takes what the application gave a relative, unless it said how this run's own is made. */
   inheritContext(context: unknown): void {
-    if (!(this.#run.context instanceof ContextOfRecord)) this.setContext(context)
+    if (!(this.given.context instanceof ContextOfRecord)) this.give({ ...this.given, context })
   }
 
-  /** Takes the hooks that the application gives the run from here on. */
-  setHooks(hooks: readonly RunHooks[]): void {
-    if (hooks.length > 0) this.#run.hooks = hooks
+  get ledger(): Ledger {
+    return this.parts.ledger
   }
 
-  get takesOver(): boolean {
-    return this.#run.takesOver
+  /** Keeps the driver for one subscriber more. */
+  retain(): void {
+    this.notice.watch()
+    this.elsewhere.watch()
+    this.parts.runs.retain(this)
   }
 
-  /** The next drive takes the run over, also from a process that may live. */
-  takeOver(): void {
-    this.#run.takesOver = true
+  /** One subscriber less. */
+  release(): void {
+    this.notice.unwatch()
+    this.elsewhere.unwatch()
+    if (!this.notice.isWatched) this.parts.runs.release(this)
   }
 
-  /** Takes the model that the application gives the run. */
-  setModel(model: Model | undefined): void {
-    if (model !== undefined) this.#run.model = model
+  onThrow(error: unknown): void {
+    this.parts.host.report(error, `A subscriber of run ${this.runId} threw`)
+  }
+
+  onObserved(): void {
+    this.notice.markObserved()
+  }
+
+  onUnhandledError(error: unknown): void {
+    this.notice.onUnhandledError(error)
   }
 
   /** Resolves when the run is there. */
@@ -308,17 +312,14 @@ export class RunDriver implements Recipient, RelatedRun, DrivenRun {
     return this.#failure
   }
 
-  /** Whether the run is being driven here. */
   get isDrivenHere(): boolean {
     return this.#session !== undefined
   }
 
-  /** Resolves when the end of the run was reported to its parent. */
   get reported(): Promise<void> {
     return this.#reported
   }
 
-  /** Like `whenStopped`, for a caller that handles a failure. */
   get result(): Promise<RunResult> {
     this.notice.markObserved()
     const stopped = this.whenStopped
@@ -326,7 +327,6 @@ export class RunDriver implements Recipient, RelatedRun, DrivenRun {
     return stopped
   }
 
-  /** The result of the drive session under way, or of the last one. */
   get whenStopped(): Promise<RunResult> {
     if (!this.#delivery.onTheirWay.isEmpty) return this.#afterDelivery()
     const refreshed = this.#session ? undefined : this.elsewhere.refresh()
@@ -338,7 +338,7 @@ export class RunDriver implements Recipient, RelatedRun, DrivenRun {
   async #afterDelivery(): Promise<RunResult> {
     await this.#delivery.onTheirWay.ended()
     if (this.#session && this.#stopped) return await this.#stopped
-    const state = await loadState(this.#run.parts.ledger, this.runId)
+    const state = await loadState(this.parts.ledger, this.runId)
     if (state === undefined) return await this.resume({ withChildren: false })
     const known = await this.#stopped?.catch(() => undefined)
     // What stopped here has its content, which the ledger may have lost since.
@@ -355,7 +355,7 @@ export class RunDriver implements Recipient, RelatedRun, DrivenRun {
   }
 
   #resultOf(state: RunState): Promise<RunResult> {
-    const { ledger, agents } = this.#run.parts
+    const { ledger, agents } = this.parts
     return readResult(state, ledger, agents.find(state.agent))
   }
 
@@ -373,7 +373,7 @@ export class RunDriver implements Recipient, RelatedRun, DrivenRun {
   joined(order: KeyedOrder): Promise<void> | undefined {
     if (this.#order) requireSameOrder(this.runId, this.#order, order)
     if (!this.#session && !this.#stopped) return undefined
-    return this.#order ? nothing : requireSameRun(this.#run.parts.ledger, this.runId, order)
+    return this.#order ? nothing : requireSameRun(this.parts.ledger, this.runId, order)
   }
 
   /**
@@ -393,7 +393,7 @@ export class RunDriver implements Recipient, RelatedRun, DrivenRun {
   }
 
   async #startedOnce(run: BegunRun, order: KeyedOrder, onFound: () => void): Promise<RunResult> {
-    const { ledger } = this.#run.parts
+    const { ledger } = this.parts
     let there = await loadState(ledger, this.runId)
     if (there === undefined) {
       let found: RunState | undefined
@@ -463,7 +463,7 @@ export class RunDriver implements Recipient, RelatedRun, DrivenRun {
   }
 
   #follow(from: RunState): void {
-    const stopped = waitUntilStopped(from, this.#waiting, (event) => this.live.next(event))
+    const stopped = waitUntilStopped(from, this.parts, (event) => this.live.next(event))
     const result = stopped.then((state) => {
       this.elsewhere.stoppedAt(state)
       return this.#resultOf(state)
@@ -473,43 +473,37 @@ export class RunDriver implements Recipient, RelatedRun, DrivenRun {
     result.catch((error: unknown) => this.#onFailure(error))
   }
 
-  /** A new id for input, unique for ever. */
-  newInputId(): string {
-    return this.#run.parts.newId()
-  }
-
   /** Sends a command by way of the ledger's inbox, under a new key unless given, and sees to it that a process decides it. */
-  send(command: OutsideCommand, key: string = this.newInputId()): Promise<CommandAcknowledgement> {
+  send(command: OutsideCommand, key: string = this.parts.newId()): Promise<CommandAcknowledgement> {
     return this.#delivery.send(command, key)
   }
 
   /** The answer to a caller, who may not wait for it. */
   answer<T>(verb: string, ask: () => Promise<T>): Promise<T> {
-    const { report } = this.#run.parts.host
+    const { report } = this.parts.host
     return answerTo(ask(), (error) => report(error, unreadAnswer(verb, this.runId)))
   }
 
   /** Puts a command into the inbox of the run, and does not wait for its acknowledgement. */
   async enqueue(command: OutsideCommand, key: string): Promise<void> {
-    const { ledger, host } = this.#run.parts
+    const { ledger, host } = this.parts
     await ledger.put(this.runId, { key, command, at: host.clock.now() })
   }
 
-  /** Lets what is in flight end, begins nothing, and returns the result of the run as it stopped. */
   async drain(graceMs: number): Promise<RunResult> {
     this.#session?.drain(graceMs)
     const silent = ledgerSilent(this.runId)
-    const { clock } = this.#run.parts.host
+    const { clock } = this.parts.host
     const stopTimer = clock.schedule(graceMs + answerTimeoutMs, () => this.#session?.abort(silent))
     return await this.whenStopped.finally(stopTimer)
   }
 
   #newSession(): DriveSession {
-    const session = new DriveSession(this.#run)
+    const session = new DriveSession(this)
     this.#session = session
     this.elsewhere.began()
     this.notice.begin()
-    this.#run.runs.began(this)
+    this.parts.runs.began(this)
     return session
   }
 
@@ -525,22 +519,22 @@ export class RunDriver implements Recipient, RelatedRun, DrivenRun {
   async #untilStopped(session: DriveSession, begun: Promise<RunState>): Promise<RunResult> {
     let state: RunState
     try {
-      state = await session.drive(begun, this)
+      state = await session.drive(begun, (stopped) => this.#onStopped(session, stopped))
     } catch (error) {
       await this.#onFailure(error)
       throw error
     }
     await session.release()
     const result = await this.#resultOf(state)
-    await removeEndedContent(state, this.#run.parts)
+    await removeEndedContent(state, this.parts)
     return result
   }
 
   /** Releases the run that has stopped, and refuses the commands that come too late for it. */
-  onStopped(session: DriveSession, state: RunState): void {
-    const { sent } = this.#run
+  #onStopped(session: DriveSession, state: RunState): void {
+    const { sent } = this
     this.#isDone = state.phase === 'done'
-    this.#run.takesOver = false
+    this.takesOver = false
     this.elsewhere.stoppedAt(session.isDraining && !this.#isDone ? undefined : state)
     if (this.#isDone) sent.refuseAll(refusedAtEnd(this.runId))
     else if (session.isDraining) sent.refuseAll(refusedByDrain(this.runId))
@@ -549,18 +543,18 @@ export class RunDriver implements Recipient, RelatedRun, DrivenRun {
   }
 
   #reportEnd(state: RunState): void {
-    const { parts, runs, context } = this.#run
-    this.#reported = runs.reportEnd(state, context)
+    const { parts, given } = this
+    this.#reported = parts.runs.reportEnd(state, given.context)
     const what = `The parent of run ${this.runId} did not learn of its end`
     this.#reported.catch((error: unknown) => parts.host.report(error, what))
   }
 
-  /** This coordinator drives no more, and rejects all who wait for it. */
+  /** Drives no more, and rejects all who wait for it. */
   async #onFailure(error: unknown): Promise<void> {
-    const { sent, runs } = this.#run
+    const { sent, parts } = this
     this.#failure = { error }
     const released = this.#session && this.#endSession(this.#session)
-    runs.failed(this.runId)
+    parts.runs.failed(this)
     if (sent.hasPending) this.notice.markObserved()
     sent.fail(error)
     this.notice.onFailure(error, () => this.live.error(error))
@@ -569,7 +563,7 @@ export class RunDriver implements Recipient, RelatedRun, DrivenRun {
 
   #endSession(session: DriveSession): Promise<void> {
     this.#session = undefined
-    this.#run.runs.stopped(this)
+    this.parts.runs.stopped(this)
     return session.release()
   }
 }

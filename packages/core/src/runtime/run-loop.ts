@@ -1,31 +1,24 @@
 import { callHooks } from '../agent/hooks.ts'
-import type { OutsideCommand, ResumeCommand, StartCommand } from '../events/commands.ts'
+import type { OutsideCommand, ResumeCommand } from '../events/commands.ts'
 import { eventTraits, type RuntimeEvent } from '../events/event.ts'
 import { emptyHead, isUnreadInbox } from '../ledger/append-rules.ts'
-import {
-  advance,
-  type AdvanceOptions,
-  durabilityOf,
-  type EventBatch,
-  joinedBatches,
-} from '../machine/advance.ts'
+import { advance, durabilityOf, type EventBatch, joinedBatches } from '../machine/advance.ts'
 import { summaryOf } from '../machine/calls.ts'
 import { audit } from '../machine/laws.ts'
 import { isSuspended } from '../machine/next-action.ts'
 import { requiredEffects } from '../machine/required-effects.ts'
-import type { Rules, Stamp } from '../machine/rules.ts'
 import type { RunState } from '../machine/state.ts'
-import { LedgerConflictError, RunNotFoundError } from '../values/errors.ts'
-import { type Cancel, type Clock, type SteadyClock, steadyClock } from '../values/host.ts'
+import { ConfigurationError, LedgerConflictError, RunNotFoundError } from '../values/errors.ts'
+import type { Cancel, Clock } from '../values/host.ts'
 import type { RunId } from '../values/ids.ts'
 import { postEndedChildren } from './children.ts'
 import { Effects } from './effects.ts'
 import { RunInbox } from './inbox.ts'
 import { type LeasedDrive, requireLast, requireOwnEpoch } from './leases.ts'
-import { type Mail, Mailbox, type MailKind } from './mailbox.ts'
+import type { Mail, MailKind } from './mailbox.ts'
 import { recordedResults } from './recorded-results.ts'
-import { type Drive, LoopSite, ownDefinition, requireDrivable, restoreContext } from './run-context.ts'
-import { withContinuation } from './runtime-parts.ts'
+import { RunContext } from './run-context.ts'
+import type { DrivenRun, ReadyStart } from './runtime-parts.ts'
 
 /** A ledger that asks for more, in milliseconds, gets this. */
 const MAX_DELTA_DELAY_MS = 1_000
@@ -72,61 +65,12 @@ function runningAlone(state: RunState): number {
   return started + settled === state.calls.length ? started : 0
 }
 
-/** The command `resume` of the process that takes a run over, until its event is on record. */
-class PendingResume {
-  #command: ResumeCommand | undefined
-  #isHeldBack = false
-
-  begin(state: RunState, drive: Drive): void {
-    const definition = ownDefinition(state, drive)
-    this.#command = {
-      type: 'resume',
-      why: requiredEffects(state).length > 0 ? 'crash' : 'command',
-      definition,
-    }
-  }
-
-  /** What has arrived, with its command in front, as long as that has to be decided. */
-  before(page: readonly Mail[]): readonly Mail[] {
-    return this.#command ? [{ message: this.#command }, ...page] : page
-  }
-
-  /** The messages of a batch other than its command. */
-  others(mail: readonly Mail[]): readonly Mail[] {
-    return mail.filter(({ message }) => message !== this.#command)
-  }
-
-  /**
-   * Whether a batch, which takes entries out of the inbox or not, is kept off the record, since it only takes over a
-   * suspended run as it is: however often a process resumes a run that waits, its ledger does not grow. The take-over
-   * is recorded with the first event after it. What was found in the inbox is taken out of it, whatever it says; of
-   * what comes later, only what is obeyed.
-   */
-  holdsBack(state: RunState | undefined, batch: EventBatch, hasEntries: boolean): boolean {
-    this.#isHeldBack = isBare(state, batch) && (this.#isHeldBack || !hasEntries)
-    return this.#isHeldBack
-  }
-
-  /** It is on record. */
-  recorded(): void {
-    this.#command = undefined
-  }
-}
-
 /** Whether a batch holds nothing but the take-over of a suspended run. */
-function isBare(state: RunState | undefined, { events, action }: EventBatch): state is RunState {
+function isBareResume(state: RunState | undefined, { events, action }: EventBatch): boolean {
   const [resumed] = events
   if (state === undefined || events.length !== 1 || resumed?.type !== 'run_resumed') return false
   return resumed.definition === undefined && action.kind === 'suspend' && isSuspended(state)
 }
-
-/** A run that may begin, with the context that it begins with. */
-export interface ReadyStart {
-  readonly command: StartCommand
-  readonly context: unknown
-}
-
-type Decided = Pick<AdvanceOptions, 'rulesOf' | 'draining'>
 
 /** How a run is taken over. */
 export interface TakingOver {
@@ -141,62 +85,61 @@ export interface TakingOver {
  * starts what is required: always in this order. Drives until the run stops, and decides nothing itself.
  */
 export class RunLoop implements LeasedDrive {
-  #drive: Drive
-  readonly #clock: SteadyClock
-  readonly #mailbox = new Mailbox()
+  readonly #run: RunContext
   readonly #inbox: RunInbox
-  readonly #unrecordedResume = new PendingResume()
+  readonly #effects: Effects
+  readonly #pace = new Pace()
   /** Of the writer that this loop is. */
   epoch: number = emptyHead.epoch
   /** Whether this loop is, or was, the writer of the run. */
   isWriter = false
-  #state: RunState | undefined
   #timer: Cancel | undefined
-  readonly #pace = new Pace()
-  #effects: Effects | undefined
   /** Why this loop may append nothing more. */
   #lost: { readonly error: unknown } | undefined
   /** When what is in flight is given up; a time once the loop is being drained. */
   #drainUntil = Infinity
   /** Whether child runs that are under way are taken over, too. */
   #takesChildrenOver = false
+  /** The command `resume` of a run that is taken over, until its event is on record. */
+  #pendingResume: ResumeCommand | undefined
+  #isResumeRedundant = false
 
-  constructor(drive: Drive) {
-    this.#drive = drive
-    this.#clock = steadyClock(drive.parts.host.clock)
-    this.#inbox = new RunInbox(drive, this.#clock, this.#mailbox)
+  constructor(run: DrivenRun) {
+    this.#run = new RunContext(run)
+    this.#inbox = new RunInbox(this.#run)
+    this.#effects = new Effects(this.#run)
+  }
+
+  get runId(): RunId {
+    return this.#run.runId
+  }
+
+  get isDraining(): boolean {
+    return this.#drainUntil < Infinity
+  }
+
+  /** Whether the end of the run is on record. */
+  get isDone(): boolean {
+    return this.#run.state?.phase === 'done'
   }
 
   /** Reads the inbox again, soon. */
   wake(): void {
     this.#inbox.markUnread()
-    this.#mailbox.wake()
+    this.#run.mailbox.wake()
   }
 
   /** Begins nothing more, and stops when what is in flight has ended, or after the grace time. */
   drain(graceMs: number): void {
-    this.#drainUntil = Math.min(this.#drainUntil, this.#clock.now() + graceMs)
-    this.#mailbox.wake()
-  }
-
-  get runId(): RunId {
-    return this.#drive.runId
+    this.#drainUntil = Math.min(this.#drainUntil, this.#run.clock.now() + graceMs)
+    this.#run.mailbox.wake()
   }
 
   /** Another process may drive the run from here on: stops what is in flight at once, and appends nothing more. */
   lose(error: unknown): void {
     this.#lost ??= { error }
-    this.#effects?.stopAll()
-    this.#mailbox.fail(error)
-  }
-
-  /** The state that is on record. */
-  get state(): RunState | undefined {
-    return this.#state
-  }
-
-  get isDraining(): boolean {
-    return this.#drainUntil < Infinity
+    this.#effects.stopAll()
+    this.#run.mailbox.fail(error)
   }
 
   /**
@@ -204,17 +147,17 @@ export class RunLoop implements LeasedDrive {
    * state in which it stops.
    */
   start({ command, context }: ReadyStart, asked?: OutsideCommand): Promise<RunState> {
-    this.#drive = { ...this.#drive, context }
+    this.#run.context = context
     this.isWriter = true
     this.#inbox.startsEmpty()
-    this.#mailbox.post({ message: command })
-    if (asked) this.#mailbox.post({ message: asked })
-    return this.#run()
+    this.#run.mailbox.post({ message: command })
+    if (asked) this.#run.mailbox.post({ message: asked })
+    return this.#drive()
   }
 
   /** Makes a fork of its first events, all at once, and drives it. Returns the state in which it stops. */
   async fork(events: readonly RuntimeEvent[]): Promise<RunState> {
-    const { parts, runId } = this.#drive
+    const { parts, runId } = this.#run
     const lease = parts.leases.claimOf(this)
     await parts.ledger.append(runId, { expectedSeq: 0, epoch: this.epoch }, events, {
       durability: 'barrier',
@@ -231,11 +174,11 @@ export class RunLoop implements LeasedDrive {
    */
   async resume({ withChildren, takeOver }: TakingOver): Promise<RunState> {
     this.#takesChildrenOver = withChildren
-    const { parts, runId } = this.#drive
+    const { parts, runId } = this.#run
     const found = await this.#load()
     if (found.phase === 'done') return found
-    this.#drive = await restoreContext(found, this.#drive)
-    requireDrivable(found, this.#drive)
+    await this.#run.restoreContext(found)
+    this.#run.requireDrivable(found)
     const askedAt = parts.leases.now()
     this.epoch = (await parts.leases.acquire(runId, takeOver)).epoch
     this.isWriter = true
@@ -244,8 +187,12 @@ export class RunLoop implements LeasedDrive {
       const state = await this.#load()
       requireOwnEpoch(state, this.epoch)
       if (state.phase === 'done') return state
-      this.#unrecordedResume.begin(state, this.#drive)
-      return await this.#run()
+      this.#pendingResume = {
+        type: 'resume',
+        why: requiredEffects(state).length > 0 ? 'crash' : 'command',
+        definition: this.#run.currentDefinition(state),
+      }
+      return await this.#drive()
     } finally {
       // Else the lease would be renewed as long as this process lives.
       parts.leases.ended(this)
@@ -254,59 +201,46 @@ export class RunLoop implements LeasedDrive {
 
   /** Reads what is in the ledger and not yet in the state. Publishes it, since another process may have appended it. */
   async #load(): Promise<RunState> {
-    const { parts, runId, live } = this.#drive
-    for await (const event of parts.ledger.read(runId, { fromSeq: (this.#state?.seq ?? 0) + 1 })) {
-      this.#state = audit(this.#state, event)
-      this.#clock.atLeast(event.at)
-      live.next(event)
+    const run = this.#run
+    for await (const event of run.parts.ledger.read(run.runId, { fromSeq: (run.state?.seq ?? 0) + 1 })) {
+      run.state = audit(run.state, event)
+      run.clock.atLeast(event.at)
+      run.live.next(event)
     }
-    if (this.#state === undefined) throw new RunNotFoundError(runId)
-    return this.#state
+    if (run.state === undefined) throw new RunNotFoundError(run.runId)
+    return run.state
   }
 
-  async #run(): Promise<RunState> {
-    const results = this.#state && (await recordedResults(this.#drive.parts.ledger, this.#state))
-    const site = new LoopSite(this.#drive, {
-      clock: this.#clock,
-      mailbox: this.#mailbox,
-      results,
-      loop: this,
-    })
-    const effects = new Effects(site)
-    this.#effects = effects
-    const rulesOf = (name: string): Rules => site.rulesOf(name)
+  async #drive(): Promise<RunState> {
+    const run = this.#run
+    run.results = run.state && (await recordedResults(run.parts.ledger, run.state))
     this.#inbox.watch()
     try {
       for (;;) {
-        if (this.#inbox.isUnread && this.#state) await this.#readInbox(this.#state)
-        const draining = this.isDraining && this.#state !== undefined
-        const batch = await this.#advance(effects, { rulesOf, draining })
+        if (this.#inbox.isUnread && run.state) await this.#readInbox(run.state)
+        const draining = this.isDraining && run.state !== undefined
+        const batch = await this.#advance(draining)
         if (batch === undefined) continue
-        const { state } = batch
-        effects.follow(state, { draining })
-        if (await this.#stopsAfter(batch, effects, draining)) return state
+        this.#effects.follow(batch.state, { draining })
+        if (await this.#stopsAfter(batch, draining)) return batch.state
       }
     } catch (error) {
       // Another writer has begun the run: it holds it, and this one releases nothing.
-      if (this.#state === undefined && error instanceof LedgerConflictError) this.isWriter = false
-      throw withContinuation(error, { runId: this.#drive.runId, isOnRecord: this.#state !== undefined })
+      if (run.state === undefined && error instanceof LedgerConflictError) this.isWriter = false
+      throw withContinuation(error, run)
     } finally {
       this.#inbox.unwatch()
       this.#timer?.()
-      this.#drive.parts.leases.ended(this)
-      effects.stopAll()
-      site.stop()
+      run.parts.leases.ended(this)
+      this.#effects.stopAll()
+      run.stop()
     }
   }
 
   /** Waits as the action says, or while the run is drained; returns whether it has stopped instead. */
-  #stopsAfter(
-    { action, state }: EventBatch,
-    effects: Effects,
-    draining: boolean,
-  ): boolean | Promise<boolean> {
+  #stopsAfter({ action, state }: EventBatch, draining: boolean): boolean | Promise<boolean> {
     if (draining) {
-      const isOver = !effects.isBusy(state) || this.#clock.now() >= this.#drainUntil
+      const isOver = !this.#effects.isBusy(state) || this.#run.clock.now() >= this.#drainUntil
       return isOver || this.#arrives(this.#drainUntil)
     }
     if (action.kind === 'finished') return true
@@ -314,46 +248,50 @@ export class RunLoop implements LeasedDrive {
   }
 
   /** Decides about everything that has arrived, appends what follows, and only then publishes it. */
-  async #advance(effects: Effects, options: Decided): Promise<EventBatch | undefined> {
-    let mail = this.#unrecordedResume.before(this.#mailbox.takeBatch())
-    let batch = this.#decide(this.#state, mail, options)
-    if (bringsCalls(batch) && effects.startPureCheck(batch.state) && !this.#mailbox.empty) {
-      const more = this.#mailbox.takeBatch()
-      batch = joinedBatches(batch, this.#decide(batch.state, more, options))
+  async #advance(draining: boolean): Promise<EventBatch | undefined> {
+    const run = this.#run
+    let mail = run.mailbox.takeBatch()
+    if (this.#pendingResume) mail = [{ message: this.#pendingResume }, ...mail]
+    let batch = this.#decide(run.state, mail, draining)
+    if (bringsCalls(batch) && this.#effects.startPureCheck(batch.state) && !run.mailbox.empty) {
+      const more = run.mailbox.takeBatch()
+      batch = joinedBatches(batch, this.#decide(batch.state, more, draining))
       mail = [...mail, ...more]
     }
     const consumed = this.#inbox.keysWith(mail)
-    const isUnchanged = this.#unrecordedResume.holdsBack(this.#state, batch, consumed.length > 0)
-    if (batch.events.length > 0 && !isUnchanged) {
+    // However often a process resumes a run that waits, its ledger does not grow: a take-over that changes nothing is recorded
+    // with the first event after it. What was found in the inbox is taken out of it; of what comes later, what is obeyed.
+    this.#isResumeRedundant =
+      isBareResume(run.state, batch) && (this.#isResumeRedundant || consumed.length === 0)
+    if (batch.events.length > 0 && !this.#isResumeRedundant) {
       if (!(await this.#append(batch, consumed))) return this.#redecide(mail)
-      this.#unrecordedResume.recorded()
-      const before = this.#state
-      this.#state = batch.state
-      this.#pace.appended(batch, this.#clock, this.#drive.parts.ledger.deltaDelayMs)
+      this.#pendingResume = undefined
+      const before = run.state
+      run.state = batch.state
+      this.#pace.appended(batch, run.clock, run.parts.ledger.deltaDelayMs)
       this.#publish(batch.events)
       if (this.#isAwaited(before)) await this.#published(batch, before)
       // What was refused leaves the inbox at once: its sender may wait for that in another process.
     } else if (consumed.length > 0) await this.#append({ ...batch, events: [] }, consumed)
     this.#acknowledge(mail, batch)
-    return { ...batch, state: this.#state ?? batch.state }
+    return { ...batch, state: run.state ?? batch.state }
   }
 
   /** A loop over thousands of events is compiled sooner outside an asynchronous function. */
   #publish(events: readonly RuntimeEvent[]): void {
-    const { live } = this.#drive
+    const { live } = this.#run
     for (const event of events) live.next(event)
   }
 
   /** Whether something has to be waited for before the run continues: most often nothing has. */
   #isAwaited(before: RunState | undefined): boolean {
-    const { hooks, sent } = this.#drive
+    const { hooks, sent } = this.#run
     return hooks.length > 0 || (before === undefined && sent.hasPending)
   }
 
   async #published({ events, state }: EventBatch, before: RunState | undefined): Promise<void> {
-    const { hooks, context, sent, parts } = this.#drive
-    if (hooks.length > 0)
-      await callHooks(events, before?.agent ?? state.agent, { hooks, host: parts.host, context })
+    const { hooks, context, parts, sent } = this.#run
+    await callHooks(events, before?.agent ?? state.agent, { hooks, context, host: parts.host })
     // What was asked of the run before it was there comes into its inbox now: a slow ledger would let the run end first.
     if (before === undefined && sent.hasPending) await sent.allDelivered()
   }
@@ -361,15 +299,23 @@ export class RunLoop implements LeasedDrive {
   #acknowledge(mail: readonly Mail[], { refusals }: EventBatch): void {
     if (!haveKeys(mail)) return
     mail.forEach(({ key }, index) => {
-      if (key !== undefined) this.#drive.sent.acknowledge(key, refusals[index])
+      if (key !== undefined) this.#run.sent.acknowledge(key, refusals[index])
     })
   }
 
-  #decide(before: RunState | undefined, mail: readonly Mail[], options: Decided): EventBatch {
-    const writer = { runId: this.#drive.runId, epoch: this.epoch }
-    const messages = mail.map(({ message }) => message)
-    const keys = haveKeys(mail) ? mail.map(({ key }) => key) : []
-    return advance(before, messages, { ...options, keys, writer, stamp: () => this.#stamp() })
+  #decide(before: RunState | undefined, mail: readonly Mail[], draining: boolean): EventBatch {
+    const { runId, clock, host, rulesOf } = this.#run
+    return advance(
+      before,
+      mail.map(({ message }) => message),
+      {
+        rulesOf,
+        draining,
+        keys: haveKeys(mail) ? mail.map(({ key }) => key) : [],
+        writer: { runId, epoch: this.epoch },
+        stamp: () => ({ at: clock.now(), random: host.random() }),
+      },
+    )
   }
 
   /** Returns `false` for the end of a run whose inbox holds unread entries. */
@@ -378,15 +324,15 @@ export class RunLoop implements LeasedDrive {
     consumed: readonly string[],
   ): Promise<boolean> {
     if (this.#lost) throw this.#lost.error
-    const { runId, parts } = this.#drive
-    const expected = { expectedSeq: this.#state?.seq ?? 0, epoch: this.epoch }
+    const { runId, parts } = this.#run
+    const expected = { expectedSeq: this.#run.state?.seq ?? 0, epoch: this.epoch }
     const lease = events.length > 0 ? parts.leases.claimOf(this) : undefined
     const askedAt = lease && parts.leases.now()
     // What a run says when it stops to wait is not to be lost, though nothing follows from it yet.
     const stops = action.kind === 'suspend' && events.length > 0
     try {
       await parts.ledger.append(runId, expected, events, {
-        durability: stops ? 'barrier' : durabilityOf(events, { before: this.#state, after }),
+        durability: stops ? 'barrier' : durabilityOf(events, { before: this.#run.state, after }),
         consumedInboxKeys: consumed,
         lease,
       })
@@ -401,7 +347,7 @@ export class RunLoop implements LeasedDrive {
 
   /** The batch would end the run, and a command came in meanwhile: decides again, with that command. */
   #redecide(mail: readonly Mail[]): undefined {
-    this.#mailbox.putBack(this.#unrecordedResume.others(mail))
+    this.#run.mailbox.putBack(mail.filter(({ message }) => message !== this.#pendingResume))
     this.#inbox.markUnread()
   }
 
@@ -411,19 +357,16 @@ export class RunLoop implements LeasedDrive {
 
   /** Whether the run may stop: no command is on its way or waiting in the inbox. */
   async #mayStop(state: RunState): Promise<boolean> {
-    await this.#drive.sent.allDelivered()
+    await this.#run.sent.allDelivered()
     await this.#readInbox(state)
-    const isAsked = (): boolean => !this.#mailbox.empty || this.#inbox.isUnread
+    const isAsked = (): boolean => !this.#run.mailbox.empty || this.#inbox.isUnread
     await postEndedChildren(state, {
-      children: this.#drive.children,
+      run: this.#run,
       withChildren: this.#takesChildrenOver,
-      context: this.#drive.context,
-      post: (message) => this.#mailbox.post({ message }),
       isAsked,
-      next: () => this.#mailbox.next(),
     })
     if (isAsked()) return false
-    await requireLast(this.#drive.parts.ledger, this.#drive.runId, state.seq)
+    await requireLast(this.#run.parts.ledger, this.#run.runId, state.seq)
     return true
   }
 
@@ -433,11 +376,11 @@ export class RunLoop implements LeasedDrive {
     if (this.#inbox.isUnread) return false
     if (wakeAt !== undefined) this.#wakeAt(wakeAt)
     else this.#timer?.()
-    await this.#mailbox.arrival()
+    await this.#run.mailbox.arrival()
     const until = Math.min(this.#pace.until, wakeAt ?? Infinity)
     if (!this.#mayWaitForMore(until)) return false
     const alarm = this.#wakeAt(until)
-    do await this.#mailbox.arrival()
+    do await this.#run.mailbox.arrival()
     while (!alarm.hasRung && this.#mayWaitForMore(until))
     return false
   }
@@ -445,23 +388,19 @@ export class RunLoop implements LeasedDrive {
   /** Whether what may wait, and nothing else, has arrived before a time. */
   #mayWaitForMore(until: number): boolean {
     const { kind, most } = this.#pace
-    const isUndisturbed = !this.#inbox.isUnread && !this.isDraining && this.#mailbox.holdsOnly(kind, most)
-    return isUndisturbed && this.#clock.now() < until
+    const isUndisturbed = !this.#inbox.isUnread && !this.isDraining && this.#run.mailbox.holdsOnly(kind, most)
+    return isUndisturbed && this.#run.clock.now() < until
   }
 
   /** Sets the timer. The answer tells whether it has rung: it rings once, and may before the clock shows its time. */
   #wakeAt(time: number): { readonly hasRung: boolean } {
     const alarm = { hasRung: false }
     this.#timer?.()
-    this.#timer = this.#clock.schedule(time - this.#clock.now(), () => {
+    this.#timer = this.#run.clock.schedule(time - this.#run.clock.now(), () => {
       alarm.hasRung = true
-      this.#mailbox.wake()
+      this.#run.mailbox.wake()
     })
     return alarm
-  }
-
-  #stamp(): Stamp {
-    return { at: this.#clock.now(), random: this.#drive.parts.host.random() }
   }
 }
 
@@ -475,4 +414,16 @@ function haveKeys(mail: readonly Mail[]): boolean {
 function bringsCalls({ action, state, events }: EventBatch): boolean {
   if (action.kind !== 'wait' || state.phase !== 'collecting') return false
   return events.findLast(({ type }) => type === 'assistant_message_finished') !== undefined
+}
+
+/**
+ * Adds to a `ConfigurationError` what is on record of the run, and whether to resume it or to start it again. Returns any other
+ * error as it is.
+ */
+function withContinuation(error: unknown, { runId, state }: RunContext): unknown {
+  if (!(error instanceof ConfigurationError)) return error
+  const howToContinue = state
+    ? `Run ${runId} is on record up to here, and nothing is lost: continue it with resume once this is corrected.`
+    : `Nothing of run ${runId} is on record: start it again once this is corrected.`
+  return new ConfigurationError(`${error.message} ${howToContinue}`, { cause: error.cause ?? error })
 }

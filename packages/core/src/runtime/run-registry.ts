@@ -1,16 +1,13 @@
 import type { Agent } from '../agent/agent.ts'
 import { type GivenHooks, hookListOf } from '../agent/hooks.ts'
-import type { Ledger } from '../ledger/ledger.ts'
 import type { RunState } from '../machine/state.ts'
 import type { Model } from '../models/model.ts'
 import { ConfigurationError, RunNotFoundError } from '../values/errors.ts'
 import { parseRunId, type RunId } from '../values/ids.ts'
-import { ChildRuns } from './children.ts'
+import { reportChildEnd } from './children.ts'
 import { RunDriver } from './run-driver.ts'
 import type { RunResult } from './run-result.ts'
-import type { EventSource, LiveEvents } from './run-streams.ts'
-import type { Coordinators, DrivenRun, RuntimeParts } from './runtime-parts.ts'
-import { KnownEnds } from './session.ts'
+import type { DrivenRun, Runs, RuntimeParts } from './runtime-parts.ts'
 
 /** How long a drain waits for work in flight, unless another time is given. */
 const drainGraceMs = 5_000
@@ -24,58 +21,51 @@ export interface GivenToRun {
 }
 
 /**
- * The coordinators of one runtime, one a run: so that a run is driven once in it.
- * A coordinator is held as long as its run is driven or has a subscriber; otherwise the handles hold it.
+ * The runs of one runtime, with one driver each: so that a run is driven once in it.
+ * A driver is held as long as its run is driven or has a subscriber; otherwise the handles hold it.
  */
-export class RunRegistry implements Coordinators {
-  readonly children: ChildRuns
-  /** How the last runs of sessions ended here. */
-  readonly ends: KnownEnds = new KnownEnds()
-  readonly #parts: RuntimeParts
-  readonly #coordinators = new Map<RunId, WeakRef<RunDriver>>()
+export class RunRegistry implements Runs {
+  readonly parts: RuntimeParts
+  readonly #drivers = new Map<RunId, WeakRef<RunDriver>>()
   readonly #driven = new Set<DrivenRun>()
-  readonly #watched = new Set<RunDriver>()
+  readonly #watched = new Set<DrivenRun>()
   readonly #reports = new Set<Promise<void>>()
   readonly #forget = new FinalizationRegistry<RunId>((runId) => {
-    if (this.#coordinators.get(runId)?.deref() === undefined) this.#coordinators.delete(runId)
+    if (this.#drivers.get(runId)?.deref() === undefined) this.#drivers.delete(runId)
   })
   #isDrained = false
   /** Takes back that the ledger drains this runtime before it closes. */
   #endsBeforeClose: (() => void) | undefined
 
-  constructor(parts: RuntimeParts) {
-    this.#parts = parts
-    this.children = new ChildRuns(parts, this)
+  constructor(parts: Omit<RuntimeParts, 'runs'>) {
+    this.parts = { ...parts, runs: this }
   }
 
-  /** The coordinator of a run: the one that is there, or a new one; in which `own` stands for the agent of its name. */
+  /** The driver of a run: the one that is there, or a new one; in which `own` stands for the agent of its name. */
   driverOf(runId: RunId, own?: Agent<unknown>): RunDriver {
-    const there = this.#coordinators.get(runId)?.deref()
+    const there = this.#drivers.get(runId)?.deref()
     if (there) return there
-    const coordinator = new RunDriver(runId, own ? withOwnAgent(this.#parts, own) : this.#parts, this)
-    this.#coordinators.set(runId, new WeakRef(coordinator))
-    this.#forget.register(coordinator, runId)
-    return coordinator
+    const driver = new RunDriver(runId, own ? withOwnAgent(this.parts, own) : this.parts)
+    this.#drivers.set(runId, new WeakRef(driver))
+    this.#forget.register(driver, runId)
+    return driver
   }
 
-  /** The coordinator of a run that a caller names, with what the application gives it. */
+  /** The driver of a run that a caller names, with what the application gives it. */
   driverFor(text: string, { agent, context, model, hooks }: GivenToRun): RunDriver {
     this.requireOpen()
     const runId = parseRunId(text)
     if (runId === undefined) throw new RunNotFoundError(text)
-    const { agents, models } = this.#parts
-    if (agent) agents.register(agent)
-    const coordinator = this.driverOf(runId)
-    if (model) models.add(model)
-    coordinator.setContext(context)
-    coordinator.setModel(model)
-    coordinator.setHooks(hookListOf(hooks))
-    return coordinator
+    if (agent) this.parts.agents.register(agent)
+    if (model) this.parts.models.add(model)
+    const driver = this.driverOf(runId)
+    driver.give({ context, model, hooks: hookListOf(hooks) })
+    return driver
   }
 
   began(run: DrivenRun): void {
     this.#driven.add(run)
-    this.#endsBeforeClose ??= this.#parts.ledger.beforeClose?.(() => this.#stop())
+    this.#endsBeforeClose ??= this.parts.ledger.beforeClose?.(() => this.#stop())
   }
 
   stopped(run: DrivenRun): void {
@@ -85,15 +75,15 @@ export class RunRegistry implements Coordinators {
     this.#endsBeforeClose = undefined
   }
 
-  failed(runId: RunId): void {
-    this.#coordinators.delete(runId)
+  failed({ runId }: DrivenRun): void {
+    this.#drivers.delete(runId)
   }
 
   reportEnd(state: RunState, context: unknown): Promise<void> {
-    this.ends.ended(state)
-    const report: Promise<void> = this.children
-      .reportEnd(state, context)
-      .finally(() => this.#reports.delete(report))
+    this.parts.ends.ended(state)
+    const report: Promise<void> = reportChildEnd(state, this.parts, context).finally(() =>
+      this.#reports.delete(report),
+    )
     this.#reports.add(report)
     return report
   }
@@ -105,24 +95,17 @@ export class RunRegistry implements Coordinators {
     }
   }
 
-  /** Holds a coordinator for one subscriber more. */
-  retain(coordinator: RunDriver): void {
-    coordinator.notice.watch()
-    coordinator.elsewhere.watch()
-    this.#watched.add(coordinator)
+  retain(run: DrivenRun): void {
+    this.#watched.add(run)
   }
 
-  /** One subscriber less, of those for which it is held. */
-  release(coordinator: RunDriver): void {
-    coordinator.notice.unwatch()
-    coordinator.elsewhere.unwatch()
-    if (!coordinator.notice.isWatched) this.#watched.delete(coordinator)
+  release(run: DrivenRun): void {
+    this.#watched.delete(run)
   }
 
-  /** Whether a process drives a run: this one, or another that has its lease. */
   async isDriven(runId: RunId): Promise<boolean> {
-    if (this.#coordinators.get(runId)?.deref()?.isDrivenHere) return true
-    return (await this.#parts.leases.elsewhereMs(runId)) > 0
+    if (this.#drivers.get(runId)?.deref()?.isDrivenHere) return true
+    return (await this.parts.leases.elsewhereMs(runId)) > 0
   }
 
   get isDrained(): boolean {
@@ -155,49 +138,4 @@ export class RunRegistry implements Coordinators {
 function withOwnAgent(parts: RuntimeParts, own: Agent<unknown>): RuntimeParts {
   const { agents } = parts
   return { ...parts, agents: { ...agents, find: (name) => (name === own.name ? own : agents.find(name)) } }
-}
-
-/** Where the readers of a handle get the events of its run from. */
-export class HandleSource implements EventSource {
-  readonly #coordinator: RunDriver
-  readonly #coordinators: RunRegistry
-  readonly #parts: RuntimeParts
-
-  constructor(coordinator: RunDriver, coordinators: RunRegistry, parts: RuntimeParts) {
-    this.#coordinator = coordinator
-    this.#coordinators = coordinators
-    this.#parts = parts
-  }
-
-  get runId(): RunId {
-    return this.#coordinator.runId
-  }
-
-  get ledger(): Ledger {
-    return this.#parts.ledger
-  }
-
-  get live(): LiveEvents {
-    return this.#coordinator.live
-  }
-
-  retain(): void {
-    this.#coordinators.retain(this.#coordinator)
-  }
-
-  release(): void {
-    this.#coordinators.release(this.#coordinator)
-  }
-
-  onThrow(error: unknown): void {
-    this.#parts.host.report(error, `A subscriber of run ${this.runId} threw`)
-  }
-
-  onObserved(): void {
-    this.#coordinator.notice.markObserved()
-  }
-
-  onUnhandledError(error: unknown): void {
-    this.#coordinator.notice.onUnhandledError(error)
-  }
 }

@@ -118,7 +118,7 @@ export interface EventSource extends ErrorListener {
   readonly runId: RunId
   readonly ledger: Ledger
   readonly live: LiveEvents
-  /** Keeps the coordinator of the run in memory for one reader more, since it publishes the events. */
+  /** Keeps the driver of the run in memory for one reader more, since it publishes the events. */
   retain(): void
   /** One reader less, of those for which it is kept. */
   release(): void

@@ -18,14 +18,7 @@ import type { CommandAcknowledgement } from './commands.ts'
 import type { RunDriver } from './run-driver.ts'
 import type { RunResult } from './run-result.ts'
 import { type RunStep, readSteps } from './run-steps.ts'
-import {
-  type EventSource,
-  iterateEvents,
-  lateFields,
-  type RunStreams,
-  RunViews,
-  streamsOf,
-} from './run-streams.ts'
+import { iterateEvents, lateFields, type RunStreams, RunViews, streamsOf } from './run-streams.ts'
 import { noOptions } from './runtime-options.ts'
 import { toUserMessage } from './start-run.ts'
 
@@ -110,14 +103,14 @@ export function malformed(command: string, { path, what }: OptionFault): Command
 
 /** What a handle gives of its run when it is asked for. */
 class HandleViews<Output> extends RunViews {
-  readonly #coordinator: RunDriver
+  readonly #driver: RunDriver
   readonly #agent: Agent<Output> | undefined
   readonly #same: Promise<void> | undefined
   readonly #shown: ShownApprovals
 
-  constructor({ coordinator, agent, same }: HeldBy<Output>, source: EventSource, shown: ShownApprovals) {
-    super(source, 0, shown)
-    this.#coordinator = coordinator
+  constructor({ driver, agent, same }: HeldBy<Output>, shown: ShownApprovals) {
+    super(driver, 0, shown)
+    this.#driver = driver
     this.#agent = agent
     this.#same = same
     same?.catch(() => {})
@@ -126,7 +119,7 @@ class HandleViews<Output> extends RunViews {
 
   result(): Promise<RunResult<Output>> {
     // What a run of this agent answers, its schema has made.
-    const stopped = this.#coordinator.result as Promise<RunResult<Output>>
+    const stopped = this.#driver.result as Promise<RunResult<Output>>
     const result = this.#same ? this.#same.then(() => stopped) : stopped
     this.#shown.resultOf(result)
     const agent = this.#agent
@@ -149,34 +142,34 @@ export async function untilBegun(run: Pick<Run, 'id'>): Promise<void> {
 
 /** What a handle is of. */
 interface HeldBy<Output> {
-  readonly coordinator: RunDriver
+  readonly driver: RunDriver
   readonly agent: Agent<Output> | undefined
   /** Rejects where the run is not the one that the caller asked for. */
   readonly same: Promise<void> | undefined
 }
 
-/** A handle of the run that a coordinator holds. */
-export function createRun<Output>(held: HeldBy<Output>, source: EventSource): Run<Output> {
-  const { coordinator } = held
+/** A handle of the run that a driver holds. */
+export function createRun<Output>(held: HeldBy<Output>): Run<Output> {
+  const { driver } = held
   const shown = new ShownApprovals()
-  const views = new HandleViews(held, source, shown)
+  const views = new HandleViews(held, shown)
   const iterate = (): ReturnType<Run[typeof Symbol.asyncIterator]> =>
-    iterateEvents(views.events$, coordinator.result, 0)
+    iterateEvents(views.events$, driver.result, 0)
   const handle: Omit<Run<Output>, keyof LateFields> = {
-    id: coordinator.runId,
+    id: driver.runId,
     events$: views.events$,
     [Symbol.asyncIterator]: iterate,
     after(seq) {
       requireOptions('run.after', numberFrom(0, { whole: true }), seq, 'seq')
-      const later = new RunViews(source, seq, shown)
-      return streamsOf(later, () => iterateEvents(later.events$, coordinator.result, seq))
+      const later = new RunViews(driver, seq, shown)
+      return streamsOf(later, () => iterateEvents(later.events$, driver.result, seq))
     },
     approve: (call, decision) =>
-      coordinator.answer('approve', async () => {
+      driver.answer('approve', async () => {
         const fault = decisionFault('approve', call, decision)
         if (fault) return malformed('approve', fault)
         const { by, via, input, reason } = decision
-        return await coordinator.send({
+        return await driver.send({
           type: 'approve',
           ...shown.answered(call, decision),
           by,
@@ -184,11 +177,11 @@ export function createRun<Output>(held: HeldBy<Output>, source: EventSource): Ru
         })
       }),
     deny: (call, decision) =>
-      coordinator.answer('deny', async () => {
+      driver.answer('deny', async () => {
         const fault = decisionFault('deny', call, decision)
         if (fault) return malformed('deny', fault)
         const { by, via, reason } = decision
-        return await coordinator.send({
+        return await driver.send({
           type: 'deny',
           ...shown.answered(call, decision),
           by,
@@ -196,40 +189,40 @@ export function createRun<Output>(held: HeldBy<Output>, source: EventSource): Ru
           reason,
         })
       }),
-    steps: () => coordinator.answer('steps', () => readSteps(source.ledger, coordinator.runId)),
-    steer: (...given) => sendInput(coordinator, 'steer', given),
-    queue: (...given) => sendInput(coordinator, 'queue', given),
+    steps: () => driver.answer('steps', () => readSteps(driver.ledger, driver.runId)),
+    steer: (...given) => sendInput(driver, 'steer', given),
+    queue: (...given) => sendInput(driver, 'queue', given),
     raiseLimit: (limit, max, decision) =>
-      coordinator.answer('raiseLimit', async () => {
+      driver.answer('raiseLimit', async () => {
         const fault = raiseFault(limit, max, decision)
         if (fault) return malformed('raiseLimit', fault)
         const { by, reason } = decision
-        return await coordinator.send({ type: 'raise_limit', limit, max, by, ...omitUndefined({ reason }) })
+        return await driver.send({ type: 'raise_limit', limit, max, by, ...omitUndefined({ reason }) })
       }),
     cancel: (decision = {}) =>
-      coordinator.answer('cancel', async () => {
+      driver.answer('cancel', async () => {
         const given = typeof decision === 'string' ? { reason: decision } : decision
         const fault = cancelFault(given)
         if (fault) return malformed('cancel', fault)
         const { by, reason } = given
-        return await coordinator.send({ type: 'cancel', ...omitUndefined({ by, reason }) })
+        return await driver.send({ type: 'cancel', ...omitUndefined({ by, reason }) })
       }),
   }
   const run = withLateFields(handle, views) as Run<Output>
-  begun.set(run, () => held.same ?? coordinator.created)
+  begun.set(run, () => held.same ?? driver.created)
   return run
 }
 
 function sendInput(
-  coordinator: RunDriver,
+  driver: RunDriver,
   type: 'steer' | 'queue',
   [input, ...more]: readonly [string | readonly UserPart[], ...unknown[]],
 ): Promise<CommandAcknowledgement> {
   const message = toUserMessage(input)
   const fault = noOptions(more[0], 'what follows the input')
   if (fault) return Promise.resolve(malformed(type, fault))
-  const command = { type, message, receipt: coordinator.newInputId() }
-  return coordinator.answer(type, () => coordinator.send(command))
+  const command = { type, message, receipt: driver.parts.newId() }
+  return driver.answer(type, () => driver.send(command))
 }
 
 type LateFields = Pick<Run, 'state$' | 'text$' | 'textUpdates$' | 'result'>

@@ -344,15 +344,15 @@ export function cancelCommandOf(signal: CancelSignal | undefined): OutsideComman
 }
 
 /** Cancels a run when the signal is aborted, and forgets the signal when the run has ended. */
-export function cancelWith(signal: CancelSignal, coordinator: RunDriver): void {
+export function cancelWith(signal: CancelSignal, driver: RunDriver): void {
   const onAbort = (): void => {
     const command = cancelCommandOf(signal)
     // A run that takes no command has failed, and its handle says so.
-    if (command) coordinator.send(command).catch(() => {})
+    if (command) driver.send(command).catch(() => {})
   }
   const leave = (): void => signal.removeEventListener('abort', onAbort)
   signal.addEventListener('abort', onAbort)
-  coordinator.live.subscribe({
+  driver.live.subscribe({
     next: ({ type }) => {
       if (type === 'run_finished') leave()
     },

@@ -2,33 +2,21 @@ import type { RunHooks } from '../agent/hooks.ts'
 import type { RecordedRun } from '../agent/prepare-turn.ts'
 import type { AgentRegistry, KnownModels } from '../agent/registry.ts'
 import type { RecordingPolicy } from '../events/agent-definition.ts'
-import type { OutsideCommand } from '../events/commands.ts'
+import type { OutsideCommand, StartCommand } from '../events/commands.ts'
 import type { GivenLimits } from '../events/limits.ts'
 import type { ModelSettings } from '../events/model-request.ts'
 import type { Ledger } from '../ledger/ledger.ts'
 import type { RunState } from '../machine/state.ts'
 import type { Model } from '../models/model.ts'
-import { ConfigurationError } from '../values/errors.ts'
 import type { Host } from '../values/host.ts'
 import type { RunId } from '../values/ids.ts'
-import type { ChildRuns } from './children.ts'
-import type { CommandAcknowledgement } from './commands.ts'
-import type { DrivenRuns } from './follow-run.ts'
+import type { CommandAcknowledgement, SentCommands } from './commands.ts'
+import type { KnownEnds } from './known-ends.ts'
 import type { HeldLeases } from './leases.ts'
-import type { ReadyStart } from './run-loop.ts'
 import type { RunResult } from './run-result.ts'
+import type { LiveEvents } from './run-streams.ts'
 
-/** What the runs of a runtime are given, where they are given nothing else. */
-export interface RunDefaults {
-  readonly model?: Model
-  readonly modelSettings?: ModelSettings
-  readonly limits?: GivenLimits
-  readonly recording?: RecordingPolicy
-  /** Called for every run, beside its own. */
-  readonly hooks: readonly RunHooks[]
-}
-
-/** What a runtime is made of, given once to each part that drives runs. */
+/** What a runtime is made of: each part that drives or reads runs gets all of it. */
 export interface RuntimeParts {
   readonly ledger: Ledger
   readonly host: Host
@@ -46,68 +34,89 @@ export interface RuntimeParts {
   readonly onDrift: 'continue' | 'refuse'
   /** Makes ids of runs and keys of inbox entries, unique for ever. */
   readonly newId: () => RunId
+  /** How the last runs of sessions ended here. */
+  readonly ends: KnownEnds
+  readonly runs: Runs
 }
 
-/** A parent or a child run, as this process holds it. */
-export interface RelatedRun {
-  /** Whether this process drives it. */
-  readonly isDrivenHere: boolean
-  /** Its result when it stops. */
-  readonly result: Promise<RunResult>
-  /** Resolves when its end was reported to its own parent. */
-  readonly reported: Promise<void>
-  /** Whether it is taken over, when it is driven next, also from a process that may live. */
-  readonly takesOver: boolean
-  takeOver(): void
-  /** Takes what the application gave a relative, unless it said how this run's own is made. */
-  inheritContext(context: unknown): void
-  start(run: { readonly prepare: () => Promise<ReadyStart> }): void
-  drive(options: { readonly withChildren: boolean }): void
-  resume(options: { readonly withChildren: boolean }): Promise<RunResult>
-  send(command: OutsideCommand): Promise<CommandAcknowledgement>
+/** What the runs of a runtime are given, where they are given nothing else. */
+export interface RunDefaults {
+  readonly model?: Model
+  readonly modelSettings?: ModelSettings
+  readonly limits?: GivenLimits
+  readonly recording?: RecordingPolicy
+  /** Called for every run, beside its own. */
+  readonly hooks: readonly RunHooks[]
 }
 
-/** The runs of this process, as a run sees its relatives among them. */
-export interface RelatedRuns extends DrivenRuns {
+/** The runs that this process holds, as each of them sees the others. */
+export interface Runs {
+  /** Whether the runtime was drained, and continues no run. */
+  readonly isDrained: boolean
   /** The run of an id: the one that this process holds, or one that it holds from here on. */
-  driverOf(runId: RunId): RelatedRun
-}
-
-/** A run that this process drives. */
-export interface DrivenRun {
-  /** The result of the drive session under way, or of the last one. */
-  readonly whenStopped: Promise<RunResult>
-  /** Lets what is in flight end, begins nothing, and returns the result of the run as it stopped. */
-  drain(graceMs: number): Promise<RunResult>
-}
-
-/** The coordinators of one runtime, as each of them sees the others. */
-export interface Coordinators extends RelatedRuns {
-  readonly children: ChildRuns
+  driverOf(runId: RunId): DrivenRun
+  /** Whether a process drives a run: this one, or another that has its lease. */
+  isDriven(runId: RunId): Promise<boolean>
   /** A drive session of the run begins. */
   began(run: DrivenRun): void
   /** The drive session of the run has ended. */
   stopped(run: DrivenRun): void
-  /** The writer of the run has failed: its coordinator drives no more. */
-  failed(runId: RunId): void
+  /** The writer of the run has failed: this process holds it no more. */
+  failed(run: DrivenRun): void
   /** Reports the end of a run to its parent, if it has one. */
   reportEnd(state: RunState, context: unknown): Promise<void>
+  /** Holds a run that has readers, since it publishes the events. */
+  retain(run: DrivenRun): void
+  /** The last reader of a run has left. */
+  release(run: DrivenRun): void
 }
 
-/** What is on record of a run whose code is at fault. */
-interface OnRecord {
+/** A run, as this process holds it: `RunDriver`, for those that it stands on. */
+export interface DrivenRun {
   readonly runId: RunId
-  readonly isOnRecord: boolean
+  readonly parts: RuntimeParts
+  /** Every event that this process reads or appends. */
+  readonly live: LiveEvents
+  readonly sent: SentCommands
+  /** What the application gives it from here on: a loop under way keeps what it began with. */
+  readonly given: {
+    readonly context: unknown
+    readonly model: Model | undefined
+    readonly hooks: readonly RunHooks[]
+  }
+  /** Whether this process drives it. */
+  readonly isDrivenHere: boolean
+  /** Whether the next drive takes it over also from a process that may live. */
+  takesOver: boolean
+  /** Whether a call of this process waits for it, so that its parent needs no other report of its end. */
+  isAwaited: boolean
+  /** Its result when it stops, for a caller that handles a failure. */
+  readonly result: Promise<RunResult>
+  /** The result of the drive session under way, or of the last one. */
+  readonly whenStopped: Promise<RunResult>
+  /** Resolves when its end was reported to its own parent. */
+  readonly reported: Promise<void>
+  /** Takes what the application gave a relative, unless it said how this run's own is made. */
+  inheritContext(context: unknown): void
+  start(run: BegunRun): void
+  drive(options: { readonly withChildren: boolean }): void
+  resume(options: { readonly withChildren: boolean }): Promise<RunResult>
+  send(command: OutsideCommand): Promise<CommandAcknowledgement>
+  /** Lets what is in flight end, begins nothing, and returns the result of the run as it stopped. */
+  drain(graceMs: number): Promise<RunResult>
 }
 
-/**
- * Adds to a `ConfigurationError` what is on record of the run, and whether to resume it or to start it again. Returns any other
- * error as it is.
- */
-export function withContinuation(error: unknown, { runId, isOnRecord }: OnRecord): unknown {
-  if (!(error instanceof ConfigurationError)) return error
-  const howToContinue = isOnRecord
-    ? `Run ${runId} is on record up to here, and nothing is lost: continue it with resume once this is corrected.`
-    : `Nothing of run ${runId} is on record: start it again once this is corrected.`
-  return new ConfigurationError(`${error.message} ${howToContinue}`, { cause: error.cause ?? error })
+/** How a run begins. */
+export interface BegunRun {
+  readonly prepare: () => Promise<ReadyStart>
+  /** Whether the run begins after another one that takes its place in the session. */
+  readonly waits?: boolean
+  /** What is asked of it in the moment in which it begins. */
+  readonly asked?: () => OutsideCommand | undefined
+}
+
+/** A run that may begin, with the context that it begins with. */
+export interface ReadyStart {
+  readonly command: StartCommand
+  readonly context: unknown
 }

@@ -13,16 +13,15 @@ import { deepFreeze, omitUndefined } from '../values/json.ts'
 import { numberFrom, requireOptions } from '../values/option.ts'
 import { faultOf } from '../values/schema.ts'
 import { answerTo, unreadAnswer } from './commands.ts'
-import type { BegunRun } from './drive-session.ts'
 import { requireRemovable } from './ended-content.ts'
-import { interruptedRuns, suspendedRuns, type Waiting } from './follow-run.ts'
+import { interruptedRuns, suspendedRuns } from './follow-run.ts'
 import { buildFork, type ForkOptions } from './fork.ts'
 import { checkedHost, runIdMaker } from './host.ts'
 import { joinRun } from './join-run.ts'
+import { KnownEnds } from './known-ends.ts'
 import { HeldLeases } from './leases.ts'
 import type { RunDriver } from './run-driver.ts'
-import type { ReadyStart } from './run-loop.ts'
-import { RunRegistry, type GivenToRun, HandleSource } from './run-registry.ts'
+import { type GivenToRun, RunRegistry } from './run-registry.ts'
 import { malformed, type Run, createRun } from './run.ts'
 import {
   cancelCommandOf,
@@ -44,7 +43,7 @@ import {
   type SessionRunOptions,
   type SettledResult,
 } from './runtime-options.ts'
-import type { RuntimeParts } from './runtime-parts.ts'
+import type { BegunRun, ReadyStart, RuntimeParts } from './runtime-parts.ts'
 import { readPast, sessionView } from './session.ts'
 import {
   resolveOptions,
@@ -58,17 +57,15 @@ import {
 
 /** A run that was asked for, as this process holds it. */
 export interface StartedRun {
-  readonly coordinator: RunDriver
+  readonly driver: RunDriver
   /** For a run that was there: rejects where another order began it under the key. */
   readonly same?: Promise<void>
 }
 
 /** The runs of a runtime: starts, forks and finds them, and makes their handles. */
 class RuntimeRuns {
-  readonly coordinators: RunRegistry
-  /** What waiting for a run needs. */
-  readonly waiting: Waiting
-  readonly #parts: RuntimeParts
+  readonly registry: RunRegistry
+  readonly parts: RuntimeParts
 
   constructor({
     ledger,
@@ -94,7 +91,7 @@ class RuntimeRuns {
       ...omitUndefined({ model, modelSettings, limits, recording }),
       hooks: hookListOf(hooks),
     }
-    this.#parts = {
+    this.registry = new RunRegistry({
       ledger,
       host,
       leases: new HeldLeases(ledger, host, uniqueName()),
@@ -104,13 +101,13 @@ class RuntimeRuns {
       onDrift,
       ...omitUndefined({ contextOf }),
       newId: runIdMaker(host),
-    }
-    this.coordinators = new RunRegistry(this.#parts)
-    this.waiting = { ledger, clock: host.clock, runs: this.coordinators }
+      ends: new KnownEnds(),
+    })
+    this.parts = this.registry.parts
   }
 
   start(agent: Agent<unknown>, input: RunInput, options: InContext<RunOptions>): StartedRun {
-    const { agents, newId, ledger, defaults } = this.#parts
+    const { agents, newId, ledger, defaults } = this.parts
     const { register } = agents
     const { limits, whenBusy, subject, context, idempotencyKey, signal, model, hooks } = options
     const runId = idempotencyKey === undefined ? newId() : runIdOfKey(idempotencyKey)
@@ -126,10 +123,7 @@ class RuntimeRuns {
     const { sessionId, from, edit, mayFollow, inputId } = options
     const past = deepFreeze(omitUndefined({ sessionId, from, edit, whenBusy, mayFollow }))
     const prepare = async (): Promise<ReadyStart> => {
-      const { subject: inherited, ...found } = withGiven(
-        await readPast({ ...this.waiting, ends: this.coordinators.ends }, past),
-        before,
-      )
+      const { subject: inherited, ...found } = withGiven(await readPast(this.parts, past), before)
       const about = { ...found, ...omitUndefined({ subject: subject ?? inherited, receipt: inputId }) }
       if (command) return { command: { ...command, ...about }, context }
       const record = recordedRun({ runId, agent: agent.name, ...given, ...about, sessionId })
@@ -142,17 +136,17 @@ class RuntimeRuns {
     const order = { agent: agent.name, message, history, sessionId, subject, ...given }
     const run =
       idempotencyKey === undefined
-        ? { coordinator: this.#begin(runId, begun, started) }
+        ? { driver: this.#begin(runId, begun, started) }
         : this.#beginOnce(runId, begun, { ...started, order })
-    if (signal) cancelWith(signal, run.coordinator)
+    if (signal) cancelWith(signal, run.driver)
     return run
   }
 
   #begin(runId: RunId, begun: BegunRun, given: GivenToRun): RunDriver {
-    const coordinator = this.coordinators.driverFor(runId, given)
-    coordinator.live.beginsHere()
-    coordinator.start(begun)
-    return coordinator
+    const driver = this.registry.driverFor(runId, given)
+    driver.live.beginsHere()
+    driver.start(begun)
+    return driver
   }
 
   /** A run that is held here already keeps what it was given: a caller with another order must not lend it anything. */
@@ -161,12 +155,12 @@ class RuntimeRuns {
     begun: BegunRun,
     { order, ...given }: GivenToRun & { readonly order: KeyedOrder },
   ): StartedRun {
-    const held = this.coordinators.driverOf(runId)
+    const held = this.registry.driverOf(runId)
     const same = held.joined(order)
-    if (same) return { coordinator: held, same }
-    const coordinator = this.coordinators.driverFor(runId, given)
-    coordinator.startOnce(begun, order)
-    return { coordinator }
+    if (same) return { driver: held, same }
+    const driver = this.registry.driverFor(runId, given)
+    driver.startOnce(begun, order)
+    return { driver }
   }
 
   /** Starts a run when the one before it in its session has ended. A failure is reported: no caller waits for it. */
@@ -174,36 +168,29 @@ class RuntimeRuns {
     try {
       this.start(agent, input, { ...options, whenBusy: 'wait' })
     } catch (error) {
-      this.#parts.host.report(error, `The next run of session ${options.sessionId} could not begin`)
+      this.parts.host.report(error, `The next run of session ${options.sessionId} could not begin`)
     }
   }
 
   fork(source: string, options: InContext<ForkOptions>): RunDriver {
-    this.coordinators.requireOpen()
-    const { ledger, agents, newId } = this.#parts
+    this.registry.requireOpen()
+    const { ledger, agents, newId } = this.parts
     const runId = newId()
-    const coordinator = this.coordinators.driverOf(runId, options.agent && agents.priced(options.agent))
-    coordinator.setContext(options.context)
+    const driver = this.registry.driverOf(runId, options.agent && agents.priced(options.agent))
+    driver.give({ context: options.context, model: undefined, hooks: [] })
     const own = { ...options, ...omitUndefined({ edit: deepFreeze(options.edit) }) }
-    coordinator.fork(() => buildFork(ledger, { source, runId }, own))
-    return coordinator
+    driver.fork(() => buildFork(ledger, { source, runId }, own))
+    return driver
   }
 
   /** The answer to a caller, who may not wait for it. */
   answer<T>(unread: string, ask: () => Promise<T>): Promise<T> {
-    const { report } = this.#parts.host
+    const { report } = this.parts.host
     return answerTo(ask(), (error) => report(error, unread))
   }
 
-  interrupted(): ReturnType<typeof interruptedRuns> {
-    return interruptedRuns(this.waiting)
-  }
-
-  handle<Output>({ coordinator, same }: StartedRun, agent?: Agent<Output>): Run<Output> {
-    return createRun(
-      { coordinator, agent, same },
-      new HandleSource(coordinator, this.coordinators, this.#parts),
-    )
+  handle<Output>({ driver, same }: StartedRun, agent?: Agent<Output>): Run<Output> {
+    return createRun({ driver, agent, same })
   }
 }
 
@@ -221,7 +208,7 @@ function runtimeSession(id: string, ledger: Ledger, runs: RuntimeRuns): RuntimeS
   ): Promise<StartedRun> => {
     requireSessionRunOptions(given)
     const { whenBusy = 'conflict', ...options } = given
-    runs.coordinators.requireOpen()
+    runs.registry.requireOpen()
     if (whenBusy !== 'join') return runs.start(agent, input, { ...options, sessionId: id, whenBusy })
     const { message, before } = parseInput(input)
     if (before.length > 0) {
@@ -233,10 +220,10 @@ function runtimeSession(id: string, ledger: Ledger, runs: RuntimeRuns): RuntimeS
       const beginNext = (): void => runs.startLater(agent, input, { ...options, sessionId: id })
       const { inputId, mayFollow } = given
       const joining = { message, inputId, mayFollow, beginNext }
-      const joined = await joinRun(runs.waiting, runs.coordinators, id, joining)
-      if (joined) return { coordinator: joined }
+      const joined = await joinRun(runs.registry, id, joining)
+      if (joined) return { driver: joined }
       const started = runs.start(agent, input, { ...options, sessionId: id })
-      if (await started.coordinator.hasBegun()) return started
+      if (await started.driver.hasBegun()) return started
     }
   }
   const view = sessionView(ledger, id)
@@ -263,7 +250,7 @@ export function createRuntime(options: RuntimeOptions): Runtime {
   digestTextsByDefault(digestOfHost)
   const { ledger } = options
   const runs = new RuntimeRuns(options)
-  const { coordinators } = runs
+  const { registry } = runs
   return {
     ledger,
     run(agent, input, ...[own = {}]) {
@@ -274,14 +261,14 @@ export function createRuntime(options: RuntimeOptions): Runtime {
     resume<Output>(runId: string, own: ResumeOptions<Output> = {}) {
       requireTextId('resume', runId)
       requireResumeOptions(own)
-      const coordinator = coordinators.driverFor(runId, own)
-      if (own.takeOver) coordinator.takeOver()
-      coordinator.drive({ withChildren: true })
-      return runs.handle<Output>({ coordinator }, own.agent)
+      const driver = registry.driverFor(runId, own)
+      if (own.takeOver) driver.takesOver = true
+      driver.drive({ withChildren: true })
+      return runs.handle<Output>({ driver }, own.agent)
     },
     fork<Output>(source: string, own: InContext<ForkOptions>) {
       requireForkOptions(own)
-      return runs.handle<Output>({ coordinator: runs.fork(source, own) })
+      return runs.handle<Output>({ driver: runs.fork(source, own) })
     },
     send: (runId, command, own = {}) =>
       runs.answer(unreadAnswer('send', runId), async () => {
@@ -290,13 +277,13 @@ export function createRuntime(options: RuntimeOptions): Runtime {
         const { key, context } = own
         const fault = faultOf(outsideCommand, command)
         if (fault) return malformed('send', { path: fault.path, what: `is malformed: ${fault.what}` })
-        return await coordinators.driverFor(runId, { context }).send(command, key)
+        return await registry.driverFor(runId, { context }).send(command, key)
       }),
     settle: (runId, toolCallId, result, own = {}) =>
       runs.answer(unreadAnswer('settle', runId), async () => {
         requireSettling(runId, toolCallId, result, own)
         const { by, reason } = own
-        return await coordinators
+        return await registry
           .driverFor(runId, own)
           .send({ type: 'settle', toolCallId, ...settledResult(result), ...omitUndefined({ by, reason }) })
       }),
@@ -306,14 +293,14 @@ export function createRuntime(options: RuntimeOptions): Runtime {
     },
     interrupted(...given: readonly unknown[]) {
       requireOptions('interrupted', noOptions, given[0])
-      return runs.interrupted()
+      return interruptedRuns(registry.parts)
     },
     drain: (graceMs) =>
       runs.answer('The runtime was not drained, and nobody waited for it', async () => {
         if (graceMs !== undefined) requireOptions('drain', numberFrom(0), graceMs, 'graceMs')
-        return await coordinators.drain(graceMs)
+        return await registry.drain(graceMs)
       }),
-    idle: () => coordinators.idle(),
+    idle: () => registry.idle(),
   }
 }
 

@@ -3,14 +3,15 @@ import type { Message } from '../events/content.ts'
 import type { HistoryEdit } from '../events/event.ts'
 import type { Ledger, RunRecord } from '../ledger/ledger.ts'
 import { withEdits } from '../machine/fold-history.ts'
-import { type History, messageAt, pairingFault } from '../machine/history.ts'
+import { pairingFault } from '../machine/history.ts'
 import { carriedTranscript, transcript } from '../machine/request.ts'
 import type { RunState } from '../machine/state.ts'
 import { ConfigurationError, LedgerConflictError, RunNotFoundError } from '../values/errors.ts'
 import { parseRunId, type RunId } from '../values/ids.ts'
 import { omitUndefined } from '../values/json.ts'
-import { busySessionError, readNewerHead, waitUntilEnded, type Waiting } from './follow-run.ts'
+import { busySessionError, readNewerHead, waitUntilEnded } from './follow-run.ts'
 import { loadState } from './run-result.ts'
+import type { RuntimeParts } from './runtime-parts.ts'
 
 /** A conversation: the runs that share a history, in order. */
 export interface Session {
@@ -101,19 +102,13 @@ export type Past = Pick<
   'sessionId' | 'sessionPlace' | 'parent' | 'subject' | 'history' | 'uncheckedFrom' | 'edits'
 >
 
-/** Where the past of a run is found. */
-export interface PastSource extends Waiting {
-  /** How the last runs of sessions ended in this process. */
-  readonly ends: KnownEnds
-}
-
 /** Returns what a run begins with, as the ledger has it. If the options say so, waits for the run before it. */
-export async function readPast(past: PastSource, options: PastOptions): Promise<Past> {
-  const { ledger } = past
+export async function readPast(parts: RuntimeParts, options: PastOptions): Promise<Past> {
+  const { ledger } = parts
   const { sessionId, from, edit, mayFollow } = options
   const last = sessionId === undefined ? undefined : await readLastRun(ledger, sessionId)
   if (last) await mayFollow?.(last.runId)
-  const before = last && (await endedRun(last, past, options))
+  const before = last && (await endedRun(last, parts, options))
   const source = from ? await branchPoint(ledger, from) : before
   const isOfSession = sessionId !== undefined && source?.sessionId === sessionId
   return {
@@ -139,17 +134,17 @@ function editsOf({ of, edits, by, reason }: PastEdits, source: RunState | undefi
 
 async function endedRun(
   last: RunRecord,
-  { ends, ...waiting }: PastSource,
+  parts: RuntimeParts,
   { whenBusy = 'conflict' }: PastOptions,
 ): Promise<RunState | undefined> {
-  const { ledger } = waiting
+  const { ledger, ends, runs } = parts
   const { runId } = last
   const state = (await ends.find(last, ledger)) ?? (await loadState(ledger, runId))
   if (state === undefined || state.phase === 'done') return state
-  if (whenBusy === 'wait') return await waitUntilEnded(state, waiting)
-  const isDriven = await waiting.runs.isDriven(runId)
+  if (whenBusy === 'wait') return await waitUntilEnded(state, parts)
+  const isDriven = await runs.isDriven(runId)
   const head = isDriven ? undefined : await readNewerHead(ledger, state)
-  if (head) return await endedRun({ ...last, head }, { ends, ...waiting }, { whenBusy })
+  if (head) return await endedRun({ ...last, head }, parts, { whenBusy })
   throw busySessionError(state, isDriven)
 }
 
@@ -189,90 +184,4 @@ function editedMeanwhile(of: string, source: RunState | undefined): LedgerConfli
     `The edits are of the history of run ${of}, but this run ${what}: their places may mean other messages. Nothing ` +
       'was written. Read the history again and decide anew.',
   )
-}
-
-/** About how many characters of states are kept. */
-const MAX_CHARS = 4_000_000
-
-/** What a state takes beside what is counted, in characters: this bounds the number of sessions. */
-const CHARS_OF_STATE = 4_000
-
-/** How the last run of a session ended, and about how much memory that takes, in characters. */
-interface KnownEnd {
-  readonly state: RunState
-  readonly historyChars: number
-  readonly chars: number
-}
-
-/**
- * How the last runs of sessions ended that this process drove, so that the next run of a session need not read the run
- * before it. What is known of a run is used only where the ledger says that its record is still the same.
- */
-export class KnownEnds {
-  /** By session; the one that ended last is last. */
-  readonly #ends = new Map<string, KnownEnd>()
-  /** Definitions of agents that were counted: the runs of an agent share one, unless a run changed it. */
-  readonly #counted = new WeakSet<object>()
-  #chars = 0
-
-  /** Takes the state in which a run has ended. One that is too large alone is not kept. */
-  ended(state: RunState): void {
-    const { sessionId } = state
-    if (sessionId === undefined || state.phase !== 'done') return
-    const historyChars = charsOfHistory(state.history, this.#forget(sessionId))
-    const chars = CHARS_OF_STATE + historyChars + this.#charsBesideHistory(state)
-    if (chars > MAX_CHARS) return
-    this.#ends.set(sessionId, { state, historyChars, chars })
-    this.#chars += chars
-    for (const oldest of this.#ends.keys()) {
-      if (this.#chars <= MAX_CHARS) break
-      this.#forget(oldest)
-    }
-  }
-
-  /**
-   * The state in which the last run of a session ended; `undefined` where it has to be read: another process drove the run,
-   * or something of it was removed since, or the ledger cannot tell.
-   */
-  async find({ runId, sessionId = '', head }: RunRecord, ledger: Ledger): Promise<RunState | undefined> {
-    const state = this.#ends.get(sessionId)?.state
-    if (state?.runId !== runId || state.seq !== head.seq) return undefined
-    return (await ledger.isWhole?.(runId)) === true ? state : undefined
-  }
-
-  #forget(sessionId: string): KnownEnd | undefined {
-    const end = this.#ends.get(sessionId)
-    this.#chars -= end?.chars ?? 0
-    this.#ends.delete(sessionId)
-    return end
-  }
-
-  #charsBesideHistory(state: RunState): number {
-    const { definition } = state
-    let chars = this.#counted.has(definition) ? 0 : charsIn(definition)
-    this.#counted.add(definition)
-    for (const [field, value] of Object.entries(state))
-      if (field !== 'history' && field !== 'definition') chars += charsIn(value)
-    return chars
-  }
-}
-
-/**
- * About how many characters messages hold, up to the most that is kept. Those that the run before it counted are not counted
- * again.
- */
-function charsOfHistory(history: History, before: KnownEnd | undefined): number {
-  const isLonger = before?.state.history.store === history.store
-  let chars = isLonger ? before.historyChars : 0
-  for (let at = isLonger ? before.state.history.length : 0; at < history.length && chars <= MAX_CHARS; at++)
-    chars += charsIn(messageAt(history, at))
-  return chars
-}
-
-function charsIn(value: unknown): number {
-  if (typeof value === 'string') return value.length
-  if (typeof value !== 'object' || value === null) return 1
-  let chars = 1
-  for (const field of Object.values(value)) chars += charsIn(field)
-  return chars
 }
