@@ -91,7 +91,14 @@ export { guardrail, requireGuardrailNames } from './tools/guardrails.ts'
 export { AttemptTime } from './tools/tool-call.ts'
 export { inputFaultOf, type OutputReader } from './tools/tool-schema.ts'
 export { isAgentTool } from './agent/agent-tool.ts'
-export { type AgentRules, calledModel, definedAgent, offeredTool, retryPolicy } from './agent/agent.ts'
+export {
+  type AgentRules,
+  calledModel,
+  definedAgent,
+  offeredTool,
+  retryPolicy,
+  someRepeats,
+} from './agent/agent.ts'
 export {
   type AskedTurn,
   bindRules,

@@ -98,6 +98,7 @@ export {
   type LimitName,
   limitNames,
   type OnLimit,
+  type Repeats,
   type RetryPolicy,
 } from './events/limits.ts'
 export type {

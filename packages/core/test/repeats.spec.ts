@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest'
-import { testTool, type ScriptedStep, type TestTool } from '@tallystick/testkit'
-import { checkedRun, ofType, stage } from './stage.ts'
+import { createRuntime } from '@tallystick/core'
+import { manualClock, testTool, type ScriptedStep, type TestTool } from '@tallystick/testkit'
+import { checkedRun, ofType, stage, type StageOptions } from './stage.ts'
 
 const ask = (...names: readonly string[]): ScriptedStep => ({
   toolCalls: names.map((name) => ({ name, input: {} })),
@@ -85,6 +86,85 @@ describe('a tool that is meant to be asked again', () => {
       Array.from({ length: 14 }, () => ask('poll')),
     )
     expect([reason, asked, outcomes.length]).toEqual(['answered', 14, 14])
+  })
+})
+
+describe('a poll with a least interval', () => {
+  const interval = { minIntervalMs: 5_000 }
+
+  /** A run of polls, and the seconds after its beginning at which each was made. */
+  function polling(steps: readonly ScriptedStep[], options: StageOptions = {}) {
+    const clock = manualClock()
+    const began = clock.now()
+    const at: number[] = []
+    const poll = testTool({
+      name: 'poll',
+      repeats: interval,
+      run: () => {
+        at.push(Math.round((clock.now() - began) / 1000))
+        return 'running'
+      },
+    })
+    const set = stage({ ...options, steps: [...steps, { text: 'Enough.' }], tools: [poll], clock })
+    return { set, at, clock, poll }
+  }
+
+  it('given equal answers, when it is asked on, then each call waits for its time, and all run', async () => {
+    const { set, at } = polling(
+      Array.from({ length: 9 }, () => ask('poll')),
+      { limits: { maxRepeats: 2 } },
+    )
+    const run = set.start()
+    expect(await set.untilSettled(run.result)).toMatchObject({ reason: 'answered' })
+    expect(at).toEqual([0, 5, 10, 15, 20, 25, 30, 35, 40])
+    checkedRun(await set.eventsOf(run))
+  })
+
+  it('given equal calls in one reply, and others, when they start, then only the equal ones wait for each other', async () => {
+    const calls = [{ job: 1 }, { job: 1 }, { job: 2 }].map((input) => ({ name: 'poll', input }))
+    const { set, at, poll } = polling([{ toolCalls: calls }])
+    await set.untilSettled(set.start().result)
+    expect(at).toEqual([0, 0, 5])
+    expect(poll.runs.map(({ input }) => input['job'])).toEqual([1, 2, 1])
+  })
+
+  it('given a run whose time is up while a poll waits, when it ends, then the model hears that it was not made', async () => {
+    const { set, at } = polling([ask('poll'), ask('poll'), { text: 'It was running.' }], {
+      limits: { maxDurationMs: 4_000 },
+    })
+    const run = set.start()
+    expect(await set.untilSettled(run.result)).toMatchObject({
+      reason: 'time_limit',
+      text: 'It was running.',
+    })
+    expect(at).toEqual([0])
+    expect(ofType(await set.eventsOf(run), 'tool_result').at(-1)?.outcome).toBe('limit_reached')
+  })
+
+  it('given a cancel while a poll waits, when it comes, then the run ends at once', async () => {
+    const { set, at, clock } = polling([ask('poll'), ask('poll')])
+    const run = set.start()
+    run.events$.subscribe(({ type, turn }) => {
+      if (type === 'tool_requests_collected' && turn === 2) void run.cancel('enough')
+    })
+    expect(await set.untilSettled(run.result)).toMatchObject({ reason: 'cancelled' })
+    expect([at, clock.pending]).toEqual([[0], 0])
+  })
+
+  it('given a stop while a poll waits, when another process resumes the run, then the poll keeps its time', async () => {
+    const { set, at, clock } = polling([ask('poll'), ask('poll')])
+    const run = set.start()
+    const waits = new Promise<void>((resolve) =>
+      run.events$.subscribe(({ type, turn }) => {
+        if (type === 'tool_requests_collected' && turn === 2) resolve()
+      }),
+    )
+    await set.untilSettled(waits)
+    await set.untilSettled(set.runtime.drain(0))
+    clock.advance(2_000)
+    const other = createRuntime({ ledger: set.ledger, agents: [set.agent], host: { clock } })
+    await set.untilSettled(other.resume(run.id).result)
+    expect(at).toEqual([0, 5])
   })
 })
 

@@ -9,6 +9,7 @@ import {
   limitNames,
   type Limits,
   onLimits,
+  type Repeats,
   type RetryPolicy,
   retry as wholeRetry,
 } from '../events/limits.ts'
@@ -36,6 +37,7 @@ import {
   milliseconds,
   numberFrom,
   oneOf,
+  textOr,
   type OptionCheck,
   type OptionFault,
   plainFunction,
@@ -273,7 +275,7 @@ function limitFault(tool: Tool): string | undefined {
     maybe(numberFrom(leastResultChars, { whole: true }))(maxResultChars, 'its maxResultChars') ??
     maybe(filledText)(serial, 'its serial') ??
     maybe(numberFrom(1, { whole: true }))(maxConcurrency, 'its maxConcurrency') ??
-    maybe(oneOf(['allowed']))(repeats, 'its repeats')
+    maybe(someRepeats)(repeats, 'its repeats')
   return limited && `cannot be used: ${limited.path} ${limited.what}`
 }
 
@@ -322,6 +324,12 @@ export const retryPolicy: OptionCheck = fields<GivenRetryPolicy>(
     maxTotalMs: maybe(numberFrom(0)),
   },
   { maxRetries: 'maxAttempts' },
+)
+
+/** How a tool is meant to be asked again. */
+export const someRepeats: OptionCheck = textOr(
+  ['allowed'],
+  fields<Exclude<Repeats, 'allowed'>>({ minIntervalMs: milliseconds }, { intervalMs: 'minIntervalMs' }),
 )
 
 /** Which events a run records. */

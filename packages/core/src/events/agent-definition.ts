@@ -27,7 +27,14 @@ import {
   text,
   wordOf,
 } from '../values/schema.ts'
-import { type Limits, limits, retry as wholeRetry, type RetryPolicy } from './limits.ts'
+import {
+  type Limits,
+  limits,
+  type Repeats,
+  repeats,
+  retry as wholeRetry,
+  type RetryPolicy,
+} from './limits.ts'
 import { digestOf } from '../values/digest.ts'
 
 /** A fallback model, and its price. */
@@ -133,7 +140,7 @@ const tool = objectOf<ToolPolicy>({
   maxResultChars: optional(amount),
   serial: optional(text),
   maxConcurrency: optional(amount),
-  repeats: optional(exactly('allowed')),
+  repeats: optional(repeats),
   approval: optional(text),
   origin: optional(objectOf<ToolOrigin>({ server: text, name: text })),
 })
@@ -263,8 +270,8 @@ export interface ToolPolicy {
   /** Shared by tools whose calls run one at a time. */
   readonly serial?: string
   readonly maxConcurrency?: number
-  /** `allowed`: meant to be asked again, such as a poll, so equal answers in a row are no sign of a stuck model. */
-  readonly repeats?: 'allowed'
+  /** How the tool is meant to be asked again, as a poll is. */
+  readonly repeats?: Repeats
   /** When its calls need an approval, in the tool's words. */
   readonly approval?: string
   /** Present for a tool of another process, such as an MCP server. */

@@ -37,7 +37,7 @@ import {
 } from './event-parts.ts'
 import { failureClasses, type ModelFailure } from '../values/errors.ts'
 import { parseRunId, type RunId } from '../values/ids.ts'
-import { type Grant, retry } from './limits.ts'
+import { type Grant, repeats, retry } from './limits.ts'
 
 /** The id of a run. */
 export const runId: Schema<RunId> = valueWhere(
@@ -99,7 +99,7 @@ export const collectedCall: Schema<CollectedCall> = objectOf<CollectedCall>({
   retry: optional(retry),
   serial: optional(text),
   maxConcurrency: optional(amount),
-  repeats: optional(exactly('allowed')),
+  repeats: optional(repeats),
   reason: optional(text),
   child: optional(text),
   input: optional(jsonObject),

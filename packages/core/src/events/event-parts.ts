@@ -1,6 +1,6 @@
 import type { ModelSettings, Recovery, ToolDefinition, ToolEffect } from './model-request.ts'
 import type { Message, Outcome, ReasoningPart, TextPart } from './content.ts'
-import type { Grant, RetryPolicy } from './limits.ts'
+import type { Grant, Repeats, RetryPolicy } from './limits.ts'
 import type { RunId, ToolCallId } from '../values/ids.ts'
 import type { JsonObject } from '../values/json.ts'
 import type { Usage } from './usage.ts'
@@ -54,8 +54,8 @@ export interface CollectedCall {
   readonly serial?: string
   /** How many calls of the tool run at the same time. */
   readonly maxConcurrency?: number
-  /** `allowed`: meant to be asked again, such as a poll, so equal answers in a row are no sign of a stuck model. */
-  readonly repeats?: 'allowed'
+  /** How the tool is meant to be asked again, as a poll is. */
+  readonly repeats?: Repeats
   /** The agent that does the work, in a run of its own. */
   readonly child?: string
   /** Its success hands the conversation over. */

@@ -1,4 +1,13 @@
-import { amount, objectOf, optional, recordOf, type Schema, wordOf } from '../values/schema.ts'
+import {
+  amount,
+  anyOf,
+  exactly,
+  objectOf,
+  optional,
+  recordOf,
+  type Schema,
+  wordOf,
+} from '../values/schema.ts'
 
 /** The limits of a run. Absent means: no such limit. */
 export interface Limits {
@@ -25,7 +34,7 @@ export interface Limits {
    * How often one read (tool and input) may give the same answer while nothing else happens. After that it is not run:
    * the recorded answer is served as `repeated`. The limit is met when that has happened as often again, or when a tool
    * has failed with the same error so often in a row (twice at least). A write, new input, an approval, an answer that was not
-   * known and the like make all counts begin anew; a tool with `repeats: 'allowed'` is not counted. Default 6.
+   * known and the like make all counts begin anew; a tool that says `repeats` is not counted. Default 6.
    */
   readonly maxRepeats?: number
   /** Read tools that run at the same time. */
@@ -128,6 +137,18 @@ export const defaultRetryPolicy: RetryPolicy = {
   maxRetryAfterMs: 120_000,
   maxTotalMs: 600_000,
 }
+
+/**
+ * How a tool is meant to be asked again, so that equal answers in a row are no sign of a stuck model: `allowed`, as often as the
+ * model likes; with `minIntervalMs`, an equal call starts that many milliseconds after the last answer at the earliest.
+ */
+export type Repeats = 'allowed' | { readonly minIntervalMs: number }
+
+/** Checks how a tool is meant to be asked again. */
+export const repeats: Schema<Repeats> = anyOf<Repeats>(
+  exactly('allowed'),
+  objectOf<Exclude<Repeats, 'allowed'>>({ minIntervalMs: amount }),
+)
 
 /** Checks limits. */
 export const limits: Schema<Limits> = objectOf<Limits>({

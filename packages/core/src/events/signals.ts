@@ -17,7 +17,7 @@ import {
 } from './content.ts'
 import type { ChildTotals, GuardedThing, GuardrailAction, Handoff } from './event-parts.ts'
 import type { ModelFailure } from '../values/errors.ts'
-import type { RetryPolicy } from './limits.ts'
+import type { Repeats, RetryPolicy } from './limits.ts'
 import type { ToolCallId } from '../values/ids.ts'
 import type { Json, JsonObject } from '../values/json.ts'
 import { type ModelRefusal, type Recovery, refusal, type ToolEffect } from './model-request.ts'
@@ -180,8 +180,8 @@ export type CheckedCall = {
   readonly serial?: string
   /** How many calls of the tool run at the same time. */
   readonly maxConcurrency?: number
-  /** `allowed`: meant to be asked again, such as a poll, so equal answers in a row are no sign of a stuck model. */
-  readonly repeats?: 'allowed'
+  /** How the tool is meant to be asked again, as a poll is. */
+  readonly repeats?: Repeats
   /** The agent that does the work, where the tool is one. */
   readonly child?: string
   readonly handoff?: Handoff

@@ -221,7 +221,7 @@ export function repeatedAnswers({ callLog, standstill }: RunState, call: Call): 
 }
 
 function isComparable({ effect, repeats }: Call): boolean {
-  return effect === 'read' && repeats !== 'allowed'
+  return effect === 'read' && repeats === undefined
 }
 
 /** The calls that stand in a reply behind one that may still change what they answer: they run, whatever was said before. */
@@ -302,7 +302,7 @@ export function repeatLimit(state: RunState, call: Call): LimitFinding | undefin
   const { served } = state.standstill
   if (served >= max && repeatedAnswers(state, call).length >= max)
     return { limit: 'maxRepeats', max, used: served }
-  const errors = call.repeats === 'allowed' ? 0 : (getOwn(state.errorStreaks, call.name)?.count ?? 0)
+  const errors = call.repeats !== undefined ? 0 : (getOwn(state.errorStreaks, call.name)?.count ?? 0)
   return errors >= mostErrors(max) ? { limit: 'maxRepeats', max, used: errors } : undefined
 }
 

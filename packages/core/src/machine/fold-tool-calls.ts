@@ -16,7 +16,7 @@ import {
   withChildTotals,
   withMessage,
 } from './state.ts'
-import { findCall, openTurnCalls, placeOfCall, withCall, withCallInBatch } from './calls.ts'
+import { findCall, keyOfCall, openTurnCalls, placeOfCall, withCall, withCallInBatch } from './calls.ts'
 
 /** The events that move the calls of a turn from request to result. */
 type CallsEvent = Extract<
@@ -147,13 +147,14 @@ function withChild(state: RunState, { child }: EventOf<'tool_result'>): RunState
 function answerIn(
   state: RunState,
   event: EventOf<'tool_result'>,
-): Partial<Pick<RunState, 'standstill' | 'callLog' | 'errorStreaks'>> {
+): Partial<Pick<RunState, 'standstill' | 'callLog' | 'errorStreaks' | 'polls'>> {
   const { toolCallId, name, outcome, content } = event
   const { standstill, callLog, errorStreaks } = state
   if (outcome === 'repeated') return { standstill: { ...standstill, served: standstill.served + 1 } }
   const call = findCall(state, toolCallId)
   if (call === undefined || !mayHaveRun.has(outcome)) return {}
-  if (call.repeats === 'allowed' && call.effect === 'read') return {}
+  const polled = pollsAfter(state, call, event.at)
+  if (call.repeats !== undefined && call.effect === 'read') return polled
   const isAnswer = outcome !== 'interrupted'
   const errors =
     outcome === 'success' || !isAnswer
@@ -162,9 +163,9 @@ function answerIn(
   if (call.effect !== 'read') {
     // Its effect may have come after its start, while reads of the turn were answered. What failed again and again did not help.
     const { standstill: begun } = withStart(state)
-    const changed = { standstill: begun }
+    const changed = { ...polled, standstill: begun }
     if (outcome === 'success') return { ...changed, errorStreaks: {} }
-    return { ...changed, errorStreaks: call.repeats === 'allowed' ? errorStreaks : errors }
+    return { ...changed, errorStreaks: call.repeats === undefined ? errors : errorStreaks }
   }
   if (!isAnswer) return {}
   const { inputDigest = digestOf(call.input) } = call
@@ -181,6 +182,11 @@ function answerIn(
       : standstill,
     errorStreaks: errors,
   }
+}
+
+function pollsAfter({ polls }: RunState, call: Call, at: number): Pick<RunState, 'polls'> {
+  const key = typeof call.repeats === 'object' ? keyOfCall(call) : undefined
+  return key === undefined ? {} : { polls: { ...polls, [key]: at } }
 }
 
 /** Outcomes of calls whose tool may have done something. */

@@ -6,7 +6,15 @@ import {
   requiresEffects,
   stopReason,
 } from './required-effects.ts'
-import { isAtWork, removedInput, removedInputInDoubt, startOf, summaryOf, textContent } from './calls.ts'
+import {
+  isAtWork,
+  keyOfCall,
+  removedInput,
+  removedInputInDoubt,
+  startOf,
+  summaryOf,
+  textContent,
+} from './calls.ts'
 import type { Call, CallStatus, CollectingState, ExecutingState, RunState } from './state.ts'
 import { momentAfter } from '../events/event-parts.ts'
 import type { Action } from './rules.ts'
@@ -268,7 +276,19 @@ function startFacts(state: ExecutingState, now: number): readonly Fact[] {
 /** Whether a call may start now, were it its turn. */
 function startableIn(state: ExecutingState, now: number): (call: Call) => boolean {
   const waiting = callsAwaitingEqual(state)
-  return (call) => (call.status === 'ready' && !waiting.has(call)) || isRerun(call) || isDue(call, now)
+  const isReady = (call: Call): boolean =>
+    call.status === 'ready' && !waiting.has(call) && now >= earliestStart(state, call)
+  return (call) => isReady(call) || isRerun(call) || isDue(call, now)
+}
+
+/** When a call may start: a poll some time after the last answer to it, and not beside an equal one. */
+function earliestStart({ calls, polls }: ExecutingState, call: Call): number {
+  const key = typeof call.repeats === 'object' ? keyOfCall(call) : undefined
+  if (typeof call.repeats !== 'object' || key === undefined) return 0
+  const before = calls.slice(0, calls.indexOf(call))
+  if (before.some((other) => other.status !== 'settled' && keyOfCall(other) === key)) return Infinity
+  const answeredAt = polls?.[key]
+  return answeredAt === undefined ? 0 : momentAfter(answeredAt, call.repeats.minIntervalMs)
 }
 
 /** Whether the time for a call's next attempt has come. */
@@ -315,13 +335,14 @@ function waitOrSuspend(state: ExecutingState, now: number): Action {
 }
 
 /**
- * When the next call is tried again; `undefined` where none waits for that, or a limit is asked about first. A call whose
- * time has come waits for another call to end, and no time helps it.
+ * When the next call is tried or polled again; `undefined` where none waits for that, or a limit is asked about first. A call
+ * whose time has come waits for another call to end, and no time helps it.
  */
 function nextRetry(state: ExecutingState, now: number): number | undefined {
   if (holdsStarts(state)) return undefined
   const times = callsWithStatus(state, 'to_retry').map(({ tries }) => tries?.failed?.retryAt ?? 0)
-  const later = times.filter((retryAt) => retryAt > now)
+  const polls = callsWithStatus(state, 'ready').map((call) => earliestStart(state, call))
+  const later = [...times, ...polls].filter((at) => at > now && at < Infinity)
   return later.length === 0 ? undefined : Math.min(...later)
 }
 

@@ -21,7 +21,7 @@ import type {
   ShownChange,
 } from '../events/event.ts'
 import type { ModelFailure } from '../values/errors.ts'
-import type { Grant, LimitName, Limits, OnLimit, RetryPolicy } from '../events/limits.ts'
+import type { Grant, LimitName, Limits, OnLimit, Repeats, RetryPolicy } from '../events/limits.ts'
 import { type RunId, timeOfRunId, type ToolCallId } from '../values/ids.ts'
 import { deepFreeze, type Json, type JsonObject } from '../values/json.ts'
 import type { ModelRefusal, Recovery, ToolChoice, ToolEffect } from '../events/model-request.ts'
@@ -100,6 +100,8 @@ export interface RunBase extends RunGiven {
   readonly callLog: CallLog
   /** What counts as a repeat since anything last happened that may change an answer. */
   readonly standstill: Standstill
+  /** When each poll was answered last, by its tool and input: its tool sets how soon it may be made again. Absent without any. */
+  readonly polls?: { readonly [call: string]: number }
   /** How often each tool has failed with the same error in a row. */
   readonly errorStreaks: { readonly [tool: string]: ErrorStreak }
   /** Input that came while the run was at work, and has not entered the history yet. */
@@ -274,8 +276,8 @@ export interface Call {
   readonly retry?: RetryPolicy
   readonly serial?: string
   readonly maxConcurrency?: number
-  /** `allowed`: meant to be asked again, such as a poll, so equal answers in a row are no sign of a stuck model. */
-  readonly repeats?: 'allowed'
+  /** How the tool is meant to be asked again, as a poll is. */
+  readonly repeats?: Repeats
   /** Of a call with a retry policy, once it was started. */
   readonly tries?: Tries
   /** The agent that does the work in a run of its own. */

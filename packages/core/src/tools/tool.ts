@@ -1,7 +1,7 @@
 import type { Observable } from 'rxjs'
 import type { AnyContext, ToolOrigin } from '../events/agent-definition.ts'
 import type { Handoff } from '../events/event.ts'
-import type { RetryPolicy } from '../events/limits.ts'
+import type { Repeats, RetryPolicy } from '../events/limits.ts'
 import type { RunId, ToolCallId } from '../values/ids.ts'
 import type { JsonObject } from '../values/json.ts'
 import type { Message } from '../events/content.ts'
@@ -69,10 +69,11 @@ export interface Tool<in Context = AnyContext> extends ToolDefinition {
   /** How many calls of this tool run at the same time in a run, within the run's `maxConcurrency`. */
   readonly maxConcurrency?: number
   /**
-   * `allowed`: the tool is meant to be asked again, such as a poll of a job. Equal answers in a row, and equal errors,
-   * are then no sign of a stuck model (`maxRepeats`).
+   * The tool is meant to be asked again, such as a poll of a job: equal answers in a row, and equal errors, are then no sign of
+   * a stuck model (`maxRepeats`). With `minIntervalMs` the runtime lets that much time pass between an answer and the next equal
+   * call.
    */
-  readonly repeats?: 'allowed'
+  readonly repeats?: Repeats
   /** When its calls need an approval, in a few words for the record: `always`, `never`, `by code`. `check` decides. */
   readonly approval?: string
   /** Where the tool comes from, if not from the application: recorded, so that the name can be traced back. */

@@ -22,6 +22,7 @@ import {
   requireOptions,
   type Retryable,
   retryPolicy,
+  someRepeats,
   textContent,
   toolEffects,
 } from '@tallystick/core/internal'
@@ -34,6 +35,7 @@ import {
   type Outcome,
   type Reconciliation,
   type Recovery,
+  type Repeats,
   type ResultPart,
   type RetryPolicy,
   type ToolEffect,
@@ -52,7 +54,7 @@ export interface TestToolOptions {
   readonly retry?: RetryPolicy | undefined
   /** How long an error asks to wait before the next attempt, in milliseconds. */
   readonly retryAfterMs?: (() => number) | undefined
-  readonly repeats?: 'allowed' | undefined
+  readonly repeats?: Repeats | undefined
   readonly check?: ((input: JsonObject) => CallVerdict | Promise<CallVerdict>) | undefined
   /**
    * What the tool does. A returned text is its success, a thrown error its failure; a promise that never settles hangs.
@@ -79,7 +81,7 @@ const testToolOptions = fields<TestToolOptions>(
     effect: maybe(oneOf(toolEffects)),
     recovery: maybe(oneOf(recoveries)),
     timeoutMs: maybe(milliseconds),
-    repeats: maybe(oneOf(['allowed'])),
+    repeats: maybe(someRepeats),
     retry: maybe(retryPolicy),
     retryAfterMs: maybe(plainFunction),
     check: maybe(anyFunction),

@@ -6,6 +6,7 @@ import {
   option,
   recoveries,
   requireOptions,
+  someRepeats,
   toolEffects,
   type UnfitInput,
 } from '@tallystick/core/internal'
@@ -14,6 +15,7 @@ import type {
   JsonObject,
   Reconciliation,
   Recovery,
+  Repeats,
   ToolCallId,
   ToolEffect,
 } from '@tallystick/core/vocabulary'
@@ -66,7 +68,7 @@ const toolOptions = fields<ToolSpecification<JsonObject>>(
     retry: maybe(retryOptions),
     serial: maybe(filledText),
     maxConcurrency: maybe(numberFrom(1, { whole: true })),
-    repeats: maybe(oneOf(['allowed'])),
+    repeats: maybe(someRepeats),
     output: maybe(
       valueThat('a schema, such as z.object({ … })', (value) => value != null && typeof value !== 'string'),
     ),
@@ -377,11 +379,12 @@ export interface ToolSpecification<
   /** How many calls of the tool may run at the same time in a run. Default: up to the run's `maxConcurrency`. */
   readonly maxConcurrency?: number | undefined
   /**
-   * `'allowed'` for a tool that is meant to be asked again, such as a poll of a job: equal answers in a row then do not
-   * count for `maxRepeats`. Default: a `read` that gave the same answer `maxRepeats` times, while nothing else
-   * happened, is answered from the record.
+   * For a tool that is meant to be asked again, such as a poll of a job: equal answers in a row then do not count for
+   * `maxRepeats`. `'allowed'`: as often as the model likes. `{ minIntervalMs: 5_000 }`: the next equal call waits until five
+   * seconds after the last answer, so that a run does not spend its turns on asking. Default: a `read` that gave the same answer
+   * `maxRepeats` times, while nothing else happened, is answered from the record.
    */
-  readonly repeats?: 'allowed' | undefined
+  readonly repeats?: Repeats | undefined
   /** Looks up whether a call in doubt took place. If it throws, the answer is `'unknown'`. */
   readonly reconcile?:
     | ((
