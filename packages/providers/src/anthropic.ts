@@ -1,5 +1,6 @@
 import type { Message, Model, ModelRequest, ProviderError } from '@tallystick/core'
 import { omitUndefined } from '@tallystick/core/internal'
+import type { JsonObject } from '@tallystick/core/vocabulary'
 import {
   type AnthropicCallOptions,
   type AnthropicClient,
@@ -23,6 +24,7 @@ import {
 } from './anthropic/options.ts'
 import { type FallbackChanges, requestRenderer } from './anthropic/request.ts'
 import { replyReader } from './anthropic/stream.ts'
+import { offeredTools } from './anthropic/tool-changes.ts'
 import { observedResponse } from './shared/body.ts'
 import { type Connection, forwardEvents, longestTimerMs, type Opened } from './shared/call.ts'
 import { createModel, lazyClient } from './shared/model.ts'
@@ -45,7 +47,7 @@ export type {
 const recorded: RecordedOptions<AnthropicOptions> = {
   pinned: [
     ...(['maxOutputTokens', 'thinking', 'effort', 'promptCache', 'citations', 'strictTools'] as const),
-    ...(['eagerToolInputs', 'contextEdits', 'betas'] as const),
+    ...(['eagerToolInputs', 'midConversationTools', 'contextEdits', 'betas'] as const),
   ],
   added: { mcpServers: 'mcp_servers' },
   written: [
@@ -87,9 +89,12 @@ export function anthropic(modelId: string, given: AnthropicOptions = {}): Model 
     start: ({ client, request, context, subscriber, warn }) => {
       let changes: FallbackChanges = {}
       const connect = async (connection: Connection): Promise<Opened<WireEvent>> => {
-        const { body, names, betas } = render(request, { now: context.clock.now(), warn, changes })
+        const rendering = { now: context.clock.now(), warn, changes }
+        const { body, names, betas, toKeep } = render(request, rendering)
         const asked = client.messages.create(body, callOptions(options, betas, connection))
-        const notes = new Map(changes.withoutThinking ? [[thinkingLeftOut, {}]] : [])
+        const notes = new Map<string, JsonObject>()
+        if (changes.withoutThinking) notes.set(thinkingLeftOut, {})
+        if (toKeep) notes.set(offeredTools, { tools: toKeep })
         return { events: (await asked) as AsyncIterable<WireEvent>, reader: replyReader(names, notes) }
       }
       return forwardEvents({

@@ -109,7 +109,7 @@ export interface WireEvent {
 
 /** A message of the history. */
 export interface WireTurn {
-  readonly role: 'user' | 'assistant'
+  readonly role: 'user' | 'assistant' | 'system'
   readonly content: readonly WireBlock[]
 }
 

@@ -13,10 +13,11 @@ import type {
   ToolResult,
   UserPart,
 } from '@tallystick/core/vocabulary'
-import { objectAt, textAt, wellFormed } from '../shared/json.ts'
+import { listAt, objectAt, textAt, wellFormed } from '../shared/json.ts'
 import { unreadInput } from '../shared/reply.ts'
 import { bareType, decodedText, keptFileId, leftOutText, type ToolNames } from '../shared/request.ts'
 import { api, provider, readOpaque, type WireBlock, type WireTurn } from './client.ts'
+import { offeredTools } from './tool-changes.ts'
 
 const imageTypes = new Set(['image/jpeg', 'image/png', 'image/gif', 'image/webp'])
 const textTypes = /^(text\/|application\/(json|xml|yaml|x-yaml|javascript|typescript|toml|x-ndjson|sql)$)/
@@ -118,6 +119,8 @@ export interface RenderedMessage {
   readonly withoutThinking: boolean
   /** The sandbox that the vendor ran code in, as the reply named it. */
   readonly container: JsonObject | undefined
+  /** The tools that the request of the reply offered, if the reply keeps them. */
+  readonly offered: readonly JsonObject[] | undefined
 }
 
 /** A use of a tool that runs at the vendor's, or its result, by the id that joins them. */
@@ -186,6 +189,7 @@ const plain = {
   withoutThinking: false,
   placeholders: [],
   container: undefined,
+  offered: undefined,
 }
 
 function renderReply(message: AssistantMessage, { modelId, thinking }: Rendering): RenderedMessage {
@@ -194,8 +198,13 @@ function renderReply(message: AssistantMessage, { modelId, thinking }: Rendering
   const blocks: WireBlock[] = []
   const placeholders: Placeholder[] = []
   let container: JsonObject | undefined
+  let offered: readonly JsonObject[] | undefined
   for (const part of message.parts) {
-    container = readOpaque(part.opaque)?.container ?? container
+    const opaque = readOpaque(part.opaque)
+    container = opaque?.container ?? container
+    if (part.type === 'provider' && part.kind === offeredTools && opaque?.note) {
+      offered = listAt(opaque.note, 'tools').filter(isJsonObject)
+    }
     if (part.type === 'tool_call') placeholders.push(callPlaceholder(part, blocks.length, own))
     blocks.push(...partBlocks(part, thinking && own && model.modelId === modelId))
   }
@@ -212,6 +221,7 @@ function renderReply(message: AssistantMessage, { modelId, thinking }: Rendering
     callers,
     withoutThinking: message.parts.some((part) => part.type === 'provider' && part.kind === thinkingLeftOut),
     container,
+    offered,
   }
 }
 
@@ -257,10 +267,12 @@ function isBlock(providerState: unknown): providerState is WireBlock {
   return isJsonObject(providerState) && textAt(providerState, 'type') !== undefined
 }
 
-/** What the whole request decides about its calls. */
+/** What the whole request decides about its messages. */
 export interface Binding {
   readonly ids: ReadonlyMap<ToolCallId, string>
   readonly names: ToolNames
+  /** System blocks, by the place of the message that they stand before. */
+  readonly changes?: ReadonlyMap<number, readonly WireBlock[]>
 }
 
 /** Sent where the vendor demands a message of the user and the history has none. */
@@ -272,6 +284,7 @@ const opening = '(The conversation begins here.)'
  */
 export function turnsOf(renderedMessages: readonly RenderedMessage[], binding: Binding): readonly WireTurn[] {
   const unpaired = unpairedServerTools(renderedMessages)
+  const { changes = new Map<number, readonly WireBlock[]>() } = binding
   const turns: { role: WireTurn['role']; content: WireBlock[] }[] = []
   const add = (role: WireTurn['role'], content: readonly WireBlock[]): void => {
     if (content.length === 0) return
@@ -282,12 +295,18 @@ export function turnsOf(renderedMessages: readonly RenderedMessage[], binding: B
   for (let place = 0; place < renderedMessages.length;) {
     const { role } = renderedMessages[place]!
     const run: WireBlock[] = []
+    const changed: WireBlock[] = []
     for (; place < renderedMessages.length && renderedMessages[place]!.role === role; place++) {
       run.push(...withoutUnpaired(bound(renderedMessages[place]!, binding), unpaired))
+      changed.push(...(changes.get(place) ?? []))
     }
     dropTrailingThinking(run)
+    // A change follows a message of the user and precedes a reply.
+    if (changed.length > 0 && turns.length === 0) add('user', textBlock(opening))
+    if (run.length > 0) add('system', changed)
     add(role, run)
   }
+  add('system', changes.get(renderedMessages.length) ?? [])
   if (turns[0]?.role !== 'user' && turns[0]?.content[0]?.type !== 'compaction') {
     turns.unshift({ role: 'user', content: textBlock(opening) })
   }

@@ -90,6 +90,12 @@ export interface AnthropicOptions extends AnthropicClientOptions, Timeouts {
    * Anthropic bills each search.
    */
   readonly providerTools?: readonly JsonObject[] | undefined
+  /**
+   * Sends a change of the offered tools as a message at its place in the conversation, instead of another `tools`. The
+   * prompt's cached beginning, and the thinking of models that bind it, then survive the change. Each reply after a
+   * change keeps the tools in the ledger. In beta, on the Claude API. Default: `false`.
+   */
+  readonly midConversationTools?: boolean | undefined
   /** MCP servers whose tools Anthropic calls itself. */
   readonly mcpServers?: readonly AnthropicMcpServer[] | undefined
   /** What Anthropic removes from a long history, in Anthropic's words, such as `{ type: 'compact_20260112' }`. */
@@ -188,6 +194,7 @@ const anthropicOptions: OptionCheck = fields<AnthropicOptions>(
     citations: maybe(trueOrFalse),
     strictTools: maybe(trueOrFalse),
     eagerToolInputs: maybe(trueOrFalse),
+    midConversationTools: maybe(trueOrFalse),
     toolFields: maybe(recordOf(anyObject)),
     providerTools: maybe(objects),
     mcpServers: maybe(listOf(mcpServer)),

@@ -15,7 +15,7 @@ import {
 import { provider, type WireBlock, type WireRequest, type WireThinking, type WireTurn } from './client.ts'
 import { isThinking, type RenderedMessage, renderMessage, textBlock, turnsOf } from './messages.ts'
 import type { AnthropicMcpServer, AnthropicWarning } from './options.ts'
-import { answerSchema, type FittedSchema, toolFields } from './tools.ts'
+import { answerSchema, type FittedSchema, offerTools } from './tools.ts'
 
 const mcpClient = 'mcp-client-2025-11-20'
 const compaction = 'compact-2026-01-12'
@@ -40,6 +40,7 @@ export function betasOf(body: WireRequest, wanted: readonly string[]): readonly 
     if (textAt(edit, 'type')?.startsWith('compact_')) betas.add(compaction)
   }
   for (const { role, content } of body.messages) {
+    if (role === 'system') betas.add('inline-tools-2026-09-15')
     if (role !== 'assistant') continue
     for (const block of content) {
       const beta = getOwn(byBlock, block.type)?.(block)
@@ -150,6 +151,8 @@ export interface RenderedRequest {
   readonly names: ToolNames
   /** Values of the `anthropic-beta` header. */
   readonly betas: readonly string[]
+  /** The tools that the reply keeps for later requests. */
+  readonly toKeep?: readonly JsonObject[]
 }
 
 /** What the rendering of one request depends on. `now` is in milliseconds since 1970 UTC. */
@@ -230,13 +233,17 @@ function renderRequest(
     },
   )
   warnOfNames(request, names, settings.warn)
-  const turns = turnsOf(renderedMessages, { ids: callIds(calls, maxIdentifierLength), names })
   const maxTokens = Math.min(request.maxOutputTokens ?? Infinity, settings.maxOutputTokens)
   const called = [...new Set(calls.map((call) => call.name))]
-  const offered = toolFields(request, { settings, names, called, answer: answer?.size })
+  const offered = offerTools(request, {
+    ...{ settings, names, called, messages: renderedMessages, answer: answer?.size },
+  })
+  const { fields, changes } = offered
+  const ids = callIds(calls, maxIdentifierLength)
+  const turns = turnsOf(renderedMessages, { ids, names, ...(changes && { changes }) })
   const demand =
-    (settings.bindsThinking ?? false) || asksInWords ? demandOf(request, settings, offered) : undefined
-  const thinking = thinkingOf(settings, offered.tool_choice, turns, maxTokens)
+    (settings.bindsThinking ?? false) || asksInWords ? demandOf(request, settings, fields) : undefined
+  const thinking = thinkingOf(settings, fields.tool_choice, turns, maxTokens)
   const system = textBlock(instructionsOf(request, answer))
   const body: WireRequest = {
     model: settings.modelId,
@@ -245,7 +252,7 @@ function renderRequest(
     ...cached(
       {
         ...(system.length > 0 && { system }),
-        ...offered,
+        ...fields,
         ...(demand && { tool_choice: demand.choice }),
         messages: withDemand(thinkingAllowed(turns, thinking), demand),
       },
@@ -258,7 +265,8 @@ function renderRequest(
     ...samplingFields(request.modelSettings ?? {}, { ...settings, thinks: isThinkingAsked(thinking) }),
   }
   const whole = withProviderOptions(body, request, { provider, held: heldFields, warn: settings.warn })
-  return { body: whole, names, betas: betasOf(whole, settings.betas ?? []) }
+  const { toKeep } = offered
+  return { body: whole, names, betas: betasOf(whole, settings.betas ?? []), ...(toKeep && { toKeep }) }
 }
 
 /** Without these fields, as the adapter writes them, no reply could be read. */
@@ -392,9 +400,10 @@ function demandOf(
 }
 
 function withDemand(turns: readonly WireTurn[], demand: Demand | undefined): readonly WireTurn[] {
-  const last = turns.at(-1)
+  const place = turns.findLastIndex(({ role }) => role !== 'system')
+  const last = turns[place]
   if (demand === undefined || last?.role !== 'user') return turns
-  return [...turns.slice(0, -1), { ...last, content: [...last.content, ...textBlock(demand.words)] }]
+  return turns.with(place, { ...last, content: [...last.content, ...textBlock(demand.words)] })
 }
 
 /** Where thinking is off, a reply that is to be continued may not show any. */
@@ -431,6 +440,8 @@ interface RequestSettings {
   readonly citations?: boolean | undefined
   readonly strictTools?: boolean | undefined
   readonly eagerToolInputs?: boolean | undefined
+  /** Sends changes of the tools as messages. */
+  readonly midConversationTools?: boolean | undefined
   readonly toolFields?: Readonly<Record<string, JsonObject>> | undefined
   /** Tools that the vendor runs itself, in its own words. */
   readonly providerTools?: readonly JsonObject[] | undefined

@@ -3,7 +3,9 @@ import { getOwn, isJsonObject } from '@tallystick/core/internal'
 import type { Json, JsonObject, ToolChoice, ToolDefinition } from '@tallystick/core/vocabulary'
 import { itemsOf, listAt, objectAt, textAt } from '../shared/json.ts'
 import { schemaInWords, type ToolNames } from '../shared/request.ts'
+import type { RenderedMessage } from './messages.ts'
 import type { RenderSettings } from './request.ts'
+import { type PlacedTools, placeToolChanges } from './tool-changes.ts'
 
 /** A schema as the vendor can hold a model to it. */
 export interface FittedSchema {
@@ -319,10 +321,9 @@ function requiredOf(schema: JsonObject): string[] {
   return listAt(schema, 'required').filter((name) => typeof name === 'string')
 }
 
-/** The fields of a request that say what may be called. */
-export interface ToolFields {
-  readonly tools?: readonly JsonObject[]
-  readonly tool_choice?: JsonObject
+/** What a request says of the calls that it allows. */
+export interface OfferedTools extends Partial<Pick<PlacedTools, 'changes' | 'toKeep'>> {
+  readonly fields: { readonly tools?: readonly JsonObject[]; readonly tool_choice?: JsonObject }
 }
 
 /** What the vendor compiles in one request, the schema of the answer included. */
@@ -334,6 +335,7 @@ type Warn = RenderSettings['warn']
 export interface ToolContext {
   readonly settings: RenderSettings
   readonly names: ToolNames
+  readonly messages: readonly RenderedMessage[]
   /** The names of tools that the history holds calls of. */
   readonly called: readonly string[]
   /** What the schema of the answer takes of the vendor's bounds. */
@@ -344,15 +346,16 @@ export interface ToolContext {
  * The tools and whether they may be called. Tools stay in the request when they may not be: the vendor wants them there
  * when the history holds calls, and the prompt's cached beginning stays the same.
  */
-export function toolFields(
+export function offerTools(
   request: ModelRequest,
-  { settings, names, called, answer }: ToolContext,
-): ToolFields {
-  const own = settings.strictTools
+  { settings, names, messages, called, answer }: ToolContext,
+): OfferedTools {
+  const { toolChoice } = request
+  const schemas = settings.strictTools
     ? strictTools(request.tools, answer, settings.warn)
     : request.tools.map((tool) => plainTool(tool, settings.warn))
-  const tools = [
-    ...own.map((fields, place) => wireTool(request.tools[place]!, fields, names, settings)),
+  const own = schemas.map((fields, place) => wireTool(request.tools[place]!, fields, names, settings))
+  const vendors = [
     ...(settings.providerTools ?? []),
     ...(settings.mcpServers ?? []).map(({ name, toolset }) => ({
       type: 'mcp_toolset',
@@ -360,14 +363,16 @@ export function toolFields(
       ...toolset,
     })),
   ]
+  const placed = settings.midConversationTools ? placeToolChanges(messages, own) : undefined
+  const tools = [...(placed?.tools ?? own), ...vendors]
   if (tools.length > 0) {
-    const choice = wireChoice(request, names, tools, settings.warn)
-    return { tools, ...(choice && { tool_choice: choice }) }
+    const choice = wireChoice(request, names, [...own, ...vendors], settings.warn)
+    return { ...placed, fields: { tools, ...(choice && { tool_choice: choice }) } }
   }
-  if (request.toolChoice.type === 'any' || request.toolChoice.type === 'tool') warnOfChoice(settings.warn)
-  if (called.length === 0) return {}
+  if (toolChoice.type === 'any' || toolChoice.type === 'tool') warnOfChoice(settings.warn)
+  if (called.length === 0) return { ...placed, fields: {} }
   const past = called.map((name) => ({ name: names.toWire(name), input_schema: { type: 'object' } }))
-  return { tools: past, tool_choice: { type: 'none' } }
+  return { ...placed, fields: { tools: past, tool_choice: { type: 'none' } } }
 }
 
 function wireTool(

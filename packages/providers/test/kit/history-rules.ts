@@ -16,7 +16,11 @@ export function brokenRules(body: Loose): string[] {
   rule(opening?.role === 'user' || compacted, 'the first message is from the user')
   messages.forEach((message, place) => {
     const at = `messages.${place}`
-    rule(message.role === 'user' || message.role === 'assistant', `${at}: role`)
+    rule(['user', 'assistant', 'system'].includes(message.role), `${at}: role`)
+    if (message.role === 'system') {
+      const [before, after] = [messages[place - 1]?.role, messages[place + 1]?.role ?? 'assistant']
+      rule(before === 'user' && after === 'assistant', `${at}: a system message stands before a reply`)
+    }
     rule(message.role !== messages[place - 1]?.role, `${at}: roles alternate`)
     rule(Array.isArray(message.content) && message.content.length > 0, `${at}: content is not empty`)
     message.content.forEach((block: Loose, index: number) =>
