@@ -207,4 +207,5 @@ export {
   type TextSpan,
   withoutKeys,
 } from './values/secrets.ts'
+export { textTokens } from './machine/tokens.ts'
 export { differenceOf, legibleText, nearestNames, sentenceOfError } from './values/text.ts'

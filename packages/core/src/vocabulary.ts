@@ -88,6 +88,7 @@ export {
   type ParentRef,
   type Removed,
   type ResumeReason,
+  type ToolSpending,
 } from './events/event.ts'
 export {
   defaultLimits,

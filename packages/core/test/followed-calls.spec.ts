@@ -15,6 +15,7 @@ function effectsWith(tool: Tool, posted: Signal[] = []): Effects {
     findAgent: () => agent,
     findModel: () => undefined,
     host: { clock: manualClock(), random: () => 0, report: () => {} },
+    state: undefined,
     context: undefined,
     results: undefined,
     post: (signal: Signal) => posted.push(signal),

@@ -311,6 +311,7 @@ it('leaves those fields that an event seldom has, but for what an application sa
         "usage_updated.refused",
         "approval_decided.elsewhere",
         "tool_started.recorded",
+        "tool_progress.spent",
       ],
     }
   `)

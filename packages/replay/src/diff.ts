@@ -113,7 +113,11 @@ function isContainer(value: unknown): value is Readonly<Record<string, unknown>>
 }
 
 /** Events that say how something went, and nothing that a run of the same task would have to say again. */
-const silent: ReadonlySet<EventType> = new Set<EventType>(['assistant_started', 'usage_updated'])
+const silent: ReadonlySet<EventType> = new Set<EventType>([
+  'assistant_started',
+  'usage_updated',
+  'tool_progress',
+])
 
 /**
  * Returns whether an event matters to a comparison. A take-over by another process does only if it brings another
@@ -273,7 +277,8 @@ function betweenEvents(
 async function eventsOf(ledger: Ledger, runId: RunId): Promise<readonly RuntimeEvent[]> {
   const events: RuntimeEvent[] = []
   for await (const event of ledger.read(runId)) {
-    if (!event.type.endsWith('_delta') && event.type !== 'tool_progress') events.push(event)
+    const isShown = event.type === 'tool_progress' && event.spent === undefined
+    if (!event.type.endsWith('_delta') && !isShown) events.push(event)
   }
   if (events.length === 0) throw new RunNotFoundError(runId)
   return events
@@ -301,6 +306,7 @@ function spendingOf(events: readonly RuntimeEvent[]): RunSpending {
     // Numbers are totals of an attempt, so a later report replaces an earlier one.
     if (event.type === 'usage_updated') attempts.set(`${event.turn} ${event.attempt}`, event)
     if (event.type === 'tool_result' && event.child) attempts.set(event.toolCallId, event.child)
+    if (event.type === 'tool_progress' && event.spent) attempts.set(`tool ${event.seq}`, event.spent)
     if (event.type === 'context_compacted' && event.usage)
       attempts.set(`summary ${event.seq}`, { ...event, usage: event.usage })
   }

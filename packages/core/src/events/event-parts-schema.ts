@@ -16,7 +16,7 @@ import {
   wordOf,
 } from '../values/schema.ts'
 import { money, usage, type UsageField, usageFields } from './usage.ts'
-import { type Message, message, outcome, toolCallId, writtenContent } from './content.ts'
+import { type Message, message, modelRef, outcome, toolCallId, writtenContent } from './content.ts'
 import { modelSettings, recoveries, type ToolChoice, toolEffects } from './model-request.ts'
 import { toolDefinition } from './agent-definition.ts'
 import {
@@ -33,6 +33,7 @@ import {
   type ShownMessages,
   type ShownPiece,
   type Spending,
+  type ToolSpending,
   type WrittenPart,
 } from './event-parts.ts'
 import { failureClasses, type ModelFailure } from '../values/errors.ts'
@@ -70,6 +71,12 @@ export const parent: Schema<ParentRef> = objectOf<ParentRef>({
 })
 /** What an attempt used. */
 export const spending: Schema<Spending> = objectOf<Spending>({ usage, costUsd: optional(money) })
+/** What a tool used of a model. */
+export const toolSpending: Schema<ToolSpending> = objectOf<ToolSpending>({
+  model: modelRef,
+  usage,
+  costUsd: optional(money),
+})
 /** Names of amounts of a usage. */
 export const usageFieldNames: Schema<readonly UsageField[]> = listOf(wordOf(usageFields))
 /** A failed model call, as data. */

@@ -1,5 +1,5 @@
 import type { ModelSettings, Recovery, ToolDefinition, ToolEffect } from './model-request.ts'
-import type { Message, Outcome, ReasoningPart, TextPart } from './content.ts'
+import type { Message, ModelRef, Outcome, ReasoningPart, TextPart } from './content.ts'
 import type { Grant, Repeats, RetryPolicy } from './limits.ts'
 import type { RunId, ToolCallId } from '../values/ids.ts'
 import type { JsonObject } from '../values/json.ts'
@@ -121,6 +121,11 @@ export interface ChildTotals {
 export interface Spending {
   readonly usage: Usage
   readonly costUsd?: number
+}
+
+/** The use of one model call that a tool made while it ran. */
+export interface ToolSpending extends Spending {
+  readonly model: ModelRef
 }
 
 /** The result of a call that is not started. */

@@ -72,6 +72,7 @@ import {
   shownChange,
   spending,
   toolChoice,
+  toolSpending,
   usageFieldNames,
   writtenPart,
 } from './event-parts-schema.ts'
@@ -267,7 +268,11 @@ const toolSchemas = {
     receipt: text,
     deadlineAt: optional(moment),
   }),
-  tool_progress: objectOf<EventBodies['tool_progress']>({ attempt: ordinal, data: json }),
+  tool_progress: objectOf<EventBodies['tool_progress']>({
+    attempt: ordinal,
+    data: json,
+    spent: optional(toolSpending),
+  }),
   tool_attempt_failed: objectOf<EventBodies['tool_attempt_failed']>({
     name: text,
     attempt: ordinal,

@@ -28,6 +28,7 @@ import type {
   ResumeReason,
   ShownChange,
   Spending,
+  ToolSpending,
   WrittenPart,
 } from './event-parts.ts'
 import { type ModelFailure, UnknownEventError } from '../values/errors.ts'
@@ -219,8 +220,8 @@ export interface EventBodies {
     /** What that run may use; its limits are within it. The same at every attempt. */
     readonly grant?: Grant
   }
-  /** A running tool reports its progress. */
-  tool_progress: { readonly attempt: number; readonly data: Json }
+  /** A running tool reports its progress, or one model call that it has made: a turn that counts as the run's own. */
+  tool_progress: { readonly attempt: number; readonly data: Json; readonly spent?: ToolSpending }
   /** The call continues outside, under the id `receipt`, and is settled later; at the deadline it counts as timed out. */
   tool_deferred: { readonly attempt: number; readonly receipt: string; readonly deadlineAt?: number }
   /** An attempt of a call failed, and the next one starts at `retryAt`, under the same idempotency key. */

@@ -15,7 +15,8 @@ import {
   stopReason,
   type TextPart,
 } from './content.ts'
-import type { ChildTotals, GuardedThing, GuardrailAction, Handoff } from './event-parts.ts'
+import type { ChildTotals, GuardedThing, GuardrailAction, Handoff, ToolSpending } from './event-parts.ts'
+import { toolSpending } from './event-parts-schema.ts'
 import type { ModelFailure } from '../values/errors.ts'
 import type { Repeats, RetryPolicy } from './limits.ts'
 import type { ToolCallId } from '../values/ids.ts'
@@ -120,7 +121,12 @@ export type StreamedSignal =
 
 /** What a tool reports while it runs: any number of progress reports, then exactly one ending. */
 export type ToolSignal =
-  | { readonly type: 'tool_progressed'; readonly data: Json }
+  | {
+      readonly type: 'tool_progressed'
+      readonly data: Json
+      /** A model call that the tool has made: it is charged to the run, and recorded even where progress is not. */
+      readonly spent?: ToolSpending
+    }
   /** The call will be settled later, by `runtime.settle`: this instead of an ending. */
   | { readonly type: 'tool_deferred'; readonly externalId: string; readonly deadlineMs?: number }
   | ({
@@ -229,6 +235,7 @@ export type Signal =
       readonly toolCallId: ToolCallId
       readonly attempt: number
       readonly data: Json
+      readonly spent?: ToolSpending
     }
   | {
       readonly type: 'tool_deferred'
@@ -358,6 +365,7 @@ export const toolSignalSchema: Schema<ToolSignal> = variantOf<ToolSignal>({
   tool_progressed: objectOf<ToolSignalOf<'tool_progressed'>>({
     type: exactly('tool_progressed'),
     data: json,
+    spent: optional(toolSpending),
   }),
   tool_deferred: objectOf<ToolSignalOf<'tool_deferred'>>({
     type: exactly('tool_deferred'),

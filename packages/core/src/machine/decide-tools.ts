@@ -154,14 +154,16 @@ export const toolSignals: {
   // Whether calls may run is asked of the agent again: the record does not give it back.
   calls_checked: { decide: decideCallsChecked, recover: () => undefined },
   tool_progressed: whileAtWork({
-    decide(state, { toolCallId }, { attempt, data }) {
-      if (!isRecorded(state, 'toolProgress')) return nothing
-      return { facts: [{ type: 'tool_progress', turn: state.turn, toolCallId, attempt, data }] }
+    decide(state, { toolCallId }, { attempt, data, spent }) {
+      const isShown = isRecorded(state, 'toolProgress')
+      if (!isShown && spent === undefined) return nothing
+      const fact = { type: 'tool_progress' as const, turn: state.turn, toolCallId, attempt }
+      return { facts: [{ ...fact, data: isShown ? data : null, ...omitUndefined({ spent }) }] }
     },
     recover(event) {
       if (event.type !== 'tool_progress') return undefined
-      const { toolCallId, attempt, data } = event
-      return { type: 'tool_progressed', toolCallId, attempt, data }
+      const { toolCallId, attempt, data, spent } = event
+      return { type: 'tool_progressed', toolCallId, attempt, data, ...omitUndefined({ spent }) }
     },
   }),
   tool_deferred: whileAtWork({

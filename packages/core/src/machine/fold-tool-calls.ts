@@ -14,6 +14,7 @@ import {
   type RunState,
   type Tries,
   withChildTotals,
+  withToolSpending,
   withMessage,
 } from './state.ts'
 import { findCall, keyOfCall, openTurnCalls, placeOfCall, withCall, withCallInBatch } from './calls.ts'
@@ -59,7 +60,7 @@ export function foldToolCalls(state: RunState, event: CallsEvent): RunState {
     case 'tool_started':
       return applyToolStarted(state, event)
     case 'tool_progress':
-      return changeCall(state, event, ['started'], (call) => call)
+      return applyProgress(state, event)
     case 'tool_deferred':
       return changeCall(state, event, ['started'], (call) => {
         const { receipt, deadlineAt } = event
@@ -76,6 +77,14 @@ export function foldToolCalls(state: RunState, event: CallsEvent): RunState {
     case 'tool_results_injected':
       return applyResultsInjected(state, event)
   }
+}
+
+function applyProgress(state: RunState, event: EventOf<'tool_progress'>): RunState {
+  const { spent } = event
+  const next = changeCall(state, event, ['started'], (call) =>
+    spent === undefined ? call : { ...call, modelCalls: (call.modelCalls ?? 0) + 1 },
+  )
+  return spent === undefined ? next : { ...next, totals: withToolSpending(next.totals, spent) }
 }
 
 function applyToolResult(state: RunState, event: EventOf<'tool_result'>): RunState {

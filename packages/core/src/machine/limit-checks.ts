@@ -25,9 +25,9 @@ import {
   toolCallsLeft,
   workDeadline,
 } from './budget.ts'
-import type { Call, ExecutingState, RunState } from './state.ts'
+import { type Call, type ExecutingState, type RunState, withToolSpending } from './state.ts'
 import { currentModel, priceOf, summaryOf, textContent } from './calls.ts'
-import type { ChildTotals, Fact, FactOf } from '../events/event.ts'
+import type { ChildTotals, Fact, FactOf, ToolSpending } from '../events/event.ts'
 import { childRunIdOf } from '../values/ids.ts'
 import type { Outcome } from '../events/content.ts'
 import { getOwn } from '../values/json.ts'
@@ -225,6 +225,18 @@ export function childGrant(state: ExecutingState, now: number): Grant | { readon
   const deadline = workDeadline(state)
   if (deadline === undefined) return granted
   return deadline > now ? { ...granted, durationMs: deadline - now } : { limit: 'maxDurationMs' }
+}
+
+/**
+ * What a running call may still use of models, as a child run's grant is cut; or the limit that leaves too little. `pending`
+ * are the calls of models that its tool has reported and the state does not have yet.
+ */
+export function leftForCall(
+  state: ExecutingState,
+  pending: readonly ToolSpending[],
+  now: number,
+): Grant | { readonly limit: LimitName } {
+  return childGrant({ ...state, totals: pending.reduce(withToolSpending, state.totals) }, now)
 }
 
 /** What the parent needs itself: a turn that reads the results, a start for each waiting call, and its finalizing call. */

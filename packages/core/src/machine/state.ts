@@ -14,6 +14,7 @@ import type {
 import type {
   CallRefusal,
   ChildTotals,
+  ToolSpending,
   FinishReason,
   GuardedThing,
   Handoff,
@@ -305,6 +306,8 @@ export interface Call {
   readonly deferred?: { readonly externalId: string; readonly deadlineAt?: number }
   /** Starts so far. */
   readonly attempts: number
+  /** Model calls that its tool has reported, where there are any. */
+  readonly modelCalls?: number
   readonly result?: ToolResult
 }
 
@@ -459,7 +462,7 @@ export interface Totals {
   /** Calls that were started, each once however many attempts it took. */
   readonly toolCalls: number
   readonly toolCallsByTool: { readonly [tool: string]: number }
-  /** What child runs took. Their usage and cost are in `usage` and `costUsd`. */
+  /** What child runs took, and turns for model calls of tools. Their usage and cost are in `usage` and `costUsd`. */
   readonly children: { readonly runs: number; readonly turns: number; readonly toolCalls: number }
   readonly usage: Usage
   readonly costUsd?: number
@@ -491,6 +494,12 @@ export function withSpent(totals: Totals, usage: Usage, costUsd?: number): Total
   if (costUsd === undefined) return spent
   const plus = (sum: number | undefined): number => (sum ?? 0) + costUsd
   return { ...spent, costUsd: plus(totals.costUsd), settledCostUsd: plus(totals.settledCostUsd) }
+}
+
+/** What the run has used, with a model call that a tool of it made: that counts as a turn, as one of a child run does. */
+export function withToolSpending(totals: Totals, { usage, costUsd }: ToolSpending): Totals {
+  const children = { ...totals.children, turns: totals.children.turns + 1 }
+  return { ...withSpent(totals, usage, costUsd), children }
 }
 
 /** What the run has used, with a child run of it and with the child runs of that. */

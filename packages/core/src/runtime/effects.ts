@@ -2,13 +2,15 @@ import type { Agent } from '../agent/agent.ts'
 import { checkedTool, toolNamed, toolsNow } from '../agent/source-tools.ts'
 import { answersIn } from '../events/answer-schema.ts'
 import { type Message, type ModelRef, sameModel, textOf } from '../events/content.ts'
+import type { ToolSpending } from '../events/event.ts'
 import { defaultLimits } from '../events/limits.ts'
 import { readResultName } from '../events/model-request.ts'
 import type { Signal } from '../events/signals.ts'
 import { largerUsage, tokenCounts, type Usage } from '../events/usage.ts'
-import { textContent } from '../machine/calls.ts'
+import { findCall, textContent } from '../machine/calls.ts'
 import { summaryRequest } from '../machine/compaction.ts'
 import { messagesOf } from '../machine/history.ts'
+import { leftForCall } from '../machine/limit-checks.ts'
 import { modelRequest } from '../machine/request.ts'
 import {
   changedCallEffects,
@@ -24,7 +26,7 @@ import { checkCalls } from '../tools/check-calls.ts'
 import { findsInInput, findsInOutput, findsInResults, guardrailsFor } from '../tools/guardrails.ts'
 import { isLonger, reconcileCall, shortenedResult, startTool } from '../tools/tool-call.ts'
 import { jsonOfAnswer } from '../tools/tool-schema.ts'
-import type { CallContext } from '../tools/tool.ts'
+import type { CallContext, ToolRun } from '../tools/tool.ts'
 import { answerInTime, CHECK_MS, late, stoppableClock } from '../values/answer-in-time.ts'
 import { ConfigurationError } from '../values/errors.ts'
 import type { Clock, Host } from '../values/host.ts'
@@ -232,8 +234,22 @@ function beginTool(effect: EffectOf<'tool'>, run: RunContext, post: Post): Begun
     return startChild(driveChild(state, call, parts, context), { state, call, clock: host.clock }, post)
   const tool = checkedTool(agentOf(effect, run), call, state)
   const messages = (): readonly Message[] => deepFreeze(messagesOf(state.history))
+  const reported: ToolSpending[] = []
+  const left: NonNullable<ToolRun['left']> = () => {
+    const now = run.state?.phase === 'executing' ? run.state : state
+    const { modelCalls = 0 } = findCall(now, call.toolCallId) ?? call
+    // What the tool has just reported is not on record yet.
+    const pending = reported.slice(modelCalls - (call.modelCalls ?? 0))
+    return leftForCall(now, pending, host.clock.now())
+  }
   const { graceMs = defaultLimits.graceMs } = state.limits
-  return startTool({ tool, call, context: { ...callContext(effect, run), messages }, host, graceMs }, post)
+  return startTool(
+    { tool, call, context: { ...callContext(effect, run), messages, left }, host, graceMs },
+    (signal) => {
+      if (signal.type === 'tool_progressed' && signal.spent) reported.push(signal.spent)
+      post(signal)
+    },
+  )
 }
 
 function beginReconciliation(effect: EffectOf<'reconcile'>, run: RunContext, post: Post): Begun {

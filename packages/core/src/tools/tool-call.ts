@@ -173,7 +173,7 @@ export interface ToolStart {
   /** Absent where the agent has no tool any more that is the one whose call was checked. */
   readonly tool: Tool | undefined
   readonly call: Call
-  readonly context: CallContext<AnyContext> & Pick<ToolRun, 'messages'>
+  readonly context: CallContext<AnyContext> & Pick<ToolRun, 'messages' | 'left'>
   readonly host: Pick<Host, 'clock' | 'report'>
   /** How long an overdue write may continue after it was asked to stop, in milliseconds. */
   readonly graceMs?: number
@@ -258,8 +258,11 @@ class ToolAttempt implements RunningTool, Observer<ToolSignal> {
     const fault = faultOf(toolSignalSchema, signal)
     if (signal?.type === 'tool_progressed') {
       this.#time.onReport()
-      // Progress decides nothing: a report that cannot be kept is no reason to lose the result.
-      if (!fault) this.#post({ type: 'tool_progressed', toolCallId, attempt, data: signal.data })
+      // Progress decides nothing: a report that cannot be kept is no reason to lose the result. What was spent must be kept.
+      if (fault && signal.spent !== undefined) return this.#fail(breachOf(signal, fault))
+      const { data, spent } = signal
+      if (!fault)
+        this.#post({ type: 'tool_progressed', toolCallId, attempt, data, ...omitUndefined({ spent }) })
       return
     }
     if (fault) return this.#fail(breachOf(signal, fault))

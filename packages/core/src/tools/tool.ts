@@ -1,7 +1,7 @@
 import type { Observable } from 'rxjs'
 import type { AnyContext, ToolOrigin } from '../events/agent-definition.ts'
 import type { Handoff } from '../events/event.ts'
-import type { Repeats, RetryPolicy } from '../events/limits.ts'
+import type { Grant, LimitName, Repeats, RetryPolicy } from '../events/limits.ts'
 import type { RunId, ToolCallId } from '../values/ids.ts'
 import type { JsonObject } from '../values/json.ts'
 import type { Message } from '../events/content.ts'
@@ -31,6 +31,12 @@ export interface ToolRun<Context = unknown> extends CallContext<Context> {
    * that a handoff, an edit of the past or a summary removed. Absent if the call belongs to no conversation.
    */
   readonly messages?: () => readonly Message[]
+  /**
+   * Returns how much of models the tool may still use at this moment, of what the run's limits leave: an absent field has no
+   * limit. Or names the limit that leaves too little. The tool reports each model call that it makes as `spent` of a
+   * `tool_progressed`. Absent if the call belongs to no run.
+   */
+  readonly left?: () => Grant | { readonly limit: LimitName }
 }
 
 /**
@@ -87,7 +93,7 @@ export interface Tool<in Context = AnyContext> extends ToolDefinition {
   check(input: JsonObject, context: CallContext<Context>): CallVerdict | Promise<CallVerdict>
   repair?(unfit: UnfitInput): RepairedInput | undefined
   run(call: ToolRun<Context>): Observable<ToolSignal>
-  reconcile?(call: Omit<ToolRun<Context>, 'cancelled$' | 'messages'>): Promise<Reconciliation>
+  reconcile?(call: Omit<ToolRun<Context>, 'cancelled$' | 'messages' | 'left'>): Promise<Reconciliation>
 }
 
 /**

@@ -352,7 +352,7 @@ const toolMasks = {
     )(event),
     ...(event.inputDigest !== undefined && { inputDigest: redactedDigest(event.toolCallId) }),
   }),
-  tool_progress: ({ attempt }) => ({ attempt, data: null }),
+  tool_progress: (event) => ({ ...only<'tool_progress'>('attempt', 'spent')(event), data: null }),
   tool_deferred: only<'tool_deferred'>('attempt', 'receipt', 'deadlineAt'),
   tool_attempt_failed: ({ content, ...event }) => ({
     ...only<'tool_attempt_failed'>(

@@ -169,7 +169,7 @@ const nothingAccumulated: AccumulatedRun = {
 const accumulatedTypes: ReadonlySet<string> = new Set<EventType>([
   ...(['run_started', 'agent_handed_off', 'tool_started', 'tool_result', 'model_stream_failed'] as const),
   ...(['model_call_started', 'usage_updated', 'compaction_started', 'context_compacted'] as const),
-  'run_finished',
+  ...(['tool_progress', 'run_finished'] as const),
 ])
 
 /**
@@ -226,6 +226,12 @@ export class RunAccumulator {
       this.#begin(`summary ${this.#run.summaries}`, event)
     }
     if (event.type === 'context_compacted') this.#take(`summary ${this.#run.summaries}`, event)
+    if (event.type === 'tool_progress' && event.spent !== undefined) {
+      const key = `tool ${event.seq}`
+      this.#begin(key, { ...event, model: event.spent.model })
+      this.#take(key, event.spent)
+      this.#settle((call) => call.key === key)
+    }
     if (event.type === 'run_finished') this.#settle(() => true)
   }
 

@@ -178,6 +178,7 @@ const lentParts = fields<OrUndefined<Partial<Given<unknown>>>>(
     idempotencyKey: maybe(filledText),
     cancelled$: maybe(having('an observable that emits a reason', 'subscribe')),
     messages: maybe(anyFunction),
+    left: maybe(anyFunction),
     clock: maybe(having('a clock, such as manualClock()', 'schedule')),
   },
   { signal: 'cancelled$', abortSignal: 'cancelled$' },

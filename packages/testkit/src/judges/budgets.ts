@@ -123,6 +123,8 @@ class RunningBook {
       this.#close('model')
     }
     if (event.type === 'context_compacted') this.#end('summary', event)
+    if (event.type === 'tool_progress' && event.spent)
+      this.#settled = add(this.#settled, { ...amountsOf(event.spent), turns: 1 })
     if (event.type === 'tool_result') this.#end(event.toolCallId, event.child)
   }
 

@@ -165,7 +165,15 @@ function spentBefore(
     if (report.seq < seq) latest.set(`${report.turn} ${report.attempt}`, report)
   }
   const summaries = ofType(events, 'context_compacted').filter((event) => event.seq < seq)
-  const reports: readonly Spent[] = [...latest.values(), ...summaries, ...childrenBefore(events, seq)]
+  const tools = ofType(events, 'tool_progress').flatMap((event) =>
+    event.spent && event.seq < seq ? [event.spent] : [],
+  )
+  const reports: readonly Spent[] = [
+    ...latest.values(),
+    ...summaries,
+    ...tools,
+    ...childrenBefore(events, seq),
+  ]
   const sum = (amount: (report: Spent) => number | undefined): number =>
     reports.reduce((total, report) => total + (amount(report) ?? 0), 0)
   const maxTotalInputTokens = sum(({ usage }) => usage?.inputTokens)

@@ -9,6 +9,7 @@ import {
   type ToolEffect,
   type ToolRun,
   type ToolSignal,
+  type ToolSpending,
 } from '@tallystick/core/vocabulary'
 import { Observable, type Observer, Subscriber, type Subscription, type Unsubscribable } from 'rxjs'
 import { jsonOf } from './content.ts'
@@ -227,6 +228,16 @@ export interface ToolContext<Context = unknown> {
    * call belongs to none.
    */
   readonly messages: () => readonly Message[]
+  /**
+   * Returns what the run's limits leave for models that the tool calls itself: a field that is absent has no limit. Or names
+   * the limit that leaves too little. Ask before each model call.
+   */
+  readonly left: NonNullable<ToolRun['left']>
+  /**
+   * Charges the run for one model call that the tool has made: its tokens, its cost, and a turn. The ledger holds it. `costUsd`
+   * is needed where the run has a limit on cost.
+   */
+  readonly spend: (spent: ToolSpending) => void
 }
 
 /** The part of a tool that running one call needs. */
@@ -341,7 +352,8 @@ class Execution<Input, Context> implements Unsubscribable {
   }
 
   #context(): ToolContext<Context> {
-    const { runId, turn, toolCallId, attempt, idempotencyKey, context, messages = noMessages } = this.#call
+    const { runId, turn, toolCallId, attempt, idempotencyKey, context } = this.#call
+    const { messages = noMessages, left = noLimits } = this.#call
     const given = {
       progress: (data: Json) => {
         if (!this.#subscriber.closed)
@@ -354,6 +366,10 @@ class Execution<Input, Context> implements Unsubscribable {
       attempt,
       context,
       messages,
+      left,
+      spend: (spent: ToolSpending) => {
+        if (!this.#subscriber.closed) this.#subscriber.next({ type: 'tool_progressed', data: null, spent })
+      },
     }
     return Object.freeze(withSignal(given, this.#abort))
   }
@@ -361,6 +377,10 @@ class Execution<Input, Context> implements Unsubscribable {
 
 function noMessages(): readonly Message[] {
   return []
+}
+
+function noLimits(): ReturnType<ToolContext['left']> {
+  return {}
 }
 
 /** Progress is for people who watch: what JSON cannot carry is named in its place, and does not end the call. */

@@ -16,6 +16,7 @@ import {
   type CallFailure,
   callFailureOf,
   failureError,
+  type ModelBudget,
   noTimeoutMs,
   pause,
   resultOrAborted,
@@ -247,6 +248,8 @@ export interface ToolCall {
   readonly idempotencyKey?: string
   /** The place of the call in a trace. */
   readonly traceparent?: string | undefined
+  /** What the server's questions to a model are charged to. */
+  readonly budget?: ModelBudget
 }
 
 /** The name under which the idempotency key of a call is sent. */
@@ -263,7 +266,7 @@ export async function callTool(
 ): Promise<CallToolResult> {
   const { options, name } = connection.server
   const { timeoutMs = defaultTimeoutMs, maxTotalMs = defaultMaxTotalMs } = options
-  const deadline = callDeadline(shared.timers, timeoutMs, maxTotalMs)
+  const deadline = callDeadline(shared.timers, timeoutMs, maxTotalMs, call.budget)
   connection.deadlines.add(deadline)
   const signal = AbortSignal.any([call.signal, deadline.signal])
   const tried = { wasSent: false }

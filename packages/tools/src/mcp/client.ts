@@ -1,11 +1,12 @@
 import { statSync } from 'node:fs'
 import type { Client, ClientOptions, Tool } from '@modelcontextprotocol/client'
+import { omitUndefined, textTokens } from '@tallystick/core/internal'
 import type { TraceparentOf } from '../define/run-tool.ts'
 import { visibleText } from '../define/text.ts'
 import type { ProcessGuard, Timers } from '../host.ts'
 import { type OptionalPackage, optionalPackage } from '../packages.ts'
 import type { client } from './client-library.ts'
-import { type CallDeadline, noTimeoutMs, resultOrAborted } from './deadline.ts'
+import { type CallDeadline, type ModelBudget, noTimeoutMs, resultOrAborted } from './deadline.ts'
 import { boundedFetch, renewedDiscovery, watchingStreams, withLostResponses } from './fetch.ts'
 import { mendToolLists, type ToolChanges } from './listing.ts'
 import {
@@ -17,6 +18,7 @@ import {
   type McpQuestion,
   type McpServer,
   rootUri,
+  type SampleAnswer,
   type SamplingLimits,
   type StdioServer,
 } from './options.ts'
@@ -306,7 +308,7 @@ interface AskedQuestions {
   inTurn<Answer>(
     kind: keyof QuestionLimits,
     signal: AbortSignal,
-    answer: () => Promise<Answer>,
+    answer: (call: CallDeadline) => Promise<Answer>,
   ): Promise<Answer>
 }
 
@@ -317,23 +319,23 @@ interface AskedQuestions {
 export function askedQuestions(calls: ReadonlySet<CallDeadline>, limits: QuestionLimits): AskedQuestions {
   const asked = new WeakMap<CallDeadline, Record<keyof QuestionLimits, number>>()
   let last: Promise<unknown> = Promise.resolve()
-  const take = (kind: keyof QuestionLimits): void => {
+  const take = (kind: keyof QuestionLimits): CallDeadline => {
     for (const call of calls) {
       const counts = asked.get(call) ?? { elicit: 0, sample: 0 }
       if (counts[kind] >= limits[kind]) continue
       asked.set(call, { ...counts, [kind]: counts[kind] + 1 })
-      return
+      return call
     }
     const why = calls.size === 0 ? 'outside of a call' : `more than ${limits[kind]} times within a call`
     throw new Error(`This client is not asked ${why}.`)
   }
   return {
     async inTurn(kind, signal, answer) {
-      take(kind)
+      const call = take(kind)
       const before = last
       const turn = before.then(() => {
         signal.throwIfAborted()
-        return answer()
+        return answer(call)
       })
       last = turn.catch(() => {})
       return await turn
@@ -419,17 +421,21 @@ function newClient(
   made.onerror = () => {}
   const asked = <Request, Answer>(
     kind: 'elicit' | 'sample',
-    hook: (request: Request, question: McpQuestion) => Answer | Promise<Answer>,
     request: Request,
     signal: AbortSignal,
+    answer: (shown: Request, question: McpQuestion, call: CallDeadline) => Promise<Answer>,
   ): Promise<Answer> =>
-    events.questions.inTurn(kind, signal, () => {
-      const shown = shownQuestion(request)
-      return answered(() => hook(shown, Object.freeze({ server: name, signal })), events)
-    })
+    events.questions.inTurn(kind, signal, (call) =>
+      answer(shownQuestion(request), Object.freeze({ server: name, signal }), call),
+    )
   if (elicit) {
     made.setRequestHandler('elicitation/create', (request, { mcpReq }) =>
-      asked<client.ElicitRequestParams, client.ElicitResult>('elicit', elicit, request.params, mcpReq.signal),
+      asked<client.ElicitRequestParams, client.ElicitResult>(
+        'elicit',
+        request.params,
+        mcpReq.signal,
+        (shown, question) => answered(() => elicit(shown, question), events),
+      ),
     )
   }
   if (roots) {
@@ -439,13 +445,61 @@ function newClient(
     made.setRequestHandler('sampling/createMessage', (request, { mcpReq }) =>
       asked<client.CreateMessageRequestParams, client.CreateMessageResult>(
         'sample',
-        sample,
-        { ...request.params, maxTokens: Math.min(request.params.maxTokens, sampling.maxTokens) },
+        request.params,
         mcpReq.signal,
+        (shown, question, { budget }) => {
+          const ask = (maxTokens: number): Promise<SampleAnswer> =>
+            answered(() => sample({ ...shown, maxTokens }, question), events)
+          return sampleWithin(
+            budget,
+            { ...shown, maxTokens: Math.min(shown.maxTokens, sampling.maxTokens) },
+            ask,
+          )
+        },
       ),
     )
   }
   return made
+}
+
+/** Fewer output tokens than this are not worth a model call. */
+const minSampleTokens = 16
+const tokensOfImage = 1_600
+
+/** Has a model asked within what the run's limits leave, and charges the run for the answer. */
+async function sampleWithin(
+  budget: ModelBudget | undefined,
+  request: client.CreateMessageRequestParams,
+  ask: (maxTokens: number) => Promise<SampleAnswer>,
+): Promise<client.CreateMessageResult> {
+  const left = budget?.left() ?? {}
+  const inputTokens = estimateTokens([request.systemPrompt ?? '', request.messages])
+  const room =
+    'limit' in left ? 0 : Math.min(left.outputTokens ?? Infinity, (left.tokens ?? Infinity) - inputTokens)
+  if ('limit' in left || room < minSampleTokens || inputTokens > (left.inputTokens ?? Infinity))
+    throw new Error('The limits of this run leave too little for another answer of a model.')
+  const {
+    usage,
+    costUsd = left.costUsd,
+    ...answer
+  } = await ask(Math.min(request.maxTokens, Math.floor(room)))
+  budget?.spend({
+    model: { provider: 'mcp', api: 'sampling', modelId: answer.model },
+    usage: { inputTokens, outputTokens: estimateTokens(answer.content), ...omitUndefined({ ...usage }) },
+    ...omitUndefined({ costUsd }),
+  })
+  return answer
+}
+
+/** About how many tokens something is worth that a model reads or wrote. */
+function estimateTokens(content: unknown): number {
+  let images = 0
+  const text = JSON.stringify(content, (name, value: unknown) => {
+    if (name !== 'data') return value
+    images++
+    return ''
+  })
+  return textTokens(text) + images * tokensOfImage
 }
 
 async function answered<Answer>(

@@ -1,5 +1,6 @@
 import { sentenceOfError } from '@tallystick/core/internal'
 import { ToolError } from '../define/outcome.ts'
+import type { ToolContext } from '../define/run-tool.ts'
 import type { Timers } from '../host.ts'
 import type { NamedServer, SharedParts } from './client.ts'
 import { lostResponseCode, saysSessionIsUnknown } from './fetch.ts'
@@ -16,10 +17,20 @@ export interface CallDeadline {
   readonly pause: () => void
   readonly resume: () => void
   readonly stop: () => void
+  /** What the server's questions to a model are charged to. Absent outside of runs. */
+  readonly budget: ModelBudget | undefined
 }
 
+/** The limits of the run that a call belongs to, as far as they concern models. */
+export type ModelBudget = Pick<ToolContext, 'left' | 'spend'>
+
 /** Starts the time of a call: `quietMs` without progress, and `totalMs` at most since the last question was answered. */
-export function callDeadline(timers: Timers, quietMs: number, totalMs: number): CallDeadline {
+export function callDeadline(
+  timers: Timers,
+  quietMs: number,
+  totalMs: number,
+  budget?: ModelBudget,
+): CallDeadline {
   const over = new AbortController()
   let pauses = 0
   let hasStopped = false
@@ -47,6 +58,7 @@ export function callDeadline(timers: Timers, quietMs: number, totalMs: number): 
   begin()
   return {
     signal: over.signal,
+    budget,
     progress,
     pause() {
       pauses++

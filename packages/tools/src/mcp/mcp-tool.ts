@@ -59,7 +59,7 @@ export function mcpTool(listed: ListedTool, parts: ToolParts): Tool {
     input: JsonObject,
     context: ToolContext,
   ): Promise<readonly ResultPart[] | undefined> => {
-    const { signal, progress, idempotencyKey, toolCallId } = context
+    const { signal, progress, idempotencyKey, toolCallId, left, spend } = context
     const now = connection.listing().tools.get(listed.name) ?? listed
     const seen = judged.get(toolCallId)
     judged.delete(toolCallId)
@@ -70,7 +70,8 @@ export function mcpTool(listed: ListedTool, parts: ToolParts): Tool {
     }
     pins.accept(now)
     const traceparent = await traceparentFor(shared.traceparent, context)
-    const call = { tool: now, input, effect, signal, progress, idempotencyKey, traceparent }
+    const budget = { left, spend }
+    const call = { tool: now, input, effect, signal, progress, idempotencyKey, traceparent, budget }
     const parts = await callContent(await callTool(call, connection, shared), now, connection)
     return parts.length === 0 ? undefined : parts
   }

@@ -1,6 +1,6 @@
 import { isAbsolute } from 'node:path'
 import { pathToFileURL } from 'node:url'
-import type { Clock } from '@tallystick/core'
+import type { Clock, Usage } from '@tallystick/core'
 import { option, type OptionCheck, type OptionChecks, requireOptions } from '@tallystick/core/internal'
 import type { Host, JsonObject } from '@tallystick/core/vocabulary'
 import { approvalPolicy, type ApprovalPolicy } from '../define/approval.ts'
@@ -277,15 +277,26 @@ export interface McpHooks {
       ) => client.ElicitResult | Promise<client.ElicitResult>)
     | undefined
   /**
-   * A server asks for an answer of a model, at your cost, which no limit of a run counts. Ask the user first, or give only
-   * servers that you trust a manager with this hook: what it throws is a refusal.
+   * A server asks for an answer of a model, at your cost. Ask the user first, or give only servers that you trust a manager
+   * with this hook: what it throws is a refusal, and not charged. An answer is charged to the run whose call the server is
+   * at work for (its tokens, its cost, and a turn), and a server is refused once the run's limits leave too little. Hold the
+   * model to `request.maxTokens`, which is cut to what is left.
    */
   readonly sample?:
     | ((
         request: client.CreateMessageRequestParams,
         question: McpQuestion,
-      ) => client.CreateMessageResult | Promise<client.CreateMessageResult>)
+      ) => SampleAnswer | Promise<SampleAnswer>)
     | undefined
+}
+
+/**
+ * An answer of a model for a server, with what it used, which the server does not see. Tokens that are missing are
+ * estimated by the texts. Where a run has a limit on cost, an answer without `costUsd` takes all that is left of it.
+ */
+export type SampleAnswer = client.CreateMessageResult & {
+  readonly usage?: Usage | undefined
+  readonly costUsd?: number | undefined
 }
 
 /** How much of a model a server may use within one call of a tool. */

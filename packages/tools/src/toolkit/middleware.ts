@@ -1,5 +1,11 @@
 import { ConfigurationError, type Tool } from '@tallystick/core'
-import { option, requireOptions, type Retryable, type UnfitInput } from '@tallystick/core/internal'
+import {
+  omitUndefined,
+  option,
+  requireOptions,
+  type Retryable,
+  type UnfitInput,
+} from '@tallystick/core/internal'
 import {
   type CallVerdict,
   canonicalJson,
@@ -118,9 +124,15 @@ function around<Context>(
     let stop: ((gone: Error) => void) | undefined
     let hasRun = false
     let failure: (ToolSignal & { readonly type: 'tool_ended' }) | undefined
-    const onProgress = (data: Json): void => {
-      const passed = progress ? progress(data, call) : data
-      if (passed !== undefined) subscriber.next({ type: 'tool_progressed', data: passed })
+    const onProgress = ({ data, spent }: Extract<ToolSignal, { type: 'tool_progressed' }>): void => {
+      let passed: Json | undefined
+      try {
+        passed = progress ? progress(data, call) : data
+      } catch {
+        // What cannot be changed as it should be is not reported.
+      }
+      if (passed === undefined && spent === undefined) return
+      subscriber.next({ type: 'tool_progressed', data: passed ?? null, ...omitUndefined({ spent }) })
     }
     const next = (): Promise<MiddlewareEnding> => {
       if (hasRun) return Promise.reject(new TypeError(`The middleware ${name} called next() twice`))
@@ -130,11 +142,7 @@ function around<Context>(
         inner = inside.subscribe({
           next: (signal) => {
             if (signal.type === 'tool_progressed') {
-              try {
-                onProgress(signal.data)
-              } catch {
-                // What cannot be changed as it should be is not reported.
-              }
+              onProgress(signal)
               return
             }
             if (signal.type === 'tool_ended') failure = signal

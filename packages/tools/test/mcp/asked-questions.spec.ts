@@ -1,6 +1,7 @@
 import type { McpManager, McpOptions } from '@tallystick/tools/mcp'
-import { textOf } from '@tallystick/core'
-import type { JsonObject } from '@tallystick/core/vocabulary'
+import { createRuntime, defineAgent, type Limits, memoryLedger, textOf } from '@tallystick/core'
+import type { EventOf, JsonObject } from '@tallystick/core/vocabulary'
+import { checkLaws, scriptedModel } from '@tallystick/testkit'
 import { describe, expect, it } from 'vitest'
 import { connect } from './connected.ts'
 import { ownServer } from './servers/real-servers.ts'
@@ -55,6 +56,63 @@ describe('given a server that asks for answers of a model, when it asks for many
     const strict = await asking({ sample, sampleLimits: { maxPerCall: 1, maxTokens: 10 } })
     await answersTo(strict, many)
     expect([asked, given.at(-1)]).toMatchObject([5, [10, {}]])
+  })
+})
+
+describe('given a run whose call has a server ask for answers of a model', () => {
+  async function run(limits: Limits, sample: NonNullable<Hooks['sample']>) {
+    const manager = await asking({ sample, sampleLimits: { maxPerCall: 50 } })
+    const ask = Array.from({ length: 50 }, () => sampling(4_000))
+    const usage = { inputTokens: 10, outputTokens: 10 }
+    const model = scriptedModel([
+      { toolCalls: [{ name: 'mcp__odd__work', input: { ask } }], usage },
+      { text: 'Done.', usage },
+    ])
+    const agent = defineAgent({ name: 'a', instructions: '', model, tools: manager.tools, limits })
+    const ledger = memoryLedger()
+    const result = await createRuntime({
+      ledger,
+      agents: [agent],
+      prices: () => ({ inputUsd: 0, outputUsd: 0 }),
+    }).run(agent, 'Go.').result
+    const events = await Array.fromAsync(ledger.read(result.runId))
+    expect(checkLaws(events)).toEqual([])
+    const spent = events.filter((event): event is EventOf<'tool_progress'> => event.type === 'tool_progress')
+    return { result, spent: spent.map((event) => event.spent) }
+  }
+  const used = { inputTokens: 600, outputTokens: 400 }
+
+  it('then each is on record and counts as tokens, cost and a turn of the run', async () => {
+    const { result, spent } = await run({ maxTurns: 6 }, () => ({ ...reply, usage: used, costUsd: 0.5 }))
+    // One turn asked for the call, and one is held back for the answer of the run.
+    expect(spent).toEqual(
+      [1, 2, 3, 4].map(() => ({
+        model: { provider: 'mcp', api: 'sampling', modelId: 'm' },
+        usage: used,
+        costUsd: 0.5,
+      })),
+    )
+    expect(result).toMatchObject({ text: 'Done.', reason: 'turn_limit', costUsd: 2 })
+    expect(result.usage).toMatchObject({ inputTokens: 4 * 600 + 20, outputTokens: 4 * 400 + 20 })
+  })
+
+  it('then no answer is asked for that the tokens or the money which are left do not cover', async () => {
+    const given: number[] = []
+    const { spent, result } = await run({ maxTotalTokens: 20_000 }, ({ maxTokens }) => {
+      given.push(maxTokens)
+      return { ...reply, usage: { inputTokens: 30, outputTokens: maxTokens } }
+    })
+    expect(spent.length).toBeLessThan(5)
+    expect(given.at(-1)).toBeLessThan(4_000)
+    expect(Math.max(...given)).toBe(4_000)
+    expect(result.reason).toBe('token_limit')
+    expect(result.usage.outputTokens).toBeLessThan(20_000)
+    // What an answer costs is known after it: the one that goes past the limit is the last.
+    const { spent: paid } = await run({ maxCostUsd: 1 }, () => ({ ...reply, costUsd: 0.4 }))
+    expect(paid.map((each) => each?.costUsd)).toEqual([0.4, 0.4, 0.4])
+    const { spent: unpriced } = await run({ maxCostUsd: 1 }, () => reply)
+    expect(unpriced).toHaveLength(1)
+    expect(unpriced[0]?.usage.inputTokens).toBeGreaterThan(10)
   })
 })
 
