@@ -193,7 +193,14 @@ export const grantFields = ['turns', 'toolCalls', 'tokens', 'inputTokens', 'outp
 export type GrantField = (typeof grantFields)[number]
 
 /** The limit that bounds each field of a grant. */
-export const limitOfField: { readonly [F in GrantField]: LimitName } = {
+export const limitOfField: {
+  readonly turns: 'maxTurns'
+  readonly toolCalls: 'maxToolCalls'
+  readonly tokens: 'maxTotalTokens'
+  readonly inputTokens: 'maxTotalInputTokens'
+  readonly outputTokens: 'maxTotalOutputTokens'
+  readonly costUsd: 'maxCostUsd'
+} = {
   turns: 'maxTurns',
   toolCalls: 'maxToolCalls',
   tokens: 'maxTotalTokens',

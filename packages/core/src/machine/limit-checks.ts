@@ -13,6 +13,7 @@ import {
   callsAwaitingEqual,
   callsBehindChange,
   deadlineOf,
+  graceEndOf,
   leftOf,
   type LimitFinding,
   mayRepeat,
@@ -29,6 +30,7 @@ import { type Call, type ExecutingState, type RunState, withToolSpending } from 
 import { currentModel, priceOf, summaryOf, textContent } from './calls.ts'
 import type { ChildTotals, Fact, FactOf, ToolSpending } from '../events/event.ts'
 import { childRunIdOf } from '../values/ids.ts'
+import { momentAfter } from '../events/event-parts.ts'
 import type { Outcome } from '../events/content.ts'
 import { getOwn } from '../values/json.ts'
 import type { Action } from './rules.ts'
@@ -62,13 +64,45 @@ export interface PlannedCall {
  * run is up or too little is left.
  */
 export function grantModelCall(state: RunState, now: number, call: PlannedCall): Grant | LimitFinding {
-  return timeFinding(state, now, call.finalizing) ?? grantAmounts(state, call)
+  return enforce.maxDurationMs(state, now, call.finalizing) ?? grantAmounts(state, call)
 }
 
 function timeFinding(state: RunState, now: number, finalizing: boolean): LimitFinding | undefined {
   const deadline = finalizing ? deadlineOf(state) : workDeadline(state)
   if (deadline === undefined || now < deadline) return undefined
   return timeLimit(state, now)
+}
+
+/**
+ * Where each limit is enforced. Amounts (`limitOfField`) bound the grants of model calls and child runs, and the starts of
+ * tool calls; a limit of any other kind has its function here, so that one without enforcement does not compile.
+ */
+const enforce = {
+  maxDurationMs: timeFinding,
+  maxRepeats: nextWithoutProgress,
+  /** The words for the model, if the call at this place of the reply is one too many. */
+  maxToolCallsPerTurn: ({ maxToolCallsPerTurn: max = Infinity }: Limits, place: number): string | undefined =>
+    place < max
+      ? undefined
+      : `At most ${max} tool calls are run for one reply. Nothing was run; ask for this call again.`,
+  /** The words for the model, if the tool has been called often enough. */
+  maxCallsByTool({ maxCallsByTool = {} }: Limits, tool: string, taken: number): string | undefined {
+    const max = getOwn(maxCallsByTool, tool) ?? Infinity
+    if (taken < max) return undefined
+    return `${tool} may be called ${max} times in a run, and that often it was. Nothing was run; go on without it.`
+  },
+  maxConcurrency: ({ maxConcurrency = defaultLimits.maxConcurrency }: Limits): number => maxConcurrency,
+  maxApprovalMs: approvalExpiry,
+  graceMs: graceEndOf,
+} satisfies {
+  readonly [L in Exclude<keyof Limits, (typeof limitOfField)[GrantField] | 'onLimit'>]: (
+    ...given: never[]
+  ) => unknown
+}
+
+/** When an approval that is asked for now counts as denied. */
+export function approvalExpiry({ maxApprovalMs }: Limits, now: number): number | undefined {
+  return maxApprovalMs === undefined ? undefined : momentAfter(now, maxApprovalMs)
 }
 
 /** What a model call may use by the amounts that are left, or the limit that leaves it too little. */
@@ -366,7 +400,7 @@ export function nextForCallLimits(state: ExecutingState): Action | undefined {
     return meetLimit(state, { limit: 'maxToolCalls', max, used: spentOf(state).toolCalls })
   }
   if (metLimit?.policy === 'ask') return undefined
-  return refuseCalls(state, past) ?? (metLimit === undefined ? nextWithoutProgress(state) : undefined)
+  return refuseCalls(state, past) ?? (metLimit === undefined ? enforce.maxRepeats(state) : undefined)
 }
 
 function nextWithoutProgress(state: ExecutingState): Action | undefined {
@@ -416,14 +450,9 @@ function resultsOverLimits(state: ExecutingState): readonly Fact[] {
     const { name } = call
     const taken = takenByTool.get(name) ?? getOwn(state.totals.toolCallsByTool, name) ?? 0
     takenByTool.set(name, taken + 1)
-    if (place >= maxToolCallsPerTurn) {
-      const text = `At most ${maxToolCallsPerTurn} tool calls are run for one reply. Nothing was run; ask for this call again.`
-      return [resultFact(state, call, 'limit_reached', text)]
-    }
-    const max = getOwn(maxCallsByTool, name) ?? Infinity
-    if (taken < max) return []
-    const text = `${name} may be called ${max} times in a run, and that often it was. Nothing was run; go on without it.`
-    return [resultFact(state, call, 'limit_reached', text)]
+    const text =
+      enforce.maxToolCallsPerTurn(state.limits, place) ?? enforce.maxCallsByTool(state.limits, name, taken)
+    return text === undefined ? [] : [resultFact(state, call, 'limit_reached', text)]
   })
 }
 
@@ -456,7 +485,7 @@ export function callsToStart(
 ): readonly Call[] {
   const { counts, runningReads } = summaryOf(calls)
   if (counts.ready + counts.in_doubt + counts.to_retry === 0) return []
-  let room = (limits.maxConcurrency ?? defaultLimits.maxConcurrency) - runningReads
+  let room = enforce.maxConcurrency(limits) - runningReads
   let isWriteOpen = false
   const turns = new ToolTurns(calls)
   const chosen: Call[] = []

@@ -1,3 +1,4 @@
+import { momentAfter } from '../events/event-parts.ts'
 import type { Fact, FactOf } from '../events/event.ts'
 import {
   answeredCalls,
@@ -16,7 +17,6 @@ import {
   textContent,
 } from './calls.ts'
 import type { Call, CallStatus, CollectingState, ExecutingState, RunState } from './state.ts'
-import { momentAfter } from '../events/event-parts.ts'
 import type { Action } from './rules.ts'
 import { digestOf } from '../values/digest.ts'
 import { heldBackCalls, isRerun, nothingMoreStarts, reasonInFork, stubbed } from './retry.ts'
@@ -29,7 +29,14 @@ import {
   toolCallsLeft,
   workDeadline,
 } from './budget.ts'
-import { callsToStart, childGrant, nextForCallLimits, repeatedResults, resultFact } from './limit-checks.ts'
+import {
+  approvalExpiry,
+  callsToStart,
+  childGrant,
+  nextForCallLimits,
+  repeatedResults,
+  resultFact,
+} from './limit-checks.ts'
 
 const outOfTime = 'the time of the run was up before it had answered'
 
@@ -236,7 +243,7 @@ function askApprovals(state: ExecutingState, now: number): Action | undefined {
     .filter((call) => !waiting.has(call))
     .concat(again, askedElsewhere)
   if (calls.length === 0) return undefined
-  const { maxApprovalMs } = state.limits
+  const expiresAt = approvalExpiry(state.limits, now)
   const facts = calls.map((call): FactOf<'approval_requested'> => {
     const reason =
       call.status === 'in_doubt'
@@ -252,7 +259,7 @@ function askApprovals(state: ExecutingState, now: number): Action | undefined {
       attempt: call.attempts + 1,
       inputDigest: call.inputDigest ?? digestOf(call.input),
       ...(reason !== undefined && { reason }),
-      ...(maxApprovalMs !== undefined && { expiresAt: momentAfter(now, maxApprovalMs) }),
+      ...(expiresAt !== undefined && { expiresAt }),
     }
   })
   return { kind: 'ask_approval', facts }
