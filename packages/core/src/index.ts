@@ -78,7 +78,7 @@ export type {
   SuspendedRun,
 } from './runtime/run-result.ts'
 export type { RunStep, StepCall } from './runtime/run-steps.ts'
-export type { RunStreams } from './runtime/run-streams.ts'
+export type { LiveText, RunStreams } from './runtime/run-streams.ts'
 export type { Run } from './runtime/run.ts'
 export type {
   Given,

@@ -80,6 +80,7 @@ async function played({ agent: recording, runtime, run: own = {}, limits }: Said
 /** Which parts a record holds. */
 function partsIn(events: readonly RuntimeEvent[]): readonly RecordingPart[] {
   const found: Readonly<Record<RecordingPart, boolean>> = {
+    textDeltas: ofType(events, 'assistant_text_delta').length > 0,
     toolInputDeltas: ofType(events, 'tool_input_delta').length > 0,
     toolProgress: ofType(events, 'tool_progress').length > 0,
     reasoning: ofType(events, 'assistant_reasoning_delta').length > 0,
@@ -93,6 +94,7 @@ function partsIn(events: readonly RuntimeEvent[]): readonly RecordingPart[] {
 }
 
 const none: RecordingPolicy = {
+  textDeltas: false,
   toolInputDeltas: false,
   toolProgress: false,
   reasoning: false,
@@ -120,7 +122,13 @@ describe('what a run records', () => {
   })
 
   it('is said by the run over the runtime, and by the runtime over the agent, part by part', async () => {
-    const agent = { toolInputDeltas: false, toolProgress: false, reasoning: false, toolErrors: false }
+    const agent = {
+      textDeltas: false,
+      toolInputDeltas: false,
+      toolProgress: false,
+      reasoning: false,
+      toolErrors: false,
+    }
     const runtime = { toolProgress: true, reasoning: false, rawUsage: false }
     const run = { recording: { reasoning: true, toolInputDeltas: undefined } }
     const { events } = await played({ agent, runtime, run })
@@ -140,7 +148,7 @@ describe('what a run records', () => {
 
   it('has the pieces of replies all the same where a limit counts tokens by them', async () => {
     const { events } = await played({ run: { recording: none }, limits: { maxTotalTokens: 100_000 } })
-    expect(partsIn(events)).toEqual(['toolInputDeltas', 'reasoning'])
+    expect(partsIn(events)).toEqual(['textDeltas', 'toolInputDeltas', 'reasoning'])
   })
 
   it.each<readonly [string, () => unknown]>([

@@ -131,6 +131,7 @@ const drawn: fc.Arbitrary<Drawn> = fc.record({
           reasoning: fc.boolean(),
           rawUsage: fc.boolean(),
           content: fc.constantFrom(undefined, 'full' as const, 'digests' as const),
+          textDeltas: fc.boolean(),
         },
         { requiredKeys: ['content'] },
       ),

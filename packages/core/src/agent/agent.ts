@@ -334,6 +334,7 @@ export const someRepeats: OptionCheck = textOr(
 
 /** Which events a run records. */
 export const someRecording: OptionCheck = fields<RecordingPolicy>({
+  textDeltas: maybe(trueOrFalse),
   toolInputDeltas: maybe(trueOrFalse),
   toolProgress: maybe(trueOrFalse),
   reasoning: maybe(trueOrFalse),

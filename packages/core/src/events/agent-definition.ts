@@ -156,6 +156,7 @@ const compaction = objectOf<NonNullable<AgentPolicy['compaction']>>({
 
 /** Checks which events a run records. */
 export const recordingPolicy: Schema<RecordingPolicy> = objectOf<RecordingPolicy>({
+  textDeltas: optional(flag),
   toolInputDeltas: optional(flag),
   toolProgress: optional(flag),
   reasoning: optional(flag),
@@ -327,6 +328,11 @@ export interface AgentPolicy {
  * that are not recorded.
  */
 export interface RecordingPolicy {
+  /**
+   * The pieces of a reply's text (`assistant_text_delta`); its message holds the whole text. Without them a reply that breaks off
+   * leaves no text, and readers get each text when it is whole; `liveText$` shows it before.
+   */
+  readonly textDeltas?: boolean | undefined
   /** The pieces of a tool call's input (`tool_input_delta`); the call itself holds its whole input. */
   readonly toolInputDeltas?: boolean | undefined
   /** The progress of a tool (`tool_progress`). */
@@ -346,6 +352,7 @@ export interface RecordingPolicy {
 
 /** The names of the parts that may be left out. */
 export const recordingParts = [
+  'textDeltas',
   'toolInputDeltas',
   'toolProgress',
   'reasoning',

@@ -400,7 +400,7 @@ export function believedUsage(
 }
 
 /** What the tokens of a reply are counted by where its provider does not report them. */
-const counted: ReadonlySet<RecordingPart> = new Set(['toolInputDeltas', 'reasoning'])
+const counted: ReadonlySet<RecordingPart> = new Set(['textDeltas', 'toolInputDeltas', 'reasoning'])
 
 /**
  * Whether a run records these events: as its own policy says, else as its active agent's does. The deltas of a reply are recorded

@@ -71,7 +71,8 @@ export const modelSignals: { readonly [T in ModelSignalType]: SignalRules<T> } =
     },
   }),
   model_text: whileStreaming({
-    decide: (_state, signal, _stamp, here) => decideTextDelta('assistant_text_delta', here, signal),
+    decide: (state, signal, _stamp, here) =>
+      isRecorded(state, 'textDeltas') ? decideTextDelta('assistant_text_delta', here, signal) : nothing,
     recover: (here, event) =>
       event.type === 'assistant_text_delta'
         ? { type: 'model_text', ...here, ...recoverText(event) }
@@ -259,7 +260,7 @@ function decideModelFinished(
       parts.push({ ...content, toolCallId })
       continue
     }
-    if (reply.type !== 'reasoning' || isRecorded(state, 'reasoning'))
+    if (isRecorded(state, reply.type === 'reasoning' ? 'reasoning' : 'textDeltas'))
       facts.push(...missingDelta(attempt, reply, here))
     parts.push(content)
   }

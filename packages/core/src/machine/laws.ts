@@ -306,7 +306,7 @@ function requireHonestSummary(state: RunState, event: EventOf<'compaction_starte
 function requireWholeMessage(state: RunState, event: EventOf<'assistant_message_finished'>): void {
   if (state.phase !== 'streaming') return
   requirePlaces(event)
-  requireWhole(state.attempt.drafts, event, 'text')
+  if (isRecorded(state, 'textDeltas')) requireWhole(state.attempt.drafts, event, 'text')
   if (isRecorded(state, 'reasoning')) requireWhole(state.attempt.drafts, event, 'reasoning')
 }
 

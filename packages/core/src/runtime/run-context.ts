@@ -1,3 +1,4 @@
+import type { Subject } from 'rxjs'
 import type { Agent } from '../agent/agent.ts'
 import type { RunHooks } from '../agent/hooks.ts'
 import {
@@ -24,7 +25,7 @@ import { sentenceOfError } from '../values/text.ts'
 import type { SentCommands } from './commands.ts'
 import { Mailbox } from './mailbox.ts'
 import type { RecordedResults } from './recorded-results.ts'
-import type { LiveEvents } from './run-streams.ts'
+import type { LiveEvents, LiveText } from './run-streams.ts'
 import type { DrivenRun, RuntimeParts } from './runtime-parts.ts'
 
 /**
@@ -36,6 +37,7 @@ export class RunContext implements ModelCallOwner {
   readonly parts: RuntimeParts
   /** Publishes every event once it is appended. */
   readonly live: LiveEvents
+  readonly liveText: Subject<LiveText> | undefined
   readonly sent: SentCommands
   readonly mailbox: Mailbox = new Mailbox()
   /** The run's own time. */
@@ -56,10 +58,11 @@ export class RunContext implements ModelCallOwner {
   #tools: ToolsOfTurn | undefined
   #rules: { readonly of: string; readonly rules: Rules } | undefined
 
-  constructor({ runId, parts, live, sent, given }: DrivenRun) {
+  constructor({ runId, parts, live, liveText, sent, given }: DrivenRun) {
     this.runId = runId
     this.parts = parts
     this.live = live
+    this.liveText = liveText
     this.sent = sent
     this.clock = steadyClock(parts.host.clock)
     this.host = { ...parts.host, clock: this.clock }
@@ -125,6 +128,11 @@ export class RunContext implements ModelCallOwner {
 
   post(signal: Signal): void {
     this.mailbox.post({ message: signal })
+    if (this.liveText && signal.type === 'model_text') {
+      const { turn, attempt, part, text, replaces } = signal
+      if (text !== '' || replaces)
+        this.liveText.next({ turn, attempt, part, text, ...(replaces && { replaces }) })
+    }
   }
 
   /** Code of the application has failed: the run stops here. */

@@ -1,3 +1,4 @@
+import { Subject } from 'rxjs'
 import { ContextOfRecord } from '../agent/prepare-turn.ts'
 import type { OutsideCommand } from '../events/commands.ts'
 import type { RuntimeEvent } from '../events/event.ts'
@@ -27,7 +28,7 @@ import { removeEndedContent } from './ended-content.ts'
 import { StoppedElsewhere, waitUntilStopped } from './follow-run.ts'
 import { changedInputRefusal } from './inbox.ts'
 import { type RunResult, loadState, readResult } from './run-result.ts'
-import { type EventSource, LiveEvents } from './run-streams.ts'
+import { type EventSource, LiveEvents, type LiveText } from './run-streams.ts'
 import type { BegunRun, DrivenRun, RuntimeParts } from './runtime-parts.ts'
 import { unlessSessionBusy } from './session.ts'
 import { type KeyedOrder, requireSameOrder, requireSameRun } from './start-run.ts'
@@ -220,6 +221,7 @@ export class RunDriver implements DrivenRun, EventSource {
   readonly runId: RunId
   readonly parts: RuntimeParts
   readonly live: LiveEvents = new LiveEvents()
+  readonly liveText: Subject<LiveText> | undefined
   readonly sent: SentCommands
   readonly notice: FailureNotice
   /** How the run continues in other processes after it stopped here. */
@@ -244,6 +246,7 @@ export class RunDriver implements DrivenRun, EventSource {
     const { ledger, host } = parts
     this.runId = runId
     this.parts = parts
+    this.liveText = parts.passesLiveText ? new Subject() : undefined
     this.sent = new SentCommands(runId, ledger, host.clock)
     this.#delivery = new CommandDelivery(this)
     this.notice = new FailureNotice(runId, host.report)

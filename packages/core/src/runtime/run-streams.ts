@@ -4,6 +4,7 @@ import {
   type MonoTypeOperatorFunction,
   Observable,
   scan,
+  type Subject,
   type Subscriber,
   type TeardownLogic,
   type Unsubscribable,
@@ -103,6 +104,42 @@ export class LiveEvents extends Observable<RuntimeEvent> {
   }
 }
 
+/**
+ * A piece of a reply's text as the model writes it, before it is on record, so without a `seq`. Show it until the record has come:
+ * an `assistant_text_delta` or the `assistant_message_finished` of its turn, or the failure of its attempt.
+ */
+export interface LiveText {
+  readonly turn: number
+  readonly attempt: number
+  /** The place of its part in the reply. */
+  readonly part: number
+  readonly text: string
+  /** It takes the place of all text of its part so far. */
+  readonly replaces?: true
+}
+
+/**
+ * The pieces of text that this process gets from the model of a run, from now on: ends with the events of the run. Errors with a
+ * `ConfigurationError` if the runtime has no `liveText`.
+ */
+export function streamLiveText(source: EventSource, events$: Observable<RuntimeEvent>): Observable<LiveText> {
+  return new IsolatedObservable(source, (subscriber) => {
+    if (source.liveText === undefined) {
+      throw new ConfigurationError(
+        `liveText$ of run ${source.runId} has nothing to show: its runtime does not pass text on before it is on record. Create the runtime with liveText: true, or read textUpdates$.`,
+      )
+    }
+    const pieces = source.liveText.subscribe(subscriber)
+    pieces.add(
+      events$.subscribe({
+        error: (error: unknown) => subscriber.error(error),
+        complete: () => subscriber.complete(),
+      }),
+    )
+    return pieces
+  })
+}
+
 /** Live events as an Observable. One function for all of them: a process may hold thousands of runs. */
 function subscribeLive(this: Observable<RuntimeEvent>, subscriber: Subscriber<RuntimeEvent>): TeardownLogic {
   const live = this as LiveEvents
@@ -118,6 +155,8 @@ export interface EventSource extends ErrorListener {
   readonly runId: RunId
   readonly ledger: Ledger
   readonly live: LiveEvents
+  /** Text before it is on record; absent unless the runtime is to pass it on. */
+  readonly liveText: Subject<LiveText> | undefined
   /** Keeps the driver of the run in memory for one reader more, since it publishes the events. */
   retain(): void
   /** One reader less, of those for which it is kept. */

@@ -1,3 +1,4 @@
+import type { Observable } from 'rxjs'
 import type { Agent } from '../agent/agent.ts'
 import { reachableAgents } from '../agent/registry.ts'
 import type { UserPart } from '../events/content.ts'
@@ -18,7 +19,15 @@ import type { CommandAcknowledgement } from './commands.ts'
 import type { RunDriver } from './run-driver.ts'
 import type { RunResult } from './run-result.ts'
 import { type RunStep, readSteps } from './run-steps.ts'
-import { iterateEvents, lateFields, type RunStreams, RunViews, streamsOf } from './run-streams.ts'
+import {
+  iterateEvents,
+  lateFields,
+  type LiveText,
+  type RunStreams,
+  RunViews,
+  streamLiveText,
+  streamsOf,
+} from './run-streams.ts'
 import { noOptions } from './runtime-options.ts'
 import { toUserMessage } from './start-run.ts'
 
@@ -36,6 +45,11 @@ export interface Run<Output = unknown> extends RunStreams {
    * has no event with that number, the streams error.
    */
   after(seq: number): RunStreams
+  /**
+   * The model's text as this process gets it, before it is on record: without `seq`, and without text that another process gets.
+   * No other view waits for it. Errors unless the runtime was created with `liveText`; ends with the run.
+   */
+  readonly liveText$: Observable<LiveText>
   /**
    * The result of the run when it stops: done, or suspended. After a command that lets a suspended run continue, the
    * result of the next stop. Rejects only if the ledger or the caller's own code is at fault.
@@ -107,6 +121,7 @@ class HandleViews<Output> extends RunViews {
   readonly #agent: Agent<Output> | undefined
   readonly #same: Promise<void> | undefined
   readonly #shown: ShownApprovals
+  #liveText$: Observable<LiveText> | undefined
 
   constructor({ driver, agent, same }: HeldBy<Output>, shown: ShownApprovals) {
     super(driver, 0, shown)
@@ -115,6 +130,10 @@ class HandleViews<Output> extends RunViews {
     this.#same = same
     same?.catch(() => {})
     this.#shown = shown
+  }
+
+  liveText$(): Observable<LiveText> {
+    return (this.#liveText$ ??= streamLiveText(this.#driver, this.events$))
   }
 
   result(): Promise<RunResult<Output>> {
@@ -225,6 +244,6 @@ function sendInput(
   return driver.answer(type, () => driver.send(command))
 }
 
-type LateFields = Pick<Run, 'state$' | 'text$' | 'textUpdates$' | 'result'>
+type LateFields = Pick<Run, 'state$' | 'text$' | 'textUpdates$' | 'liveText$' | 'result'>
 
-const withLateFields = lateFields<LateFields>(['state$', 'text$', 'textUpdates$', 'result'])
+const withLateFields = lateFields<LateFields>(['state$', 'text$', 'textUpdates$', 'liveText$', 'result'])

@@ -71,6 +71,11 @@ export interface RuntimeOptions extends RuntimeRules {
    * the agent's.
    */
   readonly recording?: RecordingPolicy | undefined
+  /**
+   * Passes the text of replies on to `run.liveText$` as it comes, before it is on record. Off by default: for a ledger whose
+   * `deltaDelayMs` is long, or runs that record no `textDeltas`.
+   */
+  readonly liveText?: boolean | undefined
   /** Functions that observe all runs, beside those of each run. */
   readonly hooks?: GivenHooks | undefined
   /** Models that runs are given as `model`, for a resume in this process to find them by the names on record. */
@@ -389,6 +394,7 @@ const runtimeOptions = fields<RuntimeOptions>({
   modelSettings: maybe(someSettings),
   limits: maybe(someLimits),
   recording: maybe(someRecording),
+  liveText: maybe(trueOrFalse),
   hooks: maybe(someHooks),
   contextOf: maybe(anyFunction),
   ...someRules,

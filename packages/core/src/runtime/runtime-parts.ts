@@ -1,3 +1,4 @@
+import type { Subject } from 'rxjs'
 import type { RunHooks } from '../agent/hooks.ts'
 import type { RecordedRun } from '../agent/prepare-turn.ts'
 import type { AgentRegistry, KnownModels } from '../agent/registry.ts'
@@ -14,7 +15,7 @@ import type { CommandAcknowledgement, SentCommands } from './commands.ts'
 import type { KnownEnds } from './known-ends.ts'
 import type { HeldLeases } from './leases.ts'
 import type { RunResult } from './run-result.ts'
-import type { LiveEvents } from './run-streams.ts'
+import type { LiveEvents, LiveText } from './run-streams.ts'
 
 /** What a runtime is made of: each part that drives or reads runs gets all of it. */
 export interface RuntimeParts {
@@ -30,6 +31,8 @@ export interface RuntimeParts {
   readonly defaults: RunDefaults
   /** Makes the context of a run that is taken up and is given none. */
   readonly contextOf?: (run: RecordedRun) => unknown
+  /** Whether text of replies is passed on before it is on record. */
+  readonly passesLiveText: boolean
   /** What it does with a run whose agent has other code now. */
   readonly onDrift: 'continue' | 'refuse'
   /** Makes ids of runs and keys of inbox entries, unique for ever. */
@@ -77,6 +80,8 @@ export interface DrivenRun {
   readonly parts: RuntimeParts
   /** Every event that this process reads or appends. */
   readonly live: LiveEvents
+  /** Text before it is on record; absent unless the runtime is to pass it on. */
+  readonly liveText: Subject<LiveText> | undefined
   readonly sent: SentCommands
   /** What the application gives it from here on: a loop under way keeps what it began with. */
   readonly given: {

@@ -80,6 +80,7 @@ class RuntimeRuns {
     recording,
     hooks,
     contextOf,
+    liveText = false,
     ...rules
   }: RuntimeOptions) {
     const host = checkedHost(own)
@@ -99,6 +100,7 @@ class RuntimeRuns {
       models,
       defaults,
       onDrift,
+      passesLiveText: liveText,
       ...omitUndefined({ contextOf }),
       newId: runIdMaker(host),
       ends: new KnownEnds(),

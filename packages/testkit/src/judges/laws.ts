@@ -189,11 +189,17 @@ function spentBefore(
 
 /** Law 12, where the record still has what was said. */
 function deltasAreTheMessage(events: readonly RuntimeEvent[]): readonly Violation[] {
+  const policies = events.flatMap((event) => [
+    event.type === 'run_started' ? event.recording : undefined,
+    'definition' in event ? event.definition?.policy?.recording : undefined,
+  ])
+  const mayLack = policies.some((policy) => policy?.textDeltas === false)
   return ofType(events, 'assistant_message_finished').flatMap((message) => {
     const mine = ofType(events, 'assistant_text_delta').filter(
       ({ turn, attempt }) => turn === message.turn && attempt === message.attempt,
     )
     if ([message, ...mine].some(({ removed }) => removed !== undefined)) return []
+    if (mine.length === 0 && mayLack) return []
     const parts = [...new Set(mine.map(({ part }) => part))].sort((a, b) => a - b)
     const streamed = parts.map((part) => textOfDeltas(mine, part)).join('')
     const wrote = mine.map(({ text, written = text, ...delta }) => ({ ...delta, text: written }))
