@@ -42,6 +42,10 @@ describe('what is asked wrongly', () => {
     [['run', 'x.db', 'go', '--answer', '--json'], 'cannot be used with option'],
     [['show', 'x.db', 'latest', '--at', '0'], 'It has to be a whole number from 1.'],
     [['approve', 'x.db', 'latest', 'c', '--input', '[1]'], 'It has to be a JSON object'],
+    [
+      ['approve', 'x.db', 'latest', 'c', '--input', '{"id":2512292042121000001}'],
+      'The number 2512292042121000001 cannot be read without changing it',
+    ],
     [['deny', 'x.db', 'latest', 'c'], "required option '--reason <text>' not specified"],
     [['resume', 'x.db', 'latest', '--yes', '--deny', 'no'], 'cannot be used with option'],
   ])('is a 2 for %j', async (words, message) => {

@@ -8,6 +8,7 @@ import {
   textOf,
 } from '@tallystick/core'
 import { changedInputText, inputFaultOf } from '@tallystick/core/internal'
+import type { JsonObject } from '@tallystick/core/vocabulary'
 import { hostileTexts, testTool, type TestTool, type TestToolOptions } from '@tallystick/testkit'
 import { describe, expect, it } from 'vitest'
 import { checkedRun, ofType, stage, type Stage } from './stage.ts'
@@ -36,12 +37,12 @@ function paying(options: Partial<TestToolOptions> = {}): TestTool {
   }
 }
 
-async function waiting(tool: TestTool): Promise<{ set: Stage; rest: RunResult; toolCallId: string }> {
+async function waiting(
+  tool: TestTool,
+  input: JsonObject = { amount: 1000, to: 'ACME', memo: 'tea' },
+): Promise<{ set: Stage; rest: RunResult; toolCallId: string }> {
   const set = stage({
-    steps: [
-      { toolCalls: [{ name: 'pay', input: { amount: 1000, to: 'ACME', memo: 'tea' } }] },
-      { text: 'I see.' },
-    ],
+    steps: [{ toolCalls: [{ name: 'pay', input }] }, { text: 'I see.' }],
     tools: [tool],
   })
   const rest = await set.play()
@@ -95,6 +96,19 @@ describe('a call that ran with a changed input', () => {
       expect.stringContaining('"amount" was 2'),
       expect.stringContaining('no money'),
     ])
+  })
+
+  it('is refused with a number that may have been rounded, unless the model wrote that number', async () => {
+    const { set, rest, toolCallId } = await waiting(paying())
+    const run = set.runtime.resume(rest.runId)
+    const amount = Number('2512292042121000001')
+    const answer = set.untilSettled(run.approve(toolCallId, { by: 'ada', input: { amount } }))
+    const message: unknown = expect.stringContaining('may have been rounded')
+    expect(await answer).toMatchObject({ accepted: false, code: 'invalid_input', message })
+    const meant = await waiting(paying(), { amount, to: 'ACME' })
+    const other = meant.set.runtime.resume(meant.rest.runId)
+    const given = { by: 'ada', input: { amount, to: 'Globex' } }
+    expect(await meant.set.untilSettled(other.approve(meant.toolCallId, given))).toEqual({ accepted: true })
   })
 
   it('is no changed call where the input that is given is the one that was asked for', async () => {

@@ -7,9 +7,9 @@ import {
   type RuntimeEvent,
   TallystickError,
 } from '@tallystick/core'
-import { isJson, option, requireLedger, requireOptions } from '@tallystick/core/internal'
+import { option, readJson, requireLedger, requireOptions } from '@tallystick/core/internal'
 import { emptyHead } from '@tallystick/core/store-kit'
-import { type Head, parseEvent } from '@tallystick/core/vocabulary'
+import { type Head, type Json, parseEvent } from '@tallystick/core/vocabulary'
 import { exportedLine, ImportedHistories } from './export-events.ts'
 import { upcast } from './format/body.ts'
 import { recordedEvents } from './store/read-events.ts'
@@ -212,12 +212,21 @@ interface ImportedLine {
   readonly event: RuntimeEvent
 }
 
-/** Returns the JSON value of a line; `undefined` if the line is no JSON or no UTF-8, because it is torn or damaged. */
-function valueOf(text: string | Uint8Array): unknown {
+/**
+ * Returns the JSON value of a line; `undefined` if the line is no JSON or no UTF-8, because it is torn or damaged. Throws a
+ * `LedgerDamagedError` for a number that no ledger wrote so: reading it would make another one of it.
+ */
+function valueOf(line: number, text: string | Uint8Array): Json | undefined {
   try {
-    return JSON.parse(textOf(text)) as unknown
-  } catch {
-    return undefined
+    return readJson(textOf(text)) as Json
+  } catch (error) {
+    if (!(error instanceof RangeError)) return undefined
+    if (!error.message.includes('nested')) {
+      throw damagedLine(line, `it holds a number that no ledger wrote so. ${error.message}`)
+    }
+    throw new ConfigurationError(
+      `Line ${line} cannot be imported: it is nested deeper than 500 levels, and not every store can read that. Nothing was written of it.`,
+    )
   }
 }
 
@@ -256,15 +265,10 @@ async function importedLine(
   text: string | Uint8Array,
   histories: ImportedHistories,
 ): Promise<ImportedLine | undefined> {
-  const value = valueOf(text)
+  const value = valueOf(line, text)
   if (value === undefined) {
     if (isEventCutOff(text)) return undefined
     throw damagedLine(line, 'it is no JSON, and not the beginning of an event.')
-  }
-  if (!isJson(value)) {
-    throw new ConfigurationError(
-      `Line ${line} cannot be imported: it is nested deeper than 500 levels, and not every store can read that. Nothing was written of it.`,
-    )
   }
   try {
     const whole = await histories.whole(value)

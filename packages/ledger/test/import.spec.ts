@@ -250,6 +250,14 @@ describe('a line that cannot be imported', () => {
     expect(heads).toEqual([{ seq: 5, epoch: 1 }])
   })
 
+  it('is one with a number that would become another one', async () => {
+    const { error } = await refusal((lines) =>
+      lines.map((line) => line.replace('"Seoul"', '{"id":2512292042121000001}')),
+    )
+    expect(error).toBeInstanceOf(LedgerDamagedError)
+    expect(error.message).toMatch(/^Line \d+ cannot be imported: .*2512292042121000001/)
+  })
+
   it('is one that holds invalid UTF-8, which is never read as something else', async () => {
     const { lines } = await exported()
     const bytes = lines.map((line) => Buffer.from(line))

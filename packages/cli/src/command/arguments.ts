@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs'
 import type { Limits } from '@tallystick/core'
-import { isJsonObject, onLimits } from '@tallystick/core/internal'
+import { isJsonObject, onLimits, readJson } from '@tallystick/core/internal'
 import { type JsonObject, limitNames, type OnLimit } from '@tallystick/core/vocabulary'
 import { type Command, InvalidArgumentError, Option } from 'commander'
 import { CommandError } from './exit-code.ts'
@@ -35,10 +35,11 @@ export function positiveNumber(text: string): number {
 /** A word of the command line as a JSON object. */
 export function jsonObject(text: string): JsonObject {
   try {
-    const value: unknown = JSON.parse(text)
+    const value = readJson(text)
     if (isJsonObject(value)) return value
-  } catch {
-    // Not JSON at all: the message below says what it should be.
+  } catch (error) {
+    // Of what is not JSON at all, the message below says what it should be.
+    if (error instanceof RangeError) throw new InvalidArgumentError(error.message)
   }
   throw new InvalidArgumentError(`It has to be a JSON object, such as '{"quantity":12}'.`)
 }

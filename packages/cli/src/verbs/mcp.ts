@@ -1,6 +1,6 @@
 import { basename, dirname, extname, resolve } from 'node:path'
 import { ConfigurationError } from '@tallystick/core'
-import { getOwn, isJsonObject, omitUndefined, sentenceOfError } from '@tallystick/core/internal'
+import { getOwn, isJsonObject, omitUndefined, readJson, sentenceOfError } from '@tallystick/core/internal'
 import type { JsonObject, ResultPart } from '@tallystick/core/vocabulary'
 import { ToolError } from '@tallystick/tools'
 import {
@@ -147,8 +147,9 @@ function callServer(
 function inputOf(text: string): JsonObject {
   let input: unknown
   try {
-    input = JSON.parse(text)
+    input = readJson(text)
   } catch (cause) {
+    if (cause instanceof RangeError) throw new CommandError('usage', cause.message, { cause })
     throw new CommandError(
       'usage',
       `The input is no JSON: ${sentenceOfError(cause)} Give an object, such as '{"path":"."}'.`,

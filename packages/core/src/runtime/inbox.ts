@@ -11,7 +11,7 @@ import { answerInTime, late, stoppableClock } from '../values/answer-in-time.ts'
 import { LedgerConflictError } from '../values/errors.ts'
 import type { Clock } from '../values/host.ts'
 import { type RunId, runIdOfCall, type ToolCallId } from '../values/ids.ts'
-import { canonicalJson } from '../values/json.ts'
+import { canonicalJson, roundedFault } from '../values/json.ts'
 import { faultOf } from '../values/schema.ts'
 import { textOfError } from '../values/text.ts'
 import { readRecordedEnding, toSettleCommand } from './child-records.ts'
@@ -53,12 +53,13 @@ async function changedInputFault(
   const recorded = offered.find((each) => each.name === name)
   const { malformed: _model, ...plain } = call
   const fault =
-    tool && agent
+    roundedFault(input, call.input) ??
+    (tool && agent
       ? await ownFault(
           async (own) => await verdictOn({ ...plain, input }, tool, agent, { state, context, clock: own }),
           clock,
         )
-      : recorded && inputFaultOf(recorded.inputSchema, input)
+      : recorded && inputFaultOf(recorded.inputSchema, input))
   if (fault === undefined) return undefined
   const message = `Tool call ${toolCallId} of run ${runId} was not approved, since ${name} cannot run with the changed input. ${fault} Approve it with an input that fits, or as it was asked for.`
   return { code: 'invalid_input', message }

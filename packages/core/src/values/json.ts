@@ -274,7 +274,11 @@ export function readJson(text: string): unknown {
   return value
 }
 
+/** Few texts hold so many digits in a row, or so large an exponent, that a number may be changed. */
+const mayChange = /\d{16}|[eE][+-]?\d{3}/
+
 function numberFault(text: string): string | undefined {
+  if (!mayChange.test(text)) return undefined
   for (const [written] of text.matchAll(token)) {
     if (written.startsWith('"') || !isChanged(written)) continue
     const shown = written.length > 60 ? `${written.slice(0, 60)}…` : written
@@ -304,18 +308,22 @@ function isChanged(written: string): boolean {
 export function parsedFault(value: unknown): string | undefined {
   if (!isJson(value))
     return 'The input holds a number that is too large, or is nested deeper than 500 levels.'
-  const rounded = unsafeIn(value)
+  return roundedFault(value)
+}
+
+/**
+ * A fault of a value with a whole number beyond 2^53, which may have been rounded when it was read. Numbers that stand in
+ * `known` are taken as they are.
+ */
+export function roundedFault(value: unknown, known?: unknown): string | undefined {
+  const before = known === undefined ? [] : unsafeIn(known)
+  const rounded = unsafeIn(value).find((found) => !before.includes(found))
   if (rounded === undefined) return undefined
   return `The number ${rounded} may have been rounded, since it is larger than 2^53. Write it as a text where the schema takes a string.`
 }
 
-function unsafeIn(value: unknown): number | undefined {
-  if (typeof value === 'number')
-    return Number.isInteger(value) && !Number.isSafeInteger(value) ? value : undefined
-  if (typeof value !== 'object' || value === null) return undefined
-  for (const field of Object.values(value)) {
-    const found = unsafeIn(field)
-    if (found !== undefined) return found
-  }
-  return undefined
+function unsafeIn(value: unknown): readonly number[] {
+  if (typeof value === 'number') return Number.isInteger(value) && !Number.isSafeInteger(value) ? [value] : []
+  if (typeof value !== 'object' || value === null) return []
+  return Object.values(value).flatMap(unsafeIn)
 }

@@ -1,5 +1,5 @@
 import type { Tool } from '@tallystick/core'
-import { isJsonObject, type RepairedInput, type UnfitInput } from '@tallystick/core/internal'
+import { isJsonObject, readJson, type RepairedInput, type UnfitInput } from '@tallystick/core/internal'
 import type { Json } from '@tallystick/core/vocabulary'
 
 /** A value whose texts were read as what a schema expects, and where. */
@@ -57,7 +57,7 @@ function readAs(
 
 function parsed(text: string): Json {
   try {
-    return JSON.parse(text) as Json
+    return readJson(text) as Json
   } catch {
     return null
   }
@@ -168,7 +168,7 @@ class Reader {
   /** What a text says that was written as JSON within JSON. */
   #inner(text: string): Json {
     try {
-      return JSON.parse(text) as Json
+      return readJson(text) as Json
     } catch {
       throw unreadable
     }
