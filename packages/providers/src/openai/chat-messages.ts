@@ -16,10 +16,10 @@ import { callIds, type IdentifiedCall, type ToolNames } from '../shared/request.
 import type { WholeQuirks } from './options.ts'
 import { type Carried, carried, carriedResult, type Carrier } from './request.ts'
 
-/** This wire, as `ModelRef` and `Opaque` name it. Whose service it is, an option says. */
+/** The name of this wire in `ModelRef` and `Opaque`. */
 export const api = 'chat'
 
-/** A piece of a call: whichever of its fields the server repeats, or leaves out. */
+/** A piece of a call. Servers repeat and leave out fields as they like. */
 export interface WireCallDelta extends JsonObject {
   readonly index?: number
   readonly id?: string
@@ -42,7 +42,7 @@ export interface WireChunk {
   readonly x_groq?: JsonObject
 }
 
-/** The body of `POST /v1/chat/completions`, as far as this adapter writes it. */
+/** The body of `POST /v1/chat/completions`. */
 export interface WireRequest {
   readonly model: string
   readonly messages: readonly JsonObject[]
@@ -50,10 +50,10 @@ export interface WireRequest {
   readonly [field: string]: unknown
 }
 
-/** Where a server shows its model's reasoning, which is where it wants it back. */
+/** The field in which a server shows reasoning and expects it back. */
 export type ReasoningField = 'reasoning_content' | 'reasoning' | 'thinking'
 
-/** What an `Opaque` of this wire holds, each field where it applies. */
+/** The data of an `Opaque` of this wire. */
 export interface OpaqueData extends JsonObject {
   /** Of reasoning: the field that it came in, and the signed pieces of it that some servers add. */
   readonly reasoning?: ReasoningField
@@ -68,7 +68,7 @@ export interface OpaqueData extends JsonObject {
   readonly field?: string
 }
 
-/** The fields of a part's `Opaque`, when it is of this wire and this service. */
+/** Reads the data of a part's `Opaque`; `undefined` for another wire or service. */
 export function readOpaque(
   opaque: { readonly provider: string; readonly api: string; readonly data: Json } | undefined,
   provider: string,
@@ -77,7 +77,6 @@ export function readOpaque(
   return isJsonObject(opaque.data) ? opaque.data : undefined
 }
 
-/** What a part carries, addressed to this wire of this service. */
 export function toOpaque(provider: string, data: OpaqueData): Opaque {
   return { provider, api, data }
 }
@@ -85,7 +84,7 @@ export function toOpaque(provider: string, data: OpaqueData): Opaque {
 const maxIdentifierLength = 64
 const nine = /^[a-zA-Z0-9]{9}$/
 
-/** The id that each call has in one request, as the server takes ids. Unique in the request. */
+/** Gives each call of a request a unique id in the form that the server takes. */
 export function chatCallIds(
   calls: readonly IdentifiedCall[],
   rule: 'any' | 'nine_alphanumeric',
@@ -95,32 +94,28 @@ export function chatCallIds(
   const taken = new Set<string>()
   for (const { toolCallId, ownId } of calls) {
     if (ids.has(toolCallId)) continue
-    const own = ownId !== undefined && nine.test(ownId) && !taken.has(ownId) ? ownId : undefined
-    const id = own ?? freeNine(toolCallId, taken)
+    let id = ownId !== undefined && nine.test(ownId) ? ownId : nineOf(toolCallId, 0)
+    for (let salt = 0; taken.has(id); salt++) id = nineOf(toolCallId, salt)
     ids.set(toolCallId, id)
     taken.add(id)
   }
   return ids
 }
 
-/** Returns nine letters and digits in place of an id: always the same ones, unless another id has taken them. */
-function freeNine(text: string, taken: ReadonlySet<string>): string {
-  for (let salt = 0; ; salt++) {
-    const candidate = `${hashOf(`${salt} a ${text}`)}${hashOf(`${salt} b ${text}`)}`.slice(0, 9)
-    if (!taken.has(candidate)) return candidate
+/** Nine letters and digits that stand for an id: the same ones in every request. */
+function nineOf(text: string, salt: number): string {
+  // FNV-1a, 32 bits. Not for security: a collision only costs another salt.
+  const seven = (variant: string): string => {
+    let hash = 0x811c9dc5
+    for (const unit of `${salt} ${variant} ${text}`.split('')) {
+      hash = Math.imul(hash ^ unit.charCodeAt(0), 0x01000193)
+    }
+    return (hash >>> 0).toString(36).padStart(7, '0')
   }
+  return `${seven('a')}${seven('b')}`.slice(0, 9)
 }
 
-/** FNV-1a, 32 bits, as seven digits of base 36. Not for security: a collision only costs another salt. */
-function hashOf(text: string): string {
-  let hash = 0x811c9dc5
-  for (let place = 0; place < text.length; place++) {
-    hash = Math.imul(hash ^ text.charCodeAt(place), 0x01000193)
-  }
-  return (hash >>> 0).toString(36).padStart(7, '0')
-}
-
-/** What the whole request decides about the messages in it. */
+/** What only the whole request decides about its messages. */
 export interface Binding {
   readonly ids: ReadonlyMap<ToolCallId, string>
   readonly names: ToolNames
@@ -149,10 +144,10 @@ export function messagesOf(
       case 'assistant':
         return assistantMessage(rendered, binding, aloud.has(place))
       case 'tool': {
-        const answers = rendered.answers.map((answer): JsonObject => ({
+        const answers = rendered.answers.map(({ toolCallId, text: content }): JsonObject => ({
           role: 'tool',
-          tool_call_id: idOf(answer.toolCallId, binding),
-          content: answer.text,
+          tool_call_id: binding.ids.get(toolCallId) ?? toolCallId,
+          content,
         }))
         return rendered.shown.length > 0 ? [...answers, userMessage(rendered.shown)] : answers
       }
@@ -189,10 +184,6 @@ function repliesAloud(
   return places
 }
 
-function idOf(toolCallId: ToolCallId, { ids }: Binding): string {
-  return ids.get(toolCallId) ?? toolCallId
-}
-
 function userMessage(pieces: readonly Carried[]): JsonObject {
   const texts = pieces.flatMap((piece) => (piece.kind === 'text' ? [piece.text] : []))
   // Many servers take nothing but a text here, so it is one wherever it can be.
@@ -216,9 +207,22 @@ function contentPart(piece: Carried): JsonObject {
 }
 
 function assistantMessage(rendered: RenderedReply, binding: Binding, aloud: boolean): JsonObject[] {
-  const { calls, text, refusal, message } = rendered
+  const { calls, text, refusal, thoughts, message, reasoning } = rendered
   const { quirks } = binding
   if (calls.length === 0 && text.trim() === '' && refusal.trim() === '') return []
+  const thinks = aloud && thoughts !== ''
+  const content =
+    !thinks && refusal === ''
+      ? text === ''
+        ? null
+        : text
+      : [
+          ...(thinks ? [{ type: 'thinking', thinking: [{ type: 'text', text: thoughts }] }] : []),
+          ...(text === '' ? [] : [{ type: 'text', text }]),
+          ...(refusal === '' ? [] : [{ type: 'refusal', refusal }]),
+        ]
+  const { reasoningPlaceholder: placeholder } = quirks
+  const lacksReasoning = calls.length > 0 && placeholder !== false && !textAt(reasoning, 'reasoning_content')
   const toolCalls = calls.map(({ toolCallId, name, body, unread }, place) => {
     const kind = body['type'] === 'custom' ? 'custom' : 'function'
     const asked = {
@@ -227,14 +231,21 @@ function assistantMessage(rendered: RenderedReply, binding: Binding, aloud: bool
       name: binding.names.toWire(name),
     }
     const unsigned = quirks.signsCalls && place === 0 && body['extra_content'] === undefined
-    return { id: idOf(toolCallId, binding), ...body, ...(unsigned && noSignature), [kind]: asked }
+    return {
+      id: binding.ids.get(toolCallId) ?? toolCallId,
+      ...body,
+      ...(unsigned && noSignature),
+      [kind]: asked,
+    }
   })
   return [
     {
       role: 'assistant',
-      content: contentOf(rendered, aloud),
+      content,
       ...message,
-      ...(aloud && replayedReasoning(rendered, quirks)),
+      ...(aloud && reasoning),
+      // Some servers refuse a call that no reasoning stands before.
+      ...(aloud && lacksReasoning && { reasoning_content: placeholder }),
       ...(toolCalls.length > 0 && { tool_calls: toolCalls }),
     },
   ]
@@ -245,35 +256,13 @@ const noSignature: JsonObject = {
   extra_content: { google: { thought_signature: 'skip_thought_signature_validator' } },
 }
 
-/** The fields of a reply's reasoning, or what stands for it where the server does without none. */
-function replayedReasoning(
-  { reasoning, calls }: RenderedReply,
-  { reasoningPlaceholder: placeholder }: Binding['quirks'],
-): JsonObject | undefined {
-  if (calls.length === 0 || placeholder === false || textAt(reasoning, 'reasoning_content')) return reasoning
-  return { ...reasoning, reasoning_content: placeholder }
-}
-
-function contentOf(
-  { text, refusal, thoughts }: RenderedReply,
-  aloud: boolean,
-): readonly JsonObject[] | string | null {
-  const thinking = aloud && thoughts !== ''
-  if (!thinking && refusal === '') return text === '' ? null : text
-  return [
-    ...(thinking ? [{ type: 'thinking', thinking: [{ type: 'text', text: thoughts }] }] : []),
-    ...(text === '' ? [] : [{ type: 'text', text }]),
-    ...(refusal === '' ? [] : [{ type: 'refusal', refusal }]),
-  ]
-}
-
-/** For templates that know nothing but turns: neighbours of one role become one, and the user begins. */
+/** For templates that demand alternating roles: neighbours of one role are merged, and the user begins. */
 function alternating(messages: readonly JsonObject[]): readonly JsonObject[] {
   const turns: JsonObject[] = []
   for (const message of messages) {
     const last = turns.at(-1)
     const neighbour = last !== undefined && message['role'] !== 'tool' && last['role'] === message['role']
-    if (neighbour && last['tool_calls'] === undefined) turns.push(merged(turns.pop()!, message))
+    if (neighbour && last['tool_calls'] === undefined) turns.push(mergeMessages(turns.pop()!, message))
     else if (last?.['role'] === 'tool' && message['role'] === 'user') {
       turns.push({ role: 'assistant', content: bridge }, message)
     } else turns.push(message)
@@ -281,21 +270,22 @@ function alternating(messages: readonly JsonObject[]): readonly JsonObject[] {
   return turns[0]?.['role'] === 'user' ? turns : [{ role: 'user', content: opening }, ...turns]
 }
 
-function merged(before: JsonObject, after: JsonObject): JsonObject {
+function mergeMessages(before: JsonObject, after: JsonObject): JsonObject {
   const [first, second] = [before['content'] ?? '', after['content'] ?? '']
   const content =
     typeof first === 'string' && typeof second === 'string'
       ? [first, second].filter((text) => text !== '').join('\n\n')
-      : [...partsOf(first), ...partsOf(second)]
+      : [first, second].flatMap((one) =>
+          typeof one !== 'string'
+            ? (one as readonly JsonObject[])
+            : one === ''
+              ? []
+              : [{ type: 'text', text: one }],
+        )
   return { ...before, ...after, content: content === '' ? null : content }
 }
 
-function partsOf(content: unknown): readonly JsonObject[] {
-  if (typeof content !== 'string') return content as readonly JsonObject[]
-  return content === '' ? [] : [{ type: 'text', text: content }]
-}
-
-/** A call, or what answers one: its id, and the name of its tool, only the whole request decides. */
+/** A call or a result. Only the whole request decides its id and the name of its tool. */
 export interface Placeholder {
   readonly toolCallId: ToolCallPart['toolCallId']
   readonly name: string
@@ -303,13 +293,12 @@ export interface Placeholder {
   readonly ownId?: string
 }
 
-/** One message as it goes over the wire, but for what the whole request decides. Rendered once per message. */
+/** A message as it goes over the wire, except for what the whole request decides. Rendered once. */
 export type RenderedMessage =
   | { readonly role: 'user'; readonly pieces: readonly Carried[] }
   | RenderedReply
   | { readonly role: 'tool'; readonly answers: readonly RenderedAnswer[]; readonly shown: readonly Carried[] }
 
-/** A reply. */
 interface RenderedReply {
   readonly role: 'assistant'
   readonly text: string
@@ -323,13 +312,13 @@ interface RenderedReply {
   readonly message: JsonObject | undefined
 }
 
-/** A call. `unread` is its input as the model wrote it, where that was no JSON object. */
+/** A call. `unread` is its input as the model wrote it, if that was not a JSON object. */
 export interface RenderedCall extends Placeholder {
   readonly body: JsonObject
   readonly unread?: string
 }
 
-/** The answer to a call: text only, for that is all that the wire takes. */
+/** The answer to a call: text only, since the wire takes nothing else. */
 export interface RenderedAnswer extends Placeholder {
   readonly text: string
 }
@@ -349,7 +338,6 @@ export function renderMessage(message: Message, provider: string): RenderedMessa
   }
 }
 
-/** What this wire takes of a service. */
 function carrierOf(provider: string): Carrier {
   return { provider, documentUrls: false, imageIds: false, audio: true }
 }
@@ -358,7 +346,7 @@ function text(words: string): Carried {
   return { kind: 'text', text: words }
 }
 
-/** Results: what is no text is shown by the user, after all of them. */
+/** Results are text. A message of the user after all of them shows anything else. */
 function renderResults({ results }: ToolResultsMessage, provider: string): RenderedMessage {
   const shown: Carried[] = []
   const answers = results.map(({ toolCallId, name, outcome, content }): RenderedAnswer => {
@@ -408,7 +396,7 @@ function renderReply({ model, parts }: AssistantMessage, provider: string): Rend
   }
 }
 
-/** A call in the kind that it was asked in. Its id, and the name in `function` or `custom`, come with the request. */
+/** A call of the kind that the model made. The request adds its id and name. */
 function callBody(part: ToolCallPart, providerState: OpaqueData | undefined): JsonObject {
   const custom = providerState?.field === undefined ? undefined : part.input[providerState.field]
   if (typeof custom === 'string') {

@@ -42,9 +42,9 @@ const known: { readonly [raw: string]: StopReason } = {
   sensitive: 'content_filtered',
 }
 
-/** Words for an end that was none: the server gave up in the middle. */
+/** Finish reasons that say that the server gave up in the middle. */
 const broken = new Set(['error', 'abort', 'cancelled', 'insufficient_system_resource', 'network_error'])
-/** Gemini's word, alone or behind a filter's name, for a call that it could not read itself. */
+/** Gemini's finish reason, alone or after a filter's name, for a call that it could not read itself. */
 const unreadCall = /malformed_function_call/i
 
 /**
@@ -58,20 +58,15 @@ export function stopReasonOf(raw: string, calls: boolean, refused: boolean): Sto
   return refused ? 'refused' : 'end'
 }
 
-/** Whether the reply was cut where it stood, so that its last call may be half a call. */
+/** True for a reply that was cut off, so that its last call may be incomplete. */
 export function cutsReply(raw: string): boolean {
   const reason = getOwn(known, raw)
   return reason === 'max_tokens' || reason === 'context_exceeded' || reason === 'content_filtered'
 }
 
-/** Whether the reason says that the server broke the reply off. */
+/** True for a reason that says that the server broke the reply off. */
 export function isBroken(raw: string): boolean {
   return broken.has(raw) || unreadCall.test(raw)
-}
-
-/** Whether the reason says that the model waits for tools. */
-function stopsForTools(raw: string): boolean {
-  return getOwn(known, raw) === 'tool_use'
 }
 
 /** One call while it streams. */
@@ -83,25 +78,25 @@ interface StreamedCall {
   readonly beganLate: boolean
   id: string
   name: string
-  /** What the server says that it is, where that is neither a function nor a custom tool: the server runs it itself. */
+  /** The server's type of the call if it is neither a function nor a custom tool: then the server runs it itself. */
   kind: string
   custom: boolean
   inputText: string
   /** The server wrote `null` where the input belongs. */
   inputIsNull: boolean
-  /** What else the server says of it: signatures, for instance. */
+  /** Other fields, such as signatures. */
   fields: JsonObject
-  /** How deep in objects and lists the input stood when it was last looked at; see `isWhole`. */
+  /** The nesting of the input up to where `isWhole` has scanned it. */
   nesting: { scanned: number; depth: number; inText: boolean; escaped: boolean }
 }
 
 /**
- * The call that a piece belongs to. The index joins pieces, as in the vendor's own client, since some servers make up an
- * id for each piece; but a piece that names a tool where a whole call stands begins another one, since other servers
- * give every call the index 0, or leave it out. A piece of an input that has neither id nor name continues the call that
- * still waits for its input, whatever its index. `undefined`: the piece says nothing.
+ * Finds or begins the call that a piece belongs to. The index joins pieces, as in the vendor's own client, since some
+ * servers make up an id for each piece. But a piece that names a tool after a whole call begins another one, since other
+ * servers give every call the index 0, or none. A piece of input without id and name continues the call that still waits
+ * for its input, whatever its index. Returns `undefined` for a piece that says nothing.
  */
-function streamedCallFor(
+function findCall(
   calls: StreamedCall[],
   delta: WireCallDelta,
   context: CallContext,
@@ -109,13 +104,12 @@ function streamedCallFor(
 ): StreamedCall | undefined {
   const { index } = delta
   const piece: CallPiece = { id: idOf(delta), name: nameIn(delta), text: inputIn(delta), index }
-  const known = knownCall(calls, piece, context)
+  const known = matchPiece(calls, piece, context)
   const call = known === 'another' ? beginCall(calls, piece, nextPart) : known
   if (index !== undefined) call?.indexes.add(index)
   return call
 }
 
-/** What a piece says. */
 interface CallPiece {
   readonly id: string
   readonly name: string
@@ -123,7 +117,7 @@ interface CallPiece {
   readonly index: number | undefined
 }
 
-function knownCall(
+function matchPiece(
   calls: readonly StreamedCall[],
   piece: CallPiece,
   context: CallContext,
@@ -141,28 +135,22 @@ function knownCall(
   if (sameId !== undefined) {
     // One id for two calls: the index, where it says so, tells them apart.
     const call = index === undefined || sameId.indexes.has(index) ? sameId : inPlace
-    return name !== '' && isAnotherCall(call, text) ? 'another' : call
+    // A second object in the input of a whole call cannot belong to it.
+    const isAnother = name !== '' && isWhole(call) && text.trim() !== '' && text !== call.inputText
+    return isAnother ? 'another' : call
   }
   return beginsAnother(inPlace, piece, context) ? 'another' : inPlace
 }
 
-/** Whether a call under the id of a whole one is another: a second object in its input cannot belong to it. */
-function isAnotherCall(call: StreamedCall, text: string): boolean {
-  return isWhole(call) && text.trim() !== '' && text !== call.inputText
-}
-
-/** Whether a piece under the index of a call, and not under its id, begins another call. */
-function beginsAnother(call: StreamedCall, { id, name, text }: CallPiece, context: CallContext): boolean {
+/** Decides for a piece under the index of a call, but not under its id. */
+function beginsAnother(call: StreamedCall, { id, name, text }: CallPiece, { knows }: CallContext): boolean {
   if (name === '' || call.name === '') return false
   if (isWhole(call)) return (id !== '' && call.id !== '') || name !== call.name || text.trim() !== ''
   if (name === call.name) return false
-  return call.inputText.trim() !== '' || !isPartOfName(call.name, name, context)
-}
-
-/** Whether two words are pieces of one name, or the second is the first with what came since. */
-function isPartOfName(before: string, more: string, { knows }: CallContext): boolean {
-  if (knows(before + more) || (more.startsWith(before) && knows(more))) return true
-  return !knows(before) && !knows(more)
+  if (call.inputText.trim() !== '') return true
+  // Both may be pieces of one name, or the second may be the whole name so far.
+  const isName = knows(call.name + name) || (name.startsWith(call.name) && knows(name))
+  return !isName && (knows(call.name) || knows(name))
 }
 
 function beginCall(calls: StreamedCall[], { index }: CallPiece, nextPart: () => number): StreamedCall {
@@ -183,7 +171,7 @@ function beginCall(calls: StreamedCall[], { index }: CallPiece, nextPart: () => 
   return call
 }
 
-/** Whether the input so far is an object that has ended. Each character is looked at once, however often it is asked. */
+/** True if the input so far is a complete object. Scans each character once, however often it is called. */
 function isWhole({ inputText, nesting }: StreamedCall): boolean {
   for (; nesting.scanned < inputText.length; nesting.scanned++) {
     const character = inputText[nesting.scanned]
@@ -201,8 +189,9 @@ function isWhole({ inputText, nesting }: StreamedCall): boolean {
 /** Adds a piece to its call. Returns the new text of the input. */
 function extendCall(streamed: StreamedCall, delta: WireCallDelta, context: CallContext): string {
   streamed.custom ||= delta.type === 'custom' || isJsonObject(delta.custom)
-  streamed.kind ||= ownKind(delta)
-  // Some servers repeat it, others send it empty, or another one with each piece: the first one counts.
+  const { type } = delta
+  if (typeof type === 'string' && !['function', 'custom'].includes(type)) streamed.kind ||= type
+  // Some servers repeat the id, others send it empty, or another one with each piece: the first one counts.
   streamed.id ||= idOf(delta)
   // A name may come in pieces, but not behind the beginning of the input.
   if (streamed.name === '' || streamed.inputText === '') {
@@ -222,7 +211,7 @@ function bodyOf({ custom, function: asked }: WireCallDelta): JsonObject {
   return isJsonObject(custom) ? custom : isJsonObject(asked) ? asked : {}
 }
 
-/** Some servers write that they have no id. */
+/** Some servers write `null` as a text. */
 function idOf(delta: WireCallDelta): string {
   const id = textAt(delta, 'id') ?? ''
   return /^(null|none|undefined)$/i.test(id) ? '' : id
@@ -240,10 +229,6 @@ function inputIn(delta: WireCallDelta): string {
   return given === undefined || given === null ? '' : JSON.stringify(given)
 }
 
-function ownKind({ type }: WireCallDelta): string {
-  return typeof type === 'string' && !['function', 'custom'].includes(type) ? type : ''
-}
-
 /** A name comes whole, again with each piece, or in pieces. */
 function joinedName(before: string, more: string, { knows }: CallContext): string {
   if (before === '' || more === '' || before === more) return before || more
@@ -252,14 +237,14 @@ function joinedName(before: string, more: string, { knows }: CallContext): strin
   return more.startsWith(before) ? more : before + more
 }
 
-/** Reads a call that is whole. */
-function callOf(streamed: StreamedCall, context: CallContext): RequestedCall {
+/** Reads a complete call. */
+function readWholeCall(streamed: StreamedCall, context: CallContext): RequestedCall {
   const name = context.toolName(streamed.name)
-  const { providerState, ...read } = streamed.custom
-    ? customInput(streamed, name, context)
-    : jsonInput(streamed, name, context)
+  const field = streamed.custom ? context.customField(name) : undefined
+  const read =
+    field === undefined ? readJsonInput(streamed, name, context) : { input: { [field]: streamed.inputText } }
   const data: OpaqueData = {
-    ...providerState,
+    ...(field !== undefined && { field }),
     ...(Object.keys(streamed.fields).length > 0 && { call: streamed.fields }),
   }
   return {
@@ -271,24 +256,21 @@ function callOf(streamed: StreamedCall, context: CallContext): RequestedCall {
   }
 }
 
-type Read = Pick<RequestedCall, 'input' | 'malformed'> & { readonly providerState: OpaqueData }
-
-function customInput({ inputText }: StreamedCall, name: string, { customField }: CallContext): Read {
-  const field = customField(name)
-  return { input: { [field]: inputText }, providerState: { field } }
-}
-
-function jsonInput(streamed: StreamedCall, name: string, { cleaned, takesNothing }: CallContext): Read {
-  const { inputText, beganLate, inputIsNull } = streamed
+function readJsonInput(
+  { inputText, beganLate, inputIsNull }: StreamedCall,
+  name: string,
+  { cleaned, takesNothing }: CallContext,
+): Pick<RequestedCall, 'input' | 'malformed'> {
   const text = inputText.trim()
-  if (takesNothing(name) && saysNothing(text)) return { input: {}, providerState: {} }
+  if (takesNothing(name) && saysNothing(text)) return { input: {} }
   if (text === '' && (beganLate || inputIsNull)) {
-    const error = inputIsNull ? 'The input is null.' : 'The input never came.'
-    return { input: {}, malformed: { text: '', error }, providerState: {} }
+    return {
+      input: {},
+      malformed: { text: '', error: inputIsNull ? 'The input is null.' : 'The input never came.' },
+    }
   }
   const read = readCallInput(inputText)
-  if (read.malformed !== undefined) return { ...read, providerState: {} }
-  return { input: cleaned(name, read.input), providerState: {} }
+  return read.malformed === undefined ? { input: cleaned(name, read.input) } : read
 }
 
 /** A stretch of text or reasoning. */
@@ -300,7 +282,7 @@ interface Piece {
   readonly citations: Citation[]
 }
 
-/** One reply while it streams: what has to be remembered between two chunks. */
+/** The state of one reply between two chunks. */
 interface Reply {
   readonly context: ReplyContext
   readonly pieces: Piece[]
@@ -314,26 +296,29 @@ interface Reply {
   /** How many chunks had the id of the first. */
   sameId: number
   rawStopReason: string | undefined
-  /** What the whole reply leans on, where its server lists it beside the words. */
+  /** The sources that the server lists for the whole reply. */
   listed: readonly Source[]
   failure: ProviderError | undefined
 }
 
 /**
- * Which choices of the chunks are the reply. We ask for one, but some servers count its index up with every chunk, while
- * others answer with several, whose chunks take turns.
+ * Tells which choices of the chunks are the reply. We ask for one, but some servers count its index up with every chunk,
+ * while others answer with several whose chunks alternate.
  */
 interface ChoiceCount {
   own: number | undefined
   next: number
-  /** Choices that may be the reply's: what comes next tells. */
+  /** Choices that may be the reply's; the next chunks decide. */
   held: JsonObject[]
   ways: 'unknown' | 'counts' | 'several'
 }
 
-/** A reply of which nothing has come yet. */
-function startReply(context: ReplyContext): Reply {
-  return {
+/**
+ * Returns a reader of one reply. A finish reason proves that the reply is complete, but usage, or a failure, may follow:
+ * only the end of the stream ends it.
+ */
+export function replyReader(context: ReplyContext): ReplyReader {
+  const reply: Reply = {
     context,
     pieces: [],
     streamedCalls: [],
@@ -347,21 +332,13 @@ function startReply(context: ReplyContext): Reply {
     rawStopReason: undefined,
     failure: undefined,
   }
-}
-
-/**
- * The reply as the call reads it. A finish reason proves that it is whole, and yet usage, or a failure, may follow: only
- * the end of the stream ends it.
- */
-export function replyReader(context: ReplyContext): ReplyReader {
-  const reply = startReply(context)
   const reader = new RememberingReader<Reply, WireChunk>(reply, readChunk)
   return Object.assign(reader, { end: (ending: StreamEnding) => finish(reply, ending) })
 }
 
 /**
- * PROVIDER MAPPING: one chunk of the wire to the signals that follow from it, `reply` being carried along. Only one
- * choice is read. Throws a `ProviderError` where two streams are spliced together or the chunk tells of a failure.
+ * PROVIDER MAPPING: turns one chunk into signals, and keeps state in `reply`. Reads one choice only. Throws a
+ * `ProviderError` if two streams are spliced together, or if the chunk reports a failure.
  */
 function readChunk(reply: Reply, chunk: WireChunk): readonly ModelSignal[] {
   if (!isJsonObject(chunk)) return []
@@ -377,7 +354,7 @@ function readChunk(reply: Reply, chunk: WireChunk): readonly ModelSignal[] {
   return signals
 }
 
-/** What went wrong, where the chunk says so: in its own field, or as all that the chunk is. */
+/** Returns the error that a chunk reports, in a field or as the whole chunk. */
 function errorIn(chunk: WireChunk): unknown {
   if (chunk.error) return chunk.error
   const words = ['message', 'detail'].some((name) => textAt(chunk, name))
@@ -444,7 +421,7 @@ function checkIdentity(reply: Reply, id: string | undefined, chunk: WireChunk): 
   }
 }
 
-/** Whether a chunk says nothing but that a reply begins. */
+/** True for a chunk that only begins a reply. */
 function isFirst({ choices }: WireChunk): boolean {
   const choice = Array.isArray(choices) ? choices[0] : undefined
   const { role, ...rest } = objectAt(choice, 'delta') ?? {}
@@ -457,7 +434,9 @@ function readChoice(reply: Reply, choice: JsonObject): ModelSignal[] {
   const signals = readReasoning(reply, delta)
   signals.push(...readContent(reply, delta['content']))
   signals.push(...more(reply, 'refusal', textAt(delta, 'refusal') ?? ''))
-  signals.push(...readCalls(reply, delta))
+  const old = objectAt(delta, 'function_call')
+  const calls = delta['tool_calls'] ?? (old ? [{ index: 0, function: old }] : [])
+  for (const piece of itemsOf(calls)) if (isJsonObject(piece)) signals.push(...readCall(reply, piece))
   const extra = objectAt(delta, 'extra_content')
   if (extra) reply.message['extra_content'] = { ...objectAt(reply.message, 'extra_content'), ...extra }
   reply.pieces.findLast(({ kind }) => kind === 'text')?.citations.push(...citationsIn(delta['annotations']))
@@ -515,16 +494,9 @@ function isReasoning({ kind }: Piece): boolean {
   return kind !== 'text' && kind !== 'refusal'
 }
 
-function readCalls(reply: Reply, delta: JsonObject): ModelSignal[] {
-  const listed = delta['tool_calls']
-  const old = objectAt(delta, 'function_call')
-  if (!Array.isArray(listed)) return old ? readCall(reply, { index: 0, function: old }) : []
-  return listed.flatMap((piece: Json) => (isJsonObject(piece) ? readCall(reply, piece) : []))
-}
-
 function readCall(reply: Reply, delta: WireCallDelta): ModelSignal[] {
   const { streamedCalls, context } = reply
-  const streamed = streamedCallFor(streamedCalls, delta, context, () => reply.parts++)
+  const streamed = findCall(streamedCalls, delta, context, () => reply.parts++)
   if (streamed === undefined) return []
   const first = streamed.inputText === ''
   const text = extendCall(streamed, delta, context)
@@ -535,12 +507,12 @@ function readCall(reply: Reply, delta: WireCallDelta): ModelSignal[] {
   return [{ type: 'model_tool_input', part: streamed.part, name, text: shown }]
 }
 
-/** Whether the server runs a call itself: it says that it is no function, and names no tool of the request. */
+/** True if the server runs a call itself: it is not a function, and names no tool of the request. */
 function isServersOwn({ kind, name }: StreamedCall, { knows }: ReplyContext): boolean {
   return kind !== '' && !knows(name)
 }
 
-/** The last signals, when the reply was whole by now. */
+/** Returns the last signals if the reply is complete. */
 function finish(reply: Reply, ending: StreamEnding): readonly ModelSignal[] | undefined {
   const held: ModelSignal[] = []
   for (const choice of reply.choices.held.splice(0)) held.push(...readChoice(reply, choice))
@@ -551,19 +523,20 @@ function finish(reply: Reply, ending: StreamEnding): readonly ModelSignal[] | un
   const own = reply.streamedCalls.filter((streamed) => isServersOwn(streamed, reply.context))
   const asked = reply.streamedCalls.filter((streamed) => !own.includes(streamed))
   const calls = asked.flatMap((streamed, place) => {
-    const call = callOf(streamed, reply.context)
+    const call = readWholeCall(streamed, reply.context)
     const last = place === asked.length - 1
-    // Of a reply that was cut the last call may lack its end, and whether it does, only its input could say.
+    // The last call of a reply that was cut may lack its end, and only its input tells.
     const half = cut && last && (call.malformed !== undefined || streamed.inputText.trim() === '')
     return half ? [] : [{ streamed, call }]
   })
   const refused = reply.pieces.some(({ kind }) => kind === 'refusal')
-  if (raw !== undefined && stopsForTools(raw) && calls.length + own.length === 0) throw lostCall(raw)
+  if (raw !== undefined && getOwn(known, raw) === 'tool_use' && calls.length + own.length === 0)
+    throw lostCall(raw)
   const stopReason = stopReasonOf(raw ?? 'stop', calls.length > 0, refused)
   const { messageId, context } = reply
   const { provider } = context
   const parts: ReplyPart[] = [
-    ...reply.pieces.map((piece) => partOf(piece, provider)),
+    ...reply.pieces.map((piece) => toPart(piece, provider)),
     ...calls.map(({ streamed, call }): ReplyPart => ({ ...call, part: streamed.part })),
     ...own.map((streamed) => serversOwnPart(streamed, provider)),
   ]
@@ -571,7 +544,9 @@ function finish(reply: Reply, ending: StreamEnding): readonly ModelSignal[] | un
   return [
     ...held,
     ...calls.flatMap(({ streamed, call }): ModelSignal[] => [
-      ...(streamed.custom && streamed.inputText !== '' ? [ended(streamed, call.name)] : []),
+      ...(streamed.custom && streamed.inputText !== ''
+        ? [{ type: 'model_tool_input', part: streamed.part, name: call.name, text: '"}' } as const]
+        : []),
       { type: 'model_tool_request', part: streamed.part, call },
     ]),
     {
@@ -584,7 +559,6 @@ function finish(reply: Reply, ending: StreamEnding): readonly ModelSignal[] | un
   ]
 }
 
-/** Puts the fields of the message on its first part. */
 function withMessageFields([first, ...more]: readonly ReplyPart[], { message, context }: Reply): ReplyPart[] {
   if (first === undefined) return []
   if (Object.keys(message).length === 0) return [first, ...more]
@@ -599,49 +573,45 @@ function serversOwnPart({ part, id, name, kind, inputText }: StreamedCall, provi
   return { type: 'provider', kind, part, opaque: toOpaque(provider, {}), ...(id !== '' && { executed }) }
 }
 
-/** What a server lists beside the reply is cited by its last words, unless these say themselves what they cite. */
+/** The last text cites what the server lists for the whole reply, unless texts cite themselves. */
 function citeListed({ pieces, listed }: Reply): void {
   const texts = pieces.filter(({ kind }) => kind === 'text')
   if (texts.every(({ citations }) => citations.length === 0)) texts.at(-1)?.citations.push(...listed)
 }
 
 /**
- * Whether a reply without a finish reason is whole. A server that is known to give none proves it by its last word, or by
- * the proper end of the stream; but a gateway may end a cut stream properly, so that a last call whose input never came, or
- * cannot be read, needs the last word.
+ * Decides whether a reply without a finish reason is complete. A server that is known to give none proves it by `[DONE]`,
+ * or by the proper end of the stream. But a gateway may end a cut stream properly, so a last call whose input never came,
+ * or cannot be read, needs `[DONE]`.
  */
 function isWholeWithoutReason({ pieces, streamedCalls, context }: Reply, ending: StreamEnding): boolean {
   if (!context.finishReasonOptional || ending === 'broken') return false
   if (streamedCalls.length === 0) return pieces.some(({ text }) => text !== '')
   const last = streamedCalls.at(-1) as StreamedCall
-  const begun = last.inputText.trim() !== '' && callOf(last, context).malformed === undefined
+  const begun = last.inputText.trim() !== '' && readWholeCall(last, context).malformed === undefined
   return begun || ending === 'terminated'
 }
 
-function ended({ part }: StreamedCall, name: string): ModelSignal {
-  return { type: 'model_tool_input', part, name, text: '"}' }
-}
-
-function partOf({ part, kind, text, details, citations }: Piece, provider: string): ReplyPart {
+function toPart({ part, kind, text, details, citations }: Piece, provider: string): ReplyPart {
   if (kind === 'text') return { type: 'text', text, part, ...(citations.length > 0 && { citations }) }
   if (kind === 'refusal') return { type: 'text', text, part, opaque: toOpaque(provider, { refusal: true }) }
-  const merged = mergedDetails(details)
+  const merged = mergeDetails(details)
   const providerState: OpaqueData = { reasoning: kind, ...(merged.length > 0 && { details: merged }) }
   return { type: 'reasoning', text, part, opaque: toOpaque(provider, providerState) }
 }
 
 /**
- * The signed pieces of reasoning as they were before the server cut them up for the stream: the pieces of one text have one
- * index, and its signature comes last. Cut up, the signature would fit none of them.
+ * Joins the signed pieces of reasoning that the server cut up for the stream: the pieces of one text have one index, and
+ * its signature comes last and fits only the whole text.
  */
-function mergedDetails(details: readonly Json[]): readonly Json[] {
+function mergeDetails(details: readonly Json[]): readonly Json[] {
   const merged: { [field: string]: Json }[] = []
   for (const detail of details) {
     if (!isJsonObject(detail)) continue
     const begun = merged.findLast((one) => one['type'] === detail['type'] && one['index'] === detail['index'])
     const field = streamedFields[textAt(detail, 'type') ?? '']
-    if (field === undefined || begun === undefined || isSigned(begun)) {
-      if (begun === undefined || !isSameDetail(begun, detail)) merged.push({ ...detail })
+    if (field === undefined || begun === undefined || textAt(begun, 'signature')) {
+      if (JSON.stringify(begun) !== JSON.stringify(detail)) merged.push({ ...detail })
       continue
     }
     const text = `${textAt(begun, field) ?? ''}${textAt(detail, field) ?? ''}`
@@ -650,16 +620,8 @@ function mergedDetails(details: readonly Json[]): readonly Json[] {
   return merged
 }
 
-/** Where the text is of a piece of reasoning that may come in pieces. */
+/** The field that holds the text of a kind of reasoning. */
 const streamedFields: { readonly [type: string]: string } = {
   'reasoning.text': 'text',
   'reasoning.summary': 'summary',
-}
-
-function isSigned(detail: JsonObject): boolean {
-  return !!textAt(detail, 'signature')
-}
-
-function isSameDetail(one: JsonObject, other: JsonObject): boolean {
-  return JSON.stringify(one) === JSON.stringify(other)
 }

@@ -27,7 +27,7 @@ export function isIdentifier(text: string, maxLength: number): boolean {
  * for the case that one is taken.
  */
 export function fitIdentifier(text: string, maxLength: number, salt: number): string {
-  const digest = hashOf(salt === 0 ? text : `${text}\0${salt}`)
+  const digest = hashText(salt === 0 ? text : `${text}\0${salt}`)
     .toString(16)
     .padStart(8, '0')
   const readable = text.replace(/[^a-zA-Z0-9_-]/gu, '_').slice(0, maxLength - 9)
@@ -43,7 +43,7 @@ function freeIdentifier(text: string, maxLength: number, taken: { has(name: stri
 }
 
 /** FNV-1a, 32 bits. Not for security: a collision only costs another salt. */
-function hashOf(text: string): number {
+function hashText(text: string): number {
   let hash = 0x811c9dc5
   for (let place = 0; place < text.length; place++) {
     const unit = text.charCodeAt(place)
