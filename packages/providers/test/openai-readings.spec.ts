@@ -2,7 +2,7 @@ import { ProviderError } from '@tallystick/core'
 import type { JsonObject } from '@tallystick/core/vocabulary'
 import { describe, expect, it } from 'vitest'
 import { replyReader } from '../src/openai/responses-stream.ts'
-import { citationsIn, refusedField, sourcesIn, sourcesOf } from '../src/openai/request.ts'
+import { citationsIn, refusedField, sourcesOf } from '../src/openai/request.ts'
 import { fitSchema } from '../src/openai/tools.ts'
 import { textShown } from './kit/collect.ts'
 import { foldChat, foldResponse, tools } from './kit/openai-fold.ts'
@@ -62,7 +62,10 @@ describe('citations and sources', () => {
 
   it('are found in what a search did, and in what it answered', () => {
     const item = { action: { sources: [{ url: 'a' }] }, results: [{ file_id: 'f', filename: 'n' }, {}] }
-    expect(sourcesIn(item)).toEqual([{ url: 'a' }, { fileId: 'f', title: 'n' }])
+    expect(sourcesOf([...item.action.sources, ...item.results])).toEqual([
+      { url: 'a' },
+      { fileId: 'f', title: 'n' },
+    ])
     expect(sourcesOf(['u', { url: 'v', title: 't', filename: 'n' }, 5])).toEqual([
       { url: 'u' },
       { url: 'v', title: 't' },

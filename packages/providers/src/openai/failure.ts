@@ -1,6 +1,5 @@
 import { ProviderError } from '@tallystick/core'
 import { getOwn, isJsonObject } from '@tallystick/core/internal'
-import type { JsonObject } from '@tallystick/core/vocabulary'
 import {
   type ApiError,
   clientFailure,
@@ -22,7 +21,7 @@ import {
 } from '../shared/failure.ts'
 import { numberAt, objectAt, textAt } from '../shared/json.ts'
 
-/** What a service says when it fails, as far as it says anything. */
+/** What the answer of a failed call says. */
 interface Answer {
   readonly status: number | undefined
   readonly type: string | undefined
@@ -30,7 +29,7 @@ interface Answer {
   readonly words: string
 }
 
-/** By the service's own word, its `code` or its `type`: before the stream, in it, and in a failed response. */
+/** Verdicts by the `code` or `type` that the service gives. */
 const byWord: { readonly [word: string]: Verdict } = {
   invalid_api_key: final('authentication'),
   authentication_error: final('authentication'),
@@ -69,7 +68,6 @@ const byWord: { readonly [word: string]: Verdict } = {
   tool_use_failed: retryable('server'),
 }
 
-/** Statuses that some servers have of their own. */
 const ownStatuses = { 425: retryable('server'), 498: retryable('overloaded') }
 
 // `tokens per min`: the request alone is larger than what a minute allows.
@@ -77,10 +75,14 @@ const overflowWords =
   /context (window|length|size)|maximum context|prompt is too long|too many tokens in|input (is )?too long|exceeds? the (available )?context|^request too large for/i
 const filterWords = /content (management |filtering )?policy|content filter|usage policy|safety system/i
 
-/** Judges an answer: by its own word first, then by its status; without either, the fault is on the other side. */
-function verdictOf(answer: Answer): Verdict {
-  const { type, code, words } = answer
-  const verdict = wordOf(code) ?? wordOf(type) ?? verdictWithoutWord(answer)
+/** Judges an answer by its own word first, then by its status; without either, the fault is on the other side. */
+function judge({ status, type, code, words }: Answer): Verdict {
+  const isRefused =
+    status === undefined && type !== undefined && /^(invalid_request_error|BadRequestError)$/.test(type)
+  const verdict =
+    getOwn(byWord, code ?? '') ??
+    getOwn(byWord, type ?? '') ??
+    (isRefused ? final('invalid_request') : verdictOfStatus(status, ownStatuses))
   if (verdict.class === 'rate_limited' && /^request too large for/i.test(words)) {
     return final('context_overflow')
   }
@@ -90,16 +92,6 @@ function verdictOf(answer: Answer): Verdict {
   return verdict
 }
 
-function wordOf(word: string | undefined): Verdict | undefined {
-  return word === undefined ? undefined : getOwn(byWord, word)
-}
-
-function verdictWithoutWord({ status, type }: Answer): Verdict {
-  const isRefused = type !== undefined && /^(invalid_request_error|BadRequestError)$/.test(type)
-  return status === undefined && isRefused ? final('invalid_request') : verdictOfStatus(status, ownStatuses)
-}
-
-/** The failures that both wires report. */
 export const failures: WireFailures = {
   ...commonFailures({
     who: 'the service',
@@ -116,7 +108,7 @@ export const failures: WireFailures = {
 }
 const { failed } = failures
 
-/** The id by which the service knows a request. Not every server names it as OpenAI does. */
+/** Reads the service's id of a request. Servers differ in the name of the header. */
 export function requestIdIn(headers: HeaderReader): string | undefined {
   for (const name of ['x-request-id', 'request-id', 'apim-request-id']) {
     const id = headers.get(name)
@@ -125,10 +117,10 @@ export function requestIdIn(headers: HeaderReader): string | undefined {
   return undefined
 }
 
-/** Whatever the SDK, fetch or the stream threw, as a failure that holds no payload and no key. */
+/** Turns what the SDK, fetch or the stream threw into a failure without payloads and keys. */
 export function providerErrorOf(error: unknown, facts: FailureFacts): ProviderError {
   if (error instanceof ProviderError) {
-    return refusedFor(codeOf(error), withRequestId(error, facts.requestId))
+    return withCode(codeOf(error), withRequestId(error, facts.requestId))
   }
   if (isApiError(error)) return answeredFailure(error, facts)
   const { requestId } = facts
@@ -137,10 +129,10 @@ export function providerErrorOf(error: unknown, facts: FailureFacts): ProviderEr
 
 const keyWords = /credential|apiKey|authentication method/i
 
-/** A failure that the stream itself tells of, on an answer that began with status 200. */
+/** A failure that the stream reports, in an answer that began with status 200. */
 export function failureInStream(error: unknown): ProviderError {
-  const answer = answerOf(error)
-  return refusedFor(answer.code, failed(verdictOf(answer), brokenOff(answer)))
+  const answer = readAnswer(error)
+  return withCode(answer.code, failed(judge(answer), brokenOff(answer)))
 }
 
 function answeredFailure(error: ApiError, facts: FailureFacts): ProviderError {
@@ -154,10 +146,10 @@ function answeredFailure(error: ApiError, facts: FailureFacts): ProviderError {
     const timedOut = /timed? ?out/i.test(error.message)
     return connectionFailure(failures, error, { who: 'The service', timedOut, known })
   }
-  const answer = answerOf(error.error, status)
-  const verdict = verdictOf(answer)
+  const answer = readAnswer(error.error, status)
+  const verdict = judge(answer)
   if (status === undefined) {
-    return refusedFor(answer.code, failed(verdict, brokenOff(answer), known))
+    return withCode(answer.code, failed(verdict, brokenOff(answer), known))
   }
   const asked = headers && retryAfterMs(headers, facts.now)
   const failure = failed(
@@ -165,42 +157,34 @@ function answeredFailure(error: ApiError, facts: FailureFacts): ProviderError {
     `The service answered ${status}${named(answer.code ?? answer.type)}${quoted(answer.words)}`,
     { ...known, ...(asked !== undefined && { retryAfterMs: asked }) },
   )
-  return refusedFor(answer.code, failure)
+  return withCode(answer.code, failure)
 }
 
-/** What the vendor says, or a server in a shape of its own. */
-function answerOf(error: unknown, status?: number): Answer {
+function readAnswer(error: unknown, status?: number): Answer {
   if (typeof error === 'string') return { status, type: undefined, code: undefined, words: error }
   const body = isJsonObject(error) ? error : {}
-  const inner = statusIn(body)
-  return {
-    status: status ?? inner,
-    type: textAt(body, 'type'),
-    code: inner === undefined ? textAt(body, 'code') : undefined,
-    words: wordsOf(body),
-  }
-}
-
-/** An HTTP status in the field of a code. */
-function statusIn(body: JsonObject): number | undefined {
   const code = numberAt(body, 'code') ?? Number(textAt(body, 'code') ?? NaN)
-  return Number.isInteger(code) && code >= 400 && code < 600 ? code : undefined
-}
-
-function wordsOf(body: JsonObject): string {
-  const message = textAt(body, 'message') ?? textAt(objectAt(body, 'message'), 'detail')
-  return message ?? textAt(body, 'detail') ?? ''
+  // Some servers put the HTTP status here.
+  const isStatus = Number.isInteger(code) && code >= 400 && code < 600
+  const words =
+    textAt(body, 'message') ?? textAt(objectAt(body, 'message'), 'detail') ?? textAt(body, 'detail')
+  return {
+    status: status ?? (isStatus ? code : undefined),
+    type: textAt(body, 'type'),
+    code: isStatus ? undefined : textAt(body, 'code'),
+    words: words ?? '',
+  }
 }
 
 const codes = new WeakMap<ProviderError, string>()
 
-/** Keeps the vendor's own code beside the failure, for those who can do something about it. */
-function refusedFor(code: string | undefined, failure: ProviderError): ProviderError {
+/** Keeps the vendor's code beside the failure, for a fallback that depends on it. */
+function withCode(code: string | undefined, failure: ProviderError): ProviderError {
   if (code !== undefined) codes.set(failure, code)
   return failure
 }
 
-/** The vendor's own code of a failure, where it gave one. */
+/** Returns the vendor's code of a failure, if it gave one. */
 export function codeOf(failure: ProviderError): string | undefined {
   return codes.get(failure)
 }
@@ -209,12 +193,11 @@ function brokenOff({ code, type, words }: Answer): string {
   return `The service broke the reply off${named(code ?? type)}${quoted(words)}`
 }
 
-/** The stream is two streams, or says two things of the same. */
 export function contradiction(what: string): ProviderError {
   return failed(retryable('protocol'), `The stream contradicts itself: ${what}`)
 }
 
-/** The model called a tool in the vendor's own form, which the application has to run. */
+/** The model called a tool that the application has to run, in the vendor's own form. */
 export function unrunCall(type: string): ProviderError {
   const what = `The reply holds a ${type}, which the application has to run, and nativeTools names no tool for it`
   return failed(final('invalid_request'), what)

@@ -83,16 +83,12 @@ const bothChecks: {
   verbosity: maybe(oneOf(['low', 'medium', 'high'])),
 }
 
-/** What was called, and with what. */
-export interface MakerCall {
-  readonly maker: 'openai' | 'openaiChat'
-  readonly check: OptionCheck
-  readonly modelId: string
-  readonly options: OpenAICommonOptions & { readonly client?: unknown }
-}
-
-/** Throws `ConfigurationError` for what could not work in any call. */
-function checkBothOptions({ maker, check, modelId, options }: MakerCall): void {
+function checkBothOptions(
+  maker: 'openai' | 'openaiChat',
+  check: OptionCheck,
+  modelId: string,
+  options: OpenAICommonOptions & { readonly client?: unknown },
+): void {
   requireModelOptions(maker, check, { modelId, options })
   if (options.client && (options.apiKey ?? options.baseURL ?? options.fetch) !== undefined) {
     throw new ConfigurationError(
@@ -123,21 +119,20 @@ export interface OpenAIChatQuirks {
   readonly systemRole?: 'system' | 'developer' | undefined
   /** The field that limits the output. Default: `max_completion_tokens`. */
   readonly maxTokensField?: 'max_completion_tokens' | 'max_tokens' | undefined
-  /** Whether the server takes the option that asks for usage in the stream. Default: `true`. */
+  /** The server takes the option that asks for usage in the stream. Default: `true`. */
   readonly streamUsage?: boolean | undefined
-  /** Whether it takes `parallel_tool_calls`. Default: `true`. */
+  /** It takes `parallel_tool_calls`. Default: `true`. */
   readonly parallelToolCalls?: boolean | undefined
   /**
-   * Whether it obeys `tool_choice`: all values, or none, so that the adapter cannot force a tool, and warns. Default:
-   * `all`.
+   * Which values of `tool_choice` it obeys. With `none` the adapter cannot force a tool, and warns. Default: `all`.
    */
   readonly toolChoice?: 'all' | 'none' | undefined
   /**
-   * Whether it can enforce a schema of the answer, only JSON, or nothing. If it cannot enforce the schema, the
-   * instructions contain it. Default: `json_schema`.
+   * What it can enforce of an answer: a schema, only JSON, or nothing. If it cannot enforce the schema, the instructions
+   * contain it. Default: `json_schema`.
    */
   readonly structuredOutput?: 'json_schema' | 'json_object' | 'none' | undefined
-  /** Whether it knows `strict` on tools and schemas. Default: `true`. */
+  /** It knows `strict` on tools and schemas. Default: `true`. */
   readonly strict?: boolean | undefined
   /** How many stop texts it takes. Default: 4. */
   readonly maxStop?: number | undefined
@@ -150,13 +145,13 @@ export interface OpenAIChatQuirks {
   /** Which names of tools it takes: 64 characters of `[a-zA-Z0-9_-]`, or any word. Default: `identifier`. */
   readonly toolNames?: 'identifier' | 'any' | undefined
   /**
-   * Whether messages of the user and of the assistant must alternate, beginning with the user, and no message of the
-   * user may follow that of a tool. Default: `false`.
+   * Messages of the user and of the assistant must alternate, beginning with the user, and no message of the user may
+   * follow that of a tool. Default: `false`.
    */
   readonly alternatingRoles?: boolean | undefined
   /**
-   * Whether a stream counts as whole that ends properly and has words or calls, but no finish reason. A broken or
-   * silent stream never does. Default: `false`.
+   * A stream that ends properly and has words or calls, but no finish reason, counts as complete. A broken or silent
+   * stream never does. Default: `false`.
    */
   readonly finishReasonOptional?: boolean | undefined
   /**
@@ -165,16 +160,16 @@ export interface OpenAIChatQuirks {
    */
   readonly replayReasoning?: 'open_turn' | 'turns_with_calls' | 'always' | 'never' | undefined
   /**
-   * The text in the place of the reasoning of a reply with calls that has none, as one of another model: some servers refuse
-   * it otherwise. Default: `false`, no such field.
+   * The text that replaces the reasoning of a reply with calls that has none, such as one of another model: some servers
+   * refuse the reply otherwise. Default: `false`, no such field.
    */
   readonly reasoningPlaceholder?: string | false | undefined
   /**
-   * Whether the server reads the arguments of calls in the history, so that arguments which are no JSON would have it
-   * refuse every later request: they go in an object then. Default: `false`, and they go as the model wrote them.
+   * The server parses the arguments of calls in the history, and would refuse every request whose history has arguments
+   * that are not JSON: these are sent inside an object. Default: `false`, which sends them as the model wrote them.
    */
   readonly readsArguments?: boolean | undefined
-  /** Whether calls need a signature of Google's, so that those of other models get the word that stands for one. Default: `false`. */
+  /** Calls need a signature of Google's; calls of other models get Google's placeholder. Default: `false`. */
   readonly signsCalls?: boolean | undefined
 }
 
@@ -196,12 +191,11 @@ export type OpenAIChatServer =
   | 'xai'
   | 'zai'
 
-/** All ways of a server. */
 export type WholeQuirks = {
   readonly [Name in keyof OpenAIChatQuirks]-?: Exclude<OpenAIChatQuirks[Name], undefined>
 }
 
-/** Of servers that render the history with a model's own template, which takes turns and arguments apart. */
+/** For servers that render the history with the model's own template, which parses arguments. */
 const ownTemplates: OpenAIChatQuirks = {
   maxTokensField: 'max_tokens',
   strict: false,
@@ -209,7 +203,6 @@ const ownTemplates: OpenAIChatQuirks = {
   readsArguments: true,
 }
 
-/** What is known of a server's ways. */
 export const quirksOf: { readonly [server in OpenAIChatServer]: OpenAIChatQuirks } = {
   openai: {},
   azure: {},
@@ -321,9 +314,9 @@ const openaiChatOptions = fields<OpenAIChatOptions>(
   otherNames,
 )
 
-/** Throws `ConfigurationError` for what could not work in any call. */
+/** Throws `ConfigurationError` for options that cannot work. */
 export function checkChatOptions(modelId: string, options: OpenAIChatOptions): void {
-  checkBothOptions({ maker: 'openaiChat', check: openaiChatOptions, modelId, options })
+  checkBothOptions('openaiChat', openaiChatOptions, modelId, options)
   const { server = 'openai' } = options
   if (Object.hasOwn(quirksOf, server)) return
   throw new ConfigurationError(
@@ -410,14 +403,10 @@ const openaiOptions = fields<OpenAIOptions>(
   { ...otherNames, reasoningEffort: 'reasoning.effort' },
 )
 
-/** Throws `ConfigurationError` for what could not work in any call. */
+/** Throws `ConfigurationError` for options that cannot work. */
 export function checkResponsesOptions(modelId: string, options: OpenAIOptions): void {
-  checkBothOptions({ maker: 'openai', check: openaiOptions, modelId, options })
-  checkState(options)
-}
-
-function checkState({ chain, conversation }: OpenAIOptions): void {
-  if (conversation === undefined || !chain) return
+  checkBothOptions('openai', openaiOptions, modelId, options)
+  if (options.conversation === undefined || !options.chain) return
   throw new ConfigurationError(
     'openai() got a conversation together with chain; the service continues from one of the two. Pass the id of a conversation, or chain.',
   )

@@ -22,39 +22,44 @@ import {
   userItem,
 } from './responses-wire.ts'
 
-/** What the whole request decides about its calls. */
+/** What only the whole request decides about its calls. */
 export interface Binding {
   readonly ids: ReadonlyMap<ToolCallId, string>
   readonly names: ToolNames
 }
 
-/** The history from the place `from` on as input items: every call has its output after it, in its own kind. */
-export function inputOf(
+/** Renders the history from the place `from` on: every call has its output after it, in its own kind. */
+export function toInput(
   renderedMessages: readonly RenderedMessage[],
   from: number,
   binding: Binding,
 ): readonly JsonObject[] {
   const calls = new Map<ToolCallId, Placeholder>()
-  const programs = programsIn(renderedMessages)
+  const all = renderedMessages.flatMap((rendered) => rendered.items)
+  const programs = new Set(
+    all.filter((item) => item['type'] === 'program').map((item) => textAt(item, 'call_id')),
+  )
   const input: JsonObject[] = []
   renderedMessages.forEach((rendered, place) => {
     for (const placeholder of rendered.placeholders)
       if (placeholder.role === 'call') calls.set(placeholder.toolCallId, placeholder)
     if (place >= from)
-      input.push(...bound(rendered, binding, calls).flatMap((item) => withProgram(item, programs)))
+      input.push(...bindItems(rendered, binding, calls).flatMap((item) => withProgram(item, programs)))
   })
-  return withoutRepeatedIds(input)
-}
-
-/** The programs of the history, by which calls from within them, and what they gave, are known. */
-function programsIn(renderedMessages: readonly RenderedMessage[]): ReadonlySet<string | undefined> {
-  const items = renderedMessages.flatMap((rendered) => rendered.items)
-  return new Set(items.filter((item) => item['type'] === 'program').map((item) => textAt(item, 'call_id')))
+  // The vendor refuses two items of one id, which servers that begin to count again give; it needs none.
+  const taken = new Set<string>()
+  return input.map((item) => {
+    const { id, ...rest } = item
+    if (typeof id !== 'string') return item
+    const isRepeated = taken.has(id)
+    taken.add(id)
+    return isRepeated ? rest : item
+  })
 }
 
 /**
- * An item from within a program that is no longer there, since a compaction cut it off, becomes one like any other; and what
- * only that program could have given is left out.
+ * A compaction may have removed the program that an item came from: then the item becomes one like any other, and the
+ * output of the program is left out.
  */
 function withProgram(item: JsonObject, programs: ReadonlySet<string | undefined>): readonly JsonObject[] {
   if (item['type'] === 'program_output') return programs.has(textAt(item, 'call_id')) ? [item] : []
@@ -64,24 +69,10 @@ function withProgram(item: JsonObject, programs: ReadonlySet<string | undefined>
   return [direct]
 }
 
-/** The vendor refuses two items of one id, which servers that begin to count again give; and it needs none. */
-function withoutRepeatedIds(input: readonly JsonObject[]): readonly JsonObject[] {
-  const taken = new Set<string>()
-  return input.map((item) => {
-    const id = textAt(item, 'id')
-    if (id === undefined || !taken.has(id)) {
-      if (id !== undefined) taken.add(id)
-      return item
-    }
-    const { id: _, ...rest } = item
-    return rest
-  })
-}
-
 const bounds = new WeakMap<RenderedMessage, { readonly key: string; readonly items: readonly JsonObject[] }>()
 
-/** The rendered message's items with the ids, names and kinds of this request: the same items as last time, where these are. */
-function bound(
+/** Gives a message's items the ids, names and kinds of this request. Equal ones give the same items as last time. */
+function bindItems(
   rendered: RenderedMessage,
   { ids, names }: Binding,
   calls: ReadonlyMap<ToolCallId, Placeholder>,
@@ -100,20 +91,22 @@ function bound(
     const { id, name, call } = decided[place]!
     const item = items[placeholder.at]!
     items[placeholder.at] =
-      placeholder.role === 'result' ? answer(item, placeholder, id, call) : asked(item, placeholder, id, name)
+      placeholder.role === 'result'
+        ? bindResult(item, placeholder, id, call)
+        : bindCall(item, placeholder, id, name)
   })
   bounds.set(rendered, { key, items })
   return items
 }
 
-function asked(item: JsonObject, { kind }: Placeholder, id: string, name: string): JsonObject {
+function bindCall(item: JsonObject, { kind }: Placeholder, id: string, name: string): JsonObject {
   // A question about a call to an MCP server is known by its own id, and names a tool that is not ours.
   if (kind === 'mcp_approval_request') return item
   const isNative = kind === 'shell_call' || kind === 'apply_patch_call'
   return isNative ? { ...item, call_id: id } : { ...item, call_id: id, name }
 }
 
-function answer(
+function bindResult(
   item: JsonObject,
   placeholder: Placeholder,
   id: string,
@@ -132,7 +125,7 @@ function answer(
     case 'shell_call':
       return {
         ...{ type: 'shell_call_output', call_id: id },
-        output: [shellOutput(item['output'], placeholder.approved === true)],
+        output: [toShellOutput(item['output'], placeholder.approved === true)],
         ...(call.maxOutput !== undefined && { max_output_length: call.maxOutput }),
         ...(call.caller !== undefined && { caller: call.caller }),
       }
@@ -140,7 +133,7 @@ function answer(
       return {
         ...{ type: 'apply_patch_call_output', call_id: id },
         status: placeholder.approved === true ? 'completed' : 'failed',
-        output: wordsOf(item['output']),
+        output: readWords(item['output']),
         ...(call.caller !== undefined && { caller: call.caller }),
       }
     case 'custom_tool_call':
@@ -151,10 +144,11 @@ function answer(
   }
 }
 
-/** What a tool answered to commands: the streams and the exit code, where it says them as an object, or else only words. */
-function shellOutput(output: Json | undefined, isSuccess: boolean): JsonObject {
-  const words = wordsOf(output)
-  const said = parsedObject(words)
+/** A tool may answer commands with an object of streams and an exit code, or only with text. */
+function toShellOutput(output: Json | undefined, isSuccess: boolean): JsonObject {
+  const words = readWords(output)
+  const { input, malformed } = readCallInput(words)
+  const said = malformed ? undefined : input
   const [stdout, stderr, code] = [textAt(said, 'stdout'), textAt(said, 'stderr'), numberAt(said, 'exitCode')]
   const isTold = stdout !== undefined || stderr !== undefined
   const exit_code = code ?? (isSuccess ? 0 : 1)
@@ -165,51 +159,44 @@ function shellOutput(output: Json | undefined, isSuccess: boolean): JsonObject {
   }
 }
 
-function wordsOf(output: Json | undefined): string {
+function readWords(output: Json | undefined): string {
   if (typeof output === 'string') return output
   return itemsOf(output)
     .map((piece) => textAt(piece, 'text') ?? '(This wire carries no picture or file here.)')
     .join('\n\n')
 }
 
-function parsedObject(text: string): JsonObject | undefined {
-  const { input, malformed } = readCallInput(text)
-  return malformed ? undefined : input
-}
+/** The links of the chain of digests, each made once while the messages before it stay the same. */
+const links = new WeakMap<RenderedMessage, { readonly before: string; readonly after: string }>()
 
-/** A digest of the history up to each place: what a service that keeps conversations had seen by then. */
+/** Returns the digest of the history up to each place, which a service that keeps conversations had seen by then. */
 export function seenUpTo(renderedMessages: readonly RenderedMessage[]): (place: number) => string {
   const seen = ['']
   return (place) => {
     for (let next = seen.length; next <= place; next++) {
-      seen.push(chained(seen[next - 1]!, renderedMessages[next - 1]!))
+      const [before, rendered] = [seen[next - 1]!, renderedMessages[next - 1]!]
+      let link = links.get(rendered)
+      if (link?.before !== before) {
+        link = { before, after: digestOf([before, rendered.digest()]) }
+        links.set(rendered, link)
+      }
+      seen.push(link.after)
     }
     return seen[place]!
   }
 }
 
-const links = new WeakMap<RenderedMessage, { readonly before: string; readonly after: string }>()
-
-/** One link, made once for a message as long as the messages before it stay the same. */
-function chained(before: string, rendered: RenderedMessage): string {
-  const known = links.get(rendered)
-  if (known?.before === before) return known.after
-  const after = digestOf([before, rendered.digest()])
-  links.set(rendered, { before, after })
-  return after
-}
-
-/** From where on the service has not seen the history, and where it keeps what it has seen. */
+/** The reply that a request continues from, and the place from which the service has not seen the history. */
 export interface GoingOn {
   readonly kept: KeptResponse
   readonly from: number
 }
 
 /**
- * The last reply that the service keeps, that can be gone on from, and before which the history still is what it was:
- * after a compaction, or in a fork that edits the past, it is not. `fits` says what may be gone on from.
+ * Finds the last reply that the service keeps, that fits, and before which the history is still the same: a compaction, or
+ * a fork that edits the past, changes it.
  */
-export function lastKept(
+export function findLastKept(
   renderedMessages: readonly RenderedMessage[],
   seen: (place: number) => string,
   fits: (kept: KeptResponse, rendered: RenderedMessage) => boolean,
@@ -242,26 +229,25 @@ interface Placeholder {
   readonly approved?: boolean
 }
 
-/** One message as it goes over the wire, but for what the whole request decides. Rendered once per message. */
+/** A message as it goes over the wire, except for what the whole request decides. Rendered once. */
 export interface RenderedMessage {
   readonly items: readonly JsonObject[]
   readonly placeholders: readonly Placeholder[]
-  /** Where the service keeps this reply, when it is whole and can be gone on from. */
+  /** Where the service keeps this reply, if a request can continue from it. */
   readonly kept: KeptResponse | undefined
   /** SHA-256 over the message, in hex; made when it is first needed. */
   readonly digest: () => string
 }
 
-/** Renders a message for the model of this id, of this provider. */
 export function renderMessage(message: Message, provider: string, modelId: string): RenderedMessage {
   let digest: string | undefined
-  const rendered = renderedMessage(message, provider, modelId)
+  const rendered = renderItems(message, provider, modelId)
   return { ...rendered, digest: () => (digest ??= digestOf(message)) }
 }
 
 type Rendered = Omit<RenderedMessage, 'digest'>
 
-function renderedMessage(message: Message, provider: string, modelId: string): Rendered {
+function renderItems(message: Message, provider: string, modelId: string): Rendered {
   switch (message.role) {
     case 'user':
       return { items: [userItem(message, provider)], placeholders: [], kept: undefined }
@@ -278,17 +264,17 @@ function renderedMessage(message: Message, provider: string, modelId: string): R
         kept: undefined,
       }
     case 'assistant':
-      return assistantItems(message, provider, modelId)
+      return renderReply(message, provider, modelId)
   }
 }
 
 /**
- * A reply. From the same model, whole, and with the proof of its reasoning, it goes back as it came, ids included.
- * Otherwise it loses reasoning and the vendor's own items, and all ids: an id without the reasoning that it came with
- * is refused, and so is reasoning without what followed it.
+ * A complete reply of the same model, with the proof of its reasoning, goes back as it came, ids included. Any other
+ * loses its reasoning, the vendor's own items and all ids: the vendor refuses an id without the reasoning that it came
+ * with, and reasoning without what followed it.
  */
-function assistantItems(message: AssistantMessage, provider: string, modelId: string): Rendered {
-  const { model, parts, partial } = message
+function renderReply(message: AssistantMessage, provider: string, modelId: string): Rendered {
+  const { model, parts, partial, stopReason } = message
   const own = model.provider === provider && model.api === api
   const whole = own && !partial && model.modelId === modelId
   const restoredParts = parts.map((part): RestoredPart => ({
@@ -301,58 +287,39 @@ function assistantItems(message: AssistantMessage, provider: string, modelId: st
   const placeholders: Placeholder[] = []
   for (const [place, one] of restoredParts.entries()) {
     if (genuine && continuesMessage(restoredParts[place - 1], one)) {
-      items.push(withMore(items.pop()!, one))
+      const last = items.pop()!
+      items.push({ ...last, content: [...(last['content'] as readonly JsonObject[]), renderContent(one)] })
       continue
     }
-    const item = genuine ? genuineItem(one) : plainItem(one)
+    const item = genuine ? renderGenuine(one) : renderPlain(one)
     if (item === undefined) continue
     if (one.part.type === 'tool_call') {
       placeholders.push({ ...callPlaceholder(one.part, one, genuine, own), at: items.length })
     }
     items.push(item)
   }
-  return {
-    items: withoutLooseReasoning(items),
-    placeholders,
-    kept: whole ? placeToGoOn(message, restoredParts) : undefined,
-  }
+  const hasEnded = stopReason === 'end' || stopReason === 'tool_use' || stopReason === 'refused'
+  const kept = restoredParts.find(({ providerState }) => providerState?.kept)?.providerState?.kept
+  // Reasoning has to be followed by what it led to: a reply that was cut after it loses it, too.
+  const end = items.findLastIndex((item) => item['type'] !== 'reasoning') + 1
+  return { items: items.slice(0, end), placeholders, kept: whole && hasEnded ? kept : undefined }
 }
 
-/** Where the service keeps a reply, if it ended in a way that can be gone on from. */
-function placeToGoOn(
-  { stopReason }: AssistantMessage,
-  restoredParts: readonly RestoredPart[],
-): KeptResponse | undefined {
-  const ended = stopReason === 'end' || stopReason === 'tool_use' || stopReason === 'refused'
-  return ended
-    ? restoredParts.find(({ providerState }) => providerState?.kept)?.providerState?.kept
-    : undefined
-}
-
-function withMore(message: JsonObject, more: RestoredPart): JsonObject {
-  return { ...message, content: [...(message['content'] as readonly JsonObject[]), contentOf(more)] }
-}
-
-/** A part of a reply, with what this wire remembers of it. */
 interface RestoredPart {
   readonly part: AssistantPart
   readonly providerState: OpaqueData | undefined
   readonly provider: string
 }
 
-/** Whether two texts are pieces of one message: then they go back as one. */
+/** True for two texts that are pieces of one message: they go back as one. */
 function continuesMessage(before: RestoredPart | undefined, { part, providerState }: RestoredPart): boolean {
   if (part.type !== 'text' || before?.part.type !== 'text') return false
-  return (
-    providerState !== undefined &&
-    providerState.at !== undefined &&
-    providerState.at === before.providerState?.at
-  )
+  return providerState?.at !== undefined && providerState.at === before.providerState?.at
 }
 
 /**
- * Whether a part can go back exactly as it came: reasoning has to carry its proof, for the service keeps none, or to be
- * the reasoning itself, which servers that show it need back. A summary is neither.
+ * True for a part that can go back exactly as it came. Reasoning has to carry its proof, since the service keeps none, or
+ * to be the reasoning itself, which servers that show it need back. A summary is neither.
  */
 function isGenuine({ part, providerState }: RestoredPart): boolean {
   if (part.type === 'provider') return providerState !== undefined && !awaitsCaller(providerState.item)
@@ -360,38 +327,44 @@ function isGenuine({ part, providerState }: RestoredPart): boolean {
   return !!textAt(providerState?.item, 'encrypted_content') || isPlainReasoning(providerState?.item)
 }
 
-/** Whether an item holds reasoning in the open. */
 function isPlainReasoning(item: JsonObject | undefined): boolean {
   const content = item?.['content']
   return Array.isArray(content) && content.some((one: Json) => !!textAt(one, 'text'))
 }
 
-function genuineItem(restored: RestoredPart): JsonObject | undefined {
+function renderGenuine(restored: RestoredPart): JsonObject | undefined {
   const { part, providerState } = restored
-  if (providerState === undefined) return plainItem(restored)
+  if (providerState === undefined) return renderPlain(restored)
   const item = wellFormed(providerState.item)
   switch (part.type) {
     case 'text':
       return {
-        ...fittingId(item),
+        ...withFittingId(item),
         type: 'message',
         role: 'assistant',
-        content: [contentOf(restored)],
+        content: [renderContent(restored)],
       }
     case 'reasoning':
       // A server that shows reasoning has ids of its own kind.
-      return { summary: [], ...withoutNulls(isPlainReasoning(item) ? item : fittingId(item)) }
+      return {
+        summary: [],
+        ...Object.fromEntries(
+          Object.entries(isPlainReasoning(item) ? item : withFittingId(item)).filter(
+            ([, value]) => value !== null,
+          ),
+        ),
+      }
     case 'tool_call':
       return isQuestion(providerState) || nativeKindOf(item)
         ? item
-        : { ...fittingId(item), ...callBody({ ...restored, part }) }
+        : { ...withFittingId(item), ...renderCall({ ...restored, part }) }
     case 'provider':
       return item
   }
 }
 
-/** A part without what only its own reply could prove. */
-function plainItem(restored: RestoredPart): JsonObject | undefined {
+/** Renders a part without what only its own reply could prove. */
+function renderPlain(restored: RestoredPart): JsonObject | undefined {
   const { part, providerState } = restored
   switch (part.type) {
     case 'text': {
@@ -403,7 +376,7 @@ function plainItem(restored: RestoredPart): JsonObject | undefined {
     case 'tool_call': {
       if (isQuestion(providerState)) return providerState?.item
       const namespace = providerState && textAt(providerState.item, 'namespace')
-      return { ...callBody({ ...restored, part }), ...(namespace && { namespace }) }
+      return { ...renderCall({ ...restored, part }), ...(namespace && { namespace }) }
     }
     case 'provider':
       return providerState && textAt(providerState.item, 'type') === 'compaction'
@@ -414,12 +387,12 @@ function plainItem(restored: RestoredPart): JsonObject | undefined {
   }
 }
 
-/** Whether a call is the vendor's question about a call to an MCP server, which has an answer of its own. */
+/** True for the vendor's question whether it may call an MCP server, which has an answer of its own. */
 function isQuestion(providerState: OpaqueData | undefined): boolean {
   return textAt(providerState?.item, 'type') === 'mcp_approval_request'
 }
 
-function contentOf({ part, providerState }: RestoredPart): JsonObject {
+function renderContent({ part, providerState }: RestoredPart): JsonObject {
   const text = part.type === 'text' ? part.text.toWellFormed() : ''
   const fields = providerState?.content ?? {}
   return fields['type'] === 'refusal'
@@ -427,8 +400,8 @@ function contentOf({ part, providerState }: RestoredPart): JsonObject {
     : { annotations: [], ...fields, type: 'output_text', text }
 }
 
-/** What a call asks, in the kind that it was asked in. Names and ids are first guesses. */
-function callBody({
+/** Renders a call in its own kind. The whole request decides its name and id. */
+function renderCall({
   part,
   providerState,
   provider,
@@ -445,9 +418,8 @@ function callBody({
   // OpenAI takes any text; servers that render a template read it, and would refuse every later request.
   const unread = (text: string): string =>
     ['openai', 'azure'].includes(provider) ? text.toWellFormed() : inObject(text.toWellFormed())
-  const body = { type: 'function_call', call_id: part.toolCallId, name: part.name }
   return {
-    ...body,
+    ...{ type: 'function_call', call_id: part.toolCallId, name: part.name },
     arguments: part.malformed ? unread(part.malformed.text) : JSON.stringify(wellFormed(part.input)),
   }
 }
@@ -459,8 +431,9 @@ function callPlaceholder(
   own: boolean,
 ): Omit<Placeholder, 'at'> {
   const { toolCallId, name, providerCallId } = part
+  const item = providerState?.item
   const custom = providerState?.field !== undefined && typeof part.input[providerState.field] === 'string'
-  const native = genuine && providerState && nativeKindOf(providerState.item)
+  const native = genuine && item && nativeKindOf(item)
   const kind = isQuestion(providerState)
     ? 'mcp_approval_request'
     : native
@@ -468,9 +441,8 @@ function callPlaceholder(
       : custom
         ? 'custom_tool_call'
         : 'function_call'
-  const maxOutput =
-    native === 'shell' ? numberAt(objectAt(providerState?.item, 'action'), 'max_output_length') : undefined
-  const caller = genuine ? providerState?.item['caller'] : undefined
+  const maxOutput = native === 'shell' ? numberAt(objectAt(item, 'action'), 'max_output_length') : undefined
+  const caller = genuine ? item?.['caller'] : undefined
   return {
     role: 'call',
     toolCallId,
@@ -489,30 +461,20 @@ const idPrefixes: { readonly [type: string]: string } = {
   custom_tool_call: 'ctc_',
 }
 
-/** The item with its id only where the vendor would take it: ids are checked, and not needed. */
-function fittingId(item: JsonObject): JsonObject {
+/** Removes an id that the vendor would refuse; it needs none. */
+function withFittingId(item: JsonObject): JsonObject {
   const { id, ...rest } = item
   const prefix = idPrefixes[textAt(item, 'type') ?? '']
   const fits = typeof id === 'string' && isIdentifier(id, 64) && prefix !== undefined && id.startsWith(prefix)
   return fits ? item : rest
 }
 
-function withoutNulls(item: JsonObject): JsonObject {
-  return Object.fromEntries(Object.entries(item).filter(([, value]) => value !== null))
-}
-
 /**
- * Returns whether an item needs an answer of the caller in a special form, which this adapter never gives. The vendor
- * refuses a request that leaves it open.
+ * True for an item that needs an answer in a special form, which this adapter never gives. The vendor refuses a request
+ * that leaves it open.
  */
 export function awaitsCaller(item: JsonObject): boolean {
   const type = textAt(item, 'type')
   if (type === 'tool_search_call') return textAt(item, 'execution') === 'client'
   return type === 'computer_call' || type === 'local_shell_call' || nativeKindOf(item) !== undefined
-}
-
-/** Reasoning has to be followed by what it led to: a reply that was cut after it loses it too. */
-function withoutLooseReasoning(items: readonly JsonObject[]): readonly JsonObject[] {
-  const last = items.findLastIndex((item) => item['type'] !== 'reasoning')
-  return last === items.length - 1 ? items : items.slice(0, last + 1)
 }

@@ -13,7 +13,7 @@ import type {
 import { listAt, objectAt, restOf, textAt } from '../shared/json.ts'
 import { type CallInput, readCallInput, saysNothing } from '../shared/reply.ts'
 import { contradiction } from './failure.ts'
-import { citationsIn, sourcesIn } from './request.ts'
+import { citationsIn, sourcesOf } from './request.ts'
 import { awaitsCaller } from './responses-messages.ts'
 import type { ReplyContext } from './responses-request.ts'
 import {
@@ -25,8 +25,8 @@ import {
   toOpaque,
 } from './responses-wire.ts'
 
-/** Items of tools that the vendor runs itself, some of them only where the caller does not; the last ones are xAI's. */
-const kinds = new Set([
+/** Items of tools that the vendor runs itself, some of them only if the caller does not; the last ones are xAI's. */
+const executedKinds = new Set([
   'web_search_call',
   'file_search_call',
   'code_interpreter_call',
@@ -41,8 +41,8 @@ const kinds = new Set([
   'collections_search_call',
   'custom_tool_call',
 ])
-/** Fields of an item that say nothing of what was asked. */
-const aside = [
+/** Fields of an item that are not part of its input. */
+const nonInputFields = [
   'id',
   'type',
   'status',
@@ -62,50 +62,50 @@ const aside = [
 ]
 
 /**
- * Returns what a closed item shows of a tool that the vendor ran; the item holds both the request and its ending.
- * `undefined` for a call that the caller has to answer.
+ * Reads a closed item of a tool that the vendor ran, which holds both the call and its outcome; `undefined` for a call that
+ * the caller has to answer.
  */
-function executedCall(item: JsonObject): ProviderExecuted | undefined {
+function readExecuted(item: JsonObject): ProviderExecuted | undefined {
   const type = textAt(item, 'type') ?? ''
   const status = textAt(item, 'status')
   const id = textAt(item, 'id')
-  if (!kinds.has(type) || id === undefined || awaitsCaller(item)) return undefined
+  if (!executedKinds.has(type) || id === undefined || awaitsCaller(item)) return undefined
   const server = textAt(item, 'server_label')
   const name = textAt(item, 'name') ?? type.replace(/_call$/, '')
   const failed = (status ?? 'completed') !== 'completed' || (item['error'] ?? null) !== null
   return {
     id,
     name: server === undefined ? name : `${server}/${name}`,
-    input: inputOf(item),
+    input: readExecutedInput(item),
     outcome: failed ? 'failed' : 'success',
   }
 }
 
-/** What was asked: as text, as an action, or in fields beside the others. */
-function inputOf(item: JsonObject): JsonObject {
+/** The input is a text, an action, or fields beside the others. */
+function readExecutedInput(item: JsonObject): JsonObject {
   const text = item['arguments'] ?? item['input']
   if (typeof text === 'string') {
     const { input, malformed } = readCallInput(text)
     return malformed === undefined ? input : { text }
   }
-  return isJsonObject(text) ? text : (objectAt(item, 'action') ?? restOf(item, aside))
+  return isJsonObject(text) ? text : (objectAt(item, 'action') ?? restOf(item, nonInputFields))
 }
 
-/** One text of an item: a piece of a message's content, or all that a reasoning item shows. */
+/** A piece of a message's content, or all the text of a reasoning item. */
 interface Piece {
   readonly part: number
   readonly kind: 'text' | 'reasoning'
   /** Of a message: `output_text` or `refusal`. */
   readonly type: string
   text: string
-  /** Where in a reasoning item the last words stood: another place begins a new paragraph. */
+  /** The place of the last words in a reasoning item: another place begins a new paragraph. */
   place: string
 }
 
 /** One output item while it streams, by its `output_index`. */
 export interface Item {
   readonly at: number
-  /** The item as it is known: as it began, then as it ended. */
+  /** The item as it began, then as it ended. */
   fields: JsonObject
   /** Texts by `content_index`; reasoning has a single one, at 0. */
   readonly pieces: Map<number, Piece>
@@ -118,7 +118,6 @@ export interface Item {
   call?: RequestedCall
 }
 
-/** Returns the kind of an item, by the way it is shown. */
 export function kindOf(
   { fields }: Item,
   { nativeTools, hasProviderTools, knows }: ReplyContext,
@@ -136,22 +135,22 @@ export function kindOf(
   return isProviders ? 'provider' : 'call'
 }
 
-/** The signal that shows more of a piece. */
-export function shown(piece: Piece, text: string): ModelSignal[] {
+/** Shows more of a piece. */
+export function showText(piece: Piece, text: string): ModelSignal[] {
   if (text === '') return []
   piece.text += text
   return [{ type: piece.kind === 'text' ? 'model_text' : 'model_reasoning', part: piece.part, text }]
 }
 
-/** The signal that shows a piece anew: what was shown of it is not what the item holds in the end. */
-function replaced(piece: Piece, text: string): ModelSignal[] {
+/** Shows a piece anew: the item ended with another text than the one shown. */
+function replaceText(piece: Piece, text: string): ModelSignal[] {
   piece.text = text
   const type = piece.kind === 'text' ? 'model_text' : 'model_reasoning'
   return [{ type, part: piece.part, text, replaces: true }]
 }
 
-/** What an item says it holds, as pieces: the texts of a message, or all of a reasoning item's paragraphs as one. */
-function statedTexts(fields: JsonObject): { readonly type: string; readonly text: string }[] {
+/** Reads the texts that an item states: those of a message, or all paragraphs of reasoning as one. */
+function readStatedTexts(fields: JsonObject): { readonly type: string; readonly text: string }[] {
   if (fields['type'] === 'reasoning') {
     const paragraphs = [...listAt(fields, 'summary'), ...listAt(fields, 'content')]
     const text = paragraphs.map((one) => textAt(one, 'text') ?? '').join('\n\n')
@@ -163,8 +162,8 @@ function statedTexts(fields: JsonObject): { readonly type: string; readonly text
   })
 }
 
-/** Reads a call whose item is whole. */
-function callOf(item: Item, context: ReplyContext, kept: KeptResponse | undefined): RequestedCall {
+/** Reads the call of a complete item. */
+function readItemCall(item: Item, context: ReplyContext, kept: KeptResponse | undefined): RequestedCall {
   const { at, fields } = item
   const read = callReaders[textAt(fields, 'type') as CallKind]
   const { providerState, ...call } = read(item, context)
@@ -214,7 +213,12 @@ const callReaders: { readonly [kind in CallKind]: CallReader } = {
   mcp_approval_request: ({ fields }, { approvalTool }) => ({
     providerCallId: textAt(fields, 'id') ?? '',
     name: approvalTool,
-    input: approvalInput(fields),
+    // A person is asked about the tool and its input.
+    input: {
+      server: textAt(fields, 'server_label') ?? '',
+      tool: textAt(fields, 'name') ?? '',
+      input: readExecutedInput({ arguments: textOfInput(fields['arguments']) }),
+    },
     providerState: { item: fields },
   }),
 }
@@ -235,25 +239,14 @@ function textOfInput(stated: Json | undefined): string {
   return isJsonObject(stated) ? JSON.stringify(stated) : ''
 }
 
-/** What a person is asked about: whose tool it is, and what it would be called with. */
-function approvalInput(fields: JsonObject): JsonObject {
-  const text = textOfInput(fields['arguments'])
-  const { input, malformed } = readCallInput(text)
-  return {
-    server: textAt(fields, 'server_label') ?? '',
-    tool: textAt(fields, 'name') ?? '',
-    input: malformed === undefined ? input : { text },
-  }
-}
-
-/** What an item holds beside its ids and how far it is: equal where it is told of twice under other ids. */
-export function contentOf(fields: JsonObject): string {
+/** An item's content without ids and status: equal for an item that is told of twice under other ids. */
+export function describeContent(fields: JsonObject): string {
   const content = restOf(fields, ['id', 'call_id', 'status'])
   return JSON.stringify(Object.entries(content).toSorted(([a], [b]) => (a < b ? -1 : 1)))
 }
 
-/** The item as parts of the reply. None of a call, or of a vendor's item, that never ended: half of it is worth nothing. */
-export function partsOf(item: Item, context: ReplyContext, kept: KeptResponse | undefined): ReplyPart[] {
+/** Turns an item into parts of the reply. A call, or an item of the vendor, that never ended gives none. */
+export function toParts(item: Item, context: ReplyContext, kept: KeptResponse | undefined): ReplyPart[] {
   const { fields, at, part } = item
   const carry = (restoredParts: JsonObject, content?: JsonObject): Opaque =>
     toOpaque(context.provider, {
@@ -265,14 +258,16 @@ export function partsOf(item: Item, context: ReplyContext, kept: KeptResponse | 
   switch (kindOf(item, context)) {
     case 'message': {
       const rest = restOf(fields, ['content'])
-      return [...item.pieces].sort(byPlace).map(([index, piece]) => ({
-        type: 'text',
-        text: piece.text,
-        part: piece.part,
-        ...citedBy(fields, index),
-        // A message that never ended is only its words.
-        ...(item.closed && { opaque: carry(rest, contentAt(fields, index, piece)) }),
-      }))
+      return [...item.pieces]
+        .sort(([a], [b]) => a - b)
+        .map(([index, piece]) => ({
+          type: 'text',
+          text: piece.text,
+          part: piece.part,
+          ...citedBy(fields, index),
+          // A message that never ended is only its words.
+          ...(item.closed && { opaque: carry(rest, contentAt(fields, index, piece)) }),
+        }))
     }
     case 'reasoning': {
       const piece = item.pieces.get(0)
@@ -291,8 +286,11 @@ export function partsOf(item: Item, context: ReplyContext, kept: KeptResponse | 
     case 'provider': {
       if (!item.closed || part === undefined) return []
       const kind = textAt(fields, 'type') ?? 'unknown'
-      const executed = executedCall(fields)
-      const sources = sourcesIn(fields)
+      const executed = readExecuted(fields)
+      const sources = sourcesOf([
+        ...listAt(objectAt(fields, 'action'), 'sources'),
+        ...listAt(fields, 'results'),
+      ])
       return [
         {
           type: 'provider',
@@ -314,10 +312,6 @@ function withStreamedContent(fields: JsonObject, { text, place }: Piece): JsonOb
   return { ...fields, content: [{ type: 'reasoning_text', text }] }
 }
 
-function byPlace([a]: readonly [number, Piece], [b]: readonly [number, Piece]): number {
-  return a - b
-}
-
 /** What a piece of content cites. */
 function citedBy(fields: JsonObject, index: number): Pick<TextPart, 'citations'> {
   const stated = listAt(fields, 'content')[index]
@@ -332,7 +326,7 @@ function contentAt(fields: JsonObject, index: number, piece: Piece): JsonObject 
   return { type: piece.type, ...rest }
 }
 
-/** One reply while it streams: what has to be remembered between two events. */
+/** The state of one reply between two events. */
 export interface Reply {
   readonly context: ReplyContext
   readonly items: Item[]
@@ -350,7 +344,6 @@ export interface Reply {
   failure: ProviderError | undefined
 }
 
-/** A reply of which nothing has come yet. */
 export function startReply(context: ReplyContext): Reply {
   return {
     context,
@@ -367,7 +360,6 @@ export function startReply(context: ReplyContext): Reply {
   }
 }
 
-/** Begins an item, with its place in the reply. */
 export function openItem(reply: Reply, index: number, fields: JsonObject): Item {
   const type = textAt(fields, 'type')
   const whole = type !== 'message' && type !== 'reasoning'
@@ -387,7 +379,6 @@ export function openItem(reply: Reply, index: number, fields: JsonObject): Item 
   return item
 }
 
-/** Begins a text of an item. */
 export function addPiece(reply: Reply, item: Item, index: number, type: string): Piece {
   const kind = type === 'reasoning' ? 'reasoning' : 'text'
   const piece: Piece = { part: reply.parts++, kind, type, text: '', place: '' }
@@ -395,19 +386,17 @@ export function addPiece(reply: Reply, item: Item, index: number, type: string):
   return piece
 }
 
-/** The tool that a call names. */
-export function nameOf({ context }: Reply, { fields }: Item): string {
+export function toolNameOf({ context }: Reply, { fields }: Item): string {
   return fields['type'] === 'mcp_approval_request'
     ? context.approvalTool
     : context.toolName(textAt(fields, 'name') ?? '')
 }
 
-/** The signal that shows more of a call's input. */
 export function inputSignal(reply: Reply, item: Item, text: string): ModelSignal[] {
-  return [{ type: 'model_tool_input', part: item.part!, name: nameOf(reply, item), text }]
+  return [{ type: 'model_tool_input', part: item.part!, name: toolNameOf(reply, item), text }]
 }
 
-/** The item as it ended wins over what streamed; words that it does not hold were shown, and are taken back. */
+/** The item as it ended wins over what streamed: text that it does not hold is replaced. */
 export function closeItem(
   reply: Reply,
   index: number,
@@ -429,44 +418,41 @@ export function closeItem(
   item.closed = true
   const kind = kindOf(item, reply.context)
   if (kind === 'provider') return before
-  return [...before, ...(kind === 'call' ? closeCall(reply, item) : restOfTexts(item, reply))]
+  if (kind !== 'call') return [...before, ...showRest(item, reply)]
+  const isText = item.inputText !== '' && textAt(item.fields, 'type') === 'custom_tool_call'
+  return [...before, ...(isText ? inputSignal(reply, item, '"}') : []), ...readCall(reply, item)]
 }
 
-/** Whether an item ended before, under another index: one of the same ids and the same content is the same item. */
+/** True for an item that ended before, under another index: ids and content are equal. */
 function isToldAgain(reply: Reply, given: JsonObject, open: Item | undefined): boolean {
   const id = textAt(given, 'call_id') || textAt(given, 'id')
-  // Words that were shown are a part of the reply, whatever their item is.
+  // Text that was shown stays a part of the reply.
   if (!id || (open !== undefined && open.pieces.size > 0)) return false
   return reply.items.some(
     ({ closed, fields }) =>
       closed &&
       fields['type'] === given['type'] &&
       (textAt(fields, 'call_id') || textAt(fields, 'id')) === id &&
-      contentOf(fields) === contentOf(given),
+      describeContent(fields) === describeContent(given),
   )
 }
 
-function closeCall(reply: Reply, item: Item): ModelSignal[] {
-  const text = item.inputText !== '' && textAt(item.fields, 'type') === 'custom_tool_call'
-  return [...(text ? inputSignal(reply, item, '"}') : []), ...readCall(reply, item)]
-}
-
-function restOfTexts(item: Item, reply: Reply): ModelSignal[] {
-  return statedTexts(item.fields).flatMap(({ type, text }, index) => {
+function showRest(item: Item, reply: Reply): ModelSignal[] {
+  return readStatedTexts(item.fields).flatMap(({ type, text }, index) => {
     const known = item.pieces.get(index)
     if (known === undefined && text === '') return []
     const piece = known ?? addPiece(reply, item, index, type)
-    if (text.startsWith(piece.text)) return shown(piece, text.slice(piece.text.length))
-    // A server that leaves a text empty in the end says nothing of it.
-    return text === '' ? [] : replaced(piece, text)
+    if (text.startsWith(piece.text)) return showText(piece, text.slice(piece.text.length))
+    // An empty text at the end says nothing.
+    return text === '' ? [] : replaceText(piece, text)
   })
 }
 
-/** Reads a call that is whole, and reports it when it can be read. */
+/** Reads a complete call, and reports it if it can be read. */
 export function readCall(reply: Reply, item: Item): ModelSignal[] {
   // The reply was cut inside the call: the request is not whole.
   if (textAt(item.fields, 'status') === 'incomplete') return []
-  item.call = callOf(item, reply.context, reply.kept)
+  item.call = readItemCall(item, reply.context, reply.kept)
   if (item.call.malformed !== undefined) {
     reply.unread = item
     return []
@@ -474,9 +460,7 @@ export function readCall(reply: Reply, item: Item): ModelSignal[] {
   return [{ type: 'model_tool_request', part: item.part!, call: item.call }]
 }
 
-/**
- * The call is whole: something came after it, or the reply ended normally. It is malformed, and is answered as such.
- */
+/** Reports a malformed call: it is complete, since something came after it, or the reply ended normally. */
 export function releaseUnread(reply: Reply): ModelSignal[] {
   const { unread } = reply
   reply.unread = undefined

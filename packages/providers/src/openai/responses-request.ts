@@ -1,7 +1,7 @@
 import type { Message, ModelRequest, ProviderError } from '@tallystick/core'
 import { getOwn, omitUndefined } from '@tallystick/core/internal'
 import type { JsonObject, ModelSettings, ProviderState, ToolDefinition } from '@tallystick/core/vocabulary'
-import { textAt } from '../shared/json.ts'
+import { itemsOf, textAt } from '../shared/json.ts'
 import type { Warn } from '../shared/options.ts'
 import {
   callIds,
@@ -26,32 +26,28 @@ import {
 import {
   type Binding,
   type GoingOn,
-  inputOf,
-  lastKept,
+  findLastKept,
   type RenderedMessage,
   renderMessage,
   seenUpTo,
+  toInput,
 } from './responses-messages.ts'
 import type { KeptResponse, NativeKind, WireRequest } from './responses-wire.ts'
-import {
-  fitSchema,
-  isAnswerSchema,
-  noAnswerSchema,
-  offeredChoice,
-  type OfferedChoice,
-  offeredTool,
-} from './tools.ts'
+import { fitSchema, isAnswerSchema, noAnswerSchema, offeredChoice, offeredTool } from './tools.ts'
 
-/** The tools, and whether they may be called. Without tools the vendor takes no word about them. */
-function toolFields(
+/** Without tools the vendor takes no field about them. */
+function renderTools(
   request: ModelRequest,
   names: ToolNames,
   settings: RenderSettings,
   refused: readonly string[],
 ): object {
-  const tools = [...settings.providerTools, ...request.tools.map((tool) => wireTool(tool, names, settings))]
+  const tools = [...settings.providerTools, ...request.tools.map((tool) => renderTool(tool, names, settings))]
   if (tools.length === 0) return {}
-  const choice = takenChoice(wireChoice(request, names, settings), refused, settings.warn)
+  const { toolChoice } = request
+  const native = toolChoice.type === 'tool' ? nativeKind(toolChoice.name, settings) : undefined
+  const wanted = native === undefined ? offeredChoice(toolChoice, names, settings) : { type: native }
+  const choice = takenChoice<typeof wanted>(wanted, refused, settings.warn)
   return {
     tools,
     ...(choice !== undefined && { tool_choice: choice }),
@@ -59,20 +55,11 @@ function toolFields(
   }
 }
 
-function wireChoice(
-  { toolChoice }: ModelRequest,
-  names: ToolNames,
-  settings: RenderSettings,
-): OfferedChoice | { readonly type: NativeKind } {
-  const native = toolChoice.type === 'tool' ? nativeKind(toolChoice.name, settings) : undefined
-  return native === undefined ? offeredChoice(toolChoice, names, settings) : { type: native }
-}
-
 function nativeKind(name: string, { nativeTools }: RenderSettings): NativeKind | undefined {
   return (['shell', 'apply_patch'] as const).find((kind) => nativeTools[kind] === name)
 }
 
-function wireTool(tool: ToolDefinition, names: ToolNames, settings: RenderSettings): JsonObject {
+function renderTool(tool: ToolDefinition, names: ToolNames, settings: RenderSettings): JsonObject {
   const native = nativeKind(tool.name, settings)
   if (native !== undefined) {
     const local = native === 'shell' ? { environment: { type: 'local' } } : {}
@@ -86,28 +73,35 @@ function wireTool(tool: ToolDefinition, names: ToolNames, settings: RenderSettin
 const outputTokensMin = 16
 const ways = { maxStop: 0, seedField: 'none' } as const
 
-/** How much the model may write, how it thinks and writes, and what no option covers. */
-function writingFields(
+/** The fields on how the model reasons and writes, and those that no option covers. */
+function renderWriting(
   { maxOutputTokens = Infinity, modelSettings = {} }: ModelRequest,
   settings: RenderSettings,
   changes: FallbackChanges,
 ): JsonObject {
-  const { refused = [] } = changes
-  const { include: _, ...extraBody } = settings.extraBody ?? {}
-  const include = includeOf(settings, changes)
+  const { refused = [], noEncryption } = changes
+  const { include: more, ...extraBody } = settings.extraBody ?? {}
+  const encrypted = 'reasoning.encrypted_content'
+  const asked = [encrypted, ...(settings.include ?? []), ...(itemsOf(more) as readonly string[])]
+  const include = [...new Set(asked)].filter((one) => !noEncryption || one !== encrypted)
   const maxTokens = Math.min(maxOutputTokens, settings.maxOutputTokens ?? Infinity)
   return {
     ...(Number.isFinite(maxTokens) && { max_output_tokens: Math.max(maxTokens, outputTokensMin) }),
-    ...optionFields(settings),
+    ...omitUndefined({
+      reasoning: settings.reasoning,
+      prompt_cache_key: settings.promptCacheKey,
+      service_tier: settings.serviceTier,
+      metadata: settings.metadata,
+    }),
     ...extraBody,
-    ...reasoningFields(modelSettings, settings, refused),
+    ...renderReasoning(modelSettings, settings, refused),
     ...(include.length > 0 && { include }),
     ...samplingFields(modelSettings, ways, { ...settings, refused }),
   }
 }
 
-/** How much the model is to reason, over what the options and the body say of that. */
-function reasoningFields(
+/** The effort that the request asks for wins over options and body. */
+function renderReasoning(
   { reasoningEffort: effort }: ModelSettings,
   { reasoning, extraBody, warn }: RenderSettings,
   refused: readonly string[],
@@ -121,56 +115,31 @@ function reasoningFields(
   return { reasoning: { ...(given as JsonObject | undefined), effort } }
 }
 
-/** Fields that the options of the model say word for word. */
-function optionFields(settings: RenderSettings): JsonObject {
-  return omitUndefined({
-    reasoning: settings.reasoning,
-    prompt_cache_key: settings.promptCacheKey,
-    service_tier: settings.serviceTier,
-    metadata: settings.metadata,
-  })
-}
-
-/** What the service is to add to its reply: what the adapter needs, beside what the options ask for. */
-function includeOf(
-  { include = [], extraBody }: RenderSettings,
-  { noEncryption }: FallbackChanges,
-): readonly string[] {
-  const more = extraBody?.['include']
-  const asked = [...include, ...(Array.isArray(more) ? (more as readonly string[]) : [])]
-  const wanted = ['reasoning.encrypted_content', ...asked]
-  const all = new Set(wanted.filter((one) => !noEncryption || one !== 'reasoning.encrypted_content'))
-  return [...all]
-}
-
-/** A request, ready to be sent. */
+/** A request that is ready to be sent, and what reading its reply needs. */
 export interface RenderedRequest {
   readonly body: WireRequest
-  /** For the reply. */
   readonly context: ReplyContext
 }
 
-/** What the rendering of one request depends on. */
-interface Rendering extends Pick<RenderSettings, 'warn'> {
-  readonly changes?: FallbackChanges
-}
-
 /** Renders requests of one model. */
-export type RequestRenderer = (request: ModelRequest, rendering: Rendering) => RenderedRequest
+export type RequestRenderer = (
+  request: ModelRequest,
+  rendering: Pick<RenderSettings, 'warn'> & { readonly changes?: FallbackChanges },
+) => RenderedRequest
 
 /**
- * A renderer that keeps what it made of each message, so that a turn costs what it adds. The same request gives the
- * same body, whatever was rendered before.
+ * Returns a renderer that keeps what it made of each message, so that a turn costs only what it adds. The same request
+ * gives the same body, whatever was rendered before.
  */
 export function requestRenderer(given: RequestSettings): RequestRenderer {
   const rendered = memoized((message: Message) => renderMessage(message, given.provider, given.modelId))
-  return (request, { warn, changes = {} }) =>
-    renderRequest(
-      request,
-      request.messages.map(rendered),
-      { ...given, warn, state: stateIn(request, given) },
-      changes,
-    )
+  return (request, { warn, changes = {} }) => {
+    // The request decides where the past is kept, or else the options.
+    const { conversationId, previousResponseId: after } = request.providerState ?? {}
+    const asked = after === undefined ? given.state : { after }
+    const state = conversationId === undefined ? asked : { conversation: conversationId }
+    return renderRequest(request, request.messages.map(rendered), { ...given, warn, state }, changes)
+  }
 }
 
 const maxIdentifierLength = 64
@@ -191,45 +160,46 @@ function renderRequest(
   settings: RenderSettings,
   changes: FallbackChanges,
 ): RenderedRequest {
-  const binding = bindingOf(request, renderedMessages, settings)
+  const binding = bindCalls(request, renderedMessages, settings)
   const seen = seenUpTo(renderedMessages)
-  const goingOn = changes.stateLost ? undefined : goingOnFrom(renderedMessages, seen, binding, settings)
-  const state = stateOf(renderedMessages, goingOn, settings, changes)
-  const input = inputOf(renderedMessages, goingOn?.from ?? 0, binding)
-  const answer = answerFields(request, settings.warn)
-  const { text, tools } = {
-    text: textField(answer.format, settings),
-    tools: toolFields(request, binding.names, settings, changes.refused ?? []),
-  }
+  const goingOn = changes.stateLost ? undefined : findGoingOn(renderedMessages, seen, binding, settings)
+  const state = renderState(renderedMessages, goingOn, settings, changes)
+  const input = toInput(renderedMessages, goingOn?.from ?? 0, binding)
+  const { instructions, format } = renderAnswer(request, settings.warn)
+  const { verbosity } = settings
+  const text = { ...(format && { format }), ...omitUndefined({ verbosity }) }
   const body: WireRequest = {
     model: settings.modelId,
-    ...(answer.instructions.trim() !== '' && { instructions: answer.instructions.toWellFormed() }),
+    ...(instructions.trim() !== '' && { instructions: instructions.toWellFormed() }),
     input: input.length > 0 ? input : [{ role: 'user', content: '(The conversation begins here.)' }],
     stream: true,
     ...state,
     // Only what is stored can be sent for again.
     ...(settings.background && { background: true, store: true }),
-    ...tools,
-    ...text,
-    ...writingFields(request, settings, changes),
+    ...renderTools(request, binding.names, settings, changes.refused ?? []),
+    ...(Object.keys(text).length > 0 && { text }),
+    ...renderWriting(request, settings, changes),
   }
   const isKept = body.store && state.store
-  const kept = (id: string) =>
-    isKept ? keptResponse(id, seen(renderedMessages.length), body.conversation) : undefined
+  const { conversation } = body
   return {
     body: withProviderOptions(body, request, { ...settings, held: heldFields }),
     context: {
       ...callContext(request, binding.names, settings),
       approvalTool: settings.approvalTool,
       nativeTools: settings.nativeTools,
-      hasProviderTools: hasProviderTools(settings),
-      kept,
-      providerState: (id) => (isKept ? providerStateOf(id, body) : undefined),
+      hasProviderTools: settings.providerTools.length > 0 || settings.extraBody?.['tools'] !== undefined,
+      kept: (id) =>
+        isKept ? { id, seen: seen(renderedMessages.length), ...omitUndefined({ conversation }) } : undefined,
+      providerState: (id) => {
+        if (!isKept) return undefined
+        return conversation === undefined ? { previousResponseId: id } : { conversationId: conversation }
+      },
     },
   }
 }
 
-function bindingOf(
+function bindCalls(
   request: ModelRequest,
   renderedMessages: readonly RenderedMessage[],
   settings: RenderSettings,
@@ -250,26 +220,26 @@ function bindingOf(
   return { ids: callIds(calls, maxIdentifierLength), names }
 }
 
-function goingOnFrom(
+function findGoingOn(
   renderedMessages: readonly RenderedMessage[],
   seen: (place: number) => string,
   { ids }: Binding,
   { state }: RenderSettings,
 ): GoingOn | undefined {
   if (state === 'none') return undefined
-  const conversation = conversationIn(state)
+  const conversation = typeof state === 'object' && 'conversation' in state ? state.conversation : undefined
   // The service knows its calls by the ids that it gave them.
-  return lastKept(renderedMessages, seen, (kept, { placeholders }) => {
+  return findLastKept(renderedMessages, seen, (kept, { placeholders }) => {
     const known = placeholders.every(({ toolCallId, ownId }) => ids.get(toolCallId) === ownId)
     return known && kept.conversation === conversation
   })
 }
 
 /**
- * The fields that say where the conversation is kept. A conversation that holds another past than ours cannot be gone
- * on with, and cannot be begun anew: such a request carries everything, and is kept nowhere.
+ * The fields that say where the conversation is kept. A conversation with another past than ours cannot be continued, nor
+ * begun anew: such a request carries everything, and is kept nowhere.
  */
-function stateOf(
+function renderState(
   renderedMessages: readonly RenderedMessage[],
   goingOn: GoingOn | undefined,
   { state, warn }: RenderSettings,
@@ -290,52 +260,11 @@ function stateOf(
   return { store: false }
 }
 
-function hasProviderTools({ providerTools, extraBody }: RenderSettings): boolean {
-  return providerTools.length > 0 || extraBody?.['tools'] !== undefined
-}
-
-/** Where the past is kept: as the request says, else as the model is set to. */
-function stateIn({ providerState }: ModelRequest, { state }: RequestSettings): RequestSettings['state'] {
-  const { conversationId, previousResponseId } = providerState ?? {}
-  if (conversationId !== undefined) return { conversation: conversationId }
-  return previousResponseId === undefined ? state : { after: previousResponseId }
-}
-
-function conversationIn(state: RequestSettings['state']): string | undefined {
-  return typeof state === 'object' && 'conversation' in state ? state.conversation : undefined
-}
-
-function keptResponse(id: string, seen: string, conversation: string | undefined): KeptResponse {
-  return { id, seen, ...(conversation !== undefined && { conversation }) }
-}
-
-/** What a run that continues from here is given. */
-function providerStateOf(
-  id: string,
-  { store, conversation }: Pick<WireRequest, 'store' | 'conversation'>,
-): ProviderState | undefined {
-  if (!store) return undefined
-  return conversation === undefined ? { previousResponseId: id } : { conversationId: conversation }
-}
-
-function textField(
-  format: JsonObject | undefined,
-  { verbosity }: RenderSettings,
-): { readonly text?: JsonObject } {
-  const text = { ...(format && { format }), ...(verbosity !== undefined && { verbosity }) }
-  return Object.keys(text).length > 0 ? { text } : {}
-}
-
-/** How the model is asked for an answer of a schema: by the vendor's own way, or in the instructions. */
-interface AnswerFields {
-  readonly instructions: string
-  readonly format?: JsonObject
-}
-
-function answerFields(
+/** Asks for an answer that fits a schema: in the vendor's own way, or in the instructions. */
+function renderAnswer(
   { outputSchema, instructions }: ModelRequest,
-  warn: (warning: OpenAIWarning) => void,
-): AnswerFields {
+  warn: Warn<OpenAIWarning>,
+): { readonly instructions: string; readonly format?: JsonObject } {
   if (outputSchema === undefined) return { instructions }
   if (!isAnswerSchema(outputSchema)) {
     warn({ what: 'output_schema', message: noAnswerSchema })
@@ -346,7 +275,7 @@ function answerFields(
   return { instructions, format: { type: 'json_schema', name: 'answer', schema, strict } }
 }
 
-/** The settings of a request that come from the options of the model. */
+/** The options of a model, as requests need them. */
 export interface RequestSettings {
   readonly modelId: string
   readonly provider: string
@@ -369,31 +298,30 @@ export interface RequestSettings {
   readonly extraBody?: JsonObject | undefined
 }
 
-/** How one request is rendered. */
 export interface RenderSettings extends RequestSettings {
   /** Reports what the wire cannot express of this request. */
   readonly warn: Warn<OpenAIWarning>
 }
 
-/** How a request is to differ from what the settings say, after one was refused. */
+/** How a request differs from the settings after one was refused. */
 export interface FallbackChanges {
-  /** The service has lost what it kept: everything is sent. */
+  /** The service has lost what it kept, so everything is sent. */
   readonly stateLost?: boolean
-  /** The model knows no encrypted reasoning: it is not asked for. */
+  /** The model knows no encrypted reasoning, so it is not asked for. */
   readonly noEncryption?: boolean
-  /** Fields of how to write that the model takes none of. */
+  /** Fields that the model refuses. */
   readonly refused?: readonly string[]
 }
 
-/** The parts of the request that reading a reply needs. */
+/** What reading a reply needs to know of its request. */
 export interface ReplyContext extends CallContext {
-  /** The tool that stands for the vendor's question whether a call to an MCP server may be made. */
+  /** The tool that represents the vendor's question whether it may call an MCP server. */
   readonly approvalTool: string
   /** The tool of the application that each native tool is. */
   readonly nativeTools: { readonly [kind in NativeKind]?: string | undefined }
-  /** Whether the vendor runs tools of its own, by names that nobody offered. */
+  /** The vendor runs tools of its own, by names that nobody offered. */
   readonly hasProviderTools: boolean
-  /** Makes what is remembered of a response that the service keeps; nothing where it keeps none. */
+  /** Returns what a later request needs to find the response, if the service keeps it. */
   readonly kept: (responseId: string) => KeptResponse | undefined
   /** Where the service keeps the conversation with a response, if it does. */
   readonly providerState: (responseId: string) => ProviderState | undefined
@@ -404,22 +332,21 @@ export interface Fallback {
   readonly now: FallbackChanges
   /** The changes that hold for every later call of the model. */
   readonly forGood: FallbackChanges
-  /** Left out where rendering the next request warns. */
+  /** Absent if rendering the next request warns. */
   readonly warning?: { readonly what: 'state' | 'reasoning'; readonly message: string }
 }
 
-/** A request that was refused, and the changes that it was made with. */
 interface Refused {
   readonly failure: ProviderError
   readonly body: object
   readonly changes: FallbackChanges
-  /** Whether the run relies on a past that the provider keeps: if that is lost, it is nowhere else. */
+  /** A past that only the provider keeps; losing it is final. */
   readonly given?: ProviderState | undefined
 }
 
 /**
- * Returns the changes for the next request, where one was refused for a single thing that it can go without. Returns
- * `undefined` where the request went without that thing already, so that something else in it is refused.
+ * Returns the changes for the next request if one was refused for a single thing that it can go without; `undefined` if
+ * there is no such thing, or if the request went without it already.
  */
 export function fallbackFor(refused: Refused): Fallback | undefined {
   const { failure } = refused

@@ -1,11 +1,5 @@
-import { getOwn, isJsonObject } from '@tallystick/core/internal'
-import type {
-  JsonObject,
-  ModelSignal,
-  ProviderState,
-  ReplyPart,
-  StopReason,
-} from '@tallystick/core/vocabulary'
+import { getOwn, isJsonObject, omitUndefined } from '@tallystick/core/internal'
+import type { JsonObject, ModelSignal, ReplyPart, StopReason } from '@tallystick/core/vocabulary'
 import { listAt, numberAt, objectAt, textAt } from '../shared/json.ts'
 import { RememberingReader, type ReplyReader } from '../shared/reply.ts'
 import { contradiction, failureInStream, unrunCall } from './failure.ts'
@@ -14,18 +8,18 @@ import { awaitsCaller } from './responses-messages.ts'
 import {
   addPiece,
   closeItem,
-  contentOf,
+  describeContent,
   inputSignal,
   type Item,
   kindOf,
-  nameOf,
   openItem,
-  partsOf,
   readCall,
   releaseUnread,
   type Reply,
-  shown,
+  showText,
   startReply,
+  toolNameOf,
+  toParts,
 } from './responses-reply.ts'
 import type { ReplyContext } from './responses-request.ts'
 import { isCallKind, type WireEvent, type WireResponse } from './responses-wire.ts'
@@ -35,34 +29,29 @@ const incomplete: { readonly [reason: string]: StopReason } = {
   content_filter: 'content_filtered',
 }
 
-/** Why a response that ended before its end did so; a reason that was added later is `other`. */
-function incompleteReason(reason: string): StopReason {
-  return getOwn(incomplete, reason) ?? 'other'
-}
-
-/** An item of the terminal event, and the one that streamed, if any did. */
-interface StatedItem {
-  readonly fields: JsonObject
-  known: Item | undefined
-}
-
 /**
- * Finds the streamed item of each item that the terminal event states. Places say nothing: gateways leave items out of
- * either. Ids decide, then what the items hold, since some gateways make up new ids; what is left is taken in order, but
- * for calls, which are two where ids and contents are.
+ * Finds the streamed item of each item that the terminal event states. Places say nothing, since gateways leave items out
+ * of either. Ids decide, then contents, since some gateways make up new ids. The rest is taken in order, except calls,
+ * which are two if their ids and contents differ.
  */
-function statedItems(reply: Reply, response: WireResponse): readonly StatedItem[] {
+function matchItems(
+  reply: Reply,
+  response: WireResponse,
+): readonly { readonly fields: JsonObject; readonly known: Item | undefined }[] {
   const stated = listAt(response, 'output')
     .filter(isJsonObject)
-    .map((fields): StatedItem => ({ fields, known: undefined }))
+    .map((fields): { readonly fields: JsonObject; known: Item | undefined } => ({ fields, known: undefined }))
   const left = new Set(reply.items)
-  for (const keysOf of [idsOf, contentsOf, typeOf]) {
+  const contents = (fields: JsonObject): readonly string[] => [describeContent(fields)]
+  for (const keysOf of [idKeys, contents, typeKeys]) {
     const byKey = new Map<string, Item[]>()
     for (const item of left) {
-      for (const key of keysOf(item.fields, item)) pushTo(byKey, key, item)
+      for (const key of keysOf(item.fields, item)) byKey.set(key, [...(byKey.get(key) ?? []), item])
     }
     for (const item of stated) {
-      const found = item.known ? undefined : firstLeft(keysOf(item.fields), byKey, left)
+      if (item.known) continue
+      const candidates = keysOf(item.fields).flatMap((key) => byKey.get(key) ?? [])
+      const found = candidates.find((one) => left.has(one))
       if (found === undefined) continue
       item.known = found
       left.delete(found)
@@ -71,52 +60,30 @@ function statedItems(reply: Reply, response: WireResponse): readonly StatedItem[
   return stated
 }
 
-function pushTo(byKey: Map<string, Item[]>, key: string, item: Item): void {
-  const items = byKey.get(key)
-  if (items) items.push(item)
-  else byKey.set(key, [item])
-}
-
-function firstLeft(
-  keys: readonly string[],
-  byKey: ReadonlyMap<string, readonly Item[]>,
-  left: ReadonlySet<Item>,
-): Item | undefined {
-  for (const key of keys) {
-    const item = byKey.get(key)?.find((one) => left.has(one))
-    if (item) return item
-  }
-  return undefined
-}
-
-function idsOf(fields: JsonObject): readonly string[] {
+function idKeys(fields: JsonObject): readonly string[] {
   return ['call_id', 'id'].flatMap((name) => {
     const id = textAt(fields, name)
     return id ? [`${textAt(fields, 'type')} ${name} ${id}`] : []
   })
 }
 
-function contentsOf(fields: JsonObject): readonly string[] {
-  return [contentOf(fields)]
-}
-
 /** A call that ended under another id is another one. */
-function typeOf(fields: JsonObject, item?: Item): readonly string[] {
+function typeKeys(fields: JsonObject, item?: Item): readonly string[] {
   const type = textAt(fields, 'type') ?? ''
   return item?.closed && isCallKind(type) ? [] : [type]
 }
 
-/** What the terminal event states and nothing before it did, or whose end was never told. */
-function lateItems(reply: Reply, response: WireResponse): ModelSignal[] {
+/** Closes items that only the terminal event states, or ends. */
+function closeLateItems(reply: Reply, response: WireResponse): ModelSignal[] {
   let next = Math.max(-1, ...reply.byIndex.keys()) + 1
-  return statedItems(reply, response).flatMap(({ fields, known }) => {
+  return matchItems(reply, response).flatMap(({ fields, known }) => {
     if (known?.closed) return []
     return closeItem(reply, known?.at ?? next++, fields, known)
   })
 }
 
-/** Closes the calls whose input is whole, for a server that never ends its items. */
-function unendedCalls(reply: Reply): ModelSignal[] {
+/** Closes calls with complete input, for a server that never ends its items. */
+function closeUnendedCalls(reply: Reply): ModelSignal[] {
   return reply.items.flatMap((item) => {
     if (item.closed || kindOf(item, reply.context) !== 'call' || !item.inputWhole) return []
     item.closed = true
@@ -124,35 +91,44 @@ function unendedCalls(reply: Reply): ModelSignal[] {
   })
 }
 
-/** The reply is whole, or was cut: what is left to say, and the reply itself. */
 function finish(reply: Reply, response: WireResponse, completed: boolean): readonly ModelSignal[] {
-  const late = completed ? openEnds(reply, response) : cutItems(reply, response)
+  const late = completed
+    ? [
+        ...releaseUnread(reply),
+        ...closeLateItems(reply, response),
+        ...closeUnendedCalls(reply),
+        ...releaseUnread(reply),
+      ]
+    : cutItems(reply, response)
   const { responseId, context, kept, items } = reply
   const waiting = completed ? items.find(waitsForCaller(reply)) : undefined
   if (waiting !== undefined) {
     reply.failure = unrunCall(textAt(waiting.fields, 'type') ?? '')
-    return [...late, ...usageOf(reply, response)]
+    return [...late, ...readUsage(reply, response)]
   }
   const parts: readonly ReplyPart[] = items
-    .flatMap((item) => partsOf(item, context, kept))
+    .flatMap((item) => toParts(item, context, kept))
     .sort((a, b) => a.part - b.part)
   const raw = textAt(response.incomplete_details, 'reason')
-  const stopReason = completed ? completedReason(reply, parts) : incompleteReason(raw ?? '')
+  const stopReason = completed ? completedReason(reply, parts) : (getOwn(incomplete, raw ?? '') ?? 'other')
   reply.finished = true
   return [
     ...late,
-    ...usageOf(reply, response),
+    ...readUsage(reply, response),
     {
       type: 'model_finished',
       stopReason,
       rawStopReason: completed ? 'completed' : (raw ?? 'incomplete'),
       parts,
-      ...(responseId !== undefined && { providerMessageId: responseId, ...stateAfter(reply, responseId) }),
+      ...(responseId !== undefined && {
+        providerMessageId: responseId,
+        ...omitUndefined({ providerState: context.providerState(responseId) }),
+      }),
     },
   ]
 }
 
-/** Finds an item that somebody has to act on, where nobody does. */
+/** Finds items that the application has to act on, and that nobody answers. */
 function waitsForCaller({ items, context }: Reply): (item: Item) => boolean {
   const answered = new Set(
     items
@@ -163,26 +139,11 @@ function waitsForCaller({ items, context }: Reply): (item: Item) => boolean {
     kindOf(item, context) === 'provider' && awaitsCaller(item.fields) && !answered.has(item.fields['call_id'])
 }
 
-function stateAfter({ context }: Reply, responseId: string): { readonly providerState?: ProviderState } {
-  const providerState = context.providerState(responseId)
-  return providerState ? { providerState } : {}
-}
-
-/** What a reply that ended of itself still has to say. */
-function openEnds(reply: Reply, response: WireResponse): ModelSignal[] {
-  return [
-    ...releaseUnread(reply),
-    ...lateItems(reply, response),
-    ...unendedCalls(reply),
-    ...releaseUnread(reply),
-  ]
-}
-
 /** A reply that was cut keeps its text. Its last call is dropped, since it may be incomplete. */
 function cutItems(reply: Reply, response: WireResponse): ModelSignal[] {
   if (reply.unread) delete reply.unread.call
   reply.unread = undefined
-  return statedItems(reply, response).flatMap(({ fields, known }) =>
+  return matchItems(reply, response).flatMap(({ fields, known }) =>
     known === undefined || known.closed || isCallKind(textAt(fields, 'type'))
       ? []
       : closeItem(reply, known.at, fields, known),
@@ -197,36 +158,26 @@ function completedReason(reply: Reply, parts: readonly ReplyPart[]): StopReason 
   return refused ? 'refused' : 'end'
 }
 
-/** Marks the response as failed. Returns its usage, if the server states it. */
-function fail(reply: Reply, response: WireResponse): ModelSignal[] {
-  reply.failure = failureInStream(response.error ?? {})
-  return usageOf(reply, response)
-}
-
-function usageOf(reply: Reply, { usage, tool_usage: tools }: WireResponse): ModelSignal[] {
+function readUsage(reply: Reply, { usage, tool_usage: tools }: WireResponse): ModelSignal[] {
   if (!isJsonObject(usage)) return []
   const reported = numberAt(objectAt(tools, 'web_search'), 'num_requests')
-  return [usageSignal(usage, 'responses', reported ?? searchesSeen(reply))]
-}
-
-/** Returns the number of web searches, for servers that do not count them; opening a page does not count. */
-function searchesSeen({ items }: Reply): number | undefined {
-  const searches = items.filter(({ fields }) => {
+  // Some servers do not count searches. To open a page is not one.
+  const seen = reply.items.filter(({ fields }) => {
     const action = textAt(objectAt(fields, 'action'), 'type') ?? 'search'
     return fields['type'] === 'web_search_call' && action === 'search'
   })
-  return searches.length > 0 ? searches.length : undefined
+  return [usageSignal(usage, 'responses', reported ?? (seen.length || undefined))]
 }
 
-/** The reply as the call reads it. Nothing but a terminal event ends it. */
+/** Returns a reader of one reply, which only a terminal event ends. */
 export function replyReader(context: ReplyContext): ReplyReader {
   return new RememberingReader(startReply(context), (reply, event) => readEvent(reply, event as WireEvent))
 }
 
 /**
- * PROVIDER MAPPING: one event of the wire to the signals that follow from it, `reply` being carried along. Kinds of
- * events that it does not know are passed over. Throws a `ProviderError` where the stream is two streams spliced
- * together or contradicts itself; a response that failed is in `reply.failure`.
+ * PROVIDER MAPPING: turns one event into signals, and keeps state in `reply`. Ignores unknown kinds of events. Throws a
+ * `ProviderError` if two streams are spliced together or the stream contradicts itself; puts the failure of a response
+ * into `reply.failure`.
  */
 function readEvent(reply: Reply, event: WireEvent): readonly ModelSignal[] {
   if (reply.finished || reply.failure || !isJsonObject(event) || isRepeated(reply, event)) return []
@@ -260,7 +211,8 @@ function readEvent(reply: Reply, event: WireEvent): readonly ModelSignal[] {
     case 'response.incomplete':
       return [...start(reply, response), ...finish(reply, response, type === 'response.completed')]
     case 'response.failed':
-      return fail(reply, response)
+      reply.failure = failureInStream(response.error ?? {})
+      return readUsage(reply, response)
     case 'error':
       throw failureInStream(event.error ?? event)
     default:
@@ -270,7 +222,7 @@ function readEvent(reply: Reply, event: WireEvent): readonly ModelSignal[] {
   }
 }
 
-/** Whether this event came before: servers that count their events never give two of them one number. */
+/** True for an event that came before: servers that count their events never give two of them one number. */
 function isRepeated(reply: Reply, { sequence_number: number }: WireEvent): boolean {
   if (typeof number !== 'number') return false
   const { sequence } = reply
@@ -320,13 +272,13 @@ function addItem(reply: Reply, index: number, given: JsonObject | undefined): Mo
   return before
 }
 
-/** The signals, after the start of the reply where its server left that out. */
-function begun(reply: Reply, signals: ModelSignal[]): ModelSignal[] {
+/** Begins the reply before the signals if its server left the beginning out. */
+function afterStart(reply: Reply, signals: ModelSignal[]): ModelSignal[] {
   return reply.started ? signals : [...start(reply), ...signals]
 }
 
-/** The item that continues. Some servers leave out that it began. */
-function itemAt(reply: Reply, index: number, type: string): Item {
+/** Finds the item that continues, or begins it, since some servers leave the beginning out. */
+function continueItem(reply: Reply, index: number, type: string): Item {
   const item = reply.byIndex.get(index)
   if (item === undefined) return openItem(reply, index, { type })
   if (item.closed) throw contradiction(`item ${index} continued after its end`)
@@ -343,40 +295,36 @@ function openPiece(
   if (item === undefined || kindOf(item, reply.context) !== 'message' || item.pieces.has(place)) return []
   if (type !== 'output_text' && type !== 'refusal') return []
   const piece = addPiece(reply, item, place, type)
-  return shown(piece, textAt(part, type === 'refusal' ? 'refusal' : 'text') ?? '')
+  return showText(piece, textAt(part, type === 'refusal' ? 'refusal' : 'text') ?? '')
 }
 
 function moreText(reply: Reply, index: number, event: WireEvent, type: string): ModelSignal[] {
-  const item = itemAt(reply, index, 'message')
+  const item = continueItem(reply, index, 'message')
   const place = event.content_index ?? 0
   const piece = item.pieces.get(place) ?? addPiece(reply, item, place, type)
-  return begun(reply, shown(piece, typeof event.delta === 'string' ? event.delta : ''))
+  return afterStart(reply, showText(piece, typeof event.delta === 'string' ? event.delta : ''))
 }
 
 function moreReasoning(reply: Reply, index: number, event: WireEvent): ModelSignal[] {
-  const item = itemAt(reply, index, 'reasoning')
+  const item = continueItem(reply, index, 'reasoning')
   const piece = item.pieces.get(0) ?? addPiece(reply, item, 0, 'reasoning')
   const summary = event.type === 'response.reasoning_summary_text.delta'
   const place = summary ? `summary ${event.summary_index ?? 0}` : `content ${event.content_index ?? 0}`
   const delta = typeof event.delta === 'string' ? event.delta : ''
   const paragraph = piece.text !== '' && delta !== '' && piece.place !== place
   if (delta !== '') piece.place = place
-  return begun(reply, shown(piece, paragraph ? `\n\n${delta}` : delta))
+  return afterStart(reply, showText(piece, paragraph ? `\n\n${delta}` : delta))
 }
 
 function moreInput(reply: Reply, index: number, { delta }: WireEvent, type: string): ModelSignal[] {
-  const item = itemAt(reply, index, type)
+  const item = continueItem(reply, index, type)
   if (kindOf(item, reply.context) !== 'call' || typeof delta !== 'string' || delta === '') return []
   const first = item.inputText === ''
   item.inputText += delta
-  const custom = textAt(item.fields, 'type') === 'custom_tool_call'
-  return inputSignal(reply, item, custom ? customInput(reply, item, delta, first) : delta)
-}
-
-/** Free text as the JSON that it becomes: an object with one field, piece by piece. */
-function customInput(reply: Reply, item: Item, text: string, first: boolean): string {
-  const begin = first ? `{${JSON.stringify(reply.context.customField(nameOf(reply, item)))}:"` : ''
-  return begin + JSON.stringify(text).slice(1, -1)
+  if (textAt(item.fields, 'type') !== 'custom_tool_call') return inputSignal(reply, item, delta)
+  // Free text becomes JSON, an object with one field, piece by piece.
+  const begin = first ? `{${JSON.stringify(reply.context.customField(toolNameOf(reply, item)))}:"` : ''
+  return inputSignal(reply, item, begin + JSON.stringify(delta).slice(1, -1))
 }
 
 function wholeInput(reply: Reply, index: number, input: string | undefined): ModelSignal[] {

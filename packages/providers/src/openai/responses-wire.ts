@@ -2,7 +2,7 @@ import { isJsonObject } from '@tallystick/core/internal'
 import type { Json, JsonObject, Opaque, ToolResult, UserMessage } from '@tallystick/core/vocabulary'
 import { type Carried, carried, carriedResult, type Carrier } from './request.ts'
 
-/** This wire, as `ModelRef` and `Opaque` name it. Whose service it is, an option says. */
+/** The name of this wire in `ModelRef` and `Opaque`. */
 export const api = 'responses'
 
 /** The response as lifecycle events show it. */
@@ -42,7 +42,7 @@ export interface WireEvent {
   readonly error?: JsonObject
 }
 
-/** The body of `POST /v1/responses`, as far as this adapter writes it. */
+/** The body of `POST /v1/responses`. */
 export interface WireRequest {
   readonly model: string
   readonly input: readonly JsonObject[]
@@ -54,7 +54,7 @@ export interface WireRequest {
   readonly [field: string]: unknown
 }
 
-/** Where the service keeps a response, and what it had seen by then: `seen` is a digest of the history before it. */
+/** A response that the service keeps. `seen` is a digest of the history before it. */
 export interface KeptResponse extends JsonObject {
   readonly id: string
   readonly seen: string
@@ -62,7 +62,7 @@ export interface KeptResponse extends JsonObject {
 }
 
 /**
- * What an `Opaque` of this wire holds: the item without what the part itself says, the fields of its piece of content,
+ * The data of an `Opaque` of this wire: the item without what the part itself says, the fields of its piece of content,
  * the item's place in the reply, and where the service keeps the reply, if it does.
  */
 export interface OpaqueData extends JsonObject {
@@ -74,7 +74,7 @@ export interface OpaqueData extends JsonObject {
   readonly kept?: KeptResponse
 }
 
-/** The fields of a part's `Opaque`, when it is of this wire and this service. */
+/** Reads the data of a part's `Opaque`; `undefined` for another wire or service. */
 export function readOpaque(
   opaque: { readonly provider: string; readonly api: string; readonly data: Json } | undefined,
   provider: string,
@@ -84,12 +84,11 @@ export function readOpaque(
   return isJsonObject(data) && isJsonObject(data['item']) ? (data as OpaqueData) : undefined
 }
 
-/** What a part carries, addressed to this wire of this service. */
 export function toOpaque(provider: string, data: OpaqueData): Opaque {
   return { provider, api, data }
 }
 
-/** The kinds of output items that the caller has to act on, and that come here as calls. */
+/** The kinds of output items that become calls. */
 export const callKinds = [
   'function_call',
   'custom_tool_call',
@@ -99,7 +98,7 @@ export const callKinds = [
 ] as const
 export type CallKind = (typeof callKinds)[number]
 
-/** Tools that models of the vendor were trained on, and that the application runs. */
+/** Tools that the vendor trained its models on, and that the application runs. */
 export type NativeKind = 'shell' | 'apply_patch'
 
 /** The native tool that an item calls, unless the vendor runs it in a container of its own. */
@@ -110,21 +109,18 @@ export function nativeKindOf(item: JsonObject): NativeKind | undefined {
   return item['type'] === 'shell_call' && !isHosted ? 'shell' : undefined
 }
 
-/** Whether an item of this type is a call. */
 export function isCallKind(type: string | undefined): type is CallKind {
   return callKinds.some((kind) => kind === type)
 }
 
-/** What this wire takes of a service. */
 function carrierOf(provider: string): Carrier {
   return { provider, documentUrls: true, imageIds: true, audio: false }
 }
 
-/** What a user says, as an item. */
 export function userItem({ parts }: UserMessage, provider: string): JsonObject {
   const pieces = carried(parts, carrierOf(provider))
   const [first] = pieces
-  // Left out, it would leave the assistant the last word, which is another request.
+  // Without it the assistant would have the last word, which is another request.
   if (first === undefined) return { role: 'user', content: '(The message is empty.)' }
   const alone = pieces.length === 1 && first.kind === 'text'
   return { role: 'user', content: alone ? first.text : pieces.map(inputPiece) }
@@ -149,7 +145,7 @@ function inputPiece(piece: Carried): JsonObject {
   }
 }
 
-/** What answers a call, as an item; its id, and its kind, the whole request decides. */
+/** The item that answers a call. The whole request decides its id and kind. */
 export function resultItem({ toolCallId, outcome, content }: ToolResult, provider: string): JsonObject {
   const pieces = carriedResult(outcome, content, carrierOf(provider))
   const texts = pieces.map((piece) => (piece.kind === 'text' ? piece.text : undefined))

@@ -5,27 +5,15 @@ import type { Warn } from '../shared/options.ts'
 import { schemaInWords, type ToolNames } from '../shared/request.ts'
 import type { OpenAICustomTool, OpenAIWarning } from './options.ts'
 
-/** The types that a schema names. */
 function typesOf(node: JsonObject): readonly Json[] {
   const type = node['type']
   return Array.isArray(type) ? (type as readonly Json[]) : type === undefined ? [] : [type]
 }
 
-/** The properties that a schema demands. */
-function requiredOf(node: JsonObject): ReadonlySet<Json> {
-  return new Set(listAt(node, 'required'))
-}
-
-/** Whether a schema is one of objects, as far as can be seen. */
-function isObjectSchema(schema: Json): boolean {
-  if (!isJsonObject(schema)) return false
-  return '$ref' in schema || 'properties' in schema || typesOf(schema).includes('object')
-}
-
-/** A schema as the vendor will hold a model to it. */
+/** A schema as the vendor can enforce it. */
 export interface FittedSchema {
   readonly schema: JsonObject
-  /** Whether it is in the vendor's strict subset. If not, the schema is what was given. */
+  /** True if it is in the vendor's strict subset. Otherwise the schema is the given one. */
   readonly strict: boolean
   /** Why it is not strict, or which keywords and places were removed to make it strict; a few words each. */
   readonly notes: readonly string[]
@@ -91,8 +79,8 @@ class NotStrict extends Error {}
 
 interface Fitting {
   /**
-   * What becomes of a property that may be left out, where the strict subset knows required ones only: the model writes
-   * `null` for it, which `withoutAddedNulls` takes away again; or the schema is not strict.
+   * The strict subset knows required properties only. For an optional one the model writes `null`, which
+   * `withoutAddedNulls` removes; or the schema is not strict.
    */
   readonly optional: 'nulled' | 'refused'
   readonly root: JsonObject
@@ -100,16 +88,15 @@ interface Fitting {
   readonly count: { properties: number }
 }
 
-/** Where in the schema: for the notes, and against schemas that are nested too deep. */
 interface Place {
   readonly path: string
   readonly depth: number
 }
 
 /**
- * The schema in the vendor's strict subset, when it can be put there without refusing what it allows: objects are
- * closed, properties that may be left out may be `null`, keywords that only narrow are left out (the runtime checks them).
- * Anything else goes as it is, not strict.
+ * Puts a schema into the vendor's strict subset if that refuses nothing that it allows: objects are closed, optional
+ * properties may be `null`, keywords that only narrow are left out (the runtime checks them). Any other schema is
+ * returned unchanged, not strict.
  */
 export function fitSchema(schema: JsonObject): FittedSchema {
   const given: JsonObject = { type: 'object', ...schema }
@@ -118,14 +105,14 @@ export function fitSchema(schema: JsonObject): FittedSchema {
     if (given['type'] !== 'object' || ['anyOf', 'oneOf', '$ref'].some((keyword) => keyword in given)) {
       throw new NotStrict('its root is not a plain object')
     }
-    return { schema: fitted(given, { path: '#', depth: 0 }, fitting), strict: true, notes: fitting.notes }
+    return { schema: fitNode(given, { path: '#', depth: 0 }, fitting), strict: true, notes: fitting.notes }
   } catch (error) {
     if (!(error instanceof NotStrict)) throw error
     return { schema: given, strict: false, notes: [`not strict: ${error.message}`] }
   }
 }
 
-/** Whether the vendor takes a schema for an answer at all: its root has to be an object, strict or not. */
+/** True if the vendor takes the schema for an answer, strict or not: its root has to be an object. */
 export function isAnswerSchema(schema: JsonObject): boolean {
   const chooses = ['anyOf', 'oneOf', 'allOf', '$ref', 'enum', 'const'].some((keyword) => keyword in schema)
   return !chooses && (schema['type'] === undefined || schema['type'] === 'object')
@@ -136,7 +123,7 @@ export const noAnswerSchema: string = schemaInWords(
   'it is not one of an object, which is all that the vendor takes',
 )
 
-function fitted(node: Json | undefined, place: Place, fitting: Fitting): JsonObject {
+function fitNode(node: Json | undefined, place: Place, fitting: Fitting): JsonObject {
   if (!isJsonObject(node)) throw new NotStrict(`anything is allowed at ${place.path}`)
   if (place.depth > maxDepth) {
     throw new NotStrict(`it is nested deeper than ${maxDepth} levels at ${place.path}`)
@@ -147,7 +134,7 @@ function fitted(node: Json | undefined, place: Place, fitting: Fitting): JsonObj
     // Beside a reference the vendor takes nothing.
     return { $ref: reference, ...definitions(node, place, fitting) }
   }
-  if (Array.isArray(node['allOf'])) return fitted(alone(node, place), place, fitting)
+  if (Array.isArray(node['allOf'])) return fitNode(unwrapAllOf(node, place), place, fitting)
   return {
     ...keywords(node, place, fitting),
     ...shape(node, place, fitting),
@@ -155,8 +142,7 @@ function fitted(node: Json | undefined, place: Place, fitting: Fitting): JsonObj
   }
 }
 
-/** A schema whose single `allOf` is a part of it like any other. */
-function alone(node: JsonObject, { path }: Place): JsonObject {
+function unwrapAllOf(node: JsonObject, { path }: Place): JsonObject {
   const { allOf, ...rest } = node
   const [only, ...more] = allOf as readonly Json[]
   if (!isJsonObject(only) || more.length > 0) throw new NotStrict(`allOf at ${path}`)
@@ -182,28 +168,22 @@ function shape(node: JsonObject, place: Place, fitting: Fitting): JsonObject {
   const { path, depth } = place
   const choices = node['anyOf'] ?? node['oneOf']
   const types = typesOf(node)
-  const chosen = Array.isArray(choices) ? { anyOf: chosenFrom(node, choices, place, fitting) } : {}
   if (!Array.isArray(choices) && !['type', 'enum', 'const'].some((keyword) => keyword in node)) {
     throw new NotStrict(`anything is allowed at ${path}`)
   }
   const inside = { path: `${path}/items`, depth: depth + 1 }
-  const listed = types.includes('array') ? { items: fitted(node['items'], inside, fitting) } : {}
-  return { ...chosen, ...listed, ...(types.includes('object') && closedObject(node, place, fitting)) }
-}
-
-function chosenFrom(
-  node: JsonObject,
-  choices: readonly Json[],
-  { path, depth }: Place,
-  fitting: Fitting,
-): JsonObject[] {
+  const listed = types.includes('array') ? { items: fitNode(node['items'], inside, fitting) } : {}
+  const closed = types.includes('object') && closeObject(node, place, fitting)
+  if (!Array.isArray(choices)) return { ...listed, ...closed }
   if (node['anyOf'] === undefined) fitting.notes.push(`oneOf at ${path} was sent as anyOf`)
-  // Afterwards it would not be known whose null it was.
-  const inside =
-    choices.filter(isObjectSchema).length > 1 ? { ...fitting, optional: 'refused' as const } : fitting
-  return choices.map((choice, index) =>
-    fitted(choice, { path: `${path}/anyOf/${index}`, depth: depth + 1 }, inside),
+  const isObject = (schema: Json): boolean =>
+    isJsonObject(schema) && ('$ref' in schema || 'properties' in schema || typesOf(schema).includes('object'))
+  // With several objects nobody could tell afterwards whose null it was.
+  const within = choices.filter(isObject).length > 1 ? { ...fitting, optional: 'refused' as const } : fitting
+  const anyOf = (choices as readonly Json[]).map((choice, index) =>
+    fitNode(choice, { path: `${path}/anyOf/${index}`, depth: depth + 1 }, within),
   )
+  return { anyOf, ...listed, ...closed }
 }
 
 function definitions(node: JsonObject, { path }: Place, fitting: Fitting): JsonObject {
@@ -212,24 +192,24 @@ function definitions(node: JsonObject, { path }: Place, fitting: Fitting): JsonO
     if (all === undefined) return []
     const entries = Object.entries(all).map(([name, schema]): [string, JsonObject] => [
       name,
-      fitted(schema, { path: `${path}/${keyword}/${name}`, depth: 1 }, fitting),
+      fitNode(schema, { path: `${path}/${keyword}/${name}`, depth: 1 }, fitting),
     ])
     return [[keyword, Object.fromEntries(entries)] as const]
   })
   return Object.fromEntries(named)
 }
 
-function closedObject(node: JsonObject, { path, depth }: Place, fitting: Fitting): JsonObject {
+function closeObject(node: JsonObject, { path, depth }: Place, fitting: Fitting): JsonObject {
   const properties = objectAt(node, 'properties')
   const more = node['additionalProperties']
   const open = more === undefined ? properties === undefined : more !== false
   if (open) throw new NotStrict(`properties of any name are allowed at ${path}`)
-  const required = requiredOf(node)
+  const required = new Set(listAt(node, 'required'))
   const entries = Object.entries(properties ?? {}).map(([name, schema]): [string, JsonObject] => {
     const at = `${path}/properties/${name}`
     fitting.count.properties += 1
     if (fitting.count.properties > maxProperties) throw new NotStrict(`more than ${maxProperties} properties`)
-    const inner = fitted(schema, { path: at, depth: depth + 1 }, fitting)
+    const inner = fitNode(schema, { path: at, depth: depth + 1 }, fitting)
     if (required.has(name)) return [name, inner]
     if (fitting.optional === 'refused') throw new NotStrict(`${at} may be left out`)
     return [name, acceptsNull(schema, fitting.root) ? inner : { anyOf: [inner, { type: 'null' }] }]
@@ -251,18 +231,18 @@ export interface OfferSettings {
   readonly warn: Warn<OpenAIWarning>
 }
 
-/** A tool as both wires of OpenAI know it. Each wire lays these parts out in its own way. */
+/** A tool as both wires of OpenAI know it, each in its own layout. */
 export interface OfferedTool {
   readonly type: 'function' | 'custom'
   /** The name, the description, and the parameters of a function or the format of a custom tool. */
   readonly fields: JsonObject
-  /** Whether the model is held to the schema; absent for a custom tool, which has none. */
+  /** Absent for a custom tool, which has no schema. */
   readonly strict?: boolean
   /** The fields that the options add to this tool. */
   readonly more: JsonObject
 }
 
-/** Returns a tool as the wire offers it. Warns of what its schema loses. */
+/** Renders a tool, and warns of what its schema loses. */
 export function offeredTool(tool: ToolDefinition, names: ToolNames, settings: OfferSettings): OfferedTool {
   const more = getOwn(settings.toolFields, tool.name) ?? {}
   const described: JsonObject = {
@@ -273,31 +253,24 @@ export function offeredTool(tool: ToolDefinition, names: ToolNames, settings: Of
   if (custom) {
     return { type: 'custom', fields: { ...described, ...(custom.format && { format: custom.format }) }, more }
   }
-  const { schema, strict } = parametersOf(tool, settings)
+  const plain = { schema: { type: 'object', ...tool.inputSchema }, strict: false }
+  const { schema, strict, notes } = !settings.strictTools
+    ? { ...plain, notes: [] }
+    : settings.knowsStrict
+      ? fitSchema(tool.inputSchema)
+      : { ...plain, notes: ['the server knows no strict tools'] }
+  for (const note of notes)
+    settings.warn({ what: 'schema', message: `The schema of the tool ${tool.name}: ${note}.` })
   return { type: 'function', fields: { ...described, parameters: schema }, strict, more }
 }
 
-function parametersOf(
-  { name, inputSchema }: ToolDefinition,
-  { strictTools, knowsStrict, warn }: OfferSettings,
-): { readonly schema: JsonObject; readonly strict: boolean } {
-  const plain = { schema: { type: 'object', ...inputSchema }, strict: false }
-  if (!strictTools) return plain
-  const { notes, ...fitted } = knowsStrict
-    ? fitSchema(inputSchema)
-    : { ...plain, notes: ['the server knows no strict tools'] }
-  for (const note of notes) warn({ what: 'schema', message: `The schema of the tool ${name}: ${note}.` })
-  return fitted
-}
-
-/** Which tools may be called: a word, or the one tool that has to be; `undefined` leaves it to the model. */
+/** `undefined` leaves the choice to the model. */
 export type OfferedChoice =
   | 'required'
   | 'none'
   | { readonly type: 'function' | 'custom'; readonly name: string }
   | undefined
 
-/** Returns the choice of tools as both wires of OpenAI say it. */
 export function offeredChoice(
   choice: ToolChoice,
   names: ToolNames,
