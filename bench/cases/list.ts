@@ -1,6 +1,6 @@
 import { sqliteLedger } from '@tallystick/ledger/sqlite'
 import type { RuntimeEvent } from '@tallystick/core'
-import { forkedEvents } from '@tallystick/core/internal'
+import { buildForkedEvents } from '@tallystick/core/internal'
 import { sampleRunId } from '@tallystick/testkit'
 import type { Case } from './case.ts'
 import { fileIn, recordedRun } from './recorded-run.ts'
@@ -44,7 +44,7 @@ export const list: Case = {
 
 /** The same run under another id, as a run of its own. */
 function copyOf(events: readonly RuntimeEvent[], ordinal: number): readonly RuntimeEvent[] {
-  return forkedEvents(events, { runId: sampleRunId(ordinal) }).map((event) => {
+  return buildForkedEvents(events, { runId: sampleRunId(ordinal) }).map((event) => {
     if (event.type !== 'run_started') return event
     const { parent: _fork, ...started } = event
     return started

@@ -3,22 +3,22 @@ export * as option from './values/option.ts'
 export * from './values/option.ts'
 export {
   type EventBatch,
-  eventOf,
+  toEvent,
   type Recording,
   type WaitingAction,
   type Writer,
 } from './machine/advance.ts'
 export {
-  callsAwaitingChild,
-  currentModel,
+  listCallsAwaitingChild,
+  getCurrentModel,
   type DeferredCall,
   type Tally,
-  tallyOf,
+  tallyCalls,
   textContent,
 } from './machine/calls.ts'
-export { summaryDigest, summaryInstructions } from './machine/compaction.ts'
+export { digestSummaryRequest, summaryInstructions } from './machine/compaction.ts'
 export { isOutsideCause, isSignal } from './machine/decide.ts'
-export { forkedEvents, type ForkIdentity, requireForkable } from './machine/fork.ts'
+export { buildForkedEvents, type ForkIdentity, requireForkable } from './machine/fork.ts'
 export {
   beginningOf,
   type CallLog,
@@ -35,14 +35,14 @@ export {
 } from './machine/history.ts'
 export { unpreparedClosing } from './machine/next-action.ts'
 export {
-  additionsOf,
+  digestAdditions,
   callsInParallel,
-  changedInputText,
+  describeChangedInput,
   requestDigest,
-  settingsOf,
+  getSettings,
   writingSettings,
 } from './machine/request.ts'
-export { chanceOf, isStubbed } from './machine/retry.ts'
+export { recoverRandom, isStubbed } from './machine/retry.ts'
 export type {
   Compaction,
   RecordedPosition,
@@ -70,11 +70,11 @@ export {
   type PendingInput,
   type Reply,
   type RunBase,
-  runTimes,
+  toRunTimes,
   type StreamingState,
   type Totals,
 } from './machine/state.ts'
-export { definitionTokens, messageTokens } from './machine/tokens.ts'
+export { estimateDefinitionTokens, estimateMessageTokens } from './machine/tokens.ts'
 export {
   caughtUp,
   type ChangeOptions,
@@ -207,5 +207,5 @@ export {
   type TextSpan,
   withoutKeys,
 } from './values/secrets.ts'
-export { textTokens } from './machine/tokens.ts'
+export { estimateTextTokens } from './machine/tokens.ts'
 export { differenceOf, legibleText, nearestNames, sentenceOfError } from './values/text.ts'

@@ -2,8 +2,8 @@ import { describe, expect, it } from 'vitest'
 import type { Limits } from '@tallystick/core'
 import { childRunIdOf, type ChildTotals, type Grant } from '@tallystick/core/vocabulary'
 import { given } from '@tallystick/testkit'
-import { grantFault, leftOf, spentOf } from '../src/machine/budget.ts'
-import { childGrant, childLimits, leftChildTotals, wholeGrant } from '../src/machine/limit-checks.ts'
+import { findGrantFault, computeLeft, sumSpent } from '../src/machine/budget.ts'
+import { grantChild, limitChild, assumeChildTotals, assumeWholeGrant } from '../src/machine/limit-checks.ts'
 import type { Call, RunState, StreamingState } from '../src/machine/state.ts'
 import { idle } from './actions.ts'
 import { started, settled, working } from './open-calls.ts'
@@ -28,20 +28,20 @@ describe('what is left', () => {
 
   it('is what neither the run nor its child runs have spent', () => {
     const state = idle(limits)
-    expect(spentOf({ ...state, totals: totals(state) })).toEqual({
+    expect(sumSpent({ ...state, totals: totals(state) })).toEqual({
       ...{ turns: 6, toolCalls: 8, tokens: 90, inputTokens: 60, outputTokens: 30, costUsd: 0.5 },
     })
-    expect(leftOf({ ...state, totals: totals(state) })).toEqual({
+    expect(computeLeft({ ...state, totals: totals(state) })).toEqual({
       ...{ turns: 4, toolCalls: 2, tokens: 110, inputTokens: 40, outputTokens: 70, costUsd: 1.5 },
     })
-    expect(leftOf(idle()).turns).toBe(Infinity)
-    expect(leftOf({ ...state, totals: totals(state), limits: { maxTurns: 5 } }).turns).toBe(0)
+    expect(computeLeft(idle()).turns).toBe(Infinity)
+    expect(computeLeft({ ...state, totals: totals(state), limits: { maxTurns: 5 } }).turns).toBe(0)
   })
 
   it('is less by what a model call has not used of its grant', () => {
     const grant = { turns: 1, inputTokens: 20, outputTokens: 10, costUsd: 0.2 }
     const state = given([...begun({ limits }), called(1, 1, { grant })]).state as StreamingState
-    expect(leftOf(state)).toMatchObject({
+    expect(computeLeft(state)).toMatchObject({
       turns: 9,
       tokens: 170,
       inputTokens: 80,
@@ -54,11 +54,11 @@ describe('what is left', () => {
       latestUsage: { inputTokens: 25 },
       costUsd: 0.05,
     }
-    expect(leftOf({ ...state, totals: used })).toMatchObject({
+    expect(computeLeft({ ...state, totals: used })).toMatchObject({
       ...{ tokens: 200 - 25 - 5, inputTokens: 75, outputTokens: 90, costUsd: 2 - 0.05 - (0.2 - 0.05) },
     })
     const failed = { ...state, attempt: { ...state.attempt, failed: { failure: failure() } } }
-    expect(leftOf(failed)).toMatchObject({ turns: 9, tokens: 200 })
+    expect(computeLeft(failed)).toMatchObject({ turns: 9, tokens: 200 })
   })
 
   it('is less by what a summary and child runs are granted, as long as they are under way', () => {
@@ -69,8 +69,8 @@ describe('what is left', () => {
       replacedMessages: 1,
       grant: { inputTokens: 20, outputTokens: 10 },
     }
-    expect(leftOf({ ...state, compacting })).toMatchObject({ turns: 10, tokens: 170, inputTokens: 80 })
-    const left = (call: Partial<Call>) => leftOf(working([call], { limits }))
+    expect(computeLeft({ ...state, compacting })).toMatchObject({ turns: 10, tokens: 170, inputTokens: 80 })
+    const left = (call: Partial<Call>) => computeLeft(working([call], { limits }))
     expect(left({ ...started, child: 'a', grant })).toMatchObject({ turns: 7, toolCalls: 7, tokens: 150 })
     for (const call of [
       { ...settled(), child: 'a', grant },
@@ -86,7 +86,7 @@ describe('what is left', () => {
       grant: Grant,
       spender: 'model_call' | 'child_run' = 'child_run',
       more: Limits = { maxTurns: 3, maxToolCalls: 4 },
-    ) => grantFault(idle(more), grant, spender)
+    ) => findGrantFault(idle(more), grant, spender)
     expect(fault({ turns: 3, toolCalls: 4 })).toBeUndefined()
     expect(fault({ turns: 4, toolCalls: 4 })).toBe('4 of maxTurns (3) are granted, and 3 are left')
     expect(fault({ turns: 3 })).toBe('the grant does not bound what maxToolCalls limits to 4')
@@ -107,7 +107,7 @@ describe('what a child run is granted', () => {
   const limits: Limits = { maxTurns: 12, maxToolCalls: 11, onLimit: 'stop' }
   const grantOf = (calls: readonly Partial<Call>[], more: Limits = limits): unknown => {
     const state = working(calls, { limits: more })
-    return childGrant(state, state.at)
+    return grantChild(state, state.at)
   }
   const child = { child: 'clerk' } as const
 
@@ -144,13 +144,13 @@ describe('what a child run is granted', () => {
     const timed: Limits = { maxDurationMs: 10_000, onLimit: 'stop' }
     const state = working([child], { limits: timed })
     const upAt = state.startedAt + state.waitedMs + 10_000
-    expect(childGrant(state, upAt - 1)).toEqual({ durationMs: 1 })
-    expect(childGrant(state, upAt)).toEqual({ limit: 'maxDurationMs' })
+    expect(grantChild(state, upAt - 1)).toEqual({ durationMs: 1 })
+    expect(grantChild(state, upAt)).toEqual({ limit: 'maxDurationMs' })
   })
 
   it('bounds its own limits, and its grace time is shorter than that of its parent', () => {
     const grant: Grant = { turns: 5, toolCalls: 4, tokens: 90, durationMs: 1_000 }
-    expect(childLimits(grant, { maxTurns: 3, maxRepeats: 2 }, {})).toEqual({
+    expect(limitChild(grant, { maxTurns: 3, maxRepeats: 2 }, {})).toEqual({
       ...{
         maxTurns: 3,
         maxRepeats: 2,
@@ -160,8 +160,8 @@ describe('what a child run is granted', () => {
         graceMs: 1_500,
       },
     })
-    expect(childLimits({}, { graceMs: 90 }, { graceMs: 1_000 })).toEqual({ graceMs: 90 })
-    expect(childLimits({ durationMs: 50 }, { maxDurationMs: 40, graceMs: 900 }, { graceMs: 1_001 })).toEqual({
+    expect(limitChild({}, { graceMs: 90 }, { graceMs: 1_000 })).toEqual({ graceMs: 90 })
+    expect(limitChild({ durationMs: 50 }, { maxDurationMs: 40, graceMs: 900 }, { graceMs: 1_001 })).toEqual({
       ...{ maxDurationMs: 40, graceMs: 750 },
     })
   })
@@ -169,7 +169,7 @@ describe('what a child run is granted', () => {
   it('counts whole where its own totals cannot be had', () => {
     const whole = (grant: Grant) => {
       const state = working([{ ...started, ...child, grant }])
-      return wholeGrant(state, state.calls[0]!)
+      return assumeWholeGrant(state, state.calls[0]!)
     }
     const of = { runId: childRunIdOf(runId, callId(1)) }
     expect(whole({})).toEqual({
@@ -187,7 +187,7 @@ describe('what a child run is granted', () => {
 
   it('counts whole where it has not ended, and no less than it has used', () => {
     const left = (grant: Grant, known?: ChildTotals) =>
-      leftChildTotals({ runId }, { toolCallId: callId(1), grant }, known)
+      assumeChildTotals({ runId }, { toolCallId: callId(1), grant }, known)
     const of = { runId: childRunIdOf(runId, callId(1)) }
     const known = {
       ...of,

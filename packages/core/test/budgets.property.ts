@@ -24,7 +24,7 @@ import {
   type ScriptedReply,
 } from '@tallystick/testkit'
 import { newTask, tries } from '../../../scripts/testing/effort.ts'
-import { leftOf, toolCallsLeft } from '../src/machine/budget.ts'
+import { computeLeft, countToolCallsLeft } from '../src/machine/budget.ts'
 
 const numRuns = tries(150)
 
@@ -137,7 +137,7 @@ it('law 9: over random trees of agents with prices, failures and reports that li
           let state: RunState | undefined
           for (const event of run) {
             state = evolve(state, event)
-            expect(toolCallsLeft(state)).toBe(leftOf(state).toolCalls)
+            expect(countToolCallsLeft(state)).toBe(computeLeft(state).toolCalls)
           }
           expect(auditAll(run)?.phase).toBe('done')
         }

@@ -7,7 +7,7 @@ import {
   type RunResult,
   textOf,
 } from '@tallystick/core'
-import { changedInputText, inputFaultOf } from '@tallystick/core/internal'
+import { describeChangedInput, inputFaultOf } from '@tallystick/core/internal'
 import type { JsonObject } from '@tallystick/core/vocabulary'
 import { hostileTexts, testTool, type TestTool, type TestToolOptions } from '@tallystick/testkit'
 import { describe, expect, it } from 'vitest'
@@ -125,7 +125,7 @@ describe('a call that ran with a changed input', () => {
 
   it('names a changed key in words that no key can leave', () => {
     for (const { text } of hostileTexts) {
-      const said = changedInputText('ada', {}, { [text]: text })
+      const said = describeChangedInput('ada', {}, { [text]: text })
       expect(said.split('\n')).toHaveLength(1)
     }
   })

@@ -2,14 +2,14 @@ import { describe, expect, it } from 'vitest'
 import type { Limits } from '@tallystick/core'
 import { given } from '@tallystick/testkit'
 import {
-  activeMs,
-  deadlineOf,
-  finalizingMs,
-  graceEndOf,
-  timeLimit,
-  workDeadline,
+  measureActiveMs,
+  getDeadline,
+  getFinalizingMs,
+  getGraceEnd,
+  findTimeLimit,
+  getWorkDeadline,
 } from '../src/machine/budget.ts'
-import { chanceOf, retryAt } from '../src/machine/retry.ts'
+import { recoverRandom, computeRetryAt } from '../src/machine/retry.ts'
 import type { RunState, StreamingState } from '../src/machine/state.ts'
 import { idle } from './actions.ts'
 import { begun, called, failure } from './pages.ts'
@@ -18,12 +18,19 @@ describe('the time of a run', () => {
   const state = idle({ maxDurationMs: 10_000 }, { startedAt: 1_000, waitedMs: 50 })
 
   it('counts from its start, without what it waited', () => {
-    expect([activeMs(state, 1_100), deadlineOf(state), workDeadline(state)]).toEqual([50, 11_050, 8_550])
-    expect([deadlineOf(idle()), workDeadline(idle())]).toEqual([undefined, undefined])
-    expect(timeLimit(state, 1_100)).toEqual({ limit: 'maxDurationMs', max: 10_000, used: 50, held: 2_500 })
-    expect(timeLimit({ ...state, limits: { maxDurationMs: 10, onLimit: 'stop' } }, 1_100)).not.toHaveProperty(
-      'held',
-    )
+    expect([measureActiveMs(state, 1_100), getDeadline(state), getWorkDeadline(state)]).toEqual([
+      50, 11_050, 8_550,
+    ])
+    expect([getDeadline(idle()), getWorkDeadline(idle())]).toEqual([undefined, undefined])
+    expect(findTimeLimit(state, 1_100)).toEqual({
+      limit: 'maxDurationMs',
+      max: 10_000,
+      used: 50,
+      held: 2_500,
+    })
+    expect(
+      findTimeLimit({ ...state, limits: { maxDurationMs: 10, onLimit: 'stop' } }, 1_100),
+    ).not.toHaveProperty('held')
   })
 
   it.each<readonly [Limits, number]>([
@@ -34,12 +41,12 @@ describe('the time of a run', () => {
     [{ maxDurationMs: 10_000, onLimit: 'stop' }, 0],
     [{ maxDurationMs: 10_000, onLimit: 'ask' }, 0],
   ])('of %o keeps %i ms for the answer', (limits, kept) => {
-    expect(finalizingMs({ ...state, limits })).toBe(kept)
+    expect(getFinalizingMs({ ...state, limits })).toBe(kept)
   })
 
   it('lets tools that have to stop do so, within it', () => {
     const end = (limits: Limits, more: Partial<RunState> = {}): number =>
-      graceEndOf({ ...state, limits, ...more } as RunState, 11_000)
+      getGraceEnd({ ...state, limits, ...more } as RunState, 11_000)
     expect(end({ graceMs: 500 })).toBe(11_500)
     expect(end({})).toBe(13_000)
     expect(end({ graceMs: 0 })).toBe(11_001)
@@ -60,7 +67,7 @@ describe('when a failed call is made again', () => {
     more: Partial<StreamingState> = {},
     random = 0,
     now = 1_000,
-  ) => retryAt(state(more), failure(failed), { at: now, random })
+  ) => computeRetryAt(state(more), failure(failed), { at: now, random })
 
   it.each<readonly [string, number | undefined, number | undefined]>([
     ['as long as the provider asks', at({ retryAfterMs: 0.5 }), 1_001],
@@ -85,7 +92,7 @@ describe('when a failed call is made again', () => {
       retryAfterMs?: number,
       more: Partial<StreamingState> = {},
     ) =>
-      chanceOf(state(more), {
+      recoverRandom(state(more), {
         type: 'model_stream_failed',
         at: 1_000,
         failure: failure(retryAfterMs === undefined ? {} : { retryAfterMs }),

@@ -1,7 +1,7 @@
 // Pieces of text become events by a way of their own, which is shorter than that of other facts.
 import * as fc from 'fast-check'
 import { expect, it } from 'vitest'
-import { eventOf } from '@tallystick/core/internal'
+import { toEvent } from '@tallystick/core/internal'
 import type { Fact } from '@tallystick/core/vocabulary'
 import { tries } from '../../../scripts/testing/effort.ts'
 import { runId } from './pages.ts'
@@ -27,7 +27,7 @@ it('the event of any piece is who recorded it and when, then its fact, and is fr
       const fact = given as Fact
       const cause = fact.type === 'assistant_text_delta' ? 'model_text' : 'model_reasoning'
       const usual = fact.type === 'tool_input_delta' ? 'model_tool_input' : cause
-      const event = eventOf(fact, { runId, epoch, seq, at, cause: isUsual ? usual : 'resume' })
+      const event = toEvent(fact, { runId, epoch, seq, at, cause: isUsual ? usual : 'resume' })
       const recorded = { runId, seq, epoch, at, v: 1, ...(!isUsual && { cause: 'resume' }), ...fact }
       expect(JSON.stringify(event)).toBe(JSON.stringify(recorded))
       expect(Object.isFrozen(event)).toBe(true)

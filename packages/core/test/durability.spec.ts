@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest'
 import { memoryLedger, type Ledger, type Limits, type RunState, type RuntimeEvent } from '@tallystick/core'
 import { given, testTool, type TestToolOptions } from '@tallystick/testkit'
 import type { Fact } from '@tallystick/core/vocabulary'
-import { durabilityOf } from '../src/machine/advance.ts'
+import { chooseDurability } from '../src/machine/advance.ts'
 import type { Call, ExecutingState } from '../src/machine/state.ts'
 import { begun, called, cancelRequested, endedCall, executing, replyFinished, startedCall } from './pages.ts'
 import { checkedRun, stage } from './stage.ts'
@@ -14,7 +14,7 @@ function started(recovery: 'rerun' | 'report' | 'ask' | 'reconcile', attempts = 
 }
 
 const durability = (before: RunState | undefined, ...facts: readonly Fact[]): string =>
-  durabilityOf(facts as readonly RuntimeEvent[], { before })
+  chooseDurability(facts as readonly RuntimeEvent[], { before })
 
 /** How durable an append has to be that starts the first call of a reply, as it was collected. */
 function startOf(
@@ -24,7 +24,7 @@ function startOf(
   const state = given([...executing(['look', 'look'], more), startedCall(1)]).state as ExecutingState
   const calls = state.calls.map((call, index) => (index === 0 ? { ...call, ...known } : call))
   const facts: readonly Fact[] = [startedCall(1, attempt), ...beside]
-  return durabilityOf(facts as readonly RuntimeEvent[], { after: { ...state, calls } })
+  return chooseDurability(facts as readonly RuntimeEvent[], { after: { ...state, calls } })
 }
 
 /** What else is known of the call when it starts, and what its append holds beside the start. */
@@ -44,8 +44,8 @@ describe('the append of a start', () => {
     expect(startOf({}, { known: { recovery: undefined } as unknown as Partial<Call> })).toBe('barrier')
     const unknown: readonly Fact[] = [startedCall(3)]
     const events = unknown as readonly RuntimeEvent[]
-    expect(durabilityOf(events, { after: given(executing()).state })).toBe('barrier')
-    expect(durabilityOf(events, {})).toBe('barrier')
+    expect(chooseDurability(events, { after: given(executing()).state })).toBe('barrier')
+    expect(chooseDurability(events, {})).toBe('barrier')
   })
 
   it('is a barrier where it is another attempt, a child run, a handoff, or was approved', () => {

@@ -3,7 +3,7 @@ import type { RuntimeEvent } from '@tallystick/core'
 import { evolve } from '@tallystick/core/machine'
 import type { Fact, FactOf, StopReason } from '@tallystick/core/vocabulary'
 import { everyFact, given, sampleMessage, sampleRunId, stamped } from '@tallystick/testkit'
-import { definitionTokens } from '../src/machine/tokens.ts'
+import { estimateDefinitionTokens } from '../src/machine/tokens.ts'
 import { messagesOf } from '../src/machine/history.ts'
 import type { Call, RunState } from '../src/machine/state.ts'
 import { openTurnCalls } from '../src/machine/calls.ts'
@@ -76,7 +76,7 @@ describe('the first event', () => {
         children: { runs: 0, turns: 0, toolCalls: 0 },
       },
       ...{
-        contextTokens: definitionTokens(facts.definition),
+        contextTokens: estimateDefinitionTokens(facts.definition),
         reportedTokens: 0,
         estimateFactor: 1,
         lastText: '',

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { ConfigurationError, type RunState, type RuntimeEvent } from '@tallystick/core'
-import { forkedEvents, requireForkable } from '@tallystick/core/internal'
+import { buildForkedEvents, requireForkable } from '@tallystick/core/internal'
 import { sampleRunId, scriptedModel, seededRandom, testTool } from '@tallystick/testkit'
 import { checkedRun, ofType, stage } from './stage.ts'
 
@@ -27,7 +27,7 @@ describe('the events of a fork', () => {
   it('say what those of the run say, with the ids and digests of the fork, and keep every law', async () => {
     const { runId, input, events } = await recorded()
     const shared = events.slice(0, -1)
-    const forked = checkedRun(forkedEvents(shared, { runId: fork, sessionId: 's', sessionPlace: 4 }))
+    const forked = checkedRun(buildForkedEvents(shared, { runId: fork, sessionId: 's', sessionPlace: 4 }))
     const parent = { runId, seq: shared.length, relation: 'fork', writes: 'ask' }
     expect(forked[0]).toEqual({ ...events[0], runId: fork, parent, sessionId: 's', sessionPlace: 4 })
     expect(ofType(forked, 'tool_request_ready')[0]?.input).toEqual(input)
@@ -53,7 +53,7 @@ describe('the events of a fork', () => {
     })
     const { runId } = await set.play('Look.')
     const events = await set.eventsOf(runId)
-    const forked = checkedRun(forkedEvents(events.slice(0, -1), { runId: fork }))
+    const forked = checkedRun(buildForkedEvents(events.slice(0, -1), { runId: fork }))
     const digestsOf = (run: typeof events): readonly string[] =>
       ofType(run, 'compaction_started').map(({ requestDigest }) => requestDigest)
     expect(digestsOf(forked)).toHaveLength(1)
@@ -71,7 +71,7 @@ describe('the events of a fork', () => {
       if (event.type !== 'tool_requests_collected') return { ...event, ...of }
       return { ...event, ...of, calls: event.calls.map((call) => ({ ...call, recorded: call.toolCallId })) }
     })
-    const forked = forkedEvents(shared, { runId: fork, writes: 'run' })
+    const forked = buildForkedEvents(shared, { runId: fork, writes: 'run' })
     expect(forked.map(({ epoch }) => epoch)).toEqual(shared.map(() => 1))
     expect(forked.filter((event) => 'inboxKey' in event)).toEqual([])
     expect(ofType(forked, 'run_started')[0]?.parent).toMatchObject({ writes: 'run', seq: upTo })

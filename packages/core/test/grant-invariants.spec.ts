@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import type { Fact, FactOf, Grant, ParentRef, Price } from '@tallystick/core/vocabulary'
 import { everyFact, given, sampleRunId } from '@tallystick/testkit'
-import { summaryDigest } from '../src/machine/compaction.ts'
+import { digestSummaryRequest } from '../src/machine/compaction.ts'
 import { requestDigest } from '../src/machine/request.ts'
 import type { RunState, StreamingState } from '../src/machine/state.ts'
 import { begun, called, runId, verdict } from './pages.ts'
@@ -108,7 +108,7 @@ describe('the grant of a model call', () => {
         turn: 0,
         ...call,
         grant,
-        requestDigest: summaryDigest(state, call),
+        requestDigest: digestSummaryRequest(state, call),
         ...more,
       }
       return verdict(state, fact as Fact)

@@ -20,7 +20,7 @@ import {
   pairingFault,
   withDigests,
 } from '../src/machine/history.ts'
-import { messageTokens } from '../src/machine/tokens.ts'
+import { estimateMessageTokens } from '../src/machine/tokens.ts'
 import { digestOf } from '../src/values/digest.ts'
 
 const message = (text: string): Message => ({ role: 'user', parts: [{ type: 'text', text }] })
@@ -137,7 +137,9 @@ describe('a history', () => {
           const history = all[place % all.length]!
           const messages = messagesOf(history)
           expect(historyFault(history)).toBe(pairingFault(messages))
-          expect(historyTokens(history)).toBe(messages.reduce((sum, each) => sum + messageTokens(each), 0))
+          expect(historyTokens(history)).toBe(
+            messages.reduce((sum, each) => sum + estimateMessageTokens(each), 0),
+          )
         }
       }),
     )

@@ -7,7 +7,7 @@ import {
   type RunState,
   type RuntimeEvent,
 } from '@tallystick/core'
-import { callsOf, forkedEvents, messagesOf, requireForkable } from '@tallystick/core/internal'
+import { callsOf, buildForkedEvents, messagesOf, requireForkable } from '@tallystick/core/internal'
 import { auditAll, evolve, transcript } from '@tallystick/core/machine'
 import { checkBudgets, checkLaws, checkTranscript, copyPrefix, sampleRunId } from '@tallystick/testkit'
 import { newTask, tries } from '../../../scripts/testing/effort.ts'
@@ -212,7 +212,7 @@ describe('a fork', () => {
           const shared = events.slice(0, 2 + (cut % Math.max(1, events.length - 2)))
           if (!isForkable(shared)) return
           const runId = sampleRunId(4_000)
-          const fork = forkedEvents(shared, { runId })
+          const fork = buildForkedEvents(shared, { runId })
           expect(checkLaws(fork)).toEqual([])
           expect(fork.map(({ type }) => type)).toEqual(shared.map(({ type }) => type))
           const played = await resumeFrom([fork, events, ...others], calm, world.keys)

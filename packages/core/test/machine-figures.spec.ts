@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { forkedEvents, messageTokens, tallyOf } from '@tallystick/core/internal'
+import { buildForkedEvents, estimateMessageTokens, tallyCalls } from '@tallystick/core/internal'
 import { decide, evolve } from '@tallystick/core/machine'
 import { type Fact, type FactOf, toolCallIdOf, type UserMessage } from '@tallystick/core/vocabulary'
 import { given, sampleMessage, sampleRunId, stamped } from '@tallystick/testkit'
@@ -22,14 +22,14 @@ const stateOf = (page: readonly Fact[]): RunState => given(page).state!
 describe('the tally of a run', () => {
   it('counts requests and results, and names the calls that are open', () => {
     const page = [...executing(['look', 'look']), startedCall(1), endedCall(1)]
-    expect(tallyOf(stamped(runId, page))).toEqual({ requests: 2, results: 1, open: [callId(2)] })
-    expect(tallyOf([])).toEqual({ requests: 0, results: 0, open: [] })
+    expect(tallyCalls(stamped(runId, page))).toEqual({ requests: 2, results: 1, open: [callId(2)] })
+    expect(tallyCalls([])).toEqual({ requests: 0, results: 0, open: [] })
   })
 })
 
 describe('the tokens of a message', () => {
   const tokens = (...parts: readonly object[]): number =>
-    messageTokens({ role: 'user', parts } as unknown as UserMessage) - 6
+    estimateMessageTokens({ role: 'user', parts } as unknown as UserMessage) - 6
 
   it('of a document are by its pages, and by its bytes where it is text', () => {
     const file = (mediaType: string, base64Characters?: number): number =>
@@ -64,7 +64,7 @@ describe('a fork', () => {
     const prefix = own.slice(0, -'_1_1_1'.length)
     const kept = [other, `${own} said`, `see ${own}`, `${prefix}_1_1`, `${prefix}_x_1_1`, `${own}_1`, prefix]
     const page = [...begun(), called(), requested(1, 'look', { own, kept, deep: { own: [own] } })]
-    const renamed = forkedEvents(stamped(runId, page), { runId: fork }).at(-1)
+    const renamed = buildForkedEvents(stamped(runId, page), { runId: fork }).at(-1)
     const id = toolCallIdOf(fork, 1, 1, 1)
     expect(renamed).toMatchObject({
       ...{ runId: fork, epoch: 1, toolCallId: id },
@@ -73,7 +73,7 @@ describe('a fork', () => {
   })
 
   it('of nothing is nothing', () => {
-    expect(forkedEvents([], { runId: fork })).toEqual([])
+    expect(buildForkedEvents([], { runId: fork })).toEqual([])
   })
 })
 

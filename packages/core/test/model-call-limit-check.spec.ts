@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import type { Limits } from '@tallystick/core'
 import type { Price } from '@tallystick/core/vocabulary'
-import { finalizingNeeds, grantModelCall, type PlannedCall } from '../src/machine/limit-checks.ts'
+import { computeFinalizingNeeds, grantModelCall, type PlannedCall } from '../src/machine/limit-checks.ts'
 import type { RunState } from '../src/machine/state.ts'
 import { idle } from './actions.ts'
 
@@ -177,10 +177,10 @@ describe('what a run needs for its answer', () => {
   it('is kept where a limit lets it write one', () => {
     const state = idle({}, { contextTokens: 100 })
     const needs = { turns: 1, tokens: 356, inputTokens: 100, outputTokens: 256 }
-    expect(finalizingNeeds(state)).toEqual(needs)
+    expect(computeFinalizingNeeds(state)).toEqual(needs)
     const definition = { ...state.definition, price }
-    expect(finalizingNeeds({ ...state, definition })).toEqual({ ...needs, costUsd: 2_660 / million })
-    expect(finalizingNeeds({ ...state, limits: { onLimit: 'stop' } })).toEqual({})
-    expect(finalizingNeeds({ ...state, limits: { onLimit: 'ask' } })).toEqual({})
+    expect(computeFinalizingNeeds({ ...state, definition })).toEqual({ ...needs, costUsd: 2_660 / million })
+    expect(computeFinalizingNeeds({ ...state, limits: { onLimit: 'stop' } })).toEqual({})
+    expect(computeFinalizingNeeds({ ...state, limits: { onLimit: 'ask' } })).toEqual({})
   })
 })

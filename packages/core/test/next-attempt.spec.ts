@@ -3,7 +3,7 @@ import type { Limits } from '@tallystick/core'
 import type { Fact, FactOf, FailureClass } from '@tallystick/core/vocabulary'
 import { sampleMessage } from '@tallystick/testkit'
 import { historyOf } from '../src/machine/history.ts'
-import { failureReason } from '../src/machine/finish.ts'
+import { toFailureReason } from '../src/machine/finish.ts'
 import { nextAction } from '../src/machine/next-action.ts'
 import type { StreamingState } from '../src/machine/state.ts'
 import { at, blocked, cancel, met, next, stateOf, timed, upAt } from './actions.ts'
@@ -131,7 +131,7 @@ describe('after an attempt that failed', () => {
     expect(ending('context_overflow')).toEqual(['finish', 'context_overflow: No.'])
     expect(ending('refused')).toEqual(['finish', 'refused: No.'])
     expect(ending('content_filtered')).toEqual(['finish', 'refused: No.'])
-    expect(failureReason(undefined)).toBe('model_failed')
+    expect(toFailureReason(undefined)).toBe('model_failed')
     const closed = [...begun(), called(), requested(1), failed(), endedCall(1, { outcome: 'skipped' })]
     expect(next(stateOf(closed, { ...met('maxTurns') }))).toEqual(['finish', 'turn_limit: Too busy.'])
   })

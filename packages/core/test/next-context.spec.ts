@@ -5,7 +5,7 @@ import type { Fact, FactOf, Price } from '@tallystick/core/vocabulary'
 import { given, sampleMessage } from '@tallystick/testkit'
 import { historyOf } from '../src/machine/history.ts'
 import { nextAction } from '../src/machine/next-action.ts'
-import { compactionAfterOverflow, compactionBeforeCall } from '../src/machine/compaction.ts'
+import { compactAfterOverflow, compactBeforeCall } from '../src/machine/compaction.ts'
 import type { Compaction } from '../src/machine/rules.ts'
 import type { FailedAttempt, RunState } from '../src/machine/state.ts'
 import { begun, called, failure, replyFinished, wrote } from './pages.ts'
@@ -42,7 +42,7 @@ const replaced = (fact: Fact | undefined) =>
 
 describe('before a call', () => {
   const shortened = (state: RunState, compaction: Partial<Compaction> = {}) =>
-    compactionBeforeCall(state, 0, {
+    compactBeforeCall(state, 0, {
       compaction: { maxContextTokens: 1_000, keepMessages: 2, ...compaction },
     })
 
@@ -66,7 +66,7 @@ describe('before a call', () => {
   })
 
   it('nothing is shortened without a compaction, up to its maximum, or twice in a turn', () => {
-    expect(compactionBeforeCall(talk('uatatat'), 0, {})).toBeUndefined()
+    expect(compactBeforeCall(talk('uatatat'), 0, {})).toBeUndefined()
     expect(shortened(talk('uatatat', { contextTokens: 1_000 }))).toBeUndefined()
     expect(shortened(talk('uatatat', { contextTokens: 1_001 }))).toBeDefined()
     expect(shortened(talk('uatatat', { compactedTurn: 3 }))).toBeUndefined()
@@ -87,7 +87,7 @@ describe('before a call', () => {
     const definition = { ...state.definition, summarizer: { model, instructions: 'Sum up.' } }
     const compaction = { maxContextTokens: 1_000, keepMessages: 2 }
     const upAt = state.startedAt + state.waitedMs + 7_500
-    const started = (now: number) => compactionBeforeCall({ ...state, definition }, now, { compaction })?.type
+    const started = (now: number) => compactBeforeCall({ ...state, definition }, now, { compaction })?.type
     expect([started(upAt - 1), started(upAt)]).toEqual(['compaction_started', undefined])
   })
 
@@ -104,7 +104,7 @@ describe('when the provider calls a context too long', () => {
   const failed: FailedAttempt = { failure: failure({ class: 'context_overflow', retryable: false }) }
   const shortened = (letters: string, keepMessages: number, more: Partial<RunState> = {}, how = failed) =>
     replaced(
-      compactionAfterOverflow(talk(letters, more), 0, how, {
+      compactAfterOverflow(talk(letters, more), 0, how, {
         compaction: { maxContextTokens: 1e9, keepMessages },
       }),
     )
@@ -138,7 +138,7 @@ describe('when the provider calls a context too long', () => {
   })
 
   it('nothing is shortened without a compaction, for another failure, or where that was tried already', () => {
-    expect(compactionAfterOverflow(talk('uatatat'), 0, failed, {})).toBeUndefined()
+    expect(compactAfterOverflow(talk('uatatat'), 0, failed, {})).toBeUndefined()
     expect(shortened('uatatat', 2, {}, { failure: failure() })).toBeUndefined()
     expect(shortened('uatatat', 2, {}, { ...failed, shortened: true })).toBeUndefined()
   })

@@ -3,9 +3,9 @@ import type { Limits } from '@tallystick/core'
 import type { ShownChange } from '@tallystick/core/internal'
 import type { Fact, FactOf, FailureClass, ToolDefinition } from '@tallystick/core/vocabulary'
 import { given } from '@tallystick/testkit'
-import { definitionTokens } from '../src/machine/tokens.ts'
+import { estimateDefinitionTokens } from '../src/machine/tokens.ts'
 import {
-  modelAfterGivingUp,
+  findModelAfterGivingUp,
   nextModelCall,
   repeatModelCall,
   type CallPlanning,
@@ -77,7 +77,7 @@ describe('the first attempt of a turn', () => {
     const state = idle({}, { contextTokens: 5_000, estimateFactor: 1.5 })
     const { definition } = state
     const input = (change: Parameters<typeof call>[1]) => call(state, change).grant.inputTokens
-    const whole = (more: object) => definitionTokens({ ...definition, ...more })
+    const whole = (more: object) => estimateDefinitionTokens({ ...definition, ...more })
     // The history is `Go.`: six tokens for the message, and one for its text.
     const message = 7
     expect(input({})).toBe(5_000)
@@ -133,7 +133,7 @@ describe('a model call that is made again', () => {
 
 describe('a model that is given up', () => {
   const gaveUp = (model: typeof own, failureClass: FailureClass = 'overloaded') =>
-    modelAfterGivingUp(failed({ model, failed: { failure: failure({ class: failureClass }) } }))
+    findModelAfterGivingUp(failed({ model, failed: { failure: failure({ class: failureClass }) } }))
 
   it('is followed by the next that the agent names, and the last by none', () => {
     expect([own, second, third].map((model) => gaveUp(model))).toEqual([second, third, undefined])
@@ -152,6 +152,6 @@ describe('a model that is given up', () => {
 
   it('has failed', () => {
     const { failed: _failed, ...attempt } = failed().attempt
-    expect(modelAfterGivingUp({ ...failed(), attempt })).toBeUndefined()
+    expect(findModelAfterGivingUp({ ...failed(), attempt })).toBeUndefined()
   })
 })

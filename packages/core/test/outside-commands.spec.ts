@@ -2,8 +2,8 @@ import { describe, expect, it } from 'vitest'
 import { evolve, recoverMessage } from '@tallystick/core/machine'
 import { given, sampleMessage, sampleRunId, stamped } from '@tallystick/testkit'
 import { digestOf, type Fact, type FactOf, type OutsideCommand } from '@tallystick/core/vocabulary'
-import { rulesOfCommand } from '../src/machine/decide.ts'
-import { changedInputText } from '../src/machine/request.ts'
+import { getCommandRules } from '../src/machine/decide.ts'
+import { describeChangedInput } from '../src/machine/request.ts'
 import type { RunState } from '../src/machine/state.ts'
 import { begun, cancelRequested, called, callId, endedCall, executing, runId, startedCall } from './pages.ts'
 
@@ -48,7 +48,7 @@ const accepted: readonly (readonly [string, Page, OutsideCommand, object])[] = [
       approved: true,
       via: 'prompt',
       input: { call: 2 },
-      note: changedInputText('ada', { call: 1 }, { call: 2 }),
+      note: describeChangedInput('ada', { call: 1 }, { call: 2 }),
     },
   ],
   [
@@ -88,7 +88,7 @@ describe('a command from outside', () => {
     const event = { ...plain!, cause: command.type }
     expect(evolve(state, event).seq).toBe(event.seq)
     expect(recoverMessage(state, { recorded: [event], index: 0 })).toEqual(command)
-    const rules = rulesOfCommand(command.type)
+    const rules = getCommandRules(command.type)
     expect(rules.isRecordedBy(event, command as never)).toBe(true)
     const [other] = stamped(runId, [{ type: 'run_resumed', turn: 1, why: 'crash', inDoubt: [] }])
     expect(rules.isRecordedBy(other!, command as never)).toBe(false)
@@ -139,13 +139,13 @@ describe('a command from outside', () => {
     ],
   ])('%o is recorded by %o: %s', (command, fact, isRecorded) => {
     const [event] = stamped(runId, [fact])
-    expect(rulesOfCommand(command.type).isRecordedBy(event!, command as never)).toBe(isRecorded)
+    expect(getCommandRules(command.type).isRecordedBy(event!, command as never)).toBe(isRecorded)
   })
 
   it('is one of a caller only where a caller could have given the result', () => {
     const recovered = (more: object): unknown => {
       const [event] = stamped(runId, [endedCall(1, more)])
-      return rulesOfCommand('settle').recover(event!)
+      return getCommandRules('settle').recover(event!)
     }
     expect(recovered({ outcome: 'cancelled' })).toBeUndefined()
     expect(recovered({ outcome: 'failed', child })).toMatchObject({
@@ -155,7 +155,7 @@ describe('a command from outside', () => {
     })
     expect(recovered({})).not.toHaveProperty('child')
     const [denied] = stamped(runId, [{ type: 'approval_decided', turn: 1, ...decision, approved: false }])
-    expect(rulesOfCommand('deny').recover(denied!)).toMatchObject({ reason: '' })
+    expect(getCommandRules('deny').recover(denied!)).toMatchObject({ reason: '' })
   })
 })
 
@@ -239,7 +239,7 @@ describe('a command that is refused', () => {
   it('raises no limit of a child run above its grant', () => {
     const parent = { runId: sampleRunId(9), seq: 3, relation: 'child', grant: { turns: 5 } } as const
     const state = { ...given(streaming).state!, parent } as RunState
-    const decide = (max: number) => rulesOfCommand('raise_limit').decide(state, raise(max) as never, 0)
+    const decide = (max: number) => getCommandRules('raise_limit').decide(state, raise(max) as never, 0)
     expect(decide(5)).toMatchObject({ facts: [{ max: 5 }] })
     expect(decide(6)).toMatchObject({
       refused: { code: 'not_raised', message: expect.stringContaining('5 of maxTurns; 6 is more') },
@@ -248,7 +248,7 @@ describe('a command that is refused', () => {
 
   it('is refused again for the same reason, where only the record tells', () => {
     const types = ['approve', 'deny', 'settle', 'steer', 'queue', 'cancel', 'raise_limit'] as const
-    expect(types.map((type) => rulesOfCommand(type).usualRefusal)).toEqual([
+    expect(types.map((type) => getCommandRules(type).usualRefusal)).toEqual([
       ...['not_awaiting_approval', 'not_awaiting_approval', 'not_deferred'],
       ...['cancelled', 'cancelled', 'already_cancelled', 'not_raised'],
     ])

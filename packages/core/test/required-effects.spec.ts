@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest'
 import { given } from '@tallystick/testkit'
 import { requiredEffects } from '@tallystick/core/machine'
 import type { Fact } from '@tallystick/core/vocabulary'
-import { answeredCalls, dueInputChecks, stopReason } from '../src/machine/required-effects.ts'
+import { listAnsweredCalls, findDueInputChecks, findStopReason } from '../src/machine/required-effects.ts'
 import type { Call, CollectingState, ExecutingState, RunState } from '../src/machine/state.ts'
 import {
   answered,
@@ -93,13 +93,13 @@ describe('input', () => {
     withDefinition(stateOf<RunState>(begun(), { inputCheck, ...more }), { guardrails })
 
   it('is checked before the model call and beside it, by the guardrails that have not looked', () => {
-    expect(dueInputChecks(asked())).toEqual({ before: ['before'], beside: ['beside'] })
+    expect(findDueInputChecks(asked())).toEqual({ before: ['before'], beside: ['beside'] })
     expect(keys(asked())).toEqual(['guardrails input before 2', 'guardrails input beside 2'])
     const rest = { ...inputCheck, guardrails: ['beside'] }
     expect(requiredEffects(asked({ inputCheck: rest }))).toMatchObject([
       { kind: 'guardrails', on: 'input', guardrails: ['beside'], inputCheck: rest },
     ])
-    expect(dueInputChecks(stateOf(begun()))).toEqual({ before: [], beside: [] })
+    expect(findDueInputChecks(stateOf(begun()))).toEqual({ before: [], beside: [] })
   })
 
   it('is checked no more after a cancel, a block, or the end', () => {
@@ -152,12 +152,12 @@ describe('a tool', () => {
   const id = working().calls[0]?.toolCallId
 
   it('has to stop when the run is cancelled, or out of time and not asking for more', () => {
-    expect(stopReason(working())).toBeUndefined()
-    expect(stopReason(working({}, { cancel }))).toBe('Enough.')
-    expect(stopReason(working({}, { cancel: { at: 1 } }))).toBe('The run was cancelled.')
-    expect(stopReason(working({}, { metLimit: timeUp }))).toBe('The time of the run is up.')
-    expect(stopReason(working({}, { metLimit: { ...timeUp, policy: 'ask' } }))).toBeUndefined()
-    expect(stopReason(working({}, { metLimit: { ...timeUp, limit: 'maxTurns' } }))).toBeUndefined()
+    expect(findStopReason(working())).toBeUndefined()
+    expect(findStopReason(working({}, { cancel }))).toBe('Enough.')
+    expect(findStopReason(working({}, { cancel: { at: 1 } }))).toBe('The run was cancelled.')
+    expect(findStopReason(working({}, { metLimit: timeUp }))).toBe('The time of the run is up.')
+    expect(findStopReason(working({}, { metLimit: { ...timeUp, policy: 'ask' } }))).toBeUndefined()
+    expect(findStopReason(working({}, { metLimit: { ...timeUp, limit: 'maxTurns' } }))).toBeUndefined()
   })
 
   it('runs under one key, and keeps it while it has to stop', () => {
@@ -233,11 +233,11 @@ describe('the results of a turn', () => {
   ] as const)('that are %s come from a tool: %s', (outcome, isFromTool) => {
     const state = settled()
     const calls = state.calls.map((call) => ({ ...call, result: { ...call.result!, outcome } }))
-    expect(answeredCalls({ ...state, calls })).toHaveLength(isFromTool ? 2 : 0)
+    expect(listAnsweredCalls({ ...state, calls })).toHaveLength(isFromTool ? 2 : 0)
     expect(keys({ ...state, calls })).toEqual(isFromTool ? ['guardrails results 1'] : [])
   })
 
   it('come from the calls that have one', () => {
-    expect(answeredCalls(settled(both.slice(0, -1)))).toHaveLength(1)
+    expect(listAnsweredCalls(settled(both.slice(0, -1)))).toHaveLength(1)
   })
 })

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import type { ParentRef } from '../src/events/event.ts'
 import { type RunId, timeOfRunId } from '../src/values/ids.ts'
-import { runTimes } from '../src/machine/state.ts'
+import { toRunTimes } from '../src/machine/state.ts'
 import { runIdMaker } from '../src/runtime/host.ts'
 import { manualClock } from '@tallystick/testkit'
 
@@ -29,7 +29,7 @@ describe('the times of a run', () => {
       { startedAt: at + 5, lastAt: at + 9 },
     ],
   ])('of %s', (_what, facts, times) => {
-    expect(runTimes({ runId, ...facts })).toEqual(times)
+    expect(toRunTimes({ runId, ...facts })).toEqual(times)
   })
 })
 

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest'
 import type { Limits, Usage } from '@tallystick/core'
 import type { Fact, FailureClass, Price } from '@tallystick/core/vocabulary'
 import { given } from '@tallystick/testkit'
-import { believedUsage, countsTokens, settledUsage } from '../src/machine/budget.ts'
+import { replaceUnbelievable, countsTokens, settleUsage } from '../src/machine/budget.ts'
 import type { StreamingState } from '../src/machine/state.ts'
 import { begun, called, wrote } from './pages.ts'
 
@@ -30,7 +30,7 @@ function streaming({ limits = { maxTotalTokens: 1_000 }, text, report, price, we
 }
 
 const settled = (attempt: Attempt, cutBy?: FailureClass | 'cancelled') =>
-  settledUsage(streaming(attempt), cutBy).map(({ usage, estimated, costUsd }) => ({
+  settleUsage(streaming(attempt), cutBy).map(({ usage, estimated, costUsd }) => ({
     ...{ usage, estimated },
     ...(costUsd !== undefined && { costUsd }),
   }))
@@ -71,7 +71,7 @@ describe('a model call whose provider reports nothing', () => {
   })
 
   it('costs what the estimate costs, where there is a price', () => {
-    const [fact] = settledUsage(streaming({ text: 'Seven a', price: searching }))
+    const [fact] = settleUsage(streaming({ text: 'Seven a', price: searching }))
     expect(fact).toMatchObject({ turn: 1, attempt: 1, price: searching, costUsd: (20 + 2 * 10) / 1_000_000 })
   })
 })
@@ -93,12 +93,15 @@ describe('a report', () => {
       ['outputTokens'],
     ],
   ])('of %o about 32 and 8 tokens counts as %o', (report, usage, fields) => {
-    expect(believedUsage(report, { inputTokens: 32, outputTokens: 8 })).toEqual({ usage, estimated: fields })
+    expect(replaceUnbelievable(report, { inputTokens: 32, outputTokens: 8 })).toEqual({
+      usage,
+      estimated: fields,
+    })
   })
 
   it('is believed whole where nothing is known to compare it with', () => {
     const report = { inputTokens: 0, outputTokens: 0 }
-    expect(believedUsage(report, {})).toEqual({ usage: report, estimated: [] })
+    expect(replaceUnbelievable(report, {})).toEqual({ usage: report, estimated: [] })
   })
 
   it('that is believable settles the call as it is; a number that is not believable is estimated', () => {

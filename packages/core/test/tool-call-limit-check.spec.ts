@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest'
 import type { Limits } from '@tallystick/core'
 import { digestOf } from '@tallystick/core/vocabulary'
-import { callsAwaitingEqual } from '../src/machine/budget.ts'
-import { nextForCallLimits, repeatedResults } from '../src/machine/limit-checks.ts'
+import { findCallsAwaitingEqual } from '../src/machine/budget.ts'
+import { nextForCallLimits, serveRepeats } from '../src/machine/limit-checks.ts'
 import type { Call, ExecutingState, MetLimit } from '../src/machine/state.ts'
 import { answers, at, brief, doubtful, settled, started, working } from './open-calls.ts'
 import { callId } from './pages.ts'
@@ -196,7 +196,7 @@ describe('the limit on repeats', () => {
 
 describe('a call that repeats itself', () => {
   const served = (call: Partial<Call>, texts: readonly string[], limits: Limits = { maxRepeats: 3 }) =>
-    repeatedResults(working([call], { limits, callLog: answers({ call: 1 }, ...texts) })).map(brief)
+    serveRepeats(working([call], { limits, callLog: answers({ call: 1 }, ...texts) })).map(brief)
 
   it('is served the answer that it has got as often as is allowed', () => {
     expect(served({}, ['a', 'a', 'a'])).toEqual(['repeated 1'])
@@ -219,7 +219,7 @@ describe('a call that repeats itself', () => {
   })
 
   it('reads how often it was made, and the answer', () => {
-    const [result] = repeatedResults(
+    const [result] = serveRepeats(
       working([{}], { limits: { maxRepeats: 4 }, callLog: answers({ call: 1 }, 'a', 'a', 'a', 'a') }),
     )
     expect(result?.content).toMatchObject([
@@ -241,7 +241,7 @@ describe('equal calls of one reply', () => {
     more: Partial<ExecutingState> = {},
   ): readonly number[] => {
     const state = working(calls, more)
-    return [...callsAwaitingEqual(state)].map((call) => state.calls.indexOf(call) + 1)
+    return [...findCallsAwaitingEqual(state)].map((call) => state.calls.indexOf(call) + 1)
   }
 
   it.each<readonly [string, readonly Partial<Call>[], Limits, readonly number[]]>([

@@ -3,7 +3,12 @@ import { describe, expect, it } from 'vitest'
 import { evolve, findCall, openTurnCalls, requiredEffects } from '@tallystick/core/machine'
 import type { RunState } from '@tallystick/core'
 import { tries } from '../../../scripts/testing/effort.ts'
-import { callsAwaitingEqual, mayRepeat, repeatedAnswers, repeatLimit } from '../src/machine/budget.ts'
+import {
+  findCallsAwaitingEqual,
+  mayRepeat,
+  findRepeatedAnswers,
+  findRepeatLimit,
+} from '../src/machine/budget.ts'
 import { longestStreak, sameAnswers } from '../src/machine/history.ts'
 import {
   changedCallEffects,
@@ -11,7 +16,7 @@ import {
   requiresEffects,
 } from '../src/machine/required-effects.ts'
 import type { Call, CallStatus, ExecutingState } from '../src/machine/state.ts'
-import { countedSummary, placeOfCall, summaryOf, withCall } from '../src/machine/calls.ts'
+import { countedSummary, findCallPlace, summaryOf, withCall } from '../src/machine/calls.ts'
 import { executing } from './pages.ts'
 import { play, program } from './program.ts'
 import { given } from '@tallystick/testkit'
@@ -41,7 +46,7 @@ function waitingCalls(state: ExecutingState): readonly Call[] {
     if (!isComparable(call) || (change !== -1 && place > change)) return false
     if (inputDigest === undefined || attempts > 0 || (status !== 'ready' && status !== 'to_ask')) return false
     const before = calls.slice(0, place).filter((other) => other.status !== 'settled' && isEqual(call, other))
-    const answers = repeatedAnswers(state, call).length
+    const answers = findRepeatedAnswers(state, call).length
     return before.length > 0 && before.length + answers >= (limits.maxRepeats ?? 6)
   })
 }
@@ -54,14 +59,14 @@ describe('what is known of the calls of a turn together', () => {
           const calls = openTurnCalls(state)
           expect(summaryOf(calls)).toEqual(countedSummary(calls))
           for (const [place, { toolCallId }] of calls.entries()) {
-            expect(placeOfCall(calls, toolCallId)).toBe(place)
+            expect(findCallPlace(calls, toolCallId)).toBe(place)
             expect(findCall(state, toolCallId)).toBe(calls[place])
           }
           expect(requiresEffects(state)).toBe(requiredEffects(state).length > 0)
           if (state.phase !== 'executing') continue
-          expect([...callsAwaitingEqual(state)]).toEqual(waitingCalls(state))
+          expect([...findCallsAwaitingEqual(state)]).toEqual(waitingCalls(state))
           for (const call of calls) {
-            expect(mayRepeat(state) || repeatLimit(state, call) === undefined).toBe(true)
+            expect(mayRepeat(state) || findRepeatLimit(state, call) === undefined).toBe(true)
             const { name, inputDigest = '' } = call
             const answers = sameAnswers(state.callLog, { name, inputDigest }).length
             expect(longestStreak(state.callLog)).toBeGreaterThanOrEqual(answers)
@@ -100,9 +105,9 @@ describe('what is known of the calls of a turn together', () => {
     const { calls } = given(executing(['look', 'look', 'look'])).state as ExecutingState
     const turned = calls.toReversed()
     for (const [place, { toolCallId }] of turned.entries())
-      expect(placeOfCall(turned, toolCallId)).toBe(place)
+      expect(findCallPlace(turned, toolCallId)).toBe(place)
     for (const id of ['', '_', 'x', '_0', '_9', `${calls[0]?.toolCallId}1`])
-      expect(placeOfCall(calls, id)).toBe(-1)
+      expect(findCallPlace(calls, id)).toBe(-1)
   })
 })
 

@@ -12,7 +12,7 @@ import {
   type RunId,
   type RuntimeEvent,
 } from '@tallystick/core'
-import { forkedEvents } from '@tallystick/core/internal'
+import { buildForkedEvents } from '@tallystick/core/internal'
 import { manualClock, sampleRunId, scriptedModel, testTool, type ScriptedStep } from '@tallystick/testkit'
 import { foldTo } from '../src/projection/fold-to.ts'
 import { ledgerStats } from '../src/projection/stats.ts'
@@ -71,7 +71,7 @@ function asRun(
     sessionId: `session ${Math.floor(ordinal / 50)}`,
     sessionPlace: 1 + ((ordinal / 5) % 10),
   }
-  return forkedEvents(events, { runId }).map((event) => {
+  return buildForkedEvents(events, { runId }).map((event) => {
     if (event.type !== 'run_started') return { ...event, at: at + event.seq }
     const { parent: _fork, ...started } = event
     return { ...started, ...session, at }

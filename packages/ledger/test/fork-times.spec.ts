@@ -1,6 +1,6 @@
 // A fork has the events of another run, with their times. A list tells when the fork itself began.
 import { createRuntime, defineAgent, type Ledger, memoryLedger, type RunId } from '@tallystick/core'
-import { forkedEvents } from '@tallystick/core/internal'
+import { buildForkedEvents } from '@tallystick/core/internal'
 import { manualClock, sampleRunId, scriptedModel } from '@tallystick/testkit'
 import { ledgerStats, runSummaries, runSummary } from '@tallystick/ledger'
 import { sqliteLedger } from '@tallystick/ledger/sqlite'
@@ -27,7 +27,7 @@ async function forked(ledger: Ledger) {
 /** Appends a fork that no process has driven yet; its id tells the time at which it was made. */
 async function undriven(ledger: Ledger, source: RunId, forkId: RunId): Promise<void> {
   const shared = await Array.fromAsync(ledger.read(source, { toSeq: 2 }))
-  const events = forkedEvents(shared, { runId: forkId })
+  const events = buildForkedEvents(shared, { runId: forkId })
   await ledger.append(forkId, { expectedSeq: 0, epoch: 1 }, events, { durability: 'lazy' })
 }
 

@@ -10,9 +10,9 @@ import {
   type Usage,
 } from '@tallystick/core'
 import {
-  definitionTokens,
+  estimateDefinitionTokens,
   messagesOf,
-  messageTokens,
+  estimateMessageTokens,
   omitUndefined,
   requireLedger,
   type StreamingState,
@@ -277,9 +277,9 @@ function explainedItems(
 ): readonly ExplainedItem[] {
   const { change } = started
   const { instructions, tools, outputSchema } = request
-  const none = definitionTokens({ ...definition, instructions: '', tools: [] })
+  const none = estimateDefinitionTokens({ ...definition, instructions: '', tools: [] })
   const textTokens = (text: string): number =>
-    definitionTokens({ ...definition, instructions: text, tools: [] }) - none
+    estimateDefinitionTokens({ ...definition, instructions: text, tools: [] }) - none
   const explained: ExplainedItem[] = [
     {
       kind: 'instructions',
@@ -289,7 +289,7 @@ function explainedItems(
     {
       kind: 'tools',
       seqs: change?.tools === undefined ? [definitionSeq] : [definitionSeq, started.seq],
-      tokens: definitionTokens({ ...definition, instructions: '', tools }),
+      tokens: estimateDefinitionTokens({ ...definition, instructions: '', tools }),
     },
   ]
   if (outputSchema === undefined) return explained
@@ -303,7 +303,7 @@ function messageItem({ message, seqs, replaced }: MessageOrigin, index: number):
     message,
     index,
     seqs,
-    tokens: messageTokens(message),
+    tokens: estimateMessageTokens(message),
     ...(replaced.length > 0 && { replaced: replaced.map(replacedMessage) }),
   }
 }
@@ -312,7 +312,7 @@ function replacedMessage({ message, seqs, replaced }: MessageOrigin): ReplacedMe
   return {
     role: message.role,
     seqs,
-    tokens: messageTokens(message),
+    tokens: estimateMessageTokens(message),
     ...(replaced.length > 0 && { replaced: replaced.map(replacedMessage) }),
   }
 }

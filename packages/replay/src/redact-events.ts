@@ -1,12 +1,12 @@
 import { type Agent, ConfigurationError, type RunState, type RuntimeEvent } from '@tallystick/core'
 import {
-  changedInputText,
+  describeChangedInput,
   type CollectedCall,
   digested,
   messagesShown,
   requestDigest,
   shownInstead,
-  summaryDigest,
+  digestSummaryRequest,
   type TurnChange,
 } from '@tallystick/core/internal'
 import { audit, findCall } from '@tallystick/core/machine'
@@ -172,7 +172,8 @@ function withRunIds(masked: RuntimeEvent, recorded: RuntimeEvent): RuntimeEvent 
 /** The event with digests of what the model and the tools would have been given without secrets. */
 function withDigests(state: RunState, event: RuntimeEvent): RuntimeEvent {
   if (event.type === 'model_call_started') return startedModelCall(state, event)
-  if (event.type === 'compaction_started') return { ...event, requestDigest: summaryDigest(state, event) }
+  if (event.type === 'compaction_started')
+    return { ...event, requestDigest: digestSummaryRequest(state, event) }
   if (event.type === 'tool_requests_collected') {
     return { ...event, calls: event.calls.map((call) => collectedCall(state, call)) }
   }
@@ -210,5 +211,5 @@ function startedCall(state: RunState, event: EventOf<'tool_started'>): EventOf<'
 function decidedCall(state: RunState, event: EventOf<'approval_decided'>): EventOf<'approval_decided'> {
   const { input: asked = {}, inputDigest = event.inputDigest } = findCall(state, event.toolCallId) ?? {}
   if (event.input === undefined) return { ...event, inputDigest }
-  return { ...event, inputDigest, note: changedInputText(event.by, asked, event.input) }
+  return { ...event, inputDigest, note: describeChangedInput(event.by, asked, event.input) }
 }

@@ -10,12 +10,12 @@ import {
 } from '@tallystick/core'
 import {
   answerVerdict,
-  chanceOf,
+  recoverRandom,
   checkCalls,
   definedAgent,
   definitionInRun,
   definitionNow,
-  eventOf,
+  toEvent,
   option,
   type OptionalCheck,
   requireLedger,
@@ -88,11 +88,11 @@ async function messageAt(place: ReplayPlace): Promise<Command | Signal | undefin
 function stampAt({ before, recorded, index }: Pick<ReplayPlace, 'before' | 'recorded' | 'index'>): Stamp {
   const event = recorded[index] as RuntimeEvent
   const { at } = event
-  if (before && event.type === 'tool_attempt_failed') return { at, random: chanceOf(before, event) }
+  if (before && event.type === 'tool_attempt_failed') return { at, random: recoverRandom(before, event) }
   if (before?.phase !== 'streaming' || !causeOf(event).startsWith('model_')) return { at, random: 0 }
   // What the attempt used may be settled in front of its failure.
   const failed = event.type === 'usage_updated' && event.estimated ? recorded[index + 1] : event
-  return { at, random: failed?.type === 'model_stream_failed' ? chanceOf(before, failed) : 0 }
+  return { at, random: failed?.type === 'model_stream_failed' ? recoverRandom(before, failed) : 0 }
 }
 
 /** The check of a reply's calls, made again. */
@@ -327,7 +327,7 @@ function pendingBefore(
 function recordedAs(facts: readonly Fact[], next: RuntimeEvent): readonly RuntimeEvent[] {
   const { runId, epoch, seq, at } = next
   const cause = causeOf(next)
-  return facts.map((fact, index) => eventOf(fact, { runId, epoch, seq: seq + index, at, cause }))
+  return facts.map((fact, index) => toEvent(fact, { runId, epoch, seq: seq + index, at, cause }))
 }
 
 /** A fork begins with what another run did, and with its edits: they are given, and all of its first epoch. */

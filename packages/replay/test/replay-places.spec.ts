@@ -7,7 +7,7 @@ import {
   type RunId,
   type RuntimeEvent,
 } from '@tallystick/core'
-import { forkedEvents, reachableAgents } from '@tallystick/core/internal'
+import { buildForkedEvents, reachableAgents } from '@tallystick/core/internal'
 import {
   copyPrefix,
   manualClock,
@@ -102,7 +102,7 @@ describe('a fork that no process has driven', () => {
     const { events, agent } = await looked()
     const injected = events.findIndex(({ type }) => type === 'tool_results_injected')
     const runId: RunId = sampleRunId(7)
-    const fork = forkedEvents(events.slice(0, injected + 1), { runId })
+    const fork = buildForkedEvents(events.slice(0, injected + 1), { runId })
     const received: number[] = []
     expect(await replayed(fork, agent, (count) => void received.push(count))).toEqual({
       ...{ runId, events: fork.length },

@@ -7,7 +7,7 @@ import {
   type RunState,
   type RuntimeEvent,
 } from '@tallystick/core'
-import { forkedEvents, reachableAgents, requireForkable } from '@tallystick/core/internal'
+import { buildForkedEvents, reachableAgents, requireForkable } from '@tallystick/core/internal'
 import { evolve } from '@tallystick/core/machine'
 import { copyPrefix, idleAgentOf, playProgram, sampleRunId, type Program } from '@tallystick/testkit'
 import { randomProgram as anyProgram, retryingProgram } from '@tallystick/testkit/random'
@@ -93,7 +93,7 @@ describe('replayRun', () => {
           if (!isForkable(shared)) return
           const runId = sampleRunId(4_000)
           const ledger = memoryLedger()
-          for (const run of [...others, events, forkedEvents(shared, { runId })])
+          for (const run of [...others, events, buildForkedEvents(shared, { runId })])
             await copyPrefix(run, ledger)
           const played = await playProgram({ ...random, crashes: [] }, { ledger, resume: runId })
           expect(await replay(random, played.events)).toEqual({ runId, events: played.events.length })

@@ -9,7 +9,7 @@ import {
   type Runtime,
 } from '@tallystick/core'
 import {
-  callsAwaitingChild,
+  listCallsAwaitingChild,
   ContextOfRecord,
   defaultHost,
   isRunDriven,
@@ -159,7 +159,7 @@ class KnownWaits {
     const known = this.#known.get(runId)
     if (known?.seq === seq) return known
     const state = await foldTo(this.#ledger, runId, seq)
-    const children = callsAwaitingChild(state).map(({ toolCallId }) => childRunIdOf(runId, toolCallId))
+    const children = listCallsAwaitingChild(state).map(({ toolCallId }) => childRunIdOf(runId, toolCallId))
     const wait = { seq, dueAt: dueTime(state), children }
     this.#known.set(runId, wait)
     return wait

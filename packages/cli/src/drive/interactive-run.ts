@@ -1,5 +1,5 @@
 import type { PendingApproval, Run, RunResult, RuntimeEvent } from '@tallystick/core'
-import { option, requireOptions, tallyOf } from '@tallystick/core/internal'
+import { option, requireOptions, tallyCalls } from '@tallystick/core/internal'
 import { type CommandContext, shownLedger, type View } from '../command/context.ts'
 import { CommandError, exitCodes } from '../command/exit-code.ts'
 import { afterwards, continuation, type MetLimit, type StoppedRun } from '../command/next-commands.ts'
@@ -283,7 +283,7 @@ export async function watchRun(
     result.status === 'done' && result.seq <= shownSeq
       ? `Run ${result.runId} was done already: ${result.reason}. Nothing was left to do.\n`
       : ''
-  const tally = `${known}Tally: ${tallyText(tallyOf(halves))}. Tokens: ${usageText(result.usage)}.\n`
+  const tally = `${known}Tally: ${tallyText(tallyCalls(halves))}. Tokens: ${usageText(result.usage)}.\n`
   view.write(`\n${tally}`)
   return { result, ...(metLimit !== undefined && { metLimit }) }
 }

@@ -5,7 +5,7 @@ import {
   type RunState,
   type RuntimeEvent,
 } from '@tallystick/core'
-import { runTimes } from '@tallystick/core/internal'
+import { toRunTimes } from '@tallystick/core/internal'
 import type { EventType } from '@tallystick/core/vocabulary'
 import { type FoldedRun, foldTo, outlineTo } from '@tallystick/ledger'
 
@@ -87,7 +87,7 @@ export async function* eventsOf(
 export async function waitedTime(ledger: Ledger, state: RunState): Promise<number> {
   const { runId, seq, parent, waitedMs } = state
   if (parent?.relation !== 'fork' || waitedMs === 0) return waitedMs
-  const { startedAt } = runTimes(state)
+  const { startedAt } = toRunTimes(state)
   for await (const event of ledger.read(runId, { fromSeq: parent.seq + 1, toSeq: seq })) {
     // What the fork was edited to say may have the time of what it replaced.
     if (event.at < startedAt) continue

@@ -6,7 +6,7 @@ import {
   type RunState,
   TallystickError,
 } from '@tallystick/core'
-import { callsAwaitingChild, type DeferredCall, isRunDriven } from '@tallystick/core/internal'
+import { listCallsAwaitingChild, type DeferredCall, isRunDriven } from '@tallystick/core/internal'
 import { deferredCalls, isSuspended, openTurnCalls, pendingApprovals } from '@tallystick/core/machine'
 import { childRunIdOf, type LimitName, type ToolCallId } from '@tallystick/core/vocabulary'
 import {
@@ -162,7 +162,7 @@ export interface Waits {
 
 /** What a run waits for in itself. */
 export function ownWaits(state: RunState): Waits {
-  const children = callsAwaitingChild(state).map(({ toolCallId, name }) => ({
+  const children = listCallsAwaitingChild(state).map(({ toolCallId, name }) => ({
     ...{ toolCallId, name, runId: childRunIdOf(state.runId, toolCallId) },
     status: 'unfinished' as const,
   }))

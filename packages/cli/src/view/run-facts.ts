@@ -1,5 +1,5 @@
 import type { RunId } from '@tallystick/core'
-import { runTimes, type Tally, type TodoItem, todoLines } from '@tallystick/core/internal'
+import { toRunTimes, type Tally, type TodoItem, todoLines } from '@tallystick/core/internal'
 import {
   canonicalJson,
   type InboxEntry,
@@ -43,7 +43,7 @@ export interface ChildRun extends RunStatusView {
 export function factsText(shown: ShownRun): string {
   const { state, outline, maxSeq, waits, statusView, now, childRuns, inbox } = shown
   const { parent } = state
-  const { startedAt, lastAt } = runTimes(state)
+  const { startedAt, lastAt } = toRunTimes(state)
   const origin = parent?.relation === 'session' ? relationText(parent) : ''
   const partOf = [originText(state), origin].filter((text) => text !== '').join(', ')
   const rows = [
@@ -103,7 +103,7 @@ function contentText(removedFrom: number): string {
 }
 
 function tookText({ state, waitedMs }: ShownRun): string {
-  const { startedAt, lastAt } = runTimes(state)
+  const { startedAt, lastAt } = toRunTimes(state)
   const waited = waitedMs > 0 ? `, of which it waited ${durationText(waitedMs)}` : ''
   return `${durationText(Math.max(0, lastAt - startedAt))}${waited}`
 }

@@ -55,10 +55,10 @@ export function advance(
   messages: readonly (Command | Signal)[],
   options: AdvanceOptions,
 ): EventBatch {
-  return makeBatch(() => batchOf(before, messages, options))
+  return makeBatch(() => buildBatch(before, messages, options))
 }
 
-function batchOf(
+function buildBatch(
   before: RunState | undefined,
   messages: readonly (Command | Signal)[],
   { writer, stamp, rulesOf = () => ({}), keys = [], draining = false }: AdvanceOptions,
@@ -69,7 +69,7 @@ function batchOf(
     const { runId, epoch } = writer
     for (const fact of facts) {
       const seq = (state?.seq ?? 0) + 1
-      const event = eventOf(fact, { runId, epoch, seq, at, cause, inboxKey, draining })
+      const event = toEvent(fact, { runId, epoch, seq, at, cause, inboxKey, draining })
       state = audit(state, event)
       events.push(event)
     }
@@ -111,7 +111,7 @@ export interface Recording extends Writer {
 }
 
 /** A fact as it is recorded. */
-export function eventOf(fact: Fact, recording: Recording): RuntimeEvent {
+export function toEvent(fact: Fact, recording: Recording): RuntimeEvent {
   const { runId, seq, epoch, at, cause, inboxKey, draining = false } = recording
   const { v } = eventTraits[fact.type]
   const isUsual = cause === usualCause(fact)
@@ -125,7 +125,7 @@ export function eventOf(fact: Fact, recording: Recording): RuntimeEvent {
 }
 
 /** Two batches, the second of which follows from the first, as one. */
-export function joinedBatches(first: EventBatch, { events, refusals, ...second }: EventBatch): EventBatch {
+export function joinBatches(first: EventBatch, { events, refusals, ...second }: EventBatch): EventBatch {
   return {
     ...second,
     events: [...first.events, ...events],
@@ -143,7 +143,7 @@ interface AroundAppend {
  * How durable the append of events has to be: a barrier where something follows from one of them that a crash could make
  * untrue. What is appended lazily, a later barrier of the run makes durable, in order.
  */
-export function durabilityOf(events: readonly RuntimeEvent[], around: AroundAppend): 'barrier' | 'lazy' {
+export function chooseDurability(events: readonly RuntimeEvent[], around: AroundAppend): 'barrier' | 'lazy' {
   for (const event of events) if (needsBarrier(event, around)) return 'barrier'
   return 'lazy'
 }

@@ -11,7 +11,7 @@ import {
 } from '../events/limits.ts'
 import { costOf, largerUsage, type Price, type Usage, type UsageField } from '../events/usage.ts'
 import type { Call, ExecutingState, RunState, StreamingState } from './state.ts'
-import { keyOfCall, priceOf, summaryOf } from './calls.ts'
+import { toCallKey, getPrice, summaryOf } from './calls.ts'
 import { type LoggedCall, longestStreak, sameAnswers } from './history.ts'
 import { getOwn } from '../values/json.ts'
 import type { Action } from './rules.ts'
@@ -32,17 +32,17 @@ const nothingSpent: Amounts = {
 }
 
 /** What the run and the child runs that have ended have spent. */
-export function spentOf({ totals }: RunState): Amounts {
+export function sumSpent({ totals }: RunState): Amounts {
   const { turns, toolCalls, children, usage, costUsd = 0 } = totals
   return {
     turns: turns + children.turns,
     toolCalls: toolCalls + children.toolCalls,
-    ...tokensOf(usage),
+    ...toTokenAmounts(usage),
     costUsd,
   }
 }
 
-function tokensOf({
+function toTokenAmounts({
   inputTokens = 0,
   outputTokens = 0,
 }: Usage): Omit<Amounts, 'turns' | 'toolCalls' | 'costUsd'> {
@@ -50,22 +50,22 @@ function tokensOf({
 }
 
 /** What is granted and not yet spent: to the model call, the summary and the child runs that are under way. */
-function grantedOf(state: RunState): Amounts {
+function sumGranted(state: RunState): Amounts {
   const { compacting } = state
   const attempt = state.phase === 'streaming' ? state.attempt : undefined
   let sum = nothingSpent
-  if (attempt && !attempt.failed) sum = unusedOf(attempt.grant, state)
-  if (compacting) sum = sumOf(sum, amountsOf(compacting.grant))
-  for (const { grant = {} } of childCallsUnderWay(state)) sum = sumOf(sum, amountsOf(grant))
+  if (attempt && !attempt.failed) sum = computeUnused(attempt.grant, state)
+  if (compacting) sum = addAmounts(sum, toAmounts(compacting.grant))
+  for (const { grant = {} } of listChildCalls(state)) sum = addAmounts(sum, toAmounts(grant))
   return sum
 }
 
-function sumOf(one: Amounts, other: Amounts): Amounts {
+function addAmounts(one: Amounts, other: Amounts): Amounts {
   return mapFields((field) => one[field] + other[field])
 }
 
 /** The calls whose child runs may still spend. */
-function childCallsUnderWay(state: RunState): readonly Call[] {
+function listChildCalls(state: RunState): readonly Call[] {
   if (state.phase !== 'executing' || summaryOf(state.calls).ofChildren === 0) return []
   return state.calls.filter(
     ({ child, grant, status }) => child !== undefined && grant !== undefined && status !== 'settled',
@@ -73,42 +73,42 @@ function childCallsUnderWay(state: RunState): readonly Call[] {
 }
 
 /** What a model call has not used of its grant. Its turn is spent when it starts. */
-function unusedOf(grant: Grant, { totals }: RunState): Amounts {
+function computeUnused(grant: Grant, { totals }: RunState): Amounts {
   const { settledCostUsd = 0, costUsd = 0 } = totals
-  const used = { ...nothingSpent, ...tokensOf(totals.latestUsage), costUsd: costUsd - settledCostUsd }
-  const granted = { ...amountsOf(grant), turns: 0 }
+  const used = { ...nothingSpent, ...toTokenAmounts(totals.latestUsage), costUsd: costUsd - settledCostUsd }
+  const granted = { ...toAmounts(grant), turns: 0 }
   return mapFields((field) => Math.max(0, granted[field] - used[field]))
 }
 
 /** A grant as amounts. What it does not bound counts as none: the run has no limit of that kind. */
-function amountsOf(grant: Grant): Amounts {
-  return mapFields((field) => boundOf(grant, field) ?? 0)
+function toAmounts(grant: Grant): Amounts {
+  return mapFields((field) => getBound(grant, field) ?? 0)
 }
 
 /** How much of a field a grant allows; `undefined` where it does not bound it. */
-function boundOf(grant: Grant, field: GrantField): number | undefined {
+function getBound(grant: Grant, field: GrantField): number | undefined {
   const { inputTokens, outputTokens } = grant
   if (field !== 'tokens' || grant.tokens !== undefined) return grant[field]
   return inputTokens === undefined || outputTokens === undefined ? undefined : inputTokens + outputTokens
 }
 
 /** What is left of each limit: neither spent nor granted. `Infinity` where there is no such limit; never below 0. */
-export function leftOf(state: RunState): Amounts {
-  const spent = spentOf(state)
-  const granted = grantedOf(state)
+export function computeLeft(state: RunState): Amounts {
+  const spent = sumSpent(state)
+  const granted = sumGranted(state)
   return mapFields((field) => {
     const max = state.limits[limitOfField[field]] ?? Infinity
     return Math.max(0, max - spent[field] - granted[field])
   })
 }
 
-/** How many tool calls are left, as `leftOf` says: asked at the start of each call. */
-export function toolCallsLeft(state: RunState): number {
+/** How many tool calls are left, as `computeLeft` does: asked at the start of each call. */
+export function countToolCallsLeft(state: RunState): number {
   const { limits, totals } = state
   const max = limits[limitOfField.toolCalls]
   if (max === undefined) return Infinity
   // A model call is granted none.
-  const granted = childCallsUnderWay(state).reduce((sum, { grant }) => sum + (grant?.toolCalls ?? 0), 0)
+  const granted = listChildCalls(state).reduce((sum, { grant }) => sum + (grant?.toolCalls ?? 0), 0)
   return Math.max(0, max - totals.toolCalls - totals.children.toolCalls - granted)
 }
 
@@ -116,16 +116,16 @@ export function toolCallsLeft(state: RunState): number {
  * Law 9: why a grant may not be given, where it may not. A child run takes turns and tool calls, so its grant has to
  * bound them; a model call takes none beside its own turn.
  */
-export function grantFault(
+export function findGrantFault(
   state: RunState,
   grant: Grant,
   spender: 'model_call' | 'child_run',
 ): string | undefined {
-  const left = leftOf(state)
+  const left = computeLeft(state)
   for (const field of grantFields) {
     if (left[field] === Infinity) continue
     const limit = limitOfField[field]
-    const amount = boundOf(grant, field)
+    const amount = getBound(grant, field)
     const max = state.limits[limit] ?? Infinity
     if (amount === undefined) {
       if (spender === 'model_call' && (field === 'turns' || field === 'toolCalls')) continue
@@ -155,47 +155,47 @@ const MAX_CLOSING_MS = 30_000
 const CLOSING_SHARE = 1 / 4
 
 /** What happens at a limit. */
-export function onLimitOf({ onLimit }: Limits): OnLimit {
+export function getOnLimit({ onLimit }: Limits): OnLimit {
   return onLimit ?? 'finalize'
 }
 
 /** How long a run has been at work, in milliseconds: waiting for a person or for a process does not count. */
-export function activeMs(state: RunState, now: number): number {
+export function measureActiveMs(state: RunState, now: number): number {
   return now - state.startedAt - state.waitedMs
 }
 
 /** When the run's time is up, in milliseconds since 1970 UTC, if it works on without a pause. */
-export function deadlineOf(state: RunState): number | undefined {
+export function getDeadline(state: RunState): number | undefined {
   const { deadlineAt } = state
-  const end = workEnd(state)
+  const end = getWorkEnd(state)
   return deadlineAt === undefined || end === undefined ? (deadlineAt ?? end) : Math.min(deadlineAt, end)
 }
 
-function workEnd({ limits, startedAt, waitedMs }: RunState): number | undefined {
+function getWorkEnd({ limits, startedAt, waitedMs }: RunState): number | undefined {
   return limits.maxDurationMs === undefined ? undefined : startedAt + waitedMs + limits.maxDurationMs
 }
 
 /** Whether it is the moment that the run was given which ends its time, and not the limit on its work. */
 function isBoundByDeadline(state: RunState): boolean {
-  return state.deadlineAt !== undefined && state.deadlineAt <= (workEnd(state) ?? Infinity)
+  return state.deadlineAt !== undefined && state.deadlineAt <= (getWorkEnd(state) ?? Infinity)
 }
 
 /** The time that a run has in all, in milliseconds. */
-function durationOf(state: RunState): number | undefined {
+function getDuration(state: RunState): number | undefined {
   if (!isBoundByDeadline(state)) return state.limits.maxDurationMs
   return Math.max(0, (state.deadlineAt ?? 0) - state.startedAt)
 }
 
 /** When the run has to stop its work, so that time is left to write the answer. */
-export function workDeadline(state: RunState): number | undefined {
-  const deadline = deadlineOf(state)
-  return deadline === undefined ? undefined : deadline - finalizingMs(state)
+export function getWorkDeadline(state: RunState): number | undefined {
+  const deadline = getDeadline(state)
+  return deadline === undefined ? undefined : deadline - getFinalizingMs(state)
 }
 
 /** The time that is held back for the finalizing call, in milliseconds. */
-export function finalizingMs(state: RunState): number {
-  const durationMs = durationOf(state)
-  if (durationMs === undefined || onLimitOf(state.limits) !== 'finalize') return 0
+export function getFinalizingMs(state: RunState): number {
+  const durationMs = getDuration(state)
+  if (durationMs === undefined || getOnLimit(state.limits) !== 'finalize') return 0
   return Math.min(MAX_CLOSING_MS, Math.floor(durationMs * CLOSING_SHARE))
 }
 
@@ -203,18 +203,18 @@ export function finalizingMs(state: RunState): number {
  * Returns when the runtime gives up tools that were asked to stop: after the grace time, and never past the run's
  * deadline. Every tool gets the request to stop first, however short the time: a child run without it would continue.
  */
-export function graceEndOf(state: RunState, askedAt: number): number {
+export function getGraceEnd(state: RunState, askedAt: number): number {
   const decidedAt = askedAt + 1
   const graceEnd = Math.max(decidedAt, askedAt + (state.limits.graceMs ?? defaultLimits.graceMs))
   if (state.cancel) return graceEnd
-  return Math.min(graceEnd, Math.max(decidedAt, deadlineOf(state) ?? Infinity))
+  return Math.min(graceEnd, Math.max(decidedAt, getDeadline(state) ?? Infinity))
 }
 
 /**
  * The equal answers in a row that a call has got since anything happened that may change them; none for a call that may
  * itself change something, or whose tool is meant to be asked again.
  */
-export function repeatedAnswers({ callLog, standstill }: RunState, call: Call): readonly LoggedCall[] {
+export function findRepeatedAnswers({ callLog, standstill }: RunState, call: Call): readonly LoggedCall[] {
   const { name, inputDigest } = call
   if (!isComparable(call) || inputDigest === undefined) return []
   return sameAnswers(callLog, { name, inputDigest }, standstill.from)
@@ -225,7 +225,7 @@ function isComparable({ effect, repeats }: Call): boolean {
 }
 
 /** The calls that stand in a reply behind one that may still change what they answer: they run, whatever was said before. */
-export function callsBehindChange({ calls }: ExecutingState): ReadonlySet<Call> {
+export function findCallsBehindChange({ calls }: ExecutingState): ReadonlySet<Call> {
   const place = calls.findIndex(mayChangeAnswers)
   return new Set(place === -1 ? [] : calls.slice(place + 1))
 }
@@ -238,8 +238,8 @@ function mayChangeAnswers({ effect, status }: Call): boolean {
  * The calls that wait for an equal one before them in the same reply: so many equal answers that theirs would be a
  * repeat may be on their way. Once those are there, it is known whether it is one.
  */
-export function callsAwaitingEqual(state: ExecutingState): ReadonlySet<Call> {
-  return mayAwaitEqual(state) ? waitingCalls(state) : new Set()
+export function findCallsAwaitingEqual(state: ExecutingState): ReadonlySet<Call> {
+  return mayAwaitEqual(state) ? findWaitingCalls(state) : new Set()
 }
 
 /** Whether some call may have so many equal calls before it, answers in a row included. */
@@ -249,7 +249,7 @@ function mayAwaitEqual({ calls, callLog, limits }: ExecutingState): boolean {
   return mostEqual > 1 && mostEqual - 1 + longestStreak(callLog) >= max
 }
 
-function waitingCalls(state: ExecutingState): ReadonlySet<Call> {
+function findWaitingCalls(state: ExecutingState): ReadonlySet<Call> {
   const { calls, limits } = state
   const max = limits.maxRepeats ?? defaultLimits.maxRepeats
   const waiting = new Set<Call>()
@@ -259,11 +259,11 @@ function waitingCalls(state: ExecutingState): ReadonlySet<Call> {
     // What stands behind a change is no repeat of what stands before it.
     if (mayChangeAnswers(call)) break
     if (status === 'settled' || !isComparable(call)) continue
-    const key = keyOfCall(call) ?? ''
+    const key = toCallKey(call) ?? ''
     const before = open.get(key) ?? 0
     open.set(key, before + 1)
     const mayWait = before > 0 && attempts === 0 && (status === 'ready' || status === 'to_ask')
-    if (mayWait && before + repeatedAnswers(state, call).length >= max) waiting.add(call)
+    if (mayWait && before + findRepeatedAnswers(state, call).length >= max) waiting.add(call)
   }
   return waiting
 }
@@ -278,37 +278,39 @@ export interface LimitFinding {
 }
 
 /** The limit on time, as it is met. */
-export function timeLimit(state: RunState, now: number): LimitFinding {
-  const held = finalizingMs(state)
-  const max = durationOf(state) ?? 0
-  const used = isBoundByDeadline(state) ? now - state.startedAt : activeMs(state, now)
+export function findTimeLimit(state: RunState, now: number): LimitFinding {
+  const held = getFinalizingMs(state)
+  const max = getDuration(state) ?? 0
+  const used = isBoundByDeadline(state) ? now - state.startedAt : measureActiveMs(state, now)
   return { limit: 'maxDurationMs', max, used, ...(held > 0 && { held }) }
 }
 
 /** Whether a call may have met the limit on repeats: one that may not need not be looked for. */
 export function mayRepeat({ limits, standstill, errorStreaks }: RunState): boolean {
   const max = limits.maxRepeats ?? defaultLimits.maxRepeats
-  return standstill.served >= max || Object.values(errorStreaks).some(({ count }) => count >= mostErrors(max))
+  return (
+    standstill.served >= max || Object.values(errorStreaks).some(({ count }) => count >= getMaxErrors(max))
+  )
 }
 
 /** How many equal errors of one tool in a row are a sign of a stuck model: the first one repeats nothing. */
-function mostErrors(maxRepeats: number): number {
+function getMaxErrors(maxRepeats: number): number {
   return Math.max(2, maxRepeats)
 }
 
 /** The limit on repeats, where this call has met it. */
-export function repeatLimit(state: RunState, call: Call): LimitFinding | undefined {
+export function findRepeatLimit(state: RunState, call: Call): LimitFinding | undefined {
   const max = state.limits.maxRepeats ?? defaultLimits.maxRepeats
   const { served } = state.standstill
-  if (served >= max && repeatedAnswers(state, call).length >= max)
+  if (served >= max && findRepeatedAnswers(state, call).length >= max)
     return { limit: 'maxRepeats', max, used: served }
   const errors = call.repeats !== undefined ? 0 : (getOwn(state.errorStreaks, call.name)?.count ?? 0)
-  return errors >= mostErrors(max) ? { limit: 'maxRepeats', max, used: errors } : undefined
+  return errors >= getMaxErrors(max) ? { limit: 'maxRepeats', max, used: errors } : undefined
 }
 
 /** Puts on record that a limit was met. */
 export function meetLimit(state: RunState, finding: LimitFinding): Action {
-  const given = onLimitOf(state.limits)
+  const given = getOnLimit(state.limits)
   // No raised limit brings a moment back.
   const isPast = finding.limit === 'maxDurationMs' && isBoundByDeadline(state)
   const policy = isPast && given === 'ask' ? 'stop' : given
@@ -336,7 +338,7 @@ export function countsTokens({ limits }: RunState): boolean {
  * the estimate, marked as estimated. Empty where the report is believable, where no limit depends on it, or where the
  * call failed before it could be billed. `cutBy` says what cut the reply off; absent for a whole reply.
  */
-export function settledUsage(
+export function settleUsage(
   state: StreamingState,
   cutBy?: FailureClass | 'cancelled',
 ): readonly FactOf<'usage_updated'>[] {
@@ -346,15 +348,15 @@ export function settledUsage(
     inputTokens: attempt.grant.inputTokens ?? state.contextTokens,
     outputTokens: Math.ceil(attempt.streamedTokens),
   }
-  const believed = believedUsage(totals.latestUsage, estimate)
+  const believed = replaceUnbelievable(totals.latestUsage, estimate)
   const { usage, estimated } = cutBy === undefined ? believed : withSearches(state, believed)
   if (estimated.length === 0) return []
   const here = { type: 'usage_updated' as const, turn: state.turn, attempt: attempt.number }
-  return [{ ...here, usage, ...costFields(priceOf(state, attempt.model), usage), estimated }]
+  return [{ ...here, usage, ...toCostFields(getPrice(state, attempt.model), usage), estimated }]
 }
 
 /** The cost of some usage at a price, as fields of an event; none where the price is unknown. */
-export function costFields(
+export function toCostFields(
   price: Price | undefined,
   usage: Usage,
 ): { readonly costUsd?: number; readonly price?: Price } {
@@ -364,7 +366,7 @@ export function costFields(
 /** A reply that was cut off does not say how many searches it took: where money is limited, all that were granted count. */
 function withSearches(state: StreamingState, believed: Believed): Believed {
   const { webSearches = 0 } = state.attempt.grant
-  const { webSearchUsd = 0 } = priceOf(state, state.attempt.model) ?? {}
+  const { webSearchUsd = 0 } = getPrice(state, state.attempt.model) ?? {}
   const { usage, estimated } = believed
   const counts = state.limits.maxCostUsd !== undefined && webSearchUsd > 0
   if (!counts || webSearches <= (usage.webSearches ?? 0)) return believed
@@ -386,7 +388,7 @@ interface Believed {
 }
 
 /** A report, with the estimate in the place of each number that is missing or too small to be believed. */
-export function believedUsage(
+export function replaceUnbelievable(
   report: Usage,
   estimate: Pick<Usage, 'inputTokens' | 'outputTokens'>,
 ): Believed {

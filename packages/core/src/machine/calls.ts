@@ -54,7 +54,7 @@ export function countedSummary(calls: readonly Call[]): CallsSummary {
     counts[call.status]++
     if (isRunningRead(call)) runningReads++
     if (isOfChild(call)) ofChildren++
-    const key = keyOfCall(call)
+    const key = toCallKey(call)
     if (key === undefined) continue
     const count = (equal?.get(key) ?? 0) + 1
     equal?.set(key, count)
@@ -64,7 +64,7 @@ export function countedSummary(calls: readonly Call[]): CallsSummary {
 }
 
 /** What equal calls have in common: the tool and the input. `undefined` for a call that was not collected yet. */
-export function keyOfCall({ inputDigest, name }: Pick<Call, 'name' | 'inputDigest'>): string | undefined {
+export function toCallKey({ inputDigest, name }: Pick<Call, 'name' | 'inputDigest'>): string | undefined {
   return inputDigest === undefined ? undefined : `${inputDigest} ${name}`
 }
 
@@ -127,7 +127,7 @@ function isOfChild({ child, grant }: Call): boolean {
 }
 
 /** The place of a call; -1 if no call has the id. The number at the end of an id is nearly always the place. */
-export function placeOfCall(calls: readonly Call[], toolCallId: string): number {
+export function findCallPlace(calls: readonly Call[], toolCallId: string): number {
   const ordinal = Number(toolCallId.slice(toolCallId.lastIndexOf('_') + 1))
   if (calls[ordinal - 1]?.toolCallId === toolCallId) return ordinal - 1
   return calls.findIndex((call) => call.toolCallId === toolCallId)
@@ -137,7 +137,7 @@ export function placeOfCall(calls: readonly Call[], toolCallId: string): number 
  * The fact that lets a call's effect begin. The key names the run and the call's place in it, and no attempt: every
  * attempt has the same, and a fork, being another run, has another even for a call that it shares.
  */
-export function startOf(
+export function toToolStarted(
   runId: RunId,
   call: Call,
   here: { readonly turn: number; readonly toolCallId: Call['toolCallId'] },
@@ -158,15 +158,15 @@ const FEW_PARTS = 16
 const knownPlaces = new WeakMap<readonly number[], Map<number, number>>()
 
 /** The place of a part among those of the calls of a reply; -1 where it is not there. */
-export function placeOfPart(callParts: readonly number[], part: number): number {
+export function findPartPlace(callParts: readonly number[], part: number): number {
   // The request of a call nearly always follows its input.
   if (callParts.at(-1) === part) return callParts.length - 1
-  return callParts.length <= FEW_PARTS ? callParts.indexOf(part) : (placesOf(callParts).get(part) ?? -1)
+  return callParts.length <= FEW_PARTS ? callParts.indexOf(part) : (listPlaces(callParts).get(part) ?? -1)
 }
 
 /** The parts with one more, where it is new. */
 export function withPart(callParts: readonly number[], part: number): readonly number[] {
-  if (placeOfPart(callParts, part) !== -1) return callParts
+  if (findPartPlace(callParts, part) !== -1) return callParts
   const places = knownPlaces.get(callParts)
   const more = withMore(callParts, part)
   if (places) {
@@ -176,7 +176,7 @@ export function withPart(callParts: readonly number[], part: number): readonly n
   return more
 }
 
-function placesOf(callParts: readonly number[]): ReadonlyMap<number, number> {
+function listPlaces(callParts: readonly number[]): ReadonlyMap<number, number> {
   const known = knownPlaces.get(callParts)
   if (known) return known
   const places = new Map(callParts.map((part, place) => [part, place]))
@@ -219,24 +219,24 @@ export const removedInputInDoubt =
 export const removedInputReason = 'The input of the call was removed from the record.'
 
 /** The model that the run uses now. */
-export function currentModel(state: RunState): ModelRef {
+export function getCurrentModel(state: RunState): ModelRef {
   return state.model ?? state.definition.model
 }
 
 /** What one of the agent's models costs; `undefined` where that is unknown, or the agent has no such model. */
-export function priceOf(state: RunState, model: ModelRef): Price | undefined {
-  return modelIn(state, model)?.price
+export function getPrice(state: RunState, model: ModelRef): Price | undefined {
+  return findModelInfo(state, model)?.price
 }
 
 /** How many web searches one call may hold: none where its provider runs none, or the call allows no tool. */
-export function maxWebSearchesOf(
+export function getMaxWebSearches(
   state: RunState,
   { model, toolChoice }: { readonly model: ModelRef; readonly toolChoice: ToolChoice },
 ): MaxWebSearches {
-  return toolChoice.type === 'none' ? 0 : (modelIn(state, model)?.maxWebSearches ?? 0)
+  return toolChoice.type === 'none' ? 0 : (findModelInfo(state, model)?.maxWebSearches ?? 0)
 }
 
-function modelIn({ definition }: RunState, { modelId, provider }: ModelRef): FallbackModel | undefined {
+function findModelInfo({ definition }: RunState, { modelId, provider }: ModelRef): FallbackModel | undefined {
   const models: readonly FallbackModel[] = [definition, ...(definition.fallbacks ?? [])]
   return models.find(({ model }) => model.modelId === modelId && model.provider === provider)
 }
@@ -257,14 +257,14 @@ export function openTurnCalls(state: RunState): readonly Call[] {
 }
 
 /** The calls that wait for a child run. */
-export function callsAwaitingChild(state: RunState): readonly Call[] {
+export function listCallsAwaitingChild(state: RunState): readonly Call[] {
   return openTurnCalls(state).filter(({ status, child }) => status === 'deferred' && child !== undefined)
 }
 
 /** Finds a call of the current turn. */
 export function findCall(state: RunState, toolCallId: string): Call | undefined {
   const calls = openTurnCalls(state)
-  return calls[placeOfCall(calls, toolCallId)]
+  return calls[findCallPlace(calls, toolCallId)]
 }
 
 /** Whether a call can still report: a child run that waits, or that no process drives any more, ends once it is stopped. */
@@ -280,7 +280,7 @@ export interface Tally {
 }
 
 /** Counts the halves in a ledger's events. */
-export function tallyOf(events: Iterable<RuntimeEvent>): Tally {
+export function tallyCalls(events: Iterable<RuntimeEvent>): Tally {
   const open = new Set<ToolCallId>()
   let requests = 0
   let results = 0

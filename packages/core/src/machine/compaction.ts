@@ -7,12 +7,12 @@ import { costOf, tokenCounts, type Usage } from '../events/usage.ts'
 import type { Signal } from '../events/signals.ts'
 import { digestOf } from '../values/digest.ts'
 import { asPlainText, messageAt, messagesOf } from './history.ts'
-import { believedUsage, countsTokens, workDeadline } from './budget.ts'
+import { replaceUnbelievable, countsTokens, getWorkDeadline } from './budget.ts'
 import { type Compacting, type FailedAttempt, type RunState, withSpent } from './state.ts'
-import { messageTokens, requestTokens, textTokens } from './tokens.ts'
+import { estimateMessageTokens, estimateRequestTokens, estimateTextTokens } from './tokens.ts'
 import { answerOf, anyText } from '../values/option.ts'
 import type { Action, Compaction, Rules } from './rules.ts'
-import { additionsOf } from './request.ts'
+import { digestAdditions } from './request.ts'
 import { grantModelCall, isLimitFinding } from './limit-checks.ts'
 import { MAX_TAKE_OVERS } from './retry.ts'
 
@@ -28,13 +28,16 @@ type SummaryCall = Pick<Compacting, 'replacedMessages' | 'maxOutputTokens'>
 
 /** About how many input tokens a call for a summary has. */
 function summaryTokens(state: RunState, replacedMessages: number): number {
-  const { instructions, messages } = summaryRequest(state, { replacedMessages })
-  const tokens = messages.reduce((sum, message) => sum + messageTokens(message), textTokens(instructions))
+  const { instructions, messages } = buildSummaryRequest(state, { replacedMessages })
+  const tokens = messages.reduce(
+    (sum, message) => sum + estimateMessageTokens(message),
+    estimateTextTokens(instructions),
+  )
   return Math.ceil(tokens * state.estimateFactor)
 }
 
 /** The request of a model call that sums up older messages: as text, since the tools in them are not offered. */
-export function summaryRequest(
+export function buildSummaryRequest(
   state: RunState,
   { replacedMessages, maxOutputTokens }: SummaryCall,
 ): ModelRequest {
@@ -50,13 +53,16 @@ export function summaryRequest(
 }
 
 /** Law 7, for the request of a model that sums up. */
-export function summaryDigest(state: RunState, compacting: SummaryCall & Pick<Compacting, 'model'>): string {
+export function digestSummaryRequest(
+  state: RunState,
+  compacting: SummaryCall & Pick<Compacting, 'model'>,
+): string {
   const { model } = compacting
-  return digestOf({ model, request: summaryRequest(state, compacting) })
+  return digestOf({ model, request: buildSummaryRequest(state, compacting) })
 }
 
 /** The place of what the user asks for now, where it is among the oldest messages; `undefined` where it is not. */
-function taskAmong({ history, exchangeFrom }: RunState, replacedMessages: number): number | undefined {
+function findTask({ history, exchangeFrom }: RunState, replacedMessages: number): number | undefined {
   const isTask = exchangeFrom < replacedMessages && messageAt(history, exchangeFrom)?.role === 'user'
   return isTask ? exchangeFrom : undefined
 }
@@ -79,14 +85,18 @@ export function withSummary(
  * The oldest messages replaced by a text, save what the user asks for now. A text that is as long as what it replaces would be
  * replaced again at each turn, and never by less: there the messages are left out.
  */
-function compactedFact(state: RunState, replacedMessages: number, text: string): FactOf<'context_compacted'> {
-  const given = userMessage(text)
-  const isShorter = messageTokens(given) < droppedTokens(state, replacedMessages)
-  const summary = isShorter ? given : userMessage(leftOutText(state, replacedMessages))
+function toCompactedFact(
+  state: RunState,
+  replacedMessages: number,
+  text: string,
+): FactOf<'context_compacted'> {
+  const given = toUserMessage(text)
+  const isShorter = estimateMessageTokens(given) < countDroppedTokens(state, replacedMessages)
+  const summary = isShorter ? given : toUserMessage(describeLeftOut(state, replacedMessages))
   const replacement = {
     summary,
     replacedMessages,
-    ...omitUndefined({ taskAt: taskAmong(state, replacedMessages) }),
+    ...omitUndefined({ taskAt: findTask(state, replacedMessages) }),
   }
   const kept = withSummary(state, replacement)
   return {
@@ -94,31 +104,31 @@ function compactedFact(state: RunState, replacedMessages: number, text: string):
     turn: state.turn,
     ...replacement,
     tokensBefore: state.contextTokens,
-    tokensAfter: requestTokens(state.definition, kept),
+    tokensAfter: estimateRequestTokens(state.definition, kept),
   }
 }
 
-function userMessage(text: string): UserMessage {
+function toUserMessage(text: string): UserMessage {
   return { role: 'user', parts: [{ type: 'text', text }] }
 }
 
 /** About how many tokens the oldest messages have, save what the user asks for now. */
-function droppedTokens(state: RunState, replacedMessages: number): number {
-  const taskAt = taskAmong(state, replacedMessages)
+function countDroppedTokens(state: RunState, replacedMessages: number): number {
+  const taskAt = findTask(state, replacedMessages)
   return messagesOf(state.history)
     .slice(0, replacedMessages)
-    .reduce((sum, message, place) => (place === taskAt ? sum : sum + messageTokens(message)), 0)
+    .reduce((sum, message, place) => (place === taskAt ? sum : sum + estimateMessageTokens(message)), 0)
 }
 
 /** Whether leaving the oldest messages out makes the history shorter: no summary would, where that does not. */
 function isShorterWithout(state: RunState, replacedMessages: number): boolean {
-  const leftOut = userMessage(leftOutText(state, replacedMessages))
-  return messageTokens(leftOut) < droppedTokens(state, replacedMessages)
+  const leftOut = toUserMessage(describeLeftOut(state, replacedMessages))
+  return estimateMessageTokens(leftOut) < countDroppedTokens(state, replacedMessages)
 }
 
 /** Replaces messages that were left out without a summary. */
-function leftOutText(state: RunState, replacedMessages: number): string {
-  const kept = taskAmong(state, replacedMessages) === undefined ? 0 : 1
+function describeLeftOut(state: RunState, replacedMessages: number): string {
+  const kept = findTask(state, replacedMessages) === undefined ? 0 : 1
   const count = replacedMessages - kept
   const what = count === 1 ? 'The oldest message' : `The ${count} oldest messages`
   const were = count === 1 ? 'was' : 'were'
@@ -130,13 +140,13 @@ function leftOutText(state: RunState, replacedMessages: number): string {
 const summaryOpening = 'What was said before, summed up:\n'
 
 /** The text that a model summed up in, as it answered; empty where it said nothing. */
-export function summaryTextOf(summary: UserMessage): string {
+export function readSummaryText(summary: UserMessage): string {
   const text = textOf(summary.parts)
   return text.startsWith(summaryOpening) ? text.slice(summaryOpening.length) : ''
 }
 
 /** What a model that sums up has answered; where it failed, the older messages are left out. */
-export function summaryFact(
+export function toSummaryFact(
   state: RunState,
   { replacedMessages, grant }: Compacting,
   { usage: reported, answer }: Extract<Signal, { readonly type: 'summarized' }>,
@@ -147,9 +157,9 @@ export function summaryFact(
   const text =
     'text' in answer && answer.text.trim() !== ''
       ? `${summaryOpening}${answer.text}`
-      : leftOutText(state, replacedMessages)
+      : describeLeftOut(state, replacedMessages)
   const failure = 'failure' in answer ? answer.failure : undefined
-  return { ...compactedFact(state, replacedMessages, text), ...spent, ...omitUndefined({ failure }) }
+  return { ...toCompactedFact(state, replacedMessages, text), ...spent, ...omitUndefined({ failure }) }
 }
 
 /** What a summary is taken to have used: where a limit depends on it, what is believable of the report. */
@@ -161,7 +171,8 @@ function summaryUsage(
 ): Usage | undefined {
   const counts = reported && tokenCounts(reported)
   if (!countsTokens(state) || (text === undefined && counts === undefined)) return counts
-  return believedUsage(counts ?? {}, { inputTokens, outputTokens: textTokens(text ?? '') }).usage
+  return replaceUnbelievable(counts ?? {}, { inputTokens, outputTokens: estimateTextTokens(text ?? '') })
+    .usage
 }
 
 type Shortening = FactOf<'context_compacted'> | FactOf<'compaction_started'>
@@ -170,7 +181,7 @@ type Shortening = FactOf<'context_compacted'> | FactOf<'compaction_started'>
 const MAX_SUMMARY_TOKENS = 2_000
 
 /** The compaction that is due before the next model call, if one is. */
-export function compactionBeforeCall(
+export function compactBeforeCall(
   state: RunState,
   now: number,
   { compaction }: Rules,
@@ -178,7 +189,7 @@ export function compactionBeforeCall(
   if (compaction === undefined || state.contextTokens <= compaction.maxContextTokens) return undefined
   // Once a turn: what is still too long by our own estimate then cannot be made to fit this way.
   if (state.compactedTurn === state.turn) return undefined
-  const cut = cutOf(messagesOf(state.history), compaction.keepMessages)
+  const cut = findCut(messagesOf(state.history), compaction.keepMessages)
   const shorter = isWorthwhile(state, cut) ? shortenHistory(state, now, { cut, compaction }) : undefined
   const tokensAfter = shorter?.type === 'context_compacted' ? shorter.tokensAfter : undefined
   return (tokensAfter ?? 0) >= state.contextTokens ? undefined : shorter
@@ -188,7 +199,7 @@ export function compactionBeforeCall(
  * The compaction that answers a provider's word that the context is too long. Its word counts, whatever is estimated: more
  * is left out each time, as long as there is more than the last messages.
  */
-export function compactionAfterOverflow(
+export function compactAfterOverflow(
   state: RunState,
   now: number,
   { failure, shortened }: FailedAttempt,
@@ -203,24 +214,25 @@ export function compactionAfterOverflow(
 function cutAfterOverflow(state: RunState, keepMessages: number): number | undefined {
   const messages = messagesOf(state.history)
   const isAgain = state.compactedTurn === state.turn
-  const isEnough = (cut: number): boolean => (isAgain ? isWorthwhile(state, cut) : droppedBy(state, cut) > 0)
+  const isEnough = (cut: number): boolean =>
+    isAgain ? isWorthwhile(state, cut) : listDropped(state, cut) > 0
   let keep = isAgain ? Math.min(keepMessages, Math.floor(messages.length / 2)) : keepMessages
   for (; keep > 0; keep = Math.floor(keep / 2)) {
-    const cut = cutOf(messages, keep)
+    const cut = findCut(messages, keep)
     if (isEnough(cut)) return cut
   }
-  const all = cutOf(messages, keepMessages)
+  const all = findCut(messages, keepMessages)
   return keepMessages === 0 && isEnough(all) ? all : undefined
 }
 
 /** Whether a cut leaves out more than takes its place: a summary alone is not worth another one. */
 function isWorthwhile(state: RunState, cut: number): boolean {
-  return cut >= 2 && !(cut === 2 && taskAmong(state, cut) === 1) && isShorterWithout(state, cut)
+  return cut >= 2 && !(cut === 2 && findTask(state, cut) === 1) && isShorterWithout(state, cut)
 }
 
 /** How many messages a cut leaves out: what the user asks for stays. */
-function droppedBy(state: RunState, cut: number): number {
-  return cut - (taskAmong(state, cut) === undefined ? 0 : 1)
+function listDropped(state: RunState, cut: number): number {
+  return cut - (findTask(state, cut) === undefined ? 0 : 1)
 }
 
 /** Guardrails name messages by their places: none moves while one of them looks. */
@@ -236,7 +248,7 @@ export function waitBeforeCompaction(state: RunState): Action | undefined {
 export function nextWhileCompacting(state: RunState, now: number): Action | undefined {
   const { compacting } = state
   if (compacting === undefined) return undefined
-  const deadline = workDeadline(state) ?? Infinity
+  const deadline = getWorkDeadline(state) ?? Infinity
   if (now >= deadline || state.takeOvers > MAX_TAKE_OVERS) return abandonCompaction(state, compacting)
   if (compacting.interrupted) {
     const again = repeatSummaryCall(state, compacting, now)
@@ -247,8 +259,8 @@ export function nextWhileCompacting(state: RunState, now: number): Action | unde
 
 function abandonCompaction(state: RunState, compacting: Compacting): Action {
   const { replacedMessages } = compacting
-  const fact = compactedFact(state, replacedMessages, leftOutText(state, replacedMessages))
-  return { kind: 'compact', facts: [{ ...fact, ...chargedSummary(state, compacting), abandoned: true }] }
+  const fact = toCompactedFact(state, replacedMessages, describeLeftOut(state, replacedMessages))
+  return { kind: 'compact', facts: [{ ...fact, ...chargeSummary(state, compacting), abandoned: true }] }
 }
 
 /** The same summary once more: what the interrupted call is taken to have used is spent. */
@@ -257,7 +269,7 @@ function repeatSummaryCall(
   compacting: Compacting,
   now: number,
 ): FactOf<'compaction_started'> | undefined {
-  const interrupted = chargedSummary(state, compacting)
+  const interrupted = chargeSummary(state, compacting)
   const { compacting: _given, ...rest } = state
   const charged = interrupted?.usage
     ? { ...rest, totals: withSpent(state.totals, interrupted.usage, interrupted.costUsd) }
@@ -267,7 +279,7 @@ function repeatSummaryCall(
 }
 
 /** What a summary that gave no answer is taken to have used: its input, where a limit depends on it. */
-function chargedSummary(state: RunState, { grant }: Compacting): Spending | undefined {
+function chargeSummary(state: RunState, { grant }: Compacting): Spending | undefined {
   if (!countsTokens(state)) return undefined
   const usage = { inputTokens: grant.inputTokens ?? 0, outputTokens: 0 }
   const { price } = state.definition.summarizer ?? {}
@@ -283,7 +295,7 @@ function shortenHistory(
   if (compaction.summarize === undefined && summarizer) {
     return summaryCall(state, cut, now)
   }
-  return compactedFact(state, cut, summaryOf(state, cut, compaction) ?? leftOutText(state, cut))
+  return toCompactedFact(state, cut, summaryOf(state, cut, compaction) ?? describeLeftOut(state, cut))
 }
 
 /** What the agent's code says in the place of the older messages, where it says anything. */
@@ -313,8 +325,8 @@ function summaryCall(
   if (isLimitFinding(grant)) return undefined
   const { outputTokens: maxOutputTokens = MAX_SUMMARY_TOKENS } = grant
   const call = { model: summarizer.model, replacedMessages, maxOutputTokens }
-  const requestDigest = summaryDigest(state, call)
-  const additions = additionsOf(state.definition, call.model)
+  const requestDigest = digestSummaryRequest(state, call)
+  const additions = digestAdditions(state.definition, call.model)
   return {
     type: 'compaction_started',
     turn: state.turn,
@@ -326,7 +338,7 @@ function summaryCall(
 }
 
 /** Where the older messages end: never between a message and the results that it asked for. */
-function cutOf(messages: readonly Message[], keepMessages: number): number {
+function findCut(messages: readonly Message[], keepMessages: number): number {
   let cut = Math.max(0, messages.length - keepMessages)
   while (cut > 0 && messages[cut]?.role === 'tool') cut--
   return cut

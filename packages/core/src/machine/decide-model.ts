@@ -6,8 +6,8 @@ import { omitUndefined } from '../values/json.ts'
 import { isTokenCount, largerUsage, tokenCounts, usageFields } from '../events/usage.ts'
 import type { ModelRefusal } from '../events/model-request.ts'
 import type { ReplyPart, Signal } from '../events/signals.ts'
-import { nextFallback } from './next-model-call.ts'
-import { placeOfPart, priceOf } from './calls.ts'
+import { findNextFallback } from './next-model-call.ts'
+import { findPartPlace, getPrice } from './calls.ts'
 import {
   type Decision,
   nothing,
@@ -16,10 +16,10 @@ import {
   type SignalRules,
   type Stamp,
 } from './rules.ts'
-import { isEmptyReply, partPositions, replyFault } from './reply.ts'
-import { retryAt } from './retry.ts'
+import { isEmptyReply, toPartPositions, findReplyFault } from './reply.ts'
+import { computeRetryAt } from './retry.ts'
 import type { Attempt, StreamingState } from './state.ts'
-import { costFields, isRecorded, settledUsage } from './budget.ts'
+import { toCostFields, isRecorded, settleUsage } from './budget.ts'
 
 type ModelSignalType = Signal['type'] & `model_${string}`
 
@@ -55,7 +55,7 @@ function whileStreaming<T extends ModelSignalType>(rules: ModelRules<T>): Signal
 export const modelSignals: { readonly [T in ModelSignalType]: SignalRules<T> } = {
   model_started: whileStreaming({
     decide: (_state, { providerMessageId, servedModel, warnings }, _stamp, here) =>
-      one({
+      recordOne({
         type: 'assistant_started',
         ...here,
         ...omitUndefined({ providerMessageId, servedModel, warnings }),
@@ -89,7 +89,14 @@ export const modelSignals: { readonly [T in ModelSignalType]: SignalRules<T> } =
   model_tool_input: whileStreaming({
     decide(state, { part, name, text }, _stamp, here) {
       if (text === '' || !isRecorded(state, 'toolInputDeltas')) return nothing
-      return one({ type: 'tool_input_delta', ...here, toolCallId: callIdAt(state, part), part, name, text })
+      return recordOne({
+        type: 'tool_input_delta',
+        ...here,
+        toolCallId: getCallId(state, part),
+        part,
+        name,
+        text,
+      })
     },
     recover(here, event) {
       if (event.type !== 'tool_input_delta') return undefined
@@ -130,12 +137,12 @@ function decideModelUsage(
   const refused = usageFields.filter((field) => report[field] !== undefined && !isTokenCount(report[field]))
   const usage = largerUsage(state.totals.latestUsage, tokenCounts(report))
   const { turn, attempt } = state
-  return one({
+  return recordOne({
     type: 'usage_updated',
     turn,
     attempt: attempt.number,
     usage,
-    ...costFields(priceOf(state, attempt.model), usage),
+    ...toCostFields(getPrice(state, attempt.model), usage),
     ...omitUndefined({
       contextTokens: isTokenCount(contextTokens) ? contextTokens : undefined,
       refused: refused.length > 0 ? refused : undefined,
@@ -144,7 +151,7 @@ function decideModelUsage(
   })
 }
 
-function one(fact: Fact): Decision {
+function recordOne(fact: Fact): Decision {
   return { facts: [fact] }
 }
 
@@ -157,11 +164,11 @@ function decideToolRequest(
     return decideContractBreach(state, stamp, `part ${part} was reported as a whole call twice`)
   }
   const { providerCallId, name, input, malformed, opaque } = call
-  return one({
+  return recordOne({
     type: 'tool_request_ready',
     turn: state.turn,
     attempt: state.attempt.number,
-    toolCallId: callIdAt(state, part),
+    toolCallId: getCallId(state, part),
     part,
     providerCallId,
     name,
@@ -183,7 +190,7 @@ function decideTextDelta(
   { part, text: more, replaces, written }: SignalOf<'model_text' | 'model_reasoning'>,
 ): Decision {
   if (more === '' && !replaces && !written) return nothing
-  return one({
+  return recordOne({
     type,
     ...here,
     part,
@@ -194,9 +201,9 @@ function decideTextDelta(
 }
 
 /** The id of the call at a place of the reply: its ordinal is fixed when the place is first seen. */
-function callIdAt(state: StreamingState, part: number): ToolCallId {
+function getCallId(state: StreamingState, part: number): ToolCallId {
   const { callParts, number } = state.attempt
-  const place = placeOfPart(callParts, part)
+  const place = findPartPlace(callParts, part)
   return toolCallIdOf(state.runId, state.turn, number, 1 + (place === -1 ? callParts.length : place))
 }
 
@@ -211,9 +218,9 @@ function decideModelFailed(
     turn: state.turn,
     attempt: state.attempt.number,
     failure,
-    ...omitUndefined({ retryAt: retryAt(state, failure, stamp), refusal }),
+    ...omitUndefined({ retryAt: computeRetryAt(state, failure, stamp), refusal }),
   }
-  return { facts: [...settledUsage(state, failure.class), fact] }
+  return { facts: [...settleUsage(state, failure.class), fact] }
 }
 
 function decideContractBreach(state: StreamingState, stamp: Stamp, what: string): Decision {
@@ -231,19 +238,19 @@ function decideModelFinished(
   stamp: Stamp,
 ): Decision {
   const { attempt, turn } = state
-  const fault = replyFault(attempt, signal.parts)
+  const fault = findReplyFault(attempt, signal.parts)
   if (fault) return decideContractBreach(state, stamp, fault)
   if (signal.stopReason === 'refused' && isPassedOn(state, signal.refusal)) {
     return decideModelFailed(
       state,
-      refusedFailure(attempt.model, signal.refusal),
+      toRefusedFailure(attempt.model, signal.refusal),
       stamp,
       signal.refusal ?? {},
     )
   }
-  if (isEmptyReply(signal)) return decideModelFailed(state, emptyFailure(attempt.model), stamp)
+  if (isEmptyReply(signal)) return decideModelFailed(state, toEmptyFailure(attempt.model), stamp)
   const here = { turn, attempt: attempt.number }
-  const facts: Fact[] = [...settledUsage(state)]
+  const facts: Fact[] = [...settleUsage(state)]
   const parts: AssistantPart[] = []
   const ordinals = new Map(attempt.callParts.map((part, index) => [part, index + 1]))
   const known = new Set(attempt.calls.map(({ part }) => part))
@@ -261,7 +268,7 @@ function decideModelFinished(
       continue
     }
     if (isRecorded(state, reply.type === 'reasoning' ? 'reasoning' : 'textDeltas'))
-      facts.push(...missingDelta(attempt, reply, here))
+      facts.push(...findMissingDelta(attempt, reply, here))
     parts.push(content)
   }
   const { stopReason, rawStopReason, providerMessageId, providerState, refusal } = signal
@@ -271,8 +278,8 @@ function decideModelFinished(
     stopReason,
     partial: false,
     parts,
-    ...partPositions(signal.parts),
-    ...writtenIn(signal),
+    ...toPartPositions(signal.parts),
+    ...toWrittenParts(signal),
     ...(rawStopReason !== undefined && { rawStopReason }),
     ...omitUndefined({ providerMessageId, providerState, refusal }),
   })
@@ -280,7 +287,7 @@ function decideModelFinished(
 }
 
 /** What the model wrote in parts that show another text, by their index. */
-function writtenIn({
+function toWrittenParts({
   parts,
   written = [],
 }: SignalOf<'model_finished'>): Pick<FactOf<'assistant_message_finished'>, 'written'> {
@@ -292,21 +299,21 @@ function writtenIn({
 /** Whether a refusal is not the end: the agent, or else the vendor, wants another model to be asked, and there is one. */
 function isPassedOn(state: StreamingState, refusal: ModelRefusal | undefined): boolean {
   const wanted = state.definition.onRefusal?.fallback ?? refusal?.askAnother === true
-  return wanted && nextFallback(state) !== undefined
+  return wanted && findNextFallback(state) !== undefined
 }
 
-function refusedFailure({ modelId }: ModelRef, refusal: ModelRefusal | undefined): ModelFailure {
+function toRefusedFailure({ modelId }: ModelRef, refusal: ModelRefusal | undefined): ModelFailure {
   const why = refusal?.reason === undefined ? '' : ` (${refusal.reason})`
   return { class: 'refused', message: `${modelId} refused to answer${why}.`, retryable: false }
 }
 
-function emptyFailure({ modelId }: ModelRef): ModelFailure {
+function toEmptyFailure({ modelId }: ModelRef): ModelFailure {
   const message = `${modelId} ended its reply without a word and without a call.`
   return { class: 'empty_reply', message, retryable: true }
 }
 
 /** The rest of a part's text that was not streamed. */
-function missingDelta(
+function findMissingDelta(
   attempt: Attempt,
   reply: ReplyPart,
   here: { readonly turn: number; readonly attempt: number },
@@ -360,7 +367,7 @@ function recoverEnd(
         type: 'model_finished',
         ...here,
         stopReason: 'refused',
-        parts: streamedParts(attempt),
+        parts: listStreamedParts(attempt),
         refusal,
       }
     }
@@ -370,24 +377,24 @@ function recoverEnd(
       type: 'model_finished',
       ...here,
       stopReason,
-      parts: replyParts(event),
+      parts: toReplyParts(event),
       ...omitUndefined({ rawStopReason, providerMessageId, providerState, refusal }),
-      ...(event.written && { written: event.written.map(({ index, part }) => placed(event, part, index)) }),
+      ...(event.written && { written: event.written.map(({ index, part }) => atPlace(event, part, index)) }),
     }
   }
   return undefined
 }
 
-function replyParts(event: EventOf<'assistant_message_finished'>): readonly ReplyPart[] {
+function toReplyParts(event: EventOf<'assistant_message_finished'>): readonly ReplyPart[] {
   return event.parts.map((content, index): ReplyPart => {
-    if (content.type !== 'tool_call') return placed(event, content, index)
+    if (content.type !== 'tool_call') return atPlace(event, content, index)
     const { toolCallId: _own, ...call } = content
-    return placed(event, call, index)
+    return atPlace(event, call, index)
   })
 }
 
 /** Content at its place of the reply, which the event may say beside its index. */
-function placed<Content extends object>(
+function atPlace<Content extends object>(
   { places }: EventOf<'assistant_message_finished'>,
   content: Content,
   index: number,
@@ -396,7 +403,7 @@ function placed<Content extends object>(
 }
 
 /** The parts of a refused reply that is passed on: those that were streamed. No other part of it is recorded. */
-function streamedParts({ drafts, calls }: Attempt): readonly ReplyPart[] {
+function listStreamedParts({ drafts, calls }: Attempt): readonly ReplyPart[] {
   const texts = drafts.map(({ part, kind, text }): ReplyPart => ({ type: kind, text, part }))
   const requested = calls.map(({ part, providerCallId, name, input }): ReplyPart => {
     return { type: 'tool_call', providerCallId, name, input, part }

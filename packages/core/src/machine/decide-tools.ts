@@ -2,7 +2,7 @@ import { correctMediaTypes, type ResultPart, type UserMessage } from '../events/
 import type { CollectedCall, EventOf, Fact, RuntimeEvent } from '../events/event.ts'
 import { canonicalJson, type JsonObject, omitUndefined } from '../values/json.ts'
 import type { CheckedCall, GuardrailFind, Reconciliation, Signal } from '../events/signals.ts'
-import { summaryFact, summaryTextOf } from './compaction.ts'
+import { toSummaryFact, readSummaryText } from './compaction.ts'
 import {
   type Decision,
   nothing,
@@ -11,21 +11,21 @@ import {
   type SignalRules,
   type Stamp,
 } from './rules.ts'
-import { dueAnswerCheck, dueResultsCheck } from './required-effects.ts'
+import { findDueAnswerCheck, isResultsCheckDue } from './required-effects.ts'
 import type { Call, RunState, Tries } from './state.ts'
 import { momentAfter } from '../events/event-parts.ts'
 import { digestOf } from '../values/digest.ts'
 import {
-  heldBackPlan,
-  isHeldBack,
+  planHeldWrite,
+  isHeldWrite,
   mayRetry,
-  nothingMoreStarts,
-  reasonInFork,
+  isStopping,
+  describeForkReason,
   stubbed,
-  toolRetryAt,
+  computeToolRetryAt,
 } from './retry.ts'
-import { isRecorded, workDeadline } from './budget.ts'
-import { findCall, isAtWork, removedInput, startOf, textContent } from './calls.ts'
+import { isRecorded, getWorkDeadline } from './budget.ts'
+import { findCall, isAtWork, removedInput, toToolStarted, textContent } from './calls.ts'
 
 /** Every signal of guardrails, of the check of an answer, and of a summing-up model. */
 export const checkSignals: {
@@ -45,13 +45,13 @@ export const checkSignals: {
   summarized: {
     decide: (state, signal) =>
       state.compacting && !state.compacting.interrupted && signal.turn === state.turn
-        ? { facts: [summaryFact(state, state.compacting, signal)] }
+        ? { facts: [toSummaryFact(state, state.compacting, signal)] }
         : nothing,
     recover(_state, { recorded, index }) {
       const event = recorded[index]
       if (event?.type !== 'context_compacted') return undefined
       const { summary, usage, failure, turn } = event
-      const answer = failure ? { failure } : { text: summaryTextOf(summary) }
+      const answer = failure ? { failure } : { text: readSummaryText(summary) }
       return { type: 'summarized', turn, answer, ...omitUndefined({ usage }) }
     },
   },
@@ -62,7 +62,7 @@ function decideGuardrailsChecked(state: RunState, signal: SignalOf<'guardrails_c
   if (!isCheckDue(state, signal)) return nothing
   return {
     facts: [
-      ...finds.map((find) => tripFact(state, on, find)),
+      ...finds.map((find) => toTripFact(state, on, find)),
       { type: 'guardrails_checked', turn: state.turn, on, guardrails },
     ],
   }
@@ -75,14 +75,16 @@ function isCheckDue(state: RunState, { on, place, guardrails }: SignalOf<'guardr
       return seq === place && guardrails.some((name) => due.includes(name))
     }
     case 'output':
-      return place === state.turn && state.phase === 'collecting' && dueAnswerCheck(state) === 'guardrails'
+      return (
+        place === state.turn && state.phase === 'collecting' && findDueAnswerCheck(state) === 'guardrails'
+      )
     case 'tool_output':
-      return place === state.turn && state.phase === 'executing' && dueResultsCheck(state)
+      return place === state.turn && state.phase === 'executing' && isResultsCheckDue(state)
   }
 }
 
 /** The fact of a find. An input that is at work already cannot be replaced any more: that blocks. */
-function tripFact(
+function toTripFact(
   state: RunState,
   on: Extract<Fact, { type: 'guardrail_tripped' }>['on'],
   { guardrail, action, detail, index, toolCallId, replacement }: GuardrailFind,
@@ -100,14 +102,14 @@ function tripFact(
 }
 
 function decideOutputChecked(state: RunState, { turn, verdict }: SignalOf<'output_checked'>): Decision {
-  if (state.phase !== 'collecting' || dueAnswerCheck(state) !== 'schema') return nothing
+  if (state.phase !== 'collecting' || findDueAnswerCheck(state) !== 'schema') return nothing
   if (turn !== state.turn) return nothing
   const here = { type: 'output_checked' as const, turn: state.turn }
   if (verdict.valid) return { facts: [{ ...here, valid: true, output: verdict.output }] }
   const { error } = verdict
   const { output } = state.definition
   const mayRepair = output && !state.reply.finalizing && state.repairs < output.maxRepairs
-  const repair = mayRepair ? repairRequest(error, output.schema) : undefined
+  const repair = mayRepair ? writeRepairRequest(error, output.schema) : undefined
   return { facts: [{ ...here, valid: false, error, ...omitUndefined({ repair }) }] }
 }
 
@@ -115,7 +117,7 @@ function decideOutputChecked(state: RunState, { turn, verdict }: SignalOf<'outpu
  * Each repair request repeats the schema: not every wire has shown it to the model, and a fallback may not have seen
  * it yet.
  */
-function repairRequest(error: string, schema: JsonObject): UserMessage {
+function writeRepairRequest(error: string, schema: JsonObject): UserMessage {
   const text = `Your answer does not fit the schema that it has to fit: ${error}
 This is the schema (JSON Schema): ${canonicalJson(schema)}
 Write the whole answer again, as JSON that fits the schema, and nothing else.`
@@ -202,9 +204,9 @@ function decideCallsChecked(state: RunState, signal: SignalOf<'calls_checked'>):
   // Nothing of them will run any more: the controller closes them.
   if (state.cancel || state.blocked) return nothing
   const checks = new Map(signal.calls.map((check) => [check.toolCallId, check]))
-  const calls = state.calls.map((call) => collectedCall(state, call, checks.get(call.toolCallId)))
+  const calls = state.calls.map((call) => toCollectedCall(state, call, checks.get(call.toolCallId)))
   const trips = signal.calls.flatMap(({ toolCallId, finds = [] }) =>
-    finds.map((find) => tripFact(state, 'tool_input', { ...find, toolCallId })),
+    finds.map((find) => toTripFact(state, 'tool_input', { ...find, toolCallId })),
   )
   return { facts: [...trips, { type: 'tool_requests_collected', turn: state.turn, calls }] }
 }
@@ -222,13 +224,13 @@ function decideToolEnded(
   const projected = signal.projected && correctMediaTypes(signal.projected)
   const shown = signal.shown && correctMediaTypes(signal.shown)
   const error = isRecorded(state, 'toolErrors') ? signal.error : undefined
-  const retryAt = retryTime(state, call, signal, stamp)
+  const retryAt = computeRetryTime(state, call, signal, stamp)
   if (retryAt !== undefined) {
     const failed = { type: 'tool_attempt_failed' as const, ...here, name, attempt, outcome, content }
     return { facts: [{ ...failed, durationMs, retryAt, ...omitUndefined({ retryAfterMs, error }) }] }
   }
   const result = { type: 'tool_result' as const, ...here, name, outcome, content, durationMs }
-  const more = signal.retryable && call.tries ? usedUp(call.tries) : []
+  const more = signal.retryable && call.tries ? describeUsedUp(call.tries) : []
   if (more.length === 0)
     return { facts: [{ ...result, ...omitUndefined({ projected, shown, child, reused, error }) }] }
   // Each form says it: the model reads the last that there is.
@@ -258,24 +260,24 @@ function recoverToolEnded(event: RuntimeEvent, state: RunState): SignalOf<'tool_
 }
 
 /** Says after the last failure of a call that trying again did not help. */
-function usedUp({ failures }: Tries): readonly ResultPart[] {
+function describeUsedUp({ failures }: Tries): readonly ResultPart[] {
   return failures === 0 ? [] : textContent('failed', `All ${failures + 1} attempts of this call have failed.`)
 }
 
 /** When a call is tried again whose attempt ended so; `undefined`: it is not, and the ending is its result. */
-function retryTime(
+function computeRetryTime(
   state: RunState,
   call: Call,
   signal: SignalOf<'tool_ended'>,
   stamp: Stamp,
 ): number | undefined {
-  if (!mayRetry(call, signal.outcome) || nothingMoreStarts(state)) return undefined
-  const retryAt = toolRetryAt(call, signal, stamp)
-  return retryAt !== undefined && retryAt < (workDeadline(state) ?? Infinity) ? retryAt : undefined
+  if (!mayRetry(call, signal.outcome) || isStopping(state)) return undefined
+  const retryAt = computeToolRetryAt(call, signal, stamp)
+  return retryAt !== undefined && retryAt < (getWorkDeadline(state) ?? Infinity) ? retryAt : undefined
 }
 
 /** What the check found out about the tool and the input of a call. */
-function knownOf(check: CheckedCall | undefined): Omit<CheckedCall, 'toolCallId' | 'verdict' | 'finds'> {
+function pickFindings(check: CheckedCall | undefined): Omit<CheckedCall, 'toolCallId' | 'verdict' | 'finds'> {
   if (check === undefined) return {}
   const { effect, recovery, retry, serial, maxConcurrency, repeats, child, handoff } = check
   const { input, repairs, recorded } = check
@@ -283,7 +285,7 @@ function knownOf(check: CheckedCall | undefined): Omit<CheckedCall, 'toolCallId'
   return { ...omitUndefined({ effect, recovery, retry, input, repairs, recorded }), ...place }
 }
 
-function collectedCall(state: RunState, call: Call, check: CheckedCall | undefined): CollectedCall {
+function toCollectedCall(state: RunState, call: Call, check: CheckedCall | undefined): CollectedCall {
   if (call.inputRemoved) {
     const { toolCallId, name, input } = call
     return { toolCallId, name, inputDigest: digestOf(input), plan: 'settle', refusal: removedInput }
@@ -294,16 +296,20 @@ function collectedCall(state: RunState, call: Call, check: CheckedCall | undefin
     toolCallId: call.toolCallId,
     name: call.name,
     inputDigest: digestOf(replaced ?? call.input),
-    ...knownOf(check),
+    ...pickFindings(check),
   }
   const verdict = check?.verdict ?? {
     kind: 'refuse',
     outcome: 'unknown_tool',
     text: `There is no tool ${call.name}.`,
   }
-  if (verdict.kind !== 'refuse' && isHeldBack(state, base)) {
-    if (heldBackPlan(state, base) === 'stub') return { ...base, plan: 'settle', refusal: stubbed }
-    return { ...base, plan: 'ask', reason: reasonInFork(verdict.kind === 'ask' ? verdict.reason : undefined) }
+  if (verdict.kind !== 'refuse' && isHeldWrite(state, base)) {
+    if (planHeldWrite(state, base) === 'stub') return { ...base, plan: 'settle', refusal: stubbed }
+    return {
+      ...base,
+      plan: 'ask',
+      reason: describeForkReason(verdict.kind === 'ask' ? verdict.reason : undefined),
+    }
   }
   switch (verdict.kind) {
     case 'run':
@@ -328,7 +334,7 @@ function decideCallReconciled(
       return { facts: [{ ...result, outcome: finding.outcome, content: correctMediaTypes(finding.content) }] }
     case 'not_done':
       // A fork does not perform a write because the run that it shares it with has not.
-      if (!isHeldBack(state, call)) return { facts: [startOf(state.runId, call, here)] }
+      if (!isHeldWrite(state, call)) return { facts: [toToolStarted(state.runId, call, here)] }
       break
     case 'unknown':
   }
@@ -347,7 +353,7 @@ function recoverGuardrails(state: RunState, { recorded, index }: RecordedPositio
   for (let at = index; at < recorded.length; at++) {
     const event = recorded[at]
     if (event?.type === 'guardrail_tripped') {
-      finds.push(findOf(event))
+      finds.push(recoverFind(event))
       continue
     }
     if (event?.type !== 'guardrails_checked' || event.on === 'tool_input') return undefined
@@ -358,7 +364,7 @@ function recoverGuardrails(state: RunState, { recorded, index }: RecordedPositio
   return undefined
 }
 
-function findOf(trip: EventOf<'guardrail_tripped'>): GuardrailFind {
+function recoverFind(trip: EventOf<'guardrail_tripped'>): GuardrailFind {
   const { guardrail, action, detail, index, toolCallId, replacement } = trip
   return { guardrail, action, ...omitUndefined({ detail, index, toolCallId, replacement }) }
 }

@@ -16,14 +16,14 @@ import {
 } from '../events/event.ts'
 import { digestOf } from '../values/digest.ts'
 import { omitUndefined } from '../values/json.ts'
-import { changedInputText } from './request.ts'
+import { describeChangedInput } from './request.ts'
 import {
   type Decision,
-  finishedText,
+  describeFinished,
   nothing,
   type RecordedPosition,
   type Refusal,
-  refusal,
+  refuse,
   type SignalRules,
   type Stamp,
 } from './rules.ts'
@@ -33,7 +33,7 @@ import type { Cause } from '../events/event-parts.ts'
 import { boundOfLimit } from '../events/limits.ts'
 import { correctMediaTypes, correctMessage } from '../events/content.ts'
 import { type AgentDefinition, givenOf } from '../events/agent-definition.ts'
-import { settledUsage } from './budget.ts'
+import { settleUsage } from './budget.ts'
 import type { Signal } from '../events/signals.ts'
 import { checkSignals, toolSignals } from './decide-tools.ts'
 import { modelSignals } from './decide-model.ts'
@@ -45,20 +45,20 @@ type DecisionCommand = OutsideCommandOf<'approve' | 'deny'>
  * its own, it is that input that the fact records.
  */
 function decideApproval(state: RunState, command: OutsideCommandOf<'approve'>, at: number): Decision {
-  const waiting = awaitingCall(state, command, at)
+  const waiting = findAwaitingCall(state, command, at)
   if ('refused' in waiting) return waiting
   const { by, input, reason } = command
-  const fact = { ...decisionFact(state, waiting, command), approved: true, ...omitUndefined({ reason }) }
+  const fact = { ...toDecisionFact(state, waiting, command), approved: true, ...omitUndefined({ reason }) }
   // The same input is no other one.
   if (input === undefined || digestOf(input) === digestOf(waiting.call.input)) return { facts: [fact] }
-  return { facts: [{ ...fact, input, note: changedInputText(by, waiting.call.input, input) }] }
+  return { facts: [{ ...fact, input, note: describeChangedInput(by, waiting.call.input, input) }] }
 }
 
 /** A denial is bound to its call and its attempt, as an approval is. */
 function decideDenial(state: RunState, command: OutsideCommandOf<'deny'>, at: number): Decision {
-  const waiting = awaitingCall(state, command, at)
+  const waiting = findAwaitingCall(state, command, at)
   if ('refused' in waiting) return waiting
-  const fact = decisionFact(state, waiting, command)
+  const fact = toDecisionFact(state, waiting, command)
   return { facts: [{ ...fact, approved: false, reason: command.reason }] }
 }
 
@@ -69,33 +69,33 @@ interface AwaitingCall {
 }
 
 /** Returns the call that a decision is about; a refusal where the call awaits none, or one about another question. */
-function awaitingCall(
+function findAwaitingCall(
   state: RunState,
   { toolCallId, ...question }: DecisionCommand,
   at: number,
 ): AwaitingCall | { readonly refused: Refusal } {
   const call = findCall(state, toolCallId)
   if (call === undefined) {
-    return refusal(
+    return refuse(
       'unknown_call',
       `Run ${state.runId} has no open tool call ${toolCallId}; show the run to see which wait.`,
     )
   }
   const { inputDigest } = call
   if (call.status !== 'awaiting_approval' || inputDigest === undefined) {
-    return refusal(
+    return refuse(
       'not_awaiting_approval',
       `Tool call ${call.toolCallId} does not wait for an approval; it is ${call.status}. Show the run to see which calls wait.`,
     )
   }
   if (call.inputRemoved) {
-    return refusal(
+    return refuse(
       'not_awaiting_approval',
       `The input of tool call ${call.toolCallId} was removed from the record, so nobody can decide about it: it is not run. Resume the run, which then continues without it.`,
     )
   }
   if (call.expiresAt !== undefined && at >= call.expiresAt) {
-    return refusal(
+    return refuse(
       'approval_expired',
       `The time to decide about tool call ${call.toolCallId} is over; it counts as denied. To have it made, ask the run for it anew.`,
     )
@@ -109,7 +109,7 @@ function refuseStaleDecision(
   { attempt = 1, inputDigest: shown = inputDigest }: AnsweredQuestion,
 ): { readonly refused: Refusal } | undefined {
   if (attempt === attempts + 1 && shown === inputDigest) return undefined
-  return refusal(
+  return refuse(
     'not_awaiting_approval',
     `This decision is about start ${attempt} of tool call ${toolCallId} and what was shown then. Start ${attempts + 1} ` +
       'is asked about now. Look at the pending approval, and decide with its attempt and input digest.',
@@ -117,7 +117,7 @@ function refuseStaleDecision(
 }
 
 /** The fields that the fact of an approval and of a denial share. */
-function decisionFact(
+function toDecisionFact(
   { turn }: RunState,
   { call: { toolCallId, attempts }, inputDigest }: AwaitingCall,
   { by, via }: DecisionCommand,
@@ -134,7 +134,7 @@ function decisionFact(
 }
 
 /** The fields that an approval and a denial share, as an event records them. */
-function recordedDecision({
+function recoverDecision({
   toolCallId,
   by,
   via,
@@ -175,7 +175,7 @@ const outsideCommands: { readonly [T in OutsideCommand['type']]: CommandRules<T>
   steer: {
     decide: decideInput,
     recover(event) {
-      const input = recordedInput(event)
+      const input = recoverInput(event)
       return input && { type: 'steer', ...input }
     },
     isRecordedBy: recordsInput,
@@ -184,7 +184,7 @@ const outsideCommands: { readonly [T in OutsideCommand['type']]: CommandRules<T>
   queue: {
     decide: decideInput,
     recover(event) {
-      const input = recordedInput(event)
+      const input = recoverInput(event)
       return input && { type: 'queue', ...input }
     },
     isRecordedBy: recordsInput,
@@ -195,7 +195,7 @@ const outsideCommands: { readonly [T in OutsideCommand['type']]: CommandRules<T>
     recover(event) {
       if (event.type !== 'approval_decided') return undefined
       const { input, reason } = event
-      return { type: 'approve', ...recordedDecision(event), ...omitUndefined({ input, reason }) }
+      return { type: 'approve', ...recoverDecision(event), ...omitUndefined({ input, reason }) }
     },
     isRecordedBy: recordsDecision,
     usualRefusal: 'not_awaiting_approval',
@@ -204,7 +204,7 @@ const outsideCommands: { readonly [T in OutsideCommand['type']]: CommandRules<T>
     decide: decideDenial,
     recover(event) {
       if (event.type !== 'approval_decided') return undefined
-      return { type: 'deny', ...recordedDecision(event), reason: event.reason ?? '' }
+      return { type: 'deny', ...recoverDecision(event), reason: event.reason ?? '' }
     },
     isRecordedBy: recordsDecision,
     usualRefusal: 'not_awaiting_approval',
@@ -223,7 +223,7 @@ const outsideCommands: { readonly [T in OutsideCommand['type']]: CommandRules<T>
   cancel: {
     decide(state, { by, reason }) {
       if (state.cancel)
-        return refusal(
+        return refuse(
           'already_cancelled',
           `Run ${state.runId} is being cancelled already. Wait for its result.`,
         )
@@ -255,7 +255,7 @@ export function isOutsideCause(cause: Cause): cause is OutsideCommand['type'] {
 }
 
 /** Returns what the machine knows of commands of a type. */
-export function rulesOfCommand<T extends OutsideCommand['type']>(type: T): CommandRules<T> {
+export function getCommandRules<T extends OutsideCommand['type']>(type: T): CommandRules<T> {
   return outsideCommands[type]
 }
 
@@ -271,7 +271,7 @@ function decideInput(
 ): Decision {
   if (state.cancel) {
     const message = `Run ${state.runId} is being cancelled and takes no more input. Wait for its result, and give the input to the next run.`
-    return refusal('cancelled', message)
+    return refuse('cancelled', message)
   }
   // The same input once more: it has its place already.
   if (state.pendingInputs.some((input) => input.inputId === receipt)) return nothing
@@ -280,7 +280,7 @@ function decideInput(
 }
 
 /** The fields that both input commands share, as an event records them. */
-function recordedInput(
+function recoverInput(
   event: RuntimeEvent,
 ): Pick<OutsideCommandOf<'steer' | 'queue'>, 'message' | 'receipt'> | undefined {
   if (event.type !== 'input_received') return undefined
@@ -293,7 +293,7 @@ function decideRaiseLimit(state: RunState, command: OutsideCommandOf<'raise_limi
   const bound = boundOfLimit(state.parent?.grant ?? {}, limit)
   if (bound !== undefined && max > bound) {
     const message = `Run ${state.runId} is a child of run ${state.parent?.runId}, which has granted it ${bound} of ${limit}; ${max} is more. Raise the limit of that run, and let it ask again.`
-    return refusal('not_raised', message)
+    return refuse('not_raised', message)
   }
   if (now !== undefined && max > now) {
     return {
@@ -302,21 +302,21 @@ function decideRaiseLimit(state: RunState, command: OutsideCommandOf<'raise_limi
   }
   const remedy = now === undefined ? 'What is not set needs no raise.' : `Give more than ${now}.`
   const message = `The limit ${limit} of run ${state.runId} is ${now ?? 'not set'}; ${max} would not raise it. ${remedy}`
-  return refusal('not_raised', message)
+  return refuse('not_raised', message)
 }
 
 function decideSettle(state: RunState, command: OutsideCommandOf<'settle'>): Decision {
   const call = findCall(state, command.toolCallId)
   if (call?.status !== 'deferred') {
     const message = `Tool call ${command.toolCallId} of run ${state.runId} does not wait to be settled; show the run to see which do.`
-    return refusal('not_deferred', message)
+    return refuse('not_deferred', message)
   }
   const { toolCallId, name } = call
   const { outcome, child, by, reason } = command
   const content = correctMediaTypes(command.content)
   if (call.child !== undefined && child === undefined) {
     const message = `Tool call ${toolCallId} of run ${state.runId} is the work of run ${call.deferred?.externalId}: decide what that run waits for, or cancel it.`
-    return refusal('not_deferred', message)
+    return refuse('not_deferred', message)
   }
   const result = { type: 'tool_result' as const, turn: state.turn, toolCallId, name, outcome, content }
   const settled = by === undefined && reason === undefined ? undefined : omitUndefined({ by, reason })
@@ -335,14 +335,14 @@ export function isSignal(message: Command | Signal): message is Signal {
   return Object.hasOwn(signals, message.type)
 }
 
-function rulesOfSignal<T extends Signal['type']>(type: T): SignalRules<T> {
+function getSignalRules<T extends Signal['type']>(type: T): SignalRules<T> {
   return signals[type]
 }
 
 /** Begins a run that does not exist yet. */
 function decideStart(state: RunState | undefined, command: StartCommand): Decision {
   if (state)
-    return refusal(
+    return refuse(
       'run_exists',
       `Run ${state.runId} exists already. Resume it, or start one under another id.`,
     )
@@ -400,7 +400,7 @@ function decideResume(state: RunState, { why, definition }: ResumeCommand): Deci
     },
   ]
   if (state.phase === 'streaming' && !state.attempt.failed) {
-    facts.push(...settledUsage(state, 'interrupted'), {
+    facts.push(...settleUsage(state, 'interrupted'), {
       type: 'model_stream_failed',
       turn: state.turn,
       attempt: state.attempt.number,
@@ -431,10 +431,10 @@ function recoverStart(position: RecordedPosition): StartCommand | undefined {
   if (event?.type !== 'run_started') return undefined
   const { runId, agent, definition, limits, retry, withContext } = event
   const { sessionId, sessionPlace, parent, subject } = event
-  const { message, receipt } = besideStart('input_received', position) ?? {}
+  const { message, receipt } = findBesideStart('input_received', position) ?? {}
   if (message === undefined) return undefined
-  const { messages: history, uncheckedFrom } = besideStart('history_carried', position) ?? {}
-  const { edits, by, reason } = besideStart('history_edited', position) ?? {}
+  const { messages: history, uncheckedFrom } = findBesideStart('history_carried', position) ?? {}
+  const { edits, by, reason } = findBesideStart('history_edited', position) ?? {}
   return {
     type: 'start',
     runId,
@@ -459,7 +459,7 @@ function recoverStart(position: RecordedPosition): StartCommand | undefined {
 }
 
 /** One of the facts that a start puts after `run_started`: at most three, the input last. */
-function besideStart<T extends EventType>(
+function findBesideStart<T extends EventType>(
   type: T,
   { recorded, index }: RecordedPosition,
 ): EventOf<T> | undefined {
@@ -475,13 +475,13 @@ function besideStart<T extends EventType>(
  */
 export function decide(state: RunState | undefined, message: Command | Signal, stamp: Stamp): Decision {
   if (message.type === 'start') return decideStart(state, message)
-  if (state === undefined) return refusal('not_supported', 'The run does not exist yet; start it first.')
-  if (isSignal(message)) return rulesOfSignal(message.type).decide(state, message, stamp)
+  if (state === undefined) return refuse('not_supported', 'The run does not exist yet; start it first.')
+  if (isSignal(message)) return getSignalRules(message.type).decide(state, message, stamp)
   if (state.phase === 'done') {
-    return refusal('run_finished', finishedText(`Run ${state.runId} is finished (${state.reason})`))
+    return refuse('run_finished', describeFinished(`Run ${state.runId} is finished (${state.reason})`))
   }
   if (message.type === 'resume') return decideResume(state, message)
-  return rulesOfCommand(message.type).decide(state, message, stamp.at)
+  return getCommandRules(message.type).decide(state, message, stamp.at)
 }
 
 /**
@@ -498,7 +498,7 @@ export function recoverMessage(
   const cause = causeOf(event)
   if (cause === 'start') return recoverStart(position)
   if (cause === 'resume') return recoverResume(event, state?.definition)
-  if (isOutsideCause(cause)) return rulesOfCommand(cause).recover(event)
+  if (isOutsideCause(cause)) return getCommandRules(cause).recover(event)
   if (state === undefined) return undefined
-  return cause === 'controller' ? undefined : rulesOfSignal(cause).recover(state, position)
+  return cause === 'controller' ? undefined : getSignalRules(cause).recover(state, position)
 }

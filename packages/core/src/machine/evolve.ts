@@ -5,7 +5,7 @@ import { type EventOf, type EventType, requireKnown, type RuntimeEvent } from '.
 import { omitUndefined } from '../values/json.ts'
 import { emptyCallLog, emptyHistory, messageAt } from './history.ts'
 import { isSuspended } from './next-action.ts'
-import { guardrailsOn, requiresEffects } from './required-effects.ts'
+import { listGuardrails, requiresEffects } from './required-effects.ts'
 import {
   applyMessageFinished,
   applyModelCallStarted,
@@ -28,10 +28,10 @@ import {
   applyOutputChecked,
   withInputCheck,
 } from './fold-history.ts'
-import { illegal, transitionTable } from './transition-table.ts'
+import { illegalTransition, transitionTable } from './transition-table.ts'
 import { namesModel } from './request.ts'
-import { baseOf, type DoneState, noTotals, type RunState, withMessage } from './state.ts'
-import { definitionTokens } from './tokens.ts'
+import { toBase, type DoneState, noTotals, type RunState, withMessage } from './state.ts'
+import { estimateDefinitionTokens } from './tokens.ts'
 
 /**
  * The fold: the state before an event, and the event, to the state after it. `undefined` is the state before the
@@ -40,10 +40,10 @@ import { definitionTokens } from './tokens.ts'
  */
 export function evolve(state: RunState | undefined, event: RuntimeEvent): RunState {
   requireKnown(event)
-  if (state === undefined) return firstState(event)
-  if (!Object.hasOwn(transitionTable[state.phase], event.type)) throw illegal(state, event)
+  if (state === undefined) return createFirstState(event)
+  if (!Object.hasOwn(transitionTable[state.phase], event.type)) throw illegalTransition(state, event)
   requireOrder(state, event)
-  const next = applyEvent(atEvent(state, event), event)
+  const next = applyEvent(moveToEvent(state, event), event)
   return endsStandstill(state, event) ? withChange(next) : next
 }
 
@@ -96,9 +96,9 @@ const mayChangeAnswers: { readonly [T in EventType]: boolean } = {
 }
 
 /** The state with the place of an event that follows it. */
-function atEvent(state: RunState, event: RuntimeEvent): RunState {
+function moveToEvent(state: RunState, event: RuntimeEvent): RunState {
   const { seq, epoch, at, turn } = event
-  const waitedMs = state.waitedMs + waitedBefore(state, event)
+  const waitedMs = state.waitedMs + measureWait(state, event)
   const gone = event.removed && state.removedFrom === undefined ? { removedFrom: seq } : undefined
   // V8 copies objects of a few shapes at one place of the code ten times faster than those of more, and each phase has its own.
   switch (state.phase) {
@@ -117,7 +117,7 @@ function atEvent(state: RunState, event: RuntimeEvent): RunState {
 }
 
 /** How long nothing was in flight before this event, in milliseconds: a person was waited for, or a process. */
-function waitedBefore(state: RunState, event: RuntimeEvent): number {
+function measureWait(state: RunState, event: RuntimeEvent): number {
   const waitedMs = event.at - state.at
   // Events of one append have one time: nothing was waited for between them.
   if (waitedMs <= 0) return 0
@@ -130,7 +130,7 @@ function wasSuspended(state: RunState): boolean {
   return isSuspended({ ...state, calls: state.calls.map(({ inputRemoved: _since, ...call }) => call) })
 }
 
-function firstState(event: RuntimeEvent): RunState {
+function createFirstState(event: RuntimeEvent): RunState {
   if (event.type !== 'run_started' || event.seq !== 1) {
     throw new IllegalTransitionError('(nothing)', event.type, ['run_started'], `at seq ${event.seq}`)
   }
@@ -153,7 +153,7 @@ function firstState(event: RuntimeEvent): RunState {
     history: emptyHistory(),
     exchangeFrom: 0,
     totals: noTotals,
-    contextTokens: definitionTokens(event.definition),
+    contextTokens: estimateDefinitionTokens(event.definition),
     reportedTokens: 0,
     estimateFactor: 1,
     waitedMs: 0,
@@ -170,19 +170,21 @@ function firstState(event: RuntimeEvent): RunState {
 
 /** Law 4, and law 1: a call's events are in its own turn. */
 function requireOrder(state: RunState, event: RuntimeEvent): void {
-  if (event.runId !== state.runId) throw illegal(state, event, `it belongs to run ${event.runId}`)
-  if (event.seq !== state.seq + 1) throw illegal(state, event, `seq ${event.seq} follows ${state.seq}`)
-  if (event.epoch < state.epoch) throw illegal(state, event, `epoch ${event.epoch} follows ${state.epoch}`)
+  if (event.runId !== state.runId) throw illegalTransition(state, event, `it belongs to run ${event.runId}`)
+  if (event.seq !== state.seq + 1)
+    throw illegalTransition(state, event, `seq ${event.seq} follows ${state.seq}`)
+  if (event.epoch < state.epoch)
+    throw illegalTransition(state, event, `epoch ${event.epoch} follows ${state.epoch}`)
   const startsTurn = event.type === 'model_call_started' && event.attempt === 1
   if (event.turn !== state.turn + (startsTurn ? 1 : 0)) {
-    throw illegal(state, event, `turn ${event.turn} follows ${state.turn}`)
+    throw illegalTransition(state, event, `turn ${event.turn} follows ${state.turn}`)
   }
 }
 
 function applyEvent(state: RunState, event: RuntimeEvent): RunState {
   switch (event.type) {
     case 'run_started':
-      throw illegal(state, event)
+      throw illegalTransition(state, event)
     case 'run_resumed':
       return applyRunResumed(state, event)
     case 'run_finished':
@@ -274,7 +276,7 @@ function applyInputReceived(state: RunState, event: EventOf<'input_received'>): 
   const { message, delivery, receipt } = event
   if (delivery === 'start') return withUserMessage({ ...state, exchangeFrom: state.history.length }, message)
   if (receipt === undefined || state.pendingInputs.some((input) => input.inputId === receipt)) {
-    throw illegal(state, event, 'input that comes later needs an id of its own')
+    throw illegalTransition(state, event, 'input that comes later needs an id of its own')
   }
   return { ...state, pendingInputs: [...state.pendingInputs, { inputId: receipt, delivery, message }] }
 }
@@ -291,7 +293,7 @@ function isAnswered({ history }: RunState): boolean {
 function withUserMessage(state: RunState, message: UserMessage): RunState {
   const exchangeFrom = isAnswered(state) ? state.history.length : state.exchangeFrom
   const next = { ...withMessage(state, message), exchangeFrom, inputSinceReply: true }
-  const guardrails = guardrailsOn(state, 'input')
+  const guardrails = listGuardrails(state, 'input')
   if (guardrails.length === 0) return next
   const from = state.inputCheck?.from ?? state.history.length
   return { ...next, inputCheck: { seq: state.seq, from, guardrails } }
@@ -299,20 +301,20 @@ function withUserMessage(state: RunState, message: UserMessage): RunState {
 
 function applyInputSettled(state: RunState, event: EventOf<'input_settled'>): RunState {
   const input = state.pendingInputs.find(({ inputId }) => inputId === event.receipt)
-  if (input === undefined) throw illegal(state, event, `no input ${event.receipt} waits`)
+  if (input === undefined) throw illegalTransition(state, event, `no input ${event.receipt} waits`)
   const rest = { ...state, pendingInputs: state.pendingInputs.filter((other) => other !== input) }
   if (!event.delivered) return rest
   requireClosed(state, event)
-  if (state.phase === 'streaming') throw illegal(state, event, 'a model call is in flight')
+  if (state.phase === 'streaming') throw illegalTransition(state, event, 'a model call is in flight')
   return withUserMessage(rest, input.message)
 }
 
 function applyRunFinished(state: RunState, event: EventOf<'run_finished'>): DoneState {
   requireClosed(state, event)
   const [input] = state.pendingInputs
-  if (input) throw illegal(state, event, `input ${input.inputId} is not settled`)
+  if (input) throw illegalTransition(state, event, `input ${input.inputId} is not settled`)
   const { reason, detail } = event
-  return { ...baseOf(state), phase: 'done', reason, ...(detail !== undefined && { detail }) }
+  return { ...toBase(state), phase: 'done', reason, ...(detail !== undefined && { detail }) }
 }
 
 function applyLimitRaised(state: RunState, event: EventOf<'limit_raised'>): RunState {

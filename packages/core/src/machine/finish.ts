@@ -1,7 +1,7 @@
 import type { Fact, FinishReason } from '../events/event.ts'
 import type { Action } from './rules.ts'
 import { nextModelCall } from './next-model-call.ts'
-import { onLimitOf } from './budget.ts'
+import { getOnLimit } from './budget.ts'
 import type { Reply, RunState } from './state.ts'
 import { omitUndefined } from '../values/json.ts'
 
@@ -24,11 +24,11 @@ export function deliverInput(state: RunState, delivery: 'steer' | 'queue', now: 
 
 /** Whether a limit ends the run in front of the model call that would show the input: it is not delivered then. */
 function endsUnshown(state: RunState, now: number): boolean {
-  return onLimitOf(state.limits) === 'stop' && 'limit' in nextModelCall(state, now, {})
+  return getOnLimit(state.limits) === 'stop' && 'limit' in nextModelCall(state, now, {})
 }
 
 /** The facts that settle input that the run ends without: each says why. */
-function undeliveredInputs(state: RunState, reason: FinishReason): readonly Fact[] {
+function settleUndelivered(state: RunState, reason: FinishReason): readonly Fact[] {
   const why = `The run ended before it (${reason}).`
   return state.pendingInputs.map(({ inputId }): Fact => ({
     type: 'input_settled',
@@ -40,7 +40,7 @@ function undeliveredInputs(state: RunState, reason: FinishReason): readonly Fact
 }
 
 /** Why the run ends with this reply; `undefined` when it continues. */
-export function finishReasonOf({ message, failure }: Reply, hadCalls: boolean): FinishReason | undefined {
+export function toFinishReason({ message, failure }: Reply, hadCalls: boolean): FinishReason | undefined {
   switch (message.stopReason) {
     case 'refused':
     case 'content_filtered':
@@ -52,7 +52,7 @@ export function finishReasonOf({ message, failure }: Reply, hadCalls: boolean): 
     case 'cancelled':
       return 'cancelled'
     case 'failed':
-      return failureReason(failure?.class)
+      return toFailureReason(failure?.class)
     case 'paused':
     case 'compacted':
       return undefined
@@ -64,21 +64,21 @@ export function finishReasonOf({ message, failure }: Reply, hadCalls: boolean): 
 }
 
 /** The reason that a failure of the model gives. */
-export function failureReason(failureClass: string | undefined): FinishReason {
+export function toFailureReason(failureClass: string | undefined): FinishReason {
   if (failureClass === 'context_overflow' || failureClass === 'empty_reply') return failureClass
   return failureClass === 'content_filtered' || failureClass === 'refused' ? 'refused' : 'model_failed'
 }
 
 /** Returns the end of a run that was cancelled or that a guardrail blocks; else `undefined`. */
-export function endIfStopped(state: RunState): ReturnType<typeof finish> | undefined {
-  if (state.cancel) return finish(state, 'cancelled')
+export function endIfStopped(state: RunState): ReturnType<typeof finishRun> | undefined {
+  if (state.cancel) return finishRun(state, 'cancelled')
   if (state.blocked === undefined) return undefined
   const { guardrail, detail } = state.blocked
-  return finish(state, 'guardrail', detail === undefined ? guardrail : `${guardrail}: ${detail}`)
+  return finishRun(state, 'guardrail', detail === undefined ? guardrail : `${guardrail}: ${detail}`)
 }
 
 /** Ends the run, and settles all input that it ends without. */
-export function finish(
+export function finishRun(
   state: RunState,
   reason: FinishReason,
   detail?: string,
@@ -93,5 +93,5 @@ export function finish(
     usage,
     ...omitUndefined({ costUsd, detail }),
   }
-  return { kind: 'finish', facts: [...undeliveredInputs(state, reason), end] }
+  return { kind: 'finish', facts: [...settleUndelivered(state, reason), end] }
 }

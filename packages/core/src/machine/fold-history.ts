@@ -1,13 +1,13 @@
 import { type AssistantMessage, type Message, textOf, type ToolResult } from '../events/content.ts'
 import { type EventOf, type HistoryEdit, removedText, type RuntimeEvent } from '../events/event.ts'
 import { canonicalJson, type Json, omitUndefined } from '../values/json.ts'
-import { guardrailsOn } from './required-effects.ts'
+import { listGuardrails } from './required-effects.ts'
 import { requireClosed } from './fold-tool-calls.ts'
 import { withSummary } from './compaction.ts'
 import { type History, historyFault, historyOf, messageAt, messagesOf, pairingFault } from './history.ts'
-import { illegal } from './transition-table.ts'
+import { illegalTransition } from './transition-table.ts'
 import { type CollectingState, type RunState, withHistory, withMessage, withSpent } from './state.ts'
-import { definitionTokens } from './tokens.ts'
+import { estimateDefinitionTokens } from './tokens.ts'
 import { findCall, textContent } from './calls.ts'
 
 /** No run has more messages than this; the number may come from a file of unknown origin. */
@@ -15,14 +15,15 @@ const maxMissing = 1_000_000
 
 /** The history of an earlier run, before anything is said in this one. */
 export function applyHistoryCarried(state: RunState, event: EventOf<'history_carried'>): RunState {
-  if (state.history.length > 0) throw illegal(state, event, 'something was said already')
+  if (state.history.length > 0) throw illegalTransition(state, event, 'something was said already')
   const { uncheckedFrom } = event
   const { missing = 0 } = event
-  if (missing > maxMissing) throw illegal(state, event, `${missing} messages are more than a run can carry`)
+  if (missing > maxMissing)
+    throw illegalTransition(state, event, `${missing} messages are more than a run can carry`)
   const history = historyOf(missing === 0 ? event.messages : [...removedMessages(missing), ...event.messages])
   requirePaired(state, event, history)
   const next = withHistory(state, history)
-  const guardrails = guardrailsOn(state, 'input')
+  const guardrails = listGuardrails(state, 'input')
   if (uncheckedFrom === undefined || guardrails.length === 0) return next
   return { ...next, inputCheck: { seq: event.seq, from: uncheckedFrom, guardrails } }
 }
@@ -31,22 +32,22 @@ export function applyHistoryCarried(state: RunState, event: EventOf<'history_car
 export function applyHistoryEdited(state: RunState, event: EventOf<'history_edited'>): RunState {
   const messages = withEdits(messagesOf(state.history), event.edits)
   if (messages === undefined) {
-    throw illegal(state, event, 'its places are not in ascending order, or not in the history')
+    throw illegalTransition(state, event, 'its places are not in ascending order, or not in the history')
   }
   const paired = historyOf(state.removedFrom === undefined ? messages : withoutUnpaired(messages))
   requirePaired(state, event, paired)
   requireClosed(state, event)
-  const exchangeFrom = state.exchangeFrom - removedBefore(event.edits, state.exchangeFrom)
+  const exchangeFrom = state.exchangeFrom - countRemovedBefore(event.edits, state.exchangeFrom)
   const next = withHistory({ ...state, exchangeFrom }, paired)
   const { inputCheck } = state
   if (inputCheck === undefined) return next
   return {
     ...next,
-    inputCheck: { ...inputCheck, from: inputCheck.from - removedBefore(event.edits, inputCheck.from) },
+    inputCheck: { ...inputCheck, from: inputCheck.from - countRemovedBefore(event.edits, inputCheck.from) },
   }
 }
 
-function removedBefore(edits: readonly HistoryEdit[], place: number): number {
+function countRemovedBefore(edits: readonly HistoryEdit[], place: number): number {
   return edits.filter(({ index, message }) => !message && index < place).length
 }
 
@@ -69,10 +70,11 @@ export function withEdits(
 export function applyCompactionStarted(state: RunState, event: EventOf<'compaction_started'>): RunState {
   requireCut(state, event)
   const { compacting: before } = state
-  if (before && !before.interrupted) throw illegal(state, event, 'a summary is being written already')
+  if (before && !before.interrupted)
+    throw illegalTransition(state, event, 'a summary is being written already')
   const { model, replacedMessages, grant, maxOutputTokens, interrupted } = event
   if (before && before.replacedMessages !== replacedMessages) {
-    throw illegal(state, event, 'the summary that was interrupted replaces other messages')
+    throw illegalTransition(state, event, 'the summary that was interrupted replaces other messages')
   }
   const compacting = { model, replacedMessages, grant, ...omitUndefined({ maxOutputTokens }) }
   const totals = interrupted ? withSpent(state.totals, interrupted.usage, interrupted.costUsd) : state.totals
@@ -84,14 +86,14 @@ export function applyContextCompacted(state: RunState, event: EventOf<'context_c
   requireCut(state, event)
   const { replacedMessages, taskAt, usage = {}, costUsd } = event
   if (state.compacting && state.compacting.replacedMessages !== replacedMessages) {
-    throw illegal(state, event, 'it replaces other messages than are being summed up')
+    throw illegalTransition(state, event, 'it replaces other messages than are being summed up')
   }
   const { compacting: _ended, ...rest } = state
   if (
     taskAt !== undefined &&
     (taskAt >= replacedMessages || messageAt(state.history, taskAt)?.role !== 'user')
   ) {
-    throw illegal(state, event, `the message ${taskAt} is not one of the user's that it replaces`)
+    throw illegalTransition(state, event, `the message ${taskAt} is not one of the user's that it replaces`)
   }
   const kept = withSummary(state, event)
   const totals = withSpent(state.totals, usage, costUsd)
@@ -126,15 +128,15 @@ function requireCut(
   const messages = messagesOf(state.history)
   const { replacedMessages } = event
   if (replacedMessages <= messages.length && messages[replacedMessages]?.role !== 'tool') return
-  throw illegal(state, event, 'it would part a message from its results')
+  throw illegalTransition(state, event, 'it would part a message from its results')
 }
 
 /** Another agent continues, with its own model, instructions and tools. */
 export function applyAgentHandedOff(state: RunState, event: EventOf<'agent_handed_off'>): RunState {
   if (state.phase !== 'injecting' || state.handoff?.to !== event.to || state.handoff.back) {
-    throw illegal(state, event, `no call asked for ${event.to}`)
+    throw illegalTransition(state, event, `no call asked for ${event.to}`)
   }
-  if (event.from !== state.agent) throw illegal(state, event, `the active agent is ${state.agent}`)
+  if (event.from !== state.agent) throw illegalTransition(state, event, `the active agent is ${state.agent}`)
   const { handoff: _done, model: _its, ...rest } = state
   const { to: agent, definition, messages } = event
   const next = { ...rest, agent, definition, repairs: 0 }
@@ -148,7 +150,7 @@ export function applyAgentHandedOff(state: RunState, event: EventOf<'agent_hande
     return withHistory(withChecksRestarted({ ...next, exchangeFrom }, event, 0), history)
   }
   const contextTokens =
-    state.contextTokens + definitionTokens(definition) - definitionTokens(state.definition)
+    state.contextTokens + estimateDefinitionTokens(definition) - estimateDefinitionTokens(state.definition)
   return { ...next, contextTokens: Math.max(0, contextTokens) }
 }
 
@@ -174,7 +176,7 @@ function isWhole(message: Message, after: Message | undefined): boolean {
 
 function requirePaired(state: RunState, event: RuntimeEvent, history: History): void {
   const fault = historyFault(history)
-  if (fault) throw illegal(state, event, fault)
+  if (fault) throw illegalTransition(state, event, fault)
 }
 
 /** What a guardrail found changes what the model is shown, or ends the run. */
@@ -201,7 +203,7 @@ export function applyGuardrailTripped(state: RunState, event: EventOf<'guardrail
 function replaceInput(state: RunState, event: EventOf<'guardrail_tripped'>): RunState {
   const { index = -1, replacement = withheldText(event) } = event
   if (messageAt(state.history, index)?.role !== 'user') {
-    throw illegal(state, event, `the history holds no input at ${index} that it could replace`)
+    throw illegalTransition(state, event, `the history holds no input at ${index} that it could replace`)
   }
   return withMessageAt(state, index, { role: 'user', parts: replacement })
 }
@@ -209,7 +211,7 @@ function replaceInput(state: RunState, event: EventOf<'guardrail_tripped'>): Run
 /** A blocked answer stays in the ledger; the history gets its replacement. */
 function replaceAnswer(state: RunState, event: EventOf<'guardrail_tripped'>): CollectingState {
   if (state.phase !== 'collecting' || state.calls.length > 0) {
-    throw illegal(state, event, 'there is no answer that it could replace')
+    throw illegalTransition(state, event, 'there is no answer that it could replace')
   }
   const parts = (event.replacement ?? withheldText(event)).flatMap((part) =>
     part.type === 'text' && part.text !== '' ? [part] : [],
@@ -227,7 +229,7 @@ function replaceAnswer(state: RunState, event: EventOf<'guardrail_tripped'>): Co
 function replaceResult(state: RunState, event: EventOf<'guardrail_tripped'>): RunState {
   const call = findCall(state, event.toolCallId ?? '')
   if (state.phase !== 'executing' || call?.result === undefined) {
-    throw illegal(state, event, 'there is no result that it could replace')
+    throw illegalTransition(state, event, 'there is no result that it could replace')
   }
   const content = event.replacement ?? withheldText(event)
   const result: ToolResult = { ...call.result, content }
@@ -257,10 +259,10 @@ export function applyGuardrailsChecked(state: RunState, event: EventOf<'guardrai
     case 'input':
       return withInputCheck(state, (name) => !event.guardrails.includes(name))
     case 'output':
-      if (state.phase !== 'collecting') throw illegal(state, event, 'there is no answer')
+      if (state.phase !== 'collecting') throw illegalTransition(state, event, 'there is no answer')
       return { ...state, reply: { ...state.reply, guarded: true } }
     case 'tool_output':
-      if (state.phase !== 'executing') throw illegal(state, event, 'there are no results')
+      if (state.phase !== 'executing') throw illegalTransition(state, event, 'there are no results')
       return { ...state, resultsChecked: true }
     case 'tool_input':
       return state
@@ -276,7 +278,7 @@ function withOutput(state: CollectingState, output: Json): CollectingState {
 /** The answer fits its schema, or the model repairs it, or the repairs are used up. */
 export function applyOutputChecked(state: RunState, event: EventOf<'output_checked'>): RunState {
   if (state.phase !== 'collecting' || state.calls.length > 0)
-    throw illegal(state, event, 'there is no answer')
+    throw illegalTransition(state, event, 'there is no answer')
   const { valid, output, error, repair } = event
   const fit = { valid, ...(error !== undefined && { error }) }
   const next = { ...state, reply: { ...state.reply, fit } }

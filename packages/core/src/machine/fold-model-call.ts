@@ -4,18 +4,18 @@ import { omitUndefined } from '../values/json.ts'
 import { addUsage } from '../events/usage.ts'
 import { requireClosed } from './fold-tool-calls.ts'
 import { appendMessage, showsOtherMessages } from './history.ts'
-import { partsOfNextTurn, writtenText } from './reply.ts'
-import { illegal } from './transition-table.ts'
+import { toNextTurnParts, readWrittenText } from './reply.ts'
+import { illegalTransition } from './transition-table.ts'
 import {
   type Attempt,
-  baseOf,
+  toBase,
   type Call,
   type CollectingState,
   type PartDraft,
   type RunState,
   type StreamingState,
 } from './state.ts'
-import { estimatedTokens, messageTokens, offeredTools, withSource } from './tokens.ts'
+import { estimateTokens, estimateMessageTokens, filterOfferedTools, withSource } from './tokens.ts'
 import { withNewCall, withPart } from './calls.ts'
 
 /** A model call starts: the first attempt of a turn, or the next one of the same. */
@@ -23,10 +23,15 @@ export function applyModelCallStarted(state: RunState, event: EventOf<'model_cal
   requireClosed(state, event)
   const again = state.phase === 'streaming'
   if (again && state.attempt.failed === undefined) {
-    throw illegal(state, event, `attempt ${state.attempt.number} of turn ${state.turn} has not ended`)
+    throw illegalTransition(
+      state,
+      event,
+      `attempt ${state.attempt.number} of turn ${state.turn} has not ended`,
+    )
   }
   const number = again ? state.attempt.number + 1 : 1
-  if (event.attempt !== number) throw illegal(state, event, `attempt ${event.attempt} where ${number} is due`)
+  if (event.attempt !== number)
+    throw illegalTransition(state, event, `attempt ${event.attempt} where ${number} is due`)
   const { totals } = state
   const attempt: Attempt = {
     number,
@@ -42,7 +47,7 @@ export function applyModelCallStarted(state: RunState, event: EventOf<'model_cal
     calls: [],
   }
   return {
-    ...withSource(baseOf(state), event.change?.sourced),
+    ...withSource(toBase(state), event.change?.sourced),
     phase: 'streaming',
     attempt,
     failures: again && sameModel(state.attempt.model, event.model) ? state.failures : 0,
@@ -65,9 +70,9 @@ export function withAttempt(
   event: RuntimeEvent & { readonly attempt: number },
   change: (attempt: Attempt) => Attempt,
 ): RunState {
-  if (state.phase !== 'streaming') throw illegal(state, event)
+  if (state.phase !== 'streaming') throw illegalTransition(state, event)
   if (state.attempt.failed || event.attempt !== state.attempt.number) {
-    throw illegal(state, event, `it is of attempt ${event.attempt}, which is not under way`)
+    throw illegalTransition(state, event, `it is of attempt ${event.attempt}, which is not under way`)
   }
   return { ...state, attempt: change(state.attempt) }
 }
@@ -89,17 +94,18 @@ export function applyMessageFinished(
   state: RunState,
   event: EventOf<'assistant_message_finished'>,
 ): CollectingState {
-  if (state.phase !== 'streaming') throw illegal(state, event)
+  if (state.phase !== 'streaming') throw illegalTransition(state, event)
   const { attempt } = state
-  if (event.attempt !== attempt.number) throw illegal(state, event, `it is of attempt ${event.attempt}`)
+  if (event.attempt !== attempt.number)
+    throw illegalTransition(state, event, `it is of attempt ${event.attempt}`)
   if (!namesCalls(event.parts, attempt.calls))
-    throw illegal(state, event, 'its calls are not those that were requested')
+    throw illegalTransition(state, event, 'its calls are not those that were requested')
   const { parts, stopReason, partial } = event
   const message: AssistantMessage = { role: 'assistant', parts, model: attempt.model, stopReason, partial }
-  const { output: _before, keptState: _earlier, ...facts } = baseOf(state)
+  const { output: _before, keptState: _earlier, ...facts } = toBase(state)
   const { providerState: keptState } = event
   const { nextTurn } = state.definition.policy?.outputStream ?? {}
-  const shownLater: AssistantMessage = { ...message, parts: partsOfNextTurn(nextTurn, event) }
+  const shownLater: AssistantMessage = { ...message, parts: toNextTurnParts(nextTurn, event) }
   // A reply without any content is no message that a model could be shown.
   const isInHistory = shownLater.parts.length > 0
   return {
@@ -108,7 +114,7 @@ export function applyMessageFinished(
     reply: {
       message,
       finalizing: attempt.finalizing,
-      ...omitUndefined({ failure: attempt.failed?.failure, offered: offeredIn(state) }),
+      ...omitUndefined({ failure: attempt.failed?.failure, offered: readOffered(state) }),
       ...omitUndefined({ refusal: event.refusal }),
       ...(!isInHistory && parts.length > 0 && { leftOut: true as const }),
     },
@@ -118,7 +124,7 @@ export function applyMessageFinished(
     inputSinceReply: false,
     takeOvers: 0,
     lastText: parts.length === 0 ? state.lastText : textOf(parts),
-    ...contextAfter(state, shownLater),
+    ...computeContextTokens(state, shownLater),
   }
 }
 
@@ -137,9 +143,9 @@ function namesCalls(
 }
 
 /** The names of the tools that the attempt offered, where these are not those of the definition. */
-function offeredIn(state: StreamingState): readonly string[] | undefined {
+function readOffered(state: StreamingState): readonly string[] | undefined {
   const { tools } = state.attempt.change ?? {}
-  return tools ?? (state.sourced && offeredTools(state, undefined).map(({ name }) => name))
+  return tools ?? (state.sourced && filterOfferedTools(state, undefined).map(({ name }) => name))
 }
 
 /** The most that estimates are corrected by: a report that says more is of something else, or lies. */
@@ -148,13 +154,13 @@ const MAX_ESTIMATE_FACTOR = 8
 const LEARNING_TOKENS_MIN = 100
 
 /** What the next request has, and what the provider's report says about the estimates before it. */
-function contextAfter(
+function computeContextTokens(
   state: StreamingState,
   message: AssistantMessage,
 ): Pick<RunState, 'contextTokens' | 'reportedTokens' | 'estimateFactor'> {
   const { estimateFactor } = state
   const { inputTokens, outputTokens } = state.totals.latestUsage
-  const outputEstimate = Math.ceil(messageTokens(message) * estimateFactor)
+  const outputEstimate = Math.ceil(estimateMessageTokens(message) * estimateFactor)
   const contextTokens =
     state.attempt.contextTokens ?? (inputTokens ?? state.contextTokens) + (outputTokens ?? outputEstimate)
   if (inputTokens === undefined || state.attempt.contextTokens !== undefined)
@@ -187,7 +193,7 @@ export function withDelta(
 ): Attempt {
   const kind = event.type === 'assistant_text_delta' ? 'text' : 'reasoning'
   const { drafts } = attempt
-  const streamedTokens = attempt.streamedTokens + estimatedTokens(event.written ?? event.text)
+  const streamedTokens = attempt.streamedTokens + estimateTokens(event.written ?? event.text)
   const index = drafts.findLastIndex((draft) => draft.part === event.part && draft.kind === kind)
   const draft = drafts[index]
   return {
@@ -195,28 +201,28 @@ export function withDelta(
     streamedTokens,
     drafts: draft
       ? drafts.with(index, withMoreText(draft, event))
-      : [...drafts, draftOf(event.part, kind, event)],
+      : [...drafts, createDraft(event.part, kind, event)],
   }
 }
 
 type MoreText = Pick<EventOf<'assistant_text_delta'>, 'text' | 'written' | 'replaces'>
 
-function draftOf(part: number, kind: PartDraft['kind'], { text, written }: MoreText): PartDraft {
+function createDraft(part: number, kind: PartDraft['kind'], { text, written }: MoreText): PartDraft {
   return { part, kind, text, ...omitUndefined({ written }) }
 }
 
 function withMoreText(draft: PartDraft, event: MoreText): PartDraft {
   const { part, kind } = draft
-  if (event.replaces) return draftOf(part, kind, event)
+  if (event.replaces) return createDraft(part, kind, event)
   const text = draft.text + event.text
   const differs = draft.written !== undefined || event.written !== undefined
-  const written = differs ? writtenText(draft) + (event.written ?? event.text) : undefined
-  return draftOf(part, kind, { text, ...omitUndefined({ written }) })
+  const written = differs ? readWrittenText(draft) + (event.written ?? event.text) : undefined
+  return createDraft(part, kind, { text, ...omitUndefined({ written }) })
 }
 
 /** More of a call's input came. With the first of it, the call takes its place among the calls. */
 export function withToolInput(attempt: Attempt, { part, text }: EventOf<'tool_input_delta'>): Attempt {
-  const streamedTokens = attempt.streamedTokens + estimatedTokens(text)
+  const streamedTokens = attempt.streamedTokens + estimateTokens(text)
   return { ...attempt, callParts: withPart(attempt.callParts, part), streamedTokens }
 }
 
@@ -228,11 +234,11 @@ export function withRequest(
 ): Attempt {
   const { toolCallId, part, providerCallId, name, input, malformed, opaque } = event
   const { calls: earlier } = attempt
-  const ids = idsOf(earlier)
+  const ids = joinIds(earlier)
   // By place in the reply: the order in which the message names them.
   const place = earlier.findLastIndex((known) => known.part < part) + 1
   if (ids.has(toolCallId) || earlier[place]?.part === part) {
-    throw illegal(state, event, `call ${toolCallId} or part ${part} was requested before`)
+    throw illegalTransition(state, event, `call ${toolCallId} or part ${part} was requested before`)
   }
   const call: Call = {
     toolCallId,
@@ -258,7 +264,7 @@ export function withRequest(
 /** The ids of calls, by the calls. The set grows with its calls, so only the newest array keeps it. */
 const knownIds = new WeakMap<readonly Call[], Set<string>>()
 
-function idsOf(calls: readonly Call[]): Set<string> {
+function joinIds(calls: readonly Call[]): Set<string> {
   const known = knownIds.get(calls)
   if (known) return known
   const ids = new Set<string>(calls.map(({ toolCallId }) => toolCallId))

@@ -2,10 +2,10 @@ import type { Outcome, ToolResult } from '../events/content.ts'
 import { getOwn, omitUndefined } from '../values/json.ts'
 import type { CollectedCall, EventOf, RuntimeEvent } from '../events/event.ts'
 import { answerDigest, endsInNews, logCall } from './history.ts'
-import { shownResult } from './request.ts'
+import { toShownResult } from './request.ts'
 import { digestOf } from '../values/digest.ts'
-import { isHeldBack } from './retry.ts'
-import { illegal } from './transition-table.ts'
+import { isHeldWrite } from './retry.ts'
+import { illegalTransition } from './transition-table.ts'
 import {
   type Call,
   type CallStatus,
@@ -17,7 +17,7 @@ import {
   withToolSpending,
   withMessage,
 } from './state.ts'
-import { findCall, keyOfCall, openTurnCalls, placeOfCall, withCall, withCallInBatch } from './calls.ts'
+import { findCall, toCallKey, openTurnCalls, findCallPlace, withCall, withCallInBatch } from './calls.ts'
 
 /** The events that move the calls of a turn from request to result. */
 type CallsEvent = Extract<
@@ -89,16 +89,16 @@ function applyProgress(state: RunState, event: EventOf<'tool_progress'>): RunSta
 
 function applyToolResult(state: RunState, event: EventOf<'tool_result'>): RunState {
   const next = withReuse(withChild(withResult(state, event), event), event)
-  return { ...next, takeOvers: 0, ...answerIn(next, event) }
+  return { ...next, takeOvers: 0, ...findAnswer(next, event) }
 }
 
 function withResult(state: RunState, event: EventOf<'tool_result'>): RunState {
   return changeCall(state, event, endable[event.outcome], (call) => {
-    if (event.name !== call.name) throw illegal(state, event, `the call's tool is ${call.name}`)
+    if (event.name !== call.name) throw illegalTransition(state, event, `the call's tool is ${call.name}`)
     if (call.status === 'deferred' && event.outcome === 'cancelled' && call.child === undefined) {
-      throw illegal(state, event, `call ${call.toolCallId} is deferred`)
+      throw illegalTransition(state, event, `call ${call.toolCallId} is deferred`)
     }
-    return { ...call, status: 'settled', result: resultOf(event) }
+    return { ...call, status: 'settled', result: toResultForModel(event) }
   })
 }
 
@@ -106,9 +106,10 @@ function withResult(state: RunState, event: EventOf<'tool_result'>): RunState {
 function applyAttemptFailed(state: RunState, event: EventOf<'tool_attempt_failed'>, call: Call): Call {
   requireAttempt(state, event, call.attempts)
   const { retry, tries } = call
-  if (retry === undefined || tries === undefined) throw illegal(state, event, 'its tool declares no retries')
+  if (retry === undefined || tries === undefined)
+    throw illegalTransition(state, event, 'its tool declares no retries')
   if (tries.failures + 1 >= retry.maxAttempts) {
-    throw illegal(state, event, `its tool allows ${retry.maxAttempts} attempts`)
+    throw illegalTransition(state, event, `its tool allows ${retry.maxAttempts} attempts`)
   }
   const { outcome, content, retryAt } = event
   const failed = { outcome, content, retryAt }
@@ -119,10 +120,10 @@ function applyApprovalRequested(state: RunState, event: EventOf<'approval_reques
   const { askedElsewhere, expiresAt: _past, ...call } = before
   requireAttempt(state, event, call.attempts + 1)
   if (call.status === 'awaiting_approval' && askedElsewhere === undefined) {
-    throw illegal(state, event, 'it is asked about already')
+    throw illegalTransition(state, event, 'it is asked about already')
   }
   const mayRun = call.status === 'ready' || call.status === 'to_retry'
-  if (mayRun && !isHeldBack(state, call)) throw illegal(state, event, 'it may run')
+  if (mayRun && !isHeldWrite(state, call)) throw illegalTransition(state, event, 'it may run')
   const { expiresAt, reason } = event
   const isShared = state.parent?.relation === 'fork' && event.seq <= state.parent.seq
   return {
@@ -153,7 +154,7 @@ function withChild(state: RunState, { child }: EventOf<'tool_result'>): RunState
 }
 
 /** What later calls are compared with: what the tool itself has answered, and how often it was not asked again. */
-function answerIn(
+function findAnswer(
   state: RunState,
   event: EventOf<'tool_result'>,
 ): Partial<Pick<RunState, 'standstill' | 'callLog' | 'errorStreaks' | 'polls'>> {
@@ -162,7 +163,7 @@ function answerIn(
   if (outcome === 'repeated') return { standstill: { ...standstill, served: standstill.served + 1 } }
   const call = findCall(state, toolCallId)
   if (call === undefined || !mayHaveRun.has(outcome)) return {}
-  const polled = pollsAfter(state, call, event.at)
+  const polled = recordPoll(state, call, event.at)
   if (call.repeats !== undefined && call.effect === 'read') return polled
   const isAnswer = outcome !== 'interrupted'
   const errors =
@@ -178,7 +179,7 @@ function answerIn(
   }
   if (!isAnswer) return {}
   const { inputDigest = digestOf(call.input) } = call
-  const result = shownResult(call) ?? resultOf(event)
+  const result = toShownResult(call) ?? toResultForModel(event)
   // Of a result that is shown in another form, the log keeps that form and the digest of the whole.
   const resultDigest = result.content === content ? undefined : answerDigest(outcome, content)
   const logged = { toolCallId, name, inputDigest, result, ...omitUndefined({ resultDigest }) }
@@ -193,8 +194,8 @@ function answerIn(
   }
 }
 
-function pollsAfter({ polls }: RunState, call: Call, at: number): Pick<RunState, 'polls'> {
-  const key = typeof call.repeats === 'object' ? keyOfCall(call) : undefined
+function recordPoll({ polls }: RunState, call: Call, at: number): Pick<RunState, 'polls'> {
+  const key = typeof call.repeats === 'object' ? toCallKey(call) : undefined
   return key === undefined ? {} : { polls: { ...polls, [key]: at } }
 }
 
@@ -235,14 +236,14 @@ const endable: { readonly [O in Outcome]: readonly CallStatus[] } = {
 }
 
 /** A result as the model reads it: the history, guardrails and later calls see no other. */
-function resultOf({ toolCallId, name, outcome, ...contents }: EventOf<'tool_result'>): ToolResult {
+function toResultForModel({ toolCallId, name, outcome, ...contents }: EventOf<'tool_result'>): ToolResult {
   return { toolCallId, name, outcome, content: contents.shown ?? contents.projected ?? contents.content }
 }
 
 function applyRequestsCollected(state: RunState, event: EventOf<'tool_requests_collected'>): ExecutingState {
-  if (state.phase !== 'collecting') throw illegal(state, event)
-  if (ids(event.calls) !== ids(state.calls) || state.calls.length === 0) {
-    throw illegal(state, event, 'it does not name every call of the message, in order')
+  if (state.phase !== 'collecting') throw illegalTransition(state, event)
+  if (joinIds(event.calls) !== joinIds(state.calls) || state.calls.length === 0) {
+    throw illegalTransition(state, event, 'it does not name every call of the message, in order')
   }
   const isRemoved = event.removed !== undefined
   const calls = state.calls.map((call, index) =>
@@ -275,12 +276,12 @@ function applyApprovalDecided(state: RunState, event: EventOf<'approval_decided'
   requireAttempt(state, event, call.attempts + 1)
   // Law 13: a decision is about the arguments that were asked about, and no others.
   if (state.removedFrom === undefined && event.inputDigest !== call.inputDigest) {
-    throw illegal(state, event, 'it is about other arguments')
+    throw illegalTransition(state, event, 'it is about other arguments')
   }
-  return event.approved ? approvedCall(event, call) : deniedCall(event, call)
+  return event.approved ? approveCall(event, call) : denyCall(event, call)
 }
 
-function approvedCall(event: EventOf<'approval_decided'>, before: Call): Call {
+function approveCall(event: EventOf<'approval_decided'>, before: Call): Call {
   const { input = before.input, note: changeNote, seq: approvedSeq } = event
   const call = event.input === undefined ? before : withInput(before, input, event.removed !== undefined)
   // What is on record answers the arguments that were asked for.
@@ -293,8 +294,8 @@ function approvedCall(event: EventOf<'approval_decided'>, before: Call): Call {
   return { ...rest, ...kept, ...bound, status, approvedSeq, ...omitUndefined({ changeNote }) }
 }
 
-function deniedCall({ by, reason }: EventOf<'approval_decided'>, call: Call): Call {
-  const why = because(reason)
+function denyCall({ by, reason }: EventOf<'approval_decided'>, call: Call): Call {
+  const why = writeReason(reason)
   if (call.attempts === 0) {
     const text = `${by} denied this call${why}`
     return { ...call, status: 'to_settle', refusal: { outcome: 'denied', text } }
@@ -306,7 +307,7 @@ function deniedCall({ by, reason }: EventOf<'approval_decided'>, call: Call): Ca
   return { ...call, status: 'to_settle', refusal: { outcome: 'interrupted', text } }
 }
 
-function because(reason: string | undefined): string {
+function writeReason(reason: string | undefined): string {
   return reason ? `: ${reason}` : '.'
 }
 
@@ -316,7 +317,7 @@ function applyToolStarted(state: RunState, event: EventOf<'tool_started'>): RunS
     const { grant, attempt, at } = event
     return {
       ...call,
-      ...omitUndefined({ grant, tries: triesAt(call, at) }),
+      ...omitUndefined({ grant, tries: startTry(call, at) }),
       status: 'started',
       attempts: attempt,
     }
@@ -340,17 +341,18 @@ function withStart(state: RunState): RunState {
 }
 
 /** The attempts of a call with a retry policy, as another one starts. */
-function triesAt({ retry, tries }: Call, at: number): Tries | undefined {
+function startTry({ retry, tries }: Call, at: number): Tries | undefined {
   if (tries === undefined) return retry && { since: at, failures: 0 }
   const { since, failures } = tries
   return { since, failures }
 }
 
 function applyResultsInjected(state: RunState, event: EventOf<'tool_results_injected'>): InjectingState {
-  if (state.phase !== 'executing') throw illegal(state, event)
+  if (state.phase !== 'executing') throw illegalTransition(state, event)
   requireClosed(state, event)
-  const results = state.calls.flatMap((call) => shownResult(call) ?? [])
-  if (event.toolCallIds.join() !== ids(results)) throw illegal(state, event, 'it is not in request order')
+  const results = state.calls.flatMap((call) => toShownResult(call) ?? [])
+  if (event.toolCallIds.join() !== joinIds(results))
+    throw illegalTransition(state, event, 'it is not in request order')
   const { calls, resultsChecked: _checked, ...rest } = withMessage(state, { role: 'tool', results })
   const asked = calls.find((call) => call.handoff && call.result?.outcome === 'success')
   const handoff = asked?.handoff && { ...asked.handoff, tool: asked.name }
@@ -365,18 +367,19 @@ function changeCall(
   change: (call: Call) => Call,
 ): RunState {
   const calls = openTurnCalls(state)
-  const place = placeOfCall(calls, event.toolCallId)
+  const place = findCallPlace(calls, event.toolCallId)
   const call = calls[place]
   if (call === undefined)
-    throw illegal(state, event, `no open call ${event.toolCallId} in turn ${state.turn}`)
-  if (!from.includes(call.status)) throw illegal(state, event, `call ${call.toolCallId} is ${call.status}`)
+    throw illegalTransition(state, event, `no open call ${event.toolCallId} in turn ${state.turn}`)
+  if (!from.includes(call.status))
+    throw illegalTransition(state, event, `call ${call.toolCallId} is ${call.status}`)
   const isStart = event.type === 'tool_started' && call.child === undefined
   const withChanged = isStart || event.type === 'tool_result' ? withCallInBatch : withCall
   const changed = withChanged(calls, place, change(call))
   if (state.phase === 'executing') return { ...state, calls: changed }
   // While a reply streams only a failed attempt's calls are settled: none of them may have run.
   if (state.phase !== 'streaming' || !state.attempt.failed) {
-    throw illegal(state, event, 'the reply is still streaming')
+    throw illegalTransition(state, event, 'the reply is still streaming')
   }
   return { ...state, attempt: { ...state.attempt, calls: changed } }
 }
@@ -384,9 +387,9 @@ function changeCall(
 /** Law 1: no turn continues while a tool request is without its result. */
 export function requireClosed(state: RunState, event: RuntimeEvent): void {
   const open = openTurnCalls(state).find((call) => call.status !== 'settled')
-  if (open) throw illegal(state, event, `call ${open.toolCallId} has no result`)
+  if (open) throw illegalTransition(state, event, `call ${open.toolCallId} has no result`)
   if (state.phase === 'collecting' && state.calls.length > 0)
-    throw illegal(state, event, 'calls are not collected')
+    throw illegalTransition(state, event, 'calls are not collected')
 }
 
 function requireAttempt(
@@ -394,9 +397,10 @@ function requireAttempt(
   event: CallsEvent & { readonly attempt: number },
   due: number,
 ): void {
-  if (event.attempt !== due) throw illegal(state, event, `attempt ${event.attempt} where ${due} is due`)
+  if (event.attempt !== due)
+    throw illegalTransition(state, event, `attempt ${event.attempt} where ${due} is due`)
 }
 
-function ids(calls: readonly { readonly toolCallId: string }[]): string {
+function joinIds(calls: readonly { readonly toolCallId: string }[]): string {
   return calls.map((call) => call.toolCallId).join()
 }

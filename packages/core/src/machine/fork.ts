@@ -2,7 +2,7 @@ import { ConfigurationError } from '../values/errors.ts'
 import type { EventOf, ForkWrites, ParentRef, RuntimeEvent } from '../events/event.ts'
 import { childRunIdOf, idempotencyKeyOf, type RunId, runIdOfCall } from '../values/ids.ts'
 import { type Json, omitUndefined } from '../values/json.ts'
-import { summaryDigest } from './compaction.ts'
+import { digestSummaryRequest } from './compaction.ts'
 import { evolve } from './evolve.ts'
 import { requestDigest } from './request.ts'
 import type { RunState } from './state.ts'
@@ -22,7 +22,7 @@ export interface ForkIdentity {
  * The first events of a run as those of another: the same facts in the same order, with tool call ids, idempotency keys
  * and digests that are the fork's own. Pure. Its writer is the first, so all of them are of epoch 1.
  */
-export function forkedEvents(
+export function buildForkedEvents(
   events: readonly RuntimeEvent[],
   { runId, writes = 'ask', ...session }: ForkIdentity,
 ): readonly RuntimeEvent[] {
@@ -33,7 +33,7 @@ export function forkedEvents(
   const forked: RuntimeEvent[] = []
   let state: RunState | undefined
   for (const event of events) {
-    const moved = movedTo(runId, event, { parent, ...session })
+    const moved = moveTo(runId, event, { parent, ...session })
     const own = state === undefined ? moved : withOwnDigest(state, moved)
     state = evolve(state, own)
     forked.push(own)
@@ -41,7 +41,7 @@ export function forkedEvents(
   return forked
 }
 
-function movedTo(
+function moveTo(
   runId: RunId,
   event: RuntimeEvent,
   started: Pick<EventOf<'run_started'>, 'parent' | 'sessionId' | 'sessionPlace' | 'owner'>,
@@ -72,13 +72,13 @@ function movedTo(
 
 /** Every string that is a tool call id of one run, as that of another. */
 function withIds(value: Json, from: RunId, to: RunId): Json {
-  if (typeof value === 'string') return ownId(value, from, to)
+  if (typeof value === 'string') return toOwnId(value, from, to)
   if (typeof value !== 'object' || value === null) return value
   if (Array.isArray(value)) return value.map((item) => withIds(item, from, to))
   return Object.fromEntries(Object.entries(value).map(([key, item]) => [key, withIds(item, from, to)]))
 }
 
-function ownId(text: string, from: RunId, to: RunId): string {
+function toOwnId(text: string, from: RunId, to: RunId): string {
   if (runIdOfCall(text) !== from) return text
   return text.replace(from.replaceAll('-', ''), to.replaceAll('-', ''))
 }
@@ -86,7 +86,8 @@ function ownId(text: string, from: RunId, to: RunId): string {
 /** Law 7: the digest of a request covers its ids. */
 function withOwnDigest(state: RunState, event: RuntimeEvent): RuntimeEvent {
   if (event.type === 'model_call_started') return { ...event, requestDigest: requestDigest(state, event) }
-  if (event.type === 'compaction_started') return { ...event, requestDigest: summaryDigest(state, event) }
+  if (event.type === 'compaction_started')
+    return { ...event, requestDigest: digestSummaryRequest(state, event) }
   return event
 }
 

@@ -3,7 +3,7 @@ import { type Message, textOf, type ToolResult, type UserMessage } from '../even
 import { anyObject, listOf, requireNoPromise, requireOptions } from '../values/option.ts'
 import { canonicalJson, deepFreezeOnce, freezeListOnce, isSameJson } from '../values/json.ts'
 import { digestOf, freshDigestOf } from '../values/digest.ts'
-import { messageTokens } from './tokens.ts'
+import { estimateMessageTokens } from './tokens.ts'
 import type { ShownChange, ShownMessages, ShownPiece } from '../events/event.ts'
 
 /**
@@ -143,7 +143,7 @@ function digestsOf({ length, store }: History): readonly string[] {
 export function historyTokens({ length, store }: History): number {
   const { tokens, messages } = store
   for (let index = tokens.length; index < length; index++) {
-    tokens[index] = (tokens[index - 1] ?? 0) + messageTokens(messages[index] as Message)
+    tokens[index] = (tokens[index - 1] ?? 0) + estimateMessageTokens(messages[index] as Message)
   }
   return tokens[length - 1] ?? 0
 }

@@ -3,17 +3,17 @@ import type { EventOf, RuntimeEvent } from '../events/event.ts'
 import { idempotencyKeyOf } from '../values/ids.ts'
 import { canonicalJson, isSameJson, omitUndefined } from '../values/json.ts'
 import { digestOf } from '../values/digest.ts'
-import { isSameRequest, writtenParts, writtenText } from './reply.ts'
-import { deadlineOf, grantFault, isRecorded, toolCallsLeft } from './budget.ts'
-import { isApprovedElsewhere, isHeldBack, mayRetry } from './retry.ts'
+import { isSameRequest, listWrittenParts, readWrittenText } from './reply.ts'
+import { getDeadline, findGrantFault, isRecorded, countToolCallsLeft } from './budget.ts'
+import { isApprovedElsewhere, isHeldWrite, mayRetry } from './retry.ts'
 import { type Call, type RunState, type StreamingState, withSpent } from './state.ts'
-import { findCall, maxWebSearchesOf, priceOf } from './calls.ts'
+import { findCall, getMaxWebSearches, getPrice } from './calls.ts'
 import { type AssistantPart, type ModelRef, sameModel } from '../events/content.ts'
 import { boundOfLimit, type Grant } from '../events/limits.ts'
 import { costOf } from '../events/usage.ts'
-import { summaryDigest } from './compaction.ts'
+import { digestSummaryRequest } from './compaction.ts'
 import { evolve } from './evolve.ts'
-import { additionsOf, requestDigest } from './request.ts'
+import { digestAdditions, requestDigest } from './request.ts'
 
 /** The laws about the content of tool call events, which the fold alone does not check. */
 function auditCalls(state: RunState, event: RuntimeEvent): void {
@@ -66,7 +66,7 @@ function requireOwnDecision(
 function requireHonestStart(state: RunState, event: EventOf<'tool_started'>, call: Call): void {
   const { toolCallId, effect, idempotencyKey, seq } = event
   requireLetRun(state, event, call)
-  if (call.attempts === 0 && toolCallsLeft(state) < 1) {
+  if (call.attempts === 0 && countToolCallsLeft(state) < 1) {
     throw new LawBrokenError(9, seq, `call ${toolCallId} starts, and maxToolCalls is used up`)
   }
   requireChildGrant(state, call, event)
@@ -124,7 +124,7 @@ function requireLetRun(state: RunState, event: EventOf<'tool_started'>, call: Ca
   const { parent } = state
   if (parent?.relation === 'fork' && event.seq <= parent.seq) return
   const recorded = event.recorded ?? call.recorded
-  if (!isHeldBack(state, { ...call, ...omitUndefined({ recorded }) })) return
+  if (!isHeldWrite(state, { ...call, ...omitUndefined({ recorded }) })) return
   if (isApprovedElsewhere(parent, call)) {
     throw new LawBrokenError(
       13,
@@ -155,7 +155,7 @@ function requireChildGrant(
   }
   const { toolCalls } = grant
   const own = toolCalls === undefined ? grant : { ...grant, toolCalls: toolCalls + 1 }
-  const fault = grantFault(state, own, 'child_run')
+  const fault = findGrantFault(state, own, 'child_run')
   if (fault !== undefined) throw new LawBrokenError(9, seq, `call ${toolCallId}: ${fault}`)
 }
 
@@ -228,7 +228,7 @@ function requireSameAdditions(
   { definition }: RunState,
   { seq, model, additions = [] }: EventOf<'model_call_started' | 'compaction_started'>,
 ): void {
-  const pinned = additionsOf(definition, model) ?? []
+  const pinned = digestAdditions(definition, model) ?? []
   if (pinned === additions || canonicalJson(pinned) === canonicalJson(additions)) return
   throw new LawBrokenError(7, seq, 'what it adds to the request is not what the definition of its model says')
 }
@@ -255,7 +255,7 @@ function requireWithinLimits(state: RunState, event: EventOf<'model_call_started
 
 /** The grant of a call names the web searches that its provider may run. */
 function requireSearches(state: RunState, event: EventOf<'model_call_started'>): void {
-  const bound = maxWebSearchesOf(state, event)
+  const bound = getMaxWebSearches(state, event)
   const { webSearches = 0 } = event.grant
   if (bound === 'unbounded' || bound === webSearches) return
   throw new LawBrokenError(9, event.seq, `${webSearches} web searches are granted, and ${bound} may run`)
@@ -266,9 +266,9 @@ function requireGrant(
   state: RunState,
   { grant, at, seq, model }: EventOf<'model_call_started'> | EventOf<'compaction_started'>,
 ): void {
-  const deadline = deadlineOf(state)
+  const deadline = getDeadline(state)
   if (deadline !== undefined && at >= deadline) throw new LawBrokenError(9, seq, 'the time of the run is up')
-  const fault = grantFault(state, grant, 'model_call') ?? priceFault(state, grant, model)
+  const fault = findGrantFault(state, grant, 'model_call') ?? priceFault(state, grant, model)
   if (fault !== undefined) throw new LawBrokenError(9, seq, fault)
 }
 
@@ -282,7 +282,7 @@ function requireGranted({ parent }: RunState, { limit, max, seq }: EventOf<'limi
 /** Money is granted at the price of the model that is called. */
 function priceFault(state: RunState, grant: Grant, model: ModelRef): string | undefined {
   const { summarizer } = state.definition
-  const price = summarizer && sameModel(summarizer.model, model) ? summarizer.price : priceOf(state, model)
+  const price = summarizer && sameModel(summarizer.model, model) ? summarizer.price : getPrice(state, model)
   const { inputTokens = 0, outputTokens = 0, webSearches = 0, costUsd } = grant
   if (price === undefined || costUsd === undefined) return undefined
   const least = costOf(price, { inputTokens, outputTokens, webSearches })
@@ -297,7 +297,7 @@ function requireHonestSummary(state: RunState, event: EventOf<'compaction_starte
   const { usage, costUsd } = event.interrupted ?? {}
   requireGrant(usage ? { ...rest, totals: withSpent(state.totals, usage, costUsd) } : rest, event)
   requireSameAdditions(state, event)
-  const rebuilt = summaryDigest(state, event)
+  const rebuilt = digestSummaryRequest(state, event)
   if (rebuilt === event.requestDigest) return
   throw new LawBrokenError(7, event.seq, `the summary that the ledger rebuilds has the digest ${rebuilt}`)
 }
@@ -327,11 +327,11 @@ function requireWhole(
   for (const draft of inPlaces(drafts)) {
     if (draft.kind !== kind) continue
     shown += draft.text
-    written += writtenText(draft)
+    written += readWrittenText(draft)
   }
   if (shown !== wholeText(event.parts, kind))
     throw new LawBrokenError(12, event.seq, `the ${kind} of the message is not that of its deltas`)
-  if (written !== wholeText(writtenParts(event), kind))
+  if (written !== wholeText(listWrittenParts(event), kind))
     throw new LawBrokenError(12, event.seq, `the ${kind} that the model wrote is not that of its deltas`)
 }
 

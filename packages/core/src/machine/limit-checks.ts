@@ -10,24 +10,24 @@ import {
 } from '../events/limits.ts'
 import { type MaxWebSearches, type Price, type Rates, ratesFor, searchesCost } from '../events/usage.ts'
 import {
-  callsAwaitingEqual,
-  callsBehindChange,
-  deadlineOf,
-  graceEndOf,
-  leftOf,
+  findCallsAwaitingEqual,
+  findCallsBehindChange,
+  getDeadline,
+  getGraceEnd,
+  computeLeft,
   type LimitFinding,
   mayRepeat,
   meetLimit,
-  onLimitOf,
-  repeatedAnswers,
-  repeatLimit,
-  spentOf,
-  timeLimit,
-  toolCallsLeft,
-  workDeadline,
+  getOnLimit,
+  findRepeatedAnswers,
+  findRepeatLimit,
+  sumSpent,
+  findTimeLimit,
+  countToolCallsLeft,
+  getWorkDeadline,
 } from './budget.ts'
 import { type Call, type ExecutingState, type RunState, withToolSpending } from './state.ts'
-import { currentModel, priceOf, summaryOf, textContent } from './calls.ts'
+import { getCurrentModel, getPrice, summaryOf, textContent } from './calls.ts'
 import type { ChildTotals, Fact, FactOf, ToolSpending } from '../events/event.ts'
 import { childRunIdOf } from '../values/ids.ts'
 import { momentAfter } from '../events/event-parts.ts'
@@ -67,10 +67,10 @@ export function grantModelCall(state: RunState, now: number, call: PlannedCall):
   return enforce.maxDurationMs(state, now, call.finalizing) ?? grantAmounts(state, call)
 }
 
-function timeFinding(state: RunState, now: number, finalizing: boolean): LimitFinding | undefined {
-  const deadline = finalizing ? deadlineOf(state) : workDeadline(state)
+function findTimeUp(state: RunState, now: number, finalizing: boolean): LimitFinding | undefined {
+  const deadline = finalizing ? getDeadline(state) : getWorkDeadline(state)
   if (deadline === undefined || now < deadline) return undefined
-  return timeLimit(state, now)
+  return findTimeLimit(state, now)
 }
 
 /**
@@ -78,8 +78,8 @@ function timeFinding(state: RunState, now: number, finalizing: boolean): LimitFi
  * tool calls; a limit of any other kind has its function here, so that one without enforcement does not compile.
  */
 const enforce = {
-  maxDurationMs: timeFinding,
-  maxRepeats: nextWithoutProgress,
+  maxDurationMs: findTimeUp,
+  maxRepeats: meetRepeatLimit,
   /** The words for the model, if the call at this place of the reply is one too many. */
   maxToolCallsPerTurn: ({ maxToolCallsPerTurn: max = Infinity }: Limits, place: number): string | undefined =>
     place < max
@@ -92,8 +92,8 @@ const enforce = {
     return `${tool} may be called ${max} times in a run, and that often it was. Nothing was run; go on without it.`
   },
   maxConcurrency: ({ maxConcurrency = defaultLimits.maxConcurrency }: Limits): number => maxConcurrency,
-  maxApprovalMs: approvalExpiry,
-  graceMs: graceEndOf,
+  maxApprovalMs: getApprovalExpiry,
+  graceMs: getGraceEnd,
 } satisfies {
   readonly [L in Exclude<keyof Limits, (typeof limitOfField)[GrantField] | 'onLimit'>]: (
     ...given: never[]
@@ -101,20 +101,20 @@ const enforce = {
 }
 
 /** When an approval that is asked for now counts as denied. */
-export function approvalExpiry({ maxApprovalMs }: Limits, now: number): number | undefined {
+export function getApprovalExpiry({ maxApprovalMs }: Limits, now: number): number | undefined {
   return maxApprovalMs === undefined ? undefined : momentAfter(now, maxApprovalMs)
 }
 
 /** What a model call may use by the amounts that are left, or the limit that leaves it too little. */
 function grantAmounts(state: RunState, call: PlannedCall): Grant | LimitFinding {
-  const left = leftOf(state)
-  const needed = neededBeside(call)
+  const left = computeLeft(state)
+  const needed = computeReserve(call)
   const turnsNeeded = (call.startsTurn ? 1 : 0) + needed.turns
-  if (left.turns < turnsNeeded) return finding(state, 'turns', needed)
-  const outputs = outputAllowed(call, left)
+  if (left.turns < turnsNeeded) return toFinding(state, 'turns', needed)
+  const outputs = computeOutputAllowed(call, left)
   const [field, outputTokens] = outputs.reduce((least, next) => (next[1] < least[1] ? next : least))
-  if (outputTokens < OUTPUT_TOKENS_MIN) return finding(state, field, needed)
-  return grantOf(call, Math.min(Math.floor(outputTokens), call.maxOutputTokens ?? Infinity))
+  if (outputTokens < OUTPUT_TOKENS_MIN) return toFinding(state, field, needed)
+  return toGrant(call, Math.min(Math.floor(outputTokens), call.maxOutputTokens ?? Infinity))
 }
 
 /** Whether an answer is a limit that was found. */
@@ -122,7 +122,7 @@ export function isLimitFinding(answer: Grant | LimitFinding): answer is LimitFin
   return 'limit' in answer
 }
 
-function grantOf(call: PlannedCall, outputTokens: number): Grant {
+function toGrant(call: PlannedCall, outputTokens: number): Grant {
   const { price, inputTokens, startsTurn, maxWebSearches = 0 } = call
   const searches =
     typeof maxWebSearches === 'number' && maxWebSearches > 0 ? { webSearches: maxWebSearches } : {}
@@ -130,38 +130,38 @@ function grantOf(call: PlannedCall, outputTokens: number): Grant {
   if (outputTokens === Infinity) {
     // Output that costs nothing needs no bound, and the input is paid for all the same.
     const isFree = price !== undefined && ratesFor(price, inputTokens).outputUsd === 0
-    return { turns, inputTokens, ...searches, ...(isFree && grantedCost(call, 0)) }
+    return { turns, inputTokens, ...searches, ...(isFree && toGrantedCost(call, 0)) }
   }
-  return { turns, inputTokens, outputTokens, ...searches, ...grantedCost(call, outputTokens) }
+  return { turns, inputTokens, outputTokens, ...searches, ...toGrantedCost(call, outputTokens) }
 }
 
 /** The money of a call. Searches without a bound leave it without one, which is legal only where no limit counts money. */
-function grantedCost(call: PlannedCall, outputTokens: number): Pick<Grant, 'costUsd'> {
+function toGrantedCost(call: PlannedCall, outputTokens: number): Pick<Grant, 'costUsd'> {
   const { price, inputTokens, maxWebSearches = 0 } = call
   if (price === undefined) return {}
-  const costUsd = callCost(price, inputTokens, outputTokens) + searchesCost(price, maxWebSearches)
+  const costUsd = computeCallCost(price, inputTokens, outputTokens) + searchesCost(price, maxWebSearches)
   return costUsd === Infinity ? {} : { costUsd }
 }
 
-function finding(
+function toFinding(
   state: RunState,
   field: GrantField,
   held: { readonly [F in GrantField]?: number },
 ): LimitFinding {
   const limit = limitOfField[field]
-  const used = spentOf(state)[field]
+  const used = sumSpent(state)[field]
   return { limit, max: state.limits[limit] ?? 0, used, ...(held[field] ? { held: held[field] } : {}) }
 }
 
 /** What a run has to keep for its next model call and the finalizing call, beside what child runs may use. */
-export function finalizingNeeds(state: RunState): { readonly [F in GrantField]?: number } {
-  if (onLimitOf(state.limits) !== 'finalize') return {}
-  const price = priceOf(state, currentModel(state))
-  return neededBeside({ keepsFinalizing: true, inputTokens: state.contextTokens, price })
+export function computeFinalizingNeeds(state: RunState): { readonly [F in GrantField]?: number } {
+  if (getOnLimit(state.limits) !== 'finalize') return {}
+  const price = getPrice(state, getCurrentModel(state))
+  return computeReserve({ keepsFinalizing: true, inputTokens: state.contextTokens, price })
 }
 
 /** What is held back for the finalizing call: the last turn of a limit is the one that writes the answer. */
-function neededBeside({
+function computeReserve({
   keepsFinalizing,
   inputTokens,
   price,
@@ -175,18 +175,18 @@ function neededBeside({
     tokens: inputTokens + FINALIZING_OUTPUT_TOKENS,
     inputTokens,
     outputTokens: FINALIZING_OUTPUT_TOKENS,
-    ...(price && { costUsd: callCost(price, inputTokens, FINALIZING_OUTPUT_TOKENS) }),
+    ...(price && { costUsd: computeCallCost(price, inputTokens, FINALIZING_OUTPUT_TOKENS) }),
   }
 }
 
 /** The output tokens that each limit leaves, when the input and the finalizing call have been taken off. */
-function outputAllowed(call: PlannedCall, left: Amounts): readonly (readonly [GrantField, number])[] {
+function computeOutputAllowed(call: PlannedCall, left: Amounts): readonly (readonly [GrantField, number])[] {
   const { inputTokens: input, keepsFinalizing } = call
   if (!keepsFinalizing) {
     return [
       ['tokens', left.tokens - input],
       ['outputTokens', left.outputTokens],
-      ['costUsd', affordableOutput(call, left.costUsd)],
+      ['costUsd', computeAffordableOutput(call, left.costUsd)],
       ['inputTokens', input > left.inputTokens ? 0 : Infinity],
     ]
   }
@@ -194,7 +194,7 @@ function outputAllowed(call: PlannedCall, left: Amounts): readonly (readonly [Gr
   return [
     ['tokens', (left.tokens - 2 * input - FINALIZING_OUTPUT_TOKENS) / 2],
     ['outputTokens', left.outputTokens - FINALIZING_OUTPUT_TOKENS],
-    ['costUsd', affordableOutput(call, left.costUsd)],
+    ['costUsd', computeAffordableOutput(call, left.costUsd)],
     ['inputTokens', left.inputTokens - 2 * input],
   ]
 }
@@ -203,26 +203,28 @@ function outputAllowed(call: PlannedCall, left: Amounts): readonly (readonly [Gr
  * Output tokens that the money left pays for. Without a price, or with priced searches that nothing bounds, no call is
  * affordable: no grant could hold the limit.
  */
-function affordableOutput(call: PlannedCall, leftUsd: number): number {
+function computeAffordableOutput(call: PlannedCall, leftUsd: number): number {
   const { price, inputTokens, keepsFinalizing, maxWebSearches = 0 } = call
   if (leftUsd === Infinity) return Infinity
   if (price === undefined) return 0
-  const own = leftUsd - callCost(price, inputTokens, 0) - searchesCost(price, maxWebSearches)
+  const own = leftUsd - computeCallCost(price, inputTokens, 0) - searchesCost(price, maxWebSearches)
   const finalizing = ratesFor(price, 2 * inputTokens)
-  const afterInput = keepsFinalizing ? own - callCost(price, inputTokens, FINALIZING_OUTPUT_TOKENS) : own
+  const afterInput = keepsFinalizing
+    ? own - computeCallCost(price, inputTokens, FINALIZING_OUTPUT_TOKENS)
+    : own
   if (afterInput <= 0) return 0
   const perToken =
-    (ratesFor(price, inputTokens).outputUsd + (keepsFinalizing ? dearestInput(finalizing) : 0)) / 1_000_000
+    (ratesFor(price, inputTokens).outputUsd + (keepsFinalizing ? getDearestInput(finalizing) : 0)) / 1_000_000
   return perToken === 0 ? Infinity : afterInput / perToken
 }
 
 /** The most that a call can cost: all of its input may be written to the provider's cache. */
-function callCost(price: Price, inputTokens: number, outputTokens: number): number {
+function computeCallCost(price: Price, inputTokens: number, outputTokens: number): number {
   const rates = ratesFor(price, inputTokens)
-  return (inputTokens * dearestInput(rates) + outputTokens * rates.outputUsd) / 1_000_000
+  return (inputTokens * getDearestInput(rates) + outputTokens * rates.outputUsd) / 1_000_000
 }
 
-function dearestInput(rates: Rates): number {
+function getDearestInput(rates: Rates): number {
   const { inputUsd, cacheWriteUsd = inputUsd, cacheWriteLongUsd = cacheWriteUsd } = rates
   return Math.max(inputUsd, cacheWriteUsd, cacheWriteLongUsd)
 }
@@ -245,9 +247,9 @@ const leastUseful: { readonly [F in GrantField]: number } = {
  * turn and its next model call need. Children of this turn that have no grant yet get shares of the same size; what one
  * does not use is left for those that start after it. Or the limit that leaves too little.
  */
-export function childGrant(state: ExecutingState, now: number): Grant | { readonly limit: LimitName } {
-  const left = leftOf(state)
-  const kept = keptByParent(state)
+export function grantChild(state: ExecutingState, now: number): Grant | { readonly limit: LimitName } {
+  const left = computeLeft(state)
+  const kept = computeKeptByParent(state)
   const shares = Math.max(1, state.calls.filter(needsGrant).length)
   const granted: { [F in GrantField]?: number } = {}
   for (const field of grantFields) {
@@ -256,7 +258,7 @@ export function childGrant(state: ExecutingState, now: number): Grant | { readon
     granted[field] = field === 'costUsd' ? share : Math.floor(share)
     if (granted[field] < leastUseful[field]) return { limit: limitOfField[field] }
   }
-  const deadline = workDeadline(state)
+  const deadline = getWorkDeadline(state)
   if (deadline === undefined) return granted
   return deadline > now ? { ...granted, durationMs: deadline - now } : { limit: 'maxDurationMs' }
 }
@@ -265,18 +267,18 @@ export function childGrant(state: ExecutingState, now: number): Grant | { readon
  * What a running call may still use of models, as a child run's grant is cut; or the limit that leaves too little. `pending`
  * are the calls of models that its tool has reported and the state does not have yet.
  */
-export function leftForCall(
+export function computeLeftForCall(
   state: ExecutingState,
   pending: readonly ToolSpending[],
   now: number,
 ): Grant | { readonly limit: LimitName } {
-  return childGrant({ ...state, totals: pending.reduce(withToolSpending, state.totals) }, now)
+  return grantChild({ ...state, totals: pending.reduce(withToolSpending, state.totals) }, now)
 }
 
 /** What the parent needs itself: a turn that reads the results, a start for each waiting call, and its finalizing call. */
-function keptByParent(state: ExecutingState): { readonly [F in GrantField]?: number } {
+function computeKeptByParent(state: ExecutingState): { readonly [F in GrantField]?: number } {
   const waiting = state.calls.filter(({ attempts, status }) => attempts === 0 && isWaiting(status))
-  return { ...finalizingNeeds(state), turns: 1, toolCalls: waiting.length }
+  return { ...computeFinalizingNeeds(state), turns: 1, toolCalls: waiting.length }
 }
 
 /** Whether a child run has still to be granted something in this turn. */
@@ -289,7 +291,7 @@ function isWaiting(status: Call['status']): boolean {
 }
 
 /** The limits of a child run: its agent's own, and never more than what it is granted. */
-export function childLimits(grant: Grant, own: Limits, parent: Limits): Limits {
+export function limitChild(grant: Grant, own: Limits, parent: Limits): Limits {
   const within: { [L in LimitName]?: number } = {}
   for (const field of grantFields) {
     const granted = grant[field]
@@ -307,13 +309,13 @@ export function childLimits(grant: Grant, own: Limits, parent: Limits): Limits {
  * What a child run is taken to have used that has not ended when its parent counts: all that it was granted, since it may
  * use that yet, and no less than it is known to have used.
  */
-export function leftChildTotals(
+export function assumeChildTotals(
   state: Pick<ExecutingState, 'runId'>,
   call: Pick<Call, 'toolCallId' | 'grant'>,
   known: ChildTotals | undefined,
 ): ChildTotals {
   const { tokens = 0, inputTokens } = call.grant ?? {}
-  const whole = wholeGrant(state, call)
+  const whole = assumeWholeGrant(state, call)
   if (known === undefined) return whole
   const { usage: granted } = whole
   const outputTokens = Math.max(granted.outputTokens ?? 0, known.usage.outputTokens ?? 0)
@@ -334,7 +336,7 @@ export function leftChildTotals(
 }
 
 /** What a child run is taken to have used whose own totals could not be had in time: all that it was granted. */
-export function wholeGrant(
+export function assumeWholeGrant(
   { runId }: Pick<ExecutingState, 'runId'>,
   { toolCallId, grant = {} }: Pick<Call, 'toolCallId' | 'grant'>,
 ): ChildTotals {
@@ -353,7 +355,7 @@ export function wholeGrant(
 }
 
 /** The result that the runtime itself gives a call: its own words for the outcome where no `text` says more. */
-export function resultFact(
+export function toResultFact(
   state: RunState,
   call: Call,
   outcome: Outcome,
@@ -367,7 +369,7 @@ export function resultFact(
     name,
     outcome,
     content: textContent(outcome, text),
-    ...(grant && state.phase === 'executing' && { child: wholeGrant(state, call) }),
+    ...(grant && state.phase === 'executing' && { child: assumeWholeGrant(state, call) }),
   }
 }
 
@@ -376,44 +378,44 @@ function isUnstarted({ attempts, status }: Call): boolean {
 }
 
 /** The calls that were not started yet and may be. */
-function unstartedCalls(state: ExecutingState): readonly Call[] {
-  return mostUnstarted(state) === 0 ? [] : state.calls.filter(isUnstarted)
+function listUnstarted(state: ExecutingState): readonly Call[] {
+  return countUnstarted(state) === 0 ? [] : state.calls.filter(isUnstarted)
 }
 
 /** No more calls than this were not started yet and may be. */
-function mostUnstarted({ calls }: ExecutingState): number {
+function countUnstarted({ calls }: ExecutingState): number {
   const { ready, to_ask, awaiting_approval } = summaryOf(calls).counts
   return ready + to_ask + awaiting_approval
 }
 
 /** Law 9 for tool calls: those past a limit do not start. */
 export function nextForCallLimits(state: ExecutingState): Action | undefined {
-  const tooMany = settleAction(resultsOverLimits(state))
+  const tooMany = settleAction(refuseOverLimits(state))
   if (tooMany) return tooMany
   const { metLimit } = state
   if (metLimit && metLimit.limit !== 'maxToolCalls') {
-    return refuseCalls(state, unstartedCalls(state))
+    return refuseCalls(state, listUnstarted(state))
   }
-  const past = callsPastLimit(state)
+  const past = listCallsPastLimit(state)
   if (past.length > 0 && metLimit === undefined) {
     const { maxToolCalls: max = 0 } = state.limits
-    return meetLimit(state, { limit: 'maxToolCalls', max, used: spentOf(state).toolCalls })
+    return meetLimit(state, { limit: 'maxToolCalls', max, used: sumSpent(state).toolCalls })
   }
   if (metLimit?.policy === 'ask') return undefined
   return refuseCalls(state, past) ?? (metLimit === undefined ? enforce.maxRepeats(state) : undefined)
 }
 
-function nextWithoutProgress(state: ExecutingState): Action | undefined {
+function meetRepeatLimit(state: ExecutingState): Action | undefined {
   if (!mayRepeat(state)) return undefined
-  const behind = callsBehindChange(state)
-  const [repeats] = unstartedCalls(state)
+  const behind = findCallsBehindChange(state)
+  const [repeats] = listUnstarted(state)
     .filter((call) => !behind.has(call))
-    .flatMap((call) => repeatLimit(state, call) ?? [])
+    .flatMap((call) => findRepeatLimit(state, call) ?? [])
   return repeats && meetLimit(state, repeats)
 }
 
 function refuseCalls(state: ExecutingState, calls: readonly Call[]): Action | undefined {
-  return settleAction(calls.map((call) => resultFact(state, call, 'limit_reached')))
+  return settleAction(calls.map((call) => toResultFact(state, call, 'limit_reached')))
 }
 
 function settleAction(facts: readonly Fact[]): Action | undefined {
@@ -421,26 +423,26 @@ function settleAction(facts: readonly Fact[]): Action | undefined {
 }
 
 /** The calls that wait for a start which `maxToolCalls` does not leave them. */
-function callsPastLimit(state: ExecutingState): readonly Call[] {
-  const left = toolCallsLeft(state)
+function listCallsPastLimit(state: ExecutingState): readonly Call[] {
+  const left = countToolCallsLeft(state)
   // What a child run does not use of its grant is left for the calls that wait.
-  if (mostUnstarted(state) <= left || childrenAtWork(state)) return []
-  return toBeStarted(state, unstartedCalls(state)).slice(left)
+  if (countUnstarted(state) <= left || areChildrenAtWork(state)) return []
+  return filterToStart(state, listUnstarted(state)).slice(left)
 }
 
-function childrenAtWork(state: ExecutingState): boolean {
+function areChildrenAtWork(state: ExecutingState): boolean {
   return state.calls.some(({ grant, status }) => grant !== undefined && status !== 'settled')
 }
 
 /** Those of some calls that take a start: not those that are served a recorded answer, or that may yet be. */
-function toBeStarted(state: ExecutingState, calls: readonly Call[]): readonly Call[] {
-  const waiting = callsAwaitingEqual(state)
-  const served = new Set(repeatedResults(state).map(({ toolCallId }) => toolCallId))
+function filterToStart(state: ExecutingState, calls: readonly Call[]): readonly Call[] {
+  const waiting = findCallsAwaitingEqual(state)
+  const served = new Set(serveRepeats(state).map(({ toolCallId }) => toolCallId))
   return calls.filter((call) => !waiting.has(call) && !served.has(call.toolCallId))
 }
 
 /** The results of calls that a limit refuses, though it lets the run continue. */
-function resultsOverLimits(state: ExecutingState): readonly Fact[] {
+function refuseOverLimits(state: ExecutingState): readonly Fact[] {
   const { maxToolCallsPerTurn = Infinity, maxCallsByTool = {} } = state.limits
   if (state.calls.length <= maxToolCallsPerTurn && Object.keys(maxCallsByTool).length === 0) return []
   /** Of each tool, the calls that were started, and those that come first. */
@@ -452,7 +454,7 @@ function resultsOverLimits(state: ExecutingState): readonly Fact[] {
     takenByTool.set(name, taken + 1)
     const text =
       enforce.maxToolCallsPerTurn(state.limits, place) ?? enforce.maxCallsByTool(state.limits, name, taken)
-    return text === undefined ? [] : [resultFact(state, call, 'limit_reached', text)]
+    return text === undefined ? [] : [toResultFact(state, call, 'limit_reached', text)]
   })
 }
 
@@ -460,17 +462,17 @@ function resultsOverLimits(state: ExecutingState): readonly Fact[] {
  * No progress: a read that has given the same answer again and again, while nothing happened, is not run; its recorded
  * answer is served.
  */
-export function repeatedResults(state: ExecutingState): readonly FactOf<'tool_result'>[] {
+export function serveRepeats(state: ExecutingState): readonly FactOf<'tool_result'>[] {
   const max = state.limits.maxRepeats ?? defaultLimits.maxRepeats
   if (longestStreak(state.callLog) < max) return []
-  const behind = callsBehindChange(state)
-  return unstartedCalls(state).flatMap((call) => {
+  const behind = findCallsBehindChange(state)
+  return listUnstarted(state).flatMap((call) => {
     if (call.status === 'awaiting_approval' || behind.has(call)) return []
-    const [last, ...others] = repeatedAnswers(state, call)
+    const [last, ...others] = findRepeatedAnswers(state, call)
     if (last === undefined || others.length + 1 < max) return []
     const note = `This call was made ${others.length + 1} times with the same answer, and nothing has changed since, so it was not run again. Do something else, or answer with what you know. The answer was:`
     const content = [...textContent('repeated', note), ...last.result.content]
-    return [{ ...resultFact(state, call, 'repeated'), content }]
+    return [{ ...toResultFact(state, call, 'repeated'), content }]
   })
 }
 
@@ -479,7 +481,7 @@ export function repeatedResults(state: ExecutingState): readonly FactOf<'tool_re
  * `maxConcurrency` of the run; writes start one at a time, in request order. The `maxConcurrency` of a tool and the
  * `serial` key of a call hold for both.
  */
-export function callsToStart(
+export function chooseCallsToStart(
   { calls, limits }: ExecutingState,
   isStartable: (call: Call) => boolean,
 ): readonly Call[] {

@@ -1,23 +1,30 @@
 import { omitUndefined } from '../values/json.ts'
 import type { Action, Rules } from './rules.ts'
 import {
-  compactionAfterOverflow,
-  compactionBeforeCall,
+  compactAfterOverflow,
+  compactBeforeCall,
   nextWhileCompacting,
   waitBeforeCompaction,
 } from './compaction.ts'
 import {
-  modelAfterGivingUp,
+  findModelAfterGivingUp,
   nextModelCall,
-  plannedChoice,
-  plannedOutput,
-  repeatedPlan,
+  planToolChoice,
+  planOutput,
+  repeatPlan,
   repeatModelCall,
 } from './next-model-call.ts'
-import { dueAnswerCheck, dueInputChecks, requiresEffects } from './required-effects.ts'
-import { deliverInput, endIfStopped, failureReason, finish, finishReasonOf } from './finish.ts'
-import { type OfferedCall, preparedCall } from './request.ts'
-import { deadlineOf, type LimitFinding, meetLimit, settledUsage, timeLimit, workDeadline } from './budget.ts'
+import { findDueAnswerCheck, findDueInputChecks, requiresEffects } from './required-effects.ts'
+import { deliverInput, endIfStopped, toFailureReason, finishRun, toFinishReason } from './finish.ts'
+import { type OfferedCall, prepareCall } from './request.ts'
+import {
+  getDeadline,
+  type LimitFinding,
+  meetLimit,
+  settleUsage,
+  findTimeLimit,
+  getWorkDeadline,
+} from './budget.ts'
 import { type LimitName, limitReasons } from '../events/limits.ts'
 import type { FactOf, FinishReason, HistoryEdit, ShownChange } from '../events/event.ts'
 import { answerOf, trueOrFalse } from '../values/option.ts'
@@ -31,14 +38,14 @@ import type {
   RunState,
   StreamingState,
 } from './state.ts'
-import { currentModel, summaryOf } from './calls.ts'
+import { getCurrentModel, summaryOf } from './calls.ts'
 import { ConfigurationError } from '../values/errors.ts'
 import { definitionInRun } from '../events/agent-definition.ts'
 import { messagesOf, requireShown } from './history.ts'
 import type { Message, ModelRef, Outcome, StopReason } from '../events/content.ts'
-import { nextForCalls, settleCalls, withheldAnswer } from './next-calls.ts'
+import { nextForCalls, settleCalls, withholdAnswer } from './next-calls.ts'
 import { MAX_TAKE_OVERS } from './retry.ts'
-import { draftedReply } from './reply.ts'
+import { toDraftedReply } from './reply.ts'
 
 /** Law 9: the next model call, or the policy of a limit that prevents it. */
 function nextTurn(state: RunState, reply: Reply | undefined, now: number, rules: Rules): Action {
@@ -52,48 +59,48 @@ function nextTurn(state: RunState, reply: Reply | undefined, now: number, rules:
 
 /** Law 8, for guardrails: no model sees input that they have not checked. */
 function nextWhileGuarded(state: RunState, now: number): Action | undefined {
-  const isDue = dueInputChecks(state).before.length > 0 && state.metLimit?.policy !== 'ask'
+  const isDue = findDueInputChecks(state).before.length > 0 && state.metLimit?.policy !== 'ask'
   if (!isDue) return undefined
-  const deadline = deadlineOf(state)
+  const deadline = getDeadline(state)
   if (deadline === undefined) return { kind: 'wait' }
   if (now < deadline) return { kind: 'wait', wakeAt: deadline }
-  if (state.metLimit === undefined) return meetLimit(state, timeLimit(state, now))
-  return finish(state, limitReasons[state.metLimit.limit])
+  if (state.metLimit === undefined) return meetLimit(state, findTimeLimit(state, now))
+  return finishRun(state, limitReasons[state.metLimit.limit])
 }
 
 function startNextTurn(state: RunState, reply: Reply | undefined, now: number, rules: Rules): Action {
-  if (reply && isToStop(state, rules)) return finish(state, 'stopped')
-  const shorter = compactionBeforeCall(state, now, rules)
+  if (reply && isToStop(state, rules)) return finishRun(state, 'stopped')
+  const shorter = compactBeforeCall(state, now, rules)
   if (shorter) return waitBeforeCompaction(state) ?? { kind: 'compact', facts: [shorter] }
-  const prepared = preparedCall(state, rules, offeredCall(state, sourcedIn(state, rules)))
+  const prepared = prepareCall(state, rules, toOfferedCall(state, readSourced(state, rules)))
   if (prepared === 'pending') return waitForTurn(state, now)
   const call = nextModelCall(state, now, prepared)
   return 'limit' in call ? meetLimit(state, call) : { kind: 'call_model', facts: [call] }
 }
 
 /** The call of the next turn as the agent's code gets to see it. */
-function offeredCall(
+function toOfferedCall(
   state: RunState,
   { sourced }: Pick<ShownChange, 'sourced'> = {},
   finalizing = false,
 ): OfferedCall {
-  const toolChoice = plannedChoice(state, { finalizing })
+  const toolChoice = planToolChoice(state, { finalizing })
   return {
-    model: currentModel(state),
+    model: getCurrentModel(state),
     toolChoice,
-    ...omitUndefined({ maxOutputTokens: plannedOutput(state), sourced }),
+    ...omitUndefined({ maxOutputTokens: planOutput(state), sourced }),
   }
 }
 
 /** While the agent's code prepares a turn: it has the time that the run has for its work. */
 function waitForTurn(state: RunState, now: number): Action {
-  const deadline = workDeadline(state)
+  const deadline = getWorkDeadline(state)
   if (deadline === undefined) return { kind: 'wait' }
-  return now < deadline ? { kind: 'wait', wakeAt: deadline } : meetLimit(state, timeLimit(state, now))
+  return now < deadline ? { kind: 'wait', wakeAt: deadline } : meetLimit(state, findTimeLimit(state, now))
 }
 
 /** The tools of the agent's source, where they are not those of the last turn. */
-function sourcedIn(state: RunState, rules: Rules): Pick<ShownChange, 'sourced'> {
+function readSourced(state: RunState, rules: Rules): Pick<ShownChange, 'sourced'> {
   const sourced = rules.sourcedTools?.(state) ?? []
   return isSameSource(state, sourced) ? {} : { sourced }
 }
@@ -122,9 +129,11 @@ function nextAtLimit(
     case 'ask':
       return { kind: 'suspend' }
     case 'stop':
-      return finish(state, limitReasons[limit])
+      return finishRun(state, limitReasons[limit])
     case 'finalize':
-      return reply?.finalizing ? finish(state, limitReasons[limit]) : finalizingCall(state, limit, asking)
+      return reply?.finalizing
+        ? finishRun(state, limitReasons[limit])
+        : startFinalizingCall(state, limit, asking)
   }
 }
 
@@ -132,15 +141,15 @@ function nextAtLimit(
  * The call that writes the answer at a limit: made with what was held back for it, or not at all. What the agent's code
  * withholds from the model is withheld from this call, too.
  */
-function finalizingCall(state: RunState, met: LimitName, { now, rules }: Asking): Action {
-  const prepared = preparedCall(state, rules, offeredCall(state, {}, true))
+function startFinalizingCall(state: RunState, met: LimitName, { now, rules }: Asking): Action {
+  const prepared = prepareCall(state, rules, toOfferedCall(state, {}, true))
   if (prepared === 'pending') return waitForClosing(state, met, now)
   const { toolChoice: _none, ...planned } = prepared
   const call = nextModelCall(state, now, { ...planned, finalizing: true })
   if (!('limit' in call)) return { kind: 'call_model', facts: [call] }
   const { limit, max } = call
   const detail = `No closing call was made: what is left of ${limit} (${max}) does not pay for one.`
-  return finish(state, limitReasons[met], detail)
+  return finishRun(state, limitReasons[met], detail)
 }
 
 /** The detail of a run whose closing call its agent's code did not prepare in time. */
@@ -148,10 +157,10 @@ export const unpreparedClosing =
   'No closing call was made: prepareTurn did not answer before the time of the run was up.'
 
 function waitForClosing(state: RunState, met: LimitName, now: number): Action {
-  const deadline = deadlineOf(state)
+  const deadline = getDeadline(state)
   if (deadline === undefined) return { kind: 'wait' }
   if (now < deadline) return { kind: 'wait', wakeAt: deadline }
-  return finish(state, limitReasons[met], unpreparedClosing)
+  return finishRun(state, limitReasons[met], unpreparedClosing)
 }
 
 /** Hands the conversation over: to another agent, or back to the caller that started the run. */
@@ -160,7 +169,7 @@ function nextHandoff(
   { to, back, tool }: NonNullable<InjectingState['handoff']>,
   rules: Rules,
 ): Action {
-  if (back) return finish(state, 'handed_back', to)
+  if (back) return finishRun(state, 'handed_back', to)
   const taking = rules.handOff?.(tool, messagesOf(state.history))
   if (taking === undefined) {
     throw new ConfigurationError(
@@ -189,7 +198,7 @@ function nextHandoff(
 /** The end of a run, with a refused turn left out of the history where the agent or the vendor asks for that. */
 export function withoutRefused(state: CollectingState | InjectingState, action: Action): Action {
   if (action.kind !== 'finish' || !isLeftOut(state)) return action
-  const edits = editsOf(messagesOf(state.history), state.exchangeFrom)
+  const edits = toEdits(messagesOf(state.history), state.exchangeFrom)
   if (edits.length === 0) return action
   const fact: FactOf<'history_edited'> = {
     type: 'history_edited',
@@ -213,7 +222,7 @@ function isLeftOut({
 }
 
 /** All from the first message of the exchange on; that tools ran in it, stays said. */
-function editsOf(messages: readonly Message[], from: number): readonly HistoryEdit[] {
+function toEdits(messages: readonly Message[], from: number): readonly HistoryEdit[] {
   const refused = messages.slice(from)
   const ran = refused.flatMap((message) => (message.role === 'tool' ? message.results : []))
   const toolsRun = ran
@@ -221,7 +230,7 @@ function editsOf(messages: readonly Message[], from: number): readonly HistoryEd
     .map(({ name, outcome }) => `${name} (${outcome})`)
   return refused.map((_, place): HistoryEdit => {
     const index = from + place
-    return place === 0 && toolsRun.length > 0 ? { index, message: placeholderMessage(toolsRun) } : { index }
+    return place === 0 && toolsRun.length > 0 ? { index, message: toPlaceholder(toolsRun) } : { index }
   })
 }
 
@@ -235,7 +244,7 @@ const nothingRan: ReadonlySet<Outcome> = new Set([
   'skipped',
 ])
 
-function placeholderMessage(toolsRun: readonly string[]): Message {
+function toPlaceholder(toolsRun: readonly string[]): Message {
   const text = `(An exchange stood here that a model refused to go on with, and it was left out. Tools that ran in it: ${toolsRun.join(', ')}.)`
   return { role: 'user', parts: [{ type: 'text', text }] }
 }
@@ -301,14 +310,14 @@ function nextFromIdle(state: RunState, now: number, rules: Rules): Action {
 
 function nextWhileStreaming(state: StreamingState, now: number): Action {
   if (state.cancel || state.blocked) return keepPartial(state, 'cancelled')
-  const deadline = state.attempt.finalizing ? deadlineOf(state) : workDeadline(state)
+  const deadline = state.attempt.finalizing ? getDeadline(state) : getWorkDeadline(state)
   if (deadline === undefined) return { kind: 'wait' }
   if (now < deadline) return { kind: 'wait', wakeAt: deadline }
-  return state.metLimit ? keepPartial(state, 'cancelled') : meetLimit(state, timeLimit(state, now))
+  return state.metLimit ? keepPartial(state, 'cancelled') : meetLimit(state, findTimeLimit(state, now))
 }
 
 /** When the same call is made again, if it is. */
-function retryTime(state: StreamingState, { shortened, retryAt }: FailedAttempt): number | undefined {
+function getRetryTime(state: StreamingState, { shortened, retryAt }: FailedAttempt): number | undefined {
   if (state.takeOvers > MAX_TAKE_OVERS) return undefined
   return shortened ? state.at : retryAt
 }
@@ -322,19 +331,21 @@ function nextAfterFailure(state: StreamingState, failed: FailedAttempt, now: num
 
 function nextAttempt(state: StreamingState, failed: FailedAttempt, now: number, rules: Rules): Action {
   const { calls } = state.attempt
-  const retryAt = retryTime(state, failed)
-  const deadline = (isFinalizing(state) ? deadlineOf(state) : workDeadline(state)) ?? Infinity
+  const retryAt = getRetryTime(state, failed)
+  const deadline = (isFinalizing(state) ? getDeadline(state) : getWorkDeadline(state)) ?? Infinity
   if (retryAt !== undefined && now < Math.min(retryAt, deadline)) {
     return { kind: 'wait', wakeAt: Math.min(retryAt, deadline) }
   }
-  const shorter = compactionAfterOverflow(state, now, failed, rules)
+  const shorter = compactAfterOverflow(state, now, failed, rules)
   if (shorter) {
     const facts = [...settleCalls(state, calls, 'skipped'), shorter]
     return waitBeforeCompaction(state) ?? { kind: 'compact', facts }
   }
-  const model = retryAt === undefined ? modelAfterGivingUp(state) : state.attempt.model
+  const model = retryAt === undefined ? findModelAfterGivingUp(state) : state.attempt.model
   if (model === undefined) return keepPartial(state, 'failed')
-  const next = failed.shortened ? shorterCall(state, now, model, rules) : repeatModelCall(state, now, model)
+  const next = failed.shortened
+    ? startShorterCall(state, now, model, rules)
+    : repeatModelCall(state, now, model)
   if (next === 'pending') return waitForShorter(state, now, deadline)
   if ('limit' in next) return meetInAttempt(state, next)
   // Two attempts are never spliced: what the failed one asked for is closed before the next one starts.
@@ -343,7 +354,7 @@ function nextAttempt(state: StreamingState, failed: FailedAttempt, now: number, 
 
 /** While the agent's code prepares the shorter call. */
 function waitForShorter(state: StreamingState, now: number, deadline: number): Action {
-  if (now >= deadline) return meetInAttempt(state, timeLimit(state, now))
+  if (now >= deadline) return meetInAttempt(state, findTimeLimit(state, now))
   return deadline === Infinity ? { kind: 'wait' } : { kind: 'wait', wakeAt: deadline }
 }
 
@@ -358,17 +369,17 @@ function meetInAttempt(state: StreamingState, finding: LimitFinding): Action {
 }
 
 /** The same call with the history that was made shorter, which the agent's code gets to see as it sees each turn. */
-function shorterCall(
+function startShorterCall(
   state: StreamingState,
   now: number,
   model: ModelRef,
   rules: Rules,
 ): ReturnType<typeof repeatModelCall> | 'pending' {
-  const plan = repeatedPlan(state, model)
-  const offered = { model, toolChoice: plannedChoice(state, plan) }
-  const prepared = preparedCall(state, rules, {
+  const plan = repeatPlan(state, model)
+  const offered = { model, toolChoice: planToolChoice(state, plan) }
+  const prepared = prepareCall(state, rules, {
     ...offered,
-    ...omitUndefined({ maxOutputTokens: plannedOutput(state) }),
+    ...omitUndefined({ maxOutputTokens: planOutput(state) }),
   })
   return prepared === 'pending' ? prepared : nextModelCall(state, now, { ...plan, ...prepared })
 }
@@ -383,14 +394,14 @@ function keepPartial(state: StreamingState, stopReason: StopReason & ('cancelled
   return {
     kind: 'keep_partial',
     facts: [
-      ...(attempt.failed ? [] : settledUsage(state, 'cancelled')),
+      ...(attempt.failed ? [] : settleUsage(state, 'cancelled')),
       {
         type: 'assistant_message_finished',
         turn: state.turn,
         attempt: attempt.number,
         stopReason,
         partial: true,
-        ...draftedReply(attempt),
+        ...toDraftedReply(attempt),
         ...(attempt.providerMessageId !== undefined && { providerMessageId: attempt.providerMessageId }),
       },
     ],
@@ -401,8 +412,8 @@ function keepPartial(state: StreamingState, stopReason: StopReason & ('cancelled
 function endWithoutReply(state: StreamingState): Action {
   const { attempt, metLimit } = state
   const { failure } = attempt.failed ?? {}
-  const reason = metLimit ? limitReasons[metLimit.limit] : failureReason(failure?.class)
-  const end = endIfStopped(state) ?? finish(state, reason, failure?.message)
+  const reason = metLimit ? limitReasons[metLimit.limit] : toFailureReason(failure?.class)
+  const end = endIfStopped(state) ?? finishRun(state, reason, failure?.message)
   return { kind: 'finish', facts: [...settleCalls(state, attempt.calls, 'skipped'), ...end.facts] }
 }
 
@@ -418,21 +429,21 @@ function nextWhileCollecting(state: CollectingState, now: number): Action {
   if (message.partial || !runnable.has(message.stopReason)) {
     return { kind: 'collect', facts: settleCalls(state, state.calls, 'skipped') }
   }
-  const deadline = workDeadline(state)
+  const deadline = getWorkDeadline(state)
   if (deadline === undefined || metLimit?.policy === 'ask') return { kind: 'wait' }
   if (now < deadline) return { kind: 'wait', wakeAt: deadline }
   if (metLimit) return { kind: 'collect', facts: settleCalls(state, state.calls, 'limit_reached') }
-  return meetLimit(state, timeLimit(state, now))
+  return meetLimit(state, findTimeLimit(state, now))
 }
 
 /** The turn is over: every call has its result in the history. */
 function nextAfterReply(state: CollectingState | InjectingState, now: number, rules: Rules): Action {
-  const next = endIfStopped(state) ?? pendingForReply(state, now, rules) ?? nextFromReply(state, now, rules)
+  const next = endIfStopped(state) ?? nextBeforeResults(state, now, rules) ?? nextFromReply(state, now, rules)
   return withoutRefused(state, next)
 }
 
 /** Returns the action that a reply needs before its other results: its handoff, or its pending guardrail checks. */
-function pendingForReply(
+function nextBeforeResults(
   state: CollectingState | InjectingState,
   now: number,
   rules: Rules,
@@ -440,44 +451,44 @@ function pendingForReply(
   if (state.phase === 'injecting') return state.handoff && nextHandoff(state, state.handoff, rules)
   // Newer input is checked in parallel with the next model call.
   const beside = state.inputCheck !== undefined && !state.inputSinceReply && !state.reply.message.partial
-  return beside || dueAnswerCheck(state) ? waitForCheck(state, now) : undefined
+  return beside || findDueAnswerCheck(state) ? waitForCheck(state, now) : undefined
 }
 
 /** A check has the time that the run has; an answer that no guardrail has passed by then is withheld. */
 function waitForCheck(state: CollectingState, now: number): Action {
-  const deadline = deadlineOf(state)
+  const deadline = getDeadline(state)
   if (deadline === undefined || state.metLimit?.policy === 'ask') return { kind: 'wait' }
   if (now < deadline) return { kind: 'wait', wakeAt: deadline }
-  if (state.metLimit === undefined) return meetLimit(state, timeLimit(state, now))
-  const { facts } = finish(state, limitReasons[state.metLimit.limit])
-  return { kind: 'finish', facts: [...withheldAnswer(state), ...facts] }
+  if (state.metLimit === undefined) return meetLimit(state, findTimeLimit(state, now))
+  const { facts } = finishRun(state, limitReasons[state.metLimit.limit])
+  return { kind: 'finish', facts: [...withholdAnswer(state), ...facts] }
 }
 
 function nextFromReply(state: CollectingState | InjectingState, now: number, rules: Rules): Action {
   const continueRun = (): Action => nextTurn(state, state.reply, now, rules)
   const end = endAtLimit(state)
-  if (end) return end === 'continue' ? continueRun() : finish(state, end)
-  const reason = finishReasonOf(state.reply, state.phase === 'injecting')
+  if (end) return end === 'continue' ? continueRun() : finishRun(state, end)
+  const reason = toFinishReason(state.reply, state.phase === 'injecting')
   if (reason === undefined) return deliverInput(state, 'steer', now) ?? continueRun()
-  if (reason !== 'answered') return finish(state, reason, failureText(state.reply))
-  const unfit = state.inputSinceReply ? undefined : invalidOutputEnd(state)
+  if (reason !== 'answered') return finishRun(state, reason, describeFailure(state.reply))
+  const unfit = state.inputSinceReply ? undefined : endInvalidOutput(state)
   if (unfit) return unfit
   // Input that arrived during the run gets an answer too: the run continues after its own.
   const more =
     deliverInput(state, 'steer', now) ??
     (state.inputSinceReply ? continueRun() : deliverInput(state, 'queue', now))
-  return more ?? finish(state, reason)
+  return more ?? finishRun(state, reason)
 }
 
 /** What the runtime or the vendor says of a reply that is no answer. */
-function failureText({ failure, refusal }: Reply): string | undefined {
+function describeFailure({ failure, refusal }: Reply): string | undefined {
   return failure?.message ?? refusal?.reason
 }
 
 /** The end of a run whose answer does not fit, and is not asked for again. */
-function invalidOutputEnd(state: CollectingState | InjectingState): Action | undefined {
+function endInvalidOutput(state: CollectingState | InjectingState): Action | undefined {
   const { fit } = state.reply
-  return fit?.valid === false ? finish(state, 'output_invalid', fit.error) : undefined
+  return fit?.valid === false ? finishRun(state, 'output_invalid', fit.error) : undefined
 }
 
 /** What a met limit makes of a reply that was written or cut off because of it. */

@@ -1,62 +1,62 @@
 import { momentAfter } from '../events/event-parts.ts'
 import type { Fact, FactOf } from '../events/event.ts'
 import {
-  answeredCalls,
-  dueResultsCheck,
-  guardrailsOn,
+  listAnsweredCalls,
+  isResultsCheckDue,
+  listGuardrails,
   requiresEffects,
-  stopReason,
+  findStopReason,
 } from './required-effects.ts'
 import {
   isAtWork,
-  keyOfCall,
+  toCallKey,
   removedInput,
   removedInputInDoubt,
-  startOf,
+  toToolStarted,
   summaryOf,
   textContent,
 } from './calls.ts'
 import type { Call, CallStatus, CollectingState, ExecutingState, RunState } from './state.ts'
 import type { Action } from './rules.ts'
 import { digestOf } from '../values/digest.ts'
-import { heldBackCalls, isRerun, nothingMoreStarts, reasonInFork, stubbed } from './retry.ts'
+import { listHeldWrites, isRerun, isStopping, describeForkReason, stubbed } from './retry.ts'
 import {
-  callsAwaitingEqual,
-  deadlineOf,
-  graceEndOf,
+  findCallsAwaitingEqual,
+  getDeadline,
+  getGraceEnd,
   meetLimit,
-  timeLimit,
-  toolCallsLeft,
-  workDeadline,
+  findTimeLimit,
+  countToolCallsLeft,
+  getWorkDeadline,
 } from './budget.ts'
 import {
-  approvalExpiry,
-  callsToStart,
-  childGrant,
+  getApprovalExpiry,
+  chooseCallsToStart,
+  grantChild,
   nextForCallLimits,
-  repeatedResults,
-  resultFact,
+  serveRepeats,
+  toResultFact,
 } from './limit-checks.ts'
 
 const outOfTime = 'the time of the run was up before it had answered'
 
 /** Withholds an answer that a guardrail did not pass in time. Empty if no guardrail had to check it. */
-export function withheldAnswer(state: CollectingState): readonly FactOf<'guardrail_tripped'>[] {
-  const [guardrail] = guardrailsOn(state, 'output')
+export function withholdAnswer(state: CollectingState): readonly FactOf<'guardrail_tripped'>[] {
+  const [guardrail] = listGuardrails(state, 'output')
   if (guardrail === undefined || state.reply.guarded) return []
-  return [{ ...withheldFact(state.turn, guardrail), on: 'output' }]
+  return [{ ...toWithheldFact(state.turn, guardrail), on: 'output' }]
 }
 
 /** Withholds the results of tools that a guardrail did not pass in time. */
-function withheldResults(
+function withholdResults(
   state: ExecutingState,
 ): readonly (FactOf<'guardrail_tripped'> | FactOf<'guardrails_checked'>)[] {
-  const guardrails = guardrailsOn(state, 'tool_output')
+  const guardrails = listGuardrails(state, 'tool_output')
   const [guardrail = ''] = guardrails
   const on = 'tool_output' as const
   return [
-    ...answeredCalls(state).map(({ toolCallId }) => ({
-      ...withheldFact(state.turn, guardrail),
+    ...listAnsweredCalls(state).map(({ toolCallId }) => ({
+      ...toWithheldFact(state.turn, guardrail),
       on,
       toolCallId,
     })),
@@ -64,7 +64,7 @@ function withheldResults(
   ]
 }
 
-function withheldFact(turn: number, guardrail: string): Omit<FactOf<'guardrail_tripped'>, 'on'> {
+function toWithheldFact(turn: number, guardrail: string): Omit<FactOf<'guardrail_tripped'>, 'on'> {
   const replacement = textContent('denied', `This was withheld: ${outOfTime}, the guardrail ${guardrail}.`)
   return { type: 'guardrail_tripped', turn, guardrail, action: 'replace', detail: outOfTime, replacement }
 }
@@ -72,14 +72,14 @@ function withheldFact(turn: number, guardrail: string): Omit<FactOf<'guardrail_t
 /** The next action while the calls of a turn are open: results first, then questions, then starts, then the injection. */
 export function nextForCalls(state: ExecutingState, now: number): Action {
   return (
-    recordAction('settle_calls', state.cancel ? cancelledResults(state, state.cancel.at, now) : []) ??
+    recordAction('settle_calls', state.cancel ? settleCancelled(state, state.cancel.at, now) : []) ??
     recordAction('settle_calls', [
-      ...refusedResults(state),
-      ...removedInputResults(state),
-      ...overdueResults(state, now),
+      ...settleRefused(state),
+      ...settleRemovedInputs(state),
+      ...settleOverdue(state, now),
     ]) ??
     (state.cancel ? undefined : nextUnlessCancelled(state, now)) ??
-    (dueResultsCheck(state) ? waitForResultsCheck(state, now) : injectResults(state)) ??
+    (isResultsCheckDue(state) ? waitForResultsCheck(state, now) : injectResults(state)) ??
     waitOrSuspend(state, now)
   )
 }
@@ -91,13 +91,13 @@ function nextUnlessCancelled(state: ExecutingState, now: number): Action | undef
   if (!awaitsStart(state)) return nextAtDeadline(state, now)
   return (
     nextAtDeadline(state, now) ??
-    recordAction('settle_calls', givenUpResults(state)) ??
+    recordAction('settle_calls', giveUpRetries(state)) ??
     nextForCallLimits(state) ??
-    recordAction('settle_calls', repeatedResults(state)) ??
-    recordAction('settle_calls', stubbedResults(state)) ??
+    recordAction('settle_calls', serveRepeats(state)) ??
+    recordAction('settle_calls', stubWrites(state)) ??
     denyExpired(state, now) ??
     askApprovals(state, now) ??
-    recordAction('run_tools', startFacts(state, now))
+    recordAction('run_tools', startCalls(state, now))
   )
 }
 
@@ -112,9 +112,9 @@ function recordAction(kind: 'settle_calls' | 'run_tools', facts: readonly Fact[]
 }
 
 /** Calls that never were to run get the result that was decided when they were collected, or denied. */
-function refusedResults(state: ExecutingState): readonly Fact[] {
-  return callsWithStatus(state, 'to_settle').map((call) =>
-    resultFact(state, call, call.refusal?.outcome ?? 'skipped', call.refusal?.text),
+function settleRefused(state: ExecutingState): readonly Fact[] {
+  return listCallsWithStatus(state, 'to_settle').map((call) =>
+    toResultFact(state, call, call.refusal?.outcome ?? 'skipped', call.refusal?.text),
   )
 }
 
@@ -122,81 +122,81 @@ function refusedResults(state: ExecutingState): readonly Fact[] {
  * Law 13: calls whose input was removed from the record do not start, nor does a person decide about them. The child run of
  * one in doubt is told to stop, so that what it used is counted.
  */
-function removedInputResults(state: ExecutingState): readonly Fact[] {
+function settleRemovedInputs(state: ExecutingState): readonly Fact[] {
   if (state.removedFrom === undefined) return []
   return state.calls.flatMap((call) => {
     const { inputRemoved, status, attempts } = call
     const isDecided = status === 'settled' || status === 'to_settle' || status === 'deferred'
     if (inputRemoved === undefined || isDecided || isAtWork(call)) return []
-    const failed = givenUpResult(state, call, 'its input was removed from the record')
+    const failed = giveUpRetry(state, call, 'its input was removed from the record')
     if (failed) return [failed]
     const { outcome, text } = removedInput
     return attempts > 0
-      ? [resultFact(state, call, 'interrupted', removedInputInDoubt)]
-      : [resultFact(state, call, outcome, text)]
+      ? [toResultFact(state, call, 'interrupted', removedInputInDoubt)]
+      : [toResultFact(state, call, outcome, text)]
   })
 }
 
 /** Calls that were to be settled later, and were not in their time. */
-function overdueResults(state: ExecutingState, now: number): readonly Fact[] {
-  const late = callsWithStatus(state, 'deferred').filter(
+function settleOverdue(state: ExecutingState, now: number): readonly Fact[] {
+  const late = listCallsWithStatus(state, 'deferred').filter(
     ({ deferred }) => now >= (deferred?.deadlineAt ?? Infinity),
   )
   const text = 'Nobody settled this call in its time. It may have had an effect all the same.'
-  return late.map((call) => resultFact(state, call, 'timed_out', text))
+  return late.map((call) => toResultFact(state, call, 'timed_out', text))
 }
 
 /** Calls in doubt that are not to be started again, by what the tool declared. */
-function callsToReport(state: ExecutingState): readonly Call[] {
-  return callsWithStatus(state, 'in_doubt').filter((call) => (call.recovery ?? 'report') === 'report')
+function listCallsToReport(state: ExecutingState): readonly Call[] {
+  return listCallsWithStatus(state, 'in_doubt').filter((call) => (call.recovery ?? 'report') === 'report')
 }
 
 /**
  * After a cancel nothing starts, calls that have not started end at once, and running calls have the grace time to
  * end.
  */
-function cancelledResults(state: ExecutingState, cancelledAt: number, now: number): readonly Fact[] {
-  const late = now >= graceEndOf(state, cancelledAt)
+function settleCancelled(state: ExecutingState, cancelledAt: number, now: number): readonly Fact[] {
+  const late = now >= getGraceEnd(state, cancelledAt)
   return state.calls.flatMap((call) => {
     if (call.status === 'settled') return []
     if (isAtWork(call) && (!late || awaitsChildReport(state, call, cancelledAt, now))) return []
-    const failed = givenUpResult(state, call, 'the run was cancelled')
+    const failed = giveUpRetry(state, call, 'the run was cancelled')
     if (failed) return [failed]
     const doubtful = call.attempts > 0 && call.status !== 'started'
-    return [resultFact(state, call, doubtful ? 'interrupted' : 'cancelled')]
+    return [toResultFact(state, call, doubtful ? 'interrupted' : 'cancelled')]
   })
 }
 
 /** Calls that wait for another attempt, and get none since a limit was met. */
-function givenUpResults(state: ExecutingState): readonly Fact[] {
-  if (!nothingMoreStarts(state)) return []
+function giveUpRetries(state: ExecutingState): readonly Fact[] {
+  if (!isStopping(state)) return []
   const why = `the limit ${state.metLimit?.limit} of the run was met`
-  return callsWithStatus(state, 'to_retry').flatMap((call) => givenUpResult(state, call, why) ?? [])
+  return listCallsWithStatus(state, 'to_retry').flatMap((call) => giveUpRetry(state, call, why) ?? [])
 }
 
 /** The result of a call that waits for another attempt and gets none: that of its last one, with the reason. */
-function givenUpResult(state: ExecutingState, call: Call, why: string): FactOf<'tool_result'> | undefined {
+function giveUpRetry(state: ExecutingState, call: Call, why: string): FactOf<'tool_result'> | undefined {
   const { failed } = call.tries ?? {}
   if (failed === undefined || call.status !== 'to_retry') return undefined
   const content = [...failed.content, ...textContent(failed.outcome, `It was not tried again: ${why}.`)]
-  return { ...resultFact(state, call, failed.outcome), content }
+  return { ...toResultFact(state, call, failed.outcome), content }
 }
 
 /** When the run's time is up, what runs is asked to stop, and has the grace time to do so. */
 function nextAtDeadline(state: ExecutingState, now: number): Action | undefined {
-  const deadline = workDeadline(state)
+  const deadline = getWorkDeadline(state)
   if (deadline === undefined || state.reply.finalizing) return undefined
   const { metLimit } = state
   if (metLimit === undefined) {
-    return now < deadline ? undefined : meetLimit(state, timeLimit(state, now))
+    return now < deadline ? undefined : meetLimit(state, findTimeLimit(state, now))
   }
-  if (metLimit.limit !== 'maxDurationMs' || now < graceEndOf(state, metLimit.at)) return undefined
+  if (metLimit.limit !== 'maxDurationMs' || now < getGraceEnd(state, metLimit.at)) return undefined
   const text = 'The time of the run is up, and the tool did not stop. It may have had an effect all the same.'
   return recordAction(
     'settle_calls',
-    callsWithStatus(state, 'started')
+    listCallsWithStatus(state, 'started')
       .filter((call) => !awaitsChildReport(state, call, metLimit.at, now))
-      .map((call) => resultFact(state, call, 'timed_out', text)),
+      .map((call) => toResultFact(state, call, 'timed_out', text)),
   )
 }
 
@@ -205,19 +205,19 @@ const REPORT_MS = 30_000
 
 /** The shell ends the call of a child run itself, when the grace time is over, with what the child has used. */
 function awaitsChildReport(state: ExecutingState, { grant }: Call, askedAt: number, now: number): boolean {
-  return grant !== undefined && now < graceEndOf(state, askedAt) + REPORT_MS
+  return grant !== undefined && now < getGraceEnd(state, askedAt) + REPORT_MS
 }
 
 /** Does not perform writes of a fork that no recorded result answers and that no person is asked about. */
-function stubbedResults(state: ExecutingState): readonly Fact[] {
-  return heldBackCalls(state, 'stub').map((call) =>
-    resultFact(state, call, call.status === 'ready' ? 'skipped' : 'interrupted', stubbed.text),
+function stubWrites(state: ExecutingState): readonly Fact[] {
+  return listHeldWrites(state, 'stub').map((call) =>
+    toResultFact(state, call, call.status === 'ready' ? 'skipped' : 'interrupted', stubbed.text),
   )
 }
 
 /** An approval without a decision in time counts as denied. */
 function denyExpired(state: ExecutingState, now: number): Action | undefined {
-  const late = callsWithStatus(state, 'awaiting_approval').filter(
+  const late = listCallsWithStatus(state, 'awaiting_approval').filter(
     ({ expiresAt = Infinity }) => now >= expiresAt,
   )
   if (late.length === 0) return undefined
@@ -235,21 +235,21 @@ function denyExpired(state: ExecutingState, now: number): Action | undefined {
 }
 
 function askApprovals(state: ExecutingState, now: number): Action | undefined {
-  const again = callsWithStatus(state, 'in_doubt').filter((call) => call.recovery === 'ask')
-  const held = heldBackCalls(state, 'ask')
-  const askedElsewhere = callsWithStatus(state, 'awaiting_approval').filter((call) => call.askedElsewhere)
-  const waiting = callsAwaitingEqual(state)
-  const calls = [...callsWithStatus(state, 'to_ask'), ...held]
+  const again = listCallsWithStatus(state, 'in_doubt').filter((call) => call.recovery === 'ask')
+  const held = listHeldWrites(state, 'ask')
+  const askedElsewhere = listCallsWithStatus(state, 'awaiting_approval').filter((call) => call.askedElsewhere)
+  const waiting = findCallsAwaitingEqual(state)
+  const calls = [...listCallsWithStatus(state, 'to_ask'), ...held]
     .filter((call) => !waiting.has(call))
     .concat(again, askedElsewhere)
   if (calls.length === 0) return undefined
-  const expiresAt = approvalExpiry(state.limits, now)
+  const expiresAt = getApprovalExpiry(state.limits, now)
   const facts = calls.map((call): FactOf<'approval_requested'> => {
     const reason =
       call.status === 'in_doubt'
         ? 'It was started before, and nobody knows whether it took effect. Approve to start it again.'
         : held.includes(call)
-          ? reasonInFork(call.askReason)
+          ? describeForkReason(call.askReason)
           : call.askReason
     return {
       type: 'approval_requested',
@@ -265,35 +265,35 @@ function askApprovals(state: ExecutingState, now: number): Action | undefined {
   return { kind: 'ask_approval', facts }
 }
 
-function startFacts(state: ExecutingState, now: number): readonly Fact[] {
-  const doubtful = callsToReport(state).map((call) => resultFact(state, call, 'interrupted'))
+function startCalls(state: ExecutingState, now: number): readonly Fact[] {
+  const doubtful = listCallsToReport(state).map((call) => toResultFact(state, call, 'interrupted'))
   if (doubtful.length > 0) return doubtful
-  const chosen = callsToStart(state, startableIn(state, now))
+  const chosen = chooseCallsToStart(state, findStartable(state, now))
   if (chosen.length === 0) return []
-  const allowed = toolCallsLeft(state)
+  const allowed = countToolCallsLeft(state)
   const facts: Fact[] = []
   let fresh = 0
   for (const call of chosen) {
     if (call.attempts === 0 && ++fresh > allowed) continue
-    facts.push(startOrRefusal(state, call, now))
+    facts.push(startOrRefuse(state, call, now))
   }
   return facts
 }
 
 /** Whether a call may start now, were it its turn. */
-function startableIn(state: ExecutingState, now: number): (call: Call) => boolean {
-  const waiting = callsAwaitingEqual(state)
+function findStartable(state: ExecutingState, now: number): (call: Call) => boolean {
+  const waiting = findCallsAwaitingEqual(state)
   const isReady = (call: Call): boolean =>
-    call.status === 'ready' && !waiting.has(call) && now >= earliestStart(state, call)
+    call.status === 'ready' && !waiting.has(call) && now >= getEarliestStart(state, call)
   return (call) => isReady(call) || isRerun(call) || isDue(call, now)
 }
 
 /** When a call may start: a poll some time after the last answer to it, and not beside an equal one. */
-function earliestStart({ calls, polls }: ExecutingState, call: Call): number {
-  const key = typeof call.repeats === 'object' ? keyOfCall(call) : undefined
+function getEarliestStart({ calls, polls }: ExecutingState, call: Call): number {
+  const key = typeof call.repeats === 'object' ? toCallKey(call) : undefined
   if (typeof call.repeats !== 'object' || key === undefined) return 0
   const before = calls.slice(0, calls.indexOf(call))
-  if (before.some((other) => other.status !== 'settled' && keyOfCall(other) === key)) return Infinity
+  if (before.some((other) => other.status !== 'settled' && toCallKey(other) === key)) return Infinity
   const answeredAt = polls?.[key]
   return answeredAt === undefined ? 0 : momentAfter(answeredAt, call.repeats.minIntervalMs)
 }
@@ -304,17 +304,17 @@ function isDue({ status, tries }: Call, now: number): boolean {
 }
 
 /** The start of a call. Law 9 for child runs: one that nothing is left for does not start, and gets a result. */
-export function startOrRefusal(
+export function startOrRefuse(
   state: ExecutingState,
   call: Call,
   now: number,
 ): FactOf<'tool_started'> | FactOf<'tool_result'> {
   const here = { turn: state.turn, toolCallId: call.toolCallId }
-  if (call.child === undefined || call.grant !== undefined) return startOf(state.runId, call, here)
-  const grant = childGrant(state, now)
-  if (!('limit' in grant)) return startOf(state.runId, { ...call, grant }, here)
+  if (call.child === undefined || call.grant !== undefined) return toToolStarted(state.runId, call, here)
+  const grant = grantChild(state, now)
+  if (!('limit' in grant)) return toToolStarted(state.runId, { ...call, grant }, here)
   const text = `The limit ${grant.limit} of this run leaves too little for ${call.child}. Nothing was run.`
-  return resultFact(state, call, 'limit_reached', text)
+  return toResultFact(state, call, 'limit_reached', text)
 }
 
 /** Law 3: all results enter together, in request order. */
@@ -326,17 +326,17 @@ function injectResults(state: ExecutingState): Action | undefined {
 
 /** Guardrails have the time that the run has; results that none has passed by then are withheld. */
 function waitForResultsCheck(state: ExecutingState, now: number): Action {
-  const deadline = deadlineOf(state)
+  const deadline = getDeadline(state)
   if (deadline === undefined || state.metLimit?.policy === 'ask') return { kind: 'wait' }
   if (now < deadline) return { kind: 'wait', wakeAt: deadline }
-  return { kind: 'settle_calls', facts: withheldResults(state) }
+  return { kind: 'settle_calls', facts: withholdResults(state) }
 }
 
 /** Nothing to record: something runs, or only a person can continue the run. */
 function waitOrSuspend(state: ExecutingState, now: number): Action {
   const retryAt = nextRetry(state, now)
   if (retryAt === undefined && !requiresEffects(state)) return { kind: 'suspend' }
-  const stopAt = nextGraceEnd(state, now) ?? (state.metLimit ? undefined : workDeadline(state))
+  const stopAt = nextGraceEnd(state, now) ?? (state.metLimit ? undefined : getWorkDeadline(state))
   const wakeAt = Math.min(retryAt ?? Infinity, (state.reply.finalizing ? undefined : stopAt) ?? Infinity)
   return wakeAt === Infinity ? { kind: 'wait' } : { kind: 'wait', wakeAt }
 }
@@ -347,8 +347,8 @@ function waitOrSuspend(state: ExecutingState, now: number): Action {
  */
 function nextRetry(state: ExecutingState, now: number): number | undefined {
   if (holdsStarts(state)) return undefined
-  const times = callsWithStatus(state, 'to_retry').map(({ tries }) => tries?.failed?.retryAt ?? 0)
-  const polls = callsWithStatus(state, 'ready').map((call) => earliestStart(state, call))
+  const times = listCallsWithStatus(state, 'to_retry').map(({ tries }) => tries?.failed?.retryAt ?? 0)
+  const polls = listCallsWithStatus(state, 'ready').map((call) => getEarliestStart(state, call))
   const later = [...times, ...polls].filter((at) => at > now && at < Infinity)
   return later.length === 0 ? undefined : Math.min(...later)
 }
@@ -360,16 +360,18 @@ function holdsStarts({ metLimit }: ExecutingState): boolean {
 
 /** When the run stops waiting for tools that were asked to stop, and later for totals of child runs; `undefined` if no tool was. */
 function nextGraceEnd(state: ExecutingState, now: number): number | undefined {
-  const end = graceEnd(state)
+  const end = findGraceEnd(state)
   return end === undefined || now < end ? end : end + REPORT_MS
 }
 
-function graceEnd(state: ExecutingState): number | undefined {
-  if (state.cancel) return graceEndOf(state, state.cancel.at)
-  return stopReason(state) === undefined || !state.metLimit ? undefined : graceEndOf(state, state.metLimit.at)
+function findGraceEnd(state: ExecutingState): number | undefined {
+  if (state.cancel) return getGraceEnd(state, state.cancel.at)
+  return findStopReason(state) === undefined || !state.metLimit
+    ? undefined
+    : getGraceEnd(state, state.metLimit.at)
 }
 
-function callsWithStatus(state: ExecutingState, status: CallStatus): readonly Call[] {
+function listCallsWithStatus(state: ExecutingState, status: CallStatus): readonly Call[] {
   if (summaryOf(state.calls).counts[status] === 0) return []
   return state.calls.filter((call) => call.status === status)
 }
@@ -381,7 +383,7 @@ export function settleCalls(
   outcome: 'skipped' | 'cancelled' | 'limit_reached' | 'denied',
 ): readonly Fact[] {
   const open = calls.filter((call) => call.status !== 'settled')
-  if (state.phase !== 'collecting') return open.map((call) => resultFact(state, call, outcome))
+  if (state.phase !== 'collecting') return open.map((call) => toResultFact(state, call, outcome))
   const text = textContent(outcome)[0]?.text ?? ''
   const collected = open.map(({ toolCallId, name, input }) => ({
     toolCallId,

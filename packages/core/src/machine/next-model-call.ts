@@ -3,12 +3,12 @@ import type { FactOf, ShownChange } from '../events/event.ts'
 import type { FailureClass } from '../values/errors.ts'
 import { omitUndefined } from '../values/json.ts'
 import type { ToolChoice } from '../events/model-request.ts'
-import { type LimitFinding, onLimitOf } from './budget.ts'
+import { type LimitFinding, getOnLimit } from './budget.ts'
 import { grantModelCall, isLimitFinding, type PlannedCall } from './limit-checks.ts'
-import { additionsOf, modelsOf, namesModel, requestDigest, settingsOf } from './request.ts'
+import { digestAdditions, listModels, namesModel, requestDigest, getSettings } from './request.ts'
 import type { RunState, StreamingState } from './state.ts'
-import { currentModel, maxWebSearchesOf, priceOf } from './calls.ts'
-import { offeredTools, requestTokens, tokensOfChange } from './tokens.ts'
+import { getCurrentModel, getMaxWebSearches, getPrice } from './calls.ts'
+import { filterOfferedTools, estimateRequestTokens, estimateChangeTokens } from './tokens.ts'
 import { messagesShown, showsOtherWords } from './history.ts'
 
 /** What the next model call is to be. */
@@ -31,14 +31,14 @@ type CallFact = FactOf<'model_call_started'>
  */
 export function nextModelCall(state: RunState, now: number, planning: CallPlanning): CallFact | LimitFinding {
   const again = state.phase === 'streaming'
-  const { finalizing = false, change: shown = {}, model = currentModel(state) } = planning
-  const toolChoice = plannedChoice(state, planning)
+  const { finalizing = false, change: shown = {}, model = getCurrentModel(state) } = planning
+  const toolChoice = planToolChoice(state, planning)
   const grant = grantModelCall(state, now, {
-    price: priceOf(state, model),
-    maxWebSearches: maxWebSearchesOf(state, { model, toolChoice }),
-    inputTokens: inputTokensOf(state, shown),
+    price: getPrice(state, model),
+    maxWebSearches: getMaxWebSearches(state, { model, toolChoice }),
+    inputTokens: estimateInputTokens(state, shown),
     startsTurn: !again,
-    maxOutputTokens: plannedOutput(state, shown),
+    maxOutputTokens: planOutput(state, shown),
     finalizing,
     keepsFinalizing: leavesFinalizingCall(state, toolChoice, shown),
   })
@@ -59,44 +59,44 @@ export function nextModelCall(state: RunState, now: number, planning: CallPlanni
     ...options,
     finalizing,
     grant,
-    ...omitUndefined({ additions: additionsOf(state.definition, model) }),
+    ...omitUndefined({ additions: digestAdditions(state.definition, model) }),
   }
 }
 
 /** What a reply may hold at most, as the turn says, the run or its agent. */
-export function plannedOutput(state: RunState, change: ShownChange = {}): number | undefined {
-  const { maxOutputTokens = settingsOf(state, change)?.maxOutputTokens } = change
+export function planOutput(state: RunState, change: ShownChange = {}): number | undefined {
+  const { maxOutputTokens = getSettings(state, change)?.maxOutputTokens } = change
   return maxOutputTokens ?? state.definition.maxOutputTokens
 }
 
 /** Which tools a call may ask for: the finalizing call for none. */
-export function plannedChoice(
+export function planToolChoice(
   state: RunState,
   { finalizing, toolChoice }: Pick<CallPlanning, 'finalizing' | 'toolChoice'>,
 ): ToolChoice {
-  return finalizing ? { type: 'none' } : (toolChoice ?? toolChoiceOf(state))
+  return finalizing ? { type: 'none' } : (toolChoice ?? readToolChoice(state))
 }
 
 /**
  * The choice of tools that the run was given. That a tool is called is asked of its first turn alone: asked of each, it
  * would never end.
  */
-function toolChoiceOf({ toolChoice, turn }: RunState): ToolChoice {
+function readToolChoice({ toolChoice, turn }: RunState): ToolChoice {
   const auto = { type: 'auto' } as const
   if (toolChoice === undefined) return auto
   return toolChoice.type === 'none' || turn === 0 ? toolChoice : auto
 }
 
 /** About how many input tokens the request has: what a turn shows instead of the history is counted anew. */
-function inputTokensOf(state: RunState, change: ShownChange): number {
+function estimateInputTokens(state: RunState, change: ShownChange): number {
   const { instructions, tools, sourced } = change
-  if (!showsOtherWords(change)) return Math.max(0, state.contextTokens + tokensOfChange(state, sourced))
+  if (!showsOtherWords(change)) return Math.max(0, state.contextTokens + estimateChangeTokens(state, sourced))
   const shown = {
     ...state.definition,
     ...omitUndefined({ instructions }),
-    tools: offeredTools(state, tools, sourced),
+    tools: filterOfferedTools(state, tools, sourced),
   }
-  const tokens = requestTokens(shown, messagesShown(state.history, change))
+  const tokens = estimateRequestTokens(shown, messagesShown(state.history, change))
   return Math.ceil(tokens * state.estimateFactor)
 }
 
@@ -106,8 +106,8 @@ function leavesFinalizingCall(
   toolChoice: ToolChoice,
   { tools, sourced }: ShownChange,
 ): PlannedCall['keepsFinalizing'] {
-  if (onLimitOf(state.limits) !== 'finalize' || toolChoice.type === 'none') return false
-  return (tools ?? offeredTools(state, undefined, sourced)).length > 0
+  if (getOnLimit(state.limits) !== 'finalize' || toolChoice.type === 'none') return false
+  return (tools ?? filterOfferedTools(state, undefined, sourced)).length > 0
 }
 
 /**
@@ -121,18 +121,18 @@ export function repeatModelCall(
 ): CallFact | LimitFinding {
   // The tools of the source are in the state since the first attempt.
   const { sourced: _recorded, ...change } = state.attempt.change ?? {}
-  return nextModelCall(state, now, { ...repeatedPlan(state, model), change })
+  return nextModelCall(state, now, { ...repeatPlan(state, model), change })
 }
 
 /** What the same call once more has of the one before it, whatever it shows. */
-export function repeatedPlan(
+export function repeatPlan(
   state: StreamingState,
   model?: ModelRef,
 ): Omit<CallPlanning, 'change'> & { readonly model: ModelRef } {
   const { toolChoice, finalizing, model: last } = state.attempt
   return {
     finalizing: finalizing && state.metLimit !== undefined,
-    model: model ?? (namesModel(state.definition, last) ? last : currentModel(state)),
+    model: model ?? (namesModel(state.definition, last) ? last : getCurrentModel(state)),
     ...(!finalizing && { toolChoice }),
   }
 }
@@ -141,14 +141,14 @@ export function repeatedPlan(
 const requestAtFault: ReadonlySet<FailureClass> = new Set(['invalid_request', 'content_filtered'])
 
 /** Returns the model that takes over when the runtime gives up a model; `undefined` after the last. */
-export function modelAfterGivingUp(state: StreamingState): ModelRef | undefined {
+export function findModelAfterGivingUp(state: StreamingState): ModelRef | undefined {
   const { failed } = state.attempt
   if (failed === undefined || requestAtFault.has(failed.failure.class)) return undefined
-  return nextFallback(state)
+  return findNextFallback(state)
 }
 
 /** Returns the model after the current one; `undefined` after the last. */
-export function nextFallback({ definition, attempt }: StreamingState): ModelRef | undefined {
-  const models = modelsOf(definition)
+export function findNextFallback({ definition, attempt }: StreamingState): ModelRef | undefined {
+  const models = listModels(definition)
   return models[models.findIndex((known) => sameModel(known, attempt.model)) + 1]
 }

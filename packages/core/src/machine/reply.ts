@@ -7,7 +7,7 @@ import type { ReplyPart, Signal } from '../events/signals.ts'
 import type { Attempt, Call, PartDraft } from './state.ts'
 
 /** The places of a reply's parts, as `assistant_message_finished` says them: nothing where they are 0, 1, 2 … */
-export function partPositions(parts: readonly { readonly part: number }[]): {
+export function toPartPositions(parts: readonly { readonly part: number }[]): {
   readonly places?: readonly number[]
 } {
   return parts.every(({ part }, index) => part === index) ? {} : { places: parts.map(({ part }) => part) }
@@ -30,16 +30,16 @@ interface StreamedReply {
 }
 
 /** The parts of a reply as the model wrote them. */
-export function writtenParts({ parts, written = [] }: WholeReply): readonly AssistantPart[] {
+export function listWrittenParts({ parts, written = [] }: WholeReply): readonly AssistantPart[] {
   if (written.length === 0) return parts
   const byIndex = new Map(written.map(({ index, part }) => [index, part]))
   return parts.map((part, index) => byIndex.get(index) ?? part)
 }
 
 /** The parts of a reply that later turns show the model, as the policy on record says. */
-export function partsOfNextTurn(nextTurn: NextTurn | undefined, reply: WholeReply): readonly AssistantPart[] {
+export function toNextTurnParts(nextTurn: NextTurn | undefined, reply: WholeReply): readonly AssistantPart[] {
   if (reply.written === undefined) return reply.parts
-  const wrote = writtenParts(reply)
+  const wrote = listWrittenParts(reply)
   if (nextTurn !== 'shown') return wrote
   const changed = new Set(reply.written.map(({ index }) => index))
   return reply.parts.flatMap((part, index) => {
@@ -50,15 +50,15 @@ export function partsOfNextTurn(nextTurn: NextTurn | undefined, reply: WholeRepl
 }
 
 /** The text of a part that is still coming, as the model wrote it. */
-export function writtenText({ text, written = text }: Pick<TextDraft, 'text' | 'written'>): string {
+export function readWrittenText({ text, written = text }: Pick<TextDraft, 'text' | 'written'>): string {
   return written
 }
 
 /** What came of a reply that was cut off, as its message holds it. */
-export function draftedReply(
+export function toDraftedReply(
   reply: StreamedReply,
 ): Pick<EventOf<'assistant_message_finished'>, 'parts' | 'places' | 'written'> {
-  const drafted = draftedParts(reply)
+  const drafted = toDraftedParts(reply)
   const written = drafted.flatMap(({ part, content: { type } }, index): readonly WrittenPart[] => {
     const draft = reply.drafts.find((each) => each.part === part && each.kind === type)
     if (draft?.written === undefined || draft.written === draft.text) return []
@@ -66,13 +66,13 @@ export function draftedReply(
   })
   return {
     parts: drafted.map(({ content }) => content),
-    ...partPositions(drafted),
+    ...toPartPositions(drafted),
     ...(written.length > 0 && { written }),
   }
 }
 
 /** What came of a reply, each part with its place. */
-function draftedParts(
+function toDraftedParts(
   reply: StreamedReply,
 ): readonly { readonly part: number; readonly content: AssistantPart }[] {
   const texts = reply.drafts.map(({ part, kind, text }) => ({ part, content: { type: kind, text } }))
@@ -95,17 +95,17 @@ function draftedParts(
  * What an adapter's finished reply contradicts: the order of its own parts, the text that was streamed, or the calls
  * that were reported. `undefined` if it contradicts nothing. Law 12 depends on it.
  */
-export function replyFault(attempt: Attempt, parts: readonly ReplyPart[]): string | undefined {
+export function findReplyFault(attempt: Attempt, parts: readonly ReplyPart[]): string | undefined {
   if (parts.some(({ part }, index) => index > 0 && part <= (parts[index - 1] as ReplyPart).part)) {
     return 'the parts of the finished reply are not in ascending order'
   }
   const byPlace = new Map(parts.map((reply) => [reply.part, reply]))
   for (const draft of attempt.drafts) {
-    const fault = draftFault(draft, byPlace.get(draft.part))
+    const fault = findDraftFault(draft, byPlace.get(draft.part))
     if (fault) return fault
   }
   for (const call of attempt.calls) {
-    const fault = callFault(call, byPlace.get(call.part))
+    const fault = findCallFault(call, byPlace.get(call.part))
     if (fault) return fault
   }
   return undefined
@@ -128,13 +128,13 @@ export function isEmptyReply({
   )
 }
 
-function draftFault({ part, kind, text }: PartDraft, reply: ReplyPart | undefined): string | undefined {
+function findDraftFault({ part, kind, text }: PartDraft, reply: ReplyPart | undefined): string | undefined {
   if (reply === undefined) return `part ${part} was streamed and is missing in the finished reply`
   if (reply.type === kind && reply.text.startsWith(text)) return undefined
   return `part ${part} is not what was streamed for it`
 }
 
-function callFault(call: Call, reply: ReplyPart | undefined): string | undefined {
+function findCallFault(call: Call, reply: ReplyPart | undefined): string | undefined {
   if (reply === undefined) return `call ${call.toolCallId} is missing in the finished reply`
   if (reply.type === 'tool_call' && isSameRequest(call, reply)) return undefined
   return `part ${call.part} is not the call that was reported for it`

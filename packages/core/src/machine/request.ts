@@ -20,7 +20,7 @@ import {
   shownInstead,
   withShownDigest,
 } from './history.ts'
-import { offeredTools, sourcedDigest } from './tokens.ts'
+import { filterOfferedTools, digestSourced } from './tokens.ts'
 import type { Call, RunState, StreamingState } from './state.ts'
 import { ConfigurationError } from '../values/errors.ts'
 import {
@@ -48,7 +48,7 @@ interface CallOptions {
 }
 
 /** The model settings that apply in this state, in a turn that changes some of them. */
-export function settingsOf(
+export function getSettings(
   { definition, modelSettings }: RunState,
   change: ShownChange = {},
 ): ModelSettings | undefined {
@@ -57,7 +57,7 @@ export function settingsOf(
 
 /** The same as a request carries them: how much a reply may hold is a field of its own there, held to what is granted. */
 export function writingSettings(state: RunState, change?: ShownChange): ModelSettings | undefined {
-  const { maxOutputTokens: _granted, ...settings } = settingsOf(state, change) ?? {}
+  const { maxOutputTokens: _granted, ...settings } = getSettings(state, change) ?? {}
   return Object.keys(settings).length === 0 ? undefined : settings
 }
 
@@ -68,17 +68,17 @@ export function callsInParallel({ definition, parallelToolCalls }: RunState): bo
 
 /** The request of the attempt that is under way. */
 export function modelRequest(state: StreamingState): ModelRequest {
-  return requestIn(state, state.attempt)
+  return buildRequest(state, state.attempt)
 }
 
 /** The request of a call in this state. */
-function requestIn(state: RunState, call: Omit<CallOptions, 'model'>): ModelRequest {
+function buildRequest(state: RunState, call: Omit<CallOptions, 'model'>): ModelRequest {
   const { toolChoice, maxOutputTokens, change = {} } = call
   const { instructions = state.definition.instructions, parallelToolCalls = callsInParallel(state) } = change
   return {
     instructions,
     messages: messagesShown(state.history, change),
-    tools: offeredTools(state, change.tools, change.sourced),
+    tools: filterOfferedTools(state, change.tools, change.sourced),
     toolChoice,
     parallelToolCalls,
     ...omitUndefined({ maxOutputTokens, outputSchema: state.definition.output?.schema }),
@@ -92,7 +92,7 @@ function requestIn(state: RunState, call: Omit<CallOptions, 'model'>): ModelRequ
  */
 export function requestDigest(state: RunState, options: CallOptions): string {
   const { model, toolChoice, maxOutputTokens, change } = options
-  const sourced = sourcedDigest(state, change?.sourced)
+  const sourced = digestSourced(state, change?.sourced)
   // Once when the call is decided, and once when it is audited.
   return digestOfTwice({
     model,
@@ -109,7 +109,7 @@ export function requestDigest(state: RunState, options: CallOptions): string {
 }
 
 /** What the options of a model's adapter add to its requests, as the definition pins it. */
-export function additionsOf(
+export function digestAdditions(
   { policy }: AgentDefinition,
   model: ModelRef,
 ): readonly RequestAddition[] | undefined {
@@ -117,13 +117,13 @@ export function additionsOf(
 }
 
 /** The models that an agent names: its own, then its fallbacks, in order. */
-export function modelsOf({ model, fallbacks = [] }: AgentDefinition): readonly ModelRef[] {
+export function listModels({ model, fallbacks = [] }: AgentDefinition): readonly ModelRef[] {
   return [model, ...fallbacks.map((fallback) => fallback.model)]
 }
 
 /** Whether an agent names a model. */
 export function namesModel(definition: AgentDefinition, model: ModelRef): boolean {
-  return modelsOf(definition).some((known) => sameModel(known, model))
+  return listModels(definition).some((known) => sameModel(known, model))
 }
 
 /** What a turn's call is to be, where not as the run has it. */
@@ -137,12 +137,12 @@ interface PreparedCall {
 export type OfferedCall = CallOptions & { readonly sourced?: readonly ToolDefinition[] }
 
 /** What the agent's code makes of a call, with the tools of a source where they have changed; `pending` while it is waited for. */
-export function preparedCall(state: RunState, rules: Rules, call: OfferedCall): PreparedCall | 'pending' {
+export function prepareCall(state: RunState, rules: Rules, call: OfferedCall): PreparedCall | 'pending' {
   const { model, toolChoice, maxOutputTokens, sourced } = call
   const source: ShownChange = omitUndefined({ sourced })
   if (rules.prepareTurn === undefined) return { change: source }
   const options = { toolChoice, ...omitUndefined({ maxOutputTokens }), change: source }
-  const request: TurnRequest = { model, ...requestIn(state, options) }
+  const request: TurnRequest = { model, ...buildRequest(state, options) }
   const answer = rules.prepareTurn(state, request)
   if (answer === 'pending') return answer
   const { change, ...prepared } = answer == null ? { change: {} } : readAnswer(state, request, answer)
@@ -159,7 +159,7 @@ function readAnswer(state: RunState, request: TurnRequest, answer: TurnChange): 
   requireOwnModel(state, model)
   requireShown(messages, subject)
   requireUnchanged(subject, answer, request)
-  const otherSettings = isEqual(settingsOf(state, omitUndefined({ modelSettings })), settingsOf(state))
+  const otherSettings = isEqual(getSettings(state, omitUndefined({ modelSettings })), getSettings(state))
     ? undefined
     : modelSettings
   return {
@@ -169,7 +169,7 @@ function readAnswer(state: RunState, request: TurnRequest, answer: TurnChange): 
     }),
     change: omitUndefined({
       instructions: unlessEqual(instructions, request.instructions),
-      tools: toolsIn(answer, request, subject),
+      tools: readToolNames(answer, request, subject),
       shown: messages && shownInstead(state.history, messages),
       modelSettings: otherSettings && omitUndefined({ ...otherSettings }),
       parallelToolCalls: unlessEqual(parallelToolCalls, request.parallelToolCalls),
@@ -193,7 +193,7 @@ function requireUnchanged(subject: string, answer: TurnChange, request: TurnRequ
 }
 
 /** The names of the tools that the turn offers; `undefined` for all of them. A turn offers fewer, and no other ones. */
-function toolsIn(
+function readToolNames(
   { tools }: TurnChange,
   request: TurnRequest,
   subject: string,
@@ -201,7 +201,7 @@ function toolsIn(
   if (tools === undefined) return undefined
   const names = tools.map((tool) => {
     if (typeof tool === 'string') return tool
-    if (request.tools.some((offered) => isEqual(offered, shownOf(tool)))) return tool.name
+    if (request.tools.some((offered) => isEqual(offered, toShown(tool)))) return tool.name
     throw new ConfigurationError(
       `${subject} offers the tool ${tool.name}, which the request does not have, or has in another form, so a call of it could not be checked. Choose among the tools of the request; add others to the agent's tools or toolSource.`,
     )
@@ -217,7 +217,7 @@ function toolsIn(
 /** A model that the agent's code does not name could be recorded, and never called. */
 function requireOwnModel({ agent, definition }: RunState, model: ModelRef | undefined): void {
   if (model === undefined || namesModel(definition, model)) return
-  const names = modelsOf(definition)
+  const names = listModels(definition)
     .map(({ provider, api, modelId }) => `${provider} ${api} ${modelId}`)
     .join(', ')
   throw new ConfigurationError(
@@ -226,7 +226,7 @@ function requireOwnModel({ agent, definition }: RunState, model: ModelRef | unde
 }
 
 /** What a model sees of a tool. */
-function shownOf({ name, description, inputSchema }: ToolDefinition): ToolDefinition {
+function toShown({ name, description, inputSchema }: ToolDefinition): ToolDefinition {
   return { name, description, inputSchema }
 }
 
@@ -263,7 +263,7 @@ const turnChange = fields<TurnChange>({
 })
 
 /** Says what an approver changed in the input of a call, for the model that asked for another one. */
-export function changedInputText(by: string, asked: JsonObject, ran: JsonObject): string {
+export function describeChangedInput(by: string, asked: JsonObject, ran: JsonObject): string {
   const keys = [...new Set([...Object.keys(asked), ...Object.keys(ran)])].toSorted()
   const changes = keys.flatMap((key) => {
     const [before, after] = [getOwn(asked, key), getOwn(ran, key)]
@@ -281,7 +281,7 @@ export function changedInputText(by: string, asked: JsonObject, ran: JsonObject)
 /**
  * The result of a call as the model reads it: preceded by what was changed in its input, if it ran with another one.
  */
-export function shownResult({ result, changeNote, attempts }: Call): ToolResult | undefined {
+export function toShownResult({ result, changeNote, attempts }: Call): ToolResult | undefined {
   if (result === undefined || changeNote === undefined || attempts === 0) return result
   return { ...result, content: [...textContent(result.outcome, changeNote), ...result.content] }
 }
@@ -293,24 +293,24 @@ export function shownResult({ result, changeNote, attempts }: Call): ToolResult 
  */
 export function transcript(state: RunState): readonly Message[] {
   const messages = messagesOf(state.history)
-  const results = openResults(state)
+  const results = listOpenResults(state)
   return results ? [...messages, results] : messages
 }
 
 /** What another run begins with that follows this state: the transcript, with its running digests. */
-export function carriedTranscript(state: RunState): readonly Message[] {
-  const results = openResults(state)
+export function carryTranscript(state: RunState): readonly Message[] {
+  const results = listOpenResults(state)
   return carriedMessages(results ? appendMessage(state.history, results) : state.history)
 }
 
-function openResults(state: RunState): Message | undefined {
+function listOpenResults(state: RunState): Message | undefined {
   if (state.phase !== 'collecting' && state.phase !== 'executing') return undefined
   const calls = openTurnCalls(state)
   if (calls.length === 0) return undefined
-  return { role: 'tool', results: calls.map((call) => shownResult(call) ?? placeholderResult(call)) }
+  return { role: 'tool', results: calls.map((call) => toShownResult(call) ?? toPlaceholderResult(call)) }
 }
 
-function placeholderResult({ toolCallId, name, attempts }: Call): ToolResult {
+function toPlaceholderResult({ toolCallId, name, attempts }: Call): ToolResult {
   const outcome = attempts > 0 ? 'interrupted' : 'skipped'
   const text = attempts > 0 ? undefined : 'This call was not run.'
   return { toolCallId, name, outcome, content: textContent(outcome, text) }

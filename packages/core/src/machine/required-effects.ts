@@ -12,14 +12,14 @@ import type {
 import { removedInputReason, summaryOf } from './calls.ts'
 
 /** The guardrails of the active agent for one kind of thing, by name. */
-export function guardrailsOn(state: RunState, on: GuardedThing): readonly string[] {
+export function listGuardrails(state: RunState, on: GuardedThing): readonly string[] {
   return (state.definition.guardrails ?? []).flatMap((guardrail) =>
     guardrail.on === on ? [guardrail.name] : [],
   )
 }
 
 /** Guardrails that have to look at the input, by when: before the next model call, or beside it. */
-export function dueInputChecks(state: RunState): {
+export function findDueInputChecks(state: RunState): {
   readonly before: readonly string[]
   readonly beside: readonly string[]
 } {
@@ -40,27 +40,27 @@ function isAnswer({ reply: { message }, calls }: CollectingState): boolean {
 }
 
 /** What has to look at the answer before it is one: the schema first, then the guardrails. */
-export function dueAnswerCheck(state: CollectingState): 'schema' | 'guardrails' | undefined {
+export function findDueAnswerCheck(state: CollectingState): 'schema' | 'guardrails' | undefined {
   if (state.cancel || state.blocked || !isAnswer(state)) return undefined
   const { fit, guarded } = state.reply
   if (state.definition.output && fit === undefined) return 'schema'
   // An answer that is to be written again does not count yet.
   if (fit?.valid === false && state.inputSinceReply) return undefined
-  return guarded || guardrailsOn(state, 'output').length === 0 ? undefined : 'guardrails'
+  return guarded || listGuardrails(state, 'output').length === 0 ? undefined : 'guardrails'
 }
 
 /** Outcomes whose content comes from a tool. */
 const writtenByTools: ReadonlySet<Outcome> = new Set(['success', 'failed', 'timed_out', 'repeated'])
 
 /** The calls whose results a tool has written. */
-export function answeredCalls(state: ExecutingState): readonly Call[] {
+export function listAnsweredCalls(state: ExecutingState): readonly Call[] {
   return state.calls.filter(({ result }) => result && writtenByTools.has(result.outcome))
 }
 
 /** Whether guardrails have to look at the results of a turn before they enter the history. */
-export function dueResultsCheck(state: ExecutingState): boolean {
-  if (state.cancel || state.resultsChecked || guardrailsOn(state, 'tool_output').length === 0) return false
-  return summaryOf(state.calls).counts.settled === state.calls.length && answeredCalls(state).length > 0
+export function isResultsCheckDue(state: ExecutingState): boolean {
+  if (state.cancel || state.resultsChecked || listGuardrails(state, 'tool_output').length === 0) return false
+  return summaryOf(state.calls).counts.settled === state.calls.length && listAnsweredCalls(state).length > 0
 }
 
 /**
@@ -119,7 +119,7 @@ export function onlyCallsRequireEffects(state: RunState): state is ExecutingStat
   if (state.phase !== 'executing' || state.inputCheck || state.compacting) return false
   if (state.removedFrom !== undefined) return false
   const { settled } = summaryOf(state.calls).counts
-  return settled < state.calls.length && stopReason(state) === undefined
+  return settled < state.calls.length && findStopReason(state) === undefined
 }
 
 /** What has to be stopped, by its key, and what has to be in flight, between two states of a turn of which that is true. */
@@ -165,7 +165,7 @@ function inputCheckEffects(state: RunState): readonly Effect[] {
   if (state.cancel || state.blocked) return []
   const { inputCheck } = state
   if (inputCheck === undefined) return []
-  const due = dueInputChecks(state)
+  const due = findDueInputChecks(state)
   return (['before', 'beside'] as const).flatMap((stage): readonly Effect[] => {
     const guardrails = due[stage]
     const key = `guardrails input ${stage} ${inputCheck.seq}`
@@ -189,12 +189,12 @@ function callCheckEffect(state: CollectingState): readonly Effect[] {
 
 function answerCheckEffect(state: CollectingState): readonly Effect[] {
   const { turn } = state
-  switch (dueAnswerCheck(state)) {
+  switch (findDueAnswerCheck(state)) {
     case 'schema':
       // An answer that a guardrail has changed is another one.
       return [{ kind: 'check_output', key: `output ${turn}${state.reply.guarded ? ' guarded' : ''}`, state }]
     case 'guardrails': {
-      const guardrails = guardrailsOn(state, 'output')
+      const guardrails = listGuardrails(state, 'output')
       return [{ kind: 'guardrails', key: `guardrails output ${turn}`, on: 'output', guardrails, state }]
     }
     case undefined:
@@ -203,15 +203,15 @@ function answerCheckEffect(state: CollectingState): readonly Effect[] {
 }
 
 function resultsCheckEffect(state: ExecutingState): readonly Effect[] {
-  if (!dueResultsCheck(state)) return []
-  const guardrails = guardrailsOn(state, 'tool_output')
+  if (!isResultsCheckDue(state)) return []
+  const guardrails = listGuardrails(state, 'tool_output')
   return [
     { kind: 'guardrails', key: `guardrails results ${state.turn}`, on: 'tool_output', guardrails, state },
   ]
 }
 
 /** Why tools that run have to stop, if they have to. */
-export function stopReason({ cancel, metLimit }: RunState): string | undefined {
+export function findStopReason({ cancel, metLimit }: RunState): string | undefined {
   if (cancel) return cancel.reason ?? 'The run was cancelled.'
   return metLimit?.limit === 'maxDurationMs' && metLimit.policy !== 'ask'
     ? 'The time of the run is up.'
@@ -230,7 +230,7 @@ function callEffect(state: ExecutingState, call: Call): Effect | undefined {
   const { toolCallId, attempts, status } = call
   if (status === 'settled' || status === 'ready') return undefined
   const cannotStart = status === 'in_doubt' && call.inputRemoved !== undefined
-  const reason = stopReason(state) ?? (cannotStart ? removedInputReason : undefined)
+  const reason = findStopReason(state) ?? (cannotStart ? removedInputReason : undefined)
   const left = status === 'deferred' || cannotStart || (status === 'in_doubt' && state.cancel !== undefined)
   if (left && call.child !== undefined && reason !== undefined) {
     return { kind: 'tool', key: `tool ${toolCallId} ${attempts} stop`, state, call, cancelReason: reason }

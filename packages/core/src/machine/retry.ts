@@ -21,34 +21,38 @@ interface FailedTries {
 }
 
 /** When a failed model call is tried again, in milliseconds since 1970 UTC; `undefined`: not any more. */
-export function retryAt(state: StreamingState, failure: ModelFailure, stamp: Stamp): number | undefined {
+export function computeRetryAt(
+  state: StreamingState,
+  failure: ModelFailure,
+  stamp: Stamp,
+): number | undefined {
   const { retry: policy, failures, turnStartedAt: since } = state
   const { retryable, retryAfterMs } = failure
-  return retryable ? nextTryAt({ policy, failures, since, retryAfterMs }, stamp) : undefined
+  return retryable ? computeNextTry({ policy, failures, since, retryAfterMs }, stamp) : undefined
 }
 
 /** The same for a tool call whose attempt failed as retryable. */
-export function toolRetryAt(
+export function computeToolRetryAt(
   { retry: policy, tries }: Pick<Call, 'retry' | 'tries'>,
   { retryable, retryAfterMs }: Retryable,
   stamp: Stamp,
 ): number | undefined {
   if (!retryable || policy === undefined || tries === undefined) return undefined
-  return nextTryAt({ policy, ...tries, retryAfterMs }, stamp)
+  return computeNextTry({ policy, ...tries, retryAfterMs }, stamp)
 }
 
 /**
  * As long as the outside asks, if that is within bounds; else `base * 2^n` up to the cap, shortened by up to a half at
  * random, so that many runs that failed together do not come back together.
  */
-function nextTryAt(
+function computeNextTry(
   { policy, failures, since, retryAfterMs = -1 }: FailedTries,
   stamp: Stamp,
 ): number | undefined {
   const { maxAttempts, maxRetryAfterMs, maxTotalMs = Infinity } = policy
   if (failures + 1 >= maxAttempts || retryAfterMs > maxRetryAfterMs) return undefined
   // A wait that is no time is as good as none that was asked for.
-  const wait = retryAfterMs >= 0 ? Math.ceil(retryAfterMs) : backOff(longestWait(policy, failures), stamp)
+  const wait = retryAfterMs >= 0 ? Math.ceil(retryAfterMs) : backOff(getLongestWait(policy, failures), stamp)
   return stamp.at + wait - since <= maxTotalMs ? momentAfter(stamp.at, wait) : undefined
 }
 
@@ -63,7 +67,7 @@ export function mayRetry({ effect, recovery }: Pick<Call, 'effect' | 'recovery'>
 }
 
 /** Whether a cancel or a limit keeps calls that were started once from being tried again. */
-export function nothingMoreStarts({ cancel, metLimit }: RunState): boolean {
+export function isStopping({ cancel, metLimit }: RunState): boolean {
   if (cancel) return true
   // A call that is tried again was counted; one that a person may raise the limit for waits.
   return metLimit !== undefined && metLimit.policy !== 'ask' && metLimit.limit !== 'maxToolCalls'
@@ -75,26 +79,26 @@ type FailedAttempt =
   | Pick<EventOf<'tool_attempt_failed'>, 'type' | 'at' | 'toolCallId' | 'retryAfterMs' | 'retryAt'>
 
 /** The chance that a wait on record came of: with it the same wait is chosen again. */
-export function chanceOf(state: RunState, event: FailedAttempt): number {
+export function recoverRandom(state: RunState, event: FailedAttempt): number {
   const { at, retryAt: recorded } = event
   const isModel = event.type === 'model_stream_failed'
   const { retryAfterMs = -1 } = isModel ? event.failure : event
-  const longest = isModel ? longestModelWait(state) : longestToolWait(state, event.toolCallId)
+  const longest = isModel ? getLongestModelWait(state) : getLongestToolWait(state, event.toolCallId)
   // No chance gives a longer wait than 0: where that is too long, as where it was asked for, any would say the same.
   if (recorded === undefined || retryAfterMs >= 0 || longest <= 0) return 0
   return 2 * (1 - (recorded - at) / longest)
 }
 
-function longestModelWait(state: RunState): number {
-  return state.phase === 'streaming' ? longestWait(state.retry, state.failures) : 0
+function getLongestModelWait(state: RunState): number {
+  return state.phase === 'streaming' ? getLongestWait(state.retry, state.failures) : 0
 }
 
-function longestToolWait(state: RunState, toolCallId: string): number {
+function getLongestToolWait(state: RunState, toolCallId: string): number {
   const { retry, tries } = findCall(state, toolCallId) ?? {}
-  return retry && tries ? longestWait(retry, tries.failures) : 0
+  return retry && tries ? getLongestWait(retry, tries.failures) : 0
 }
 
-function longestWait({ baseMs, capMs }: RetryPolicy, failures: number): number {
+function getLongestWait({ baseMs, capMs }: RetryPolicy, failures: number): number {
   return Math.min(capMs, baseMs * 2 ** failures)
 }
 
@@ -110,7 +114,7 @@ type Startable = Pick<Call, 'effect' | 'recorded' | 'approvedSeq'>
  * no person has approved there, or a call that was approved before the fork began. The source run has performed its writes
  * already, and an approval is for one execution in its own run.
  */
-export function isHeldBack({ parent }: Pick<RunState, 'parent'>, call: Startable): boolean {
+export function isHeldWrite({ parent }: Pick<RunState, 'parent'>, call: Startable): boolean {
   if (call.recorded !== undefined) return false
   if (isApprovedElsewhere(parent, call)) return true
   const writes = writesOf(parent)
@@ -127,7 +131,7 @@ export function isApprovedElsewhere(
 }
 
 /** What happens to such a call: a person is asked, or it is not performed. */
-export function heldBackPlan({ parent }: Pick<RunState, 'parent'>, { effect }: Startable): 'ask' | 'stub' {
+export function planHeldWrite({ parent }: Pick<RunState, 'parent'>, { effect }: Startable): 'ask' | 'stub' {
   return writesOf(parent) === 'stub' && effect !== 'read' ? 'stub' : 'ask'
 }
 
@@ -141,13 +145,13 @@ export function isRerun({
 }
 
 /** The calls that would be started now, were they not held back. */
-export function heldBackCalls(state: ExecutingState, plan: 'ask' | 'stub'): readonly Call[] {
+export function listHeldWrites(state: ExecutingState, plan: 'ask' | 'stub'): readonly Call[] {
   if (state.parent === undefined) return []
   return state.calls.filter(
     (call) =>
       (call.status === 'ready' || call.status === 'to_retry' || isRerun(call)) &&
-      isHeldBack(state, call) &&
-      heldBackPlan(state, call) === plan,
+      isHeldWrite(state, call) &&
+      planHeldWrite(state, call) === plan,
   )
 }
 
@@ -159,7 +163,7 @@ const heldBackReason =
   'This run is a fork, and no recorded result answers the call: approved, it is performed for real, under a new idempotency key.'
 
 /** The reason that a person reads when asked about a call of a fork, after what else there is to say of it. */
-export function reasonInFork(reason: string | undefined): string {
+export function describeForkReason(reason: string | undefined): string {
   if (reason === undefined) return heldBackReason
   return reason.includes(heldBackReason) ? reason : `${reason}. ${heldBackReason}`
 }

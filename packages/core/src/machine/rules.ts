@@ -130,12 +130,12 @@ export type Decision = { readonly facts: readonly Fact[] } | { readonly refused:
 export const nothing: Decision = { facts: [] }
 
 /** The refusal of a command, as a decision. */
-export function refusal(code: Refusal['code'], message: string): { readonly refused: Refusal } {
+export function refuse(code: Refusal['code'], message: string): { readonly refused: Refusal } {
   return { refused: { code, message } }
 }
 
 /** What the refusal of a command to a run that is done says, after its status. */
-export function finishedText(status: string): string {
+export function describeFinished(status: string): string {
   return `${status}; nothing can be asked of it any more. To continue, start a new run, of its session if it has one, or fork this one.`
 }
 

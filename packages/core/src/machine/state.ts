@@ -1,4 +1,9 @@
-import { definitionTokens, messageTokens, offeredTools, type SourcedTools } from './tokens.ts'
+import {
+  estimateDefinitionTokens,
+  estimateMessageTokens,
+  filterOfferedTools,
+  type SourcedTools,
+} from './tokens.ts'
 import type { AgentDefinition, RunGiven } from '../events/agent-definition.ts'
 import type {
   AssistantMessage,
@@ -392,7 +397,7 @@ const phaseFields: { readonly [Field in Exclude<KeysOf<RunState>, keyof RunBase>
 }
 
 /** The state without what belongs to its phase. */
-export function baseOf(state: RunState): RunBase {
+export function toBase(state: RunState): RunBase {
   // Copied field by field: an object that fields were deleted from is slow wherever it is read or copied again.
   const base: Record<string, unknown> = {}
   for (const field in state) {
@@ -403,14 +408,14 @@ export function baseOf(state: RunState): RunBase {
 
 /** The state with one more message in its history. */
 export function withMessage<State extends RunState>(state: State, message: Message): State {
-  const contextTokens = state.contextTokens + Math.ceil(messageTokens(message) * state.estimateFactor)
+  const contextTokens = state.contextTokens + Math.ceil(estimateMessageTokens(message) * state.estimateFactor)
   return { ...state, contextTokens, history: appendMessage(state.history, message) }
 }
 
 /** The state with another history, and with what its next request then has. */
 export function withHistory<State extends RunState>(state: State, history: History): State {
-  const shown = { ...state.definition, tools: offeredTools(state, undefined) }
-  const tokens = definitionTokens(shown) + historyTokens(history)
+  const shown = { ...state.definition, tools: filterOfferedTools(state, undefined) }
+  const tokens = estimateDefinitionTokens(shown) + historyTokens(history)
   return { ...state, contextTokens: Math.ceil(tokens * state.estimateFactor), reportedTokens: 0, history }
 }
 
@@ -418,7 +423,7 @@ export function withHistory<State extends RunState>(state: State, history: Histo
  * When a run began, and when its last event was recorded. A fork begins when its id is made: its first events are those of
  * the run that it shares them with, and have their times.
  */
-export function runTimes({
+export function toRunTimes({
   runId,
   parent,
   startedAt,

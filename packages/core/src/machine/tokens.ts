@@ -32,36 +32,41 @@ const knownTokens = new WeakMap<Message, number>()
 const knownDefinitions = new WeakMap<AgentDefinition, number>()
 
 /** About how many input tokens a message is worth. */
-export function messageTokens(message: Message): number {
+export function estimateMessageTokens(message: Message): number {
   const known = knownTokens.get(message)
   if (known !== undefined) return known
-  const tokens = tokensOf(message)
+  const tokens = countMessageTokens(message)
   if (isFrozenOnce(message)) knownTokens.set(message, tokens)
   return tokens
 }
 
-function tokensOf(message: Message): number {
+function countMessageTokens(message: Message): number {
   switch (message.role) {
     case 'user':
     case 'assistant':
-      return MESSAGE_TOKENS + partTokens(message.parts)
+      return MESSAGE_TOKENS + estimatePartTokens(message.parts)
     case 'tool':
-      return message.results.reduce((sum, { content }) => sum + MESSAGE_TOKENS + partTokens(content), 0)
+      return message.results.reduce(
+        (sum, { content }) => sum + MESSAGE_TOKENS + estimatePartTokens(content),
+        0,
+      )
   }
 }
 
 /** About how many input tokens the instructions and the tools are worth. */
-export function definitionTokens(definition: AgentDefinition): number {
+export function estimateDefinitionTokens(definition: AgentDefinition): number {
   const known = knownDefinitions.get(definition)
   if (known !== undefined) return known
-  const tokens = textTokens(definition.instructions) + toolTokens(definition.tools)
+  const tokens = estimateTextTokens(definition.instructions) + estimateToolTokens(definition.tools)
   if (isFrozenOnce(definition)) knownDefinitions.set(definition, tokens)
   return tokens
 }
 
 /** About how many input tokens a request of these messages has. */
-export function requestTokens(definition: AgentDefinition, messages: readonly Message[]): number {
-  return messages.map(messageTokens).reduce((sum, tokens) => sum + tokens, definitionTokens(definition))
+export function estimateRequestTokens(definition: AgentDefinition, messages: readonly Message[]): number {
+  return messages
+    .map(estimateMessageTokens)
+    .reduce((sum, tokens) => sum + tokens, estimateDefinitionTokens(definition))
 }
 
 interface EstimatedPart {
@@ -71,23 +76,23 @@ interface EstimatedPart {
   readonly data?: string
 }
 
-function partTokens(parts: readonly EstimatedPart[]): number {
-  return parts.reduce((sum, part) => sum + tokensOfPart(part), 0)
+function estimatePartTokens(parts: readonly EstimatedPart[]): number {
+  return parts.reduce((sum, part) => sum + countPartTokens(part), 0)
 }
 
-function tokensOfPart(part: EstimatedPart): number {
+function countPartTokens(part: EstimatedPart): number {
   switch (part.type) {
     case 'image':
       return IMAGE_TOKENS
     case 'file':
-      return documentTokens(part)
+      return estimateDocumentTokens(part)
     default:
-      return textTokens(part.text ?? JSON.stringify(part))
+      return estimateTextTokens(part.text ?? JSON.stringify(part))
   }
 }
 
 /** A text file by its size, any other document by the pages that its size may hold. */
-function documentTokens({ mediaType = '', data }: EstimatedPart): number {
+function estimateDocumentTokens({ mediaType = '', data }: EstimatedPart): number {
   if (data === undefined) return PAGES_UNKNOWN * PAGE_TOKENS
   const bytes = Math.ceil((data.length * 3) / 4)
   if (/^text\/|json|xml/.test(mediaType)) return Math.ceil(bytes * TOKENS_OF_A_BYTE)
@@ -95,12 +100,12 @@ function documentTokens({ mediaType = '', data }: EstimatedPart): number {
 }
 
 /** About how many tokens a text is worth, as a whole number. */
-export function textTokens(text: string): number {
-  return Math.ceil(estimatedTokens(text))
+export function estimateTextTokens(text: string): number {
+  return Math.ceil(estimateTokens(text))
 }
 
 /** About how many tokens a text is worth, not rounded, so that pieces add up. One pass over its characters. */
-export function estimatedTokens(text: string): number {
+export function estimateTokens(text: string): number {
   let tokens = 0
   for (let index = 0; index < text.length; index++) {
     const unit = text.charCodeAt(index)
@@ -116,8 +121,8 @@ function tokensBeyondAscii(unit: number): number {
 }
 
 /** About how many input tokens tools are worth. */
-function toolTokens(tools: readonly ToolDefinition[]): number {
-  return textTokens(JSON.stringify(tools))
+function estimateToolTokens(tools: readonly ToolDefinition[]): number {
+  return estimateTextTokens(JSON.stringify(tools))
 }
 
 /** The tools of an agent's source that a model call was offered, at least one, and the digest of their list. */
@@ -135,25 +140,25 @@ interface Tooled {
 }
 
 /** A list of tools as the state keeps it; `undefined` where it is empty. */
-function kept(tools: readonly ToolDefinition[]): SourcedTools | undefined {
+function toSourcedTools(tools: readonly ToolDefinition[]): SourcedTools | undefined {
   return tools.length === 0 ? undefined : { tools, digest: digestOf(tools) }
 }
 
 /** The digest of the tools of the source that a call is offered; `undefined` without any. */
-export function sourcedDigest(
+export function digestSourced(
   { sourced }: Pick<Tooled, 'sourced'>,
   changed: readonly ToolDefinition[] | undefined,
 ): string | undefined {
-  return (changed === undefined ? sourced : kept(changed))?.digest
+  return (changed === undefined ? sourced : toSourcedTools(changed))?.digest
 }
 
 /** Whether a list has the same tools as the last call was offered: then it is not recorded again. */
 export function isSameSource(state: Pick<Tooled, 'sourced'>, tools: readonly ToolDefinition[]): boolean {
-  return kept(tools)?.digest === state.sourced?.digest
+  return toSourcedTools(tools)?.digest === state.sourced?.digest
 }
 
 /** The tools that a call is offered: those of the definition and of the source, or those of them that a turn names. */
-export function offeredTools(
+export function filterOfferedTools(
   { definition, sourced }: Pick<Tooled, 'definition' | 'sourced'>,
   names: readonly string[] | undefined,
   changed: readonly ToolDefinition[] = sourced?.tools ?? [],
@@ -163,12 +168,12 @@ export function offeredTools(
 }
 
 /** About how many input tokens the next request has more, or fewer, with other tools of the source. */
-export function tokensOfChange(
+export function estimateChangeTokens(
   { sourced, estimateFactor }: Pick<Tooled, 'sourced' | 'estimateFactor'>,
   changed: readonly ToolDefinition[] | undefined,
 ): number {
   if (changed === undefined) return 0
-  const more = toolTokens(changed) - toolTokens(sourced?.tools ?? [])
+  const more = estimateToolTokens(changed) - estimateToolTokens(sourced?.tools ?? [])
   return Math.ceil(more * estimateFactor)
 }
 
@@ -179,7 +184,7 @@ export function withSource<State extends Tooled>(
 ): Omit<State, 'sourced'> & { readonly sourced?: SourcedTools } {
   if (changed === undefined) return state
   const { sourced: _before, ...others } = state
-  const sourced = kept(changed)
-  const contextTokens = Math.max(0, state.contextTokens + tokensOfChange(state, changed))
+  const sourced = toSourcedTools(changed)
+  const contextTokens = Math.max(0, state.contextTokens + estimateChangeTokens(state, changed))
   return { ...others, contextTokens, ...(sourced && { sourced }) }
 }

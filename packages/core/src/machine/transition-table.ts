@@ -101,7 +101,7 @@ export function transitionDiagram(): string {
 }
 
 /** Refuses an event, saying why. */
-export function illegal(
+export function illegalTransition(
   state: RunState,
   event: { readonly type: EventType },
   detail?: string,

@@ -4,11 +4,11 @@ import type { ResultPart } from '../events/content.ts'
 import type { ChildTotals, EventOf } from '../events/event.ts'
 import { toolSignalSchema } from '../events/signals.ts'
 import type { Ledger } from '../ledger/ledger.ts'
-import { eventOf } from '../machine/advance.ts'
-import { settledUsage } from '../machine/budget.ts'
-import { callsAwaitingChild, findCall, openTurnCalls, textContent } from '../machine/calls.ts'
+import { toEvent } from '../machine/advance.ts'
+import { settleUsage } from '../machine/budget.ts'
+import { listCallsAwaitingChild, findCall, openTurnCalls, textContent } from '../machine/calls.ts'
 import { evolve } from '../machine/evolve.ts'
-import { childLimits, leftChildTotals } from '../machine/limit-checks.ts'
+import { limitChild, assumeChildTotals } from '../machine/limit-checks.ts'
 import { isSuspended } from '../machine/next-action.ts'
 import { type Call, type ExecutingState, type RunState, withChildTotals } from '../machine/state.ts'
 import { childRunIdOf, type RunId, type ToolCallId } from '../values/ids.ts'
@@ -116,7 +116,7 @@ export async function leftTotals(
   const found = await readChildTotals(ledger, childRunIdOf(parent.runId, call.toolCallId)).catch(
     () => undefined,
   )
-  return found?.isFinal === true ? found.totals : leftChildTotals(parent, call, found?.totals)
+  return found?.isFinal === true ? found.totals : assumeChildTotals(parent, call, found?.totals)
 }
 
 /** Whether a call was started whose child run counts nowhere yet. */
@@ -126,10 +126,10 @@ function hasChildUnderWay({ child, attempts, status }: Call): boolean {
 
 function withCallUnderWay(state: RunState): RunState {
   const [settled] =
-    state.phase === 'streaming' && !state.attempt.failed ? settledUsage(state, 'cancelled') : []
+    state.phase === 'streaming' && !state.attempt.failed ? settleUsage(state, 'cancelled') : []
   if (settled === undefined) return state
   const { seq, epoch, at } = state
-  return evolve(state, eventOf(settled, { runId: state.runId, seq: seq + 1, epoch, at, cause: 'controller' }))
+  return evolve(state, toEvent(settled, { runId: state.runId, seq: seq + 1, epoch, at, cause: 'controller' }))
 }
 
 /**
@@ -144,7 +144,7 @@ export async function canContinue(ledger: Ledger, runId: RunId, withChildren: bo
 async function isWaitOver(ledger: Ledger, state: RunState, withChildren: boolean): Promise<boolean> {
   if (!isSuspended(state)) return withChildren
   if ((await ledger.inbox(state.runId)).length > 0) return true
-  for (const { toolCallId } of callsAwaitingChild(state)) {
+  for (const { toolCallId } of listCallsAwaitingChild(state)) {
     const child = await loadState(ledger, childRunIdOf(state.runId, toolCallId))
     if (child === undefined) continue
     // The report of its end may be lost: its process may have died before it.
@@ -220,7 +220,7 @@ export async function buildChildStart(
     ...omitUndefined({ ...defaults.limits }),
     ...omitUndefined({ ...tool.limits }),
   }
-  const limits = childLimits(call.grant ?? {}, own, state.limits)
+  const limits = limitChild(call.grant ?? {}, own, state.limits)
   const given = resolveOptions(agent, withDefaults({}, defaults), agents)
   const command = startCommand(childId, agent, toUserMessage(started.task), {
     limits,

@@ -2,8 +2,8 @@ import type { ChildTotals } from '../events/event.ts'
 import type { Signal } from '../events/signals.ts'
 import { unlessEnded } from '../ledger/append-rules.ts'
 import type { InboxEntry, Ledger } from '../ledger/ledger.ts'
-import { graceEndOf } from '../machine/budget.ts'
-import { callsAwaitingChild, textContent } from '../machine/calls.ts'
+import { getGraceEnd } from '../machine/budget.ts'
+import { listCallsAwaitingChild, textContent } from '../machine/calls.ts'
 import { isSuspended } from '../machine/next-action.ts'
 import type { Call, ExecutingState, RunState } from '../machine/state.ts'
 import { LedgerConflictError } from '../values/errors.ts'
@@ -122,7 +122,7 @@ export async function reportChildEnd(child: RunState, parts: RuntimeParts, conte
   const head = await ledger.head(parent.runId)
   const state = await loadState(ledger, parent.runId)
   if (state === undefined) return
-  const awaiting = callsAwaitingChild(state).find(
+  const awaiting = listCallsAwaitingChild(state).find(
     ({ toolCallId }) => childRunIdOf(state.runId, toolCallId) === runId,
   )
   const stop = toChildStop(toResult(child))
@@ -218,7 +218,7 @@ export function startChild(
       if (isCancelled) return
       isCancelled = true
       const now = clock.now()
-      stopTimer = clock.schedule(graceEndOf(state, now) + RECORD_MS - now, () => void leave())
+      stopTimer = clock.schedule(getGraceEnd(state, now) + RECORD_MS - now, () => void leave())
       void listen(driven.cancel(reason), true)
     },
     stop: () => stopTimer?.(),
@@ -245,7 +245,7 @@ export async function postEndedChildren(
   if (isAsked()) return
   const { mailbox } = run
   const endings = Promise.all(
-    callsAwaitingChild(state).map(async ({ toolCallId }) => {
+    listCallsAwaitingChild(state).map(async ({ toolCallId }) => {
       const ending = await resumeChild(state, toolCallId, run, withChildren)
       if (ending) mailbox.post({ message: toSettleCommand(toolCallId, ending) })
     }),

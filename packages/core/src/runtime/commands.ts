@@ -1,8 +1,8 @@
 import type { OutsideCommand } from '../events/commands.ts'
 import type { EventOf } from '../events/event.ts'
 import type { Ledger } from '../ledger/ledger.ts'
-import { recordsInput, rulesOfCommand } from '../machine/decide.ts'
-import { finishedText, type Refusal } from '../machine/rules.ts'
+import { recordsInput, getCommandRules } from '../machine/decide.ts'
+import { describeFinished, type Refusal } from '../machine/rules.ts'
 import { LedgerConflictError, LedgerUnavailableError } from '../values/errors.ts'
 import type { Clock } from '../values/host.ts'
 import type { RunId, ToolCallId } from '../values/ids.ts'
@@ -215,7 +215,7 @@ export class SentCommands {
       // Input that was put twice has its place by the first entry.
       if (event.inboxKey === key || recordsInput(event, command)) return true
       // Processes of older releases record no key of the inbox.
-      if (event.inboxKey === undefined && rulesOfCommand(command.type).isRecordedBy(event, command))
+      if (event.inboxKey === undefined && getCommandRules(command.type).isRecordedBy(event, command))
         return true
     }
     return false
@@ -235,12 +235,12 @@ export function duplicateSendError(runId: RunId, key: string): LedgerConflictErr
 
 function refusedElsewhere(runId: RunId, { type }: OutsideCommand): Refusal {
   const message = `The process that drives run ${runId} has read the command ${type} and did not obey it, for the run stood otherwise by then; show the run to see how.`
-  return { code: rulesOfCommand(type).usualRefusal, message }
+  return { code: getCommandRules(type).usualRefusal, message }
 }
 
 /** Why a run that is done takes no command. */
 export function refusedAtEnd(runId: RunId): Refusal {
-  return { code: 'run_finished', message: finishedText(`Run ${runId} is finished`) }
+  return { code: 'run_finished', message: describeFinished(`Run ${runId} is finished`) }
 }
 
 /** The refusal of a command by a handle of a drained runtime. */

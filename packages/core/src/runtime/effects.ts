@@ -8,9 +8,9 @@ import { readResultName } from '../events/model-request.ts'
 import type { Signal } from '../events/signals.ts'
 import { largerUsage, tokenCounts, type Usage } from '../events/usage.ts'
 import { findCall, textContent } from '../machine/calls.ts'
-import { summaryRequest } from '../machine/compaction.ts'
+import { buildSummaryRequest } from '../machine/compaction.ts'
 import { messagesOf } from '../machine/history.ts'
-import { leftForCall } from '../machine/limit-checks.ts'
+import { computeLeftForCall } from '../machine/limit-checks.ts'
 import { modelRequest } from '../machine/request.ts'
 import {
   changedCallEffects,
@@ -125,7 +125,7 @@ function summarize(
     say({ failure: { class: 'not_found', message, retryable: false } })
     return () => {}
   }
-  const request = summaryRequest(state, compacting)
+  const request = buildSummaryRequest(state, compacting)
   const call = { model, request, turn, attempt: 1, timeouts: agent.timeouts }
   const attempt = startModelCall(call, host, (signal) => {
     if (signal.type === 'model_usage') usage = largerUsage(usage ?? {}, tokenCounts(signal.usage))
@@ -240,7 +240,7 @@ function beginTool(effect: EffectOf<'tool'>, run: RunContext, post: Post): Begun
     const { modelCalls = 0 } = findCall(now, call.toolCallId) ?? call
     // What the tool has just reported is not on record yet.
     const pending = reported.slice(modelCalls - (call.modelCalls ?? 0))
-    return leftForCall(now, pending, host.clock.now())
+    return computeLeftForCall(now, pending, host.clock.now())
   }
   const { graceMs = defaultLimits.graceMs } = state.limits
   return startTool(

@@ -2,7 +2,7 @@ import type { Unsubscribable } from 'rxjs'
 import type { RuntimeEvent } from '../events/event.ts'
 import { caughtUp, changesOf } from '../ledger/changes.ts'
 import type { Head, Ledger } from '../ledger/ledger.ts'
-import { callsAwaitingChild, openTurnCalls } from '../machine/calls.ts'
+import { listCallsAwaitingChild, openTurnCalls } from '../machine/calls.ts'
 import { audit } from '../machine/laws.ts'
 import { isSuspended } from '../machine/next-action.ts'
 import type { RunState } from '../machine/state.ts'
@@ -352,7 +352,7 @@ async function isInterrupted(state: RunState, parts: RuntimeParts): Promise<bool
   const { ledger, runs } = parts
   if (state.phase === 'done') return false
   if (!isSuspended(state)) return !(await runs.isDriven(state.runId))
-  for (const { toolCallId } of callsAwaitingChild(state)) {
+  for (const { toolCallId } of listCallsAwaitingChild(state)) {
     const child = await loadState(ledger, childRunIdOf(state.runId, toolCallId))
     if (child === undefined) continue
     if (child.phase === 'done' ? !(await runs.isDriven(child.runId)) : await isInterrupted(child, parts))

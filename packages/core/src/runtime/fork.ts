@@ -12,7 +12,7 @@ import type { Ledger } from '../ledger/ledger.ts'
 import { findCall, textContent } from '../machine/calls.ts'
 import { decide } from '../machine/decide.ts'
 import { withEdits } from '../machine/fold-history.ts'
-import { forkedEvents, requireForkable } from '../machine/fork.ts'
+import { buildForkedEvents, requireForkable } from '../machine/fork.ts'
 import { messagesOf } from '../machine/history.ts'
 import { audit, auditAll } from '../machine/laws.ts'
 import type { Call, CallStatus, RunState } from '../machine/state.ts'
@@ -181,7 +181,7 @@ export async function buildFork(
   const last = sessionId === undefined ? undefined : await readLastRun(ledger, sessionId)
   if (last) await mayFollow?.(last.runId)
   const events = [
-    ...forkedEvents(shared, {
+    ...buildForkedEvents(shared, {
       runId,
       writes,
       ...omitUndefined({ owner }),

@@ -1,7 +1,7 @@
 import type { Outcome, ResultPart } from '../events/content.ts'
 import type { EventOf, Fact, ParentRef, RuntimeEvent } from '../events/event.ts'
 import type { Ledger } from '../ledger/ledger.ts'
-import { startOrRefusal } from '../machine/next-calls.ts'
+import { startOrRefuse } from '../machine/next-calls.ts'
 import type { Call, RunState } from '../machine/state.ts'
 import { digestOf } from '../values/digest.ts'
 import type { ToolCallId } from '../values/ids.ts'
@@ -64,7 +64,7 @@ export async function resultsUnderWay(ledger: Ledger, { state, source }: Forked)
     const { toolCallId, name } = call
     const { outcome, content, projected, shown, toolCallId: reused } = event
     if (isAboutToStart(call)) {
-      const start = startOrRefusal(state, call, state.at)
+      const start = startOrRefuse(state, call, state.at)
       facts.push(start.type === 'tool_started' ? { ...start, recorded: reused } : start)
       if (start.type === 'tool_result') continue
     }

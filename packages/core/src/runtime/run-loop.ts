@@ -2,7 +2,7 @@ import { callHooks } from '../agent/hooks.ts'
 import type { OutsideCommand, ResumeCommand } from '../events/commands.ts'
 import { eventTraits, type RuntimeEvent } from '../events/event.ts'
 import { emptyHead, isUnreadInbox } from '../ledger/append-rules.ts'
-import { advance, durabilityOf, type EventBatch, joinedBatches } from '../machine/advance.ts'
+import { advance, chooseDurability, type EventBatch, joinBatches } from '../machine/advance.ts'
 import { summaryOf } from '../machine/calls.ts'
 import { audit } from '../machine/laws.ts'
 import { isSuspended } from '../machine/next-action.ts'
@@ -255,7 +255,7 @@ export class RunLoop implements LeasedDrive {
     let batch = this.#decide(run.state, mail, draining)
     if (bringsCalls(batch) && this.#effects.startPureCheck(batch.state) && !run.mailbox.empty) {
       const more = run.mailbox.takeBatch()
-      batch = joinedBatches(batch, this.#decide(batch.state, more, draining))
+      batch = joinBatches(batch, this.#decide(batch.state, more, draining))
       mail = [...mail, ...more]
     }
     const consumed = this.#inbox.keysWith(mail)
@@ -332,7 +332,7 @@ export class RunLoop implements LeasedDrive {
     const stops = action.kind === 'suspend' && events.length > 0
     try {
       await parts.ledger.append(runId, expected, events, {
-        durability: stops ? 'barrier' : durabilityOf(events, { before: this.#run.state, after }),
+        durability: stops ? 'barrier' : chooseDurability(events, { before: this.#run.state, after }),
         consumedInboxKeys: consumed,
         lease,
       })

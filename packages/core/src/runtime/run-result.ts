@@ -5,8 +5,8 @@ import type { LimitName } from '../events/limits.ts'
 import type { Usage } from '../events/usage.ts'
 import type { Ledger } from '../ledger/ledger.ts'
 import {
-  callsAwaitingChild,
-  currentModel,
+  listCallsAwaitingChild,
+  getCurrentModel,
   type DeferredCall,
   deferredCalls,
   type PendingApproval,
@@ -201,7 +201,7 @@ async function withFailure<Result extends StoppedRun>(
     if (event.type === 'model_stream_failed') failure = event.failure
   }
   if (failure === undefined) return result
-  const { provider, modelId } = model ?? currentModel(state)
+  const { provider, modelId } = model ?? getCurrentModel(state)
   return { ...result, failure: { ...failure, provider, modelId } }
 }
 
@@ -209,7 +209,7 @@ async function withFailure<Result extends StoppedRun>(
 export async function readResultWithChildren(state: RunState, ledger: Ledger): Promise<RunResult<Json>> {
   const own = toResult(state)
   let { pendingApprovals: approvals, deferredCalls: deferred } = own
-  for (const { toolCallId } of callsAwaitingChild(state)) {
+  for (const { toolCallId } of listCallsAwaitingChild(state)) {
     const child = await loadState(ledger, childRunIdOf(state.runId, toolCallId))
     if (child === undefined || child.phase === 'done') continue
     const below = await readResultWithChildren(child, ledger)

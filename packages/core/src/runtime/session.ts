@@ -4,7 +4,7 @@ import type { HistoryEdit } from '../events/event.ts'
 import type { Ledger, RunRecord } from '../ledger/ledger.ts'
 import { withEdits } from '../machine/fold-history.ts'
 import { pairingFault } from '../machine/history.ts'
-import { carriedTranscript, transcript } from '../machine/request.ts'
+import { carryTranscript, transcript } from '../machine/request.ts'
 import type { RunState } from '../machine/state.ts'
 import { ConfigurationError, LedgerConflictError, RunNotFoundError } from '../values/errors.ts'
 import { parseRunId, type RunId } from '../values/ids.ts'
@@ -119,7 +119,7 @@ export async function readPast(parts: RuntimeParts, options: PastOptions): Promi
 }
 
 function pastFrom(source: RunState, relation: 'session' | 'branch'): Past {
-  const history = carriedTranscript(source)
+  const history = carryTranscript(source)
   const parent = { runId: source.runId, seq: source.seq, relation }
   const carried =
     history.length === 0 ? {} : { history, ...omitUndefined({ uncheckedFrom: source.inputCheck?.from }) }

@@ -1,6 +1,6 @@
 import { type Observable, scan } from 'rxjs'
 import type { RuntimeEvent } from '../events/event.ts'
-import { dueAnswerCheck } from '../machine/required-effects.ts'
+import { findDueAnswerCheck } from '../machine/required-effects.ts'
 import type { RunState } from '../machine/state.ts'
 import { flattened } from '../values/observables.ts'
 
@@ -104,7 +104,7 @@ export function finalTextsOf(folded$: Observable<FoldedEvent>): Observable<Final
 
 function readReply(turn: number, { event, state }: FoldedEvent): Read {
   if (state.phase !== 'collecting' || state.turn === turn) return { turn }
-  if (dueAnswerCheck(state) && !isWithheld(event)) return { turn }
+  if (findDueAnswerCheck(state) && !isWithheld(event)) return { turn }
   const text = replyText(state)
   // An answer that the model is to write again is withdrawn.
   const isWithdrawn = event.type === 'output_checked' && event.repair !== undefined

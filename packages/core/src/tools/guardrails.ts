@@ -10,7 +10,7 @@ import {
 } from '../events/content.ts'
 import type { GuardrailFind } from '../events/signals.ts'
 import { messagesOf } from '../machine/history.ts'
-import { answeredCalls } from '../machine/required-effects.ts'
+import { listAnsweredCalls } from '../machine/required-effects.ts'
 import type { CollectingState, ExecutingState, InputCheck, RunState } from '../machine/state.ts'
 import { answerInTime, late } from '../values/answer-in-time.ts'
 import { ConfigurationError } from '../values/errors.ts'
@@ -228,7 +228,7 @@ export async function findsInResults(
   { clock, context }: Looking,
 ): Promise<readonly GuardrailFind[]> {
   const finds = await Promise.all(
-    answeredCalls(state).map(async ({ toolCallId, name, input, result }) => {
+    listAnsweredCalls(state).map(async ({ toolCallId, name, input, result }) => {
       const mine: GuardrailFind[] = []
       if (result === undefined) return mine
       let { content } = result

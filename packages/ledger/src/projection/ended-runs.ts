@@ -1,5 +1,5 @@
 import { type Ledger, type Limits, type RunId, type RuntimeEvent, TallystickError } from '@tallystick/core'
-import { omitUndefined, option, requireLedger, requireOptions, runTimes } from '@tallystick/core/internal'
+import { omitUndefined, option, requireLedger, requireOptions, toRunTimes } from '@tallystick/core/internal'
 import {
   addUsage,
   type EventOf,
@@ -216,7 +216,7 @@ class Ending {
     const limit = this.#metLimit
     return {
       ...{ runId, status: endedStatus(reason), seq, turn },
-      ...runTimes({ runId, startedAt: start.at, at, ...omitUndefined({ parent }) }),
+      ...toRunTimes({ runId, startedAt: start.at, at, ...omitUndefined({ parent }) }),
       ...{ agent: agents.at(-1) ?? start.agent, agents },
       ...omitUndefined({ sessionId, sessionPlace, parent }),
       reason,

@@ -9,9 +9,9 @@ import {
   TallystickError,
 } from '@tallystick/core'
 import {
-  additionsOf,
+  digestAdditions,
   callsInParallel,
-  currentModel,
+  getCurrentModel,
   omitUndefined,
   option,
   requireLedger,
@@ -309,7 +309,7 @@ export function rebuiltRequest(state: RunState): RebuiltRequest {
 }
 
 function addedTo({ definition }: RunState, model: ModelRef): Pick<RebuiltRequest, 'additions'> {
-  return omitUndefined({ additions: additionsOf(definition, model) })
+  return omitUndefined({ additions: digestAdditions(definition, model) })
 }
 
 type CallOptions = Pick<EventOf<'model_call_started'>, 'model' | 'toolChoice' | 'maxOutputTokens'>
@@ -322,5 +322,9 @@ function callToCome(state: RunState): CallOptions {
   const due = next?.kind === 'call_model' ? next.facts : []
   for (const fact of due) if (fact.type === 'model_call_started') return fact
   const { maxOutputTokens } = state.definition
-  return { model: currentModel(state), toolChoice: { type: 'auto' }, ...omitUndefined({ maxOutputTokens }) }
+  return {
+    model: getCurrentModel(state),
+    toolChoice: { type: 'auto' },
+    ...omitUndefined({ maxOutputTokens }),
+  }
 }

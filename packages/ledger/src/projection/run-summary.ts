@@ -1,5 +1,5 @@
 import type { RunId, RunState, Usage } from '@tallystick/core'
-import { callsAwaitingChild, omitUndefined, runTimes, type Totals } from '@tallystick/core/internal'
+import { listCallsAwaitingChild, omitUndefined, toRunTimes, type Totals } from '@tallystick/core/internal'
 import {
   type Call,
   deferredCalls,
@@ -159,7 +159,7 @@ function summaryOf(
     status: statusOf(state),
     seq,
     turn,
-    ...runTimes(state),
+    ...toRunTimes(state),
     agent,
     agents,
     ...omitUndefined({ sessionId, sessionPlace, parent }),
@@ -192,7 +192,7 @@ function statusOf(state: RunState): Exclude<RunStatus, 'unreadable'> {
 }
 
 function waitsOf(state: RunState): RunWaits {
-  const working = callsAwaitingChild(state)
+  const working = listCallsAwaitingChild(state)
   const byRuns = new Set(working.map(({ toolCallId }) => toolCallId))
   return {
     approvals: pendingApprovals(state).map(named),

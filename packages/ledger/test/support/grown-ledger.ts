@@ -1,5 +1,5 @@
 import type { Ledger, RunId, RuntimeEvent } from '@tallystick/core'
-import { forkedEvents } from '@tallystick/core/internal'
+import { buildForkedEvents } from '@tallystick/core/internal'
 import { playProgram, sampleRunId, type Program } from '@tallystick/testkit'
 import { randomProgram } from '@tallystick/testkit/random'
 import * as fc from 'fast-check'
@@ -90,7 +90,7 @@ function variedRun(
   { runId, sessionPlace }: { readonly runId: RunId; readonly sessionPlace: number },
 ): readonly RuntimeEvent[] {
   // Its own events are those of the run that it forks, writes included, so those need no approval.
-  return forkedEvents(events, { runId, writes: 'run' }).map((moved) => {
+  return buildForkedEvents(events, { runId, writes: 'run' }).map((moved) => {
     const event = { ...moved, at: moved.at + hours * hourMs }
     if (event.type !== 'run_started') return event
     const { parent, ...started } = event

@@ -1,5 +1,5 @@
 import type { Ledger, RunId, RunState, RuntimeEvent } from '@tallystick/core'
-import { callsAwaitingChild, omitUndefined, readResultWithChildren } from '@tallystick/core/internal'
+import { listCallsAwaitingChild, omitUndefined, readResultWithChildren } from '@tallystick/core/internal'
 import { caughtUp, changesOf } from '@tallystick/core/store-kit'
 import { followedStream, type StreamHost } from './followed-stream.ts'
 import { type MoveTable, outOf, type RunMove, RunMoves, type RunWaits } from './run-moves.ts'
@@ -108,7 +108,7 @@ export class RunReader<Out> {
 /** Returns what a run waits for: nothing while a child run is under way. */
 export async function waitsOf(ledger: Ledger, state: RunState): Promise<RunWaits> {
   const { pendingApprovals: approvals, deferredCalls, limit } = await readResultWithChildren(state, ledger)
-  const working = new Set<string>(callsAwaitingChild(state).map(({ toolCallId }) => toolCallId))
+  const working = new Set<string>(listCallsAwaitingChild(state).map(({ toolCallId }) => toolCallId))
   const deferred = deferredCalls.filter(({ toolCallId }) => !working.has(toolCallId))
   return { approvals, deferred, ...omitUndefined({ limit }) }
 }

@@ -1,6 +1,6 @@
 import { statSync } from 'node:fs'
 import type { Client, ClientOptions, Tool } from '@modelcontextprotocol/client'
-import { omitUndefined, textTokens } from '@tallystick/core/internal'
+import { omitUndefined, estimateTextTokens } from '@tallystick/core/internal'
 import type { TraceparentOf } from '../define/run-tool.ts'
 import { visibleText } from '../define/text.ts'
 import type { ProcessGuard, Timers } from '../host.ts'
@@ -499,7 +499,7 @@ function estimateTokens(content: unknown): number {
     images++
     return ''
   })
-  return textTokens(text) + images * tokensOfImage
+  return estimateTextTokens(text) + images * tokensOfImage
 }
 
 async function answered<Answer>(
