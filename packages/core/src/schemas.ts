@@ -1,7 +1,78 @@
-// Events, commands and message parts as schemas of zod, which other schemas may be made of.
-export {
-  eventSchemas,
-  outsideCommandSchema,
-  resultPartSchema,
-  userPartSchema,
-} from './events/event-schema.ts'
+// Events, commands and message parts as schemas of zod, which other schemas may be made of. Nothing else of core loads zod.
+import * as z from 'zod'
+import { type OutsideCommand, outsideCommand } from './events/commands.ts'
+import { type ResultPart, resultPart, type UserPart, userPart } from './events/content.ts'
+import { type EventBodies, type EventType } from './events/event.ts'
+import { eventBodies } from './events/event-schema.ts'
+import { json, jsonObject, type Kind, type Schema } from './values/schema.ts'
+
+const built = new Map<Schema, z.ZodType>()
+
+/** A schema of zod that takes the same values. */
+function toZod<T>(schema: Schema<T>): z.ZodType<T> {
+  const known = built.get(schema) ?? (schema.kind ? fromKind(schema.kind) : fromCheck(schema))
+  built.set(schema, known)
+  return known as z.ZodType<T>
+}
+
+function fromCheck(schema: Schema): z.ZodType {
+  const expected =
+    schema === json ? 'a JSON value' : schema === jsonObject ? 'a JSON object' : 'another value'
+  return z.custom((value) => schema(value) === undefined, `Invalid input: expected ${expected}`)
+}
+
+function fromKind(kind: Kind): z.ZodType {
+  switch (kind.is) {
+    case 'text':
+      return z.string()
+    case 'flag':
+      return z.boolean()
+    case 'number':
+      return numberWithin(kind.whole ? z.int() : z.number(), kind.min, kind.max)
+    case 'one_of':
+      return z.literal(kind.values)
+    case 'list':
+      return z.array(toZod(kind.item))
+    case 'record':
+      return z.record(z.string(), toZod(kind.item))
+    case 'object': {
+      const fields = Object.entries(kind.fields).map(([name, schema]) => {
+        const field = toZod(schema)
+        return [name, schema.isOptional ? z.exactOptional(field) : field] as const
+      })
+      return z.looseObject(Object.fromEntries(fields))
+    }
+    case 'choice': {
+      const options = kind.schemas.map(toZod)
+      return kind.field === undefined
+        ? z.union(options)
+        : z.discriminatedUnion(kind.field, options as unknown as Parameters<typeof z.discriminatedUnion>[1])
+    }
+  }
+}
+
+function numberWithin(number: z.ZodNumber, min: number, max: number): z.ZodType {
+  const atLeast = min > -Infinity ? number.min(min) : number
+  return max < Infinity ? atLeast.max(max) : atLeast
+}
+
+/**
+ * What each event carries beside its envelope, for what comes from outside. Fields that are not named are kept. A schema is
+ * built when its field is first read.
+ */
+export const eventSchemas: { readonly [T in EventType]: z.ZodType<EventBodies[T]> } = Object.defineProperties(
+  {} as typeof eventSchemas,
+  Object.fromEntries(
+    Object.entries<Schema>(eventBodies).map(([type, schema]) => [
+      type,
+      { get: () => toZod(schema), enumerable: true },
+    ]),
+  ),
+)
+
+/** What may lie in a run's inbox. */
+export const outsideCommandSchema: z.ZodType<OutsideCommand> = z.lazy(() => toZod(outsideCommand))
+
+/** A part of a tool result, and of what a user says. */
+export const resultPartSchema: z.ZodType<ResultPart> = z.lazy(() => toZod(resultPart))
+export const userPartSchema: z.ZodType<UserPart> = z.lazy(() => toZod(userPart))

@@ -267,28 +267,28 @@ describe('a price', () => {
   })
 
   it.each(rates)('has a rate %s from 0 on, and not without end', (rate) => {
-    const fault = (value: unknown) => modelPrice({ ...price, [rate]: value }, 'p')
+    const fault = (value: unknown) => modelPrice({ ...price, [rate]: value })
     expect(fault(0)).toBeUndefined()
     const most = 1_000_000
     const expected = /US dollars from 0 to (\d+)/.exec(fault(-1)?.what ?? '')?.[1]
     expect(fault(Number(expected))).toBeUndefined()
-    expect(fault(Number(expected) + 1)?.path).toBe(`p.${rate}`)
+    expect(fault(Number(expected) + 1)?.path).toBe(rate)
     expect(Number(expected)).toBeLessThanOrEqual(most * 1_000)
-    for (const wrong of [-1, Number.NaN, Infinity, '3', null]) expect(fault(wrong)?.path).toBe(`p.${rate}`)
+    for (const wrong of [-1, Number.NaN, Infinity, '3', null]) expect(fault(wrong)?.path).toBe(rate)
   })
 
   it('has rates for long inputs in ascending order', () => {
-    const fault = (bounds: readonly number[]) => modelPrice({ ...price, ...long(...bounds) }, 'p')
+    const fault = (bounds: readonly number[]) => modelPrice({ ...price, ...long(...bounds) })
     expect(fault([])).toBeUndefined()
     expect(fault([0])).toBeUndefined()
     expect(fault([100, 200, 300])).toBeUndefined()
-    expect(fault([-1])?.path).toBe('p.longInput[0].aboveInputTokens')
+    expect(fault([-1])?.path).toBe('longInput[0].aboveInputTokens')
     expect(fault([200, 100])?.what).toMatch(/^has the bounds 200, 100; give the rates/)
     expect(fault([100, 100])?.what).toMatch(/^has the bounds 100, 100; give the rates/)
     expect(fault([100, 300, 200])?.what).toMatch(/^has the bounds 100, 300, 200; give the rates/)
   })
 
   it.each([null, 3, [], [price], 'free'])('is not %j', (value) => {
-    expect(modelPrice(value, 'p')?.what).toMatch(/expected US dollars for a million tokens/)
+    expect(modelPrice(value)?.what).toMatch(/expected US dollars for a million tokens/)
   })
 })

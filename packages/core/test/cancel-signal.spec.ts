@@ -36,7 +36,7 @@ function listening() {
 
 describe('a signal that cancels a run', () => {
   it('is what has a state and takes listeners', () => {
-    const fits = (value: unknown) => someSignal(value, 'signal') === undefined
+    const fits = (value: unknown) => someSignal(value) === undefined
     const listens = { addEventListener: () => {}, removeEventListener: () => {} }
     expect([new AbortController().signal, { ...listens, aborted: false }].map(fits)).toEqual([true, true])
     const { addEventListener, removeEventListener } = listens

@@ -95,7 +95,7 @@ describe('neighbouring deltas of a reply', () => {
     )
     fc.assert(
       fc.property(fc.oneof(anything, report, odd), (signal) => {
-        expect(!isPlainDelta(signal) || modelSignalSchema().safeParse(signal).success).toBe(true)
+        expect(!isPlainDelta(signal) || modelSignalSchema(signal) === undefined).toBe(true)
       }),
       { numRuns: 2_000 },
     )

@@ -118,7 +118,7 @@ describe('a model call', () => {
     expect(failureAfter(error({ class: 'strange' }))).toMatchObject({
       ...{ class: 'protocol', retryable: false },
       message: expect.stringMatching(
-        /^The adapter for scripted script broke its contract: it threw a ProviderError with a fault at class: /,
+        /^The adapter for scripted script broke its contract: it threw a ProviderError that is not sound: class is /,
       ) as string,
     })
     expect(failureAfter(new TypeError('a mistake'))).toStrictEqual({
@@ -133,10 +133,10 @@ describe('a model call', () => {
       send(signal as object)
       return (posted[0] as { failure: { message: string } }).failure.message
     }
-    expect(broken(undefined)).toMatch(/broke its contract: it reported something with a fault at /)
-    expect(broken({ type: 7 })).toMatch(/broke its contract: it reported something with a fault at /)
+    expect(broken(undefined)).toMatch(/broke its contract: it reported something that is not sound: /)
+    expect(broken({ type: 7 })).toMatch(/broke its contract: it reported something that is not sound: /)
     expect(broken({ type: 'model_text' })).toMatch(
-      /broke its contract: it reported model_text with a fault at /,
+      /broke its contract: it reported model_text that is not sound: /,
     )
     const { posted, signals } = withCall()
     signals.complete()
@@ -235,10 +235,10 @@ describe('a tool', () => {
     [
       'an end without content',
       { type: 'tool_ended', outcome: 'success' },
-      /it reported tool_ended with a fault at/,
+      /it reported tool_ended that is not sound/,
     ],
-    ['nothing at all', undefined, /it reported something with a fault at/],
-    ['a signal without a type', { type: 7 }, /it reported something with a fault at/],
+    ['nothing at all', undefined, /it reported something that is not sound/],
+    ['a signal without a type', { type: 7 }, /it reported something that is not sound/],
   ])('fails that reports %s', (_what, signal, message) => {
     const { posted, send } = starting()
     send(signal as object)

@@ -53,6 +53,15 @@ function wrongFor(value: unknown): unknown {
   return typeof value === 'string' ? 4.5 : 'of another type'
 }
 
+/** A place as errors name it, such as `parts[0].text`. */
+function written(path: Path): string {
+  return path.reduce<string>(
+    (before, key) =>
+      typeof key === 'number' || /^\d+$/.test(key) ? `${before}[${key}]` : `${before}${before && '.'}${key}`,
+    '',
+  )
+}
+
 /** Which error a value is refused with, and where it says that the fault is. */
 function refusalOf(value: unknown): string {
   try {
@@ -85,7 +94,7 @@ describe('parseEvent', () => {
     const event = sample(type)
     const places = placesOf(event).filter((path) => !free.some((place) => place.test(`.${path.join('.')}`)))
     const answers = places.map((path) => refusalOf(changed(event, path, wrongFor(at(event, path)))))
-    expect(answers).toEqual(places.map((path) => `LedgerDamagedError at ${path.join('.')}`))
+    expect(answers).toEqual(places.map((path) => `LedgerDamagedError at ${written(path)}`))
     expect(places.length).toBeGreaterThan(6)
   })
 

@@ -63,19 +63,19 @@ describe('a model adapter that breaks its contract', () => {
     },
     'reports text that is no text': {
       stream: () => signals({ type: 'model_text', part: 0, text: 7 }, finished),
-      what: 'it reported model_text with a fault at text',
+      what: 'it reported model_text that is not sound: text',
     },
     'reports a place that is not one': {
       stream: () => signals({ type: 'model_text', part: Number.NaN, text: 'x' }, finished),
-      what: 'it reported model_text with a fault at part',
+      what: 'it reported model_text that is not sound: part',
     },
     'reports usage that JSON cannot carry': {
       stream: () => signals({ type: 'model_usage', usage: { inputTokens: Infinity } }, finished),
-      what: 'it reported model_usage with a fault at usage.inputTokens',
+      what: 'it reported model_usage that is not sound: usage.inputTokens',
     },
     'reports a raw object that JSON cannot carry': {
       stream: () => signals({ type: 'model_usage', usage: {}, raw: { tokens: 1n } }, finished),
-      what: 'it reported model_usage with a fault at raw',
+      what: 'it reported model_usage that is not sound: raw',
     },
     'reports a call whose input is no object': {
       stream: () =>
@@ -84,7 +84,7 @@ describe('a model adapter that breaks its contract', () => {
           part: 0,
           call: { type: 'tool_call', providerCallId: 'c', name: 'look', input: [] },
         }),
-      what: 'it reported model_tool_request with a fault at call.input',
+      what: 'it reported model_tool_request that is not sound: call.input',
     },
     'finishes with other text than it streamed': {
       stream: () => signals({ ...hello, text: 'Goodbye.' }, finished),

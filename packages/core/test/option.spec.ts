@@ -6,6 +6,7 @@ import { scriptedModel, testTool } from '@tallystick/testkit'
 import { calledModel, offeredTool, retryPolicy, someLimits } from '../src/agent/agent.ts'
 import { nearestName } from '../src/values/text.ts'
 import {
+  faultIn,
   longTime,
   milliseconds,
   type OptionCheck,
@@ -13,9 +14,9 @@ import {
   requireOptions,
 } from '../src/values/option.ts'
 
-const takes = (check: OptionCheck, value: unknown): boolean => check(value, 'x') === undefined
+const takes = (check: OptionCheck, value: unknown): boolean => check(value) === undefined
 const says = (check: OptionCheck, value: unknown): string => {
-  const { path = '', what = 'taken' } = check(value, 'x') ?? {}
+  const { path = '', what = 'taken' } = faultIn('x', check(value)) ?? {}
   return `${path} ${what}`.trim()
 }
 

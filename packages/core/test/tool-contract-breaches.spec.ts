@@ -85,15 +85,15 @@ describe('a tool that breaks its contract', () => {
     },
     'reports an outcome that does not exist': {
       run: () => signals({ ...success, outcome: 'splendid' }),
-      says: 'The tool broke its contract: it reported tool_ended with a fault at outcome',
+      says: 'The tool broke its contract: it reported tool_ended that is not sound: outcome',
     },
     'ends with invalid content': {
       run: () => signals({ ...success, content: 'It did.' }),
-      says: 'The tool broke its contract: it reported tool_ended with a fault at content',
+      says: 'The tool broke its contract: it reported tool_ended that is not sound: content',
     },
     'ends with content that JSON cannot carry': {
       run: () => signals({ ...success, content: [{ type: 'text', text: 'It did.', size: 1n }] }),
-      says: 'The tool broke its contract: it reported tool_ended with a fault at content',
+      says: 'The tool broke its contract: it reported tool_ended that is not sound: content',
     },
   }
 

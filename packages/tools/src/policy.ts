@@ -3,7 +3,7 @@ import { type ApprovalPolicy, ConfigurationError } from '@tallystick/core'
 import {
   option,
   type OptionCheck,
-  type OptionFault,
+  type Fault,
   requireOptions,
   sentenceOfError,
 } from '@tallystick/core/internal'
@@ -143,16 +143,16 @@ const path: OptionCheck = valueThat(
   (value) => typeof value === 'string' && value.split('.').every((name) => name !== ''),
 )
 
-function condition(value: unknown, at: string): OptionFault | undefined {
-  return conditionWithin(maxDepth)(value, at)
+function condition(value: unknown): Fault | undefined {
+  return conditionWithin(maxDepth)(value)
 }
 
 function conditionWithin(depth: number): OptionCheck {
-  return (value, at) => {
+  return (value) => {
     if (isScalar(value)) return undefined
     if (depth === 0)
-      return { path: at, what: `holds conditions within conditions, more than ${maxDepth} deep` }
-    const inner = maybe((each, place) => conditionWithin(depth - 1)(each, place))
+      return { path: '', what: `holds conditions within conditions, more than ${maxDepth} deep` }
+    const inner = maybe((each) => conditionWithin(depth - 1)(each))
     const fault = fields<Exclude<InputCondition, string | number | boolean | null>>(
       {
         is: maybe(scalar),
@@ -176,22 +176,22 @@ function conditionWithin(depth: number): OptionCheck {
         min: 'atLeast',
         max: 'atMost',
       },
-    )(value, at)
+    )(value)
     if (fault) return fault
     const isEmpty = Object.values(value as object).every((each) => each === undefined)
     return isEmpty
-      ? { path: at, what: 'states nothing; give a value, or one of is, oneOf, like …' }
+      ? { path: '', what: 'states nothing; give a value, or one of is, oneOf, like …' }
       : undefined
   }
 }
 
-function input(value: unknown, at: string): OptionFault | undefined {
-  const fault = recordOf(condition)(value, at)
+function input(value: unknown): Fault | undefined {
+  const fault = recordOf(condition)(value)
   if (fault) return fault
   for (const name of Object.keys(value as object)) {
-    if (path(name, at))
+    if (path(name))
       return {
-        path: at,
+        path: '',
         what: `holds the path '${name.slice(0, 40)}'; expected names with dots between them`,
       }
   }
@@ -221,10 +221,10 @@ const call: OptionCheck = fields<RuledCall>({
 const rules: OptionCheck = fields<ApprovalRules>(
   {
     version: valueThat('1, the version of this format', (value) => value === 1),
-    rules: (value, at) =>
-      listOf(rule)(value, at) ??
+    rules: (value) =>
+      listOf(rule)(value) ??
       ((value as readonly unknown[]).length > maxRules
-        ? { path: at, what: `holds more than ${maxRules} rules` }
+        ? { path: '', what: `holds more than ${maxRules} rules` }
         : undefined),
     otherwise: maybe(decision),
     examples: maybe(listOf(fields<RuleExample>({ call, decision }))),

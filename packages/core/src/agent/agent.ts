@@ -28,6 +28,7 @@ import { type JsonObject, omitUndefined } from '../values/json.ts'
 import {
   anyFunction,
   anyText,
+  faultIn,
   fields,
   filledText,
   functionOr,
@@ -39,14 +40,13 @@ import {
   oneOf,
   textOr,
   type OptionCheck,
-  type OptionFault,
   plainFunction,
   recordOf,
   requireOptions,
   trueOrFalse,
   valueThat,
 } from '../values/option.ts'
-import { faultOf, jsonObject } from '../values/schema.ts'
+import { jsonObject } from '../values/schema.ts'
 
 /** How a history that grows too long is shortened for the model. The ledger keeps all of it. */
 export interface CompactionOptions {
@@ -213,9 +213,9 @@ function isDefinedAgent(value: unknown): boolean {
 export const definedAgent: OptionCheck = valueThat('an agent made with defineAgent', isDefinedAgent)
 
 /** A model that can be called, and named in a ledger. */
-export const calledModel: OptionCheck = (value, path) => {
+export const calledModel: OptionCheck = (value) => {
   const what = modelFault(value)
-  return what === undefined ? undefined : { path, what }
+  return what === undefined ? undefined : { path: '', what }
 }
 
 const aModel = "such as anthropic('…') of @tallystick/providers/anthropic"
@@ -241,43 +241,47 @@ function modelFault(value: unknown): string | undefined {
 }
 
 /** A tool that can be offered, run and taken up again. */
-export const offeredTool: OptionCheck = (value, path) => {
+export const offeredTool: OptionCheck = (value) => {
   const { run, check, name, execute } = Object(value) as Partial<Tool> & { readonly execute?: unknown }
   if (typeof run !== 'function' || typeof check !== 'function') {
     const foreign = typeof execute === 'function' ? ', with effect, input and execute' : ''
-    return { path, what: `is no tool; make it with defineTool of @tallystick/tools${foreign}` }
+    return { path: '', what: `is no tool; make it with defineTool of @tallystick/tools${foreign}` }
   }
   const what = toolFault(value as Tool)
   if (what === undefined) return undefined
-  return { path: typeof name === 'string' && name !== '' ? `${path} (${name})` : path, what }
+  return { path: typeof name === 'string' && name !== '' ? ` (${name})` : '', what }
 }
 
 function toolFault(tool: Tool): string | undefined {
-  const { name, description, inputSchema, effect, recovery } = tool
+  const { name, description, inputSchema, recovery } = tool
   if (typeof name !== 'string' || name === '') return 'has no name, so no model could ask for it'
   if (typeof description !== 'string') return "has no description; say when to use it, or give ''"
-  if (faultOf(jsonObject, inputSchema)) return 'has no input schema; give a JSON Schema of type object'
-  const fault: OptionFault | undefined =
-    oneOf(toolEffects)(effect, 'its effect') ?? oneOf(recoveries)(recovery, 'its recovery')
-  if (fault) return `cannot be used: ${fault.path} ${fault.what}`
-  const unusable = limitFault(tool)
-  if (unusable) return unusable
+  if (jsonObject(inputSchema)) return 'has no input schema; give a JSON Schema of type object'
+  for (const [field, schema] of Object.entries(toolFields)) {
+    const fault = faultIn(field, schema(tool[field as keyof typeof toolFields]))
+    if (fault) return `cannot be used: its ${fault.path} ${fault.what}`
+  }
+  if (tool.retry !== undefined && wholeRetry(tool.retry))
+    return 'has a retry policy that is not whole: give maxAttempts, baseMs, capMs and maxRetryAfterMs'
   return recovery === 'reconcile' && typeof tool.reconcile !== 'function'
     ? 'says recovery reconcile, but has no function for it'
     : undefined
 }
 
-function limitFault(tool: Tool): string | undefined {
-  if (tool.retry !== undefined && faultOf(wholeRetry, tool.retry))
-    return 'has a retry policy that is not whole: give maxAttempts, baseMs, capMs and maxRetryAfterMs'
-  const { serial, maxConcurrency, maxResultChars, repeats } = tool
-  const limited =
-    maybe(numberFrom(leastResultChars, { whole: true }))(maxResultChars, 'its maxResultChars') ??
-    maybe(filledText)(serial, 'its serial') ??
-    maybe(numberFrom(1, { whole: true }))(maxConcurrency, 'its maxConcurrency') ??
-    maybe(someRepeats)(repeats, 'its repeats')
-  return limited && `cannot be used: ${limited.path} ${limited.what}`
-}
+/** How a tool is meant to be asked again. */
+export const someRepeats: OptionCheck = textOr(
+  ['allowed'],
+  fields<Exclude<Repeats, 'allowed'>>({ minIntervalMs: milliseconds }, { intervalMs: 'minIntervalMs' }),
+)
+
+const toolFields = {
+  effect: oneOf(toolEffects),
+  recovery: oneOf(recoveries),
+  maxResultChars: maybe(numberFrom(leastResultChars, { whole: true })),
+  serial: maybe(filledText),
+  maxConcurrency: maybe(numberFrom(1, { whole: true })),
+  repeats: maybe(someRepeats),
+} as const
 
 const count = numberFrom(0, { whole: true })
 
@@ -324,12 +328,6 @@ export const retryPolicy: OptionCheck = fields<GivenRetryPolicy>(
     maxTotalMs: maybe(numberFrom(0)),
   },
   { maxRetries: 'maxAttempts' },
-)
-
-/** How a tool is meant to be asked again. */
-export const someRepeats: OptionCheck = textOr(
-  ['allowed'],
-  fields<Exclude<Repeats, 'allowed'>>({ minIntervalMs: milliseconds }, { intervalMs: 'minIntervalMs' }),
 )
 
 /** Which events a run records. */

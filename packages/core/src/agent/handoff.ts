@@ -94,7 +94,7 @@ const handoffOptions = fields<HandoffOptions>(
     description: maybe(anyText),
     input: maybe(someInputSchema),
     filter: maybe(plainFunction),
-    foldHistory: maybe((value, path) => (typeof value === 'boolean' ? undefined : foldOptions(value, path))),
+    foldHistory: maybe((value) => (typeof value === 'boolean' ? undefined : foldOptions(value))),
   },
   {
     nestHandoffHistory: 'foldHistory',

@@ -94,8 +94,7 @@ const someHook = fields<RunHooks>(
 const hookList = listOf(someHook)
 
 /** Checks hooks, or a list of them. */
-export const someHooks: OptionCheck = (value, path) =>
-  Array.isArray(value) ? hookList(value, path) : someHook(value, path)
+export const someHooks: OptionCheck = (value) => (Array.isArray(value) ? hookList(value) : someHook(value))
 
 /** Hooks as a list. */
 export function hookListOf(given: GivenHooks | undefined): readonly RunHooks[] {

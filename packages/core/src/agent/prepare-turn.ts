@@ -22,7 +22,6 @@ import {
   requireOptions,
   valueThat,
 } from '../values/option.ts'
-import { faultOf } from '../values/schema.ts'
 import { textOfError } from '../values/text.ts'
 import type { Agent, PrepareTurn } from './agent.ts'
 
@@ -67,14 +66,14 @@ function requireSendable(agent: string, { history }: RunState, change: TurnChang
   const subject = `prepareTurn of the agent ${agent}`
   const { messages, modelSettings } = Object(change) as TurnChange
   const known = new Set<unknown>(messages === undefined ? [] : messagesOf(history))
-  const check: OptionCheck = (value, path) => (known.has(value) ? undefined : aMessage(value, path))
+  const check: OptionCheck = (value) => (known.has(value) ? undefined : aMessage(value))
   requireOptions(subject, maybe(listOf(check)), messages, 'messages')
   requireOptions(subject, maybe(someSettings), modelSettings, 'modelSettings')
 }
 
 const aMessage = valueThat(
   'a message as the request has them: { role, parts } or, of a tool, { role, results }',
-  (value) => faultOf(messageSchema, value) === undefined,
+  (value) => messageSchema(value) === undefined,
 )
 
 /** How long an agent may prepare a turn where it does not say. */

@@ -21,8 +21,7 @@ function sourcedTools({ name: agent, tools, toolSource }: WithTools): readonly T
   const now = answerOf(`tools of the toolSource of the agent ${agent}`, () => toolSource.tools, aList)
   return now.filter((tool) => {
     // A source may be written without a compiler; only `agentTool` and `handoff` make tools that a definition has to know.
-    if (offeredTool(tool, '') || tool.child !== undefined || tool.handoff || names.has(tool.name))
-      return false
+    if (offeredTool(tool) || tool.child !== undefined || tool.handoff || names.has(tool.name)) return false
     names.add(tool.name)
     return true
   })

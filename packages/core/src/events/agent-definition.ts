@@ -22,7 +22,7 @@ import {
   jsonObject,
   listOf,
   objectOf,
-  optional,
+  maybe,
   type Schema,
   text,
   wordOf,
@@ -124,30 +124,30 @@ export interface OutputPolicy {
 }
 
 const retry = objectOf<NonNullable<AgentPolicy['retry']>>({
-  maxAttempts: optional(amount),
-  baseMs: optional(amount),
-  capMs: optional(amount),
-  maxRetryAfterMs: optional(amount),
-  maxTotalMs: optional(amount),
+  maxAttempts: maybe(amount),
+  baseMs: maybe(amount),
+  capMs: maybe(amount),
+  maxRetryAfterMs: maybe(amount),
+  maxTotalMs: maybe(amount),
 })
 const tool = objectOf<ToolPolicy>({
   name: text,
   effect: wordOf(toolEffects),
   recovery: wordOf(recoveries),
-  timeoutMs: optional(amount),
-  quietMs: optional(amount),
-  retry: optional(wholeRetry),
-  maxResultChars: optional(amount),
-  serial: optional(text),
-  maxConcurrency: optional(amount),
-  repeats: optional(repeats),
-  approval: optional(text),
-  origin: optional(objectOf<ToolOrigin>({ server: text, name: text })),
+  timeoutMs: maybe(amount),
+  quietMs: maybe(amount),
+  retry: maybe(wholeRetry),
+  maxResultChars: maybe(amount),
+  serial: maybe(text),
+  maxConcurrency: maybe(amount),
+  repeats: maybe(repeats),
+  approval: maybe(text),
+  origin: maybe(objectOf<ToolOrigin>({ server: text, name: text })),
 })
 const timeouts = objectOf<NonNullable<AgentPolicy['timeouts']>>({
-  idleMs: optional(amount),
-  totalMs: optional(amount),
-  prepareMs: optional(amount),
+  idleMs: maybe(amount),
+  totalMs: maybe(amount),
+  prepareMs: maybe(amount),
 })
 const compaction = objectOf<NonNullable<AgentPolicy['compaction']>>({
   maxContextTokens: amount,
@@ -156,48 +156,48 @@ const compaction = objectOf<NonNullable<AgentPolicy['compaction']>>({
 
 /** Checks which events a run records. */
 export const recordingPolicy: Schema<RecordingPolicy> = objectOf<RecordingPolicy>({
-  textDeltas: optional(flag),
-  toolInputDeltas: optional(flag),
-  toolProgress: optional(flag),
-  reasoning: optional(flag),
-  rawUsage: optional(flag),
-  toolErrors: optional(flag),
-  content: optional(wordOf(['full', 'digests'])),
+  textDeltas: maybe(flag),
+  toolInputDeltas: maybe(flag),
+  toolProgress: maybe(flag),
+  reasoning: maybe(flag),
+  rawUsage: maybe(flag),
+  toolErrors: maybe(flag),
+  content: maybe(wordOf(['full', 'digests'])),
 })
 
 const outputPolicy = objectOf<OutputPolicy>({
   transforms: listOf(text),
-  nextTurn: optional(wordOf(nextTurns)),
+  nextTurn: maybe(wordOf(nextTurns)),
 })
 
 /** Checks a field that an adapter's option sets. */
 export const requestAddition: Schema<RequestAddition> = objectOf<RequestAddition>({
   option: text,
   field: text,
-  replaces: optional(exactly(true)),
-  digest: optional(text),
+  replaces: maybe(exactly(true)),
+  digest: maybe(text),
 })
 
 /** Checks how an agent's runs are driven. */
 const agentPolicy: Schema<AgentPolicy> = objectOf<AgentPolicy>({
   limits,
-  retry: optional(retry),
-  timeouts: optional(timeouts),
-  compaction: optional(compaction),
-  tools: optional(listOf(tool)),
-  maxResultChars: optional(amount),
-  approval: optional(exactly(true)),
-  models: optional(
+  retry: maybe(retry),
+  timeouts: maybe(timeouts),
+  compaction: maybe(compaction),
+  tools: maybe(listOf(tool)),
+  maxResultChars: maybe(amount),
+  approval: maybe(exactly(true)),
+  models: maybe(
     listOf(
       objectOf<PinnedModel>({
         model: modelRef,
-        options: optional(jsonObject),
-        additions: optional(listOf(requestAddition)),
+        options: maybe(jsonObject),
+        additions: maybe(listOf(requestAddition)),
       }),
     ),
   ),
-  recording: optional(recordingPolicy),
-  outputStream: optional(outputPolicy),
+  recording: maybe(recordingPolicy),
+  outputStream: maybe(outputPolicy),
 })
 
 /** Checks what a model is shown of a tool. */
@@ -208,15 +208,15 @@ export const toolDefinition: Schema<ToolDefinition> = objectOf<ToolDefinition>({
 })
 const pricedModel = {
   model: modelRef,
-  price: optional(price),
-  maxWebSearches: optional(maxWebSearches),
+  price: maybe(price),
+  maxWebSearches: maybe(maxWebSearches),
 }
 
 /** The model of a run, as a ledger records it. */
 export const givenModel: Schema<GivenModel> = objectOf<GivenModel>({
   ...pricedModel,
-  options: optional(jsonObject),
-  additions: optional(listOf(requestAddition)),
+  options: maybe(jsonObject),
+  additions: maybe(listOf(requestAddition)),
 })
 
 /** An agent as a ledger records it. */
@@ -226,29 +226,27 @@ export const agentDefinition: Schema<AgentDefinition> = objectOf<AgentDefinition
   tools: listOf(toolDefinition),
   parallelToolCalls: flag,
   digest: text,
-  maxOutputTokens: optional(amount),
-  price: optional(price),
-  maxWebSearches: optional(maxWebSearches),
-  modelSettings: optional(modelSettings),
-  onRefusal: optional(refusalPolicy),
-  fallbacks: optional(listOf(objectOf<FallbackModel>(pricedModel))),
-  guardrails: optional(
+  maxOutputTokens: maybe(amount),
+  price: maybe(price),
+  maxWebSearches: maybe(maxWebSearches),
+  modelSettings: maybe(modelSettings),
+  onRefusal: maybe(refusalPolicy),
+  fallbacks: maybe(listOf(objectOf<FallbackModel>(pricedModel))),
+  guardrails: maybe(
     listOf(
       objectOf<GuardrailDefinition>({
         name: text,
         on: wordOf(guardedThings),
-        beside: optional(exactly(true)),
+        beside: maybe(exactly(true)),
       }),
     ),
   ),
-  output: optional(
-    objectOf<OutputDefinition>({ schema: jsonObject, wrapped: optional(exactly(true)), maxRepairs: count }),
+  output: maybe(
+    objectOf<OutputDefinition>({ schema: jsonObject, wrapped: maybe(exactly(true)), maxRepairs: count }),
   ),
-  handoffs: optional(
-    listOf(objectOf<HandoffDefinition>({ tool: text, to: text, back: optional(exactly(true)) })),
-  ),
-  summarizer: optional(objectOf<SummarizerDefinition>({ ...pricedModel, instructions: text })),
-  policy: optional(agentPolicy),
+  handoffs: maybe(listOf(objectOf<HandoffDefinition>({ tool: text, to: text, back: maybe(exactly(true)) }))),
+  summarizer: maybe(objectOf<SummarizerDefinition>({ ...pricedModel, instructions: text })),
+  policy: maybe(agentPolicy),
 })
 
 /** The server that a tool comes from, and its name there, which may differ from the name for models. */

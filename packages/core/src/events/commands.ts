@@ -1,15 +1,14 @@
-import * as z from 'zod'
 import {
   amount,
   exactly,
   jsonObject,
   listOf,
   objectOf,
-  optional,
+  maybe,
   ordinal,
   type Schema,
-  schemaOf,
   text,
+  valueThat,
   variantOf,
   wordOf,
 } from '../values/schema.ts'
@@ -113,9 +112,9 @@ export type Command = StartCommand | ResumeCommand | OutsideCommand
 export type OutsideCommandOf<T extends OutsideCommand['type']> = Extract<OutsideCommand, { readonly type: T }>
 
 /** Who decides, for the record: never empty. */
-const name: Schema<string> = schemaOf(
-  () => z.string().regex(/\S/, 'names no person'),
-  () => (value) => typeof value === 'string' && /\S/.test(value),
+const name: Schema<string> = valueThat(
+  'the name of a person or program',
+  (value) => typeof value === 'string' && /\S/.test(value),
 )
 
 /** What may lie in a run's inbox, where any process can put it. */
@@ -134,40 +133,40 @@ export const outsideCommand: Schema<OutsideCommand> = variantOf<OutsideCommand>(
     type: exactly('approve'),
     toolCallId: text,
     by: name,
-    reason: optional(text),
-    via: optional(text),
-    input: optional(jsonObject),
-    attempt: optional(ordinal),
-    inputDigest: optional(text),
+    reason: maybe(text),
+    via: maybe(text),
+    input: maybe(jsonObject),
+    attempt: maybe(ordinal),
+    inputDigest: maybe(text),
   }),
   deny: objectOf<OutsideCommandOf<'deny'>>({
     type: exactly('deny'),
     toolCallId: text,
     by: name,
-    via: optional(text),
+    via: maybe(text),
     reason: text,
-    attempt: optional(ordinal),
-    inputDigest: optional(text),
+    attempt: maybe(ordinal),
+    inputDigest: maybe(text),
   }),
   settle: objectOf<OutsideCommandOf<'settle'>>({
     type: exactly('settle'),
     toolCallId: text,
     outcome: wordOf(['success', 'failed']),
     content: listOf(resultPart),
-    child: optional(childTotals),
-    by: optional(name),
-    reason: optional(text),
+    child: maybe(childTotals),
+    by: maybe(name),
+    reason: maybe(text),
   }),
   cancel: objectOf<OutsideCommandOf<'cancel'>>({
     type: exactly('cancel'),
-    by: optional(text),
-    reason: optional(text),
+    by: maybe(text),
+    reason: maybe(text),
   }),
   raise_limit: objectOf<OutsideCommandOf<'raise_limit'>>({
     type: exactly('raise_limit'),
     limit: wordOf(limitNames),
     max: amount,
     by: name,
-    reason: optional(text),
+    reason: maybe(text),
   }),
 })

@@ -9,11 +9,11 @@ import {
   jsonObject,
   listOf,
   objectOf,
-  optional,
+  maybe,
   type OptionalSchema,
   type Schema,
   text,
-  valueWhere,
+  valueThat,
   variantOf,
   wordOf,
 } from '../values/schema.ts'
@@ -226,9 +226,9 @@ export function citationsOf(parts: readonly AssistantPart[]): readonly Citation[
 }
 
 /** Names one tool call, as the runtime mints it. */
-export const toolCallId: Schema<ToolCallId> = valueWhere(
-  (value) => typeof value === 'string' && parseToolCallId(value) !== undefined,
+export const toolCallId: Schema<ToolCallId> = valueThat(
   'a tool call id',
+  (value) => typeof value === 'string' && parseToolCallId(value) !== undefined,
 )
 
 /** The closed lists of words, and the model's name, as content holds them. */
@@ -240,55 +240,55 @@ const opaque: Schema<Opaque> = objectOf<Opaque>({ provider: text, api: text, dat
 type Malformed = NonNullable<RequestedCall['malformed']>
 const malformed: Schema<Malformed> = objectOf<Malformed>({ text, error: text })
 
-const sourceFields = { url: optional(text), title: optional(text), fileId: optional(text) }
+const sourceFields = { url: maybe(text), title: maybe(text), fileId: maybe(text) }
 const range = objectOf<{ readonly from: number; readonly to: number }>({ from: count, to: count })
 const source = objectOf<Source>(sourceFields)
 const citation = objectOf<Citation>({
   ...sourceFields,
-  quote: optional(text),
-  pages: optional(range),
-  place: optional(range),
+  quote: maybe(text),
+  pages: maybe(range),
+  place: maybe(range),
 })
 const textPart = objectOf<TextPart>({
   type: exactly('text'),
   text,
-  citations: optional(listOf(citation)),
-  opaque: optional(opaque),
+  citations: maybe(listOf(citation)),
+  opaque: maybe(opaque),
 })
 const providerFile: Schema<ProviderFile> = objectOf<ProviderFile>({ provider: text, id: text })
 const imagePart = objectOf<ImagePart>({
   type: exactly('image'),
   mediaType: text,
-  data: optional(text),
-  url: optional(text),
-  providerFile: optional(providerFile),
-  detail: optional(wordOf(imageDetails)),
+  data: maybe(text),
+  url: maybe(text),
+  providerFile: maybe(providerFile),
+  detail: maybe(wordOf(imageDetails)),
 })
 const filePart = objectOf<FilePart>({
   type: exactly('file'),
   mediaType: text,
-  name: optional(text),
-  data: optional(text),
-  url: optional(text),
-  providerFile: optional(providerFile),
+  name: maybe(text),
+  data: maybe(text),
+  url: maybe(text),
+  providerFile: maybe(providerFile),
 })
 const reasoningPart = objectOf<ReasoningPart>({
   type: exactly('reasoning'),
   text,
-  opaque: optional(opaque),
+  opaque: maybe(opaque),
 })
 const executed: Schema<ProviderExecuted> = objectOf<ProviderExecuted>({
   id: text,
   name: text,
-  input: optional(jsonObject),
-  outcome: optional(wordOf(['success', 'failed'])),
+  input: maybe(jsonObject),
+  outcome: maybe(wordOf(['success', 'failed'])),
 })
 const providerPart = objectOf<ProviderPart>({
   type: exactly('provider'),
   kind: text,
   opaque,
-  executed: optional(executed),
-  sources: optional(listOf(source)),
+  executed: maybe(executed),
+  sources: maybe(listOf(source)),
 })
 
 /** The fields of a call as the model wrote it. */
@@ -302,8 +302,8 @@ export const requestedFields: {
   providerCallId: text,
   name: text,
   input: jsonObject,
-  malformed: optional(malformed),
-  opaque: optional(opaque),
+  malformed: maybe(malformed),
+  opaque: maybe(opaque),
 }
 
 /** A call as the model wrote it. */
@@ -397,8 +397,8 @@ export interface ProviderState {
 
 /** Checks where a provider keeps what was said. */
 export const providerState: Schema<ProviderState> = objectOf<ProviderState>({
-  previousResponseId: optional(text),
-  conversationId: optional(text),
+  previousResponseId: maybe(text),
+  conversationId: maybe(text),
 })
 
 /** Name of the tool that keeps the list of what an agent has to do. */

@@ -1,17 +1,17 @@
 import {
   amount,
-  amountWithin,
+  numberFrom,
   count,
   exactly,
   flag,
   jsonObject,
   listOf,
   objectOf,
-  optional,
+  maybe,
   ordinal,
   type Schema,
   text,
-  valueWhere,
+  valueThat,
   variantOf,
   wordOf,
 } from '../values/schema.ts'
@@ -41,41 +41,43 @@ import { parseRunId, type RunId } from '../values/ids.ts'
 import { type Grant, repeats, retry } from './limits.ts'
 
 /** The id of a run. */
-export const runId: Schema<RunId> = valueWhere(
-  (value) => typeof value === 'string' && parseRunId(value) !== undefined,
+export const runId: Schema<RunId> = valueThat(
   'a run id',
+  (value) => typeof value === 'string' && parseRunId(value) !== undefined,
 )
 /** Milliseconds since 1970. */
-export const moment: Schema<number> = valueWhere(isMoment, 'milliseconds of the years 0 to 9999')
+export const moment: Schema<number> = valueThat('milliseconds of the years 0 to 9999', isMoment, {
+  showsText: true,
+})
 
 /** An amount that was used or granted. */
-const spent = amountWithin(0)
+const spent = numberFrom(0)
 /** What a model call or a child run may use. */
 export const grant: Schema<Grant> = objectOf<Grant>({
-  turns: optional(spent),
-  toolCalls: optional(spent),
-  tokens: optional(spent),
-  inputTokens: optional(spent),
-  outputTokens: optional(spent),
-  costUsd: optional(spent),
-  webSearches: optional(spent),
-  durationMs: optional(spent),
+  turns: maybe(spent),
+  toolCalls: maybe(spent),
+  tokens: maybe(spent),
+  inputTokens: maybe(spent),
+  outputTokens: maybe(spent),
+  costUsd: maybe(spent),
+  webSearches: maybe(spent),
+  durationMs: maybe(spent),
 })
 /** The run that a run was made from. */
 export const parent: Schema<ParentRef> = objectOf<ParentRef>({
   runId,
   seq: count,
   relation: wordOf(['fork', 'child', 'session', 'branch']),
-  writes: optional(wordOf(forkWrites)),
-  grant: optional(grant),
+  writes: maybe(wordOf(forkWrites)),
+  grant: maybe(grant),
 })
 /** What an attempt used. */
-export const spending: Schema<Spending> = objectOf<Spending>({ usage, costUsd: optional(money) })
+export const spending: Schema<Spending> = objectOf<Spending>({ usage, costUsd: maybe(money) })
 /** What a tool used of a model. */
 export const toolSpending: Schema<ToolSpending> = objectOf<ToolSpending>({
   model: modelRef,
   usage,
-  costUsd: optional(money),
+  costUsd: maybe(money),
 })
 /** Names of amounts of a usage. */
 export const usageFieldNames: Schema<readonly UsageField[]> = listOf(wordOf(usageFields))
@@ -84,9 +86,9 @@ export const failure: Schema<ModelFailure> = objectOf<ModelFailure>({
   class: wordOf(failureClasses),
   message: text,
   retryable: flag,
-  retryAfterMs: optional(amount),
-  status: optional(amount),
-  requestId: optional(text),
+  retryAfterMs: maybe(amount),
+  status: maybe(amount),
+  requestId: maybe(text),
 })
 /** Which tools a model may ask for. */
 export const toolChoice: Schema<ToolChoice> = variantOf<ToolChoice>({
@@ -101,27 +103,27 @@ export const collectedCall: Schema<CollectedCall> = objectOf<CollectedCall>({
   name: text,
   plan: wordOf(callPlans),
   inputDigest: text,
-  effect: optional(wordOf(toolEffects)),
-  recovery: optional(wordOf(recoveries)),
-  retry: optional(retry),
-  serial: optional(text),
-  maxConcurrency: optional(amount),
-  repeats: optional(repeats),
-  reason: optional(text),
-  child: optional(text),
-  input: optional(jsonObject),
-  repairs: optional(listOf(text)),
-  recorded: optional(toolCallId),
-  handoff: optional(objectOf<Handoff>({ to: text, back: optional(exactly(true)) })),
-  refusal: optional(objectOf<CallRefusal>({ outcome, text })),
+  effect: maybe(wordOf(toolEffects)),
+  recovery: maybe(wordOf(recoveries)),
+  retry: maybe(retry),
+  serial: maybe(text),
+  maxConcurrency: maybe(amount),
+  repeats: maybe(repeats),
+  reason: maybe(text),
+  child: maybe(text),
+  input: maybe(jsonObject),
+  repairs: maybe(listOf(text)),
+  recorded: maybe(toolCallId),
+  handoff: maybe(objectOf<Handoff>({ to: text, back: maybe(exactly(true)) })),
+  refusal: maybe(objectOf<CallRefusal>({ outcome, text })),
 })
 /** A delta of a reply. */
 export const replyDelta: Schema<ReplyDelta> = objectOf<ReplyDelta>({
   attempt: ordinal,
   part: count,
   text,
-  replaces: optional(exactly(true)),
-  written: optional(text),
+  replaces: maybe(exactly(true)),
+  written: maybe(text),
 })
 
 /** A part of a reply as the model wrote it. */
@@ -136,8 +138,8 @@ export const childTotals: Schema<ChildTotals> = objectOf<ChildTotals>({
   turns: count,
   toolCalls: count,
   usage,
-  costUsd: optional(money),
-  estimated: optional(exactly(true)),
+  costUsd: maybe(money),
+  estimated: maybe(exactly(true)),
 })
 
 /** A range of the history or messages: checked as one object, so that a fault names its place. */
@@ -146,19 +148,19 @@ const shownPiece = objectOf<{
   readonly to?: number
   readonly messages?: readonly Message[]
 }>({
-  from: optional(count),
-  to: optional(count),
-  messages: optional(listOf(message)),
+  from: maybe(count),
+  to: maybe(count),
+  messages: maybe(listOf(message)),
 }) as Schema<ShownPiece>
 
 /** What a turn showed of its own. */
 export const shownChange: Schema<ShownChange> = objectOf<ShownChange>({
-  instructions: optional(text),
-  tools: optional(listOf(text)),
-  sourced: optional(listOf(toolDefinition)),
-  shown: optional(objectOf<ShownMessages>({ digest: text, pieces: listOf(shownPiece) })),
-  messages: optional(listOf(message)),
-  modelSettings: optional(modelSettings),
-  parallelToolCalls: optional(flag),
-  maxOutputTokens: optional(amount),
+  instructions: maybe(text),
+  tools: maybe(listOf(text)),
+  sourced: maybe(listOf(toolDefinition)),
+  shown: maybe(objectOf<ShownMessages>({ digest: text, pieces: listOf(shownPiece) })),
+  messages: maybe(listOf(message)),
+  modelSettings: maybe(modelSettings),
+  parallelToolCalls: maybe(flag),
+  maxOutputTokens: maybe(amount),
 })

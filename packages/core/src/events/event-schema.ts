@@ -1,21 +1,19 @@
-import * as z from 'zod'
 import {
   amount,
   count,
   exactly,
-  faultOf,
+  type Fault,
   flag,
-  isObjectOf,
   json,
   jsonObject,
   listOf,
   objectOf,
-  optional,
+  maybe,
   ordinal,
-  type QuickCheck,
   type Schema,
   type Shape,
   text,
+  withShape,
   wordOf,
 } from '../values/schema.ts'
 import { causes } from './event-parts.ts'
@@ -27,13 +25,10 @@ import {
   outcome,
   providerState,
   requestedFields,
-  type ResultPart,
   resultPart,
   stopReason,
   toolCallId,
   userMessage,
-  type UserPart,
-  userPart,
 } from './content.ts'
 import {
   type Attribution,
@@ -77,7 +72,6 @@ import {
   writtenPart,
 } from './event-parts-schema.ts'
 import { LedgerDamagedError, UnknownEventError } from '../values/errors.ts'
-import { type OutsideCommand, outsideCommand } from './commands.ts'
 
 /** The fields of every event, of any type. */
 export const envelopeSchema: Schema<EventEnvelope> = objectOf<EventEnvelope>({
@@ -87,16 +81,16 @@ export const envelopeSchema: Schema<EventEnvelope> = objectOf<EventEnvelope>({
   turn: count,
   at: moment,
   v: ordinal,
-  toolCallId: optional(toolCallId),
-  cause: optional(wordOf(causes)),
-  inboxKey: optional(text),
-  draining: optional(exactly(true)),
-  removed: optional(
+  toolCallId: maybe(toolCallId),
+  cause: maybe(wordOf(causes)),
+  inboxKey: maybe(text),
+  draining: maybe(exactly(true)),
+  removed: maybe(
     objectOf<Removed>({
       kind: wordOf(['redacted', 'expired', 'erased', 'sealed']),
-      at: optional(moment),
-      by: optional(text),
-      reason: optional(text),
+      at: maybe(moment),
+      by: maybe(text),
+      reason: maybe(text),
     }),
   ),
 })
@@ -105,68 +99,68 @@ export const envelopeSchema: Schema<EventEnvelope> = objectOf<EventEnvelope>({
 export const callEnvelopeSchema: Schema<{ readonly toolCallId: string }> = objectOf({ toolCallId })
 
 const runLabels = objectOf<RunLabels>({
-  workflowName: optional(text),
-  traceId: optional(text),
-  groupId: optional(text),
-  tags: optional(listOf(text)),
-  metadata: optional(jsonObject),
+  workflowName: maybe(text),
+  traceId: maybe(text),
+  groupId: maybe(text),
+  tags: maybe(listOf(text)),
+  metadata: maybe(jsonObject),
 })
 
 const runSchemas = {
   run_started: objectOf<EventBodies['run_started']>({
-    givenModel: optional(givenModel),
-    modelSettings: optional(modelSettings),
-    toolChoice: optional(toolChoice),
-    parallelToolCalls: optional(flag),
-    recording: optional(recordingPolicy),
-    providerState: optional(providerState),
-    labels: optional(runLabels),
-    deadlineAt: optional(moment),
-    idempotencyKey: optional(text),
-    givenLimits: optional(limits),
-    owner: optional(text),
+    givenModel: maybe(givenModel),
+    modelSettings: maybe(modelSettings),
+    toolChoice: maybe(toolChoice),
+    parallelToolCalls: maybe(flag),
+    recording: maybe(recordingPolicy),
+    providerState: maybe(providerState),
+    labels: maybe(runLabels),
+    deadlineAt: maybe(moment),
+    idempotencyKey: maybe(text),
+    givenLimits: maybe(limits),
+    owner: maybe(text),
     agent: text,
     definition: agentDefinition,
     limits,
     retry,
-    sessionId: optional(text),
-    sessionPlace: optional(ordinal),
-    parent: optional(parent),
-    subject: optional(text),
-    withContext: optional(exactly(true)),
+    sessionId: maybe(text),
+    sessionPlace: maybe(ordinal),
+    parent: maybe(parent),
+    subject: maybe(text),
+    withContext: maybe(exactly(true)),
   }),
   history_carried: objectOf<EventBodies['history_carried']>({
     messages: listOf(message),
-    uncheckedFrom: optional(count),
-    missing: optional(count),
+    uncheckedFrom: maybe(count),
+    missing: maybe(count),
   }),
   history_edited: objectOf<EventBodies['history_edited']>({
-    edits: listOf(objectOf<HistoryEdit>({ index: count, message: optional(message) })),
-    by: optional(text),
-    reason: optional(text),
+    edits: listOf(objectOf<HistoryEdit>({ index: count, message: maybe(message) })),
+    by: maybe(text),
+    reason: maybe(text),
   }),
   run_resumed: objectOf<EventBodies['run_resumed']>({
     why: wordOf(resumeReasons),
     inDoubt: listOf(toolCallId),
-    definition: optional(agentDefinition),
+    definition: maybe(agentDefinition),
   }),
   run_finished: objectOf<EventBodies['run_finished']>({
     reason: wordOf(finishReasons),
     turns: count,
     toolCalls: count,
     usage,
-    costUsd: optional(money),
-    detail: optional(text),
+    costUsd: maybe(money),
+    detail: maybe(text),
   }),
   input_received: objectOf<EventBodies['input_received']>({
     message: userMessage,
     delivery: wordOf(deliveries),
-    receipt: optional(text),
+    receipt: maybe(text),
   }),
   input_settled: objectOf<EventBodies['input_settled']>({
     receipt: text,
     delivered: flag,
-    why: optional(text),
+    why: maybe(text),
   }),
 }
 
@@ -178,15 +172,15 @@ const modelSchemas = {
     toolChoice,
     finalizing: flag,
     grant,
-    maxOutputTokens: optional(amount),
-    change: optional(shownChange),
-    additions: optional(listOf(requestAddition)),
+    maxOutputTokens: maybe(amount),
+    change: maybe(shownChange),
+    additions: maybe(listOf(requestAddition)),
   }),
   assistant_started: objectOf<EventBodies['assistant_started']>({
     attempt: ordinal,
-    providerMessageId: optional(text),
-    servedModel: optional(text),
-    warnings: optional(listOf(text)),
+    providerMessageId: maybe(text),
+    servedModel: maybe(text),
+    warnings: maybe(listOf(text)),
   }),
   assistant_text_delta: replyDelta,
   assistant_reasoning_delta: replyDelta,
@@ -204,30 +198,30 @@ const modelSchemas = {
   usage_updated: objectOf<EventBodies['usage_updated']>({
     attempt: ordinal,
     usage,
-    contextTokens: optional(counted),
-    costUsd: optional(money),
-    price: optional(price),
-    raw: optional(json),
-    estimated: optional(usageFieldNames),
-    refused: optional(usageFieldNames),
+    contextTokens: maybe(counted),
+    costUsd: maybe(money),
+    price: maybe(price),
+    raw: maybe(json),
+    estimated: maybe(usageFieldNames),
+    refused: maybe(usageFieldNames),
   }),
   assistant_message_finished: objectOf<EventBodies['assistant_message_finished']>({
     attempt: ordinal,
     stopReason,
-    rawStopReason: optional(text),
+    rawStopReason: maybe(text),
     partial: flag,
     parts: listOf(assistantPart),
-    places: optional(listOf(count)),
-    written: optional(listOf(writtenPart)),
-    providerMessageId: optional(text),
-    providerState: optional(providerState),
-    refusal: optional(refusal),
+    places: maybe(listOf(count)),
+    written: maybe(listOf(writtenPart)),
+    providerMessageId: maybe(text),
+    providerState: maybe(providerState),
+    refusal: maybe(refusal),
   }),
   model_stream_failed: objectOf<EventBodies['model_stream_failed']>({
     attempt: ordinal,
     failure,
-    retryAt: optional(moment),
-    refusal: optional(refusal),
+    retryAt: maybe(moment),
+    refusal: maybe(refusal),
   }),
 }
 
@@ -239,39 +233,39 @@ const toolSchemas = {
     name: text,
     attempt: ordinal,
     inputDigest: text,
-    expiresAt: optional(moment),
-    reason: optional(text),
+    expiresAt: maybe(moment),
+    reason: maybe(text),
   }),
   approval_decided: objectOf<EventBodies['approval_decided']>({
     attempt: ordinal,
     approved: flag,
     by: text,
     inputDigest: text,
-    via: optional(text),
-    input: optional(jsonObject),
-    note: optional(text),
-    reason: optional(text),
-    elsewhere: optional(exactly(true)),
+    via: maybe(text),
+    input: maybe(jsonObject),
+    note: maybe(text),
+    reason: maybe(text),
+    elsewhere: maybe(exactly(true)),
   }),
   tool_started: objectOf<EventBodies['tool_started']>({
     name: text,
     attempt: ordinal,
     idempotencyKey: text,
     effect: wordOf(toolEffects),
-    child: optional(runId),
-    inputDigest: optional(text),
-    recorded: optional(toolCallId),
-    grant: optional(grant),
+    child: maybe(runId),
+    inputDigest: maybe(text),
+    recorded: maybe(toolCallId),
+    grant: maybe(grant),
   }),
   tool_deferred: objectOf<EventBodies['tool_deferred']>({
     attempt: ordinal,
     receipt: text,
-    deadlineAt: optional(moment),
+    deadlineAt: maybe(moment),
   }),
   tool_progress: objectOf<EventBodies['tool_progress']>({
     attempt: ordinal,
     data: json,
-    spent: optional(toolSpending),
+    spent: maybe(toolSpending),
   }),
   tool_attempt_failed: objectOf<EventBodies['tool_attempt_failed']>({
     name: text,
@@ -280,20 +274,20 @@ const toolSchemas = {
     content: listOf(resultPart),
     durationMs: amount,
     retryAt: moment,
-    retryAfterMs: optional(amount),
-    error: optional(text),
+    retryAfterMs: maybe(amount),
+    error: maybe(text),
   }),
   tool_result: objectOf<EventBodies['tool_result']>({
     name: text,
     outcome,
     content: listOf(resultPart),
-    projected: optional(listOf(resultPart)),
-    shown: optional(listOf(resultPart)),
-    durationMs: optional(amount),
-    child: optional(childTotals),
-    reused: optional(toolCallId),
-    error: optional(text),
-    settled: optional(objectOf<Attribution>({ by: optional(text), reason: optional(text) })),
+    projected: maybe(listOf(resultPart)),
+    shown: maybe(listOf(resultPart)),
+    durationMs: maybe(amount),
+    child: maybe(childTotals),
+    reused: maybe(toolCallId),
+    error: maybe(text),
+    settled: maybe(objectOf<Attribution>({ by: maybe(text), reason: maybe(text) })),
   }),
   tool_results_injected: objectOf<EventBodies['tool_results_injected']>({
     toolCallIds: listOf(toolCallId),
@@ -305,36 +299,36 @@ const steeringSchemas = {
     model: modelRef,
     replacedMessages: count,
     requestDigest: text,
-    maxOutputTokens: optional(amount),
-    additions: optional(listOf(requestAddition)),
+    maxOutputTokens: maybe(amount),
+    additions: maybe(listOf(requestAddition)),
     grant,
-    interrupted: optional(spending),
+    interrupted: maybe(spending),
   }),
   context_compacted: objectOf<EventBodies['context_compacted']>({
     summary: userMessage,
     replacedMessages: count,
-    taskAt: optional(count),
-    tokensBefore: optional(amount),
-    tokensAfter: optional(amount),
-    usage: optional(usage),
-    costUsd: optional(money),
-    price: optional(price),
-    failure: optional(failure),
-    abandoned: optional(exactly(true)),
+    taskAt: maybe(count),
+    tokensBefore: maybe(amount),
+    tokensAfter: maybe(amount),
+    usage: maybe(usage),
+    costUsd: maybe(money),
+    price: maybe(price),
+    failure: maybe(failure),
+    abandoned: maybe(exactly(true)),
   }),
   agent_handed_off: objectOf<EventBodies['agent_handed_off']>({
     from: text,
     to: text,
     definition: agentDefinition,
-    messages: optional(listOf(message)),
+    messages: maybe(listOf(message)),
   }),
   guardrail_tripped: objectOf<EventBodies['guardrail_tripped']>({
     guardrail: text,
     on: wordOf(guardedThings),
     action: wordOf(guardrailActions),
-    detail: optional(text),
-    index: optional(count),
-    replacement: optional(listOf(resultPart)),
+    detail: maybe(text),
+    index: maybe(count),
+    replacement: maybe(listOf(resultPart)),
   }),
   guardrails_checked: objectOf<EventBodies['guardrails_checked']>({
     on: wordOf(guardedThings),
@@ -342,24 +336,24 @@ const steeringSchemas = {
   }),
   output_checked: objectOf<EventBodies['output_checked']>({
     valid: flag,
-    output: optional(json),
-    error: optional(text),
-    repair: optional(userMessage),
+    output: maybe(json),
+    error: maybe(text),
+    repair: maybe(userMessage),
   }),
   limit_reached: objectOf<EventBodies['limit_reached']>({
     limit: wordOf(limitNames),
     max: amount,
     used: amount,
-    held: optional(amount),
+    held: maybe(amount),
     policy: wordOf(onLimits),
   }),
   limit_raised: objectOf<EventBodies['limit_raised']>({
     limit: wordOf(limitNames),
     max: amount,
     by: text,
-    reason: optional(text),
+    reason: maybe(text),
   }),
-  cancel_requested: objectOf<EventBodies['cancel_requested']>({ by: optional(text), reason: optional(text) }),
+  cancel_requested: objectOf<EventBodies['cancel_requested']>({ by: maybe(text), reason: maybe(text) }),
 }
 
 /** What each event carries beside its envelope, for what comes from outside: an import, another's store. */
@@ -373,77 +367,52 @@ export const eventBodies: { readonly [T in EventType]: Schema<EventBodies[T]> } 
 const callTypes: ReadonlySet<string> = new Set(callEventTypes)
 
 /**
- * Reads an event from outside: an import, or a store of other people's. Answers the value that it was given, unknown
+ * Reads an event from outside: an import, or a store of other people's. Returns the value that it was given, unknown
  * fields included. Throws an `UnknownEventError` for a type, or a version of a type, that this release does not know,
- * and a `LedgerDamagedError` that names the place for anything else that is no event.
+ * and a `LedgerDamagedError` that names the place for anything else that is not an event.
  */
 export function parseEvent(value: unknown): RuntimeEvent {
-  requireValid(envelopeSchema, value, 'An event')
+  requireSound(envelopeSchema(value), 'An event')
   const { type, v, seq, runId } = value as { type?: unknown; v: number; seq: number; runId: string }
   const subject = `Event ${seq} of run ${runId}`
-  if (typeof type !== 'string') throw damaged(subject, 'type', 'expected string')
+  if (typeof type !== 'string') throw damaged(subject, { path: 'type', what: 'is not a text' })
   if (!isKnown(type, v)) throw new UnknownEventError(runId, seq, `${type} v${v}`)
-  if (callTypes.has(type)) requireValid(callEnvelopeSchema, value, subject)
-  requireValid(eventBodies[type], value, subject)
+  requireSound(wholeSchemaOf(type)(value), subject)
   return value as RuntimeEvent
 }
 
 /**
  * The first field of an event that does not have the shape of its type; `undefined` where every field fits, and for
- * types and versions that this release does not know. Of an event whose content was taken away only what is left is
+ * types and versions that this release does not know. Of an event whose content was removed only what is left is
  * checked: its envelope. The value of the field is not shown.
  */
-export function shapeFaultOf(
-  event: RuntimeEvent,
-): { readonly path: string; readonly what: string } | undefined {
+export function shapeFaultOf(event: RuntimeEvent): Fault | undefined {
   const { type, v, removed } = event
-  if (removed === undefined && isKnown(type, v) && wholeCheckOf(type)(event)) return undefined
-  const envelopeFault = faultOf(envelopeSchema, event)
-  if (envelopeFault || !isKnown(type, v)) return envelopeFault
-  // A call that is named was checked with the envelope.
-  const isNameless = callTypes.has(type) && event.toolCallId === undefined
-  if (isNameless) return faultOf(callEnvelopeSchema, event)
-  return removed === undefined ? faultOf(eventBodies[type], event) : undefined
+  if (removed === undefined && isKnown(type, v)) return wholeSchemaOf(type)(event)
+  const fault = envelopeSchema(event)
+  return fault ?? (isKnown(type, v) && callTypes.has(type) ? callEnvelopeSchema(event) : undefined)
 }
 
-const wholeChecks = new Map<EventType, QuickCheck>()
+const wholeSchemas = new Map<EventType, Schema>()
 
-/** The check of an event of a type with all its fields, in one pass over them. */
-function wholeCheckOf(type: EventType): QuickCheck {
-  const known = wholeChecks.get(type)
+/** The schema of an event of a type with all its fields, which are checked in one pass. */
+function wholeSchemaOf(type: EventType): Schema {
+  const known = wholeSchemas.get(type)
   if (known) return known
-  const schemas = [envelopeSchema, ...(callTypes.has(type) ? [callEnvelopeSchema] : []), eventBodies[type]]
-  const check = isObjectOf(Object.assign({}, ...schemas.map(({ fields }) => fields)) as Shape)
-  wholeChecks.set(type, check)
-  return check
+  const schemas = [envelopeSchema, eventBodies[type], ...(callTypes.has(type) ? [callEnvelopeSchema] : [])]
+  const shapes = schemas.map(({ kind }) => (kind?.is === 'object' ? kind.fields : {}))
+  const whole = withShape(Object.assign({}, ...shapes) as Shape)
+  wholeSchemas.set(type, whole)
+  return whole
 }
 
-function requireValid(schema: Schema<unknown>, value: unknown, subject: string): void {
-  const fault = faultOf(schema, value)
-  if (fault) throw damaged(subject, fault.path, fault.what)
+function requireSound(fault: Fault | undefined, subject: string): void {
+  if (fault) throw damaged(subject, fault)
 }
 
-function damaged(subject: string, path: string, fault: string): LedgerDamagedError {
+function damaged(subject: string, { path, what }: Fault): LedgerDamagedError {
   return new LedgerDamagedError(
-    `${subject} is damaged at ${path}: ${fault}. What follows from a damaged event cannot be trusted, so it was not ` +
+    `${subject} is damaged at ${path || 'its root'}: it ${what}. What follows from a damaged event cannot be trusted, so it was not ` +
       `read. Run verify on the ledger that it comes from, or export it there again.`,
   )
 }
-
-/**
- * What each event carries beside its envelope, as schemas for what comes from outside. Fields that are not named are kept.
- * A schema is built when its field is first read.
- */
-export const eventSchemas: { readonly [T in EventType]: z.ZodType<EventBodies[T]> } = Object.defineProperties(
-  {} as typeof eventSchemas,
-  Object.fromEntries(
-    Object.entries(eventBodies).map(([type, get]) => [type, { get, enumerable: true }] as const),
-  ),
-)
-
-/** What may lie in a run's inbox. */
-export const outsideCommandSchema: z.ZodType<OutsideCommand> = z.lazy(outsideCommand)
-
-/** A part of a tool result, and of what a user says. */
-export const resultPartSchema: z.ZodType<ResultPart> = z.lazy(resultPart)
-export const userPartSchema: z.ZodType<UserPart> = z.lazy(userPart)

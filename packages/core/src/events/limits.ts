@@ -1,13 +1,4 @@
-import {
-  amount,
-  anyOf,
-  exactly,
-  objectOf,
-  optional,
-  recordOf,
-  type Schema,
-  wordOf,
-} from '../values/schema.ts'
+import { amount, anyOf, exactly, objectOf, maybe, recordOf, type Schema, wordOf } from '../values/schema.ts'
 
 /** The limits of a run. Absent means: no such limit. */
 export interface Limits {
@@ -146,18 +137,19 @@ export type Repeats = 'allowed' | { readonly minIntervalMs: number }
 
 /** Checks how a tool is meant to be asked again. */
 export const repeats: Schema<Repeats> = anyOf<Repeats>(
+  "'allowed', or { minIntervalMs: a number }",
   exactly('allowed'),
   objectOf<Exclude<Repeats, 'allowed'>>({ minIntervalMs: amount }),
 )
 
 /** Checks limits. */
 export const limits: Schema<Limits> = objectOf<Limits>({
-  ...forEveryLimit(optional(amount)),
-  maxCallsByTool: optional(recordOf(amount)),
-  maxConcurrency: optional(amount),
-  graceMs: optional(amount),
-  maxApprovalMs: optional(amount),
-  onLimit: optional(wordOf(onLimits)),
+  ...forEveryLimit(maybe(amount)),
+  maxCallsByTool: maybe(recordOf(amount)),
+  maxConcurrency: maybe(amount),
+  graceMs: maybe(amount),
+  maxApprovalMs: maybe(amount),
+  onLimit: maybe(wordOf(onLimits)),
 })
 
 /** Checks how failed calls are tried again. */
@@ -166,7 +158,7 @@ export const retry: Schema<RetryPolicy> = objectOf<RetryPolicy>({
   baseMs: amount,
   capMs: amount,
   maxRetryAfterMs: amount,
-  maxTotalMs: optional(amount),
+  maxTotalMs: maybe(amount),
 })
 
 /**

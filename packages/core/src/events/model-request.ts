@@ -7,12 +7,12 @@ import {
   jsonObject,
   listOf,
   objectOf,
-  optional,
+  maybe,
+  numberFrom,
   ordinal,
   recordOf,
   type Schema,
   text,
-  whole,
   wordOf,
 } from '../values/schema.ts'
 
@@ -98,13 +98,13 @@ function mergedOptions(
 
 /** Settings of a model, as events hold them. */
 export const modelSettings: Schema<ModelSettings> = objectOf<ModelSettings>({
-  temperature: optional(amount),
-  topP: optional(amount),
-  seed: optional(whole),
-  maxOutputTokens: optional(ordinal),
-  reasoningEffort: optional(wordOf(reasoningEfforts)),
-  stop: optional(listOf(text)),
-  providerOptions: optional(recordOf(jsonObject) as Schema<ProviderOptions>),
+  temperature: maybe(amount),
+  topP: maybe(amount),
+  seed: maybe(numberFrom(-Infinity, { whole: true })),
+  maxOutputTokens: maybe(ordinal),
+  reasoningEffort: maybe(wordOf(reasoningEfforts)),
+  stop: maybe(listOf(text)),
+  providerOptions: maybe(recordOf(jsonObject) as Schema<ProviderOptions>),
 })
 
 /** A vendor's reason for a reply that its model refused to write, or to continue. */
@@ -132,15 +132,15 @@ const isTrue = exactly(true)
 
 /** What a vendor says of a refusal, as events and signals hold it. */
 export const refusal: Schema<ModelRefusal> = objectOf<ModelRefusal>({
-  reason: optional(text),
-  leaveOut: optional(isTrue),
-  askAnother: optional(isTrue),
+  reason: maybe(text),
+  leaveOut: maybe(isTrue),
+  askAnother: maybe(isTrue),
 })
 
 /** What an agent makes of a refusal, as its definition holds it. */
 export const refusalPolicy: Schema<RefusalPolicy> = objectOf<RefusalPolicy>({
-  history: optional(wordOf(['keep', 'leave_out'])),
-  fallback: optional(flag),
+  history: maybe(wordOf(['keep', 'leave_out'])),
+  fallback: maybe(flag),
 })
 
 /** Whether a tool changes anything outside. Reads may run at the same time, writes run one by one. */

@@ -10,7 +10,7 @@ import {
   valueThat,
 } from '../values/option.ts'
 import { omitUndefined } from '../values/json.ts'
-import { faultOf, jsonObject } from '../values/schema.ts'
+import { jsonObject } from '../values/schema.ts'
 
 const probability = valueThat(
   'a number from 0 to 1',
@@ -20,7 +20,7 @@ const probability = valueThat(
 
 const optionsOfProvider = valueThat(
   'an object of JSON, in the words of the provider by whose name it goes',
-  (value) => faultOf(jsonObject, value) === undefined,
+  (value) => jsonObject(value) === undefined,
 )
 
 /** How models write. What only one vendor knows has its place in `providerOptions`. */

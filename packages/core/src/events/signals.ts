@@ -1,4 +1,3 @@
-import * as z from 'zod'
 import {
   type Outcome,
   outcome,
@@ -25,22 +24,21 @@ import { type ModelRefusal, type Recovery, refusal, type ToolEffect } from './mo
 import { reportedUsage, type Usage } from './usage.ts'
 import {
   amount,
-  anyOf,
+  allOf,
   anything,
-  bothOf,
   count,
   exactly,
   flag,
-  isListOf,
+  discriminatedBy,
   json,
   jsonObject,
   listOf,
   objectOf,
-  optional,
+  maybe,
   type Schema,
-  schemaOf,
   storable,
   text,
+  valueThat,
   variantOf,
   wordOf,
 } from '../values/schema.ts'
@@ -290,22 +288,22 @@ type ToolSignalOf<T extends ToolSignal['type']> = Extract<ToolSignal, { readonly
 type VerdictOf<T extends CallVerdict['kind']> = Extract<CallVerdict, { readonly kind: T }>
 type FindingOf<T extends Reconciliation['state']> = Extract<Reconciliation, { readonly state: T }>
 
-const replyPart: Schema<ReplyPart> = bothOf<ReplyPart>(
+const replyPart: Schema<ReplyPart> = allOf<ReplyPart>(
   objectOf<{ readonly part: number }>({ part: count }),
   replyContent,
 )
 
 const content = storable(listOf(resultPart))
 
-const moreText = { part: count, text, replaces: optional(exactly(true)) } as const
+const moreText = { part: count, text, replaces: maybe(exactly(true)) } as const
 
 /** What a model adapter may report. */
 export const modelSignalSchema: Schema<ModelSignal> = variantOf<ModelSignal>({
   model_started: objectOf<ModelSignalOf<'model_started'>>({
     type: exactly('model_started'),
-    providerMessageId: optional(text),
-    servedModel: optional(text),
-    warnings: optional(listOf(text)),
+    providerMessageId: maybe(text),
+    servedModel: maybe(text),
+    warnings: maybe(listOf(text)),
   }),
   model_text: objectOf<ModelSignalOf<'model_text'>>({ type: exactly('model_text'), ...moreText }),
   model_reasoning: objectOf<ModelSignalOf<'model_reasoning'>>({
@@ -326,17 +324,17 @@ export const modelSignalSchema: Schema<ModelSignal> = variantOf<ModelSignal>({
   model_usage: objectOf<ModelSignalOf<'model_usage'>>({
     type: exactly('model_usage'),
     usage: reportedUsage,
-    contextTokens: optional(amount),
-    raw: optional(json),
+    contextTokens: maybe(amount),
+    raw: maybe(json),
   }),
   model_finished: objectOf<ModelSignalOf<'model_finished'>>({
     type: exactly('model_finished'),
     stopReason,
-    rawStopReason: optional(text),
+    rawStopReason: maybe(text),
     parts: storable(listOf(replyPart)),
-    providerMessageId: optional(text),
-    providerState: optional(providerState),
-    refusal: optional(refusal),
+    providerMessageId: maybe(text),
+    providerState: maybe(providerState),
+    refusal: maybe(refusal),
   }),
 })
 
@@ -365,50 +363,47 @@ export const toolSignalSchema: Schema<ToolSignal> = variantOf<ToolSignal>({
   tool_progressed: objectOf<ToolSignalOf<'tool_progressed'>>({
     type: exactly('tool_progressed'),
     data: json,
-    spent: optional(toolSpending),
+    spent: maybe(toolSpending),
   }),
   tool_deferred: objectOf<ToolSignalOf<'tool_deferred'>>({
     type: exactly('tool_deferred'),
     externalId: text,
-    deadlineMs: optional(amount),
+    deadlineMs: maybe(amount),
   }),
   tool_ended: objectOf<ToolSignalOf<'tool_ended'>>({
     type: exactly('tool_ended'),
     outcome,
     content,
-    projected: optional(content),
-    thrown: optional(anything),
-    retryable: optional(exactly(true)),
-    retryAfterMs: optional(amount),
+    projected: maybe(content),
+    thrown: maybe(anything),
+    retryable: maybe(exactly(true)),
+    retryAfterMs: maybe(amount),
   }),
 })
 
 /** What checking a call may answer. */
-export const verdictSchema: Schema<CallVerdict> = anyOf<CallVerdict>(
+export const verdictSchema: Schema<CallVerdict> = discriminatedBy<CallVerdict>('kind', [
   objectOf<VerdictOf<'run'>>({ kind: exactly('run') }),
-  objectOf<VerdictOf<'ask'>>({ kind: exactly('ask'), reason: optional(text) }),
+  objectOf<VerdictOf<'ask'>>({ kind: exactly('ask'), reason: maybe(text) }),
   objectOf<VerdictOf<'refuse'>>({
     kind: exactly('refuse'),
     outcome: wordOf(['invalid_input', 'unknown_tool', 'denied', 'skipped']),
     text,
-    thrown: optional(anything),
+    thrown: maybe(anything),
   }),
-)
+])
 
-const isTexts = isListOf(text)
+const texts = listOf(text)
 
 /** What a tool may make of an input that does not fit. */
 export const repairedInputSchema: Schema<RepairedInput> = objectOf<RepairedInput>({
   input: storable(jsonObject),
-  repairs: schemaOf(
-    () => z.array(text()).min(1),
-    () => (value) => isTexts(value) && (value as readonly string[]).length > 0,
-  ),
-  isGuess: optional(flag),
+  repairs: valueThat('texts, one at least', (value) => !texts(value) && (value as unknown[]).length > 0),
+  isGuess: maybe(flag),
 })
 
 /** What asking the outside world about a call in doubt may answer. */
-export const reconciliationSchema: Schema<Reconciliation> = anyOf<Reconciliation>(
+export const reconciliationSchema: Schema<Reconciliation> = discriminatedBy<Reconciliation>('state', [
   objectOf<FindingOf<'done'>>({
     // What an outcome of another kind says, a call that may have run cannot have ended in.
     state: exactly('done'),
@@ -417,4 +412,4 @@ export const reconciliationSchema: Schema<Reconciliation> = anyOf<Reconciliation
   }),
   objectOf<FindingOf<'not_done'>>({ state: exactly('not_done') }),
   objectOf<FindingOf<'unknown'>>({ state: exactly('unknown') }),
-)
+])

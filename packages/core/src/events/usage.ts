@@ -1,12 +1,12 @@
 import type { OrUndefined } from '../values/json.ts'
 import {
   amount,
-  amountWithin,
+  numberFrom,
   anyOf,
   exactly,
   listOf,
   objectOf,
-  optional,
+  maybe,
   type Schema,
   text,
 } from '../values/schema.ts'
@@ -150,29 +150,33 @@ export function ratesFor(price: Price, inputTokens: number): Rates {
 }
 
 /** US dollars that were spent. */
-export const money: Schema<number> = amountWithin(0)
+export const money: Schema<number> = numberFrom(0)
 
-const rate = amountWithin(0, maxPriceUsd)
+const rate = numberFrom(0, { max: maxPriceUsd })
 /** Tokens, or other things that are billed one by one. */
-export const counted: Schema<number> = amountWithin(0, Number.MAX_SAFE_INTEGER)
+export const counted: Schema<number> = numberFrom(0, { max: Number.MAX_SAFE_INTEGER })
 
 const rates = {
   inputUsd: rate,
   outputUsd: rate,
-  cacheReadUsd: optional(rate),
-  cacheWriteUsd: optional(rate),
-  cacheWriteLongUsd: optional(rate),
+  cacheReadUsd: maybe(rate),
+  cacheWriteUsd: maybe(rate),
+  cacheWriteLongUsd: maybe(rate),
 }
 /** What a model costs. */
 export const price: Schema<Price> = objectOf<Price>({
   ...rates,
-  longInput: optional(listOf(objectOf<LongInputRates>({ ...rates, aboveInputTokens: counted }))),
-  webSearchUsd: optional(rate),
-  source: optional(text),
+  longInput: maybe(listOf(objectOf<LongInputRates>({ ...rates, aboveInputTokens: counted }))),
+  webSearchUsd: maybe(rate),
+  source: maybe(text),
 })
 
 /** Web searches within one call. */
-export const maxWebSearches: Schema<MaxWebSearches> = anyOf<MaxWebSearches>(counted, exactly('unbounded'))
+export const maxWebSearches: Schema<MaxWebSearches> = anyOf<MaxWebSearches>(
+  "a number of at least 0, or 'unbounded'",
+  counted,
+  exactly('unbounded'),
+)
 
 /** What is billed. */
 export const usage: Schema<Usage> = usageOf(counted)
@@ -181,12 +185,12 @@ export const reportedUsage: Schema<Usage> = usageOf(amount)
 
 function usageOf(number: Schema<number>): Schema<Usage> {
   return objectOf<Usage>({
-    inputTokens: optional(number),
-    outputTokens: optional(number),
-    cacheReadTokens: optional(number),
-    cacheWriteTokens: optional(number),
-    cacheWriteLongTokens: optional(number),
-    reasoningTokens: optional(number),
-    webSearches: optional(number),
+    inputTokens: maybe(number),
+    outputTokens: maybe(number),
+    cacheReadTokens: maybe(number),
+    cacheWriteTokens: maybe(number),
+    cacheWriteLongTokens: maybe(number),
+    reasoningTokens: maybe(number),
+    webSearches: maybe(number),
   })
 }

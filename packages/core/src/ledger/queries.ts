@@ -26,12 +26,12 @@ const time = valueThat(
 const knownTypes: ReadonlySet<unknown> = new Set(eventTypes)
 
 /** A type of event of this release. */
-export const eventType: OptionCheck = (value, path) => {
+export const eventType: OptionCheck = (value) => {
   if (knownTypes.has(value)) return undefined
-  if (typeof value !== 'string') return anyText(value, path)
+  if (typeof value !== 'string') return anyText(value)
   const nearest = nearestName(value, eventTypes)
   const hint = nearest === undefined ? 'Use those of eventTypes' : `Did you mean '${nearest}'?`
-  return { path, what: `is ${JSON.stringify(value.slice(0, 40))}, which is no type of event. ${hint}` }
+  return { path: '', what: `is ${JSON.stringify(value.slice(0, 40))}, which is no type of event. ${hint}` }
 }
 
 const queryFields = fields<EventQuery>({
@@ -44,8 +44,8 @@ const queryFields = fields<EventQuery>({
   toAt: maybe(time),
 })
 
-const eventQuery: OptionCheck = (value, path) => {
-  const fault = queryFields(value, path)
+const eventQuery: OptionCheck = (value) => {
+  const fault = queryFields(value)
   if (fault) return fault
   const { fromAt = -Infinity, toAt = Infinity } = value as EventQuery
   if (fromAt <= toAt) return undefined

@@ -1,3 +1,4 @@
+import { sentenceOfFault } from '../values/schema.ts'
 import type { Observer } from 'rxjs'
 import { failure as failureSchema } from '../events/event-parts-schema.ts'
 import type { ModelRequest } from '../events/model-request.ts'
@@ -12,7 +13,6 @@ import {
 import { type ModelFailure, ProviderError } from '../values/errors.ts'
 import type { Cancel, Host } from '../values/host.ts'
 import { GuardedSubscriber } from '../values/observables.ts'
-import { faultOf } from '../values/schema.ts'
 import { namedTextOfError } from '../values/text.ts'
 import type { Model, ModelTimeouts } from './model.ts'
 import { type OutputStage, UnfitReply } from './output.ts'
@@ -182,10 +182,10 @@ function reported(signal: ModelSignal): StreamedSignal {
 /** Returns why the ledger cannot record a report; adapters may be written without a compiler. */
 function signalFault(signal: ModelSignal): string | undefined {
   if (isPlainDelta(signal)) return undefined
-  const fault = faultOf(modelSignalSchema, signal)
+  const fault = modelSignalSchema(signal)
   if (fault === undefined) return undefined
   const type = typeof signal?.type === 'string' ? signal.type : 'something'
-  return `it reported ${type} with a fault at ${fault.path}: ${fault.what}`
+  return `it reported ${type} that is not sound: ${sentenceOfFault(fault)}`
 }
 
 function failureOf(error: unknown, model: Model): ModelFailure {
@@ -200,9 +200,9 @@ function soundFailure({ retryAfterMs, status, ...rest }: ModelFailure, model: Mo
     ...(Number.isFinite(retryAfterMs) && { retryAfterMs }),
     ...(Number.isFinite(status) && { status }),
   }
-  const fault = faultOf(failureSchema, known)
+  const fault = failureSchema(known)
   if (fault)
-    return brokenAdapter(model, `it threw a ProviderError with a fault at ${fault.path}: ${fault.what}`)
+    return brokenAdapter(model, `it threw a ProviderError that is not sound: ${sentenceOfFault(fault)}`)
   return known
 }
 

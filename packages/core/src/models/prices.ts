@@ -1,3 +1,4 @@
+import { unfit, type Fault } from '../values/schema.ts'
 import type { ModelRef } from '../events/content.ts'
 import { type GivenPrice, type LongInputRates, maxPriceUsd, type Price } from '../events/usage.ts'
 import { ConfigurationError } from '../values/errors.ts'
@@ -57,28 +58,26 @@ const priceFields = fields<GivenPrice>(
   {
     ...rates,
     webSearchUsd: maybe(rate),
-    longInput: maybe((value, path) => longRates(value, path) ?? orderFault(value, path)),
+    longInput: maybe((value) => longRates(value) ?? orderFault(value)),
     source: maybe(anyText),
   },
   { ...otherNames, tiers: 'longInput' },
 )
 
 /** What a model costs, in US dollars for a million tokens. */
-export const modelPrice: OptionCheck = (value, path) => {
-  if (typeof value !== 'object' || value === null || Array.isArray(value)) {
-    return valueThat('US dollars for a million tokens, as in { inputUsd: 3, outputUsd: 15 }', () => false)(
-      value,
-      path,
-    )
-  }
-  return priceFields(value, path)
-}
+export const modelPrice: OptionCheck = (value) =>
+  typeof value !== 'object' || value === null || Array.isArray(value)
+    ? unfit(value, 'US dollars for a million tokens, as in { inputUsd: 3, outputUsd: 15 }')
+    : priceFields(value)
 
 /** The rates of the longest input that is long enough hold, so their bounds ascend. */
-function orderFault(value: unknown, path: string): ReturnType<OptionCheck> {
+function orderFault(value: unknown): Fault | undefined {
   const bounds = (value as readonly LongInputRates[]).map(({ aboveInputTokens }) => aboveInputTokens)
   if (bounds.every((bound, place) => place === 0 || bound > (bounds[place - 1] ?? Infinity))) return undefined
-  return { path, what: `has the bounds ${bounds.join(', ')}; give the rates with aboveInputTokens ascending` }
+  return {
+    path: '',
+    what: `has the bounds ${bounds.join(', ')}; give the rates with aboveInputTokens ascending`,
+  }
 }
 
 /** What a model costs, by the user's prices. Throws a `ConfigurationError` for an answer that is no price. */

@@ -106,7 +106,7 @@ const secretText: OptionCheck = valueThat(
 )
 const tokenOptions = fields<ApprovalTokenOptions>(
   {
-    secret: (value, path) => (typeof value === 'string' ? secretText : listOf(secretText))(value, path),
+    secret: (value) => (typeof value === 'string' ? secretText : listOf(secretText))(value),
     audience: filledText,
     clock: maybe(anyObject),
   },

@@ -12,7 +12,8 @@ import {
   maybe,
   numberFrom,
   type OptionCheck,
-  type OptionFault,
+  type Fault,
+  faultIn,
 } from '../values/option.ts'
 import type { RunResult } from './run-result.ts'
 
@@ -104,7 +105,7 @@ export const shownApproval: OptionCheck = fields<ShownApproval & OrUndefined<Par
 })
 
 /** The id of a call says which run asked: an approval that names another run was put together wrongly. */
-function otherRun(call: unknown): OptionFault | undefined {
+function otherRun(call: unknown): Fault | undefined {
   const { toolCallId, runId } = Object(call) as Partial<PendingApproval>
   if (toolCallId === undefined || runId === undefined) return undefined
   const asking = runIdOfCall(toolCallId)
@@ -116,14 +117,12 @@ function otherRun(call: unknown): OptionFault | undefined {
 }
 
 /** Returns what is wrong with a decision that a caller gave; `undefined` where nothing is. */
-export function decisionFault(
-  kind: 'approve' | 'deny',
-  call: unknown,
-  decision: unknown,
-): OptionFault | undefined {
+export function decisionFault(kind: 'approve' | 'deny', call: unknown, decision: unknown): Fault | undefined {
   const fault =
-    typeof call === 'object' ? shownApproval(call, 'the approval') : filledText(call, 'the tool call id')
-  return fault ?? otherRun(call) ?? (kind === 'approve' ? approval : denial)(decision, '')
+    typeof call === 'object'
+      ? faultIn('the approval', shownApproval(call))
+      : faultIn('the tool call id', filledText(call))
+  return fault ?? otherRun(call) ?? (kind === 'approve' ? approval : denial)(decision)
 }
 
 const raising = fields<{ readonly by: string; readonly reason?: string | undefined }>({
@@ -132,11 +131,11 @@ const raising = fields<{ readonly by: string; readonly reason?: string | undefin
 })
 
 /** Returns what is wrong with a limit that a caller raises; `undefined` where nothing is. */
-export function raiseFault(limit: unknown, max: unknown, decision: unknown): OptionFault | undefined {
+export function raiseFault(limit: unknown, max: unknown, decision: unknown): Fault | undefined {
   return (
-    limitName(limit, 'the limit') ??
-    limitChecks[limit as LimitName](max, String(limit)) ??
-    raising(decision, 'the decision')
+    faultIn('the limit', limitName(limit)) ??
+    faultIn(String(limit), limitChecks[limit as LimitName](max)) ??
+    faultIn('the decision', raising(decision))
   )
 }
 
@@ -146,6 +145,6 @@ const cancelling = fields<{ readonly by?: string | undefined; readonly reason?: 
 })
 
 /** Returns what is wrong with what a caller says of a cancel; `undefined` where nothing is. */
-export function cancelFault(decision: unknown): OptionFault | undefined {
-  return cancelling(decision, 'the decision')
+export function cancelFault(decision: unknown): Fault | undefined {
+  return faultIn('the decision', cancelling(decision))
 }

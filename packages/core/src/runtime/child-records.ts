@@ -14,7 +14,6 @@ import { type Call, type ExecutingState, type RunState, withChildTotals } from '
 import { childRunIdOf, type RunId, type ToolCallId } from '../values/ids.ts'
 import { omitUndefined } from '../values/json.ts'
 import { answerOf } from '../values/option.ts'
-import { faultOf } from '../values/schema.ts'
 import { textOfError } from '../values/text.ts'
 import { toResult, type RunResult, readStart, loadState, readResult } from './run-result.ts'
 import type { RuntimeParts } from './runtime-parts.ts'
@@ -270,7 +269,7 @@ function contentOf(
 ): readonly ResultPart[] {
   const read: unknown = answerOf(`output of agentTool (${name})`, () => readOf?.(answer))
   const content: unknown = typeof read === 'string' ? [{ type: 'text', text: read }] : read
-  const fault = faultOf(toolSignalSchema, { type: 'tool_ended', outcome: 'success', content })
+  const fault = toolSignalSchema({ type: 'tool_ended', outcome: 'success', content })
   if (fault === undefined) return content as readonly ResultPart[]
   throw new TypeError(`output of agentTool (${name}) answered neither a text nor parts of a result`)
 }

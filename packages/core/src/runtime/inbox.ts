@@ -1,3 +1,4 @@
+import { sentenceOfFault, type Fault } from '../values/schema.ts'
 import type { Observer, Unsubscribable } from 'rxjs'
 import { toolsNow } from '../agent/source-tools.ts'
 import { type OutsideCommand, outsideCommand } from '../events/commands.ts'
@@ -12,7 +13,6 @@ import { LedgerConflictError } from '../values/errors.ts'
 import type { Clock } from '../values/host.ts'
 import { type RunId, runIdOfCall, type ToolCallId } from '../values/ids.ts'
 import { canonicalJson, roundedFault } from '../values/json.ts'
-import { faultOf } from '../values/schema.ts'
 import { textOfError } from '../values/text.ts'
 import { readRecordedEnding, toSettleCommand } from './child-records.ts'
 import { forwardToChild } from './children.ts'
@@ -193,7 +193,7 @@ export class RunInbox implements Pick<Observer<void>, 'next' | 'error'> {
     for (const { key, command, at } of entries) {
       if (seen.has(key)) continue
       seen.add(key)
-      const fault = faultOf(outsideCommand, command)
+      const fault = outsideCommand(command)
       if (fault) this.#refuseMalformed(key, fault)
       else await this.#accept({ key, command, at }, writer)
     }
@@ -248,8 +248,8 @@ export class RunInbox implements Pick<Observer<void>, 'next' | 'error'> {
   }
 
   /** Any process can put anything into an inbox: what is no command is taken out, and stops no run. */
-  #refuseMalformed(key: string, { path, what }: { readonly path: string; readonly what: string }): void {
-    const message = `The command ${key} for run ${this.#run.runId} is wrong at ${path}: ${what}. No process can carry it out; send it again with the run's handle.`
+  #refuseMalformed(key: string, fault: Fault): void {
+    const message = `The command ${key} for run ${this.#run.runId} is wrong: ${sentenceOfFault(fault)}. No process can carry it out; send it again with the run's handle.`
     this.#refuse(key, { code: 'malformed', message })
   }
 

@@ -6,7 +6,7 @@ import type { LimitName } from '../events/limits.ts'
 import { ConfigurationError } from '../values/errors.ts'
 import type { RunId } from '../values/ids.ts'
 import { type JsonObject, omitUndefined } from '../values/json.ts'
-import { numberFrom, type OptionFault, requireOptions } from '../values/option.ts'
+import { numberFrom, type Fault, faultIn, requireOptions } from '../values/option.ts'
 import {
   cancelFault,
   decisionFault,
@@ -110,7 +110,7 @@ function requireRunOf<Output>(agent: Agent<Output>, result: RunResult<Output>): 
 }
 
 /** The acknowledgement of an incomplete or impossible command: nothing was sent. */
-export function malformed(command: string, { path, what }: OptionFault): CommandAcknowledgement {
+export function malformed(command: string, { path, what }: Fault): CommandAcknowledgement {
   const message = `${command}: ${path === '' ? 'what it was given' : path} ${what}. Nothing was sent.`
   return { accepted: false, code: 'malformed', message }
 }
@@ -238,7 +238,7 @@ function sendInput(
   [input, ...more]: readonly [string | readonly UserPart[], ...unknown[]],
 ): Promise<CommandAcknowledgement> {
   const message = toUserMessage(input)
-  const fault = noOptions(more[0], 'what follows the input')
+  const fault = faultIn('what follows the input', noOptions(more[0]))
   if (fault) return Promise.resolve(malformed(type, fault))
   const command = { type, message, receipt: driver.parts.newId() }
   return driver.answer(type, () => driver.send(command))

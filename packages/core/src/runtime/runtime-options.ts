@@ -594,10 +594,10 @@ const failure = fields<{ readonly failed: string }>({ failed: anyText })
 const parts = listOf(anyObject)
 const aText = valueThat('a text, a list of parts, or { failed: text }', (value) => typeof value === 'string')
 
-const settledResult: OptionCheck = (value, path) => {
-  if (Array.isArray(value)) return parts(value, path)
+const settledResult: OptionCheck = (value) => {
+  if (Array.isArray(value)) return parts(value)
   const isFailure = typeof value === 'object' && value !== null && 'failed' in value
-  return isFailure ? failure(value, path) : aText(value, path)
+  return isFailure ? failure(value) : aText(value)
 }
 
 /** Refuses what names no run or call, and what is no result of one. */

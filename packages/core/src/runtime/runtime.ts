@@ -1,3 +1,4 @@
+import { faultIn } from '../values/schema.ts'
 import type { Agent } from '../agent/agent.ts'
 import { hookListOf } from '../agent/hooks.ts'
 import { ContextOfRecord, recordedRun } from '../agent/prepare-turn.ts'
@@ -11,7 +12,6 @@ import { digestOfHost, uniqueName } from '../values/host.ts'
 import { type RunId, runIdOfKey } from '../values/ids.ts'
 import { deepFreeze, omitUndefined } from '../values/json.ts'
 import { numberFrom, requireOptions } from '../values/option.ts'
-import { faultOf } from '../values/schema.ts'
 import { answerTo, unreadAnswer } from './commands.ts'
 import { requireRemovable } from './ended-content.ts'
 import { interruptedRuns, suspendedRuns } from './follow-run.ts'
@@ -277,8 +277,8 @@ export function createRuntime(options: RuntimeOptions): Runtime {
         requireTextId('send', runId)
         requireSendOptions(own)
         const { key, context } = own
-        const fault = faultOf(outsideCommand, command)
-        if (fault) return malformed('send', { path: fault.path, what: `is malformed: ${fault.what}` })
+        const fault = faultIn('the command', outsideCommand(command))
+        if (fault) return malformed('send', fault)
         return await registry.driverFor(runId, { context }).send(command, key)
       }),
     settle: (runId, toolCallId, result, own = {}) =>

@@ -33,7 +33,7 @@ import { ConfigurationError } from '../values/errors.ts'
 import type { RunId } from '../values/ids.ts'
 import { deepFreeze, deepFreezeOnce, isJson, isSameJson, omitUndefined } from '../values/json.ts'
 import { filledText, listOf, type OptionCheck, textOr, valueThat } from '../values/option.ts'
-import { faultOf, jsonObject } from '../values/schema.ts'
+import { jsonObject, sentenceOfFault, faultIn } from '../values/schema.ts'
 import type { RunDefaults } from './runtime-parts.ts'
 import type { Past } from './session.ts'
 
@@ -150,7 +150,7 @@ export const someTags: OptionCheck = listOf(filledText)
 /** What JSON can carry, by names. */
 export const someMetadata: OptionCheck = valueThat(
   'an object of JSON',
-  (value) => faultOf(jsonObject, value) === undefined,
+  (value) => jsonObject(value) === undefined,
 )
 
 /** A choice as events record it. */
@@ -334,10 +334,10 @@ export function toUserMessage(input: string | readonly UserPart[]): UserMessage 
       'A run needs input: a text, or message parts; providers refuse an empty message.',
     )
   }
-  const fault = faultOf(userMessage, message)
+  const fault = userMessage(message)
   if (fault === undefined && isJson(message)) return deepFreeze(correctMessage(message))
-  const place = fault ? ` at ${fault.path}: ${fault.what}` : ': JSON cannot carry it'
-  throw new ConfigurationError(`The input of a run is wrong${place}. Give a text, or message parts.`)
+  const what = fault ? sentenceOfFault(fault) : 'JSON cannot carry it'
+  throw new ConfigurationError(`The input of a run is wrong: ${what}. Give a text, or message parts.`)
 }
 
 /** A message that holds one text, in short. */
@@ -399,12 +399,12 @@ function wholeMessage(given: InputMessage, index: number): Message {
   const full = given !== null && typeof given === 'object' && 'content' in given ? inFull(given) : given
   // The copy is checked, and not what it was made of, which may say something else each time that it is read.
   const whole = isJson(full) ? deepFreeze(full) : full
-  const fault = faultOf(messageSchema, whole)
+  const fault = messageSchema(whole)
   const isEmpty = fault === undefined && whole.role === 'user' && whole.parts.length === 0
   if (fault === undefined && !isEmpty && isJson(whole)) return deepFreeze(correctMessage(whole))
   const what = fault
-    ? `at ${index}.${fault.path}: ${fault.what}`
-    : `at ${index}: ${isEmpty ? 'it is empty' : 'JSON cannot carry it'}`
+    ? sentenceOfFault(faultIn(`[${index}]`, fault))
+    : `[${index}] is ${isEmpty ? 'empty' : 'not what JSON can carry'}`
   throw wrong(
     `${what}. A message is { role: 'user', content: 'a text' }, the same with the role assistant, or one of result.messages`,
   )

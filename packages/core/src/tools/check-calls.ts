@@ -15,7 +15,6 @@ import type { Clock, Host } from '../values/host.ts'
 import type { ToolCallId } from '../values/ids.ts'
 import { type JsonObject, omitUndefined } from '../values/json.ts'
 import { ignoreRejection, isThenable } from '../values/option.ts'
-import { faultOf } from '../values/schema.ts'
 import { nearestNames, textOfError } from '../values/text.ts'
 import {
   contextOf,
@@ -131,7 +130,7 @@ export function repairedBy(tool: Tool<never>, unfit: UnfitInput): RepairedInput 
   const { toolCallId, input, malformed } = unfit
   try {
     const repaired = tool.repair?.({ toolCallId, input, ...(malformed && { malformed }) })
-    if (repaired && faultOf(repairedInputSchema, repaired) === undefined) return repaired
+    if (repaired && repairedInputSchema(repaired) === undefined) return repaired
     ignoreRejection(repaired)
     return undefined
   } catch {
@@ -347,7 +346,7 @@ function failedCheck(error: unknown, what = 'The check of this call failed, so i
 function requireVerdict(verdict: CallVerdict): CallVerdict {
   // Nothing else is asked of the most frequent one.
   if (typeof verdict === 'object' && verdict?.kind === 'run') return verdict
-  if (faultOf(verdictSchema, verdict)) throw new TypeError('its verdict is not run, ask or refuse')
+  if (verdictSchema(verdict)) throw new TypeError('its verdict is not run, ask or refuse')
   return verdict
 }
 

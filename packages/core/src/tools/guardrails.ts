@@ -28,7 +28,7 @@ import {
   requireOptions,
   trueOrFalse,
 } from '../values/option.ts'
-import { faultOf, jsonObject, listOf } from '../values/schema.ts'
+import { jsonObject, listOf } from '../values/schema.ts'
 import { textOfError } from '../values/text.ts'
 
 /** The place in a run at which a guardrail checks. */
@@ -139,8 +139,8 @@ const elsewhere = fields<Exclude<Guardrail, InputGuardrail>>({ ...named, on })
 const onInput = fields<InputGuardrail>({ ...named, on, beside: maybe(trueOrFalse) })
 
 /** Checks the options of one guardrail, for each `on`. */
-export const guardrail: OptionCheck = (value, path) =>
-  (Object(value) as Partial<Guardrail>).on === 'input' ? onInput(value, path) : elsewhere(value, path)
+export const guardrail: OptionCheck = (value) =>
+  (Object(value) as Partial<Guardrail>).on === 'input' ? onInput(value) : elsewhere(value)
 
 /** A guardrail as the ledger names it. */
 export function definedGuardrail(made: Guardrail): GuardrailDefinition {
@@ -311,8 +311,8 @@ interface Asking {
 const parts = listOf(resultPart)
 const isText = (replacement: unknown): boolean => typeof replacement === 'string'
 const isContent = (replacement: unknown): boolean =>
-  isText(replacement) || (isJson(replacement) && faultOf(parts, replacement) === undefined)
-const isObject = (replacement: unknown): boolean => faultOf(jsonObject, replacement) === undefined
+  isText(replacement) || (isJson(replacement) && parts(replacement) === undefined)
+const isObject = (replacement: unknown): boolean => jsonObject(replacement) === undefined
 
 /** A guardrail that fails has not found nothing: it could not look. */
 async function ask<Replacement>(

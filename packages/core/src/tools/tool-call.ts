@@ -1,3 +1,4 @@
+import { sentenceOfFault, type Fault } from '../values/schema.ts'
 import { type Observable, type Observer, type Subscriber, Subscription } from 'rxjs'
 import type { AnyContext } from '../events/agent-definition.ts'
 import type { Outcome, ResultPart } from '../events/content.ts'
@@ -17,7 +18,6 @@ import type { Cancel, Clock, Host } from '../values/host.ts'
 import { idempotencyKeyOf, type ToolCallId } from '../values/ids.ts'
 import { omitUndefined } from '../values/json.ts'
 import { type ErrorListener, GuardedSubscriber, IsolatedObservable, oneValue } from '../values/observables.ts'
-import { faultOf } from '../values/schema.ts'
 import { stackOfError, textOfError } from '../values/text.ts'
 import type { CallContext, Tool, ToolRun } from './tool.ts'
 
@@ -255,7 +255,7 @@ class ToolAttempt implements RunningTool, Observer<ToolSignal> {
   next(signal: ToolSignal): void {
     if (this.#ended) return
     const { toolCallId, attempts: attempt } = this.#call
-    const fault = faultOf(toolSignalSchema, signal)
+    const fault = toolSignalSchema(signal)
     if (signal?.type === 'tool_progressed') {
       this.#time.onReport()
       // Progress decides nothing: a report that cannot be kept is no reason to lose the result. What was spent must be kept.
@@ -344,9 +344,9 @@ function missingTool(name: string): Pick<Tool, 'run' | 'timeoutMs' | 'quietMs'> 
 const mayHaveActed = 'It may have taken effect all the same.'
 
 /** Tools may be written without a compiler; what they got wrong, the model reads. */
-function breachOf(signal: ToolSignal, fault: { readonly path: string; readonly what: string }): string {
+function breachOf(signal: ToolSignal, fault: Fault): string {
   const type = typeof signal?.type === 'string' ? signal.type : 'something'
-  return `The tool broke its contract: it reported ${type} with a fault at ${fault.path}: ${fault.what}. ${mayHaveActed}`
+  return `The tool broke its contract: it reported ${type} that is not sound: ${sentenceOfFault(fault)}. ${mayHaveActed}`
 }
 
 /** Asks the outside world about a call in doubt, and posts one `call_reconciled`; no answer in time is no finding. */
@@ -357,8 +357,7 @@ export async function reconcileCall({ tool, call, context, host }: ToolStart, po
   let finding: Reconciliation = { state: 'unknown' }
   try {
     const found = await answerInTime(() => tool?.reconcile?.(run), host.clock, tool?.timeoutMs)
-    if (found !== late && found !== undefined && faultOf(reconciliationSchema, found) === undefined)
-      finding = found
+    if (found !== late && found !== undefined && reconciliationSchema(found) === undefined) finding = found
   } catch (error) {
     // The call stays in doubt: the finding is unknown.
     host.report(error, `The tool ${call.name} failed to reconcile call ${toolCallId}`)

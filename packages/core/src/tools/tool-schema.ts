@@ -1,11 +1,11 @@
 import type { StandardSchemaV1 } from '@standard-schema/spec'
-import * as z from 'zod'
 import type { CallVerdict } from '../events/signals.ts'
 import { ConfigurationError } from '../values/errors.ts'
 import { isJson, type Json, type JsonObject, readJson } from '../values/json.ts'
 import { ignoreRejection, isThenable, type OptionCheck, valueThat } from '../values/option.ts'
-import { faultOf, jsonObject } from '../values/schema.ts'
+import { jsonObject } from '../values/schema.ts'
 import { sentenceOfError } from '../values/text.ts'
+import { readJsonSchema } from './json-schema.ts'
 
 /** The schema of an agent's answer: a Standard Schema that also gives JSON Schema, or a JSON Schema. */
 export type OutputSchema<Output = unknown> = StandardSchemaV1<unknown, Output> | JsonObject
@@ -76,7 +76,7 @@ function isStandard<Output>(schema: unknown): schema is StandardSchemaV1<unknown
 }
 
 function fromJsonSchema<Output>(subject: string, schema: JsonObject): StandardSchemaV1<unknown, Output> {
-  if (faultOf(jsonObject, schema)) {
+  if (jsonObject(schema)) {
     throw new ConfigurationError(
       `The ${subject} is no schema. Give a Standard Schema (such as z.object({ … })) or a JSON Schema.`,
     )
@@ -89,7 +89,12 @@ function fromJsonSchema<Output>(subject: string, schema: JsonObject): StandardSc
     )
   }
   try {
-    return z.fromJSONSchema(schema) as unknown as StandardSchemaV1<unknown, Output>
+    const check = readJsonSchema(schema)
+    const validate = (value: unknown): StandardSchemaV1.Result<Output> => {
+      const issues = check(value as Json)
+      return issues.length > 0 ? { issues } : { value: value as Output }
+    }
+    return { '~standard': { version: 1, vendor: 'json-schema', validate } }
   } catch (cause) {
     throw new ConfigurationError(
       `The JSON Schema of the ${subject} cannot be checked against: ${sentenceOfError(cause)} Give a Standard Schema instead.`,
@@ -169,7 +174,7 @@ function jsonSchemaOf(subject: string, schema: StandardSchemaV1): JsonObject {
     // What the model writes is what goes into the schema.
     const raw = converter.input?.({ target: 'draft-2020-12' })
     ignoreRejection(raw)
-    if (!isThenable(raw) && faultOf(jsonObject, raw) === undefined) {
+    if (!isThenable(raw) && jsonObject(raw) === undefined) {
       const { $schema: _dialect, ...rest } = raw as JsonObject
       return rest
     }
@@ -260,37 +265,40 @@ const maxIssues = 8
 
 /**
  * Returns where an input does not fit a tool's recorded JSON Schema; `undefined` if all of it fits, or if the schema
- * cannot be used. It does not check patterns, since one from an unknown author may run for ever, nor equality with
- * objects and lists, which zod compares by identity.
+ * cannot be used. It does not check patterns, since one from an unknown author may run for ever.
  */
 export function inputFaultOf(schema: JsonObject, input: JsonObject): string | undefined {
-  let parsed: ReturnType<z.ZodType['safeParse']>
+  let issues: readonly StandardSchemaV1.Issue[]
   try {
-    parsed = z.fromJSONSchema(usable(schema) as JsonObject).safeParse(input)
+    issues = readJsonSchema(withoutPatterns(schema) as JsonObject)(input)
   } catch {
     return undefined
   }
-  if (parsed.success) return undefined
-  const issues = parsed.error.issues.slice(0, maxIssues)
-  return issues.map(({ path, message }) => `${path.map(String).join('.') || 'input'}: ${message}`).join('; ')
+  const sentences = issues.slice(0, maxIssues).map(({ path = [], message }) => {
+    const place = path.map(String).join('.')
+    return `${place || 'input'}: ${message}`
+  })
+  return sentences.length > 0 ? sentences.join('; ') : undefined
 }
 
 const patternKeywords: ReadonlySet<string> = new Set(['pattern', 'patternProperties', 'format'])
 
 /** Names of properties stay, whatever they are: only keywords go. */
-function usable(schema: Json | undefined, isKeywords = true): Json {
-  if (Array.isArray(schema)) return schema.map((each) => usable(each))
+function withoutPatterns(schema: Json | undefined, isKeywords = true): Json {
+  if (Array.isArray(schema)) return schema.map((each) => withoutPatterns(each))
   if (typeof schema !== 'object' || schema === null) return schema ?? null
   const entries = Object.entries(schema as JsonObject)
-    .filter(([name, value]) => !isKeywords || !(patternKeywords.has(name) || namesObjects(name, value)))
-    .map(([name, value]) => [name, usable(value, !isKeywords || !holdsNames(name))])
+    .filter(([name]) => !isKeywords || !patternKeywords.has(name))
+    .map(([name, value]) => [
+      name,
+      isValue(name, isKeywords) ? value : withoutPatterns(value, !isKeywords || !holdsNames(name)),
+    ])
   return Object.fromEntries(entries) as JsonObject
 }
 
-/** Whether a keyword names values that have to be equal, an object or a list among them. */
-function namesObjects(keyword: string, value: Json | undefined): boolean {
-  const values = keyword === 'const' ? [value] : keyword === 'enum' && Array.isArray(value) ? value : []
-  return values.some((each) => typeof each === 'object' && each !== null)
+/** `const` and `enum` hold values, not schemas. */
+function isValue(name: string, isKeywords: boolean): boolean {
+  return isKeywords && (name === 'const' || name === 'enum')
 }
 
 function holdsNames(keyword: string): boolean {

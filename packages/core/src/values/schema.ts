@@ -1,136 +1,229 @@
-import * as z from 'zod'
 import { isJson, type Json, type JsonObject } from './json.ts'
+import { nearestName } from './text.ts'
 
-/** Returns true only for values that the schema accepts. False says nothing: zod has to decide. */
-export type QuickCheck = (value: unknown) => boolean
-
-/** What a schema says of itself, so that those built on it can be checked without zod. */
-export interface QuickSchema {
-  /** Builds the check when it is first asked for; absent where only zod can tell. */
-  readonly quick?: () => QuickCheck
-  /** Present on the schema of a field that may be missing. */
-  readonly isOptional?: true
-  /** Present on the schema of an object: those of its fields. */
-  readonly fields?: Shape
-}
-
-/** The schemas of fields, by their names. */
-export type Shape = Readonly<Record<string, QuickSchema>>
-
-/** Leaves every value to zod. */
-const cannotTell: QuickCheck = () => false
-
-/** The check of a schema. */
-export function quickCheckOf({ quick }: QuickSchema): QuickCheck {
-  return quick?.() ?? cannotTell
-}
-
-/** Plain values. */
-export const isText: QuickCheck = (value) => typeof value === 'string'
-export const isFlag: QuickCheck = (value) => typeof value === 'boolean'
-
-/** A finite number within bounds, both included. */
-export function isAmountWithin(min: number, max: number): QuickCheck {
-  if (min === -Infinity && max === Infinity) return Number.isFinite
-  return (value) => typeof value === 'number' && value >= min && value <= max && Number.isFinite(value)
-}
-
-/** A whole number that is safe to count with, from a least one on. */
-export function isWholeFrom(min: number): QuickCheck {
-  return (value) => typeof value === 'number' && value >= min && Number.isSafeInteger(value)
-}
-
-/** One of these values. */
-export function isOneOf(values: readonly unknown[]): QuickCheck {
-  const [only] = values
-  if (values.length === 1) return (value) => value === only
-  const all = new Set(values)
-  return (value) => all.has(value)
-}
-
-/** A value that one of these checks takes. */
-export function isAnyOf(schemas: readonly QuickSchema[]): QuickCheck {
-  const checks = schemas.map(quickCheckOf)
-  return (value) => {
-    for (const check of checks) if (check(value)) return true
-    return false
-  }
-}
-
-/** A list of these. */
-export function isListOf(schema: QuickSchema): QuickCheck {
-  const check = quickCheckOf(schema)
-  return (value) => {
-    if (!Array.isArray(value)) return false
-    for (let index = 0; index < value.length; index++) if (!check(value[index])) return false
-    return true
-  }
-}
-
-/** A field of an object, and its check. */
-interface CheckedField {
-  readonly isHeld: QuickCheck
-  /** 1 where the field may not be missing. */
-  readonly needed: 0 | 1
-}
-
-/** An object with these fields, and whatever else. A field that is `undefined` is not the same as one that is missing. */
-export function isObjectOf(shape: Shape): QuickCheck {
-  const fields = new Map<string, CheckedField>()
-  let needed = 0
-  for (const name of Object.keys(shape)) {
-    const schema = shape[name] as QuickSchema
-    const field: CheckedField = { isHeld: quickCheckOf(schema), needed: schema.isOptional ? 0 : 1 }
-    fields.set(name, field)
-    needed += field.needed
-  }
-  // An object has few of the fields that it may have, so it is asked for those that it has: the others need not be looked for.
-  return (value) => {
-    if (typeof value !== 'object' || value === null || Array.isArray(value)) return false
-    let found = 0
-    for (const name in value) {
-      const field = fields.get(name)
-      if (field === undefined) continue
-      const held: unknown = (value as Record<string, unknown>)[name]
-      if (held === undefined || !field.isHeld(held)) return false
-      found += field.needed
-    }
-    return found === needed
-  }
-}
-
-/** An object without a class: one that was written as a literal, or that has no prototype. */
-export const isPlainObject: QuickCheck = (value) => {
-  if (typeof value !== 'object' || value === null) return false
-  const prototype: unknown = Object.getPrototypeOf(value)
-  return prototype === Object.prototype || prototype === null
-}
-
-/** An object with these values under any names. */
-export function isRecordOf(schema: QuickSchema): QuickCheck {
-  const check = quickCheckOf(schema)
-  return (value) => {
-    if (!isPlainObject(value)) return false
-    for (const name of Reflect.ownKeys(value as object)) {
-      if (typeof name !== 'string') return false
-      if (!check((value as Record<string, unknown>)[name])) return false
-    }
-    return true
-  }
+/** What is wrong with a value, as a sentence without its subject, and where: a path such as `limits.maxTurns` or `parts[0]`. */
+export interface Fault {
+  /** From the value that was checked; empty where it is at fault itself. */
+  readonly path: string
+  /** Such as `is missing; expected a text`. Holds no text that was given, unless the schema says so: it may be a secret. */
+  readonly what: string
+  /** Returns `what` as it is said from outside of a place: for one that names another field. */
+  readonly within?: (place: string) => string
 }
 
 /**
- * Builds a schema when it is first asked for. A process checks few of the shapes that there are, and most take long to build.
- * Where it has a quick check, values that this takes are never shown to zod.
+ * The one form in which values are checked: options that a program gives, and what comes from ledgers, models and tools. A
+ * function that returns the first fault of a value, if there is one, and that calls nothing of what it is given.
  */
-export interface Schema<T> extends QuickSchema {
-  (): z.ZodType<T>
+export interface Schema<T = unknown> {
+  (value: unknown): Fault | undefined
+  /** What it checks, for those who make other schemas from it. Absent where only the function itself can tell. */
+  readonly kind?: Kind
+  /** For the compiler alone. */
+  readonly of?: T
 }
 
-/** A schema of a field that may be missing, but not `undefined`. */
-export interface OptionalSchema<T> extends QuickSchema {
-  (): z.ZodExactOptional<z.ZodType<T>>
+/** A schema of a field that may be missing. */
+export interface OptionalSchema<T = unknown> extends Schema<T> {
   readonly isOptional: true
+}
+
+/** The schemas of fields, by their names. */
+export type Shape = Readonly<Record<string, Schema & { readonly isOptional?: true }>>
+
+/** What a schema checks, as data. */
+export type Kind =
+  | { readonly is: 'text' | 'flag' }
+  | { readonly is: 'number'; readonly min: number; readonly max: number; readonly whole: boolean }
+  | { readonly is: 'one_of'; readonly values: readonly (string | boolean)[] }
+  | { readonly is: 'list' | 'record'; readonly item: Schema }
+  | { readonly is: 'object'; readonly fields: Shape }
+  | { readonly is: 'choice'; readonly schemas: readonly Schema[]; readonly field?: string }
+
+function withKind<T>(check: Schema, kind: Kind): Schema<T> {
+  return Object.assign(check, { kind }) as Schema<T>
+}
+
+/** A fault, as seen from the object or list that holds the value at fault. */
+export function faultIn<F extends Fault | undefined>(place: string, fault: F): F {
+  if (fault === undefined) return fault
+  const { path, what, within } = fault
+  const outer = within && ((outside: string) => within(joinPath(outside, place)))
+  return { path: joinPath(place, path), what: within?.(place) ?? what, ...(outer && { within: outer }) } as F
+}
+
+/** The path of a field below another path. */
+export function joinPath(place: string, path: string): string {
+  return place === '' || path === '' || path.startsWith('[') || path.startsWith(' ')
+    ? place + path
+    : `${place}.${path}`
+}
+
+/** Returns a fault as a sentence, without its full stop. */
+export function sentenceOfFault({ path, what }: Fault): string {
+  return `${path || 'it'} ${what}`
+}
+
+/** The fault of a value that is not what was expected. `showsText` has it show a text: only where none can be a secret. */
+export function unfit(value: unknown, expected: string, showsText = false): Fault {
+  if (value === undefined) return { path: '', what: `is missing: give ${expected}` }
+  const text = showsText && typeof value === 'string' && value !== '' ? `, ${quoted(value)}` : ''
+  return { path: '', what: `is ${describe(value)}${text}; expected ${expected}` }
+}
+
+/** As much of a text as tells which it is. */
+function quoted(text: string): string {
+  return `'${text.slice(0, 40)}'`
+}
+
+/** A value in words that hold none of its content, since that may be a key. */
+function describe(value: unknown): string {
+  if (value === null) return 'null'
+  if (typeof value === 'number' || typeof value === 'boolean') return String(value)
+  if (typeof value === 'string') return value === '' ? 'an empty text' : 'a text'
+  if (Array.isArray(value)) return 'a list'
+  if (typeof value === 'function') return isAsync(value) ? 'an async function' : 'a function'
+  if (isThenable(value)) return 'a promise (await it first)'
+  if (typeof value !== 'object') return typeof value
+  if (value instanceof Map) return 'a Map'
+  if (value instanceof Set) return 'a Set'
+  return value instanceof Date ? 'a Date' : 'an object'
+}
+
+/** Returns true for a function that is written as async. Any other one may return a promise all the same. */
+export function isAsync(code: unknown): boolean {
+  return /Async/.test(Object.prototype.toString.call(code))
+}
+
+/** Returns true for a value that has to be awaited. */
+export function isThenable(value: unknown): value is PromiseLike<unknown> {
+  return typeof value === 'object' && value !== null && 'then' in value && typeof value.then === 'function'
+}
+
+/** Returns true for an object that says what it holds by its fields: a `Map` would be taken for one without any. */
+export function isPlain(value: unknown): value is { readonly [name: string]: unknown } {
+  return (
+    typeof value === 'object' &&
+    value !== null &&
+    !Array.isArray(value) &&
+    !isThenable(value) &&
+    !(value instanceof Map || value instanceof Set || value instanceof Date)
+  )
+}
+
+/** A value of which `fits` is true; `expected` says in words what that is. `showsText`: see `unfit`. */
+export function valueThat<T>(
+  expected: string,
+  fits: (value: unknown) => boolean,
+  { showsText = false }: { readonly showsText?: boolean } = {},
+): Schema<T> {
+  return (value) => (fits(value) ? undefined : unfit(value, expected, showsText))
+}
+
+/** Any text. */
+export const text: Schema<string> = withKind(
+  valueThat('a text', (value) => typeof value === 'string'),
+  { is: 'text' },
+)
+
+/** `true` or `false`. */
+export const flag: Schema<boolean> = withKind(
+  valueThat('true or false', (value) => typeof value === 'boolean', { showsText: true }),
+  { is: 'flag' },
+)
+
+/** A finite number within bounds, both included; a whole one that is safe to count with where so asked. */
+export function numberFrom(
+  min: number,
+  { whole = false, max = Infinity }: { readonly whole?: boolean; readonly max?: number } = {},
+): Schema<number> {
+  const fits = whole ? Number.isSafeInteger : Number.isFinite
+  const bounds = max < Infinity ? ` from ${min} to ${max}` : min > -Infinity ? ` of at least ${min}` : ''
+  return withKind(
+    valueThat(
+      `${whole ? 'a whole' : 'a finite'} number${bounds}`,
+      (value) => fits(value) && (value as number) >= min && (value as number) <= max,
+      { showsText: true },
+    ),
+    { is: 'number', min, max, whole },
+  )
+}
+
+/** Any finite number. */
+export const amount: Schema<number> = numberFrom(-Infinity)
+/** From 1: numbers in a row, such as attempts. */
+export const ordinal: Schema<number> = numberFrom(1, { whole: true })
+/** From 0: places in a reply, and counts. */
+export const count: Schema<number> = numberFrom(0, { whole: true })
+
+/** One of these texts. The fault names the nearest one, and shows the text that was given where `showsText` says so. */
+export function wordOf<const Words extends readonly string[]>(
+  words: Words,
+  { showsText = false }: { readonly showsText?: boolean } = {},
+): Schema<Words[number]> {
+  const known = new Set<unknown>(words)
+  const expected = `use one of ${words.map((each) => `'${each}'`).join(', ')}`
+  const check: Schema = (value) => {
+    if (known.has(value)) return undefined
+    if (value === undefined) return { path: '', what: `is missing; ${expected}` }
+    const shown = showsText && typeof value === 'string'
+    const nearest = shown ? nearestName(value, words) : undefined
+    const hint = nearest === undefined ? '' : `. Did you mean '${nearest}'?`
+    return { path: '', what: `is ${shown ? quoted(value) : describe(value)}; ${expected}${hint}` }
+  }
+  return withKind(check, { is: 'one_of', values: words })
+}
+
+/** This value. */
+export function exactly<const Value extends string | boolean>(value: Value): Schema<Value> {
+  const expected = typeof value === 'string' ? `'${value}'` : String(value)
+  return withKind(
+    valueThat(expected, (given) => given === value),
+    { is: 'one_of', values: [value] },
+  )
+}
+
+/** Any value; only for what is not recorded. */
+export const anything: Schema = () => undefined
+/** Any value that JSON can carry. */
+export const json: Schema<Json> = valueThat('a JSON value', isJson)
+/** Any JSON object. */
+export const jsonObject: Schema<JsonObject> = valueThat(
+  'a JSON object',
+  (value) => typeof value === 'object' && value !== null && !Array.isArray(value) && isJson(value),
+)
+
+/** A field that may be missing. */
+export function maybe<T>(schema: Schema<T>): OptionalSchema<T> {
+  const { kind } = schema
+  const check: Schema<T> = (value) => (value === undefined ? undefined : schema(value))
+  return Object.assign(check, { ...(kind && { kind }), isOptional: true as const })
+}
+
+/** A list whose items pass the check. */
+export function listOf<T>(item: Schema<T>): Schema<T[]> {
+  const check: Schema = (value) => {
+    if (!Array.isArray(value)) return unfit(value, 'a list, as in [ … ]')
+    for (let index = 0; index < value.length; index++) {
+      const fault = item(value[index])
+      if (fault !== undefined) return faultIn(`[${index}]`, fault)
+    }
+    return undefined
+  }
+  return withKind(check, { is: 'list', item })
+}
+
+/** An object of any names, whose values pass the check. */
+export function recordOf<T>(item: Schema<T>): Schema<Record<string, T>> {
+  const check: Schema = (value) => {
+    if (!isPlain(value)) return unfit(value, 'an object')
+    for (const name of Object.keys(value)) {
+      const fault = item(value[name])
+      if (fault !== undefined) return faultIn(name, fault)
+    }
+    return undefined
+  }
+  return withKind(check, { is: 'record', item })
 }
 
 type OptionalKey<T, K extends keyof T> = object extends Pick<T, K> ? true : false
@@ -139,31 +232,44 @@ type OptionalKey<T, K extends keyof T> = object extends Pick<T, K> ? true : fals
 type ShapeOf<T> = {
   readonly [K in keyof T]-?: OptionalKey<T, K> extends true
     ? OptionalSchema<Exclude<T[K], undefined>>
-    : Schema<T[K]>
+    : Schema<T[K]> & { readonly isOptional?: never }
 }
 
-/** Builds once what a function builds. */
-export function lazily<Built>(build: () => Built): () => Built {
-  let built: Built | undefined
-  return () => (built ??= build())
+/**
+ * An object with these fields, as a ledger holds it. What else it holds is kept, since a newer writer may have more to say. A
+ * field that is `undefined` is not the same as one that is missing: JSON would lose it.
+ */
+export function objectOf<T extends object>(fields: ShapeOf<T>): Schema<T> {
+  return withShape(fields as Shape)
 }
 
-/** A schema and its quick check, which may accept fewer values: both are built once, when they are first asked for. */
-export function schemaOf<T>(build: () => z.ZodType<T>, quick: () => QuickCheck): Schema<T> {
-  return Object.assign(lazily(build), { quick: lazily(quick) })
-}
-
-/** An object with these fields. What else it holds is kept: a newer writer may have more to say. */
-export function objectOf<T extends object>(shape: ShapeOf<T>): Schema<T> {
-  const fields = shape as Shape
-  const schema = schemaOf(
-    () => {
-      const built = Object.entries<Schema<unknown>>(shape).map(([name, field]) => [name, field()] as const)
-      return z.looseObject(Object.fromEntries(built)) as unknown as z.ZodType<T>
-    },
-    () => isObjectOf(fields),
-  )
-  return Object.assign(schema, { fields })
+/** The same, from shapes that are joined. */
+export function withShape<T extends object>(fields: Shape): Schema<T> {
+  const required = Object.keys(fields).filter((name) => fields[name]?.isOptional !== true)
+  // An object has few of the fields that it may have, so it is asked for those that it has.
+  const known = new Map(Object.entries(fields))
+  const check: Schema = (value) => {
+    if (typeof value !== 'object' || value === null || Array.isArray(value)) return unfit(value, 'an object')
+    let found = 0
+    for (const name in value) {
+      const schema = known.get(name)
+      if (schema === undefined) continue
+      const held = (value as Record<string, unknown>)[name]
+      const fault = held === undefined ? { path: '', what: 'is undefined; leave it out' } : schema(held)
+      if (fault !== undefined) return faultIn(name, fault)
+      if (schema.isOptional !== true) found++
+    }
+    return found === required.length ? undefined : missingIn(value)
+  }
+  /** A getter of a class is no field that a loop finds, and counts all the same. */
+  const missingIn = (value: object): Fault | undefined => {
+    for (const name of required) {
+      const fault = fields[name]?.((value as Record<string, unknown>)[name])
+      if (fault !== undefined) return faultIn(name, fault)
+    }
+    return undefined
+  }
+  return withKind(check, { is: 'object', fields })
 }
 
 /** One of several objects, told apart by `type`. The compiler wants one schema for each. */
@@ -174,152 +280,44 @@ export function variantOf<T extends { readonly type: string }>(variants: {
 }
 
 /** One of several objects, told apart by the word in one of their fields. */
-export function discriminatedBy<T>(field: string & keyof T, variants: readonly Schema<T>[]): Schema<T> {
-  return schemaOf(
-    () => {
-      const schemas = variants.map((variant) => variant()) as unknown
-      const options = schemas as Parameters<typeof z.discriminatedUnion>[1]
-      return z.discriminatedUnion(field, options) as unknown as z.ZodType<T>
-    },
-    // Each demands another word in the field, so no more than one takes a value.
-    () => isAnyOf(variants),
-  )
+export function discriminatedBy<T>(field: string & keyof T, schemas: readonly Schema<T>[]): Schema<T> {
+  const byWord = new Map<unknown, Schema>()
+  for (const schema of schemas) for (const word of wordsOf(schema, field)) byWord.set(word, schema)
+  const word = wordOf([...byWord.keys()] as string[])
+  const check: Schema = (value) => {
+    if (typeof value !== 'object' || value === null || Array.isArray(value)) return unfit(value, 'an object')
+    const given = (value as Record<string, unknown>)[field]
+    const schema = byWord.get(given)
+    if (schema !== undefined) return schema(value)
+    const fault = word(given)
+    return fault && faultIn(field, fault)
+  }
+  return withKind(check, { is: 'choice', schemas, field })
 }
 
-/** A value that one of these takes. */
-export function anyOf<T>(...schemas: readonly Schema<T>[]): Schema<T> {
-  return schemaOf(
-    () => z.union(schemas.map((schema) => schema())),
-    () => isAnyOf(schemas),
-  )
+function wordsOf({ kind }: Schema, field: string): readonly unknown[] {
+  const discriminator = kind?.is === 'object' ? kind.fields[field]?.kind : undefined
+  return discriminator?.is === 'one_of' ? discriminator.values : []
 }
 
-/** A field that may be missing, but not `undefined`. */
-export function optional<T>(schema: Schema<T>): OptionalSchema<T> {
-  const field = lazily(() => z.exactOptional(schema()))
-  return Object.assign(field, { quick: () => quickCheckOf(schema), isOptional: true } as const)
+/** A value that one of these takes; `expected` names them in words. */
+export function anyOf<T>(expected: string, ...schemas: readonly Schema<T>[]): Schema<T> {
+  const check = valueThat(expected, (value) => schemas.some((schema) => schema(value) === undefined))
+  return withKind(check, { is: 'choice', schemas })
 }
 
-/** A list of these. */
-export function listOf<T>(schema: Schema<T>): Schema<T[]> {
-  return schemaOf(
-    () => z.array(schema()),
-    () => isListOf(schema),
-  )
+/** A value that all of these take: the fault is that of the first one that does not. */
+export function allOf<T>(...schemas: readonly Schema<Partial<T>>[]): Schema<T> {
+  return (value) => {
+    for (const schema of schemas) {
+      const fault = schema(value)
+      if (fault !== undefined) return fault
+    }
+    return undefined
+  }
 }
 
-/** An object with these values under any names. */
-export function recordOf<T>(schema: Schema<T>): Schema<Record<string, T>> {
-  return schemaOf(
-    () => z.record(text(), schema()),
-    () => isRecordOf(schema),
-  )
-}
-
-/** One of these words. */
-export function wordOf<const Words extends readonly string[]>(words: Words): Schema<Words[number]> {
-  return schemaOf(
-    () => z.enum(words) as unknown as z.ZodType<Words[number]>,
-    () => isOneOf(words),
-  )
-}
-
-/** This value. */
-export function exactly<const Value extends string | boolean>(value: Value): Schema<Value> {
-  return schemaOf(
-    () => z.literal(value) as unknown as z.ZodType<Value>,
-    () => isOneOf([value]),
-  )
-}
-
-/** A value that a function knows; `expected` says of others what was expected. */
-export function valueWhere<T>(isValid: (value: unknown) => boolean, expected: string): Schema<T> {
-  return schemaOf(
-    () => z.custom<T>(isValid, `Invalid input: expected ${expected}`),
-    () => isValid,
-  )
-}
-
-/** What a schema takes, where it is JSON as well: fields that no schema names are kept. */
+/** A value that a schema takes and JSON can carry: fields that no schema names are kept, and have to be stored. */
 export function storable<T>(schema: Schema<T>): Schema<T> {
-  return schemaOf(
-    () => schema().refine(isJson, 'Invalid input: expected a JSON value'),
-    () => {
-      const check = quickCheckOf(schema)
-      return (value) => check(value) && isJson(value)
-    },
-  )
-}
-
-/** What two schemas take, one after the other: an intersection would merge copies of what both have read. */
-export function bothOf<T>(first: Schema<Partial<T>>, second: Schema<unknown>): Schema<T> {
-  return schemaOf(
-    () => first().pipe(second() as z.ZodType<T, Partial<T>>),
-    () => {
-      const [checkFirst, checkSecond] = [quickCheckOf(first), quickCheckOf(second)]
-      // The second schema is shown a copy of the value, which has no inherited fields.
-      return (value) => isPlainObject(value) && checkFirst(value) && checkSecond(value)
-    },
-  )
-}
-
-/** Finite numbers within bounds, both included. */
-export function amountWithin(min: number, max: number = Infinity): Schema<number> {
-  return schemaOf(
-    () => (max === Infinity ? z.number().min(min) : z.number().min(min).max(max)),
-    () => isAmountWithin(min, max),
-  )
-}
-
-/** Plain values. */
-export const text: Schema<string> = schemaOf(
-  () => z.string(),
-  () => isText,
-)
-export const flag: Schema<boolean> = schemaOf(
-  () => z.boolean(),
-  () => isFlag,
-)
-/** Finite, as JSON has them. */
-export const amount: Schema<number> = schemaOf(
-  () => z.number(),
-  () => isAmountWithin(-Infinity, Infinity),
-)
-/** Any whole number. */
-export const whole: Schema<number> = schemaOf(
-  () => z.int(),
-  () => isWholeFrom(-Infinity),
-)
-/** From 1: numbers in a row, such as attempts. */
-export const ordinal: Schema<number> = schemaOf(
-  () => z.int().positive(),
-  () => isWholeFrom(1),
-)
-/** From 0: places in a reply, and counts. */
-export const count: Schema<number> = schemaOf(
-  () => z.int().nonnegative(),
-  () => isWholeFrom(0),
-)
-
-/** Any value; only for what is not recorded. */
-export const anything: Schema<unknown> = schemaOf(
-  () => z.unknown(),
-  () => () => true,
-)
-/** Any value that JSON can carry. */
-export const json: Schema<Json> = valueWhere(isJson, 'a JSON value')
-/** Any JSON object. */
-export const jsonObject: Schema<JsonObject> = valueWhere(
-  (value) => typeof value === 'object' && value !== null && !Array.isArray(value) && isJson(value),
-  'a JSON object',
-)
-
-/** What is wrong with a value, and where; `undefined` where it fits. The value itself is not shown. */
-export function faultOf(
-  schema: Schema<unknown>,
-  value: unknown,
-): { readonly path: string; readonly what: string } | undefined {
-  if (quickCheckOf(schema)(value)) return undefined
-  const issue = schema().safeParse(value).error?.issues[0]
-  return issue && { path: issue.path.join('.') || 'its root', what: issue.message }
+  return (value) => schema(value) ?? json(value)
 }

@@ -139,7 +139,7 @@ export const badInputCases: Readonly<Record<string, (bed: BadInputBed) => Promis
       expect(await run.result).toMatchObject({ status: 'done', reason: 'model_failed' })
       const events = await Array.fromAsync(ledger.read(run.id))
       const said: unknown = expect.stringMatching(
-        /reported model_tool_request with a fault at call\.input.*JSON object/,
+        /reported model_tool_request that is not sound: call\.input.*JSON object/,
       )
       expect(events.find(({ type }) => type === 'model_stream_failed')).toMatchObject({
         failure: { class: 'protocol', message: said },

@@ -50,19 +50,17 @@ export type Authorize = (request: Request) => Principal | undefined | Promise<Pr
 
 const { anyText, fields, filledText, listOf, maybe, oneOf, plainFunction } = option
 
-const names = maybe((value, path) =>
-  typeof value === 'function' ? plainFunction(value, path) : listOf(anyText)(value, path),
-)
+const names = maybe((value) => (typeof value === 'function' ? plainFunction(value) : listOf(anyText)(value)))
 const scope = fields<Scope>({ agents: names, sessions: names, subjects: names })
 const principal = fields<Principal>({
   name: filledText,
-  sees: (value, path) => (value === 'everything' ? undefined : scope(value, path)),
+  sees: (value) => (value === 'everything' ? undefined : scope(value)),
   may: maybe(listOf(oneOf(permissions))),
 })
 
 /** Refuses an answer of `authorize` that is not a principal, so that a mistake there does not open every run. */
 export function requirePrincipal(given: Principal): void {
-  const fault = principal(given, '')
+  const fault = principal(given)
   if (fault) throw noPrincipal(`${fault.path || 'what it returned'} ${fault.what}`)
   const { sees } = given
   if (sees === 'everything' || sees.agents || sees.sessions || sees.subjects) return

@@ -129,8 +129,7 @@ const scriptedReply = fields<ScriptedReply>(
   { content: 'text', calls: 'toolCalls', error: 'fail' },
 )
 
-const scriptedStep: OptionCheck = (value, path) =>
-  typeof value === 'function' ? undefined : scriptedReply(value, path)
+const scriptedStep: OptionCheck = (value) => (typeof value === 'function' ? undefined : scriptedReply(value))
 
 /**
  * Makes a model that plays `steps`, one a call; a call after the last step fails with `invalid_request`. A last step `{}`,

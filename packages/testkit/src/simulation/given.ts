@@ -15,14 +15,14 @@ import {
   requireOptions,
   type Stamp,
   valueThat,
+  faultIn,
 } from '@tallystick/core/internal'
 import { type Action, decide, type Decision, evolve, nextAction } from '@tallystick/core/machine'
 import { canonicalJson, type Command, type Fact, type Json, type Signal } from '@tallystick/core/vocabulary'
 import { sampleRunId, stamped } from '../samples/values.ts'
 
 /** A fact or an event, by its type. */
-const knownFact: OptionCheck = (value, path) =>
-  anyObject(value, path) ?? eventType((value as Fact).type, `${path}.type`)
+const knownFact: OptionCheck = (value) => anyObject(value) ?? faultIn('type', eventType((value as Fact).type))
 
 const knownMessage: OptionCheck = valueThat(
   "a command or a signal, such as { type: 'cancel' }",

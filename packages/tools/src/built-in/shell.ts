@@ -79,7 +79,7 @@ const { anyObject, anyText, fields, filledText, listOf, maybe, milliseconds, num
 const { functionOr, trueOrFalse, valueThat } = option
 
 function isEnvironment(value: unknown): boolean {
-  if (anyObject(value, '') !== undefined) return false
+  if (anyObject(value) !== undefined) return false
   return Object.entries(value as object).every(
     ([name, text]) =>
       /^[A-Za-z_][A-Za-z0-9_]*$/.test(name) && typeof text === 'string' && !text.includes('\0'),
@@ -93,8 +93,7 @@ const open = fields<OpenArguments>({
     (value) => value === true || (value instanceof RegExp && wholeTest(value) !== undefined),
   ),
 })
-const allowedList: OptionCheck = (value, path) =>
-  Array.isArray(value) ? listOf(anyText)(value, path) : open(value, path)
+const allowedList: OptionCheck = (value) => (Array.isArray(value) ? listOf(anyText)(value) : open(value))
 
 const program = fields<ShellProgram>(
   {
@@ -118,11 +117,11 @@ const program = fields<ShellProgram>(
 const shellOptions: OptionCheck = fields<ShellOptions>(
   {
     root: filledText,
-    programs: (value, path) =>
+    programs: (value) =>
       valueThat(
         'an object with a program for each name, as in { git: { args: [["status"]] } }',
-        (given) => anyObject(given, '') === undefined && Object.keys(given as object).length > 0,
-      )(value, path) ?? recordOf(program)(value, path),
+        (given) => anyObject(given) === undefined && Object.keys(given as object).length > 0,
+      )(value) ?? recordOf(program)(value),
     env: maybe(valueThat('an object of texts without NUL, by names of letters, digits and _', isEnvironment)),
     name: maybe(filledText),
     about: maybe(filledText),

@@ -189,7 +189,7 @@ const { fields, filledText, listOf, maybe, numberFrom, trueOrFalse } = option
 
 const skillsOptions = fields<SkillsOptions>(
   {
-    from: (value, path) => (typeof value === 'string' ? filledText : listOf(filledText))(value, path),
+    from: (value) => (typeof value === 'string' ? filledText : listOf(filledText))(value),
     only: maybe(listOf(filledText)),
     toolName: maybe(filledText),
     showFolders: maybe(trueOrFalse),

@@ -59,7 +59,7 @@ const policyAnswer: OptionCheck = option.valueThat(
 )
 
 function unusableAnswer(check: OptionCheck, answer: unknown, path: string): UnusableAnswer | undefined {
-  const fault = check(answer, path)
+  const fault = option.faultIn(path, check(answer))
   return fault && new UnusableAnswer(`${fault.path} ${fault.what}`)
 }
 

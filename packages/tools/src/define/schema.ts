@@ -97,7 +97,7 @@ function assertSound(toolName: string, schema: Schema): void {
     new ConfigurationError(
       `The JSON Schema of the tool ${toolName} cannot be checked against: ${detail}. Correct it.`,
     )
-  const unfit = option.maybe(option.anyObject)(schema.properties, 'its properties')
+  const unfit = option.maybe(option.anyObject)(schema.properties)
   if (unfit) throw broken('its properties are no object of schemas by name')
   const known = dereference(schema)
   for (const part of Object.values(known)) {

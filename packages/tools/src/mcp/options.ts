@@ -153,15 +153,15 @@ const httpServer = fields<HttpServer>(
 )
 
 /** What can be given as a server. */
-export const mcpServer: OptionCheck = (value, path) => {
+export const mcpServer: OptionCheck = (value) => {
   const { command, url } = Object(value) as { readonly command?: unknown; readonly url?: unknown }
   if (command !== undefined && url !== undefined) {
-    return { path, what: 'has a command and a url; give one of the two' }
+    return { path: '', what: 'has a command and a url; give one of the two' }
   }
   if (command === undefined && url === undefined && typeof value === 'object' && value !== null) {
-    return { path, what: 'has neither a command nor a url; give the one that its server is reached by' }
+    return { path: '', what: 'has neither a command nor a url; give the one that its server is reached by' }
   }
-  return (url === undefined ? stdioServer : httpServer)(value, path)
+  return (url === undefined ? stdioServer : httpServer)(value)
 }
 
 /** The URL of a folder that is given as an absolute path, or as that URL. */

@@ -41,7 +41,7 @@ export function serverOfEntry(
   const server = remote ? { ...remote, headers: headersOf(entry, host, env) } : processOf(entry, host, env)
   // Which texts are secrets is known only now.
   const made = omitUndefined({ ...server, ...shared, secrets: secretsOf(entry) }) as McpServer
-  const fault = mcpServer(made, '')
+  const fault = mcpServer(made)
   if (fault) throw configError(entry.place, `${fault.path} ${fault.what}.`)
   const envFile =
     remote === undefined && (host === 'cursor' || host === 'vscode') ? entry.text('envFile') : undefined

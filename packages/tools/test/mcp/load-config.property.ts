@@ -85,7 +85,7 @@ function textOf(host: McpHost, entries: object): string {
 function faultOf(host: McpHost, text: string): string | undefined {
   try {
     const read = readMcpConfig({ host, file: 'file', text, scope: 'all', values })
-    const [fault] = [...read.values()].flatMap(({ server }) => mcpServer(server, '') ?? [])
+    const [fault] = [...read.values()].flatMap(({ server }) => mcpServer(server) ?? [])
     return fault && `${fault.path} ${fault.what}`
   } catch (error) {
     if (!(error instanceof ConfigurationError)) return `threw ${String(error)}`

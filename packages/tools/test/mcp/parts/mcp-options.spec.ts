@@ -70,7 +70,7 @@ const ofManager: Readonly<Record<string, Values>> = {
   sample: work,
 }
 
-const faultOf = (server: unknown) => mcpServer(server, 'a')
+const faultOf = (server: unknown) => mcpServer(server)
 const isRefused = (options: object): boolean => {
   try {
     requireMcpOptions(options as McpOptions)

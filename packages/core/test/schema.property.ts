@@ -3,25 +3,12 @@ import { callEventTypes, shapeFaultOf } from '@tallystick/core/internal'
 import { type EventType, eventTypes } from '@tallystick/core/vocabulary'
 import * as fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import * as z from 'zod'
 import { tries } from '../../../scripts/testing/effort.ts'
 import { outsideCommand } from '../src/events/commands.ts'
 import { callEnvelopeSchema, envelopeSchema, eventBodies } from '../src/events/event-schema.ts'
 import { modelSignalSchema, repairedInputSchema, toolSignalSchema } from '../src/events/signals.ts'
-import {
-  anyOf,
-  discriminatedBy,
-  exactly,
-  lazily,
-  listOf,
-  objectOf,
-  optional,
-  quickCheckOf,
-  recordOf,
-  type Schema,
-  text,
-  whole,
-} from '../src/values/schema.ts'
+import { eventSchemas } from '../src/schemas.ts'
+import { count, maybe, objectOf, text } from '../src/values/schema.ts'
 
 const runId = sampleRunId(1)
 const events = stamped(runId, Object.values(everyFact(runId)))
@@ -84,13 +71,8 @@ const changedEvent = fc
     return { type: event.type, value: copy }
   })
 
-/** What a quick check and its schema say of a value. */
-function saidOf(schema: Schema<unknown>, value: unknown): readonly [quick: boolean, schema: boolean] {
-  return [quickCheckOf(schema)(value), schema().safeParse(value).success]
-}
-
-/** Whether an event may hold a record that its check leaves to the schema: zod passes over what is called `__proto__`. */
-function isLeft(value: unknown): boolean {
+/** Whether a value holds an object of a class, or one that zod passes over: `__proto__`. */
+function isOdd(value: unknown): boolean {
   return holdersIn(value).some((holder) => {
     const prototype: unknown = Object.getPrototypeOf(holder)
     const isPlain = [Object.prototype, Array.prototype, null].includes(prototype as never)
@@ -98,96 +80,68 @@ function isLeft(value: unknown): boolean {
   })
 }
 
-describe('the quick check of a schema', () => {
-  it('takes what the schema takes of any event, and nothing else', () => {
+describe('a schema', () => {
+  it('takes what the schema of zod that is made from it takes, and nothing else', () => {
     const taken = { yes: 0, no: 0 }
     fc.assert(
       fc.property(changedEvent, ({ type, value }) => {
-        for (const schema of [envelopeSchema, callEnvelopeSchema, eventBodies[type]]) {
-          const [quick, isValid] = saidOf(schema, value)
-          const due = isLeft(value) ? quick && isValid : isValid
-          expect([type, quick]).toEqual([type, due])
-          taken[quick ? 'yes' : 'no']++
-        }
+        fc.pre(!isOdd(value))
+        const isSound = eventBodies[type](value) === undefined
+        expect([type, isSound]).toEqual([type, eventSchemas[type].safeParse(value).success])
+        taken[isSound ? 'yes' : 'no']++
       }),
       { numRuns: tries(20_000) },
     )
-    expect(Math.min(taken.yes, taken.no)).toBeGreaterThan(1_000)
+    expect(Math.min(taken.yes, taken.no)).toBeGreaterThan(100)
   })
 
-  it.each(eventTypes)('takes %s with all that it may carry, without zod', (type: EventType) => {
+  it.each(eventTypes)('takes %s with all that it may carry', (type: EventType) => {
     const event = events.find((each) => each.type === type)
-    expect(quickCheckOf(envelopeSchema)(event)).toBe(true)
-    expect(quickCheckOf(eventBodies[type])(event)).toBe(true)
+    expect(envelopeSchema(event)).toBeUndefined()
+    expect(eventBodies[type](event)).toBeUndefined()
   })
 
-  it('tells a field that is missing from one that is undefined, and sees inherited ones as zod does', () => {
-    const schema = objectOf<{ readonly a: string; readonly b?: number }>({ a: text, b: optional(whole) })
+  it('tells a field that is missing from one that is undefined, and sees inherited ones', () => {
+    const schema = objectOf<{ readonly a: string; readonly b?: number }>({ a: text, b: maybe(count) })
     const values = [{ a: '' }, { a: '', b: undefined }, { a: undefined }, {}, Object.create({ a: '', b: 1 })]
-    const said = values.map((value) => saidOf(schema, value))
-    expect(said).toEqual([true, false, false, false, true].map((both) => [both, both]))
+    expect(values.map((value) => schema(value) === undefined)).toEqual([true, false, false, false, true])
+    class Got {
+      get a(): string {
+        return 'by a getter'
+      }
+    }
+    expect(schema(new Got())).toBeUndefined()
   })
 
-  it('leaves a record that is no plain object, or has other names than texts, to its schema', () => {
-    const schema = recordOf(whole)
-    const own = (json: string): unknown => JSON.parse(json)
-    expect(saidOf(schema, { a: 1, toString: 2, constructor: 3 })).toEqual([true, true])
-    expect(saidOf(schema, { a: 1, b: 'no number' })).toEqual([false, false])
-    expect(saidOf(schema, own('{"__proto__":1}'))).toEqual([true, true])
-    expect(saidOf(schema, own('{"__proto__":"no number"}'))).toEqual([false, true])
-    expect(saidOf(schema, { [Symbol('a')]: 1 })).toEqual([false, false])
-    expect(saidOf(schema, new Date(0))).toEqual([false, false])
-  })
-
-  it('takes what models and tools report, and fields of other names only where JSON can carry them', () => {
+  it('of what models and tools report takes fields of other names only where JSON can carry them', () => {
     const call = { type: 'tool_call', providerCallId: 'c', name: 'look', input: { at: 1 } }
     const parts = [
       { part: 0, type: 'text', text: 'a' },
       { part: 1, ...call },
     ]
     const finished = { type: 'model_finished', stopReason: 'end', parts }
-    const saidOfPart = (part: unknown) => saidOf(modelSignalSchema, { ...finished, parts: [part] })
+    const ofPart = (part: unknown) => modelSignalSchema({ ...finished, parts: [part] })
     const ended = { type: 'tool_ended', outcome: 'success', content: [{ type: 'text', text: 'a' }] }
-    const taken = [true, true]
-    expect(saidOf(modelSignalSchema, finished)).toEqual(taken)
-    expect(saidOf(modelSignalSchema, { type: 'model_tool_request', part: 1, call })).toEqual(taken)
-    expect(saidOf(toolSignalSchema, ended)).toEqual(taken)
-    expect(saidOfPart({ ...parts[0], more: { deep: [1] } })).toEqual(taken)
-    const [refused, text] = [[false, false], parts[0] as object]
-    expect(saidOfPart({ ...text, more: () => 1 })).toEqual(refused)
-    expect(saidOfPart({ ...text, part: -1 })).toEqual(refused)
-    expect(saidOfPart({ ...text, type: 'other' })).toEqual(refused)
-    // What it inherits is for the schema to judge.
-    expect(saidOfPart(Object.create(text))).toEqual([false, true])
-    expect(saidOf(toolSignalSchema, { ...ended, content: [{ ...ended.content[0], more: 1n }] })).toEqual(
-      refused,
-    )
+    expect(modelSignalSchema(finished)).toBeUndefined()
+    expect(modelSignalSchema({ type: 'model_tool_request', part: 1, call })).toBeUndefined()
+    expect(toolSignalSchema(ended)).toBeUndefined()
+    expect(ofPart({ ...parts[0], more: { deep: [1] } })).toBeUndefined()
+    expect(ofPart({ ...parts[0], more: () => 1 })).toEqual({
+      path: 'parts',
+      what: 'is a list; expected a JSON value',
+    })
+    expect(ofPart({ ...parts[0], part: -1 })?.path).toBe('parts[0].part')
+    expect(ofPart({ ...parts[0], type: 'other' })?.path).toBe('parts[0].type')
+    expect(toolSignalSchema({ ...ended, content: [{ ...ended.content[0], more: 1n }] })?.path).toBe('content')
   })
 
   it('takes a decision of a person who is named, and a repair of which a word is said', () => {
-    const approved = (by: unknown) => saidOf(outsideCommand, { type: 'approve', toolCallId: 'c', by })
-    expect([approved('mara'), approved(' m')]).toEqual([
-      [true, true],
-      [true, true],
-    ])
-    for (const by of ['', ' \n', 7, undefined]) expect(approved(by)).toEqual([false, false])
-    const repaired = (repairs: unknown) => saidOf(repairedInputSchema, { input: { at: 1 }, repairs })
-    expect(repaired(['a comma'])).toEqual([true, true])
-    for (const repairs of [[], [1], ['a comma', 1], 'a', undefined]) {
-      expect(repaired(repairs)).toEqual([false, false])
-    }
-  })
-
-  it('takes nothing where only zod can tell, and the others of a list of variants all the same', () => {
-    const own: Schema<string> = lazily(() => z.string().regex(/^a/))
-    const first = objectOf<{ readonly type: string; readonly a: string }>({ type: exactly('a'), a: own })
-    const second = objectOf<{ readonly type: string; readonly a: string }>({ type: exactly('b'), a: text })
-    const either = discriminatedBy<{ readonly type: string; readonly a: string }>('type', [first, second])
-    expect(saidOf(listOf(own), ['a'])).toEqual([false, true])
-    expect(saidOf(either, { type: 'a', a: 'a' })).toEqual([false, true])
-    expect(saidOf(either, { type: 'b', a: 'b' })).toEqual([true, true])
-    expect(saidOf(anyOf<string | number>(own, whole), 1)).toEqual([true, true])
-    expect(saidOf(anyOf<string | number>(own, whole), 'b')).toEqual([false, false])
+    const approved = (by: unknown) => outsideCommand({ type: 'approve', toolCallId: 'c', by }) === undefined
+    expect([approved('mara'), approved(' m')]).toEqual([true, true])
+    for (const by of ['', ' \n', 7, undefined]) expect(approved(by)).toBe(false)
+    const repaired = (repairs: unknown) => repairedInputSchema({ input: { at: 1 }, repairs }) === undefined
+    expect(repaired(['a comma'])).toBe(true)
+    for (const repairs of [[], [1], ['a comma', 1], 'a', undefined]) expect(repaired(repairs)).toBe(false)
   })
 })
 
@@ -199,7 +153,7 @@ describe('an event', () => {
         fc.pre(value['type'] === type && value['v'] === 1 && value['removed'] === undefined)
         const isOfCall = (callEventTypes as readonly string[]).includes(type)
         const schemas = [envelopeSchema, ...(isOfCall ? [callEnvelopeSchema] : []), eventBodies[type]]
-        const due = schemas.every((schema) => schema().safeParse(value).success)
+        const due = schemas.every((schema) => schema(value) === undefined)
         const event = value as unknown as (typeof events)[number]
         expect([type, shapeFaultOf(event) === undefined]).toEqual([type, due])
         taken[due ? 'yes' : 'no']++

@@ -1,0 +1,122 @@
+import { describe, expect, it } from 'vitest'
+import {
+  anyOf,
+  discriminatedBy,
+  exactly,
+  flag,
+  listOf,
+  maybe,
+  numberFrom,
+  recordOf,
+  type Schema,
+  text,
+  withShape,
+  wordOf,
+} from '../src/values/schema.ts'
+
+/** Which values a schema takes. */
+const taken = (schema: Schema, ...values: readonly unknown[]): readonly unknown[] =>
+  values.filter((value) => schema(value) === undefined)
+
+describe('a schema', () => {
+  it('takes texts, and flags, and nothing like them', () => {
+    const values = ['', 'a', true, false, 0, 1, null, undefined, ['a'], Object('a')]
+    expect(taken(text, ...values)).toEqual(['', 'a'])
+    expect(taken(flag, ...values)).toEqual([true, false])
+  })
+
+  it.each<readonly [number, number, readonly unknown[]]>([
+    [0, 10, [0, 5, 10]],
+    [-Infinity, 5, [-1e300, -1, 0, 5]],
+    [5, Infinity, [5, 10, 11, 1e300]],
+    [-Infinity, Infinity, [-1e300, -1, 0, 5, 10, 11, 1e300]],
+    [11, 10, []],
+  ])('takes finite numbers from %d to %d', (min, max, due) => {
+    const values = [-Infinity, -1e300, -1, 0, 5, 10, 11, 1e300, Infinity, Number.NaN, '5', 5n, null, [5]]
+    expect(taken(numberFrom(min, { max }), ...values)).toEqual(due)
+  })
+
+  it('takes whole numbers that are safe to count with, from the least one on', () => {
+    const largest = Number.MAX_SAFE_INTEGER
+    const values = [-1, 0, 0.5, 1, 2, 2.5, largest, largest + 1, Infinity, Number.NaN, '2', 2n, null, [2]]
+    expect(taken(numberFrom(1, { whole: true }), ...values)).toEqual([1, 2, largest])
+    expect(taken(numberFrom(-1, { whole: true }), ...values)).toEqual([-1, 0, 1, 2, largest])
+  })
+
+  it('takes one value, or one of several, and nothing that equals it only loosely', () => {
+    const values = ['a', 'b', 'ab', 1, '1', true, null, undefined, ['a']]
+    expect(taken(exactly('a'), ...values)).toEqual(['a'])
+    expect(taken(exactly(true), ...values)).toEqual([true])
+    expect(taken(wordOf(['ab', 'b']), ...values)).toEqual(['b', 'ab'])
+    expect(taken(wordOf([]), ...values)).toEqual([])
+  })
+
+  it('takes what any of several schemas takes', () => {
+    const values = ['a', true, 1, null]
+    expect(taken(anyOf<unknown>('a text or a flag', text, flag), ...values)).toEqual(['a', true])
+    expect(taken(anyOf('nothing'), ...values)).toEqual([])
+  })
+
+  it('takes objects that a word tells apart, each by its own fields', () => {
+    interface Shape {
+      readonly kind: string
+    }
+    const [plain, named] = [{ kind: exactly('plain') }, { kind: exactly('named'), name: text }]
+    const either = discriminatedBy<Shape>('kind', [withShape<Shape>(plain), withShape<Shape>(named)])
+    const sound = [{ kind: 'plain' }, { kind: 'named', name: 'a' }]
+    expect(taken(either, ...sound, { kind: 'named' }, { kind: 'other' }, {}, null, [], 'plain')).toEqual(
+      sound,
+    )
+    expect(either({ kind: 'named' })).toEqual({ path: 'name', what: 'is missing: give a text' })
+    expect(either({ kind: 'secret' })).toEqual({
+      path: 'kind',
+      what: "is a text; use one of 'plain', 'named'",
+    })
+  })
+
+  it('takes lists of what it takes, from the first item to the last', () => {
+    const values = [
+      [],
+      ['a'],
+      ['a', 'b'],
+      [1, 'a'],
+      ['a', 1],
+      ['a', 1, 'b'],
+      'a',
+      { length: 0 },
+      null,
+      undefined,
+    ]
+    expect(taken(listOf(text), ...values)).toEqual([[], ['a'], ['a', 'b']])
+  })
+
+  it('takes objects by their fields, whatever else they hold', () => {
+    const check = withShape({ a: text, b: maybe(flag), c: text })
+    const [whole, without] = [
+      { a: '', b: true, c: '' },
+      { a: '', c: '' },
+    ]
+    const refused = [
+      ...[{}, { a: '' }, { c: '' }, { ...whole, a: 1 }, { ...whole, b: 1 }, { ...whole, c: 1 }],
+      ...[
+        { ...whole, a: undefined },
+        { ...whole, b: undefined },
+        { ...whole, c: undefined },
+      ],
+      ...[[], Object.assign([], whole), 'a', 1, null, undefined, Object.assign(() => 1, whole)],
+    ]
+    expect(taken(check, whole, without, { ...whole, more: 1 }, ...refused)).toEqual([
+      ...[whole, without, { ...whole, more: 1 }],
+    ])
+    expect(taken(withShape({}), {}, { a: 1 }, [], null)).toEqual([{}, { a: 1 }])
+  })
+
+  it('takes records whose values it takes, under names that are texts', () => {
+    const values = [{}, { a: '' }, { a: '', b: 'c' }]
+    const refused = [
+      ...[{ a: 1 }, { a: '', b: 1 }, { b: 1, a: '' }, { a: undefined }],
+      ...[new Map(), [], ['a'], null, undefined, 'a'],
+    ]
+    expect(taken(recordOf(text), ...values, ...refused)).toEqual(values)
+  })
+})
