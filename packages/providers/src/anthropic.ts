@@ -1,4 +1,4 @@
-import type { Message, Model, ModelRequest, ProviderError } from '@tallystick/core'
+import type { Model, ModelRequest, ProviderError } from '@tallystick/core'
 import { omitUndefined } from '@tallystick/core/internal'
 import type { JsonObject } from '@tallystick/core/vocabulary'
 import {
@@ -20,7 +20,7 @@ import {
   type AnthropicWarning,
   checkOptions,
   takesSampling,
-  webSearchesOf,
+  boundWebSearches,
 } from './anthropic/options.ts'
 import { type FallbackChanges, requestRenderer } from './anthropic/request.ts'
 import { replyReader } from './anthropic/stream.ts'
@@ -43,7 +43,6 @@ export type {
   AnthropicMiddleware,
 } from './anthropic/client.ts'
 
-/** What decides how the model is to work, and what else is sent. */
 const recorded: RecordedOptions<AnthropicOptions> = {
   pinned: [
     ...(['maxOutputTokens', 'thinking', 'effort', 'promptCache', 'citations', 'strictTools'] as const),
@@ -71,15 +70,18 @@ export function anthropic(modelId: string, given: AnthropicOptions = {}): Model 
     maxOutputTokens: options.maxOutputTokens ?? 32_000,
     promptCache: options.promptCache ?? '5m',
     takesSampling: takesSampling(options),
-    thinking: wireThinking(options.thinking),
+    thinking: toWireThinking(options.thinking),
     bindsThinking: bindsThinking(modelId),
-    keepsBinding: isUnset(options.thinking),
+    keepsBinding:
+      options.thinking !== undefined &&
+      'onPrefixMismatch' in options.thinking &&
+      options.thinking.onPrefixMismatch === 'unset',
   })
   return createModel<AnthropicOptions, AnthropicClient, AnthropicWarning>({
     provider,
     api,
     modelId,
-    ...webSearchesOf(options),
+    ...boundWebSearches(options),
     options,
     recorded,
     failures,
@@ -115,18 +117,14 @@ export function anthropic(modelId: string, given: AnthropicOptions = {}): Model 
 }
 
 /**
- * Whether a model binds its thinking to what stands before it: the instructions, the tools and the messages. By whatever
- * name a cloud gives it. Of a model that is not known yet, the refusal of a request tells.
+ * True for a model that binds its thinking to the instructions, tools and messages before it, by the names of all clouds. An
+ * unknown model shows it by refusing a request.
  */
 function bindsThinking(modelId: string): boolean {
   return /claude-(?:(?:opus|sonnet|haiku)-5-[5-9]|(?:fable|mythos)-5-[1-9])(?!\d)/.test(modelId)
 }
 
-function isUnset(thinking: AnthropicThinking | undefined): boolean {
-  return thinking !== undefined && 'onPrefixMismatch' in thinking && thinking.onPrefixMismatch === 'unset'
-}
-
-function wireThinking(thinking: AnthropicThinking | undefined): WireThinking | undefined {
+function toWireThinking(thinking: AnthropicThinking | undefined): WireThinking | undefined {
   if (thinking?.type !== 'enabled' && thinking?.type !== 'adaptive') return thinking
   const { display, onPrefixMismatch: behavior } = thinking
   const details = {
@@ -138,24 +136,23 @@ function wireThinking(thinking: AnthropicThinking | undefined): WireThinking | u
   return { type: thinking.type, ...details, budget_tokens: thinking.budgetTokens }
 }
 
-/** Earlier thinking that the service does not take back: something before it has changed, or its model or account. */
+/** The service refuses earlier thinking: something before it has changed, or its model or account. */
 const refusedThinking = /signature|bound to|cannot be modified/i
 const refusedChoice = /tool_choice/i
 
-/** How a request that was refused for one thing can go without it. */
+/** Returns how a request that was refused for one thing can do without it. */
 function fallbackFor(
   failure: ProviderError,
   { messages, toolChoice: { type } }: ModelRequest,
 ): FallbackChanges | undefined {
   if (failure.class !== 'invalid_request') return undefined
   const isOfThinking = /thinking/i.test(failure.message) && refusedThinking.test(failure.message)
-  if (isOfThinking && messages.some(showsThinking)) return { withoutThinking: true }
+  const hasThinking = messages.some(
+    (message) => message.role === 'assistant' && message.parts.some(({ type: part }) => part === 'reasoning'),
+  )
+  if (isOfThinking && hasThinking) return { withoutThinking: true }
   const isForced = type === 'any' || type === 'tool'
   return isForced && refusedChoice.test(failure.message) ? { asksInWords: true } : undefined
-}
-
-function showsThinking(message: Message): boolean {
-  return message.role === 'assistant' && message.parts.some(({ type }) => type === 'reasoning')
 }
 
 function callOptions(

@@ -5,8 +5,8 @@ import {
   closeBlock,
   extendBlock,
   openBlock,
-  openingSignals,
-  partOf,
+  showText,
+  toPart,
   withContainer,
   withProviderState,
 } from '../src/anthropic/reply.ts'
@@ -20,12 +20,12 @@ const never = (): undefined => undefined
 function read(start: object, deltas: readonly object[] = [], container?: JsonObject) {
   const block = openBlock(2, start as never)
   const signals = [
-    ...openingSignals(block),
+    ...(block.text === '' ? [] : showText(block, block.text)),
     ...deltas.flatMap((delta) => extendBlock(block, delta as JsonObject, names)),
   ]
-  const open = partOf(block, never)
+  const open = toPart(block, never)
   closeBlock(block, names, container)
-  return { part: partOf(block, never), open, signals, call: block.call }
+  return { part: toPart(block, never), open, signals, call: block.call }
 }
 
 describe('a block that asks for a tool', () => {

@@ -1,7 +1,7 @@
 // The parts of a request to Anthropic, one at a time: marks of the prompt cache, betas, blocks, and the halves of its own tools.
 import type { ResultPart, UserPart } from '@tallystick/core/vocabulary'
 import { describe, expect, it } from 'vitest'
-import { betasOf, cached } from '../src/anthropic/request.ts'
+import { listBetas, markCache } from '../src/anthropic/request.ts'
 import { callerOf, contentBlocks, resultBlock, serverHalfOf, textBlock } from '../src/anthropic/messages.ts'
 
 const text = (words: string) => ({ type: 'text', text: words })
@@ -10,7 +10,7 @@ const assistant = { role: 'assistant' as const, content: [text('a')] }
 
 describe('the marks of the prompt cache', () => {
   const marks = (request: object): string[] =>
-    JSON.stringify(cached(request as never, '5m'))
+    JSON.stringify(markCache(request as never, '5m'))
       .split('"cache_control"')
       .slice(0, -1)
       .map((before) => /.*"(?:text|name)":"([^"]*)"/.exec(before)?.[1] ?? '')
@@ -54,11 +54,11 @@ describe('the marks of the prompt cache', () => {
     expect(marks({ messages: [user('u1'), assistant] })).toEqual(['u1'])
     expect(marks({ messages: [] })).toEqual([])
     const request = { messages: [user('u1')] }
-    expect(cached(request as never, 'off')).toBe(request)
-    expect(cached(request as never, '5m')).toEqual({
+    expect(markCache(request as never, 'off')).toBe(request)
+    expect(markCache(request as never, '5m')).toEqual({
       messages: [{ role: 'user', content: [{ ...text('u1'), cache_control: { type: 'ephemeral' } }] }],
     })
-    expect(cached(request as never, '1h')).toEqual({
+    expect(markCache(request as never, '1h')).toEqual({
       messages: [
         { role: 'user', content: [{ ...text('u1'), cache_control: { type: 'ephemeral', ttl: '1h' } }] },
       ],
@@ -68,7 +68,7 @@ describe('the marks of the prompt cache', () => {
 
 describe('the betas of a request', () => {
   const betas = (body: object, wanted: readonly string[] = []) =>
-    betasOf({ messages: [], ...body } as never, wanted)
+    listBetas({ messages: [], ...body } as never, wanted)
   const reply = (...content: object[]) => ({ messages: [{ role: 'assistant', content }] })
   const management = 'context-management-2025-06-27'
 

@@ -9,7 +9,7 @@ export const sdk: OptionalPackage<typeof anthropicSdk> = optionalPackage(
   () => import('@anthropic-ai/sdk'),
 )
 
-/** What the adapter hands over with each call. */
+/** The options that the adapter passes with each call. */
 export interface AnthropicCallOptions {
   readonly signal: AbortSignal
   readonly maxRetries: number
@@ -60,19 +60,18 @@ export function officialClient(
   })
 }
 
-/** This wire, as `ModelRef` and `Opaque` name it. */
+/** The names of this wire in `ModelRef` and `Opaque`. */
 export const provider = 'anthropic'
 export const api = 'messages'
 
 /**
- * A piece of a message's content. The vendor promises new kinds inside an API version, so only `type` is sure and every
- * other field is read with care.
+ * A piece of a message's content. The vendor announces new kinds within an API version, so only `type` is certain.
  */
 export interface WireBlock extends JsonObject {
   readonly type: string
 }
 
-/** The message as `message_start` shows it: empty as a rule, but some calls arrive in it whole. */
+/** The message as `message_start` shows it: usually empty, but some calls arrive in it complete. */
 export interface WireMessage {
   readonly id?: string
   readonly model?: string
@@ -118,14 +117,13 @@ interface WireThinkingDetails {
   readonly block_binding?: { readonly prefix_mismatch_behavior: 'drop_block' | 'error' }
 }
 
-/** How the model is asked to think. */
 export type WireThinking =
   | ({ readonly type: 'adaptive' } & WireThinkingDetails)
   | ({ readonly type: 'enabled'; readonly budget_tokens: number } & WireThinkingDetails)
   | { readonly type: 'between_tools' }
   | { readonly type: 'disabled' }
 
-/** The body of `POST /v1/messages`, as far as this adapter writes it. */
+/** The body of `POST /v1/messages`. */
 export interface WireRequest {
   readonly model: string
   readonly max_tokens: number
@@ -141,9 +139,9 @@ export interface WireRequest {
 }
 
 /**
- * What an `Opaque` of this wire holds: the block's fields that have no place in the part itself, and the sandbox that
- * the reply ran in, which the next request names to find its files again. `note` is what the vendor said about a reply as
- * a whole; it never goes back.
+ * The data of an `Opaque` of this wire: the block's fields that have no place in the part itself, and the sandbox that the
+ * reply ran in, which the next request names to find its files again. `note` belongs to the reply as a whole, and never
+ * goes back.
  */
 export interface OpaqueData extends JsonObject {
   readonly block: JsonObject
@@ -151,7 +149,7 @@ export interface OpaqueData extends JsonObject {
   readonly note?: JsonObject
 }
 
-/** The fields of a part's `Opaque`, when it is of this wire. */
+/** Reads the data of a part's `Opaque`; `undefined` for another wire. */
 export function readOpaque(
   opaque: { provider: string; api: string; data: Json } | undefined,
 ): OpaqueData | undefined {

@@ -1,5 +1,5 @@
 import { ProviderError } from '@tallystick/core'
-import { getOwn, isJsonObject } from '@tallystick/core/internal'
+import { getOwn, isJsonObject, omitUndefined } from '@tallystick/core/internal'
 import {
   type ApiError,
   clientFailure,
@@ -20,7 +20,7 @@ import {
 } from '../shared/failure.ts'
 import { objectAt, textAt } from '../shared/json.ts'
 
-/** By the vendor's own word, which is there before the stream and in it. */
+/** Verdicts by the vendor's type of error, before the stream and in it. */
 const byType: { readonly [type: string]: Verdict } = {
   invalid_request_error: final('invalid_request'),
   authentication_error: final('authentication'),
@@ -35,7 +35,7 @@ const byType: { readonly [type: string]: Verdict } = {
   overloaded_error: retryable('overloaded'),
 }
 
-/** Limits on money answer 429 too, and do not go away by waiting. */
+/** Limits on money answer 429, too, and waiting does not help. */
 const spendLimits = new Set([
   'ramp_limit_exceeded',
   'contract_spend_limit_reached',
@@ -46,7 +46,6 @@ const overflowWords =
   /prompt is too long|exceeds? (the |this |its )?(model'?s? )?(maximum )?context|context (window|length)|maximum context|request_too_large/i
 const filterWords = /content filtering policy/i
 
-/** The failures that this wire reports. */
 export const failures: WireFailures = {
   ...commonFailures({
     who: 'Anthropic',
@@ -62,7 +61,7 @@ export const failures: WireFailures = {
 }
 const { failed } = failures
 
-/** Whatever the SDK, fetch or the stream threw, as a failure that holds no payload and no key. */
+/** Turns what the SDK, fetch or the stream threw into a failure without payloads and keys. */
 export function providerErrorOf(error: unknown, facts: FailureFacts): ProviderError {
   if (error instanceof ProviderError) return withRequestId(error, facts.requestId)
   if (isApiError(error)) return answeredFailure(error, facts)
@@ -72,12 +71,12 @@ export function providerErrorOf(error: unknown, facts: FailureFacts): ProviderEr
 
 const keyWords = /authentication method|credential|apiKey|profile/i
 
-/** An `error` event of the stream: a type and a message, on an answer that began with status 200. */
+/** A failure from an `error` event, in an answer that began with status 200. */
 export function failureInStream(error: unknown): ProviderError {
   const words =
     typeof error === 'string' ? error : (textAt(error, 'message') ?? textAt(error, 'detail') ?? '')
   const type = textAt(error, 'type')
-  const verdict = verdictOf({ type, words, status: undefined, code: undefined })
+  const verdict = judge({ type, words, status: undefined, code: undefined })
   return failed(verdict, brokenOff(type, words))
 }
 
@@ -88,13 +87,19 @@ interface AnthropicError extends ApiError {
 
 function answeredFailure(error: AnthropicError, facts: FailureFacts): ProviderError {
   const { status, headers } = error
-  const known = { ...(status !== undefined && { status }), ...requestIdOf(error, facts) }
-  const { type, words, code } = answerOf(error)
+  const requestId = error.requestID ?? facts.requestId
+  const known = { ...omitUndefined({ status, requestId }) }
+  // The words are the vendor's, or a gateway's in its own shape.
+  const body = isJsonObject(error.error) ? error.error : {}
+  const inner = objectAt(body, 'error') ?? body
+  const type = error.type ?? textAt(inner, 'type')
+  const words = textAt(inner, 'message') ?? textAt(body, 'error') ?? ''
+  const code = textAt(objectAt(inner, 'details'), 'error_code')
   if (status === undefined && type === undefined) {
     const timedOut = /timeout/i.test(error.name)
     return connectionFailure(failures, error, { who: 'Anthropic', timedOut, known })
   }
-  const verdict = verdictOf({ type, words, status, code })
+  const verdict = judge({ type, words, status, code })
   if (status === undefined) return failed(verdict, brokenOff(type, words), known)
   const asked = headers && retryAfterMs(headers, facts.now)
   return failed(
@@ -104,36 +109,18 @@ function answeredFailure(error: AnthropicError, facts: FailureFacts): ProviderEr
   )
 }
 
-/** What the vendor, or a gateway in its own shape, says in the body. */
-function answerOf(error: AnthropicError): Omit<Answer, 'status'> {
-  const body = isJsonObject(error.error) ? error.error : {}
-  const inner = objectAt(body, 'error') ?? body
-  return {
-    type: error.type ?? textAt(inner, 'type'),
-    words: textAt(inner, 'message') ?? textAt(body, 'error') ?? '',
-    code: textAt(objectAt(inner, 'details'), 'error_code'),
-  }
-}
-
-function requestIdOf(error: AnthropicError, facts: FailureFacts): { readonly requestId?: string } {
-  const requestId = error.requestID ?? facts.requestId
-  return requestId === undefined ? {} : { requestId }
-}
-
 function brokenOff(type: string | undefined, words: string): string {
   return `Anthropic broke the reply off${named(type)}${quoted(words)}`
 }
 
-interface Answer {
+function judge(answer: {
   readonly type: string | undefined
   readonly words: string
   readonly status: number | undefined
   readonly code: string | undefined
-}
-
-function verdictOf(answer: Answer): Verdict {
-  const { type, words, status, code } = answer
-  const verdict = (type === undefined ? undefined : getOwn(byType, type)) ?? verdictOfStatus(status)
+}): Verdict {
+  const { type = '', words, status, code } = answer
+  const verdict = getOwn(byType, type) ?? verdictOfStatus(status)
   if (code !== undefined && spendLimits.has(code)) return final(verdict.class)
   if (verdict.class !== 'invalid_request') return verdict
   if (overflowWords.test(words)) return final('context_overflow')

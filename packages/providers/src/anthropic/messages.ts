@@ -6,7 +6,6 @@ import type {
   FilePart,
   ImagePart,
   JsonObject,
-  Outcome,
   ResultPart,
   ToolCallId,
   ToolCallPart,
@@ -22,7 +21,7 @@ import { offeredTools } from './tool-changes.ts'
 const imageTypes = new Set(['image/jpeg', 'image/png', 'image/gif', 'image/webp'])
 const textTypes = /^(text\/|application\/(json|xml|yaml|x-yaml|javascript|typescript|toml|x-ndjson|sql)$)/
 
-/** What a user wrote, or a tool answered, as blocks. Text that holds nothing but white space is refused, so it is left out. */
+/** Renders what a user wrote, or a tool returned. Leaves out blank text, which the vendor refuses. */
 export function contentBlocks(parts: readonly (UserPart | ResultPart)[], citations: boolean): WireBlock[] {
   return parts.flatMap((part) => {
     switch (part.type) {
@@ -36,7 +35,7 @@ export function contentBlocks(parts: readonly (UserPart | ResultPart)[], citatio
   })
 }
 
-/** A text as a block; none where there is nothing to read in it. */
+/** Renders a text; a blank one gives no block. */
 export function textBlock(text: string): WireBlock[] {
   return text.trim() === '' ? [] : [{ type: 'text', text: text.toWellFormed() }]
 }
@@ -73,12 +72,14 @@ function fileBlock(part: FilePart, citations: boolean): WireBlock[] {
   return textBlock(leftOutText(part))
 }
 
-/** The body of a `tool_result`. An error must hold text and nothing else. */
+/** Renders a result. The vendor takes nothing but text in an error. */
 export function resultBlock(result: ToolResult, citations: boolean): WireBlock {
   const isError = result.outcome !== 'success'
-  const content = isError
-    ? errorBlocks(result.outcome, result.content)
-    : contentBlocks(result.content, citations)
+  const texts = (): WireBlock[] =>
+    result.content.flatMap((part) => textBlock(part.type === 'text' ? part.text : leftOutText(part)))
+  const shown = isError ? texts() : contentBlocks(result.content, citations)
+  const content =
+    isError && shown.length === 0 ? textBlock(`The call ended as ${result.outcome}, without output.`) : shown
   return {
     type: 'tool_result',
     tool_use_id: result.toolCallId,
@@ -87,12 +88,7 @@ export function resultBlock(result: ToolResult, citations: boolean): WireBlock {
   }
 }
 
-function errorBlocks(outcome: Outcome, parts: readonly ResultPart[]): WireBlock[] {
-  const texts = parts.flatMap((part) => textBlock(part.type === 'text' ? part.text : leftOutText(part)))
-  return texts.length > 0 ? texts : textBlock(`The call ended as ${outcome}, without output.`)
-}
-
-/** A block whose id, or name, only the whole request decides. */
+/** A block whose id or name only the whole request decides. */
 export interface Placeholder {
   readonly at: number
   readonly kind: 'call' | 'result'
@@ -102,18 +98,18 @@ export interface Placeholder {
   readonly ownId?: string
 }
 
-/** One message as it goes over the wire, but for what the whole request decides. Rendered once per message. */
+/** A message as it goes over the wire, except for what the whole request decides. Rendered once. */
 export interface RenderedMessage {
   readonly role: 'user' | 'assistant'
-  /** Whether a person's words are in it; tool results alone are no such words. */
+  /** It holds a person's words, not only tool results. */
   readonly fromUser: boolean
-  /** Whether the reply may still get the results of the vendor's own tools, after what answers it. */
+  /** The results of the vendor's own tools may still follow, after what answers the reply. */
   readonly awaitsServer: boolean
   readonly blocks: readonly WireBlock[]
   readonly placeholders: readonly Placeholder[]
   /** The halves of the vendor's own tool calls, in order. */
   readonly serverHalves: readonly ServerHalf[]
-  /** The uses of the vendor's own tools from within which blocks of the message were called, by their ids. */
+  /** The ids of uses of the vendor's own tools that called blocks of the message. */
   readonly callers: readonly string[]
   /** The reply answers a request that went out without any earlier thinking. */
   readonly withoutThinking: boolean
@@ -129,7 +125,7 @@ export interface ServerHalf {
   readonly id: string
 }
 
-/** The half that a block is, when it is one. */
+/** Reads the half of a server-side tool that a block is, if it is one. */
 export function serverHalfOf(block: WireBlock): ServerHalf | undefined {
   const [kind, key] = block.type.endsWith('_tool_use')
     ? (['use', 'id'] as const)
@@ -140,7 +136,6 @@ export function serverHalfOf(block: WireBlock): ServerHalf | undefined {
   return kind && id !== undefined ? { kind, id } : undefined
 }
 
-/** How messages are rendered. */
 export interface Rendering {
   /** The model that reads them. */
   readonly modelId: string
@@ -149,13 +144,13 @@ export interface Rendering {
   readonly thinking: boolean
 }
 
-/** Renders a message. Fields that depend on the whole request get a first guess here. */
+/** Renders a message. Fields that depend on the whole request are decided later. */
 export function renderMessage(message: Message, rendering: Rendering): RenderedMessage {
   const { citations } = rendering
   switch (message.role) {
     case 'user': {
       const blocks = contentBlocks(message.parts, citations)
-      // Left out, it would leave the assistant the last word, which is another request.
+      // Without it the assistant would have the last word, which is another request.
       return {
         ...plain,
         role: 'user',
@@ -177,7 +172,7 @@ export function renderMessage(message: Message, rendering: Rendering): RenderedM
   }
 }
 
-/** The kind of the part that says that a reply answers a request without earlier thinking. */
+/** The kind of the part of a reply whose request went out without earlier thinking. */
 export const thinkingLeftOut = 'thinking_left_out'
 
 const emptyMessage = '(The message is empty.)'
@@ -205,7 +200,10 @@ function renderReply(message: AssistantMessage, { modelId, thinking }: Rendering
     if (part.type === 'provider' && part.kind === offeredTools && opaque?.note) {
       offered = listAt(opaque.note, 'tools').filter(isJsonObject)
     }
-    if (part.type === 'tool_call') placeholders.push(callPlaceholder(part, blocks.length, own))
+    if (part.type === 'tool_call') {
+      const { toolCallId, name, providerCallId: ownId } = part
+      placeholders.push({ at: blocks.length, kind: 'call', toolCallId, name, ...(own && { ownId }) })
+    }
     blocks.push(...partBlocks(part, thinking && own && model.modelId === modelId))
   }
   const awaitsServer = stopReason === 'paused' || stopReason === 'tool_use'
@@ -225,14 +223,9 @@ function renderReply(message: AssistantMessage, { modelId, thinking }: Rendering
   }
 }
 
-/** The use of a vendor's tool from within which a block was called, by its id. */
+/** Returns the id of the use of a vendor's tool that called a block. */
 export function callerOf(block: WireBlock): string | undefined {
   return textAt(objectAt(block, 'caller'), 'tool_id')
-}
-
-function callPlaceholder(part: ToolCallPart, at: number, own: boolean): Placeholder {
-  const { toolCallId, name, providerCallId } = part
-  return { at, kind: 'call', toolCallId, name, ...(own && { ownId: providerCallId }) }
 }
 
 function partBlocks(part: AssistantPart, takesThinking: boolean): WireBlock[] {
@@ -241,7 +234,9 @@ function partBlocks(part: AssistantPart, takesThinking: boolean): WireBlock[] {
     case 'text':
       return textBlock(part.text).map((block) => ({ ...providerState, ...block }))
     case 'reasoning':
-      return takesThinking && providerState !== undefined ? thinkingBlock(part.text, providerState) : []
+      // Thinking goes back to the character, or the vendor refuses it. A signature holds for one model only.
+      if (!takesThinking || !isBlock(providerState)) return []
+      return [providerState.type === 'thinking' ? { ...providerState, thinking: part.text } : providerState]
     case 'tool_call':
       return [
         {
@@ -257,12 +252,6 @@ function partBlocks(part: AssistantPart, takesThinking: boolean): WireBlock[] {
   }
 }
 
-/** Thinking goes back to the character, or the vendor refuses it. A signature holds for one model only. */
-function thinkingBlock(text: string, providerState: object): WireBlock[] {
-  if (!isBlock(providerState)) return []
-  return [providerState.type === 'thinking' ? { ...providerState, thinking: text } : providerState]
-}
-
 function isBlock(providerState: unknown): providerState is WireBlock {
   return isJsonObject(providerState) && textAt(providerState, 'type') !== undefined
 }
@@ -275,15 +264,15 @@ export interface Binding {
   readonly changes?: ReadonlyMap<number, readonly WireBlock[]>
 }
 
-/** Sent where the vendor demands a message of the user and the history has none. */
+/** The first message, if the history does not begin with the user. */
 const opening = '(The conversation begins here.)'
 
 /**
- * The history as the vendor accepts it: it begins with the user, roles alternate, each message's results come first in
- * the message after it, no message and no text is empty, and the vendor's own tools are left in pairs.
+ * Renders the history as the vendor accepts it: it begins with the user, roles alternate, each message's results come first
+ * in the message after it, no message and no text is empty, and the vendor's own tools come in pairs.
  */
-export function turnsOf(renderedMessages: readonly RenderedMessage[], binding: Binding): readonly WireTurn[] {
-  const unpaired = unpairedServerTools(renderedMessages)
+export function toTurns(renderedMessages: readonly RenderedMessage[], binding: Binding): readonly WireTurn[] {
+  const unpaired = findUnpaired(renderedMessages)
   const { changes = new Map<number, readonly WireBlock[]>() } = binding
   const turns: { role: WireTurn['role']; content: WireBlock[] }[] = []
   const add = (role: WireTurn['role'], content: readonly WireBlock[]): void => {
@@ -297,10 +286,11 @@ export function turnsOf(renderedMessages: readonly RenderedMessage[], binding: B
     const run: WireBlock[] = []
     const changed: WireBlock[] = []
     for (; place < renderedMessages.length && renderedMessages[place]!.role === role; place++) {
-      run.push(...withoutUnpaired(bound(renderedMessages[place]!, binding), unpaired))
+      run.push(...withoutUnpaired(bindBlocks(renderedMessages[place]!, binding), unpaired))
       changed.push(...(changes.get(place) ?? []))
     }
-    dropTrailingThinking(run)
+    // A message may not end in thinking: one that was cut there loses it.
+    while (isThinking(run.at(-1))) run.pop()
     // A change follows a message of the user and precedes a reply.
     if (changed.length > 0 && turns.length === 0) add('user', textBlock(opening))
     if (run.length > 0) add('system', changed)
@@ -310,14 +300,19 @@ export function turnsOf(renderedMessages: readonly RenderedMessage[], binding: B
   if (turns[0]?.role !== 'user' && turns[0]?.content[0]?.type !== 'compaction') {
     turns.unshift({ role: 'user', content: textBlock(opening) })
   }
-  trimEnd(turns.at(-1))
+  // If the reply is to continue, its text so far may not end in white space.
+  const { role, content } = turns.at(-1)!
+  const last = content.at(-1)
+  if (role === 'assistant' && last?.type === 'text') {
+    content[content.length - 1] = { ...last, text: textAt(last, 'text')?.trimEnd() ?? '' }
+  }
   return turns
 }
 
 const bounds = new WeakMap<RenderedMessage, { readonly key: string; readonly blocks: readonly WireBlock[] }>()
 
-/** The rendered message's blocks with the ids and names of this request: the same blocks as last time, where these are the same. */
-function bound(rendered: RenderedMessage, { ids, names }: Binding): readonly WireBlock[] {
+/** Gives a message's blocks the ids and names of this request. Equal ones give the same blocks as last time. */
+function bindBlocks(rendered: RenderedMessage, { ids, names }: Binding): readonly WireBlock[] {
   if (rendered.placeholders.length === 0) return rendered.blocks
   const decided = rendered.placeholders.map((placeholder) => ({
     id: ids.get(placeholder.toolCallId) ?? placeholder.toolCallId,
@@ -335,38 +330,24 @@ function bound(rendered: RenderedMessage, { ids, names }: Binding): readonly Wir
   return blocks
 }
 
-/** A message may not end in thinking: one that was cut there loses it. */
-function dropTrailingThinking(run: WireBlock[]): void {
-  while (isThinking(run.at(-1))) run.pop()
-}
-
-/** Whether a block is thinking, shown or redacted. */
+/** True for thinking, shown or redacted. */
 export function isThinking(block: WireBlock | undefined): boolean {
   return block?.type === 'thinking' || block?.type === 'redacted_thinking'
 }
 
-/** Where the reply is to continue after an assistant's words, these may not end in white space. */
-function trimEnd(turn: WireTurn | undefined): void {
-  if (turn?.role !== 'assistant') return
-  const content = turn.content as WireBlock[]
-  const last = content.at(-1)
-  if (last?.type === 'text')
-    content[content.length - 1] = { ...last, text: textAt(last, 'text')?.trimEnd() ?? '' }
-}
-
-/** Ids of the vendor's own tool calls that lack their other half, and will not get it any more. */
+/** Ids of the vendor's own tool calls whose other half is missing for good. */
 interface Unpaired {
   readonly uses: ReadonlySet<string>
   readonly results: ReadonlySet<string>
-  /** Uses that calls name as their callers, and that are no longer there: a compaction may have cut them off. */
+  /** Uses that calls name as their callers, and that are gone: a compaction may have removed them. */
   readonly callers: ReadonlySet<string>
 }
 
 /**
- * A use whose result never came is refused, and so is a result without its use; except that a reply which paused, or
- * asked for our tools meanwhile, gets the result later. That ends with the next word of the user.
+ * Finds uses without results, and results without uses, which the vendor refuses. A reply that paused, or that called our
+ * tools, may get the result later, until the user's next message.
  */
-function unpairedServerTools(renderedMessages: readonly RenderedMessage[]): Unpaired {
+function findUnpaired(renderedMessages: readonly RenderedMessage[]): Unpaired {
   const seen = new Set<string>()
   const open = new Map<string, number>()
   const results = new Set<string>()
@@ -378,21 +359,12 @@ function unpairedServerTools(renderedMessages: readonly RenderedMessage[]): Unpa
       else if (!seen.has(id)) results.add(id)
     }
   })
-  const lost = lostUses(renderedMessages, open)
+  const lastWord = open.size === 0 ? 0 : renderedMessages.findLastIndex((rendered) => rendered.fromUser)
+  const isLost = (place: number): boolean => place < lastWord || !renderedMessages[place]!.awaitsServer
+  const lost = new Set([...open].flatMap(([use, place]) => (isLost(place) ? [use] : [])))
   const named = renderedMessages.flatMap(({ callers }) => callers)
   const gone = named.filter((id) => !seen.has(id) || lost.has(id))
   return { uses: lost, results, callers: new Set(gone) }
-}
-
-/** Uses without a result that will not get it any more. */
-function lostUses(
-  renderedMessages: readonly RenderedMessage[],
-  open: ReadonlyMap<string, number>,
-): ReadonlySet<string> {
-  if (open.size === 0) return new Set()
-  const lastWord = renderedMessages.findLastIndex((rendered) => rendered.fromUser)
-  const lost = [...open].filter(([, place]) => place < lastWord || !renderedMessages[place]!.awaitsServer)
-  return new Set(lost.map(([use]) => use))
 }
 
 function withoutUnpaired(

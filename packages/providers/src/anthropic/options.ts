@@ -122,15 +122,15 @@ const clientVersion = '2026-10-21'
 const withoutSampling = '2026-10-21'
 
 /**
- * Whether the service takes `temperature`, `top_p` and `top_k`: by the API version that a call names in its headers, or
- * else by the one that its client names. Other clouds speak older versions, and so may a client that is not the vendor's.
+ * True if the service takes `temperature`, `top_p` and `top_k`: by the API version that a call names in its headers, or else
+ * by the one that its client names. Other clouds speak older versions, and so may a client that is not the vendor's.
  */
 export function takesSampling({ headers, client }: Pick<AnthropicOptions, 'headers' | 'client'>): boolean {
   const spoken = versionIn(headers) ?? (client === undefined ? clientVersion : versionOf(client))
   return spoken === undefined || spoken < withoutSampling
 }
 
-/** The version that an official client for Anthropic's own service names; unknown of any other. */
+/** Reads the API version of an official client for Anthropic's own service; `undefined` for any other client. */
 function versionOf(client: object): string | undefined {
   if (!isOfficial(client)) return undefined
   const { defaultHeaders } = Reflect.get(client, '_options') ?? {}
@@ -138,7 +138,7 @@ function versionOf(client: object): string | undefined {
 }
 
 /**
- * Whether it is a client of the official SDK's class for Anthropic's own service, of whatever copy: its class carries the
+ * True for a client of the official SDK's class for Anthropic's own service, of any copy of the SDK: its class has the
  * resources of that service, and inherits from the one that all clouds share and that names itself.
  */
 function isOfficial(client: object): boolean {
@@ -182,7 +182,6 @@ const mcpServer = fields<AnthropicMcpServer>({
   toolset: maybe(anyObject),
 })
 
-/** What `anthropic()` takes beside the model id. */
 const anthropicOptions: OptionCheck = fields<AnthropicOptions>(
   {
     ...commonChecks,
@@ -204,7 +203,10 @@ const anthropicOptions: OptionCheck = fields<AnthropicOptions>(
   otherNames,
 )
 
-/** Throws `ConfigurationError` for what could not work in any call. */
+/** Fields that the newest versions of the API refuse. */
+const refusedFields = ['temperature', 'top_p', 'top_k']
+
+/** Throws `ConfigurationError` for options that cannot work. */
 export function checkOptions(modelId: string, options: AnthropicOptions): void {
   requireModelOptions('anthropic', anthropicOptions, { modelId, options })
   if (options.client && (options.apiKey ?? options.baseURL ?? options.fetch) !== undefined) {
@@ -212,22 +214,13 @@ export function checkOptions(modelId: string, options: AnthropicOptions): void {
       'anthropic() got a client together with apiKey, baseURL or fetch, which the client would ignore. Pass one or the other.',
     )
   }
-  checkServers(options.mcpServers ?? [])
-  checkExtraBody(options)
-}
-
-function checkServers(servers: readonly AnthropicMcpServer[]): void {
-  const names = servers.map(({ name }) => name)
-  if (new Set(names).size === names.length && !names.includes('')) return
-  throw new ConfigurationError(
-    'anthropic() got MCP servers without a name, or with the same name, which the service refuses. Give each of mcpServers a name of its own.',
-  )
-}
-
-/** Fields that the newest versions of the API answer with a refusal, whatever they say. */
-const refusedFields = ['temperature', 'top_p', 'top_k']
-
-function checkExtraBody({ extraBody = {}, ...options }: AnthropicOptions): void {
+  const names = (options.mcpServers ?? []).map(({ name }) => name)
+  if (new Set(names).size < names.length || names.includes('')) {
+    throw new ConfigurationError(
+      'anthropic() got MCP servers without a name, or with the same name, which the service refuses. Give each of mcpServers a name of its own.',
+    )
+  }
+  const { extraBody = {} } = options
   for (const field of ['stream', 'model', 'messages', ...(takesSampling(options) ? [] : refusedFields)]) {
     if (!(field in extraBody)) continue
     const why = refusedFields.includes(field)
@@ -238,10 +231,10 @@ function checkExtraBody({ extraBody = {}, ...options }: AnthropicOptions): void 
 }
 
 /**
- * How many web searches Anthropic runs within one call: `max_uses` of each web search tool, which Anthropic enforces for
- * every request. Empty where no such tool is offered. `extraBody.tools` replaces all tools, so it decides where given.
+ * Bounds the web searches that Anthropic runs within one call by `max_uses` of each web search tool, which Anthropic enforces
+ * for every request. Empty if no such tool is offered. `extraBody.tools` replaces all tools.
  */
-export function webSearchesOf({ providerTools = [], extraBody = {} }: AnthropicOptions): {
+export function boundWebSearches({ providerTools = [], extraBody = {} }: AnthropicOptions): {
   readonly maxWebSearches?: MaxWebSearches
 } {
   const tools: unknown = 'tools' in extraBody ? extraBody['tools'] : providerTools
@@ -250,9 +243,7 @@ export function webSearchesOf({ providerTools = [], extraBody = {} }: AnthropicO
     .map((tool) => countAt(tool, 'max_uses'))
   if (bounds.length === 0) return {}
   const known = bounds.filter((bound) => bound !== undefined)
-  return { maxWebSearches: known.length < bounds.length ? 'unbounded' : sum(known) }
-}
-
-function sum(bounds: readonly number[]): number {
-  return bounds.reduce((total, bound) => total + bound, 0)
+  return {
+    maxWebSearches: known.length < bounds.length ? 'unbounded' : known.reduce((sum, bound) => sum + bound, 0),
+  }
 }

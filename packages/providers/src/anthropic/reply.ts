@@ -1,5 +1,5 @@
 import type { Usage } from '@tallystick/core'
-import { getOwn, isJsonObject } from '@tallystick/core/internal'
+import { getOwn, isJsonObject, omitUndefined } from '@tallystick/core/internal'
 import type {
   Citation,
   Json,
@@ -18,44 +18,44 @@ import type { ToolNames } from '../shared/request.ts'
 import { api, type OpaqueData, provider, type WireBlock } from './client.ts'
 import { serverHalfOf } from './messages.ts'
 
-/** What a block of text cites, in the words of the ledger. The block's own fields go back as they came. */
-function citationsIn(block: JsonObject): readonly Citation[] {
-  const citations = listAt(block, 'citations').filter(isJsonObject).map(citationOf)
-  return citations.filter((citation) => Object.keys(citation).length > 0)
-}
-
-function citationOf(citation: JsonObject): Citation {
-  const [from, end] = [numberAt(citation, 'start_page_number'), numberAt(citation, 'end_page_number')]
-  return known<Citation>({
-    url: textAt(citation, 'url') ?? textAt(citation, 'source'),
-    title: textAt(citation, 'title') ?? textAt(citation, 'document_title'),
-    fileId: textAt(citation, 'file_id'),
-    quote: textAt(citation, 'cited_text'),
-    // The vendor does not count the last page in.
-    pages: from === undefined || end === undefined ? undefined : { from, to: Math.max(from, end - 1) },
-    place: undefined,
+/** Reads the citations of a text. The block's own fields go back as they came. */
+function readCitations(block: JsonObject): readonly Citation[] {
+  return listAt(block, 'citations').flatMap((one) => {
+    const [from, end] = [numberAt(one, 'start_page_number'), numberAt(one, 'end_page_number')]
+    const citation = known<Citation>({
+      url: textAt(one, 'url') ?? textAt(one, 'source'),
+      title: textAt(one, 'title') ?? textAt(one, 'document_title'),
+      fileId: textAt(one, 'file_id'),
+      quote: textAt(one, 'cited_text'),
+      // The vendor's range excludes its last page.
+      pages: from === undefined || end === undefined ? undefined : { from, to: Math.max(from, end - 1) },
+      place: undefined,
+    })
+    return Object.keys(citation).length > 0 ? [citation] : []
   })
 }
 
-/** What a search or a fetch of the vendor's found. */
-function sourcesIn(block: JsonObject): readonly Source[] {
-  const { content } = block
-  if (block['type'] === 'web_search_tool_result') return listAt(block, 'content').flatMap(sourceOf)
-  if (block['type'] !== 'web_fetch_tool_result' || !isJsonObject(content)) return []
-  const title = textAt(objectAt(content, 'content'), 'title')
-  return sourceOf({ ...content, ...(title !== undefined && { title }) })
-}
-
-function sourceOf(found: Json): readonly Source[] {
-  const url = textAt(found, 'url')
-  return url === undefined ? [] : [known<Source>({ url, title: textAt(found, 'title'), fileId: undefined })]
+/** Reads what the vendor's web search or fetch found. */
+function readSources({ type, content }: WireBlock): readonly Source[] {
+  const found = type === 'web_search_tool_result' ? itemsOf(content) : []
+  if (type === 'web_fetch_tool_result' && isJsonObject(content)) {
+    const title = textAt(objectAt(content, 'content'), 'title') ?? textAt(content, 'title')
+    return readSources({
+      type: 'web_search_tool_result',
+      content: [{ ...content, ...omitUndefined({ title }) }],
+    })
+  }
+  return found.flatMap((one) => {
+    const url = textAt(one, 'url')
+    return url === undefined ? [] : [known<Source>({ url, title: textAt(one, 'title'), fileId: undefined })]
+  })
 }
 
 /**
- * Returns what a closed block shows of a tool that the vendor ran. `useOf` finds the block of this reply that requested
- * it, by its id: a result names only that, and after a pause the request is in another reply.
+ * Reads a closed block of a tool that the vendor ran. `useOf` finds the block of this reply with the call, by its id: a
+ * result names only that, and after a pause the call is in another reply.
  */
-function executedCall(
+function readExecuted(
   block: WireBlock,
   useOf: (id: string) => JsonObject | undefined,
 ): ProviderExecuted | undefined {
@@ -65,19 +65,17 @@ function executedCall(
     return { id: half.id, name: toolName(block), input: objectAt(block, 'input') ?? {} }
   const use = useOf(half.id)
   const name = use === undefined ? block.type.replace(/_tool_result$/, '') : toolName(use)
-  return { id: half.id, name, outcome: failed(block) ? 'failed' : 'success' }
+  // Errors of the vendor's tools are results like any other, and differ by their type only.
+  const { is_error: isError, content } = block
+  const failed = isError === true || (textAt(content, 'type') ?? '').endsWith('_error')
+  return { id: half.id, name, outcome: failed ? 'failed' : 'success' }
 }
 
-/** Tools of an MCP server go by both names: two servers may have one of the same name. */
+/** Two MCP servers may have tools of the same name, so theirs includes the server. */
 function toolName(use: JsonObject): string {
   const server = textAt(use, 'server_name')
   const name = textAt(use, 'name') ?? ''
   return server === undefined ? name : `${server}/${name}`
-}
-
-/** Errors of the vendor's tools are results like any other, told apart by their type only. */
-function failed({ is_error: isError, content }: WireBlock): boolean {
-  return isError === true || (isJsonObject(content) && (textAt(content, 'type') ?? '').endsWith('_error'))
 }
 
 /** One content block while it streams. `part` is its place in the reply. */
@@ -101,7 +99,7 @@ const kinds: { readonly [type: string]: Block['kind'] } = {
   tool_use: 'call',
 }
 
-/** A block of which only its start is known: `content_block_start`, or a block that came whole. */
+/** Begins a block from `content_block_start`, or from a complete block. */
 export function openBlock(part: number, start: WireBlock): Block {
   const kind = getOwn(kinds, start.type) ?? 'provider'
   const textField = start.type === 'text' ? 'text' : start.type === 'thinking' ? 'thinking' : undefined
@@ -109,23 +107,18 @@ export function openBlock(part: number, start: WireBlock): Block {
   return { part, kind, fields: { ...start }, text, inputText: '', closed: false }
 }
 
-/** What a block shows of itself from its start on: the text that some servers put there. */
-export function openingSignals(block: Block): ModelSignal[] {
-  return block.text === '' ? [] : shownText(block, block.text)
-}
-
 /** Adds one delta to the block. Returns signals for the part of it that can be shown. */
 export function extendBlock(block: Block, delta: JsonObject, names: ToolNames): ModelSignal[] {
   // Fields of deltas are read by their names: by a variable name it costs more than all the rest.
   switch (delta['type'] as string) {
     case 'text_delta':
-      if (block.kind === 'text') return moreText(block, delta['text'])
+      if (block.kind === 'text') return addText(block, delta['text'])
       break
     case 'thinking_delta':
-      if (block.kind === 'reasoning') return moreText(block, delta['thinking'])
+      if (block.kind === 'reasoning') return addText(block, delta['thinking'])
       break
     case 'input_json_delta':
-      return moreInput(block, textAt(delta, 'partial_json') ?? '', names)
+      return showInput(block, textAt(delta, 'partial_json') ?? '', names)
     case 'citations_delta':
       block.fields['citations'] = [...listAt(block.fields, 'citations'), delta['citation'] ?? null]
       return []
@@ -140,17 +133,18 @@ export function extendBlock(block: Block, delta: JsonObject, names: ToolNames): 
   return []
 }
 
-function moreText(block: Block, text: Json | undefined): ModelSignal[] {
+function addText(block: Block, text: Json | undefined): ModelSignal[] {
   if (typeof text !== 'string' || text === '') return []
   block.text += text
-  return shownText(block, text)
+  return showText(block, text)
 }
 
-function shownText(block: Block, text: string): ModelSignal[] {
+/** Shows a text, also one that some servers put into the start of a block. */
+export function showText(block: Block, text: string): ModelSignal[] {
   return [{ type: block.kind === 'text' ? 'model_text' : 'model_reasoning', part: block.part, text }]
 }
 
-function moreInput(block: Block, text: string, names: ToolNames): ModelSignal[] {
+function showInput(block: Block, text: string, names: ToolNames): ModelSignal[] {
   block.inputText += text
   if (block.kind !== 'call' || text === '') return []
   return [{ type: 'model_tool_input', part: block.part, name: callName(block, names), text }]
@@ -164,7 +158,7 @@ function foldFields(fields: { [field: string]: Json }, delta: JsonObject): void 
   }
 }
 
-/** Marks the block as whole, and reads the input of a call. */
+/** Marks a block as complete, and reads the input of a call. */
 export function closeBlock(block: Block, names: ToolNames, container: JsonObject | undefined): void {
   block.closed = true
   if (block.kind !== 'call') return
@@ -175,7 +169,7 @@ export function closeBlock(block: Block, names: ToolNames, container: JsonObject
     providerCallId: textAt(block.fields, 'id') ?? '',
     name: callName(block, names),
     ...readInput(block),
-    ...(carries && { opaque: opaqueOf({ block: rest, ...(container && { container }) }) }),
+    ...(carries && { opaque: toOpaque({ block: rest, ...(container && { container }) }) }),
   }
 }
 
@@ -183,35 +177,35 @@ function callName(block: Block, names: ToolNames): string {
   return names.fromWire(textAt(block.fields, 'name') ?? '')
 }
 
-/** Deltas win over the block's start, where input is `{}` as a placeholder, or whole when no delta follows. */
+/** Deltas win over the start of the block, whose input is a placeholder, or complete if no delta follows. */
 function readInput({ fields, inputText }: Block): CallInput {
   if (inputText.trim() !== '') return readCallInput(inputText)
   return readGivenInput(fields['input'])
 }
 
 /**
- * The block as a part of the reply. None for a call or a vendor's block that never closed: half of it is worth nothing.
- * `useOf` finds the block that a result answers, by its id.
+ * Turns a block into a part of the reply; `undefined` for a call, or a block of the vendor, that never closed. `useOf` finds
+ * the block that a result answers, by its id.
  */
-export function partOf(block: Block, useOf: (id: string) => JsonObject | undefined): ReplyPart | undefined {
+export function toPart(block: Block, useOf: (id: string) => JsonObject | undefined): ReplyPart | undefined {
   const { part, kind, text, fields } = block
   switch (kind) {
     case 'text': {
       const rest = restOf(fields, ['type', 'text'])
-      const citations = citationsIn(fields)
+      const citations = readCitations(fields)
       return {
         type: 'text',
         text,
         part,
         ...(citations.length > 0 && { citations }),
-        ...(Object.keys(rest).length > 0 && { opaque: opaqueOf({ block: rest }) }),
+        ...(Object.keys(rest).length > 0 && { opaque: toOpaque({ block: rest }) }),
       }
     }
     case 'reasoning': {
       // Without its signature, or its encrypted data, thinking proves nothing and would be refused.
       const genuine = textAt(fields, fields['type'] === 'thinking' ? 'signature' : 'data')
       const providerState = { block: restOf(fields, ['thinking']) }
-      return { type: 'reasoning', text, part, ...(genuine && { opaque: opaqueOf(providerState) }) }
+      return { type: 'reasoning', text, part, ...(genuine && { opaque: toOpaque(providerState) }) }
     }
     case 'call':
       return block.call && { ...block.call, part }
@@ -219,12 +213,12 @@ export function partOf(block: Block, useOf: (id: string) => JsonObject | undefin
       if (!block.closed) return undefined
       const input = block.inputText.trim() === '' ? {} : { input: readInput(block).input }
       const whole: WireBlock = { type: 'unknown', ...fields, ...input }
-      const executed = executedCall(whole, useOf)
-      const sources = sourcesIn(whole)
+      const executed = readExecuted(whole, useOf)
+      const sources = readSources(whole)
       return {
         type: 'provider',
         kind: whole.type,
-        opaque: opaqueOf({ block: whole }),
+        opaque: toOpaque({ block: whole }),
         part,
         ...(executed && { executed }),
         ...(sources.length > 0 && { sources }),
@@ -233,7 +227,7 @@ export function partOf(block: Block, useOf: (id: string) => JsonObject | undefin
   }
 }
 
-/** Lets something that concerns the whole reply ride on one of its parts, so that the next request finds it. */
+/** Puts the sandbox of a reply on one of its parts, so that the next request finds it. */
 export function withContainer(parts: readonly ReplyPart[], container: JsonObject): readonly ReplyPart[] {
   const carrier =
     parts.findLast((part) => part.type === 'provider') ?? parts.findLast((part) => part.type !== 'tool_call')
@@ -245,33 +239,33 @@ export function withContainer(parts: readonly ReplyPart[], container: JsonObject
     return withProviderState(parts, 'container', { block: {}, container })
   }
   const providerState = (carrier.opaque?.data ?? { block: {} }) as OpaqueData
-  const loaded = { ...carrier, opaque: opaqueOf({ ...providerState, container }) }
+  const loaded = { ...carrier, opaque: toOpaque({ ...providerState, container }) }
   return parts.map((part) => (part === carrier ? loaded : part))
 }
 
-/** Adds a part that is no block and never goes back: what the vendor says about the reply as a whole. */
+/** Adds a part that never goes back: what the vendor says about the reply as a whole. */
 export function withProviderState(
   parts: readonly ReplyPart[],
   kind: string,
   data: OpaqueData,
 ): readonly ReplyPart[] {
   const part = parts.reduce((last, { part: place }) => Math.max(last, place), -1) + 1
-  return [...parts, { type: 'provider', kind, opaque: opaqueOf(data), part }]
+  return [...parts, { type: 'provider', kind, opaque: toOpaque(data), part }]
 }
 
-function opaqueOf(data: OpaqueData): Opaque {
+function toOpaque(data: OpaqueData): Opaque {
   return { provider, api, data }
 }
 
 /**
- * A later report over an earlier one. Reports are totals of the whole message, so every field that says something
- * replaces; adding them up would count the prompt twice.
+ * Merges two reports of usage. Reports are totals of the whole message, so later fields replace earlier ones; adding them up
+ * would count the prompt twice.
  */
-export function laterUsage(earlier: JsonObject, later: JsonObject): JsonObject {
+export function mergeUsage(earlier: JsonObject, later: JsonObject): JsonObject {
   return { ...earlier, ...Object.fromEntries(Object.entries(later).filter(([, value]) => value != null)) }
 }
 
-/** Where the vendor ran tools of its own inside the reply, so that the model read several prompts for it. */
+/** The prompts that the model read for one reply, since the vendor ran tools of its own in it. */
 export interface Steps {
   /** How many times the model was asked: once, and again after each batch of results. */
   readonly count: number
@@ -280,34 +274,33 @@ export interface Steps {
 }
 
 /**
- * Tokens as we count them: the wire's `input_tokens` leaves cache reads and writes out, `inputTokens` holds them. The
- * message's own numbers leave out what compaction, an advisor or a model that declined took; `iterations` lists those, and
- * all that it lists is billed. `steps`: where the start of the message is known.
+ * Counts tokens: the wire's `input_tokens` excludes cache reads and writes, `inputTokens` includes them. The message's own
+ * numbers exclude compaction, an advisor, or a model that declined; `iterations` lists all of them, and all are billed.
  */
 export function usageSignal(raw: JsonObject, steps?: Steps): Extract<ModelSignal, { type: 'model_usage' }> {
-  const iterations = iterationsOf(raw['iterations'])
-  const billed = tokensOf(raw)
-  for (const iteration of iterations.map(tokensOf).reduce(sumInto, new Map())) raise(billed, iteration)
+  const iterations = itemsOf(raw['iterations']).filter(isJsonObject)
+  const billed = countTokens(raw)
+  const sum: Tokens = new Map()
+  for (const [field, count] of iterations.flatMap((one) => [...countTokens(one)])) {
+    sum.set(field, (sum.get(field) ?? 0) + count)
+  }
+  // Neither count is lost if the other says less.
+  for (const [field, count] of sum) billed.set(field, Math.max(billed.get(field) ?? 0, count))
   const reasoningTokens = countAt(objectAt(raw, 'output_tokens_details'), 'thinking_tokens')
   const webSearches = countAt(objectAt(raw, 'server_tool_use'), 'web_search_requests')
-  const usage: Usage = {
-    ...(Object.fromEntries(billed) as Usage),
-    ...(reasoningTokens !== undefined && { reasoningTokens }),
-    ...(webSearches !== undefined && { webSearches }),
-  }
-  const contextTokens = contextOf(iterations, usage, steps)
-  return { type: 'model_usage', usage, ...(contextTokens !== undefined && { contextTokens }), raw }
+  const usage: Usage = { ...Object.fromEntries(billed), ...omitUndefined({ reasoningTokens, webSearches }) }
+  const contextTokens = estimateContext(iterations, usage, steps)
+  return { type: 'model_usage', usage, ...omitUndefined({ contextTokens }), raw }
 }
 
-/** Tokens of the prompt that a report counts, cache reads and writes included. */
+/** Counts the tokens of a prompt, cache reads and writes included. */
 export function promptTokens(raw: JsonObject): number | undefined {
-  return tokensOf(raw).get('inputTokens')
+  return countTokens(raw).get('inputTokens')
 }
 
 type Tokens = Map<keyof Usage, number>
 
-/** What one report, or one iteration of it, counts. */
-function tokensOf(raw: JsonObject): Tokens {
+function countTokens(raw: JsonObject): Tokens {
   const uncached = countAt(raw, 'input_tokens')
   const written = countAt(raw, 'cache_creation_input_tokens')
   const read = countAt(raw, 'cache_read_input_tokens')
@@ -321,26 +314,12 @@ function tokensOf(raw: JsonObject): Tokens {
   return new Map(counts.flatMap(([field, count]) => (count === undefined ? [] : [[field, count] as const])))
 }
 
-function sumInto(sum: Tokens, more: Tokens): Tokens {
-  for (const [field, count] of more) sum.set(field, (sum.get(field) ?? 0) + count)
-  return sum
-}
-
-/** Nothing that the one of two counts said is lost where the other says less. */
-function raise(billed: Tokens, [field, count]: readonly [keyof Usage, number]): void {
-  billed.set(field, Math.max(billed.get(field) ?? 0, count))
-}
-
-function iterationsOf(value: Json | undefined): readonly JsonObject[] {
-  return itemsOf(value).filter(isJsonObject)
-}
-
 /**
- * How long the conversation is behind the reply, where that is not what is billed: the last iteration that wrote the
- * message says it. Without iterations it is estimated from the first prompt and the sum of all, as if each step had
- * added as much as the others, which is exact for two steps.
+ * Estimates the tokens of the conversation after the reply if they are not what is billed. The last iteration that wrote the
+ * message says it. Without iterations the first prompt and the sum of all tell, as if each step had added equally much,
+ * which is exact for two steps.
  */
-function contextOf(
+function estimateContext(
   iterations: readonly JsonObject[],
   { inputTokens, outputTokens = 0 }: Usage,
   steps: Steps | undefined,
@@ -349,7 +328,7 @@ function contextOf(
     /^(fallback_)?message$/.test(textAt(iteration, 'type') ?? ''),
   )
   if (last !== undefined) {
-    const tokens = tokensOf(last)
+    const tokens = countTokens(last)
     return (tokens.get('inputTokens') ?? 0) + (tokens.get('outputTokens') ?? 0)
   }
   if (steps?.firstPrompt === undefined || inputTokens === undefined || steps.count < 2) return undefined
@@ -370,12 +349,11 @@ const stopReasons: { readonly [raw: string]: StopReason } = {
   compaction: 'compacted',
 }
 
-/** The vendor's stop reason in our words; one that it added later is `other`. */
-export function stopReasonOf(raw: string): StopReason {
+export function toStopReason(raw: string): StopReason {
   return getOwn(stopReasons, raw) ?? 'other'
 }
 
-/** Whether the reply was cut where it stood, so that its last block may be half a block. */
+/** True for a reply that was cut off, so that its last block may be incomplete. */
 export function cutsReply(stopReason: StopReason): boolean {
   return stopReason === 'max_tokens' || stopReason === 'context_exceeded' || stopReason === 'refused'
 }

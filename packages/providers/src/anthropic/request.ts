@@ -1,5 +1,5 @@
 import type { Message, ModelRequest } from '@tallystick/core'
-import { getOwn } from '@tallystick/core/internal'
+import { getOwn, omitUndefined } from '@tallystick/core/internal'
 import type { JsonObject, ModelSettings } from '@tallystick/core/vocabulary'
 import { textAt } from '../shared/json.ts'
 import type { Warn } from '../shared/options.ts'
@@ -13,7 +13,7 @@ import {
   withProviderOptions,
 } from '../shared/request.ts'
 import { provider, type WireBlock, type WireRequest, type WireThinking, type WireTurn } from './client.ts'
-import { isThinking, type RenderedMessage, renderMessage, textBlock, turnsOf } from './messages.ts'
+import { isThinking, type RenderedMessage, renderMessage, textBlock, toTurns } from './messages.ts'
 import type { AnthropicMcpServer, AnthropicWarning } from './options.ts'
 import { answerSchema, type FittedSchema, offerTools } from './tools.ts'
 
@@ -21,7 +21,7 @@ const mcpClient = 'mcp-client-2025-11-20'
 const compaction = 'compact-2026-01-12'
 const thinkingBinding = 'thinking-binding-controls-2026-08-01'
 
-/** Blocks that need such a header in the request, from any source. */
+/** The betas of a request whose history has such blocks. */
 const byBlock: { readonly [type: string]: (block: JsonObject) => string } = {
   mcp_tool_use: () => mcpClient,
   mcp_tool_result: () => mcpClient,
@@ -30,12 +30,13 @@ const byBlock: { readonly [type: string]: (block: JsonObject) => string } = {
   compaction: (block) => (textAt(block, 'signature') === undefined ? compaction : 'compact-2026-09-04'),
 }
 
-/** The values of the `anthropic-beta` header that a body needs, none twice, `wanted` first. */
-export function betasOf(body: WireRequest, wanted: readonly string[]): readonly string[] {
+/** Lists the values of the `anthropic-beta` header that a body needs, `wanted` first. */
+export function listBetas(body: WireRequest, wanted: readonly string[]): readonly string[] {
   const betas = new Set(wanted)
   if (body['mcp_servers'] !== undefined) betas.add(mcpClient)
   if (body.thinking !== undefined && 'block_binding' in body.thinking) betas.add(thinkingBinding)
-  for (const edit of editsOf(body)) {
+  const management = body['context_management'] as { readonly edits?: readonly JsonObject[] } | undefined
+  for (const edit of management?.edits ?? []) {
     betas.add('context-management-2025-06-27')
     if (textAt(edit, 'type')?.startsWith('compact_')) betas.add(compaction)
   }
@@ -50,18 +51,10 @@ export function betasOf(body: WireRequest, wanted: readonly string[]): readonly 
   return [...betas]
 }
 
-function editsOf(body: WireRequest): readonly JsonObject[] {
-  const management = body['context_management'] as { readonly edits?: readonly JsonObject[] } | undefined
-  return management?.edits ?? []
-}
-
-/** How long the vendor keeps the beginning of a prompt. */
 type CachePolicy = '5m' | '1h' | 'off'
 
-/** The vendor takes so many marks in one request. */
 const maxMarks = 4
 
-/** What the marks are set in. */
 export interface Markable {
   readonly system?: readonly WireBlock[]
   readonly tools?: readonly JsonObject[]
@@ -69,11 +62,11 @@ export interface Markable {
 }
 
 /**
- * Marks where the unchanging beginning ends, after the instructions or else after the tools, and the end of the last
- * two user messages: up to the first one the last request is in the cache, up to the second one the next request will
- * find this one. Marks that the caller has set on tools stay, and count.
+ * Marks the end of the unchanging beginning, after the instructions or else after the tools, and the end of the last two
+ * user messages: the last request is in the cache up to the first one, and the next request will find this one up to the
+ * second. Marks that the caller has set on tools stay, and count.
  */
-export function cached<T extends Markable>(request: T, policy: CachePolicy): T {
+export function markCache<T extends Markable>(request: T, policy: CachePolicy): T {
   if (policy === 'off') return request
   const { system = [], tools = [], messages } = request
   let left = maxMarks - tools.filter((tool) => 'cache_control' in tool).length
@@ -107,19 +100,11 @@ function marked<T extends JsonObject>(items: readonly T[], place: number, policy
   return items.with(place, { ...items[place]!, cache_control: mark })
 }
 
-/** What decides which settings this request may hold. */
-export interface SamplingContext {
-  /** Whether the API version that is spoken takes any. */
-  readonly takesSampling?: boolean | undefined
-  /** Whether the model thinks in this request: then the vendor takes no choice of words. */
-  readonly thinks: boolean
-  readonly warn: (warning: AnthropicWarning) => void
-}
-
-/** The fields of a request that say how the model is to write. */
-function samplingFields(
+/** Renders the model settings. A model that thinks takes none but stop texts. */
+function renderSampling(
   { temperature, topP, stop = [], seed }: ModelSettings,
-  { takesSampling, thinks, warn }: SamplingContext,
+  thinks: boolean,
+  { takesSampling, warn }: RenderSettings,
 ): JsonObject {
   const leftOut = (what: string, why: string): void =>
     warn({ what: 'model_settings', message: `${what} was left out: ${why}.` })
@@ -144,21 +129,14 @@ const maxIdentifierLength = 64
 const maxToolNameLength = 128
 const thinkingBudgetMin = 1024
 
-/** A request, ready to be sent. */
+/** A request that is ready to be sent. */
 export interface RenderedRequest {
   readonly body: WireRequest
-  /** For the reply: the names that its calls go by. */
   readonly names: ToolNames
   /** Values of the `anthropic-beta` header. */
   readonly betas: readonly string[]
   /** The tools that the reply keeps for later requests. */
   readonly toKeep?: readonly JsonObject[]
-}
-
-/** What the rendering of one request depends on. `now` is in milliseconds since 1970 UTC. */
-interface Rendering extends Pick<RenderSettings, 'warn'> {
-  readonly now: number
-  readonly changes?: FallbackChanges
 }
 
 /** How a request differs from one that the vendor refused. */
@@ -169,12 +147,15 @@ export interface FallbackChanges {
   readonly asksInWords?: true
 }
 
-/** Renders requests of one model. */
-export type RequestRenderer = (request: ModelRequest, rendering: Rendering) => RenderedRequest
+/** Renders requests of one model. `now` is in milliseconds since 1970 UTC. */
+export type RequestRenderer = (
+  request: ModelRequest,
+  rendering: Pick<RenderSettings, 'warn'> & { readonly now: number; readonly changes?: FallbackChanges },
+) => RenderedRequest
 
 /**
- * A renderer that keeps what it made of each message, so that a turn costs what it adds. The same request gives the
- * same body, whatever was rendered before.
+ * Returns a renderer that keeps what it made of each message, so that a turn costs only what it adds. The same request
+ * gives the same body, whatever was rendered before.
  */
 export function requestRenderer(given: RequestSettings): RequestRenderer {
   const { modelId } = given
@@ -185,30 +166,34 @@ export function requestRenderer(given: RequestSettings): RequestRenderer {
   )
   return (request, { now, warn, changes = {} }) => {
     const { asksInWords = false } = changes
-    // Where thinking is off, the vendor wants bound thinking removed.
+    // If thinking is off, the vendor wants bound thinking removed.
     const isOff = given.bindsThinking === true && given.thinking?.type === 'disabled'
     const withoutThinking = isOff || changes.withoutThinking === true
     const settings = { ...given, warn }
     const answer = answerSchema(request.outputSchema, settings.warn)
     const citations = settings.citations === true && answer === undefined
-    if (settings.citations && !citations) warnOf(settings, 'citations')
-    const [whole, bare] = kept.map((renderers) => renderers[citations ? 1 : 0]!) as [Render, Render]
+    if (settings.citations && !citations) {
+      const message = 'The answer has to fit a schema, with which the vendor takes no wish for citations.'
+      warn({ what: 'citations', message })
+    }
+    const [whole, bare] = kept.map((renderers) => renderers[citations ? 1 : 0]!) as [
+      (message: Message) => RenderedMessage,
+      (message: Message) => RenderedMessage,
+    ]
     const rendered = request.messages.map(withoutThinking ? bare : whole)
-    // What was left out once stays out: what came after it was thought without it.
+    // What was left out once stays out: later thinking does not build on it.
     const upTo = withoutThinking ? 0 : rendered.findLastIndex((message) => message.withoutThinking)
-    if (changes.withoutThinking || upTo > 0) warn({ what: 'thinking', message: thinkingRefused(upTo > 0) })
+    if (changes.withoutThinking || upTo > 0)
+      warn({ what: 'thinking', message: upTo > 0 ? thinkingStaysOut : thinkingRefused })
     const shown = rendered.map((message, place) => (place < upTo ? bare(request.messages[place]!) : message))
     return renderRequest(request, shown, settings, { answer, now, asksInWords })
   }
 }
 
-type Render = (message: Message) => RenderedMessage
-
-function thinkingRefused(before: boolean): string {
-  return before
-    ? 'Thinking that the service had refused to take back in an earlier request stayed out of this one.'
-    : 'The service did not take earlier thinking back, since something before it has changed, so the request went out without any.'
-}
+const thinkingRefused =
+  'The service did not take earlier thinking back, since something before it has changed, so the request went out without any.'
+const thinkingStaysOut =
+  'Thinking that the service had refused to take back in an earlier request stayed out of this one.'
 
 function renderRequest(
   request: ModelRequest,
@@ -240,51 +225,44 @@ function renderRequest(
   })
   const { fields, changes } = offered
   const ids = callIds(calls, maxIdentifierLength)
-  const turns = turnsOf(renderedMessages, { ids, names, ...(changes && { changes }) })
+  const turns = toTurns(renderedMessages, { ids, names, ...(changes && { changes }) })
   const demand =
     (settings.bindsThinking ?? false) || asksInWords ? demandOf(request, settings, fields) : undefined
-  const thinking = thinkingOf(settings, fields.tool_choice, turns, maxTokens)
-  const system = textBlock(instructionsOf(request, answer))
+  const thinking = renderThinking(settings, fields.tool_choice, turns, maxTokens)
+  const { instructions, outputSchema } = request
+  const isInWords = outputSchema !== undefined && answer === undefined
+  const system = textBlock(isInWords ? withAnswerSchema(instructions, outputSchema) : instructions)
+  const effort = readEffort(request.modelSettings, settings)
+  const format = answer && { type: 'json_schema', schema: answer.schema }
   const body: WireRequest = {
     model: settings.modelId,
     max_tokens: maxTokens,
     stream: true,
-    ...cached(
+    ...markCache(
       {
         ...(system.length > 0 && { system }),
         ...fields,
         ...(demand && { tool_choice: demand.choice }),
-        messages: withDemand(thinkingAllowed(turns, thinking), demand),
+        messages: withWords(withoutLastThinking(turns, thinking), demand?.words),
       },
       settings.promptCache,
     ),
     ...(thinking && { thinking }),
-    ...outputConfig(effortOf(request.modelSettings, settings), answer),
-    ...serverFields(settings, renderedMessages, now),
+    ...((effort !== undefined || format) && { output_config: { ...omitUndefined({ effort, format }) } }),
+    ...renderServer(settings, renderedMessages, now),
     ...settings.extraBody,
-    ...samplingFields(request.modelSettings ?? {}, { ...settings, thinks: isThinkingAsked(thinking) }),
+    ...renderSampling(request.modelSettings ?? {}, (thinking?.type ?? 'disabled') !== 'disabled', settings),
   }
   const whole = withProviderOptions(body, request, { provider, held: heldFields, warn: settings.warn })
   const { toKeep } = offered
-  return { body: whole, names, betas: betasOf(whole, settings.betas ?? []), ...(toKeep && { toKeep }) }
+  return { body: whole, names, betas: listBetas(whole, settings.betas ?? []), ...(toKeep && { toKeep }) }
 }
 
 /** Without these fields, as the adapter writes them, no reply could be read. */
 const heldFields = ['model', 'messages', 'stream', 'tools', 'system']
 
-function isThinkingAsked(thinking: WireThinking | undefined): boolean {
-  return thinking !== undefined && thinking.type !== 'disabled'
-}
-
-function instructionsOf(
-  { instructions, outputSchema }: ModelRequest,
-  answer: FittedSchema | undefined,
-): string {
-  return outputSchema && !answer ? withAnswerSchema(instructions, outputSchema) : instructions
-}
-
-/** How much the model is to reason: the vendor knows fewer words. */
-function effortOf(
+/** The vendor knows fewer efforts than a request may ask for. */
+function readEffort(
   { reasoningEffort }: ModelSettings = {},
   { effort, warn }: RenderSettings,
 ): string | undefined {
@@ -297,22 +275,16 @@ function effortOf(
   return effort
 }
 
-function outputConfig(
-  effort: string | undefined,
-  answer: FittedSchema | undefined,
-): Pick<WireRequest, 'output_config'> {
-  if (effort === undefined && answer === undefined) return {}
-  const format = answer && { type: 'json_schema', schema: answer.schema }
-  return { output_config: { ...(effort !== undefined && { effort }), ...(format && { format }) } }
-}
-
-/** The fields for the vendor's side: its sandbox, its MCP servers, its edits of the history. */
-function serverFields(
+/** Renders the vendor's sandbox, its MCP servers, and its edits of the history. */
+function renderServer(
   { mcpServers = [], contextEdits = [] }: RenderSettings,
   renderedMessages: readonly RenderedMessage[],
   now: number,
 ): object {
-  const container = liveContainer(renderedMessages, now)
+  const latest = renderedMessages.findLast(({ container }) => container !== undefined)?.container
+  // The vendor refuses a sandbox that has expired.
+  const isGone = Date.parse(textAt(latest, 'expires_at') ?? '') <= now
+  const container = isGone ? undefined : textAt(latest, 'id')
   const servers = mcpServers.map(({ name, url, authorizationToken: token }) => ({
     type: 'url',
     name,
@@ -326,21 +298,11 @@ function serverFields(
   }
 }
 
-const warnings = {
-  citations: 'The answer has to fit a schema, with which the vendor takes no wish for citations.',
-  thinking:
-    'A fixed thinking budget was left out of a request that the vendor would have refused with it: a call was demanded, too few output tokens are left, or the turn began without thinking.',
-}
-
-function warnOf({ warn }: RenderSettings, what: keyof typeof warnings): void {
-  warn({ what, message: warnings[what] })
-}
-
 /**
- * The thinking that this request may ask for. With a fixed budget the vendor refuses a forced tool choice, a budget
- * that does not fit into the reply, and an open turn that began without thinking (because another model began it).
+ * Decides how the model may think. With a fixed budget the vendor refuses a forced tool choice, a budget that does not fit
+ * into the reply, and an open turn that began without thinking, because another model began it.
  */
-function thinkingOf(
+function renderThinking(
   settings: RenderSettings,
   choice: JsonObject | undefined,
   turns: readonly WireTurn[],
@@ -352,11 +314,13 @@ function thinkingOf(
   const forced = choice?.['type'] === 'any' || choice?.['type'] === 'tool'
   if (!forced && budget >= thinkingBudgetMin && openTurnThinks(turns))
     return { ...wanted, budget_tokens: budget }
-  warnOf(settings, 'thinking')
+  const message =
+    'A fixed thinking budget was left out of a request that the vendor would have refused with it: a call was demanded, too few output tokens are left, or the turn began without thinking.'
+  settings.warn({ what: 'thinking', message })
   return undefined
 }
 
-/** An open turn: what the assistant did since the user's last words. One that has not begun may think. */
+/** An open turn is what the assistant did since the user's last words. One that has not begun may think. */
 function openTurnThinks(turns: readonly WireTurn[]): boolean {
   const lastWord = turns.findLastIndex(
     ({ role, content }) => role === 'user' && content.some((block) => block.type !== 'tool_result'),
@@ -366,8 +330,8 @@ function openTurnThinks(turns: readonly WireTurn[]): boolean {
 }
 
 /**
- * The thinking that was wished for, with what becomes of earlier thinking that belongs to another beginning. A model that
- * binds its thinking thinks adaptively where nothing is said, so that to say it changes nothing.
+ * Adds what becomes of earlier thinking that belongs to another beginning. A model that binds its thinking thinks adaptively
+ * by default, so to say so changes nothing.
  */
 function withBinding({ thinking, bindsThinking, keepsBinding }: RenderSettings): WireThinking | undefined {
   if (!bindsThinking || keepsBinding) return thinking
@@ -376,18 +340,12 @@ function withBinding({ thinking, bindsThinking, keepsBinding }: RenderSettings):
   return { ...wanted, block_binding: { prefix_mismatch_behavior: 'drop_block' } }
 }
 
-/** A demand for a call that the model takes in words only. */
-interface Demand {
-  readonly choice: JsonObject
-  readonly words: string
-}
-
 /** A model that always thinks refuses to be forced to a call, and the vendor advises to ask for it in words. */
 function demandOf(
   request: ModelRequest,
   settings: RenderSettings,
   { tool_choice: forced }: { readonly tool_choice?: JsonObject },
-): Demand | undefined {
+): { readonly choice: JsonObject; readonly words: string } | undefined {
   if (forced?.['type'] !== 'any' && forced?.['type'] !== 'tool') return undefined
   const name = textAt(forced, 'name')
   const which = name === undefined ? 'one of the tools' : `the tool ${name}`
@@ -399,15 +357,15 @@ function demandOf(
   return { choice: { type: 'auto', ...alone }, words: `(Answer this with a call of ${which}.)` }
 }
 
-function withDemand(turns: readonly WireTurn[], demand: Demand | undefined): readonly WireTurn[] {
+function withWords(turns: readonly WireTurn[], words: string | undefined): readonly WireTurn[] {
   const place = turns.findLastIndex(({ role }) => role !== 'system')
   const last = turns[place]
-  if (demand === undefined || last?.role !== 'user') return turns
-  return turns.with(place, { ...last, content: [...last.content, ...textBlock(demand.words)] })
+  if (words === undefined || last?.role !== 'user') return turns
+  return turns.with(place, { ...last, content: [...last.content, ...textBlock(words)] })
 }
 
-/** Where thinking is off, a reply that is to be continued may not show any. */
-function thinkingAllowed(
+/** If thinking is off, a reply that is to be continued may not show any. */
+function withoutLastThinking(
   turns: readonly WireTurn[],
   thinking: WireThinking | undefined,
 ): readonly WireTurn[] {
@@ -417,24 +375,17 @@ function thinkingAllowed(
   return content.length === 0 ? turns.slice(0, -1) : [...turns.slice(0, -1), { ...last, content }]
 }
 
-/** The latest sandbox, unless it is gone: naming one that has expired is refused. */
-function liveContainer(renderedMessages: readonly RenderedMessage[], now: number): string | undefined {
-  const container = renderedMessages.findLast((rendered) => rendered.container !== undefined)?.container
-  const expiresAt = Date.parse(textAt(container, 'expires_at') ?? '')
-  return expiresAt <= now ? undefined : textAt(container, 'id')
-}
-
-/** The settings of a request that come from the options of the model. */
+/** The options of a model, as requests need them. */
 interface RequestSettings {
   readonly modelId: string
   readonly maxOutputTokens: number
   readonly promptCache: CachePolicy
-  /** Whether the API version that is spoken takes `temperature` and `top_p`. */
+  /** The API version takes `temperature` and `top_p`. */
   readonly takesSampling?: boolean | undefined
   readonly thinking?: WireThinking | undefined
-  /** Whether the model binds its thinking, which is always on, to what stands before it. */
+  /** The model binds its thinking, which is always on, to what stands before it. */
   readonly bindsThinking?: boolean | undefined
-  /** Says nothing of what becomes of earlier thinking that belongs to another beginning. */
+  /** The account decides what becomes of earlier thinking that belongs to another beginning. */
   readonly keepsBinding?: boolean | undefined
   readonly effort?: string | undefined
   readonly citations?: boolean | undefined
@@ -443,16 +394,13 @@ interface RequestSettings {
   /** Sends changes of the tools as messages. */
   readonly midConversationTools?: boolean | undefined
   readonly toolFields?: Readonly<Record<string, JsonObject>> | undefined
-  /** Tools that the vendor runs itself, in its own words. */
   readonly providerTools?: readonly JsonObject[] | undefined
   readonly mcpServers?: readonly AnthropicMcpServer[] | undefined
   readonly contextEdits?: readonly JsonObject[] | undefined
   readonly betas?: readonly string[] | undefined
-  /** Fields of the body that no option covers. They win. */
   readonly extraBody?: JsonObject | undefined
 }
 
-/** How one request is rendered. */
 export interface RenderSettings extends RequestSettings {
   /** Reports what the wire cannot express of this request. */
   readonly warn: Warn<AnthropicWarning>

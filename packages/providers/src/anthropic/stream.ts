@@ -12,24 +12,24 @@ import {
   closeBlock,
   cutsReply,
   extendBlock,
-  laterUsage,
+  mergeUsage,
   openBlock,
-  openingSignals,
-  partOf,
   promptTokens,
-  stopReasonOf,
+  showText,
+  toPart,
+  toStopReason,
   usageSignal,
   withContainer,
   withProviderState,
 } from './reply.ts'
 
-/** One reply while it streams: what has to be remembered between two events. */
+/** The state of one reply between two events. */
 export interface Reply {
   readonly names: ToolNames
   readonly blocks: Block[]
   /** The block that an event's `index` means now. */
   readonly byIndex: Map<number, Block>
-  /** A closed call whose input cannot be read: whether it was cut off is known when the next block or the end comes. */
+  /** A closed call whose input cannot be read: the next block, or the end, tells whether it was cut off. */
   unread: Block | undefined
   started: boolean
   messageId: string | undefined
@@ -38,13 +38,13 @@ export interface Reply {
   firstPrompt: number | undefined
   container: JsonObject | undefined
   rawStopReason: string | undefined
-  /** What the vendor said about the reply as a whole, by the kind of part that it becomes. */
+  /** What belongs to the reply as a whole, by the kind of part that it becomes. */
   readonly notes: Map<string, JsonObject>
   /** Set by the terminal event. Whatever follows it is ignored. */
   finished: boolean
 }
 
-/** A reply of which nothing has come yet. `names` are those of the request that it answers. */
+/** Begins a reply. `names` are those of its request. */
 export function startReply(names: ToolNames, notes: Reply['notes'] = new Map()): Reply {
   return {
     names,
@@ -62,21 +62,20 @@ export function startReply(names: ToolNames, notes: Reply['notes'] = new Map()):
   }
 }
 
-/** The reply as the call reads it. Only the terminal event ends it. */
+/** Returns a reader of one reply, which only the terminal event ends. */
 export function replyReader(names: ToolNames, notes?: Reply['notes']): ReplyReader {
   return new RememberingReader(startReply(names, notes), readEvent)
 }
 
 /**
- * PROVIDER MAPPING: one event of the wire to the signals that follow from it, `reply` being carried along. Kinds of
- * events that it does not know are passed over. Throws a `ProviderError` where the stream is two streams spliced
- * together, contradicts itself, or reports a failure.
+ * PROVIDER MAPPING: turns one event into signals, and keeps state in `reply`. Ignores unknown kinds of events. Throws a
+ * `ProviderError` if two streams are spliced together, or if the stream contradicts itself or reports a failure.
  */
 export function readEvent(reply: Reply, event: WireEvent): readonly ModelSignal[] {
   if (reply.finished || !isJsonObject(event)) return []
   switch (event.type) {
     case 'content_block_delta':
-      return extendBlock(openBlockAt(reply, event.index ?? -1), event.delta ?? {}, reply.names)
+      return continueBlock(reply, event.index ?? -1, event.delta ?? {})
     case 'message_start':
       return startMessage(reply, event.message ?? {})
     case 'content_block_start':
@@ -132,13 +131,13 @@ function startBlock(reply: Reply, index: number, start: WireBlock | undefined): 
   const block = openBlock(reply.blocks.length, start)
   reply.blocks.push(block)
   reply.byIndex.set(index, block)
-  return [...before, ...openingSignals(block)]
+  return [...before, ...(block.text === '' ? [] : showText(block, block.text))]
 }
 
-function openBlockAt(reply: Reply, index: number): Block {
+function continueBlock(reply: Reply, index: number, delta: JsonObject): ModelSignal[] {
   const block = reply.byIndex.get(index)
   if (block === undefined || block.closed) throw contradiction(`block ${index} continued without being open`)
-  return block
+  return extendBlock(block, delta, reply.names)
 }
 
 function stopBlock(reply: Reply, block: Block | undefined): ModelSignal[] {
@@ -164,16 +163,16 @@ function updateMessage(
   return updateUsage(reply, usage)
 }
 
-/** Keeps what the vendor left out of the history before the model saw it: the ledger has to say so. */
+/** Records what the vendor left out of the history before the model saw it. */
 function noteEdits(reply: Reply, management: JsonObject | null | undefined): void {
   const edits = management?.['applied_edits']
   if (Array.isArray(edits) && edits.length > 0) reply.notes.set('context_management', management!)
 }
 
-/** As many entries are kept as tell what happened: there is one for each block of thinking in the history. */
+/** A history has one entry for each block of thinking; these are enough to tell what happened. */
 const maxTransformations = 20
 
-/** Keeps which thinking of the history the vendor left out, or let through though it belongs to another beginning. */
+/** Records which thinking of the history the vendor left out, or let through although it belongs to another beginning. */
 function noteTransformations(reply: Reply, transformations: Json | undefined): void {
   if (!Array.isArray(transformations) || transformations.length === 0) return
   reply.notes.set('input_transformations', {
@@ -192,15 +191,13 @@ function droppedThinking(transformations: Json | undefined): readonly string[] {
 
 function updateUsage(reply: Reply, usage: JsonObject | null | undefined): readonly ModelSignal[] {
   if (!isJsonObject(usage)) return []
-  reply.usage = laterUsage(reply.usage, usage)
-  return [usageSignal(reply.usage, { count: stepsOf(reply), firstPrompt: reply.firstPrompt })]
-}
-
-/** How many times the model was asked: after each batch of results of the vendor's own tools it continues. */
-function stepsOf({ blocks }: Reply): number {
+  reply.usage = mergeUsage(reply.usage, usage)
+  // The model was asked once, and again after each batch of results of the vendor's own tools.
   const isResult = (block: Block | undefined): boolean =>
     block?.kind === 'provider' && (textAt(block.fields, 'type') ?? '').endsWith('_tool_result')
-  return 1 + blocks.filter((block, place) => !isResult(block) && isResult(blocks[place - 1])).length
+  const { blocks, firstPrompt } = reply
+  const again = blocks.filter((block, place) => !isResult(block) && isResult(blocks[place - 1]))
+  return [usageSignal(reply.usage, { count: 1 + again.length, firstPrompt })]
 }
 
 function finish(reply: Reply): readonly ModelSignal[] {
@@ -213,9 +210,15 @@ function finish(reply: Reply): readonly ModelSignal[] {
       retryable: true,
     })
   }
-  const stopReason = stopReasonOf(rawStopReason)
-  if (stopReason === 'tool_use' && !reply.blocks.some(({ kind }) => kind === 'call')) throw noCall()
-  const late = cutsReply(stopReason) ? dropUnread(reply) : releaseUnread(reply)
+  const stopReason = toStopReason(rawStopReason)
+  if (stopReason === 'tool_use' && !reply.blocks.some(({ kind }) => kind === 'call')) {
+    throw untrustworthy(
+      'Anthropic ended its reply with the stop reason tool_use, but the reply has no call of a tool. Try the call again, and check the gateway in front of Anthropic, if there is one.',
+    )
+  }
+  // A reply that was cut inside a call drops it.
+  if (cutsReply(stopReason) && reply.unread) delete reply.unread.call
+  const late = releaseUnread(reply)
   reply.finished = true
   return [
     ...late,
@@ -223,15 +226,15 @@ function finish(reply: Reply): readonly ModelSignal[] {
       type: 'model_finished',
       stopReason,
       rawStopReason,
-      parts: partsOf(reply),
+      parts: toParts(reply),
       ...(messageId !== undefined && { providerMessageId: messageId }),
-      ...(stopReason === 'refused' && { refusal: refusalOf(reply.notes.get('stop_details')) }),
+      ...(stopReason === 'refused' && { refusal: readRefusal(reply.notes.get('stop_details')) }),
     },
   ]
 }
 
-/** The vendor asks to leave a refused turn out of what follows, and to ask another model. */
-function refusalOf(details: JsonObject | undefined): ModelRefusal {
+/** The vendor asks to leave a refused turn out of later requests, and to ask another model. */
+function readRefusal(details: JsonObject | undefined): ModelRefusal {
   const reasons = [textAt(details, 'category'), textAt(details, 'explanation')].filter(
     (words) => words !== undefined,
   )
@@ -242,10 +245,10 @@ function refusalOf(details: JsonObject | undefined): ModelRefusal {
   }
 }
 
-function partsOf(reply: Reply): readonly ReplyPart[] {
+function toParts(reply: Reply): readonly ReplyPart[] {
   const useOf = (id: string): JsonObject | undefined =>
     reply.blocks.find(({ kind, fields }) => kind === 'provider' && fields['id'] === id)?.fields
-  const blocks = reply.blocks.map((block) => partOf(block, useOf)).filter((part) => part !== undefined)
+  const blocks = reply.blocks.map((block) => toPart(block, useOf)).filter((part) => part !== undefined)
   const parts = reply.container === undefined ? blocks : withContainer(blocks, reply.container)
   return [...reply.notes].reduce(
     (all, [kind, note]) => withProviderState(all, kind, { block: {}, note }),
@@ -253,43 +256,25 @@ function partsOf(reply: Reply): readonly ReplyPart[] {
   )
 }
 
-/**
- * The call is whole: something came after it, or the reply ended normally. It is malformed, and is answered as such.
- */
+/** Reports a malformed call: it is complete, since something came after it, or the reply ended normally. */
 function releaseUnread(reply: Reply): ModelSignal[] {
   const block = reply.unread
   reply.unread = undefined
   return block?.call ? [{ type: 'model_tool_request', part: block.part, call: block.call }] : []
 }
 
-/** The reply was cut inside the call, so the model never finished asking. */
-function dropUnread(reply: Reply): ModelSignal[] {
-  if (reply.unread) delete reply.unread.call
-  reply.unread = undefined
-  return []
-}
-
 function spliced(what: string): ProviderError {
-  return new ProviderError({
-    class: 'protocol',
-    message: `Two replies are spliced together in this stream: ${what}. A gateway tried again on its own, and which half is true cannot be told. Try the call again, and turn the gateway's retries off.`,
-    retryable: true,
-  })
+  return untrustworthy(
+    `Two replies are spliced together in this stream: ${what}. A gateway tried again on its own, and which half is true cannot be told. Try the call again, and turn the gateway's retries off.`,
+  )
 }
 
 function contradiction(what: string): ProviderError {
-  return new ProviderError({
-    class: 'protocol',
-    message: `The stream contradicts itself: ${what}. It cannot be trusted. Try the call again, and check the gateway in front of Anthropic, if there is one.`,
-    retryable: true,
-  })
+  return untrustworthy(
+    `The stream contradicts itself: ${what}. It cannot be trusted. Try the call again, and check the gateway in front of Anthropic, if there is one.`,
+  )
 }
 
-function noCall(): ProviderError {
-  return new ProviderError({
-    class: 'protocol',
-    message:
-      'Anthropic ended its reply with the stop reason tool_use, but the reply has no call of a tool. Try the call again, and check the gateway in front of Anthropic, if there is one.',
-    retryable: true,
-  })
+function untrustworthy(message: string): ProviderError {
+  return new ProviderError({ class: 'protocol', message, retryable: true })
 }

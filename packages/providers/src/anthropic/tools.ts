@@ -1,28 +1,28 @@
 import type { ModelRequest } from '@tallystick/core'
 import { getOwn, isJsonObject } from '@tallystick/core/internal'
-import type { Json, JsonObject, ToolChoice, ToolDefinition } from '@tallystick/core/vocabulary'
+import type { Json, JsonObject, ToolDefinition } from '@tallystick/core/vocabulary'
 import { itemsOf, listAt, objectAt, textAt } from '../shared/json.ts'
 import { schemaInWords, type ToolNames } from '../shared/request.ts'
 import type { RenderedMessage } from './messages.ts'
 import type { RenderSettings } from './request.ts'
 import { type PlacedTools, placeToolChanges } from './tool-changes.ts'
 
-/** A schema as the vendor can hold a model to it. */
+/** A schema as the vendor can enforce it. */
 export interface FittedSchema {
   readonly schema: JsonObject
   /** Keywords and places that moved into descriptions, or are expressed in another way; a few words each. */
   readonly notes: readonly string[]
-  /** Of what the vendor takes only so many in one request. */
+  /** Counts of what the vendor limits in one request. */
   readonly size: SchemaSize
 }
 
-/** Properties that may be left out, and places where more than one type is allowed. */
+/** Numbers of optional properties, and of places that allow more than one type. */
 interface SchemaSize {
   readonly optional: number
   readonly unions: number
 }
 
-/** The schema cannot be put into the vendor's subset. The message says why, in a few words. */
+/** The schema does not fit the vendor's subset. The message says why, in a few words. */
 export class NotStrictError extends Error {}
 
 /** Keywords that are handled by name. */
@@ -80,8 +80,8 @@ interface Fitting {
 }
 
 /**
- * Returns the schema in the subset that the vendor compiles, if that refuses nothing that the schema allows: objects
- * are closed; keywords that only narrow (bounds, patterns) go into the description, and the runtime checks them. Throws
+ * Puts a schema into the subset that the vendor compiles, if that refuses nothing that the schema allows: objects are
+ * closed; keywords that only narrow (bounds, patterns) go into the description, and the runtime checks them. Throws
  * `NotStrictError` if that is not possible.
  */
 export function fitSchema(given: JsonObject): FittedSchema {
@@ -96,17 +96,18 @@ export function fitSchema(given: JsonObject): FittedSchema {
     references: new Map(),
     inside: '',
   }
-  const schema = fitted(root, '#', fitting)
-  return { schema: { ...schema, ...definitions(fitting) }, notes: fitting.notes, size: fitting.size }
+  const schema = fitNode(root, '#', fitting)
+  return { schema: { ...schema, ...fitDefinitions(fitting) }, notes: fitting.notes, size: fitting.size }
 }
 
-function fitted(node: Json | undefined, path: string, fitting: Fitting): JsonObject {
+function fitNode(node: Json | undefined, path: string, fitting: Fitting): JsonObject {
   if (!isJsonObject(node)) throw new NotStrictError(`anything is allowed at ${path}`)
   const reference = textAt(node, '$ref')
   if (reference !== undefined) return referring(reference, node, path, fitting)
-  if (Array.isArray(node['allOf'])) return fitted(alone(node, path), path, fitting)
-  const { kept, inWords } = keywords(node, path, fitting)
-  const description = [textAt(node, 'description'), rulesText(inWords)].filter(Boolean).join(' ')
+  if (Array.isArray(node['allOf'])) return fitNode(unwrapAllOf(node, path), path, fitting)
+  const { kept, inWords } = sortKeywords(node, path, fitting)
+  const rules = Object.keys(inWords).length === 0 ? '' : `Rules: ${JSON.stringify(inWords)}`
+  const description = [textAt(node, 'description'), rules].filter(Boolean).join(' ')
   return { ...kept, ...(description !== '' && { description }), ...shape(node, path, fitting) }
 }
 
@@ -122,21 +123,20 @@ function referring(reference: string, node: JsonObject, path: string, fitting: F
   return { $ref: reference }
 }
 
-/** A schema whose single `allOf` is a part of it like any other. Of two, each would close the other out. */
-function alone(node: JsonObject, path: string): JsonObject {
+/** Of two schemas in `allOf`, each would close the other out. */
+function unwrapAllOf(node: JsonObject, path: string): JsonObject {
   const { allOf, ...rest } = node
   const [only, ...more] = allOf as readonly Json[]
   if (!isJsonObject(only) || more.length > 0) throw new NotStrictError(`allOf at ${path}`)
   return { ...only, ...rest }
 }
 
-interface Keywords {
-  readonly kept: JsonObject
-  readonly inWords: JsonObject
-}
-
-/** The keywords that are no schemas themselves: those that the vendor knows, and those to be described in words. */
-function keywords(node: JsonObject, path: string, { notes }: Fitting): Keywords {
+/** Separates keywords that the vendor knows from those that are to be described in words. */
+function sortKeywords(
+  node: JsonObject,
+  path: string,
+  { notes }: Fitting,
+): { readonly kept: JsonObject; readonly inWords: JsonObject } {
   const kept: { [keyword: string]: Json } = {}
   const inWords: { [keyword: string]: Json } = {}
   for (const [keyword, value] of Object.entries(node)) {
@@ -159,8 +159,9 @@ function isKnown(keyword: string, value: Json, path: string): boolean {
       return true
     case 'const':
     case 'enum':
-      if ((keyword === 'enum' && Array.isArray(value) ? value : [value]).some(isComposite)) {
-        throw new NotStrictError(`${keyword} of objects at ${path}`)
+      for (const one of keyword === 'enum' && Array.isArray(value) ? (value as readonly Json[]) : [value]) {
+        if (typeof one === 'object' && one !== null)
+          throw new NotStrictError(`${keyword} of objects at ${path}`)
       }
       return true
     case 'format':
@@ -170,14 +171,6 @@ function isKnown(keyword: string, value: Json, path: string): boolean {
     default:
       return false
   }
-}
-
-function isComposite(value: Json): boolean {
-  return typeof value === 'object' && value !== null
-}
-
-function rulesText(inWords: JsonObject): string {
-  return Object.keys(inWords).length === 0 ? '' : `Rules: ${JSON.stringify(inWords)}`
 }
 
 /** Returns the keywords for the content of a node: its choices, items or properties. */
@@ -192,14 +185,14 @@ function shape(node: JsonObject, path: string, fitting: Fitting): JsonObject {
     fitting.notes.push(`oneOf at ${path} was sent as anyOf`)
   return {
     ...(Array.isArray(choices) && {
-      anyOf: choices.map((choice, index) => fitted(choice, `${path}/anyOf/${index}`, fitting)),
+      anyOf: choices.map((choice, index) => fitNode(choice, `${path}/anyOf/${index}`, fitting)),
     }),
-    ...(types.includes('array') && { items: fitted(node['items'], `${path}/items`, fitting) }),
-    ...(types.includes('object') && closedObject(node, path, fitting)),
+    ...(types.includes('array') && { items: fitNode(node['items'], `${path}/items`, fitting) }),
+    ...(types.includes('object') && closeObject(node, path, fitting)),
   }
 }
 
-function closedObject(node: JsonObject, path: string, fitting: Fitting): JsonObject {
+function closeObject(node: JsonObject, path: string, fitting: Fitting): JsonObject {
   const properties = objectAt(node, 'properties')
   const more = node['additionalProperties']
   const open = more === undefined ? properties === undefined : more !== false
@@ -212,13 +205,13 @@ function closedObject(node: JsonObject, path: string, fitting: Fitting): JsonObj
   fitting.size.optional += names.filter((name) => !required.includes(name)).length
   const entries = Object.entries(properties ?? {}).map(([name, schema]): [string, JsonObject] => [
     name,
-    fitted(schema, `${path}/properties/${name}`, fitting),
+    fitNode(schema, `${path}/properties/${name}`, fitting),
   ])
   return { properties: Object.fromEntries(entries), required: [...required], additionalProperties: false }
 }
 
-/** The definitions that the schema refers to, from wherever. One that leads back to itself cannot be compiled. */
-function definitions(fitting: Fitting): JsonObject {
+/** The definitions that the schema refers to. One that leads back to itself cannot be compiled. */
+function fitDefinitions(fitting: Fitting): JsonObject {
   const found: { [keyword: string]: { [name: string]: JsonObject } } = {}
   const seen = new Set<string>()
   for (let open = referredBy('', fitting); open.length > 0;) {
@@ -229,7 +222,7 @@ function definitions(fitting: Fitting): JsonObject {
     const key = name.replaceAll('~1', '/').replaceAll('~0', '~')
     fitting.inside = reference
     const target = objectAt(fitting.root, keyword)?.[key]
-    found[keyword] = { ...found[keyword], [key]: fitted(target, reference, fitting) }
+    found[keyword] = { ...found[keyword], [key]: fitNode(target, reference, fitting) }
     open.push(...referredBy(reference, fitting))
   }
   for (const reference of seen) {
@@ -254,24 +247,17 @@ function leadsTo(from: string, goal: string, fitting: Fitting, seen = new Set<st
 /** The keywords that the vendor refuses at the root of a tool's schema. */
 const refused = ['anyOf', 'oneOf', 'allOf', '$ref'] as const
 
-/** A tool's schema as the vendor takes it. */
-export interface ToolSchema {
-  readonly schema: JsonObject
-  /** What had to be said in another way: keywords, each with a few words. */
-  readonly notes: readonly string[]
-}
-
 /**
- * Returns a tool's schema with a plain object at its root. A choice of objects there becomes one object with all their
- * properties; required are those that each of them requires. The description states the choice.
+ * Puts a plain object at the root of a tool's schema. A choice of objects there becomes one object with all their
+ * properties; it requires those that each of them requires. The description states the choice.
  */
-export function toolSchema(given: JsonObject): ToolSchema {
+export function toolSchema(given: JsonObject): Pick<FittedSchema, 'schema' | 'notes'> {
   const used = refused.filter((keyword) => keyword in given)
   if (used.length === 0) return { schema: { ...given, type: 'object' }, notes: [] }
   const { anyOf, oneOf, allOf, $ref, ...rest } = given
   const parts = [...itemsOf(allOf), ...($ref === undefined ? [] : [{ $ref }])]
-  const every = [rest, ...parts.map((part) => resolved(part, given))]
-  const choices = [anyOf, oneOf].map((choice) => itemsOf(choice).map((one) => resolved(one, given)))
+  const every = [rest, ...parts.map((part) => resolve(part, given))]
+  const choices = [anyOf, oneOf].map((choice) => itemsOf(choice).map((one) => resolve(one, given)))
   const required = new Set(every.flatMap(requiredOf))
   for (const [first, ...others] of choices) {
     const shared = first === undefined ? [] : requiredOf(first)
@@ -283,7 +269,7 @@ export function toolSchema(given: JsonObject): ToolSchema {
     schema: {
       ...rest,
       type: 'object',
-      properties: propertiesOf([...every, ...choices.flat()]),
+      properties: mergeProperties([...every, ...choices.flat()]),
       description,
       ...(required.size > 0 && { required: [...required] }),
     },
@@ -291,17 +277,17 @@ export function toolSchema(given: JsonObject): ToolSchema {
   }
 }
 
-/** The schema that a reference to a definition stands for, or the schema itself. */
-function resolved(schema: Json, root: JsonObject, steps = 0): JsonObject {
+/** Follows references to definitions. */
+function resolve(schema: Json, root: JsonObject, steps = 0): JsonObject {
   if (!isJsonObject(schema) || steps > 20) return {}
   const reference = textAt(schema, '$ref')
   if (reference === undefined) return schema
   const [, keyword = '', name = ''] = reference.split('/')
   const key = name.replaceAll('~1', '/').replaceAll('~0', '~')
-  return resolved(objectAt(root, keyword)?.[key] ?? {}, root, steps + 1)
+  return resolve(objectAt(root, keyword)?.[key] ?? {}, root, steps + 1)
 }
 
-function propertiesOf(schemas: readonly JsonObject[]): JsonObject {
+function mergeProperties(schemas: readonly JsonObject[]): JsonObject {
   const found = new Map<string, Json[]>()
   for (const schema of schemas) {
     for (const [name, property] of Object.entries(objectAt(schema, 'properties') ?? {})) {
@@ -326,12 +312,11 @@ export interface OfferedTools extends Partial<Pick<PlacedTools, 'changes' | 'toK
   readonly fields: { readonly tools?: readonly JsonObject[]; readonly tool_choice?: JsonObject }
 }
 
-/** What the vendor compiles in one request, the schema of the answer included. */
+/** The most that the vendor compiles in one request, the schema of the answer included. */
 const bounds = { tools: 20, optional: 24, unions: 16 }
 
 type Warn = RenderSettings['warn']
 
-/** The settings, apart from the request, that its tools depend on. */
 export interface ToolContext {
   readonly settings: RenderSettings
   readonly names: ToolNames
@@ -343,8 +328,8 @@ export interface ToolContext {
 }
 
 /**
- * The tools and whether they may be called. Tools stay in the request when they may not be: the vendor wants them there
- * when the history holds calls, and the prompt's cached beginning stays the same.
+ * Renders the tools, and whether they may be called. Tools that may not be called stay in the request: the vendor demands
+ * them if the history has calls, and the prompt's cached beginning stays the same.
  */
 export function offerTools(
   request: ModelRequest,
@@ -352,9 +337,9 @@ export function offerTools(
 ): OfferedTools {
   const { toolChoice } = request
   const schemas = settings.strictTools
-    ? strictTools(request.tools, answer, settings.warn)
-    : request.tools.map((tool) => plainTool(tool, settings.warn))
-  const own = schemas.map((fields, place) => wireTool(request.tools[place]!, fields, names, settings))
+    ? renderStrict(request.tools, answer, settings.warn)
+    : request.tools.map((tool) => renderPlain(tool, settings.warn))
+  const own = schemas.map((fields, place) => renderTool(request.tools[place]!, fields, names, settings))
   const vendors = [
     ...(settings.providerTools ?? []),
     ...(settings.mcpServers ?? []).map(({ name, toolset }) => ({
@@ -366,7 +351,7 @@ export function offerTools(
   const placed = settings.midConversationTools ? placeToolChanges(messages, own) : undefined
   const tools = [...(placed?.tools ?? own), ...vendors]
   if (tools.length > 0) {
-    const choice = wireChoice(request, names, [...own, ...vendors], settings.warn)
+    const choice = renderChoice(request, names, [...own, ...vendors], settings.warn)
     return { ...placed, fields: { tools, ...(choice && { tool_choice: choice }) } }
   }
   if (toolChoice.type === 'any' || toolChoice.type === 'tool') warnOfChoice(settings.warn)
@@ -375,7 +360,7 @@ export function offerTools(
   return { ...placed, fields: { tools: past, tool_choice: { type: 'none' } } }
 }
 
-function wireTool(
+function renderTool(
   { name, description }: ToolDefinition,
   fields: JsonObject,
   names: ToolNames,
@@ -390,17 +375,17 @@ function wireTool(
   }
 }
 
-function plainTool({ name, inputSchema }: ToolDefinition, warn: Warn): JsonObject {
+function renderPlain({ name, inputSchema }: ToolDefinition, warn: Warn): JsonObject {
   const { schema, notes } = toolSchema(inputSchema)
   for (const note of notes) warnOfSchema(warn, name, note)
   return { input_schema: schema }
 }
 
 /**
- * The tools, as many of them strict as the vendor takes, from the front: so a tool that is added after others changes
- * nothing before it.
+ * Makes as many tools strict as the vendor takes, from the front, so that a tool added after others changes nothing before
+ * it.
  */
-function strictTools(
+function renderStrict(
   tools: readonly ToolDefinition[],
   answer: SchemaSize | undefined,
   warn: Warn,
@@ -421,7 +406,7 @@ function strictTools(
     } catch (error) {
       if (!(error instanceof NotStrictError)) throw error
       warnOfSchema(warn, tool.name, `not strict: ${error.message}`)
-      return plainTool(tool, warn)
+      return renderPlain(tool, warn)
     }
   })
 }
@@ -434,7 +419,7 @@ function checkBounds({ tools, optional, unions }: typeof bounds): void {
   if (unions > bounds.unions) throw new NotStrictError(`the vendor takes ${bounds.unions} choices of types`)
 }
 
-/** The schema of the answer as the vendor can hold the model to it; `undefined` where it cannot. */
+/** Fits the schema of the answer; `undefined` if the vendor cannot enforce it. */
 export function answerSchema(schema: JsonObject | undefined, warn: Warn): FittedSchema | undefined {
   if (schema === undefined) return undefined
   try {
@@ -459,7 +444,7 @@ function warnOfChoice(warn: Warn): void {
   warn({ what: 'tool_choice', message })
 }
 
-function wireChoice(
+function renderChoice(
   { toolChoice: choice, parallelToolCalls: parallel }: ModelRequest,
   names: ToolNames,
   tools: readonly JsonObject[],
@@ -468,15 +453,10 @@ function wireChoice(
   const alone = parallel ? {} : { disable_parallel_tool_use: true }
   if (choice.type === 'none') return { type: 'none' }
   if (choice.type === 'any') return { type: 'any', ...alone }
-  const named = namedTool(choice, names, tools)
+  const isOffered = (name: string): boolean => tools.some((tool) => tool['name'] === name)
+  // It is one of ours, or else one of the vendor's.
+  const named = choice.type === 'tool' ? [names.toWire(choice.name), choice.name].find(isOffered) : undefined
   if (named !== undefined) return { type: 'tool', name: named, ...alone }
   if (choice.type === 'tool') warnOfChoice(warn)
   return parallel ? undefined : { type: 'auto', ...alone }
-}
-
-/** The wire's name of the tool that has to be called: one of ours, or else one of the vendor's. */
-function namedTool(choice: ToolChoice, names: ToolNames, tools: readonly JsonObject[]): string | undefined {
-  if (choice.type !== 'tool') return undefined
-  const offered = (name: string): boolean => tools.some((tool) => tool['name'] === name)
-  return [names.toWire(choice.name), choice.name].find(offered)
 }

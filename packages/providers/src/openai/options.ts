@@ -413,11 +413,10 @@ export function checkResponsesOptions(modelId: string, options: OpenAIOptions): 
 }
 
 /**
- * How many web searches OpenAI runs within one call: `max_tool_calls` of the request's body, which bounds the calls of all
- * tools that OpenAI runs itself. Empty where no web search is offered. `extraBody.tools` replaces all tools, so it decides
- * where given.
+ * Bounds the web searches that OpenAI runs within one call by `max_tool_calls` of the request's body, which bounds the calls of
+ * all tools that OpenAI runs itself. Empty if no web search is offered. `extraBody.tools` replaces all tools.
  */
-export function webSearchesOf({
+export function boundWebSearches({
   providerTools = [],
   extraBody = {},
 }: {

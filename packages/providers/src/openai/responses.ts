@@ -11,7 +11,7 @@ import {
   startCall,
 } from './client.ts'
 import { failures } from './failure.ts'
-import { checkResponsesOptions, type OpenAIOptions, type OpenAIWarning, webSearchesOf } from './options.ts'
+import { checkResponsesOptions, type OpenAIOptions, type OpenAIWarning, boundWebSearches } from './options.ts'
 import { type FallbackChanges, fallbackFor, requestRenderer } from './responses-request.ts'
 import { replyReader } from './responses-stream.ts'
 import { api } from './responses-wire.ts'
@@ -48,7 +48,7 @@ export function openai(modelId: string, given: OpenAIOptions = {}): Model {
     api,
     modelId,
     keepsState: true,
-    ...webSearchesOf(options),
+    ...boundWebSearches(options),
     options,
     recorded,
     failures,
