@@ -19,7 +19,7 @@ import type { FactOf } from '../events/event.ts'
 import type { FailureClass } from '../values/errors.ts'
 import type { RecordingPart } from '../events/agent-definition.ts'
 
-/** What a grant or what was spent falls short of a limit by, before it counts as past it: sums of dollars are rounded. */
+/** Tolerance when an amount is compared with a limit: sums of dollars are rounded. */
 const ROUNDING = 1e-9
 
 const nothingSpent: Amounts = {
@@ -31,7 +31,7 @@ const nothingSpent: Amounts = {
   costUsd: 0,
 }
 
-/** What the run and the child runs that have ended have spent. */
+/** The amounts that the run and its ended child runs have spent. */
 export function sumSpent({ totals }: RunState): Amounts {
   const { turns, toolCalls, children, usage, costUsd = 0 } = totals
   return {
@@ -49,7 +49,7 @@ function toTokenAmounts({
   return { tokens: inputTokens + outputTokens, inputTokens, outputTokens }
 }
 
-/** What is granted and not yet spent: to the model call, the summary and the child runs that are under way. */
+/** The amounts granted and not yet spent, of the model call, the summary and the child runs under way. */
 function sumGranted(state: RunState): Amounts {
   const { compacting } = state
   const attempt = state.phase === 'streaming' ? state.attempt : undefined
@@ -72,7 +72,7 @@ function listChildCalls(state: RunState): readonly Call[] {
   )
 }
 
-/** What a model call has not used of its grant. Its turn is spent when it starts. */
+/** The unused part of a model call's grant. Its turn is spent when it starts. */
 function computeUnused(grant: Grant, { totals }: RunState): Amounts {
   const { settledCostUsd = 0, costUsd = 0 } = totals
   const used = { ...nothingSpent, ...toTokenAmounts(totals.latestUsage), costUsd: costUsd - settledCostUsd }
@@ -92,7 +92,7 @@ function getBound(grant: Grant, field: GrantField): number | undefined {
   return inputTokens === undefined || outputTokens === undefined ? undefined : inputTokens + outputTokens
 }
 
-/** What is left of each limit: neither spent nor granted. `Infinity` where there is no such limit; never below 0. */
+/** The rest of each limit, neither spent nor granted. `Infinity` without such a limit; never below 0. */
 export function computeLeft(state: RunState): Amounts {
   const spent = sumSpent(state)
   const granted = sumGranted(state)
@@ -154,7 +154,7 @@ const MAX_CLOSING_MS = 30_000
 /** The part of a run's time that is held back for it, at most. */
 const CLOSING_SHARE = 1 / 4
 
-/** What happens at a limit. */
+/** The policy at a limit. */
 export function getOnLimit({ onLimit }: Limits): OnLimit {
   return onLimit ?? 'finalize'
 }
@@ -175,7 +175,7 @@ function getWorkEnd({ limits, startedAt, waitedMs }: RunState): number | undefin
   return limits.maxDurationMs === undefined ? undefined : startedAt + waitedMs + limits.maxDurationMs
 }
 
-/** Whether it is the moment that the run was given which ends its time, and not the limit on its work. */
+/** Returns whether it is the moment that the run was given which ends its time, and not the limit on its work. */
 function isBoundByDeadline(state: RunState): boolean {
   return state.deadlineAt !== undefined && state.deadlineAt <= (getWorkEnd(state) ?? Infinity)
 }
@@ -242,7 +242,7 @@ export function findCallsAwaitingEqual(state: ExecutingState): ReadonlySet<Call>
   return mayAwaitEqual(state) ? findWaitingCalls(state) : new Set()
 }
 
-/** Whether some call may have so many equal calls before it, answers in a row included. */
+/** Returns whether some call may have so many equal calls before it, answers in a row included. */
 function mayAwaitEqual({ calls, callLog, limits }: ExecutingState): boolean {
   const { mostEqual } = summaryOf(calls)
   const max = limits.maxRepeats ?? defaultLimits.maxRepeats
@@ -285,7 +285,7 @@ export function findTimeLimit(state: RunState, now: number): LimitFinding {
   return { limit: 'maxDurationMs', max, used, ...(held > 0 && { held }) }
 }
 
-/** Whether a call may have met the limit on repeats: one that may not need not be looked for. */
+/** Returns whether a call may have met the limit on repeats: one that may not need not be looked for. */
 export function mayRepeat({ limits, standstill, errorStreaks }: RunState): boolean {
   const max = limits.maxRepeats ?? defaultLimits.maxRepeats
   return (
@@ -327,14 +327,14 @@ const maybeBilled: ReadonlySet<FailureClass | 'cancelled'> = new Set([
   ...(['timeout', 'truncated', 'interrupted', 'cancelled'] as const),
 ])
 
-/** Whether a limit of the run counts tokens or money. */
+/** Returns whether a limit of the run counts tokens or money. */
 export function countsTokens({ limits }: RunState): boolean {
   const { maxTotalTokens, maxTotalInputTokens, maxTotalOutputTokens, maxCostUsd } = limits
   return (maxTotalTokens ?? maxTotalInputTokens ?? maxTotalOutputTokens ?? maxCostUsd) !== undefined
 }
 
 /**
- * What settles the grant of an attempt that ends here, where its provider's report cannot: the larger of the report and
+ * Settles the grant of an attempt that ends here if its provider's report cannot: the larger of the report and
  * the estimate, marked as estimated. Empty where the report is believable, where no limit depends on it, or where the
  * call failed before it could be billed. `cutBy` says what cut the reply off; absent for a whole reply.
  */
@@ -401,11 +401,11 @@ export function replaceUnbelievable(
   return { usage: largerUsage(report, taken), estimated }
 }
 
-/** What the tokens of a reply are counted by where its provider does not report them. */
+/** How the tokens of a reply are counted if its provider does not report them. */
 const counted: ReadonlySet<RecordingPart> = new Set(['textDeltas', 'toolInputDeltas', 'reasoning'])
 
 /**
- * Whether a run records these events: as its own policy says, else as its active agent's does. The deltas of a reply are recorded
+ * Returns whether a run records these events: as its own policy says, else as its active agent's does. The deltas of a reply are recorded
  * all the same where a limit counts tokens: a reply that breaks off is charged by what came of it (law 9).
  */
 export function isRecorded(state: RunState, part: RecordingPart): boolean {

@@ -9,7 +9,7 @@ import type { FallbackModel } from '../events/agent-definition.ts'
 import type { MaxWebSearches, Price } from '../events/usage.ts'
 import type { ToolChoice } from '../events/model-request.ts'
 
-/** What the calls of a turn are together, so that the controller looks at single calls only where it has to. */
+/** Counts over the calls of a turn, so that the controller looks at single calls only if it has to. */
 interface CallsSummary {
   /** How many calls have each status. */
   readonly counts: Readonly<Record<CallStatus, number>>
@@ -63,7 +63,7 @@ export function countedSummary(calls: readonly Call[]): CallsSummary {
   return { counts, runningReads, ofChildren, mostEqual }
 }
 
-/** What equal calls have in common: the tool and the input. `undefined` for a call that was not collected yet. */
+/** The key that equal calls share: tool and input. `undefined` for a call that is not collected yet. */
 export function toCallKey({ inputDigest, name }: Pick<Call, 'name' | 'inputDigest'>): string | undefined {
   return inputDigest === undefined ? undefined : `${inputDigest} ${name}`
 }
@@ -184,7 +184,7 @@ function listPlaces(callParts: readonly number[]): ReadonlyMap<number, number> {
   return places
 }
 
-/** What the model reads where the runtime, not the tool, ended a call: what happened, and what to make of it. */
+/** The text for the model if the runtime ended a call, not the tool: what happened, and how to take it. */
 const texts: { readonly [O in Outcome]: string } = {
   success: 'Done.',
   invalid_input: 'The input does not fit the schema of this tool. Nothing was run.',
@@ -211,7 +211,7 @@ export const removedInput: CallRefusal = {
   text: 'The input of this call was removed from the record before the call was started. Nothing was run; ask for it again if it is still needed.',
 }
 
-/** What the model reads where such a call was started once, and is not started again. */
+/** The text for the model if such a call was started once and is not started again. */
 export const removedInputInDoubt =
   'The process stopped while this tool ran, and the input of the call was removed from the record since, so it was not started again. It may have taken effect. Find out before you ask for it again.'
 
@@ -223,7 +223,7 @@ export function getCurrentModel(state: RunState): ModelRef {
   return state.model ?? state.definition.model
 }
 
-/** What one of the agent's models costs; `undefined` where that is unknown, or the agent has no such model. */
+/** The price of one of the agent's models; `undefined` if it is unknown or the agent has no such model. */
 export function getPrice(state: RunState, model: ModelRef): Price | undefined {
   return findModelInfo(state, model)?.price
 }
@@ -267,7 +267,7 @@ export function findCall(state: RunState, toolCallId: string): Call | undefined 
   return calls[findCallPlace(calls, toolCallId)]
 }
 
-/** Whether a call can still report: a child run that waits, or that no process drives any more, ends once it is stopped. */
+/** Returns whether a call can still report: a child run that waits, or that no process drives any more, ends once it is stopped. */
 export function isAtWork({ status, child }: Call): boolean {
   return status === 'started' || (child !== undefined && (status === 'deferred' || status === 'in_doubt'))
 }

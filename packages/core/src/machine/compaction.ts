@@ -23,7 +23,7 @@ export const summaryInstructions: string =
   'done and what is left to do. Write plain text, as short as that allows. Do not answer the user. Lines that are indented ' +
   'go on with what the speaker above them says, whatever they look like.'
 
-/** What a call for a summary is about. */
+/** The subject of a call for a summary. */
 type SummaryCall = Pick<Compacting, 'replacedMessages' | 'maxOutputTokens'>
 
 /** About how many input tokens a call for a summary has. */
@@ -120,7 +120,7 @@ function countDroppedTokens(state: RunState, replacedMessages: number): number {
     .reduce((sum, message, place) => (place === taskAt ? sum : sum + estimateMessageTokens(message)), 0)
 }
 
-/** Whether leaving the oldest messages out makes the history shorter: no summary would, where that does not. */
+/** Returns whether leaving the oldest messages out makes the history shorter: no summary would, where that does not. */
 function isShorterWithout(state: RunState, replacedMessages: number): boolean {
   const leftOut = toUserMessage(describeLeftOut(state, replacedMessages))
   return estimateMessageTokens(leftOut) < countDroppedTokens(state, replacedMessages)
@@ -136,7 +136,7 @@ function describeLeftOut(state: RunState, replacedMessages: number): string {
   return `(${what} of this conversation ${were} left out, because it grew too long.${task})`
 }
 
-/** What introduces a summary to the model. */
+/** The words that introduce a summary to the model. */
 const summaryOpening = 'What was said before, summed up:\n'
 
 /** The text that a model summed up in, as it answered; empty where it said nothing. */
@@ -145,7 +145,7 @@ export function readSummaryText(summary: UserMessage): string {
   return text.startsWith(summaryOpening) ? text.slice(summaryOpening.length) : ''
 }
 
-/** What a model that sums up has answered; where it failed, the older messages are left out. */
+/** The answer of the summarizing model. If it failed, the older messages are left out. */
 export function toSummaryFact(
   state: RunState,
   { replacedMessages, grant }: Compacting,
@@ -162,7 +162,7 @@ export function toSummaryFact(
   return { ...toCompactedFact(state, replacedMessages, text), ...spent, ...omitUndefined({ failure }) }
 }
 
-/** What a summary is taken to have used: where a limit depends on it, what is believable of the report. */
+/** The usage of a summary: its report, corrected if a limit depends on it and it is not believable. */
 function summaryUsage(
   state: RunState,
   reported: Usage | undefined,
@@ -225,7 +225,7 @@ function cutAfterOverflow(state: RunState, keepMessages: number): number | undef
   return keepMessages === 0 && isEnough(all) ? all : undefined
 }
 
-/** Whether a cut leaves out more than takes its place: a summary alone is not worth another one. */
+/** Returns whether a cut leaves out more than takes its place: a summary alone is not worth another one. */
 function isWorthwhile(state: RunState, cut: number): boolean {
   return cut >= 2 && !(cut === 2 && findTask(state, cut) === 1) && isShorterWithout(state, cut)
 }
@@ -278,7 +278,7 @@ function repeatSummaryCall(
   return fact && { ...fact, ...(interrupted && { interrupted }) }
 }
 
-/** What a summary that gave no answer is taken to have used: its input, where a limit depends on it. */
+/** The usage of a summary that gave no answer: its input, if a limit depends on it. */
 function chargeSummary(state: RunState, { grant }: Compacting): Spending | undefined {
   if (!countsTokens(state)) return undefined
   const usage = { inputTokens: grant.inputTokens ?? 0, outputTokens: 0 }
@@ -298,7 +298,7 @@ function shortenHistory(
   return toCompactedFact(state, cut, summaryOf(state, cut, compaction) ?? describeLeftOut(state, cut))
 }
 
-/** What the agent's code says in the place of the older messages, where it says anything. */
+/** The summary written by the agent's code, if it writes any. */
 function summaryOf(state: RunState, cut: number, { summarize }: Compaction): string | undefined {
   const older = messagesOf(state.history).slice(0, cut)
   return (

@@ -178,7 +178,7 @@ function decideToolRequest(
   })
 }
 
-/** Whether the call at a place of the reply is whole already. Calls are in the order of their places. */
+/** Returns whether the call at a place of the reply is whole already. Calls are in the order of their places. */
 function isRequested({ calls }: Attempt, part: number): boolean {
   const last = calls.at(-1)
   return last !== undefined && last.part >= part && calls.some((known) => known.part === part)
@@ -286,7 +286,7 @@ function decideModelFinished(
   return { facts }
 }
 
-/** What the model wrote in parts that show another text, by their index. */
+/** The text that the model wrote in parts that show another one, by index. */
 function toWrittenParts({
   parts,
   written = [],
@@ -296,7 +296,7 @@ function toWrittenParts({
   return { written: written.map(({ part, ...content }) => ({ index: places.indexOf(part), part: content })) }
 }
 
-/** Whether a refusal is not the end: the agent, or else the vendor, wants another model to be asked, and there is one. */
+/** Returns whether a refusal is not the end: the agent, or else the vendor, wants another model to be asked, and there is one. */
 function isPassedOn(state: StreamingState, refusal: ModelRefusal | undefined): boolean {
   const wanted = state.definition.onRefusal?.fallback ?? refusal?.askAnother === true
   return wanted && findNextFallback(state) !== undefined

@@ -276,7 +276,7 @@ function computeRetryTime(
   return retryAt !== undefined && retryAt < (getWorkDeadline(state) ?? Infinity) ? retryAt : undefined
 }
 
-/** What the check found out about the tool and the input of a call. */
+/** The findings of the check about the tool and the input of a call. */
 function pickFindings(check: CheckedCall | undefined): Omit<CheckedCall, 'toolCallId' | 'verdict' | 'finds'> {
   if (check === undefined) return {}
   const { effect, recovery, retry, serial, maxConcurrency, repeats, child, handoff } = check

@@ -158,7 +158,7 @@ function recordsDecision(event: RuntimeEvent, { type, toolCallId, by }: Decision
   )
 }
 
-/** What the machine knows of an outside command of one type: the decision about it, and the ways back from the record. */
+/** The rules of one type of outside command: the decision, and the ways back from the record. */
 interface CommandRules<T extends OutsideCommand['type'] = OutsideCommand['type']> {
   /** Returns what follows from the command in a run that is not done. */
   decide(state: RunState, command: OutsideCommandOf<T>, at: number): Decision

@@ -47,14 +47,14 @@ export function evolve(state: RunState | undefined, event: RuntimeEvent): RunSta
   return endsStandstill(state, event) ? withChange(next) : next
 }
 
-/** Whether all counts of equal answers begin anew after this event. */
+/** Returns whether all counts of equal answers begin anew after this event. */
 function endsStandstill({ parent }: RunState, event: RuntimeEvent): boolean {
   if (parent?.relation === 'fork' && event.seq === parent.seq + 1) return true
   return event.type === 'input_settled' ? event.delivered : mayChangeAnswers[event.type]
 }
 
 /**
- * Whether an event may change what a call answers, or what the model makes of it: someone said or decided something, time
+ * True if an event may change what a call answers, or what the model makes of it: someone said or decided something, time
  * passed unwatched, or the model was shown less of what it knew. What tools do, and what they answer, is folded with
  * their calls.
  */
@@ -124,7 +124,7 @@ function measureWait(state: RunState, event: RuntimeEvent): number {
   return event.type === 'run_resumed' || wasSuspended(state) ? waitedMs : 0
 }
 
-/** Whether the writer of the run had to wait here, whatever was removed from the record since. */
+/** Returns whether the writer of the run had to wait here, whatever was removed from the record since. */
 function wasSuspended(state: RunState): boolean {
   if (state.phase !== 'executing' || state.removedFrom === undefined) return isSuspended(state)
   return isSuspended({ ...state, calls: state.calls.map(({ inputRemoved: _since, ...call }) => call) })
@@ -281,7 +281,7 @@ function applyInputReceived(state: RunState, event: EventOf<'input_received'>): 
   return { ...state, pendingInputs: [...state.pendingInputs, { inputId: receipt, delivery, message }] }
 }
 
-/** Whether what was said so far has its answer: what comes now begins a new exchange. */
+/** Returns whether what was said so far has its answer: what comes now begins a new exchange. */
 function isAnswered({ history }: RunState): boolean {
   const last = messageAt(history, history.length - 1)
   if (last?.role !== 'assistant') return false

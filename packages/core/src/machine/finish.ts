@@ -22,7 +22,7 @@ export function deliverInput(state: RunState, delivery: 'steer' | 'queue', now: 
   return { kind: 'deliver_input', facts }
 }
 
-/** Whether a limit ends the run in front of the model call that would show the input: it is not delivered then. */
+/** Returns whether a limit ends the run in front of the model call that would show the input: it is not delivered then. */
 function endsUnshown(state: RunState, now: number): boolean {
   return getOnLimit(state.limits) === 'stop' && 'limit' in nextModelCall(state, now, {})
 }

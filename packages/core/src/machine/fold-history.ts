@@ -179,7 +179,7 @@ function requirePaired(state: RunState, event: RuntimeEvent, history: History): 
   if (fault) throw illegalTransition(state, event, fault)
 }
 
-/** What a guardrail found changes what the model is shown, or ends the run. */
+/** A guardrail's find changes the model's view, or ends the run. */
 export function applyGuardrailTripped(state: RunState, event: EventOf<'guardrail_tripped'>): RunState {
   const { guardrail, on, action, detail } = event
   const blocked = { guardrail, on, ...(detail !== undefined && { detail }) }

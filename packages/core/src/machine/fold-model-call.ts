@@ -77,7 +77,7 @@ export function withAttempt(
   return { ...state, attempt: change(state.attempt) }
 }
 
-/** What the latest attempt has used, over what it reported before. */
+/** Adds the usage of the latest attempt, less its earlier reports. */
 export function applyUsageUpdated(state: RunState, event: EventOf<'usage_updated'>): RunState {
   const { totals } = state
   const { contextTokens } = event
@@ -128,7 +128,7 @@ export function applyMessageFinished(
   }
 }
 
-/** Whether the calls among the parts of a reply are these, in their order. */
+/** Returns whether the calls among the parts of a reply are these, in their order. */
 function namesCalls(
   parts: readonly AssistantPart[],
   calls: readonly { readonly toolCallId: string }[],
@@ -153,7 +153,7 @@ const MAX_ESTIMATE_FACTOR = 8
 /** Fewer estimated tokens than this say nothing about how good the estimate is. */
 const LEARNING_TOKENS_MIN = 100
 
-/** What the next request has, and what the provider's report says about the estimates before it. */
+/** Estimates the tokens of the next request, and corrects the factor of estimates by the provider's report. */
 function computeContextTokens(
   state: StreamingState,
   message: AssistantMessage,

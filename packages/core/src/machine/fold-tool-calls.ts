@@ -148,12 +148,12 @@ function withReuse(state: RunState, event: EventOf<'tool_result'>): RunState {
   return { ...state, fork: { ...fork, own, ...omitUndefined({ divergedIn }) } }
 }
 
-/** What a child run took counts as the run's own. */
+/** A child run's usage counts as the run's own. */
 function withChild(state: RunState, { child }: EventOf<'tool_result'>): RunState {
   return child === undefined ? state : { ...state, totals: withChildTotals(state.totals, child) }
 }
 
-/** What later calls are compared with: what the tool itself has answered, and how often it was not asked again. */
+/** Logs the answer of the tool itself, with which later calls are compared, and how often it was served. */
 function findAnswer(
   state: RunState,
   event: EventOf<'tool_result'>,

@@ -14,7 +14,7 @@ export interface ForkIdentity {
   readonly sessionPlace?: number
   /** Default: that of the run. */
   readonly owner?: string
-  /** What becomes of its writes. Default: `ask`. */
+  /** How its writes are treated. Default: `ask`. */
   readonly writes?: ForkWrites
 }
 

@@ -47,7 +47,7 @@ export interface History {
   readonly store: HistoryStore
 }
 
-/** What views of one growth share. Grows only; what is known of its messages is found out once, up to any place. */
+/** Shared by all views of one growing history. It only grows; digests and tokens are computed once for each place. */
 interface HistoryStore {
   readonly messages: Message[]
   /** Running digests of the first messages. */
@@ -148,7 +148,7 @@ export function historyTokens({ length, store }: History): number {
   return tokens[length - 1] ?? 0
 }
 
-/** What `pairingFault` says of the messages. Those that were checked before are not checked again. */
+/** `pairingFault` of the messages. Those that were checked before are not checked again. */
 export function historyFault(history: History): string | undefined {
   const { length, store } = history
   const last = Math.max(0, length - 1)
@@ -210,7 +210,7 @@ export function withMessages(
   return grown
 }
 
-/** What a turn shows instead of the history; `undefined` where it shows the history as it is. */
+/** The messages that a turn shows instead of the history; `undefined` if it shows the history as it is. */
 export function shownInstead(history: History, messages: readonly Message[]): ShownMessages | undefined {
   const pieces = piecesOf(messagesOf(history), messages)
   const [only] = pieces
@@ -224,17 +224,17 @@ export function messagesShown(history: History, { shown, messages }: ShownChange
   return shown ? messagesIn(history, shown.pieces) : (messages ?? messagesOf(history))
 }
 
-/** Whether a turn shows other messages than the history. */
+/** Returns whether a turn shows other messages than the history. */
 export function showsOtherMessages({ shown, messages }: ShownChange = {}): boolean {
   return shown !== undefined || messages !== undefined
 }
 
-/** Whether a turn shows other messages, instructions or tools, so that its input is to be counted anew. */
+/** Returns whether a turn shows other messages, instructions or tools, so that its input is to be counted anew. */
 export function showsOtherWords(change: ShownChange): boolean {
   return showsOtherMessages(change) || change.instructions !== undefined || change.tools !== undefined
 }
 
-/** What a turn shows, with the digest of the messages that this history gives. */
+/** The messages that a turn shows, with the digest of those that this history gives. */
 export function withShownDigest(history: History, change: ShownChange): ShownChange {
   const { shown } = change
   return shown ? { ...change, shown: { ...shown, digest: digestOfPieces(history, shown.pieces) } } : change
@@ -356,7 +356,7 @@ export interface CallLog {
   readonly store: CallLogStore
 }
 
-/** What views of one growth share. Only grows. */
+/** Shared by all views of one growing log. */
 interface CallLogStore {
   readonly calls: LoggedCall[]
   readonly positions: Map<string, number[]>
@@ -424,7 +424,7 @@ export function longestStreak({ store }: CallLog): number {
 }
 
 /**
- * Whether the last call of a log got an answer that the same call had not got when it was made before: something has
+ * Returns whether the last call of a log got an answer that the same call had not got when it was made before: something has
  * changed, or the model has learned something.
  */
 export function endsInNews({ length, store }: CallLog): boolean {

@@ -49,13 +49,13 @@ export interface PlannedCall {
   readonly maxWebSearches?: MaxWebSearches
   /** About how many input tokens its request has. */
   readonly inputTokens: number
-  /** Whether it begins a turn. */
+  /** True if it begins a turn. */
   readonly startsTurn: boolean
   /** The most output tokens that it may have by its own settings. */
   readonly maxOutputTokens?: number | undefined
-  /** Whether it is the call that writes the answer at a limit. */
+  /** True if it is the call that writes the answer at a limit. */
   readonly finalizing: boolean
-  /** Whether enough has to be left after it for a call that writes the answer. */
+  /** True if enough has to be left after it for a call that writes the answer. */
   readonly keepsFinalizing: boolean
 }
 
@@ -105,7 +105,7 @@ export function getApprovalExpiry({ maxApprovalMs }: Limits, now: number): numbe
   return maxApprovalMs === undefined ? undefined : momentAfter(now, maxApprovalMs)
 }
 
-/** What a model call may use by the amounts that are left, or the limit that leaves it too little. */
+/** The grant of a model call by the amounts left, or the limit that leaves it too little. */
 function grantAmounts(state: RunState, call: PlannedCall): Grant | LimitFinding {
   const left = computeLeft(state)
   const needed = computeReserve(call)
@@ -117,7 +117,7 @@ function grantAmounts(state: RunState, call: PlannedCall): Grant | LimitFinding 
   return toGrant(call, Math.min(Math.floor(outputTokens), call.maxOutputTokens ?? Infinity))
 }
 
-/** Whether an answer is a limit that was found. */
+/** Returns whether an answer is a limit that was found. */
 export function isLimitFinding(answer: Grant | LimitFinding): answer is LimitFinding {
   return 'limit' in answer
 }
@@ -153,14 +153,14 @@ function toFinding(
   return { limit, max: state.limits[limit] ?? 0, used, ...(held[field] ? { held: held[field] } : {}) }
 }
 
-/** What a run has to keep for its next model call and the finalizing call, beside what child runs may use. */
+/** The amounts that a run keeps from its child runs for its next model call and the finalizing call. */
 export function computeFinalizingNeeds(state: RunState): { readonly [F in GrantField]?: number } {
   if (getOnLimit(state.limits) !== 'finalize') return {}
   const price = getPrice(state, getCurrentModel(state))
   return computeReserve({ keepsFinalizing: true, inputTokens: state.contextTokens, price })
 }
 
-/** What is held back for the finalizing call: the last turn of a limit is the one that writes the answer. */
+/** The reserve for the finalizing call: the last turn of a limit is the one that writes the answer. */
 function computeReserve({
   keepsFinalizing,
   inputTokens,
@@ -232,7 +232,7 @@ function getDearestInput(rates: Rates): number {
 /** A child is given up before its parent gives its call up. */
 const GRACE_SHARE = 0.75
 
-/** What a child run has to be granted at least, to be worth a start. */
+/** The least grant with which a child run is worth a start. */
 const leastUseful: { readonly [F in GrantField]: number } = {
   turns: 1,
   toolCalls: 0,
@@ -243,7 +243,7 @@ const leastUseful: { readonly [F in GrantField]: number } = {
 }
 
 /**
- * What the child run of a call is granted: an even share of what the run has left, beside what its own calls of this
+ * The grant of a call's child run: an even share of what the run has left, beside the needs of its own calls of this
  * turn and its next model call need. Children of this turn that have no grant yet get shares of the same size; what one
  * does not use is left for those that start after it. Or the limit that leaves too little.
  */
@@ -264,7 +264,7 @@ export function grantChild(state: ExecutingState, now: number): Grant | { readon
 }
 
 /**
- * What a running call may still use of models, as a child run's grant is cut; or the limit that leaves too little. `pending`
+ * The model usage left to a running call, cut as a child run's grant is; or the limit that leaves too little. `pending`
  * are the calls of models that its tool has reported and the state does not have yet.
  */
 export function computeLeftForCall(
@@ -275,13 +275,13 @@ export function computeLeftForCall(
   return grantChild({ ...state, totals: pending.reduce(withToolSpending, state.totals) }, now)
 }
 
-/** What the parent needs itself: a turn that reads the results, a start for each waiting call, and its finalizing call. */
+/** The parent's own needs: a turn that reads the results, a start for each waiting call, and its finalizing call. */
 function computeKeptByParent(state: ExecutingState): { readonly [F in GrantField]?: number } {
   const waiting = state.calls.filter(({ attempts, status }) => attempts === 0 && isWaiting(status))
   return { ...computeFinalizingNeeds(state), turns: 1, toolCalls: waiting.length }
 }
 
-/** Whether a child run has still to be granted something in this turn. */
+/** Returns whether a child run has still to be granted something in this turn. */
 function needsGrant({ child, grant, status }: Call): boolean {
   return child !== undefined && grant === undefined && isWaiting(status)
 }
@@ -306,7 +306,7 @@ export function limitChild(grant: Grant, own: Limits, parent: Limits): Limits {
 }
 
 /**
- * What a child run is taken to have used that has not ended when its parent counts: all that it was granted, since it may
+ * The totals assumed for a child run that has not ended when its parent counts: all that it was granted, since it may
  * use that yet, and no less than it is known to have used.
  */
 export function assumeChildTotals(
@@ -335,7 +335,7 @@ export function assumeChildTotals(
   }
 }
 
-/** What a child run is taken to have used whose own totals could not be had in time: all that it was granted. */
+/** The totals assumed for a child run whose own could not be read in time: all that it was granted. */
 export function assumeWholeGrant(
   { runId }: Pick<ExecutingState, 'runId'>,
   { toolCallId, grant = {} }: Pick<Call, 'toolCallId' | 'grant'>,
@@ -520,7 +520,7 @@ class ToolTurns {
     for (const call of calls) if (call.status === 'started') this.start(call)
   }
 
-  /** Whether a call need not wait for one before it. */
+  /** Returns whether a call need not wait for one before it. */
   isNext({ name, serial, maxConcurrency = Infinity, status }: Call): boolean {
     if (status === 'settled') return false
     const isFree = serial === undefined || !this.#taken.has(serial)

@@ -105,7 +105,7 @@ function readSourced(state: RunState, rules: Rules): Pick<ShownChange, 'sourced'
   return isSameSource(state, sourced) ? {} : { sourced }
 }
 
-/** Whether the agent's code ends the run. A promise would be taken for a yes, and what forgets to answer would never stop. */
+/** Returns whether the agent's code ends the run. A promise would be taken for a yes, and what forgets to answer would never stop. */
 function isToStop(state: RunState, { stopWhen }: Rules): boolean {
   return (
     stopWhen !== undefined &&
@@ -261,7 +261,7 @@ export function nextAction(state: RunState, now: number, rules: Rules = {}): Act
 }
 
 /**
- * Whether nothing is in flight, nothing is pending, and only a command can continue the run: the controller's own
+ * Returns whether nothing is in flight, nothing is pending, and only a command can continue the run: the controller's own
  * answer at the time of the last event. Results, lists and a resume ask nothing else.
  */
 export function isSuspended(state: RunState): boolean {
@@ -358,7 +358,7 @@ function waitForShorter(state: StreamingState, now: number, deadline: number): A
   return deadline === Infinity ? { kind: 'wait' } : { kind: 'wait', wakeAt: deadline }
 }
 
-/** Whether the attempt is the call that writes the answer at a limit. */
+/** Returns whether the attempt is the call that writes the answer at a limit. */
 function isFinalizing({ attempt, metLimit }: StreamingState): boolean {
   return attempt.finalizing && metLimit !== undefined
 }
@@ -480,7 +480,7 @@ function nextFromReply(state: CollectingState | InjectingState, now: number, rul
   return more ?? finishRun(state, reason)
 }
 
-/** What the runtime or the vendor says of a reply that is no answer. */
+/** The failure that the runtime or the vendor gives for a reply that is not an answer. */
 function describeFailure({ failure, refusal }: Reply): string | undefined {
   return failure?.message ?? refusal?.reason
 }
@@ -491,7 +491,7 @@ function endInvalidOutput(state: CollectingState | InjectingState): Action | und
   return fit?.valid === false ? finishRun(state, 'output_invalid', fit.error) : undefined
 }
 
-/** What a met limit makes of a reply that was written or cut off because of it. */
+/** The next action after a reply that was written or cut off because of a limit. */
 function endAtLimit({
   metLimit,
   reply,

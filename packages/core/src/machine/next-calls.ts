@@ -101,7 +101,7 @@ function nextUnlessCancelled(state: ExecutingState, now: number): Action | undef
   )
 }
 
-/** Whether a call may still be started, now or after a question. */
+/** Returns whether a call may still be started, now or after a question. */
 function awaitsStart({ calls }: ExecutingState): boolean {
   const { ready, to_retry, to_ask, awaiting_approval, in_doubt } = summaryOf(calls).counts
   return ready + to_retry + to_ask + awaiting_approval + in_doubt > 0
@@ -280,7 +280,7 @@ function startCalls(state: ExecutingState, now: number): readonly Fact[] {
   return facts
 }
 
-/** Whether a call may start now, were it its turn. */
+/** Returns whether a call may start now, were it its turn. */
 function findStartable(state: ExecutingState, now: number): (call: Call) => boolean {
   const waiting = findCallsAwaitingEqual(state)
   const isReady = (call: Call): boolean =>
@@ -298,7 +298,7 @@ function getEarliestStart({ calls, polls }: ExecutingState, call: Call): number 
   return answeredAt === undefined ? 0 : momentAfter(answeredAt, call.repeats.minIntervalMs)
 }
 
-/** Whether the time for a call's next attempt has come. */
+/** Returns whether the time for a call's next attempt has come. */
 function isDue({ status, tries }: Call, now: number): boolean {
   return status === 'to_retry' && now >= (tries?.failed?.retryAt ?? 0)
 }
@@ -353,7 +353,7 @@ function nextRetry(state: ExecutingState, now: number): number | undefined {
   return later.length === 0 ? undefined : Math.min(...later)
 }
 
-/** Whether a limit that a person is asked about keeps everything from starting that it could forbid. */
+/** Returns whether a limit that a person is asked about keeps everything from starting that it could forbid. */
 function holdsStarts({ metLimit }: ExecutingState): boolean {
   return metLimit?.policy === 'ask' && metLimit.limit !== 'maxToolCalls'
 }

@@ -11,11 +11,11 @@ import { getCurrentModel, getMaxWebSearches, getPrice } from './calls.ts'
 import { filterOfferedTools, estimateRequestTokens, estimateChangeTokens } from './tokens.ts'
 import { messagesShown, showsOtherWords } from './history.ts'
 
-/** What the next model call is to be. */
+/** A planned model call. */
 export interface CallPlanning {
   /** The one call past a limit, which writes the answer. */
   readonly finalizing?: boolean
-  /** What the turn shows, with the tools of a source where they have changed. */
+  /** The turn's changes, with the tools of a source if they have changed. */
   readonly change?: ShownChange
   /** Where not the one that the run uses now. */
   readonly model?: ModelRef
@@ -63,7 +63,7 @@ export function nextModelCall(state: RunState, now: number, planning: CallPlanni
   }
 }
 
-/** What a reply may hold at most, as the turn says, the run or its agent. */
+/** The most output tokens of a reply, by the turn, the run or its agent. */
 export function planOutput(state: RunState, change: ShownChange = {}): number | undefined {
   const { maxOutputTokens = getSettings(state, change)?.maxOutputTokens } = change
   return maxOutputTokens ?? state.definition.maxOutputTokens
@@ -124,7 +124,7 @@ export function repeatModelCall(
   return nextModelCall(state, now, { ...repeatPlan(state, model), change })
 }
 
-/** What the same call once more has of the one before it, whatever it shows. */
+/** The parts of a call that its repetition keeps, whatever it shows. */
 export function repeatPlan(
   state: StreamingState,
   model?: ModelRef,

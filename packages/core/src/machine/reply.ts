@@ -23,7 +23,7 @@ interface TextDraft {
   readonly written?: string
 }
 
-/** What has come of a reply. */
+/** The parts of a reply that have arrived. */
 interface StreamedReply {
   readonly drafts: readonly TextDraft[]
   readonly calls: readonly (Omit<ToolCallPart, 'type'> & { readonly part: number })[]
@@ -54,7 +54,7 @@ export function readWrittenText({ text, written = text }: Pick<TextDraft, 'text'
   return written
 }
 
-/** What came of a reply that was cut off, as its message holds it. */
+/** The arrived parts of a reply that was cut off, as its message holds them. */
 export function toDraftedReply(
   reply: StreamedReply,
 ): Pick<EventOf<'assistant_message_finished'>, 'parts' | 'places' | 'written'> {
@@ -71,7 +71,7 @@ export function toDraftedReply(
   }
 }
 
-/** What came of a reply, each part with its place. */
+/** The arrived parts of a reply, each with its place. */
 function toDraftedParts(
   reply: StreamedReply,
 ): readonly { readonly part: number; readonly content: AssistantPart }[] {
@@ -92,7 +92,7 @@ function toDraftedParts(
 }
 
 /**
- * What an adapter's finished reply contradicts: the order of its own parts, the text that was streamed, or the calls
+ * How an adapter's finished reply contradicts the order of its own parts, the text that was streamed, or the calls
  * that were reported. `undefined` if it contradicts nothing. Law 12 depends on it.
  */
 export function findReplyFault(attempt: Attempt, parts: readonly ReplyPart[]): string | undefined {
@@ -112,7 +112,7 @@ export function findReplyFault(attempt: Attempt, parts: readonly ReplyPart[]): s
 }
 
 /**
- * Whether a whole reply says nothing: no call, no block of the vendor's, no word and no citation. Reasoning alone is no
+ * Returns whether a whole reply says nothing: no call, no block of the vendor's, no word and no citation. Reasoning alone is no
  * answer. What `outputStream` of the agent keeps from the user was said all the same.
  */
 export function isEmptyReply({
@@ -140,7 +140,7 @@ function findCallFault(call: Call, reply: ReplyPart | undefined): string | undef
   return `part ${call.part} is not the call that was reported for it`
 }
 
-/** Whether two calls are the same to the letter. */
+/** Returns whether two calls are the same to the letter. */
 export function isSameRequest(one: Asked, other: Asked): boolean {
   return (
     one.providerCallId === other.providerCallId &&

@@ -39,7 +39,7 @@ import {
 import type { Rules, TurnChange, TurnRequest } from './rules.ts'
 import { openTurnCalls, textContent } from './calls.ts'
 
-/** What a single call adds to the definition and the history. */
+/** The additions of a single call to the definition and the history. */
 interface CallOptions {
   readonly model: ModelRef
   readonly toolChoice: ToolChoice
@@ -61,7 +61,7 @@ export function writingSettings(state: RunState, change?: ShownChange): ModelSet
   return Object.keys(settings).length === 0 ? undefined : settings
 }
 
-/** Whether the model may ask for several tools in one reply. */
+/** Returns whether the model may ask for several tools in one reply. */
 export function callsInParallel({ definition, parallelToolCalls }: RunState): boolean {
   return parallelToolCalls ?? definition.parallelToolCalls
 }
@@ -108,7 +108,7 @@ export function requestDigest(state: RunState, options: CallOptions): string {
   })
 }
 
-/** What the options of a model's adapter add to its requests, as the definition pins it. */
+/** Fields that a model adapter's options add to its requests, as pinned in the definition. */
 export function digestAdditions(
   { policy }: AgentDefinition,
   model: ModelRef,
@@ -121,12 +121,12 @@ export function listModels({ model, fallbacks = [] }: AgentDefinition): readonly
   return [model, ...fallbacks.map((fallback) => fallback.model)]
 }
 
-/** Whether an agent names a model. */
+/** Returns whether an agent names a model. */
 export function namesModel(definition: AgentDefinition, model: ModelRef): boolean {
   return listModels(definition).some((known) => sameModel(known, model))
 }
 
-/** What a turn's call is to be, where not as the run has it. */
+/** The wishes for a turn's call that differ from the run's. */
 interface PreparedCall {
   readonly model?: ModelRef
   readonly toolChoice?: ToolChoice
@@ -136,7 +136,7 @@ interface PreparedCall {
 /** A call that is to be made, before the agent's code has seen it. */
 export type OfferedCall = CallOptions & { readonly sourced?: readonly ToolDefinition[] }
 
-/** What the agent's code makes of a call, with the tools of a source where they have changed; `pending` while it is waited for. */
+/** Asks the agent's code to prepare a call, with the tools of a source if they have changed; `pending` while it is waited for. */
 export function prepareCall(state: RunState, rules: Rules, call: OfferedCall): PreparedCall | 'pending' {
   const { model, toolChoice, maxOutputTokens, sourced } = call
   const source: ShownChange = omitUndefined({ sourced })
@@ -225,7 +225,7 @@ function requireOwnModel({ agent, definition }: RunState, model: ModelRef | unde
   )
 }
 
-/** What a model sees of a tool. */
+/** The parts of a tool that a model sees. */
 function toShown({ name, description, inputSchema }: ToolDefinition): ToolDefinition {
   return { name, description, inputSchema }
 }
@@ -287,7 +287,7 @@ export function toShownResult({ result, changeNote, attempts }: Call): ToolResul
 }
 
 /**
- * What a model could be shown in this state, whatever the state: the history, and after a message whose calls are
+ * The messages that a model could be shown in any state: the history, and after a message whose calls are
  * still open their results so far, with `interrupted` or `skipped` standing in for those that are missing. So any
  * prefix of any ledger gives messages that every provider accepts. An allow-list: nothing but messages gets in.
  */
@@ -297,7 +297,7 @@ export function transcript(state: RunState): readonly Message[] {
   return results ? [...messages, results] : messages
 }
 
-/** What another run begins with that follows this state: the transcript, with its running digests. */
+/** The beginning of another run that follows this state: the transcript, with its running digests. */
 export function carryTranscript(state: RunState): readonly Message[] {
   const results = listOpenResults(state)
   return carriedMessages(results ? appendMessage(state.history, results) : state.history)

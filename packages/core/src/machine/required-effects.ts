@@ -33,13 +33,13 @@ export function findDueInputChecks(state: RunState): {
   }
 }
 
-/** Whether a reply may be the answer: it is whole, and asks for nothing. */
+/** Returns whether a reply may be the answer: it is whole, and asks for nothing. */
 function isAnswer({ reply: { message }, calls }: CollectingState): boolean {
   const { partial, stopReason } = message
   return !partial && calls.length === 0 && ['end', 'tool_use', 'other'].includes(stopReason)
 }
 
-/** What has to look at the answer before it is one: the schema first, then the guardrails. */
+/** The check due before the reply counts as an answer: the schema first, then the guardrails. */
 export function findDueAnswerCheck(state: CollectingState): 'schema' | 'guardrails' | undefined {
   if (state.cancel || state.blocked || !isAnswer(state)) return undefined
   const { fit, guarded } = state.reply
@@ -57,7 +57,7 @@ export function listAnsweredCalls(state: ExecutingState): readonly Call[] {
   return state.calls.filter(({ result }) => result && writtenByTools.has(result.outcome))
 }
 
-/** Whether guardrails have to look at the results of a turn before they enter the history. */
+/** Returns whether guardrails have to look at the results of a turn before they enter the history. */
 export function isResultsCheckDue(state: ExecutingState): boolean {
   if (state.cancel || state.resultsChecked || listGuardrails(state, 'tool_output').length === 0) return false
   return summaryOf(state.calls).counts.settled === state.calls.length && listAnsweredCalls(state).length > 0
@@ -100,13 +100,13 @@ interface GuardrailsEffect {
   readonly guardrails: readonly string[]
 }
 
-/** What must be in flight in this state, and nothing else. The shell starts what is missing and stops what is not named. */
+/** All effects that must be in flight in this state. The shell starts those missing and stops those not named. */
 export function requiredEffects(state: RunState): readonly Effect[] {
   if (state.phase === 'done') return []
   return [...inputCheckEffects(state), ...summaryEffect(state), ...phaseEffects(state)]
 }
 
-/** Whether anything must be in flight in this state. */
+/** Returns whether anything must be in flight in this state. */
 export function requiresEffects(state: RunState): boolean {
   return (
     (state.phase === 'executing' && summaryOf(state.calls).counts.started > 0) ||
@@ -114,7 +114,7 @@ export function requiresEffects(state: RunState): boolean {
   )
 }
 
-/** Whether calls at work require effects, and nothing else does: then only a change of a call changes what must be in flight. */
+/** Returns whether calls at work require effects, and nothing else does: then only a change of a call changes what must be in flight. */
 export function onlyCallsRequireEffects(state: RunState): state is ExecutingState {
   if (state.phase !== 'executing' || state.inputCheck || state.compacting) return false
   if (state.removedFrom !== undefined) return false
@@ -122,7 +122,7 @@ export function onlyCallsRequireEffects(state: RunState): state is ExecutingStat
   return settled < state.calls.length && findStopReason(state) === undefined
 }
 
-/** What has to be stopped, by its key, and what has to be in flight, between two states of a turn of which that is true. */
+/** The effects to stop, by key, and those to have in flight, between two states of a turn that differ only in calls. */
 export function changedCallEffects(
   before: ExecutingState,
   after: ExecutingState,
@@ -218,14 +218,14 @@ export function findStopReason({ cancel, metLimit }: RunState): string | undefin
     : undefined
 }
 
-/** What must be in flight for the calls of a turn. */
+/** The effects that must be in flight for the calls of a turn. */
 function callEffects(state: ExecutingState): readonly Effect[] {
   const { started, deferred, in_doubt } = summaryOf(state.calls).counts
   if (started + deferred + in_doubt === 0) return []
   return state.calls.flatMap((call) => callEffect(state, call) ?? [])
 }
 
-/** What must be in flight for one call. */
+/** The effects that must be in flight for one call. */
 function callEffect(state: ExecutingState, call: Call): Effect | undefined {
   const { toolCallId, attempts, status } = call
   if (status === 'settled' || status === 'ready') return undefined

@@ -11,7 +11,7 @@ import { findCall } from './calls.ts'
 /** More take-overs than this without a finished reply or result between them are no accident of a process. */
 export const MAX_TAKE_OVERS = 5
 
-/** What a wait follows from: the policy, how often the call has failed before, and when its first attempt started. */
+/** The inputs of a wait: the policy, how often the call has failed before, and when its first attempt started. */
 interface FailedTries {
   readonly policy: RetryPolicy
   readonly failures: number
@@ -57,7 +57,7 @@ function computeNextTry(
 }
 
 /**
- * Whether a call may be tried again whose attempt ended so: it failed, or its tool is safe to start again where it is not
+ * Returns whether a call may be tried again whose attempt ended so: it failed, or its tool is safe to start again where it is not
  * known what the attempt has done.
  */
 export function mayRetry({ effect, recovery }: Pick<Call, 'effect' | 'recovery'>, outcome: Outcome): boolean {
@@ -66,7 +66,7 @@ export function mayRetry({ effect, recovery }: Pick<Call, 'effect' | 'recovery'>
   return isUnknown && (effect === 'read' || recovery === 'rerun')
 }
 
-/** Whether a cancel or a limit keeps calls that were started once from being tried again. */
+/** Returns whether a cancel or a limit keeps calls that were started once from being tried again. */
 export function isStopping({ cancel, metLimit }: RunState): boolean {
   if (cancel) return true
   // A call that is tried again was counted; one that a person may raise the limit for waits.
@@ -106,11 +106,11 @@ function backOff(longest: number, { random }: Stamp): number {
   return Math.round(longest * (1 - random / 2))
 }
 
-/** What decides whether a call may be started. */
+/** The parts of a call that decide whether it may start. */
 type Startable = Pick<Call, 'effect' | 'recorded' | 'approvedSeq'>
 
 /**
- * Whether a call may not start: no recorded result answers it, and it is a write of a fork, or of a child run of one, that
+ * Returns whether a call may not start: no recorded result answers it, and it is a write of a fork, or of a child run of one, that
  * no person has approved there, or a call that was approved before the fork began. The source run has performed its writes
  * already, and an approval is for one execution in its own run.
  */
@@ -130,12 +130,12 @@ export function isApprovedElsewhere(
   return approvedSeq !== undefined && parent?.relation === 'fork' && approvedSeq <= parent.seq
 }
 
-/** What happens to such a call: a person is asked, or it is not performed. */
+/** The treatment of such a call: a person is asked, or it is not performed. */
 export function planHeldWrite({ parent }: Pick<RunState, 'parent'>, { effect }: Startable): 'ask' | 'stub' {
   return writesOf(parent) === 'stub' && effect !== 'read' ? 'stub' : 'ask'
 }
 
-/** Whether a call in doubt is started again without a question. */
+/** Returns whether a call in doubt is started again without a question. */
 export function isRerun({
   status,
   recovery,
@@ -174,7 +174,7 @@ export const stubbed: CallRefusal = {
   text: 'This run is a fork, in which writes are not performed: nothing was changed. Go on as if it were done, and say that it was not.',
 }
 
-/** Whether a result says that a write of a fork was not performed. */
+/** Returns whether a result says that a write of a fork was not performed. */
 export function isStubbed({ outcome, content }: Pick<ToolResult, 'outcome' | 'content'>): boolean {
   const [part] = content
   const isText = part?.type === 'text' && part.text === stubbed.text

@@ -48,10 +48,10 @@ export interface Compaction {
   readonly summarize?: (messages: readonly Message[]) => string
 }
 
-/** What another agent needs to take a conversation over. */
+/** The needs of an agent that takes a conversation over. */
 export interface TakingOver {
   readonly definition: AgentDefinition
-  /** What it is shown of the past, where that is not the history as it is. */
+  /** The messages that it is shown, if not the history as it is. */
   readonly messages?: readonly Message[]
 }
 
@@ -81,7 +81,7 @@ export type Action =
   | { readonly kind: 'suspend' }
   | { readonly kind: 'finished' }
 
-/** What the facts of an action start or settle. */
+/** The kind of work that the facts of an action start or settle. */
 type RecordingKind =
   | 'call_model'
   | 'deliver_input'
@@ -134,7 +134,7 @@ export function refuse(code: Refusal['code'], message: string): { readonly refus
   return { refused: { code, message } }
 }
 
-/** What the refusal of a command to a run that is done says, after its status. */
+/** The text of the refusal of a command to a finished run, after its status. */
 export function describeFinished(status: string): string {
   return `${status}; nothing can be asked of it any more. To continue, start a new run, of its session if it has one, or fork this one.`
 }
@@ -148,7 +148,7 @@ export interface RecordedPosition {
 
 export type SignalOf<T extends Signal['type']> = Extract<Signal, { readonly type: T }>
 
-/** What the machine knows of a signal of one type. */
+/** The rules of one type of signal. */
 export interface SignalRules<T extends Signal['type']> {
   /** Returns what follows from the signal. One about something that has ended or moved on changes nothing. */
   decide(state: RunState, signal: SignalOf<T>, stamp: Stamp): Decision

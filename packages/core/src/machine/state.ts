@@ -66,7 +66,7 @@ interface ForkProgress {
   readonly own: readonly { readonly name: string; readonly inputDigest: string }[]
 }
 
-/** What is true of a run in every phase. */
+/** The parts of the state that every phase has. */
 export interface RunBase extends RunGiven {
   readonly runId: RunId
   /** The last event's number, epoch and time. */
@@ -89,7 +89,7 @@ export interface RunBase extends RunGiven {
   readonly withContext?: true
   /** The first event whose content is gone from the ledger: what follows from content can no longer be judged. */
   readonly removedFrom?: number
-  /** What the model is shown at the next call: messages whose calls all have their results. */
+  /** The messages of the next model call. All of their calls have results. */
   readonly history: History
   readonly totals: Totals
   /** Where the present exchange begins in the history: at the user's first message after the last answer. */
@@ -98,13 +98,13 @@ export interface RunBase extends RunGiven {
   readonly contextTokens: number
   /** The part of `contextTokens` that a provider has reported; the rest is estimated. */
   readonly reportedTokens: number
-  /** What estimates are multiplied by, at least 1: learned from what providers reported of them. */
+  /** The factor of token estimates, at least 1, learned from the reports of providers. */
   readonly estimateFactor: number
   /** Milliseconds in which nothing was in flight and the run waited for a person, or for a process. */
   readonly waitedMs: number
   /** Answers of calls that change nothing: those that a repeated call is compared with. */
   readonly callLog: CallLog
-  /** What counts as a repeat since anything last happened that may change an answer. */
+  /** Where counts of repeats begin: after the last event that may change an answer. */
   readonly standstill: Standstill
   /** When each poll was answered last, by its tool and input: its tool sets how soon it may be made again. Absent without any. */
   readonly polls?: { readonly [call: string]: number }
@@ -112,7 +112,7 @@ export interface RunBase extends RunGiven {
   readonly errorStreaks: { readonly [tool: string]: ErrorStreak }
   /** Input that came while the run was at work, and has not entered the history yet. */
   readonly pendingInputs: readonly PendingInput[]
-  /** Whether a user's message comes after the last reply. */
+  /** True if a user's message comes after the last reply. */
   readonly inputSinceReply: boolean
   /** The turn in which the history was last shortened. */
   readonly compactedTurn?: number
@@ -139,7 +139,7 @@ export interface RunBase extends RunGiven {
   readonly cancel?: { readonly at: number; readonly by?: string; readonly reason?: string }
 }
 
-/** What is to be looked at before the run may act on it. */
+/** Input to be checked before the run may act on it. */
 export interface InputCheck {
   /** The event by which the last of it entered the history, or moved in it. */
   readonly seq: number
@@ -153,7 +153,7 @@ export interface InputCheck {
 export interface Compacting {
   readonly model: ModelRef
   readonly replacedMessages: number
-  /** What the call may use. */
+  /** The most that the call may use. */
   readonly grant: Grant
   readonly maxOutputTokens?: number
   /** The process that made the call has stopped: it is made once more, or given up. */
@@ -189,7 +189,7 @@ export interface PartDraft {
   readonly part: number
   readonly kind: 'text' | 'reasoning'
   readonly text: string
-  /** What the model wrote, where `outputStream` of its agent showed another text. */
+  /** The model's own text, if `outputStream` of its agent showed another one. */
   readonly written?: string
 }
 
@@ -200,7 +200,7 @@ export interface Attempt {
   readonly toolChoice: ToolChoice
   /** The one call past a limit, which writes the answer. */
   readonly finalizing: boolean
-  /** What it may use. */
+  /** The most that it may use. */
   readonly grant: Grant
   readonly maxOutputTokens?: number
   readonly change?: ShownChange
@@ -288,7 +288,7 @@ export interface Call {
   readonly tries?: Tries
   /** The agent that does the work in a run of its own. */
   readonly child?: string
-  /** What that run may use, once it was started. */
+  /** The most that the child run may use; set when it starts. */
   readonly grant?: Grant
   /** Whom its success hands the conversation to. */
   readonly handoff?: Handoff
@@ -304,7 +304,7 @@ export interface Call {
   readonly expiresAt?: number
   /** It waits for an approval that was asked for before the fork began, with a time limit: the fork asks anew. */
   readonly askedElsewhere?: true
-  /** What the model reads in front of the result, where an approver changed the input. */
+  /** The text for the model in front of the result, if an approver changed the input. */
   readonly changeNote?: string
   readonly refusal?: CallRefusal
   /** Of a call that continues outside. */
@@ -355,7 +355,7 @@ export type DoneState = RunBase & {
   readonly detail?: string
 }
 
-/** What the controller has to know of the turn's reply. */
+/** The parts of the turn's reply that the controller needs. */
 export interface Reply {
   readonly message: AssistantMessage
   readonly finalizing: boolean
@@ -363,7 +363,7 @@ export interface Reply {
   readonly refusal?: ModelRefusal
   /** Names of the tools that were offered, where not all of them were. */
   readonly offered?: readonly string[]
-  /** Whether the answer fits the schema, once that is known. */
+  /** True if the answer fits the schema, once that is known. */
   readonly fit?: { readonly valid: boolean; readonly error?: string }
   /** Guardrails have looked at the answer. */
   readonly guarded?: true
@@ -461,13 +461,13 @@ export function stateFromJson(json: JsonObject): RunState {
   } as unknown as RunState
 }
 
-/** What a run has used so far. Usage holds the last known totals of every attempt, failed ones included. */
+/** The usage of a run so far, with the last known totals of every attempt, failed ones included. */
 export interface Totals {
   readonly turns: number
   /** Calls that were started, each once however many attempts it took. */
   readonly toolCalls: number
   readonly toolCallsByTool: { readonly [tool: string]: number }
-  /** What child runs took, and turns for model calls of tools. Their usage and cost are in `usage` and `costUsd`. */
+  /** Turns and calls of child runs, and turns for model calls of tools. Their usage and cost are in `usage` and `costUsd`. */
   readonly children: { readonly runs: number; readonly turns: number; readonly toolCalls: number }
   readonly usage: Usage
   readonly costUsd?: number
@@ -489,7 +489,7 @@ export const noTotals: Totals = deepFreeze({
   latestUsage: {},
 })
 
-/** What the run has used, with what others used for it: a child run, a model that sums up. */
+/** Adds the usage of others for the run: of a child run, or of a summarizing model. */
 export function withSpent(totals: Totals, usage: Usage, costUsd?: number): Totals {
   const spent = {
     ...totals,
@@ -501,13 +501,13 @@ export function withSpent(totals: Totals, usage: Usage, costUsd?: number): Total
   return { ...spent, costUsd: plus(totals.costUsd), settledCostUsd: plus(totals.settledCostUsd) }
 }
 
-/** What the run has used, with a model call that a tool of it made: that counts as a turn, as one of a child run does. */
+/** Adds a model call that a tool made. It counts as a turn, as one of a child run does. */
 export function withToolSpending(totals: Totals, { usage, costUsd }: ToolSpending): Totals {
   const children = { ...totals.children, turns: totals.children.turns + 1 }
   return { ...withSpent(totals, usage, costUsd), children }
 }
 
-/** What the run has used, with a child run of it and with the child runs of that. */
+/** Adds the totals of a child run, with those of its own child runs. */
 export function withChildTotals(totals: Totals, child: ChildTotals): Totals {
   const { runs, turns, toolCalls } = totals.children
   const children = { runs: runs + 1, turns: turns + child.turns, toolCalls: toolCalls + child.toolCalls }

@@ -131,7 +131,7 @@ export interface SourcedTools {
   readonly digest: string
 }
 
-/** What a state knows of tools. */
+/** The parts of a state that concern tools. */
 interface Tooled {
   readonly definition: AgentDefinition
   readonly sourced?: SourcedTools
@@ -152,7 +152,7 @@ export function digestSourced(
   return (changed === undefined ? sourced : toSourcedTools(changed))?.digest
 }
 
-/** Whether a list has the same tools as the last call was offered: then it is not recorded again. */
+/** Returns whether a list has the same tools as the last call was offered: then it is not recorded again. */
 export function isSameSource(state: Pick<Tooled, 'sourced'>, tools: readonly ToolDefinition[]): boolean {
   return toSourcedTools(tools)?.digest === state.sourced?.digest
 }
