@@ -177,6 +177,35 @@ describe('an approval below', () => {
     checkedRun(await eventsOf(run))
   })
 
+  const payTwice: readonly ScriptedStep[] = [1, 2].map((n) => ({
+    toolCalls: [{ name: 'pay', input: { n } }],
+  }))
+
+  it('shows at the top again when the child asks for the next one', async () => {
+    const child = worker([...payTwice, { text: 'Paid.' }], { tools: [pay()] })
+    const set = boss(child, [asks(), { text: 'All paid.' }])
+    const run = set.start()
+    for (const n of [1, 2]) {
+      const { pendingApprovals } = await set.untilSettled(run.result)
+      expect(pendingApprovals).toMatchObject([{ name: 'pay', input: { n } }])
+      expect(await set.untilSettled(run.approve(pendingApprovals[0]!, { by: 'ada' }))).toEqual({
+        accepted: true,
+      })
+    }
+    expect(await set.untilSettled(run.result)).toMatchObject({ reason: 'answered', text: 'All paid.' })
+  })
+
+  it('shows at the top what the child asks after another handle has answered it', async () => {
+    const child = worker([...payTwice, { text: 'Paid.' }], { tools: [pay()] })
+    const set = boss(child, [asks(), { text: 'All paid.' }])
+    const run = set.start()
+    const [first] = (await set.untilSettled(run.result)).pendingApprovals
+    const below = set.runtime.resume(first!.runId)
+    await set.untilSettled(below.approve(first!, { by: 'ada' }))
+    await set.untilSettled(below.result)
+    expect((await set.untilSettled(run.result)).pendingApprovals).toMatchObject([{ input: { n: 2 } }])
+  })
+
   it('can be decided on the child alone, in another process: its end takes the parent further', async () => {
     const tool = pay()
     const first = boss(worker(paying, { tools: [tool] }), [asks(), { text: 'All paid.' }])

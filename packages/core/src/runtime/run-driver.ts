@@ -4,6 +4,7 @@ import type { OutsideCommand } from '../events/commands.ts'
 import type { RuntimeEvent } from '../events/event.ts'
 import { unlessEnded } from '../ledger/append-rules.ts'
 import type { Ledger } from '../ledger/ledger.ts'
+import { listCallsAwaitingChild } from '../machine/calls.ts'
 import { isSuspended } from '../machine/next-action.ts'
 import type { RunState } from '../machine/state.ts'
 import { LedgerConflictError } from '../values/errors.ts'
@@ -109,6 +110,11 @@ class CommandDelivery {
     child.inheritContext(given.context)
     return await child.send(command)
   }
+}
+
+/** Whether a child run may have asked something else since the run stopped: it records that in its own events. */
+function awaitsChild(state: RunState): boolean {
+  return listCallsAwaitingChild(state).length > 0
 }
 
 /** Resolves when what followed from a command to a child run has come up to its parent. */
@@ -345,14 +351,14 @@ export class RunDriver implements DrivenRun, EventSource {
     if (state === undefined) return await this.resume({ withChildren: false })
     const known = await this.#stopped?.catch(() => undefined)
     // What stopped here has its content, which the ledger may have lost since.
-    return known && known.seq >= state.seq ? known : await this.#resultOf(state)
+    return known && known.seq >= state.seq && !awaitsChild(state) ? known : await this.#resultOf(state)
   }
 
   /** Another process may have continued the run since it stopped here: then the result is of its last event. */
   async #stoppedElsewhere(refreshed: Promise<RunState>, stopped: Promise<RunResult>): Promise<RunResult> {
     const state = await refreshed
     const result = await (this.#stopped ?? stopped)
-    if (this.#session || state.seq <= result.seq) return result
+    if (this.#session || (state.seq <= result.seq && !awaitsChild(state))) return result
     this.#isDone = state.phase === 'done'
     return await this.#resultOf(state)
   }
