@@ -25,8 +25,24 @@ export class RunContent {
   readonly #inputs = new Map<string, Json>()
   #isFolded = true
 
-  readonly #handlers: { readonly [T in EventType]?: (event: EventOf<T>) => MaybeAttributes | undefined } = {
+  /** What of each event is content of a span. */
+  readonly #handlers: {
+    readonly [T in EventType]: ((event: EventOf<T>) => MaybeAttributes | undefined) | null
+  } = {
+    run_started: null,
+    history_carried: null,
+    history_edited: null,
+    run_resumed: null,
+    run_finished: null,
+    input_received: null,
+    input_settled: null,
     model_call_started: () => this.#request(),
+    assistant_started: null,
+    assistant_text_delta: null,
+    assistant_reasoning_delta: null,
+    tool_input_delta: null,
+    tool_request_ready: ({ toolCallId, input }) => this.#note(toolCallId, input),
+    usage_updated: null,
     assistant_message_finished: ({ parts, stopReason }) => {
       const reply = {
         role: 'assistant',
@@ -35,15 +51,20 @@ export class RunContent {
       }
       return { [genAi.outputMessages]: JSON.stringify([reply]) }
     },
-    tool_request_ready: ({ toolCallId, input }) => this.#note(toolCallId, input),
+    model_stream_failed: null,
     tool_requests_collected: ({ calls }) => {
       for (const { toolCallId, input } of calls) this.#note(toolCallId, input)
       return undefined
     },
+    approval_requested: null,
     approval_decided: ({ toolCallId, input, by }) => {
       this.#note(toolCallId, input)
       return { [own.decidedBy]: contentText(by, maxText) }
     },
+    tool_started: null,
+    tool_progress: null,
+    tool_deferred: null,
+    tool_attempt_failed: null,
     tool_result: ({ toolCallId, content }) => {
       const input = this.#inputs.get(toolCallId)
       this.#inputs.delete(toolCallId)
@@ -52,6 +73,16 @@ export class RunContent {
         [genAi.toolResult]: contentText(resultOf(content), maxText),
       }
     },
+    tool_results_injected: null,
+    compaction_started: null,
+    context_compacted: null,
+    agent_handed_off: null,
+    guardrail_tripped: null,
+    guardrails_checked: null,
+    output_checked: null,
+    limit_reached: null,
+    limit_raised: null,
+    cancel_requested: null,
   }
 
   /** Returns what an event adds to the span that it belongs to; `undefined` for nothing. */
@@ -59,6 +90,7 @@ export class RunContent {
     this.#add(event)
     const handle = this.#handlers[event.type] as
       | ((event: RuntimeEvent) => MaybeAttributes | undefined)
+      | null
       | undefined
     return handle?.(event)
   }

@@ -137,34 +137,6 @@ function modelAttributes(model: { readonly provider: string; readonly modelId: s
   }
 }
 
-/** What is noted of events that have no span of their own. None of it is content. */
-const marks: { readonly [T in EventType]?: (event: EventOf<T>) => MaybeAttributes } = {
-  run_resumed: ({ why, epoch }) => ({ [own.reason]: why, [own.value]: epoch }),
-  input_received: ({ delivery }) => ({ [own.action]: delivery }),
-  tool_deferred: ({ attempt }) => ({ [own.attempt]: attempt }),
-  tool_attempt_failed: ({ attempt, outcome }) => ({ [own.attempt]: attempt, [genAi.errorType]: outcome }),
-  context_compacted: ({ replacedMessages }) => ({ [own.value]: replacedMessages }),
-  guardrail_tripped: ({ guardrail, on, action }) => ({
-    [own.name]: nameText(guardrail),
-    [own.reason]: on,
-    [own.action]: action,
-  }),
-  output_checked: ({ valid }) => ({ [own.value]: valid }),
-  limit_reached: ({ limit, max, policy }) => ({
-    [own.name]: limit,
-    [own.value]: max,
-    [own.action]: policy,
-  }),
-  limit_raised: ({ limit, max }) => ({ [own.name]: limit, [own.value]: max }),
-  cancel_requested: () => ({}),
-}
-
-/** Returns what is noted of an event; `undefined` where it says nothing to a trace. */
-function marksOf(event: RuntimeEvent): MaybeAttributes | undefined {
-  const mark = marks[event.type] as ((event: RuntimeEvent) => MaybeAttributes) | undefined
-  return mark?.(event)
-}
-
 /** How a model was asked to write: each setting of the run wins over the agent's. */
 function requestAttributes(
   { modelSettings: ofRun }: EventOf<'run_started'>,
@@ -274,7 +246,7 @@ export class RunSpans {
   #agent: string
   #definition: AgentDefinition
   #run: OpenSpan | undefined
-  #stint: OpenSpan | undefined
+  #handedOff: OpenSpan | undefined
   #chat: ChatSpan | undefined
   #summary: SummarySpan | undefined
   #isCompacted = false
@@ -283,21 +255,49 @@ export class RunSpans {
   readonly #calls = new Map<string, OpenSpan>()
   readonly #approvals = new Map<string, OpenSpan>()
 
-  readonly #handlers: { readonly [T in EventType]?: (event: EventOf<T>) => void } = {
+  /** What each event does to the trace; what is noted of it, where it has no span of its own, holds no content. */
+  readonly #handlers: { readonly [T in EventType]: ((event: EventOf<T>) => void) | null } = {
     run_started: (event) => this.#startRun(event),
+    history_carried: null,
+    history_edited: null,
+    run_resumed: (event) => this.#mark(event, { [own.reason]: event.why, [own.value]: event.epoch }),
+    run_finished: (event) => this.#finishRun(event),
+    input_received: (event) => this.#mark(event, { [own.action]: event.delivery }),
+    input_settled: null,
     model_call_started: (event) => this.#callModel(event),
     assistant_started: (event) => this.#chat?.begin(event),
+    assistant_text_delta: null,
+    assistant_reasoning_delta: null,
+    tool_input_delta: null,
+    tool_request_ready: null,
     usage_updated: (event) => this.#chat?.use(event),
-    model_stream_failed: (event) => this.#chat?.fail(event),
     assistant_message_finished: (event) => this.#closeChat((chat) => chat.finish(event)),
-    compaction_started: (event) => this.#startSummary(event),
-    context_compacted: (event) => this.#endSummary(event),
+    model_stream_failed: (event) => this.#chat?.fail(event),
+    tool_requests_collected: null,
     approval_requested: (event) => this.#requestApproval(event),
     approval_decided: (event) => this.#decideApproval(event),
     tool_started: (event) => this.#startCall(event),
+    tool_progress: null,
+    tool_deferred: (event) => this.#mark(event, { [own.attempt]: event.attempt }),
+    tool_attempt_failed: (event) =>
+      this.#mark(event, { [own.attempt]: event.attempt, [genAi.errorType]: event.outcome }),
     tool_result: (event) => this.#endCall(event),
+    tool_results_injected: null,
+    compaction_started: (event) => this.#startSummary(event),
+    context_compacted: (event) => this.#endSummary(event),
     agent_handed_off: (event) => this.#handOff(event),
-    run_finished: (event) => this.#finishRun(event),
+    guardrail_tripped: (event) =>
+      this.#mark(event, {
+        [own.name]: nameText(event.guardrail),
+        [own.reason]: event.on,
+        [own.action]: event.action,
+      }),
+    guardrails_checked: null,
+    output_checked: (event) => this.#mark(event, { [own.value]: event.valid }),
+    limit_reached: (event) =>
+      this.#mark(event, { [own.name]: event.limit, [own.value]: event.max, [own.action]: event.policy }),
+    limit_raised: (event) => this.#mark(event, { [own.name]: event.limit, [own.value]: event.max }),
+    cancel_requested: (event) => this.#mark(event, {}),
   }
 
   readonly #content: RunContent | undefined
@@ -324,7 +324,9 @@ export class RunSpans {
     const content = this.#content?.next(event)
     // What a call ended with has to be there before its span ends.
     if (content && event.type !== 'model_call_started') this.#spanOf(event)?.set(content)
-    this.#fold(event)
+    // A newer release may have recorded a type that this one does not know.
+    const handle = this.#handlers[event.type] as ((event: RuntimeEvent) => void) | null | undefined
+    handle?.(event)
     if (content && event.type === 'model_call_started') this.#chat?.span.set(content)
     return this.#isAnnounced ? this.#moves : []
   }
@@ -343,18 +345,10 @@ export class RunSpans {
     }
   }
 
-  #fold(event: RuntimeEvent): void {
-    const handle = this.#handlers[event.type] as ((event: RuntimeEvent) => void) | undefined
-    if (handle) handle(event)
-    else this.#mark(event)
-  }
-
-  /** Notes what has no span of its own: at its call where it concerns one, else at the active agent. */
-  #mark(event: RuntimeEvent): void {
-    const attributes = marksOf(event)
-    if (attributes === undefined) return
+  /** Notes what has no span of its own: at its call if it concerns one, else at the active agent. */
+  #mark(event: RuntimeEvent, attributes: MaybeAttributes): void {
     const call = event.toolCallId === undefined ? undefined : this.#calls.get(event.toolCallId)
-    const span = call ?? this.#stint ?? this.#run
+    const span = call ?? this.#handedOff ?? this.#run
     span?.addEvent(event.at, `tallystick.${event.type}`, attributes)
   }
 
@@ -433,7 +427,7 @@ export class RunSpans {
   #endSummary(event: EventOf<'context_compacted'>): void {
     this.#isCompacted = true
     const summary = this.#summary
-    if (summary === undefined) return this.#mark(event)
+    if (summary === undefined) return this.#mark(event, { [own.value]: event.replacedMessages })
     this.#summary = undefined
     this.#ended(summary.span, summary.finish(event))
   }
@@ -508,10 +502,10 @@ export class RunSpans {
   }
 
   #handOff({ at, runId, seq, to, definition, turn }: EventOf<'agent_handed_off'>): void {
-    this.#endStint(at)
+    this.#endHandedOff(at)
     this.#agent = to
     this.#definition = definition
-    this.#stint = this.#begin({
+    this.#handedOff = this.#begin({
       id: spanIdOf(runId, 'agent', seq),
       parentId: this.#run?.spanId,
       name: `${operations.agent} ${nameText(to)}`,
@@ -525,9 +519,9 @@ export class RunSpans {
     })
   }
 
-  #endStint(at: number): void {
-    if (this.#stint) this.#end(this.#stint, at)
-    this.#stint = undefined
+  #endHandedOff(at: number): void {
+    if (this.#handedOff) this.#end(this.#handedOff, at)
+    this.#handedOff = undefined
   }
 
   #finishRun(event: EventOf<'run_finished'>): void {
@@ -535,7 +529,7 @@ export class RunSpans {
     this.#closeChat((chat) => chat.giveUp(at))
     if (this.#summary) this.#ended(this.#summary.span, this.#summary.giveUp(at))
     for (const toolCallId of this.#approvals.keys()) this.#closeApproval(toolCallId, at)
-    this.#endStint(at)
+    this.#endHandedOff(at)
     const run = this.#run
     if (run === undefined) return
     run.set(finishAttributes(event, this.#modelCalls))
@@ -543,7 +537,7 @@ export class RunSpans {
   }
 
   get #agentSpanId(): string | undefined {
-    return (this.#stint ?? this.#run)?.spanId
+    return (this.#handedOff ?? this.#run)?.spanId
   }
 
   #begin({ id, parentId, name, kind, at, attributes }: NewSpan, link?: SpanLink): OpenSpan {

@@ -212,7 +212,7 @@ const anyLedger = option.valueThat(
   (given) => typeof Object(given).tail === 'function',
 )
 
-/** What this package is called among those that write spans. */
+/** The instrumentation scope. */
 const scope = '@tallystick/otel'
 
 /** The most runs that are kept in memory between their events; others are read again from the ledger. */
@@ -317,7 +317,7 @@ class LedgerTracing implements RunTracing {
     for (const measurement of measurementsOf(move.span)) this.#guarded(() => this.#metrics.write(measurement))
   }
 
-  /** What the code of a provider throws ends no tracing. */
+  /** An error of a provider does not end the tracing. */
   #guarded(write: () => void): void {
     try {
       write()

@@ -112,12 +112,46 @@ function isContainer(value: unknown): value is Readonly<Record<string, unknown>>
   return typeof value === 'object' && value !== null
 }
 
-/** Events that say how something went, and nothing that a run of the same task would have to say again. */
-const silent: ReadonlySet<EventType> = new Set<EventType>([
-  'assistant_started',
-  'usage_updated',
-  'tool_progress',
-])
+/**
+ * What a comparison of runs does with events: it compares them, only lists them (`noted`: they say how something went), or leaves
+ * them out (`delta`: the message says what they say).
+ */
+const compared: Readonly<Record<EventType, 'yes' | 'noted' | 'delta'>> = {
+  run_started: 'yes',
+  history_carried: 'yes',
+  history_edited: 'yes',
+  run_resumed: 'yes',
+  run_finished: 'yes',
+  input_received: 'yes',
+  input_settled: 'yes',
+  model_call_started: 'yes',
+  assistant_started: 'noted',
+  assistant_text_delta: 'delta',
+  assistant_reasoning_delta: 'delta',
+  tool_input_delta: 'delta',
+  tool_request_ready: 'yes',
+  usage_updated: 'noted',
+  assistant_message_finished: 'yes',
+  model_stream_failed: 'yes',
+  tool_requests_collected: 'yes',
+  approval_requested: 'yes',
+  approval_decided: 'yes',
+  tool_started: 'yes',
+  tool_progress: 'delta',
+  tool_deferred: 'yes',
+  tool_attempt_failed: 'yes',
+  tool_result: 'yes',
+  tool_results_injected: 'yes',
+  compaction_started: 'yes',
+  context_compacted: 'yes',
+  agent_handed_off: 'yes',
+  guardrail_tripped: 'yes',
+  guardrails_checked: 'yes',
+  output_checked: 'yes',
+  limit_reached: 'yes',
+  limit_raised: 'yes',
+  cancel_requested: 'yes',
+}
 
 /**
  * Returns whether an event matters to a comparison. A take-over by another process does only if it brings another
@@ -125,7 +159,7 @@ const silent: ReadonlySet<EventType> = new Set<EventType>([
  */
 export function isSignificant(event: RuntimeEvent): boolean {
   if (event.type === 'run_resumed') return event.definition !== undefined
-  return !silent.has(event.type)
+  return compared[event.type] === 'yes'
 }
 
 /** What depends on the run, on the hour, on what is counted, or on how others call what they do. */
@@ -171,13 +205,13 @@ const incidentalAnywhere: ReadonlySet<string> = new Set([
 /** What models, tools and their makers wrote: whatever is in it counts. */
 const verbatim: ReadonlySet<string> = new Set(['input', 'inputSchema', 'output', 'schema', 'data'])
 
-/** What an event says, as another run of the same task may say it, too: calls go by their places. */
+/** An event as another run of the same task may record it: calls are named by their places. */
 export function normalizedEvent(event: RuntimeEvent): Json {
   if (event.type === 'run_resumed') return normalizedTakeOver(event.definition)
   return withoutKeys(event as unknown as Json, (key) => incidental.has(key) || incidentalAnywhere.has(key))
 }
 
-/** What a take-over says: the definition that is in force from there on. */
+/** A take-over says which definition is in force from there on. */
 function normalizedTakeOver(definition: AgentDefinition | undefined): Json {
   return withoutKeys({ definition } as unknown as Json, (key) => incidentalAnywhere.has(key))
 }
@@ -273,12 +307,10 @@ function betweenEvents(
   return [{ path: 'type', recorded: one.type, happened: two.type }]
 }
 
-/** Deltas only show progress: the message says what they say. */
 async function eventsOf(ledger: Ledger, runId: RunId): Promise<readonly RuntimeEvent[]> {
   const events: RuntimeEvent[] = []
   for await (const event of ledger.read(runId)) {
-    const isShown = event.type === 'tool_progress' && event.spent === undefined
-    if (!event.type.endsWith('_delta') && !isShown) events.push(event)
+    if (compared[event.type] !== 'delta') events.push(event)
   }
   if (events.length === 0) throw new RunNotFoundError(runId)
   return events

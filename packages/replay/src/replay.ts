@@ -280,16 +280,48 @@ async function decidedNext(driven: Driven, state: RunState | undefined, place: P
   return { happened: 'facts' in decision ? recordedAs(decision.facts, next) : [] }
 }
 
-/** The facts of a decision that others of it follow. */
-const opening: ReadonlySet<EventType> = new Set<EventType>([
-  ...(['run_started', 'history_carried', 'history_edited', 'guardrail_tripped'] as const),
-  ...(['usage_updated', 'assistant_text_delta', 'assistant_reasoning_delta', 'tool_request_ready'] as const),
-])
+/** Whether other facts of the same decision may follow one of a type. */
+const isOpening: Readonly<Record<EventType, boolean>> = {
+  run_started: true,
+  history_carried: true,
+  history_edited: true,
+  run_resumed: false,
+  run_finished: false,
+  input_received: false,
+  input_settled: false,
+  model_call_started: false,
+  assistant_started: false,
+  assistant_text_delta: true,
+  assistant_reasoning_delta: true,
+  tool_input_delta: false,
+  tool_request_ready: true,
+  usage_updated: true,
+  assistant_message_finished: false,
+  model_stream_failed: false,
+  tool_requests_collected: false,
+  approval_requested: false,
+  approval_decided: false,
+  tool_started: false,
+  tool_progress: false,
+  tool_deferred: false,
+  tool_attempt_failed: false,
+  tool_result: false,
+  tool_results_injected: false,
+  compaction_started: false,
+  context_compacted: false,
+  agent_handed_off: false,
+  guardrail_tripped: true,
+  guardrails_checked: false,
+  output_checked: false,
+  limit_reached: false,
+  limit_raised: false,
+  cancel_requested: false,
+}
 
 /** Whether nothing but the first facts of one decision is left on record. */
 function isUnfinished(recorded: readonly RuntimeEvent[], index: number): boolean {
   const cause = causeOf(recorded[index] as RuntimeEvent)
-  return recorded.slice(index).every((event) => opening.has(event.type) && causeOf(event) === cause)
+  return recorded.slice(index).every((event) => isOpening[event.type] && causeOf(event) === cause)
 }
 
 /** The progress of a replay. */
