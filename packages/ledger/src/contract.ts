@@ -2,7 +2,7 @@ import type { Ledger } from '@tallystick/core'
 import { legibleText, option, requireOptions } from '@tallystick/core/internal'
 import { ledgerContract, type LedgerContractCase } from '@tallystick/testkit/contract'
 
-/** What the code of others leaves behind: rejections that nothing handles, and errors thrown from timers. */
+/** Collects unhandled rejections, and errors thrown from timers. */
 class StrayFaults {
   #first: unknown
   #isAny = false
@@ -41,14 +41,14 @@ export interface EmptyStore {
   readonly open: () => Ledger | Promise<Ledger>
   /** Removes the store, once its ledgers are closed. */
   readonly remove?: () => void | Promise<void>
-  /** What the store does not support; promises that need it are skipped. */
+  /** Abilities that the store does not have; promises that need them are skipped. */
   readonly lacks?: readonly NonNullable<LedgerContractCase['needs']>[]
 }
 
 /** Makes a store for a case. */
 export type MakeStore = () => EmptyStore | Promise<EmptyStore>
 
-/** Whether a store keeps a promise. */
+/** The verdict on one promise. */
 export interface PromiseVerdict {
   readonly promise: string
   readonly verdict: 'kept' | 'broken' | 'skipped'
@@ -135,7 +135,7 @@ async function verdictOn(
 /** Longer than this the message of an error is cut: it may hold a whole answer. */
 const MAX_FAULT = 2_000
 
-/** What went wrong, if anything did; that nothing has come of it in time, too. */
+/** The fault, if there is one; a timeout is one, too. */
 async function faultWithin(limitMs: number, work: () => Promise<void>): Promise<string | undefined> {
   let timer: NodeJS.Timeout | undefined
   const late = new Promise<string>((resolve) => {

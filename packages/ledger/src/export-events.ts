@@ -154,7 +154,7 @@ async function* oneRun(ledger: Ledger, runId: RunId): AsyncGenerator<RunId> {
   yield runId
 }
 
-/** An event as one line of an export. Throws a `ConfigurationError` for what is no event. */
+/** An event as one line of an export. Throws a `ConfigurationError` for a value that is not an event. */
 export function exportedLine(event: RuntimeEvent): string {
   requireOptions('exportedLine', anEvent, event, 'the event')
   const { runId, seq, epoch, turn, toolCallId, type, v, at } = event

@@ -16,7 +16,7 @@ import { recordedEvents } from './store/read-events.ts'
 import { internalsOf } from './store/store.ts'
 import { EventAudit } from './verify/event-audit.ts'
 
-/** A run with more take-overs that wrote no event is no real run. */
+/** No real run has more take-overs without an event. */
 const maxEmptyEpochs = 10_000
 
 /** So many take-overs are made at once: they share a commit. */
@@ -27,7 +27,7 @@ class RunImport {
   readonly runId: RunId
   readonly #ledger: Ledger
   readonly #writer: ImportWriter
-  /** What the ledger holds of the run already. */
+  /** Events that the ledger has already. */
   readonly #present: AsyncGenerator<RuntimeEvent>
   readonly #head: Head
   readonly #keepsVersions: boolean
@@ -237,7 +237,6 @@ function textOf(text: string | Uint8Array): string {
   return typeof text === 'string' ? text : decoder.decode(text)
 }
 
-/** Whether a line says nothing. */
 function isBlank(text: string | Uint8Array): boolean {
   return text.length < 16 && /^\s*$/.test(typeof text === 'string' ? text : Buffer.from(text).toString())
 }
@@ -456,7 +455,7 @@ export async function importEvents(
   return { ...sum, ...tornAt(torn, sum.runs) }
 }
 
-/** What a report says of a last line that is cut off. Where it is all that there is, nothing was imported. */
+/** Reports a last line that is cut off; if it is the only line, nothing was imported. */
 function tornAt(line: number, runs: number): Pick<ImportReport, 'torn'> {
   if (line === 0) return {}
   if (runs === 0) throw damagedLine(line, 'it is cut off, and there is no whole event before it.')

@@ -7,7 +7,8 @@ import type { RunSummary } from '@tallystick/ledger'
 import { sqliteLedger } from '@tallystick/ledger/sqlite'
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest'
 import { endedRuns } from '../src/projection/ended-runs.ts'
-import { projectionDatabaseOf, type ProjectionDatabase } from '../src/projection/database.ts'
+import { databaseOf } from '../src/store/store.ts'
+import type { StoreDatabase } from '../src/store/database.ts'
 import { forgeRun } from './support/forged-ledger.ts'
 import { lendWith } from './support/lent-store.ts'
 import { tamper } from './support/raw-database.ts'
@@ -58,10 +59,10 @@ function onAsk(
   ledger: Ledger,
   seen: <Row>(rows: readonly Row[], values: readonly unknown[]) => readonly Row[],
 ): void {
-  const database = projectionDatabaseOf(ledger) as ProjectionDatabase
-  const ask: ProjectionDatabase['ask'] = async <Row>(text: string, values: readonly unknown[] = []) =>
+  const database = databaseOf(ledger) as StoreDatabase
+  const ask: StoreDatabase['ask'] = async <Row>(text: string, values: readonly unknown[] = []) =>
     seen<Row>(await database.ask<Row>(text, values), values)
-  lendWith(ledger, { projections: { ...database, ask } })
+  lendWith(ledger, { database: { ...database, ask } })
 }
 
 /** The runs, and the range of events, of each part that is read of them. */

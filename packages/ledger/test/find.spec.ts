@@ -2,9 +2,17 @@ import { LedgerDamagedError, type Ledger, type RunId, type RuntimeEvent } from '
 import { everyFact, sampleCallId, sampleRunId, stamped } from '@tallystick/testkit'
 import { sqliteLedger } from '@tallystick/ledger/sqlite'
 import { describe, expect, it, onTestFinished, vi } from 'vitest'
-import { everyEvent, findEvents, type FoundBatch, type SearchedRun } from '../src/store/find-events.ts'
+import {
+  everyEvent,
+  findEvents,
+  findPlaces,
+  findRuns,
+  type FoundBatch,
+  searchBatch,
+  type SearchedRun,
+} from '../src/store/find-events.ts'
 import { RowReader } from '../src/store/read-events.ts'
-import type { SearchStore } from '../src/store/store.ts'
+import type { StoreDatabase } from '../src/store/database.ts'
 import { openStore } from './support/open-store.ts'
 import { tamper } from './support/raw-database.ts'
 import { driveLookingRun } from './support/looking-run.ts'
@@ -43,18 +51,28 @@ async function plans(): Promise<ReadonlyMap<string, readonly string[]>> {
   const run: SearchedRun = { runId: first, pos: 1, headSeq: 2 }
   const asked = { ...everyEvent, toolCallId: call.toolCallId }
   const kinds: Readonly<Record<string, () => Promise<unknown>>> = {
-    run: () => store.search(everyEvent, { by: 'run', run }, { pos: 0, seq: 0 }),
-    turn: () => store.search({ ...everyEvent, turn: 1 }, { by: 'turn', run, turn: 1 }, { pos: 0, seq: 0 }),
-    type: () => store.search(everyEvent, { by: 'type', run, type: 'run_started' }, { pos: 0, seq: 0 }),
-    call: () => store.search(asked, { by: 'call', run }, { pos: 0, seq: 0 }),
-    place: () => store.search(everyEvent, { by: 'place', fromPos: 1, toPos: 2 }, { pos: 0, seq: 0 }),
-    runsOfCall: () => store.searchedRuns(asked),
-    places: () => store.places(everyEvent),
-    placesAt: () => store.places({ ...everyEvent, fromAt: 1 }),
+    run: () => searchBatch(store.database, everyEvent, { by: 'run', run }, { pos: 0, seq: 0 }),
+    turn: () =>
+      searchBatch(
+        store.database,
+        { ...everyEvent, turn: 1 },
+        { by: 'turn', run, turn: 1 },
+        { pos: 0, seq: 0 },
+      ),
+    type: () =>
+      searchBatch(store.database, everyEvent, { by: 'type', run, type: 'run_started' }, { pos: 0, seq: 0 }),
+    call: () => searchBatch(store.database, asked, { by: 'call', run }, { pos: 0, seq: 0 }),
+    place: () =>
+      searchBatch(store.database, everyEvent, { by: 'place', fromPos: 1, toPos: 2 }, { pos: 0, seq: 0 }),
+    runsOfCall: () => findRuns(store.database, asked),
+    places: () => findPlaces(store.database, everyEvent),
+    placesAt: () => findPlaces(store.database, { ...everyEvent, fromAt: 1 }),
   }
   const planOf = (text: string): string =>
     (
-      prepare(`explain query plan ${text}`).all(...Array.from(text.matchAll(/\?/g), () => 1)) as {
+      prepare(`explain query plan ${text}`).all(
+        Object.fromEntries(Array.from(text.matchAll(/\$(\d+)/g), ([, name]) => [name, 1])),
+      ) as {
         detail: string
       }[]
     )
@@ -174,33 +192,26 @@ describe('a search in SQLite', () => {
   })
 })
 
-/** Searches a store that answers these pages, one after the other. */
-function searched(batches: readonly FoundBatch[]): Promise<readonly RuntimeEvent[]> {
+/** Searches a database of a hundred events that answers these rows, one batch after the other. */
+function searched(batches: readonly FoundBatch['rows'][]): Promise<readonly RuntimeEvent[]> {
   const left = [...batches]
-  const store: Partial<SearchStore> = {
-    searchedRuns: async () => [],
-    places: async () => ({ fromPos: 1, toPos: 100 }),
-    hasIndexOf: () => true,
+  const database = {
+    dialect: {},
+    maxScanned: 40,
     requireOpen: () => {},
-    search: async () => left.shift() ?? { rows: [] },
-  }
-  const rows = new RowReader({ history: async () => undefined }, undefined)
-  return Array.fromAsync(findEvents(store as SearchStore, rows))
+    ask: async () => [{ first: 1, last: 100 }],
+    askBatch: async () => left.shift() ?? [],
+  } as unknown as StoreDatabase
+  return Array.fromAsync(findEvents(database, new RowReader(database, undefined)))
 }
 
 describe('a search over any store', () => {
   it('continues after pages in which nothing was found', async () => {
-    const next = { pos: 9, seq: 0 }
-    expect(
-      await searched([
-        { rows: [], next },
-        { rows: [], next },
-      ]),
-    ).toEqual([])
+    expect(await searched([[], [], []])).toEqual([])
   })
 
   it('is stopped by an index that is out of order, and never runs for ever', async () => {
-    const row = { pos: 3, seq: 3, run_id: first } as unknown as FoundBatch['rows'][number]
-    await expect(searched([{ rows: [{ ...row, pos: 4 }, row] }])).rejects.toThrow(/come out of order/)
+    const row = { pos: 3, seq: 3, run_id: first, body: '{}' } as unknown as FoundBatch['rows'][number]
+    await expect(searched([[], [{ ...row, pos: 4 }, row]])).rejects.toThrow(/come out of order/)
   })
 })

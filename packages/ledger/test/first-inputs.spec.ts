@@ -6,7 +6,8 @@ import { everyFact, sampleMessage, sampleRunId, stamped } from '@tallystick/test
 import { firstInputs } from '@tallystick/ledger'
 import { sqliteLedger } from '@tallystick/ledger/sqlite'
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest'
-import { projectionDatabaseOf, type ProjectionDatabase } from '../src/projection/database.ts'
+import { databaseOf } from '../src/store/store.ts'
+import type { StoreDatabase } from '../src/store/database.ts'
 import { forgeRun } from './support/forged-ledger.ts'
 import { lendWith } from './support/lent-store.ts'
 import { tamper } from './support/raw-database.ts'
@@ -62,14 +63,14 @@ async function found(ledger: Ledger, runIds: readonly RunId[]): Promise<Readonly
 function watched(ledger: Ledger): { readonly looked: number[]; readonly searched: (string | undefined)[] } {
   const looked: number[] = []
   const searched: (string | undefined)[] = []
-  const database = projectionDatabaseOf(ledger)
+  const database = databaseOf(ledger)
   const find = ledger.find.bind(ledger)
   Object.assign(ledger, {
     find: (...given: Parameters<typeof find>) => (searched.push(given[0]?.runId), find(...given)),
   })
   if (database) {
     lendWith(ledger, {
-      projections: {
+      database: {
         ...database,
         ask: (text: string, values: readonly unknown[] = []) => {
           looked.push((JSON.parse(String(values[0])) as unknown[]).length)
@@ -134,17 +135,17 @@ describe('the first inputs of runs', () => {
 
   it('given a store that cannot look up, when asked for, then each run is searched; a fault in the code is thrown', async () => {
     const { ledger, runIds } = await stored(['one', 'two'])
-    const database = projectionDatabaseOf(ledger)
+    const database = databaseOf(ledger)
     const { searched } = watched(ledger)
     const closed = sqliteLedger(join(folder, `${++files}.db`))
-    const lent = projectionDatabaseOf(closed)
+    const lent = databaseOf(closed)
     await closed.close()
-    const askClosed: ProjectionDatabase['ask'] = (...asked) => lent!.ask(...asked)
-    lendWith(ledger, { projections: { ...database, ask: askClosed } as ProjectionDatabase })
+    const askClosed: StoreDatabase['ask'] = (...asked) => lent!.ask(...asked)
+    lendWith(ledger, { database: { ...database, ask: askClosed } as StoreDatabase })
     expect(Object.values(await found(ledger, runIds))).toEqual(['one', 'two'])
     expect(searched).toEqual(runIds)
     const ask = (): Promise<never> => Promise.reject(new TypeError('no such function'))
-    lendWith(ledger, { projections: { ...database, ask } as ProjectionDatabase })
+    lendWith(ledger, { database: { ...database, ask } as StoreDatabase })
     await expect(firstInputs(ledger, runIds)).rejects.toThrow('no such function')
   })
 })

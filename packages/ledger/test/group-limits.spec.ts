@@ -111,33 +111,4 @@ describe('a transaction', () => {
     }
     expect(asked).toEqual(['pragma synchronous = normal', 'pragma synchronous = full'])
   })
-
-  it('that is lost because of one of its works is done again without it, for the others', () => {
-    const { database } = grouped()
-    database.exec('create table t (a integer) strict')
-    const called: number[] = []
-    const insert = (value: number) => (): number => {
-      called.push(value)
-      database.prepare('insert into t values (?)').run(value)
-      return value
-    }
-    // A full disk makes SQLite end the transaction.
-    const losing = (value: number) => (): never => {
-      insert(value)()
-      database.exec('rollback')
-      throw new Error(`${value} does not fit`)
-    }
-    const transactions = new Transactions(database)
-    const outcomes = transactions.transactAll('lazy', [insert(1), losing(2), insert(3), losing(4), insert(5)])
-    expect(outcomes).toEqual([
-      { done: true, value: 1 },
-      { done: false, error: new Error('2 does not fit') },
-      { done: true, value: 3 },
-      { done: false, error: new Error('4 does not fit') },
-      { done: true, value: 5 },
-    ])
-    // Once all together, and then each in a savepoint of its own.
-    expect(called).toEqual([1, 2, 1, 2, 1, 3, 4, 1, 3, 5])
-    expect(database.prepare('select a from t').pluck().all()).toEqual([1, 3, 5])
-  })
 })

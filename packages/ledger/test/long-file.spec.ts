@@ -1,14 +1,16 @@
 import { everyFact, sampleRunId, stamped } from '@tallystick/testkit'
 import { sqliteLedger } from '@tallystick/ledger/sqlite'
 import { expect, it, onTestFinished } from 'vitest'
-import { projectionDatabaseOf, type ProjectionDatabase } from '../src/projection/database.ts'
+import { databaseOf } from '../src/store/store.ts'
+import type { StoreDatabase } from '../src/store/database.ts'
 import {
   everyEvent,
   type AskedEvents,
   type SearchedRun,
   type SearchSource,
+  findRuns,
+  searchBatch,
 } from '../src/store/find-events.ts'
-import { internalsOf, type Store } from '../src/store/store.ts'
 import { emptyLedgerFile } from './support/temporary-folder.ts'
 
 const [long, last] = [sampleRunId(1), sampleRunId(2)]
@@ -24,41 +26,27 @@ it('a ledger file is read 4096 rows at a time by projections, and searched 8192 
   const two = stamped(last, [alone, everyFact(last).run_finished])
   await ledger.append(last, { expectedSeq: 0, epoch: 1 }, two, { durability: 'lazy' })
 
-  const database = projectionDatabaseOf(ledger) as ProjectionDatabase
+  const database = databaseOf(ledger) as StoreDatabase
   expect(await Promise.all(['', '4096', '8192'].map((after) => database.changedRuns(after)))).toEqual([
     { runIds: [long], cursor: '4096', isLast: false },
     { runIds: [long], cursor: '8192', isLast: false },
     { runIds: [last], cursor: '8194', isLast: true },
   ])
 
-  const store = internalsOf(ledger)?.store as Store
-  const asked = { types: ['run_finished'] as const, before: Number.MAX_SAFE_INTEGER, limit: 10 }
-  const found = await Promise.all(
-    [0, 1, 2].map(async (afterPos) => {
-      const page = await store.removable({ ...asked, afterPos })
-      return [page.items.map(({ pos }) => pos), page.next]
-    }),
-  )
-  expect(found).toEqual([
-    [[rows], rows],
-    [[rows], rows + 1],
-    [[rows, rows + 2], undefined],
-  ])
-
-  const [run] = (await store.searchedRuns({ ...everyEvent, runId: long })) as readonly [SearchedRun]
+  const [run] = (await findRuns(database, { ...everyEvent, runId: long })) as readonly [SearchedRun]
   expect(run).toEqual({ runId: long, pos: 1, headSeq: rows })
   const batch = async (
     asked: AskedEvents,
     source: SearchSource,
     after = { pos: 0, seq: 0 },
   ): Promise<readonly unknown[]> => {
-    const { rows: found, next } = await store.search(asked, source, after)
+    const { rows: found, next } = await searchBatch(database, asked, source, after)
     return [found.length, next?.pos, next?.seq]
   }
   const place = { by: 'place', fromPos: 0, toPos: rows + 2 } as const
   // Full, or with all that may be looked at looked at.
-  expect(await batch(everyEvent, place)).toEqual([256, 256, 256])
-  expect(await batch(everyEvent, { by: 'run', run })).toEqual([256, 256, 256])
+  expect(await batch(everyEvent, place)).toEqual([512, 512, 512])
+  expect(await batch(everyEvent, { by: 'run', run })).toEqual([512, 512, 512])
   const rare = { ...everyEvent, types: ['usage_updated'] as const }
   expect(await batch(rare, place)).toEqual([0, rows, 0])
   expect(await batch(rare, place, { pos: 1, seq: 1 })).toEqual([0, rows + 1, 1])

@@ -2,7 +2,15 @@ import { ConfigurationError, type RuntimeEvent } from '@tallystick/core'
 import { toolCallIdOf } from '@tallystick/core/vocabulary'
 import { everyFact, sampleCallId, sampleRunId, stamped } from '@tallystick/testkit'
 import { describe, expect, it } from 'vitest'
-import { everyEvent } from '../src/store/find-events.ts'
+import type { Statement } from '../src/postgres/connections.ts'
+import {
+  type AskedEvents,
+  everyEvent,
+  findPlaces,
+  findRuns,
+  searchBatch,
+  type SearchSource,
+} from '../src/store/find-events.ts'
 import { freshSchema, hasPostgres, openLedger, withClient } from './support/postgres-database.ts'
 import { statementsOf } from './support/postgres-statements.ts'
 import { storeOf } from './support/lent-store.ts'
@@ -32,53 +40,40 @@ async function filledSchema(): Promise<string> {
 describe.skipIf(!hasPostgres)('a search in Postgres', () => {
   it('finds events by the index of what it was asked for, however the plan is made', async () => {
     const schema = await filledSchema()
-    const store = storeOf(openLedger(schema))
+    const { database } = storeOf(openLedger(schema))
     const found = { runId: run, pos: 1, headSeq: 302 }
     const toolCallId = sampleCallId(run)
-    const texts = await statementsOf(async () => {
-      const start = { pos: 0, seq: 0 }
-      const asked = { ...everyEvent, toolCallId }
-      await store.search(asked, { by: 'run', run: found }, start)
-      await store.search(asked, { by: 'turn', run: found, turn: 1 }, start)
-      await store.search(asked, { by: 'type', run: found, type: 'run_started' }, start)
-      await store.search(asked, { by: 'call', run: found }, start)
-      await store.search(everyEvent, { by: 'place', fromPos: 0, toPos: 9 }, start)
-      await store.searchedRuns(asked)
-      await store.places({ ...everyEvent, fromAt: 5, toAt: 6 })
-      await store.places(everyEvent)
-    })
-    const textOf = (name: string): string => texts.get(name)?.text ?? ''
-    const filters = [0, 2_000_000_000_000, 1, ['run_started']]
-    const everySeq = [0, 10_000]
+    const start = { pos: 0, seq: 0 }
+    const filters = { fromAt: 0, toAt: 2_000_000_000_000, types: ['run_started'] } as const
+    const asked: AskedEvents = { ...everyEvent, ...filters }
     // Part of the table: for all of it, any index that holds places is as good.
-    const somePlaces = [100, 110]
-    const wanted = {
-      run: [/Index (Scan|Only Scan) (using|on) event_seq/, [run]],
-      turn: [/Index (Scan|Only Scan) (using|on) event_seq/, [run]],
-      type: [/Index (Scan|Only Scan) (using|on) event_type/, [run, 'run_started']],
-      call: [/Index (Scan|Only Scan) (using|on) event_call/, [run, sampleCallId(run)]],
-      place: [/Index (Scan|Only Scan) (using|on) event_pkey/, []],
-    } as const
+    const place = { by: 'place', fromPos: 100, toPos: 110 } as const
+    const ofCall = { ...asked, toolCallId }
+    const search = (query: AskedEvents, source: SearchSource) => () =>
+      searchBatch(database, query, source, source.by === 'place' ? { pos: 100, seq: 0 } : start)
+    const bySeq = /Index (Scan|Only Scan) (using|on) event_seq/
+    const wanted: readonly (readonly [() => Promise<unknown>, RegExp])[] = [
+      [search(asked, { by: 'run', run: found }), bySeq],
+      [search({ ...asked, turn: 1 }, { by: 'turn', run: found, turn: 1 }), bySeq],
+      [search(asked, { by: 'type', run: found, type: 'run_started' }), /(using|on) event_type/],
+      [search(ofCall, { by: 'call', run: found }), /(using|on) event_call/],
+      [search(asked, place), /(using|on) event_pkey/],
+      [() => findRuns(database, ofCall), /event_call[^]*run_pkey|run_pkey[^]*event_call/],
+      [() => findPlaces(database, { ...everyEvent, fromAt: 5, toAt: 6 }), /event_at/],
+      [() => findPlaces(database, everyEvent), /event_pkey/],
+    ]
     await withClient(async (client) => {
       await client.query(`analyze ${schema}.event; analyze ${schema}.run`)
       await client.query('set enable_seqscan = off; set enable_hashjoin = off; set enable_mergejoin = off')
-      const planOf = async (text: string, values: readonly unknown[]): Promise<string> => {
-        const { rows } = await client.query<{ 'QUERY PLAN': string }>(`explain ${text}`, [...values])
-        return rows.map((row) => row['QUERY PLAN']).join('\n')
-      }
-      for (const mode of ['force_custom_plan', 'force_generic_plan']) {
-        await client.query(`set plan_cache_mode = ${mode}`)
-        for (const [by, [index, values]] of Object.entries(wanted)) {
-          const bounds = by === 'place' ? somePlaces : everySeq
-          const plan = await planOf(textOf(`find by ${by}`), [...filters, ...bounds, ...values])
-          expect(plan, `${by} under ${mode}`).not.toMatch(/Seq Scan/)
-          expect(plan.slice(plan.lastIndexOf('Limit')), `${by} under ${mode}`).toMatch(index)
+      for (const [ask, index] of wanted) {
+        const { text, values } = [...(await statementsOf(ask)).values()].at(-1) as Statement
+        for (const mode of ['force_custom_plan', 'force_generic_plan']) {
+          await client.query(`set plan_cache_mode = ${mode}`)
+          const { rows } = await client.query<{ 'QUERY PLAN': string }>(`explain ${text}`, [...values])
+          const plan = rows.map((row) => row['QUERY PLAN']).join('\n')
+          expect(plan, `${text} under ${mode}`).not.toMatch(/Seq Scan/)
+          expect(plan.slice(Math.max(0, plan.lastIndexOf('Limit'))), `${text} under ${mode}`).toMatch(index)
         }
-        const called = await planOf(textOf('called'), [null, null, sampleCallId(run), run])
-        expect(called).toMatch(/event_call/)
-        expect(called).toMatch(/Index Scan using run_pkey on run/)
-        expect(await planOf(textOf('places at'), [5, 6])).toMatch(/event_at/)
-        expect(await planOf(textOf('places'), [])).not.toMatch(/Seq Scan/)
       }
     })
   })
@@ -105,8 +100,14 @@ describe.skipIf(!hasPostgres)('a search in Postgres', () => {
     const events = stamped(run, [facts.run_started, ...Array.from({ length: 9 }, () => large)])
     await ledger.append(run, { expectedSeq: 0, epoch: 1 }, events, { durability: 'lazy' })
     const lengthAfter = async (pos: number): Promise<number> =>
-      (await storeOf(ledger).search(everyEvent, { by: 'place', fromPos: 0, toPos: 99 }, { pos, seq: 0 })).rows
-        .length
+      (
+        await searchBatch(
+          storeOf(ledger).database,
+          everyEvent,
+          { by: 'place', fromPos: 0, toPos: 99 },
+          { pos, seq: 0 },
+        )
+      ).rows.length
     expect([await lengthAfter(0), await lengthAfter(4)]).toEqual([4, 3])
     expect(await Array.fromAsync(ledger.find())).toEqual(events)
     expect(await Array.fromAsync(ledger.find({ types: ['tool_progress'] }))).toEqual(events.slice(1))

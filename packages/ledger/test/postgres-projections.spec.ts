@@ -3,7 +3,7 @@ import { foldTo, ledgerStats, runSummaries } from '@tallystick/ledger'
 import { postgresLedger } from '@tallystick/ledger/postgres'
 import type { Client } from 'pg'
 import { describe, expect, it } from 'vitest'
-import { forgetTexts } from '../src/projection/change.ts'
+import { forgetProjections } from '../src/store/removals.ts'
 import {
   connectionString,
   freshSchema,
@@ -38,7 +38,10 @@ function bed(opened: Ledger[]): ProjectionBed {
     plan: (text, values) =>
       withClient(async (client) => {
         await client.query('set enable_seqscan = off; set enable_hashjoin = off; set enable_mergejoin = off')
-        const { rows } = await client.query<{ 'QUERY PLAN': string }>(`explain ${text}`, [...values])
+        const { rows } = await client.query<{ 'QUERY PLAN': string }>(
+          `explain ${text.replaceAll('@.', `${schema}.`)}`,
+          [...values],
+        )
         return rows.map((row) => row['QUERY PLAN']).join('\n')
       }),
     refresher: () => refreshingProcess(connectionString, schema),
@@ -107,8 +110,9 @@ describe.skipIf(!hasPostgres)('projections in Postgres', () => {
     const runId = await longRun(ledger, 20)
     await withClient(async (client) => {
       await client.query('begin')
-      const table = (name: string): string => `${schema}.${name}`
-      for (const text of forgetTexts({ table }, '$1')) await client.query(text, [runId])
+      const steps = forgetProjections(runId)
+      for (let next = steps.next([]); !next.done; next = steps.next([]))
+        await client.query(next.value.text.replaceAll('@', schema), [...next.value.values])
       const fold = { isDone: false }
       const folding = foldTo(ledger, runId).finally(() => (fold.isDone = true))
       while (!fold.isDone && !(await isWaitedFor(client))) {

@@ -9,6 +9,8 @@ import { sqliteLedger, type SqliteLedgerOptions } from '@tallystick/ledger/sqlit
 import { firstValueFrom } from 'rxjs'
 import { describe, expect, it } from 'vitest'
 import { findLinkFault, genesis, type Link } from '../src/format/event-row.ts'
+import { readRows } from '../src/store/records.ts'
+import { auditStore } from '../src/verify/store-audit.ts'
 import { effort } from '../../../scripts/testing/effort.ts'
 import { ledgerChild } from './support/child-process.ts'
 import { temporaryFile } from './support/temporary-folder.ts'
@@ -29,7 +31,7 @@ async function chainFaults(ledger: Ledger): Promise<readonly unknown[]> {
   let last: Link = genesis
   const faults: unknown[] = []
   for (;;) {
-    const rows = await storeOf(ledger).events({
+    const rows = await readRows(storeOf(ledger).database, {
       runId: run,
       fromSeq: last.seq + 1,
       toSeq: Number.MAX_SAFE_INTEGER,
@@ -66,7 +68,7 @@ describe('a process that is killed', () => {
       expect(head?.epoch).toBe(round + 1)
       expect(await chainFaults(ledger)).toEqual([])
       expect((await Array.fromAsync(ledger.read(run))).length).toBe(head?.seq)
-      expect(await storeOf(ledger).storeFault()).toBeUndefined()
+      expect((await auditStore(storeOf(ledger))).broken).toBeUndefined()
       await ledger.close()
     }
   })
@@ -106,7 +108,7 @@ describe('a process that is killed', () => {
       const head = await ledger.head(run)
       expect(await Array.fromAsync(ledger.runs())).toEqual(head ? [{ runId: run, head }] : [])
       expect(await chainFaults(ledger)).toEqual([])
-      expect(await storeOf(ledger).storeFault()).toBeUndefined()
+      expect((await auditStore(storeOf(ledger))).broken).toBeUndefined()
       await ledger.close()
     }
   })

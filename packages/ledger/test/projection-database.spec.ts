@@ -3,7 +3,8 @@ import { sampleRunId } from '@tallystick/testkit'
 import { sqliteLedger } from '@tallystick/ledger/sqlite'
 import BetterSqlite3 from 'better-sqlite3'
 import { afterEach, beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest'
-import { projectionDatabaseOf, type ProjectionDatabase } from '../src/projection/database.ts'
+import { databaseOf } from '../src/store/store.ts'
+import type { StoreDatabase } from '../src/store/database.ts'
 import { recordRun } from './support/record-run.ts'
 import { emptyLedgerFile } from './support/temporary-folder.ts'
 
@@ -12,7 +13,7 @@ async function opened() {
   const ledger = sqliteLedger(path)
   onTestFinished(() => ledger.close())
   await ledger.head(sampleRunId(1))
-  return { path, ledger, database: projectionDatabaseOf(ledger) as ProjectionDatabase }
+  return { path, ledger, database: databaseOf(ledger) as StoreDatabase }
 }
 
 const revised = (count: number): { readonly name: string; readonly text: () => string } => ({

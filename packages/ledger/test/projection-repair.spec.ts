@@ -2,7 +2,7 @@
 import { LedgerUnavailableError } from '@tallystick/core'
 import { foldTo, ledgerStats, projectionLag } from '@tallystick/ledger'
 import { describe, expect, it } from 'vitest'
-import { projectionDatabaseOf } from '../src/projection/database.ts'
+import { databaseOf } from '../src/store/store.ts'
 import { rewrite } from './support/kept-ledger.ts'
 import { longRun } from './support/long-run.ts'
 import { differing, everything, recordSome, statsOf } from './support/projection-bed.ts'
@@ -116,7 +116,7 @@ describe('projections beside other processes', () => {
           : changedRuns(after)
     }
     const other = reader()
-    Object.assign(projectionDatabaseOf(other) ?? {}, { changedRuns: losing(9) })
+    Object.assign(databaseOf(other) ?? {}, { changedRuns: losing(9) })
     expect((await ledgerStats(other, everything)).counts.done).toBe(3)
     received.length = 0
     Object.assign(database, { changedRuns: losing(1) })

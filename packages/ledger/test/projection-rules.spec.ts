@@ -2,7 +2,7 @@
 import { ConfigurationError, LedgerUnavailableError, memoryLedger } from '@tallystick/core'
 import { ledgerStats, projectionLag, rebuildProjections } from '@tallystick/ledger'
 import { describe, expect, it } from 'vitest'
-import { projectionDatabaseOf } from '../src/projection/database.ts'
+import { databaseOf } from '../src/store/store.ts'
 import { refreshed } from './support/compare-projections.ts'
 import { projectionCases } from './support/projection-cases.ts'
 import { recordRun } from './support/record-run.ts'
@@ -48,7 +48,7 @@ describe('projections that cannot be brought up to date', () => {
       const change = async (): Promise<never> => {
         throw error
       }
-      Object.assign(projectionDatabaseOf(ledger) ?? {}, { change })
+      Object.assign(databaseOf(ledger) ?? {}, { change })
     }
     const done = async (): Promise<number> =>
       (await ledgerStats(ledger, { since: 0, maxListed: 1 })).counts.done

@@ -10,7 +10,8 @@ import {
 } from '@tallystick/ledger'
 import { describe, expect, it } from 'vitest'
 import { ProjectionTables } from '../src/projection/tables.ts'
-import { projectionDatabaseOf, type ProjectionDatabase } from '../src/projection/database.ts'
+import { databaseOf } from '../src/store/store.ts'
+import type { StoreDatabase } from '../src/store/database.ts'
 import { GrownLedger } from './support/grown-ledger.ts'
 import { longRun } from './support/long-run.ts'
 import { differing, everything, recordSome, statsOf } from './support/projection-bed.ts'
@@ -95,7 +96,7 @@ describe('projections follow the events', () => {
     expect(asked).toMatchObject({ made: [], looks: 1 })
     expect(await projectionLag(ledger)).toBeGreaterThan(0)
     const other = reader()
-    const read = watched(projectionDatabaseOf(other) as ProjectionDatabase)
+    const read = watched(databaseOf(other) as StoreDatabase)
     expect((await ledgerStats(other, everything)).counts.done).toBe(3)
     expect(read).toMatchObject({ made: [], looks: 1 })
   })
@@ -133,7 +134,7 @@ describe('projections of up to 2000 runs that lag', () => {
       lists.push('runs')
       return runs(filter)
     }
-    const database = projectionDatabaseOf(other) as ProjectionDatabase
+    const database = databaseOf(other) as StoreDatabase
     addStale(path, 1, 2000)
     const seen = watched(database)
     expect((await ledgerStats(other, everything)).counts).toMatchObject({ done: 1, unreadable: 0 })
@@ -196,7 +197,9 @@ describe('a change of projections', () => {
     await rebuildProjections(ledger)
     const drops = (table: string): readonly boolean[] =>
       made
-        .filter(({ parts: [part] }) => part?.name === 'rows' && part.text('true').includes(`from ${table} `))
+        .filter(
+          ({ parts: [part] }) => part?.name === 'rows' && part.text('true').includes(`from @.${table} `),
+        )
         .map(({ isDone }) => isDone)
     expect(drops('snapshot')).toEqual([true, true, false])
   })
@@ -215,7 +218,9 @@ describe('rows of runs', () => {
     const plans = asked.map(({ text, values }) =>
       withRaw(path, (file) => {
         const numbered = Object.fromEntries(values.map((value, index) => [index + 1, value]))
-        const steps = file.prepare<[object], { detail: string }>(`explain query plan ${text}`).all(numbered)
+        const steps = file
+          .prepare<[object], { detail: string }>(`explain query plan ${text.replaceAll('@.', '')}`)
+          .all(numbered)
         return steps.map(({ detail }) => detail).join('\n')
       }),
     )

@@ -1,12 +1,7 @@
 import type { RuntimeEvent } from '@tallystick/core'
 import { everyFact, sampleRunId, stamped } from '@tallystick/testkit'
 import { describe, expect, it } from 'vitest'
-import {
-  type CallCount,
-  countedCalls,
-  RunAccumulator,
-  spendingOf,
-} from '../src/projection/run-accumulator.ts'
+import { RunAccumulator, spendingOf } from '../src/projection/run-accumulator.ts'
 
 const facts = everyFact(sampleRunId(1))
 const { parent: fork, ...start } = facts.run_started
@@ -158,28 +153,26 @@ describe('what a run spent', () => {
 })
 
 describe('how the calls of a run ended', () => {
-  const ending = (name: string, outcome: 'success' | 'failed' = 'success'): RuntimeEvent =>
-    stamped(sampleRunId(1), [{ ...facts.tool_result, name, outcome }])[0] as RuntimeEvent
+  const ending = (name: string, outcome: 'success' | 'failed' = 'success') =>
+    ({ ...facts.tool_result, name, outcome }) as const
 
   it('is a line for each tool and outcome', () => {
-    const events = [ending('a'), ending('b'), ending('a', 'failed'), ending('a'), ending('b')]
-    expect(events.reduce<readonly CallCount[]>(countedCalls, [])).toEqual([
+    const endings = [ending('a'), ending('b'), ending('a', 'failed'), ending('a'), ending('b')]
+    expect(accumulated([start, ...endings]).calls).toEqual([
       { name: 'a', outcome: 'success', count: 2 },
       { name: 'b', outcome: 'success', count: 2 },
       { name: 'a', outcome: 'failed', count: 1 },
     ])
-    const counts: readonly CallCount[] = []
-    expect(countedCalls(counts, stamped(sampleRunId(1), [start])[0] as RuntimeEvent)).toBe(counts)
   })
 
   it('is a line of no name for tools beyond a hundred lines', () => {
-    const names = Array.from({ length: 103 }, (_, ordinal) => `tool ${ordinal}`)
-    const counts = names.map((name) => ending(name)).reduce<readonly CallCount[]>(countedCalls, [])
-    expect(counts).toHaveLength(101)
-    expect(counts[99]).toEqual({ name: 'tool 99', outcome: 'success', count: 1 })
-    expect(counts[100]).toEqual({ name: '…', outcome: 'success', count: 3 })
+    const endings = Array.from({ length: 103 }, (_, ordinal) => ending(`tool ${ordinal}`))
+    const { calls } = accumulated(endings)
+    expect(calls).toHaveLength(101)
+    expect(calls[99]).toEqual({ name: 'tool 99', outcome: 'success', count: 1 })
+    expect(calls[100]).toEqual({ name: '…', outcome: 'success', count: 3 })
     // A tool that has a line keeps its name.
-    const later = countedCalls(countedCalls(counts, ending('tool 7')), ending('tool 7', 'failed'))
+    const later = accumulated([...endings, ending('tool 7'), ending('tool 7', 'failed')]).calls
     expect(later[7]?.count).toBe(2)
     expect(later.at(-1)).toEqual({ name: 'tool 7', outcome: 'failed', count: 1 })
   })

@@ -25,15 +25,15 @@ async function begun(count: number): Promise<{ readonly ledger: Ledger; readonly
 /** How many runs each question of a ledger is about, where it is about runs. */
 function asked(ledger: Ledger): readonly number[] {
   const counts: number[] = []
-  const { projections } = storeOf(ledger)
+  const { database } = storeOf(ledger)
   lendWith(ledger, {
-    projections: {
-      ...projections,
+    database: {
+      ...database,
       ask: (text: string, values: readonly unknown[] = []) => {
         const [first] = values
         if (typeof first === 'string' && first.startsWith('['))
           counts.push((JSON.parse(first) as unknown[]).length)
-        return projections.ask(text, values)
+        return database.ask(text, values)
       },
     },
   })

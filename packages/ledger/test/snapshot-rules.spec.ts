@@ -4,7 +4,7 @@ import { foldTo, outlineTo } from '@tallystick/ledger'
 import { sqliteLedger } from '@tallystick/ledger/sqlite'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { replacedBy, snapshotPlaces, snapshotText } from '../src/projection/snapshots.ts'
-import { projectionDatabaseOf } from '../src/projection/database.ts'
+import { databaseOf } from '../src/store/store.ts'
 import { emptyLedgerFile } from './support/temporary-folder.ts'
 
 /** A run of some turns whose tool answers with texts of so many characters, and the places of its snapshots. */
@@ -30,7 +30,7 @@ async function recorded(turns: number, characters: number | ((turn: number) => n
   const host = { clock: manualClock(), random: seededRandom(1) }
   const { runId } = await createRuntime({ ledger, agents: [agent], host }).run(agent, 'Look.').result
   const places = (): Promise<readonly number[]> => {
-    const database = projectionDatabaseOf(ledger)
+    const database = databaseOf(ledger)
     return database === undefined ? Promise.resolve([]) : snapshotPlaces(database, runId)
   }
   const last = (await ledger.head(runId))?.seq ?? 0
@@ -115,7 +115,7 @@ describe('a fold keeps its state as a snapshot', () => {
       .result
     expect(status).toBe('suspended')
     await foldTo(ledger, runId)
-    const database = projectionDatabaseOf(ledger)
+    const database = databaseOf(ledger)
     expect(database && (await snapshotPlaces(database, runId))).toEqual([seq])
   })
 

@@ -9,7 +9,9 @@ import { sqliteLedger } from '@tallystick/ledger/sqlite'
 import { afterAll, beforeAll, describe, expect, it, onTestFinished, vi } from 'vitest'
 import { redact } from '../src/store/redact.ts'
 import { replacedBy, snapshotDigest, snapshotText } from '../src/projection/snapshots.ts'
-import { type ProjectionDatabase, projectionDatabaseOf, snapshotVersion } from '../src/projection/database.ts'
+import { databaseOf } from '../src/store/store.ts'
+import type { StoreDatabase } from '../src/store/database.ts'
+import { snapshotVersion } from '../src/projection/snapshots.ts'
 import { refreshed } from './support/compare-projections.ts'
 import { GrownLedger } from './support/grown-ledger.ts'
 import { longRun } from './support/long-run.ts'
@@ -318,7 +320,7 @@ describe('snapshots near an event', () => {
   it('are not looked for where every event of a run is read anyway', async () => {
     const { path } = longLedger()
     const ledger = open(path)
-    const database = projectionDatabaseOf(ledger) as ProjectionDatabase
+    const database = databaseOf(ledger) as StoreDatabase
     const ask = vi.spyOn(database, 'ask')
     await refreshed(ledger)
     expect(ask.mock.calls.filter(([text]) => text.includes('snapshot.seal'))).toEqual([])

@@ -5,6 +5,7 @@ import { type Head } from '@tallystick/core/vocabulary'
 import { everyFact, sampleMessage, sampleRunId, stamped } from '@tallystick/testkit'
 import { sqliteLedger } from '@tallystick/ledger/sqlite'
 import { describe, expect, it, onTestFinished } from 'vitest'
+import { auditStore } from '../src/verify/store-audit.ts'
 import { storeOf } from './support/lent-store.ts'
 import { openStore } from './support/open-store.ts'
 import { ledgerChild } from './support/child-process.ts'
@@ -85,7 +86,7 @@ describe('a disk that is full', () => {
         await ledger.append(runId, { expectedSeq: seq, epoch: 1 }, next, barrier)
       }
       expect((await Array.fromAsync(ledger.find())).length).toBe(acknowledged + heads.size)
-      expect(await storeOf(ledger).storeFault()).toBeUndefined()
+      expect((await auditStore(storeOf(ledger))).broken).toBeUndefined()
     },
   )
 })

@@ -29,7 +29,7 @@ async function statementsOf(work: () => Promise<unknown>): Promise<readonly stri
 /** How SQLite goes about a statement. */
 function planOf(database: Database, statement: string): readonly string[] {
   return database
-    .prepare<[], { detail: string }>(`explain query plan ${statement.replaceAll(/\?(?!\d)/g, 'null')}`)
+    .prepare<[], { detail: string }>(`explain query plan ${statement.replaceAll(/\?(?!\d)|\$\d+/g, 'null')}`)
     .all()
     .map(({ detail }) => detail)
 }

@@ -2,7 +2,7 @@ import { everyFact, sampleMessage, sampleRunId, stamped } from '@tallystick/test
 import { sqliteLedger } from '@tallystick/ledger/sqlite'
 import { describe, expect, it } from 'vitest'
 import { withRaw } from './support/raw-database.ts'
-import { rareType } from '../src/store/store.ts'
+import { rareType } from '../src/store/database.ts'
 import { emptyLedgerFile } from './support/temporary-folder.ts'
 
 const run = sampleRunId(1)

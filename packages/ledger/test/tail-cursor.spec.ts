@@ -2,7 +2,7 @@ import { ConfigurationError, LedgerDamagedError } from '@tallystick/core'
 import { sampleRunId } from '@tallystick/testkit'
 import { describe, expect, it } from 'vitest'
 import { RowReader } from '../src/store/read-events.ts'
-import type { SearchStore } from '../src/store/store.ts'
+import type { StoreDatabase } from '../src/store/database.ts'
 import { tailEvents, type BegunTail, type TailRow, type TailStart } from '../src/store/tail-events.ts'
 
 const run = sampleRunId(1)
@@ -15,13 +15,13 @@ async function tailed(after: string | undefined, begun: Partial<BegunTail> = {})
   const asked: TailStart[] = []
   const tail = tailEvents(
     {
-      requireOpen: () => {},
+      database: { requireOpen: () => {} } as StoreDatabase,
       async beginTail(start: TailStart) {
         asked.push(start)
         return { isDropped: false, batch: async () => ({ rows: [], isLast: true }), ...begun }
       },
-    } as Partial<SearchStore> as SearchStore,
-    new RowReader({ history: async () => undefined }, undefined),
+    },
+    new RowReader({ ask: async () => [] }, undefined),
     after,
   )
   const ending = await Array.fromAsync(tail).then(

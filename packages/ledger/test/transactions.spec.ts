@@ -1,6 +1,6 @@
 import Database from 'better-sqlite3'
 import { describe, expect, it, onTestFinished, vi } from 'vitest'
-import { Transactions, type AroundCommits } from '../src/sqlite/commit.ts'
+import { GroupCommit, Transactions, type AroundCommits } from '../src/sqlite/commit.ts'
 
 /** A database with one table, and the numbers that are in it. */
 function opened(around?: AroundCommits) {
@@ -15,7 +15,15 @@ function opened(around?: AroundCommits) {
   const numbers = (): readonly number[] =>
     database.prepare<[], number>('select n from numbers order by n').pluck().all()
   const synchronous = (): unknown => database.pragma('synchronous', { simple: true })
-  return { database, add, numbers, synchronous, transactions: new Transactions(database, around) }
+  const transactions = new Transactions(database, around)
+  const group = new GroupCommit(transactions)
+  /** What works come to that are done at once: their values, or the messages of their errors. */
+  const together = async (...works: readonly (() => unknown)[]): Promise<readonly unknown[]> => {
+    const writes = works.map((work) => group.submit({ durability: 'barrier', events: 1, bytes: 1, work }))
+    const endings = await Promise.allSettled(writes)
+    return endings.map((ending) => (ending.status === 'fulfilled' ? ending.value : ending.reason.message))
+  }
+  return { database, add, numbers, synchronous, transactions, together }
 }
 
 /** Does some work, and fails. */
@@ -27,47 +35,47 @@ const failing =
   }
 
 describe('works in one transaction', () => {
-  it('are committed but for those that fail, whose writes are undone', () => {
-    const { transactions, add, numbers, database } = opened()
-    const error = new Error('refused')
-    expect(transactions.transactAll('barrier', [add(1), failing(add(2), error), add(3)])).toEqual([
-      { done: true, value: 'added 1' },
-      { done: false, error },
-      { done: true, value: 'added 3' },
-    ])
+  it('are committed but for those that fail, whose writes are undone', async () => {
+    const { together, add, numbers, database } = opened()
+    expect(await together(add(1), failing(add(2)), add(3))).toEqual(['added 1', 'refused', 'added 3'])
     expect([numbers(), database.inTransaction]).toEqual([[1, 3], false])
   })
 
-  it('are done again without one whose failure ends the transaction, as a full disk does', () => {
-    const { transactions, add, numbers, database } = opened()
-    const full = new Error('The disk is full.')
+  it('are done again without one whose failure ends the transaction, as a full disk does', async () => {
+    const { together, add, numbers, database } = opened()
     let tries = 0
     const ending = (): void => {
       if (++tries > 5) throw new Error('It is tried again and again.')
       database.exec('rollback')
     }
-    const outcomes = transactions.transactAll('barrier', [add(1), failing(ending, full), add(3)])
-    expect(outcomes.map(({ done }) => done)).toEqual([true, false, true])
-    expect(outcomes[1]).toEqual({ done: false, error: full })
-    // Once with the others, and once in a savepoint of its own.
+    const full = failing(ending, new Error('The disk is full.'))
+    expect(await together(add(1), full, add(3))).toEqual(['added 1', 'The disk is full.', 'added 3'])
+    // Once with the others, and once alone.
     expect([numbers(), tries]).toEqual([[1, 3], 2])
   })
 
-  it('are each done once where none fails, and again where another one has failed', () => {
-    const { transactions, add, numbers } = opened()
-    let times = 0
+  it('are each done once where none fails, and again where another one has failed', async () => {
+    const { together, add, numbers } = opened()
+    const called: number[] = []
     const counted = (n: number) => (): string => {
-      times++
+      called.push(n)
       return add(n)()
     }
-    transactions.transactAll('barrier', [counted(1), counted(2)])
-    expect([numbers(), times]).toEqual([[1, 2], 2])
-    transactions.transactAll('barrier', [counted(3), failing(add(4)), counted(5)])
-    expect([numbers(), times]).toEqual([[1, 2, 3, 5], 5])
+    await together(counted(1), counted(2))
+    expect([numbers(), called]).toEqual([
+      [1, 2],
+      [1, 2],
+    ])
+    called.length = 0
+    await together(counted(3), failing(counted(4)), counted(5))
+    expect([numbers(), called]).toEqual([
+      [1, 2, 3, 5],
+      [3, 4, 3, 4, 5],
+    ])
   })
 
-  it('are not done again where the commit itself fails', () => {
-    const { transactions, add, numbers, database } = opened()
+  it('are not done again where the commit itself fails', async () => {
+    const { together, add, numbers, database } = opened()
     database.exec('create table held (n integer references numbers (n) deferrable initially deferred)')
     database.exec('create unique index numbers_n on numbers (n)')
     let times = 0
@@ -75,18 +83,18 @@ describe('works in one transaction', () => {
       times++
       database.exec('insert into held values (9)')
     }
-    expect(() => transactions.transactAll('barrier', [add(1), stray])).toThrow('FOREIGN KEY')
+    expect(await together(add(1), stray)).toEqual(Array(2).fill('FOREIGN KEY constraint failed'))
     expect([numbers(), times]).toEqual([[], 1])
   })
 
-  it('are not done where the hook before them throws', () => {
-    const { transactions, add, numbers } = opened({
+  it('are not done where the hook before them throws', async () => {
+    const { together, add, numbers } = opened({
       admit: () => {
         throw new Error('not the writer')
       },
       committed: () => {},
     })
-    expect(() => transactions.transactAll('barrier', [add(1)])).toThrow('not the writer')
+    expect(await together(add(1))).toEqual(['not the writer'])
     expect(numbers()).toEqual([])
   })
 })

@@ -58,7 +58,7 @@ describe('verify on a sound ledger', () => {
       const next = stamped(runId, seq === 0 ? [start, input] : [input], { afterSeq: seq })
       await ledger.append(runId, { expectedSeq: seq, epoch }, next, { durability: 'lazy' })
     }
-    const store = storeOf(file)
+    const { database } = storeOf(file)
     const busy: readonly Ledger[] = [
       {
         ...memory,
@@ -68,9 +68,12 @@ describe('verify on a sound ledger', () => {
         },
       },
       lendWith(file, {
-        async auditedEvents(range) {
-          if (range.fromSeq === 1) await append(file)
-          return await store.auditedEvents(range)
+        database: {
+          ...database,
+          async askBatch(query, order, values) {
+            if (values[1] === 1) await append(file)
+            return await database.askBatch(query, order, values)
+          },
         },
       }),
     ]

@@ -137,7 +137,7 @@ const compared: Readonly<Record<EventType, 'yes' | 'noted' | 'delta'>> = {
   approval_requested: 'yes',
   approval_decided: 'yes',
   tool_started: 'yes',
-  tool_progress: 'delta',
+  tool_progress: 'noted',
   tool_deferred: 'yes',
   tool_attempt_failed: 'yes',
   tool_result: 'yes',
@@ -159,7 +159,7 @@ const compared: Readonly<Record<EventType, 'yes' | 'noted' | 'delta'>> = {
  */
 export function isSignificant(event: RuntimeEvent): boolean {
   if (event.type === 'run_resumed') return event.definition !== undefined
-  return compared[event.type] === 'yes'
+  return compared[event.type] !== 'noted'
 }
 
 /** What depends on the run, on the hour, on what is counted, or on how others call what they do. */
@@ -310,7 +310,8 @@ function betweenEvents(
 async function eventsOf(ledger: Ledger, runId: RunId): Promise<readonly RuntimeEvent[]> {
   const events: RuntimeEvent[] = []
   for await (const event of ledger.read(runId)) {
-    if (compared[event.type] !== 'delta') events.push(event)
+    const isShownOnly = event.type === 'tool_progress' && event.spent === undefined
+    if (compared[event.type] !== 'delta' && !isShownOnly) events.push(event)
   }
   if (events.length === 0) throw new RunNotFoundError(runId)
   return events

@@ -17,7 +17,7 @@ export interface CoveredHead {
 /** One checkpoint in a file: the heads that it adds to the log, and the signed note over all heads so far. */
 export interface CheckpointBlock {
   readonly heads: readonly CoveredHead[]
-  /** What was signed: origin, size and root of the log, a line each. */
+  /** The signed text: origin, size and root of the log, a line each. */
   readonly text: string
   readonly signatures: readonly string[]
   /** Where the next one begins in the file, in bytes. */
@@ -104,7 +104,7 @@ class FileLines {
   #number = 0
   /** Bytes that were read so far. */
   bytes = 0
-  /** What comes after the last line feed, once it was read. */
+  /** The text after the last line feed, once it was read. */
   rest = ''
 
   constructor(file: string, size: number) {
@@ -204,7 +204,7 @@ function sha256(...parts: readonly Uint8Array[]): Uint8Array {
 export class CheckpointLog {
   readonly #log = new MerkleLog()
 
-  /** What a checkpoint over all entries so far says. */
+  /** The header of a checkpoint over all entries so far. */
   header(origin: string): CheckpointHeader {
     return { origin, size: this.#log.size, root: Buffer.from(this.#log.root()).toString('base64') }
   }

@@ -3,7 +3,9 @@ import { ConfigurationError, type Ledger, LedgerDamagedError, type RunId } from 
 import { option, requireLedger, requireOptions } from '@tallystick/core/internal'
 import { sealRun } from '../format/chain.ts'
 import { type EventRow, fault, type Fault, findLinkFault, genesis, type Link } from '../format/event-row.ts'
-import { eachRemoval, internalsOf, type Store } from '../store/store.ts'
+import type { StoreDatabase } from '../store/database.ts'
+import { eachRemoval, readRows, readRun } from '../store/records.ts'
+import { databaseOf } from '../store/store.ts'
 import {
   appendBlock,
   blockText,
@@ -74,9 +76,9 @@ export async function writeCheckpoint(ledger: Ledger, options: CheckpointOptions
 }
 
 /** The rows of a ledger, of which only the chain can be signed. */
-function requireRows(ledger: Ledger): Store {
-  const beneath = internalsOf(ledger)
-  if (beneath) return beneath.store
+function requireRows(ledger: Ledger): StoreDatabase {
+  const database = databaseOf(ledger)
+  if (database) return database
   throw new ConfigurationError(
     'This ledger keeps no chain of hashes, so there is nothing that a checkpoint could cover. Use a ledger of @tallystick/ledger.',
   )
@@ -115,7 +117,7 @@ async function readBefore(
 /** Where runs end that are new, or continued; in the order in which they were made. */
 async function movedHeads(
   ledger: Ledger,
-  source: Store,
+  source: StoreDatabase,
   covered: Before['heads'],
 ): Promise<readonly CoveredHead[]> {
   const moved: CoveredHead[] = []
@@ -131,8 +133,8 @@ async function movedHeads(
   return moved.toReversed()
 }
 
-async function headOf(source: Store, runId: RunId): Promise<CoveredHead> {
-  const { row } = (await source.storedRun(runId)) ?? {}
+async function headOf(source: StoreDatabase, runId: RunId): Promise<CoveredHead> {
+  const row = await readRun(source, runId)
   if (row === undefined || sealRun(row) !== row.seal) {
     throw lost(runId, 'has a row that differs from what was written')
   }
@@ -176,7 +178,11 @@ interface CoveredRun {
 }
 
 /** Walks the chain of a run up to the last head that is covered, and compares it at each. */
-async function coveredRunFault(source: Store, runId: RunId, heads: readonly Covered[]): Promise<CoveredRun> {
+async function coveredRunFault(
+  source: StoreDatabase,
+  runId: RunId,
+  heads: readonly Covered[],
+): Promise<CoveredRun> {
   // In order of seq, which is not that of the checkpoints where the ledger was cut back in between.
   const due = heads.toSorted((a, b) => a.seq - b.seq)
   let last: Link = genesis
@@ -198,7 +204,7 @@ async function coveredRunFault(source: Store, runId: RunId, heads: readonly Cove
   try {
     const toSeq = due.at(-1)?.seq ?? 0
     while (last.seq < toSeq) {
-      const batch = await source.events({ runId, fromSeq: last.seq + 1, toSeq })
+      const batch = await readRows(source, { runId, fromSeq: last.seq + 1, toSeq })
       for (const stored of batch) {
         const found = foundAt(stored)
         if (found) return found
@@ -216,7 +222,7 @@ async function coveredRunFault(source: Store, runId: RunId, heads: readonly Cove
 }
 
 /** A run that was dropped left the hash that it ended with; its heads before that can no longer be compared. */
-async function droppedRun(source: Store, runId: RunId, due: readonly Covered[]): Promise<CoveredRun> {
+async function droppedRun(source: StoreDatabase, runId: RunId, due: readonly Covered[]): Promise<CoveredRun> {
   for await (const removal of eachRemoval(source, runId)) {
     if (removal.kind !== 'dropped') continue
     const { seq: toSeq, digest: headHash } = removal
@@ -258,10 +264,10 @@ export interface CheckpointFault extends UncoveredPlace {
   readonly runId?: RunId
 }
 
-/** What checkpoints say about a ledger. */
+/** The verdict of checkpoints on a ledger. */
 export interface CheckpointsVerdict {
   readonly scope: 'checkpoints'
-  /** Whether every event that a checkpoint covers is what was signed. */
+  /** Every event that a checkpoint covers is as it was signed. */
   readonly ok: boolean
   readonly checkpoints: number
   /** Runs that they cover. */

@@ -35,7 +35,6 @@ export function isSignedBy(text: string, signatures: readonly string[], { name, 
   })
 }
 
-/** Whether a line is a signature of a note. */
 export function isSignatureLine(line: string): boolean {
   return line.startsWith(`${dash} `)
 }
@@ -75,7 +74,7 @@ export function requireOrigin(origin: string): void {
   )
 }
 
-/** Reads the key that signs: PEM or a `KeyObject`. Throws a `ConfigurationError` where it is no private Ed25519 key. */
+/** Reads the signing key, PEM or a `KeyObject`. Throws a `ConfigurationError` if it is not a private Ed25519 key. */
 export function signingKey(key: KeyLike): KeyObject {
   return ed25519('signs checkpoints', 'private', () =>
     key instanceof KeyObject ? key : createPrivateKey(key),

@@ -21,17 +21,12 @@ import { redactedPayload } from './redacted-event.ts'
  *   what is left of it, with "removed"                 where the row has a `commitment`
  */
 
-/** The fields of an event that are columns of its row. */
-const envelopeFields: ReadonlySet<string> = new Set<keyof RuntimeEvent>([
-  ...(['runId', 'seq', 'epoch', 'turn', 'toolCallId', 'type', 'v', 'at'] as const),
-])
-
 /** An event as a store keeps it, before it is linked. */
 export interface EncodedEvent {
   readonly event: RuntimeEvent
   readonly envelope: RowEnvelope
   readonly body: string
-  /** What the run begins with, to be kept in `history`. */
+  /** The messages that the run begins with, for `history`. */
   readonly history?: CarriedHistory
 }
 
@@ -67,7 +62,7 @@ function rowEnvelope(event: RuntimeEvent, key_id: string | null): RowEnvelope {
   return { run_id, seq, type, turn, tool_call_id: toolCallId ?? null, attempt, at, epoch, v, key_id }
 }
 
-/** What an event may state once of its call: its start and its decision at an attempt, and its result. */
+/** Facts that a call may have once: start and decision of an attempt, and the result. */
 function attemptOf(event: RuntimeEvent): number | null {
   if (event.type === 'tool_result') return 0
   if (event.type !== 'tool_started' && event.type !== 'approval_decided') return null
@@ -97,49 +92,17 @@ function bodyText(event: RuntimeEvent): string {
   }
 }
 
-/** The names of an event's fields, and those of its body in the order in which they are written. */
-interface KnownFields {
-  readonly names: readonly string[]
-  readonly order: readonly { readonly name: string; readonly text: string }[]
-}
-
-/** Events of one type most often have the same fields, so that of the last one is kept. */
-const knownFields = new Map<string, KnownFields>()
-const maxTypes = 100
-
-/** Writes the body as canonical JSON without a copy of the event. Throws what `canonicalJson` throws. */
+/** Writes the body as canonical JSON. Throws what `canonicalJson` throws. */
 function writeBody(event: RuntimeEvent): string {
-  const fields = event as unknown as Readonly<Record<string, Json | undefined>>
-  let text = ''
-  for (const { name, text: written } of fieldsOf(event)) {
-    const value = fields[name]
-    if (value === undefined) continue
-    text += (text === '' ? '{' : ',') + written
-    text += event.type === 'run_started' ? writeStartField(value) : canonicalJson(value)
-  }
-  return text === '' ? '{}' : `${text}}`
-}
-
-function fieldsOf(event: RuntimeEvent): KnownFields['order'] {
-  const known = knownFields.get(event.type)
-  if (known !== undefined && hasNames(event, known.names)) return known.order
-  const names = Object.keys(event)
-  const order = names
+  const body = bodyOf(event)
+  if (event.type !== 'run_started') return canonicalJson(body)
+  const names = Object.keys(body)
+    .filter((name) => body[name] !== undefined)
     .toSorted()
-    .filter((name) => !envelopeFields.has(name))
-    .map((name) => ({ name, text: `${JSON.stringify(name)}:` }))
-  // An append may hold events of any number of unknown types.
-  if (known !== undefined || knownFields.size < maxTypes) knownFields.set(event.type, { names, order })
-  return order
+  return `{${names.map((name) => `${JSON.stringify(name)}:${writeStartField(body[name] as Json)}`).join(',')}}`
 }
 
-function hasNames(event: RuntimeEvent, names: readonly string[]): boolean {
-  let count = 0
-  for (const name in event) if (name !== names[count++]) return false
-  return count === names.length
-}
-
-/** What the runs of an agent all begin with, such as its definition, is written once for all of them. */
+/** Values that all runs of an agent share, such as its definition, are written once. */
 const startTexts = new WeakMap<object, string>()
 
 function writeStartField(value: Json): string {
@@ -149,7 +112,7 @@ function writeStartField(value: Json): string {
   return known
 }
 
-/** What bodies need to be read, beside their own text. */
+/** Everything beside its own text that a body needs to be read. */
 export interface Decoding {
   /** The keys that are there, under their ids. */
   readonly sealers: ReadonlyMap<string, Sealer>
@@ -159,10 +122,9 @@ export interface Decoding {
   history(name: string, sealer: Sealer | undefined): readonly Message[]
 }
 
-/** What is read of a row to decode it. */
 export type BodyRow = RowEnvelope & { readonly body: string; readonly commitment: string | null }
 
-/** Whether a row needs nothing but its own text to be read. */
+/** A plain row needs nothing but its own text to be read. */
 export function isPlain({ key_id, commitment, type }: BodyRow): boolean {
   return (key_id === null || commitment !== null) && type !== 'history_carried'
 }
@@ -235,7 +197,6 @@ export type Upcasters = { readonly [T in EventType]?: { readonly [fromVersion: n
  */
 export const upcasters: Upcasters = {}
 
-/** Whether events of a type may be in an older version. */
 export function hasUpcaster({ type }: { readonly type: string }, known: Upcasters = upcasters): boolean {
   return Object.hasOwn(known, type)
 }

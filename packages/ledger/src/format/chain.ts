@@ -8,7 +8,7 @@ export type Digest = string
 /** 32 zero bytes: what the first event of a run, and the first removal of a store, is chained to. */
 export const genesisHash: Digest = 'A'.repeat(43)
 
-/** What the hash of an event covers in the clear: every column but `pos`, `body`, `salt`, `commitment` and `hash` itself. */
+/** The columns that the hash of an event covers: all but `pos`, `body`, `salt`, `commitment` and `hash` itself. */
 export interface RowEnvelope {
   readonly run_id: string
   readonly seq: number
@@ -119,7 +119,7 @@ export interface Removal extends RemovalCause {
   readonly digest: Digest
 }
 
-/** What is to be removed: with `body`, what stays of an event; without, a whole run, which ended with this hash. */
+/** A removal of an event's content, of which `body` stays; or of a whole run, which ended with `headHash`. */
 export type RemovalRequest = Omit<Removal, 'digest'> &
   ({ readonly body: string } | { readonly headHash: Digest })
 
@@ -164,7 +164,7 @@ function hashRemoval(previous: Digest, row: Omit<RemovalRow, 'hash'>): Digest {
   return digestOf(`removal ${previous}${JSON.stringify([pos, run_id, seq, kind, at, by, reason, digest])}`)
 }
 
-/** Whether a removal is as it was written, after the one before it. */
+/** Checks that a removal is as it was written, after the one before it. */
 export function isRemovalIntact(previous: RemovalLink, row: RemovalRow): boolean {
   return row.pos === previous.pos + 1 && hashRemoval(previous.hash, row) === row.hash
 }

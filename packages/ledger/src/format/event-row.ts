@@ -50,7 +50,7 @@ export class BadRunIdsError extends LedgerDamagedError {
 export class RunIdSieve {
   readonly #bad: string[] = []
 
-  /** Whether a row's id is a run id; others are remembered. */
+  /** Returns `false` for an invalid run id, and remembers it. */
   keeps(text: string): boolean {
     if (isRunId(text)) return true
     this.#bad.push(text)
@@ -85,7 +85,7 @@ export interface EventRow extends RowEnvelope {
   readonly body: string
   /** Null once the content was removed. */
   readonly salt: string | null
-  /** What the chain holds of the body that was removed; null where the body is there. */
+  /** The commitment to the body that was removed; null if the body is there. */
   readonly commitment: Digest | null
   readonly hash: Digest
 }
@@ -117,12 +117,12 @@ export function linkEvents(
 
 const envelopeColumns = eventColumns.slice(1, 11) as readonly (keyof RowEnvelope)[]
 
-/** Whether a row holds this very event: then only the acknowledgement of its append was lost. */
+/** If the row holds this very event, only the acknowledgement of its append was lost. */
 export function isSameEvent(row: EventRow, { envelope, body }: EncodedEvent): boolean {
   return row.body === body && envelopeColumns.every((column) => row[column] === envelope[column])
 }
 
-/** What is wrong at one place of a ledger. Digests, numbers and names, never what an event says. */
+/** A fault at one place of a ledger. Holds digests, numbers and names, never content. */
 export interface Fault {
   /** The column or fact that is wrong. */
   readonly what: string
@@ -156,56 +156,26 @@ export function findLinkFault(previous: Link, row: EventRow): Fault | undefined 
   return findIdFault(row)
 }
 
+const numberColumns: ReadonlySet<string> = new Set<keyof EventRow>([
+  ...(['pos', 'seq', 'turn', 'attempt', 'at', 'epoch', 'v'] as const),
+])
+const nullableColumns: ReadonlySet<string> = new Set<keyof EventRow>([
+  ...(['tool_call_id', 'attempt', 'key_id', 'salt', 'commitment'] as const),
+])
+
 /** Damaged bytes may be read as another type than their column has, even from tables that refuse to store one. */
 function findTypeFault(row: EventRow): Fault | undefined {
-  const {
-    run_id,
-    type,
-    tool_call_id,
-    key_id,
-    body,
-    salt,
-    commitment,
-    hash,
-    attempt,
-    pos,
-    turn,
-    at,
-    epoch,
-    v,
-  } = row
-  for (const [what, value] of [
-    ['pos', pos],
-    ['turn', turn],
-    ['at', at],
-    ['epoch', epoch],
-    ['v', v],
-  ] as const) {
-    if (!Number.isSafeInteger(value)) return fault(what, 'a whole number', `a ${typeof value}`)
-  }
-  if (attempt !== null && !Number.isSafeInteger(attempt))
-    return fault('attempt', 'a whole number', `a ${typeof attempt}`)
-  for (const [what, value] of [
-    ['run_id', run_id],
-    ['type', type],
-    ['body', body],
-    ['hash', hash],
-  ] as const) {
-    if (typeof value !== 'string') return fault(what, 'a text', `a ${typeof value}`)
-  }
-  const optional = [
-    ['tool_call_id', tool_call_id],
-    ['key_id', key_id],
-    ['salt', salt],
-    ['commitment', commitment],
-  ] as const
-  for (const [what, value] of optional) {
-    if (value !== null && typeof value !== 'string') return fault(what, 'a text', `a ${typeof value}`)
+  for (const column of eventColumns) {
+    const value: unknown = row[column]
+    if (value === null && nullableColumns.has(column)) continue
+    const isNumber = numberColumns.has(column)
+    if (isNumber ? Number.isSafeInteger(value) : typeof value === 'string') continue
+    return fault(column, isNumber ? 'a whole number' : 'a text', `a ${typeof value}`)
   }
   return undefined
 }
 
-/** Checked last: an id that was changed is found by the chain, and what is left was written so. */
+/** Checked last: the chain finds a changed id, so an invalid one was written like this. */
 function findIdFault({ run_id, tool_call_id }: EventRow): Fault | undefined {
   if (!isRunId(run_id)) return fault('run_id', 'a run id', quotedId(run_id))
   if (tool_call_id === null || parseToolCallId(tool_call_id) !== undefined) return undefined

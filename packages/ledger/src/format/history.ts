@@ -19,7 +19,7 @@ export interface HistoryRow {
   readonly message: string
 }
 
-/** What a run begins with, as a store keeps it. */
+/** The messages that a run begins with, as a store keeps them. */
 export interface CarriedHistory {
   /** The name of all its messages, which the body of the event and the row of the run hold. */
   readonly name: string
@@ -32,7 +32,7 @@ export interface CarriedHistory {
   names(): Iterable<string>
 }
 
-/** What a run begins with. A `ConfigurationError` that names `subject` for what JSON cannot carry. */
+/** Throws a `ConfigurationError` that names `subject` for a value that JSON cannot hold. */
 export function carriedHistory(
   messages: readonly Message[],
   subject: string,
@@ -70,7 +70,7 @@ function sealMessage(text: string, { digest, before }: Named, sealer: Sealer): s
   return canonicalJson({ sealed, sum: digestOf(`${digest} ${before} ${sealed}`) })
 }
 
-/** Whether a row is as it was written, as far as that can be known without the key. */
+/** Checks that a row is as it was written. Needs no key. */
 export function isHistoryRow(row: HistoryRow): boolean {
   const sealed = sealedIn(row.message)
   if (sealed === undefined) return digestAfter(row.before ?? emptyHistoryDigest, row.message) === row.digest

@@ -23,7 +23,7 @@ function redactedText(text: string): string {
   return text === '' ? '' : removedText
 }
 
-/** What a user said or a tool answered: as many parts, all of them text. */
+/** Parts of a user or a tool become as many parts of text. */
 function redactedParts(
   parts: readonly (UserPart | ResultPart)[],
 ): readonly { readonly type: 'text'; readonly text: string }[] {
@@ -47,7 +47,6 @@ export function redactedReply(parts: readonly AssistantPart[]): readonly Assista
   return redacted.length > 0 || parts.length === 0 ? redacted : [{ type: 'text', text: removedText }]
 }
 
-/** What a user said. */
 function redactedUserMessage({ role, parts }: UserMessage): UserMessage {
   return { role, parts: redactedParts(parts) }
 }
@@ -65,7 +64,7 @@ export function redactedMessage(message: Message): Message {
   return { role, parts: redactedReply(parts), model, stopReason, partial }
 }
 
-/** What an agent tells its model. Names, models, prices and the digest of the whole stay. */
+/** Names, models, prices and the digest of the whole stay. */
 export function redactedDefinition(definition: AgentDefinition): AgentDefinition {
   const { model, instructions, tools, parallelToolCalls, digest, output, summarizer } = definition
   const { maxOutputTokens, modelSettings, onRefusal, price, fallbacks, guardrails, handoffs } = definition
@@ -108,7 +107,7 @@ function redactedTool({ name }: ToolDefinition): ToolDefinition {
   return { name, description: removedText, inputSchema: { type: 'object' } }
 }
 
-/** What its adapter is set to may say something. */
+/** The adapter's options may hold content. */
 function redactedGivenModel({ options: _options, additions, ...model }: GivenModel): GivenModel {
   return { ...model, ...redactedAdditions(additions) }
 }
@@ -187,21 +186,15 @@ function redactedCall(call: CollectedCall): CollectedCall {
   }
 }
 
-const runMasks = {
+function redactedPiece(piece: ShownPiece): ShownPiece {
+  return 'messages' in piece ? { messages: piece.messages.map(redactedMessage) } : piece
+}
+
+const masks: Masks = {
   run_started: (event) => ({
     ...only<'run_started'>(
-      'agent',
-      'limits',
-      'retry',
-      'sessionId',
-      'sessionPlace',
-      'parent',
-      'subject',
-      'owner',
-      'toolChoice',
-      'parallelToolCalls',
-      'recording',
-      'deadlineAt',
+      ...(['agent', 'limits', 'retry', 'sessionId', 'sessionPlace', 'parent', 'subject'] as const),
+      ...(['owner', 'toolChoice', 'parallelToolCalls', 'recording', 'deadlineAt'] as const),
       'withContext',
     )(event),
     definition: redactedDefinition(event.definition),
@@ -228,7 +221,7 @@ const runMasks = {
     ...(definition && { definition: redactedDefinition(definition) }),
   }),
   run_finished: (event) => ({
-    ...only<'run_finished'>('reason', 'turns', 'toolCalls', 'usage', 'costUsd')(event),
+    ...only<'run_finished'>(...(['reason', 'turns', 'toolCalls', 'usage', 'costUsd'] as const))(event),
     ...omitUndefined({ detail: textWhere(event.detail) }),
   }),
   input_received: ({ message, delivery, receipt }) => ({
@@ -241,21 +234,9 @@ const runMasks = {
     delivered,
     ...omitUndefined({ why: textWhere(why) }),
   }),
-} satisfies Partial<Masks>
-
-function redactedPiece(piece: ShownPiece): ShownPiece {
-  return 'messages' in piece ? { messages: piece.messages.map(redactedMessage) } : piece
-}
-
-const modelMasks = {
   model_call_started: ({ change, ...event }) => ({
     ...only<'model_call_started'>(
-      'attempt',
-      'model',
-      'toolChoice',
-      'finalizing',
-      'grant',
-      'maxOutputTokens',
+      ...(['attempt', 'model', 'toolChoice', 'finalizing', 'grant', 'maxOutputTokens'] as const),
     )(event),
     requestDigest: removedText,
     ...redactedAdditions(event.additions),
@@ -305,11 +286,7 @@ const modelMasks = {
   ),
   assistant_message_finished: ({ parts, ...event }) => ({
     ...only<'assistant_message_finished'>(
-      'attempt',
-      'stopReason',
-      'rawStopReason',
-      'partial',
-      'places',
+      ...(['attempt', 'stopReason', 'rawStopReason', 'partial', 'places'] as const),
     )({ parts, ...event }),
     parts: redactedReply(parts),
     ...omitUndefined({ providerMessageId: event.providerMessageId }),
@@ -321,9 +298,6 @@ const modelMasks = {
     ...omitUndefined({ retryAt }),
     ...redactedRefusal(refusal),
   }),
-} satisfies Partial<Masks>
-
-const toolMasks = {
   tool_requests_collected: ({ calls }) => ({ calls: calls.map(redactedCall) }),
   approval_requested: ({ name, attempt, toolCallId, expiresAt, reason }) => ({
     name,
@@ -342,13 +316,7 @@ const toolMasks = {
   }),
   tool_started: (event) => ({
     ...only<'tool_started'>(
-      'name',
-      'attempt',
-      'idempotencyKey',
-      'effect',
-      'child',
-      'recorded',
-      'grant',
+      ...(['name', 'attempt', 'idempotencyKey', 'effect', 'child', 'recorded', 'grant'] as const),
     )(event),
     ...(event.inputDigest !== undefined && { inputDigest: redactedDigest(event.toolCallId) }),
   }),
@@ -356,12 +324,7 @@ const toolMasks = {
   tool_deferred: only<'tool_deferred'>('attempt', 'receipt', 'deadlineAt'),
   tool_attempt_failed: ({ content, ...event }) => ({
     ...only<'tool_attempt_failed'>(
-      'name',
-      'attempt',
-      'outcome',
-      'durationMs',
-      'retryAt',
-      'retryAfterMs',
+      ...(['name', 'attempt', 'outcome', 'durationMs', 'retryAt', 'retryAfterMs'] as const),
     )({
       content,
       ...event,
@@ -369,36 +332,26 @@ const toolMasks = {
     content: redactedParts(content),
   }),
   tool_result: ({ content, projected, shown, ...event }) => ({
-    ...only<'tool_result'>('name', 'outcome', 'durationMs', 'child', 'reused')({ content, ...event }),
+    ...only<'tool_result'>(...(['name', 'outcome', 'durationMs', 'child', 'reused'] as const))({
+      content,
+      ...event,
+    }),
     content: redactedParts(content),
     ...(projected && { projected: redactedParts(projected) }),
     ...(shown && { shown: redactedParts(shown) }),
   }),
   tool_results_injected: only<'tool_results_injected'>('toolCallIds'),
-} satisfies Partial<Masks>
-
-const steeringMasks = {
   compaction_started: (event) => ({
     ...only<'compaction_started'>(
-      'model',
-      'replacedMessages',
-      'maxOutputTokens',
-      'grant',
-      'interrupted',
+      ...(['model', 'replacedMessages', 'maxOutputTokens', 'grant', 'interrupted'] as const),
     )(event),
     requestDigest: removedText,
     ...redactedAdditions(event.additions),
   }),
   context_compacted: ({ summary, failure, ...event }) => ({
     ...only<'context_compacted'>(
-      'replacedMessages',
-      'taskAt',
-      'tokensBefore',
-      'tokensAfter',
-      'usage',
-      'costUsd',
-      'price',
-      'abandoned',
+      ...(['replacedMessages', 'taskAt', 'tokensBefore', 'tokensAfter', 'usage'] as const),
+      ...(['costUsd', 'price', 'abandoned'] as const),
     )({
       summary,
       ...event,
@@ -426,9 +379,7 @@ const steeringMasks = {
     ...omitUndefined({ error: textWhere(error) }),
     ...(repair && { repair: redactedUserMessage(repair) }),
   }),
-  limit_reached: only<'limit_reached'>('limit', 'max', 'used', 'held', 'policy'),
+  limit_reached: only<'limit_reached'>(...(['limit', 'max', 'used', 'held', 'policy'] as const)),
   limit_raised: only<'limit_raised'>('limit', 'max', 'by'),
   cancel_requested: ({ by, reason }) => omitUndefined({ by, reason: textWhere(reason) }),
-} satisfies Partial<Masks>
-
-const masks: Masks = { ...runMasks, ...modelMasks, ...toolMasks, ...steeringMasks }
+}

@@ -23,7 +23,9 @@ import {
   refusingConstraint,
   type Statement,
 } from './connections.ts'
-import type { PostgresRecords, RunRow } from './records.ts'
+import { readHead, readLease, readRows, readRun, type RunRow } from '../store/records.ts'
+import type { OpenSchema } from './database.ts'
+import { Values } from '../store/database.ts'
 import { durabilityText, inSchema, nowText } from './schema.ts'
 
 /** One append that waits for its turn. */
@@ -34,7 +36,7 @@ export interface Queued {
   readonly bytes: number
 }
 
-/** What a group may hold; one append alone may be larger. */
+/** Bounds of a group; one append alone may be larger. */
 const maxRuns = 64
 const maxEvents = 1_024
 const maxBytes = 4 * 1024 * 1024
@@ -120,63 +122,6 @@ export class GroupCommit<Item extends Queued, Result> {
   }
 }
 
-/** The types of elements, as the catalogue of every Postgres numbers them. */
-const elementTypes = { int8: 20, text: 25 } as const
-
-const headBytes = 20
-const lengthBytes = 4
-const int8Bytes = 8
-
-/** An array parameter in the binary form of the protocol, which takes less time than text on both sides. */
-function arrayHead(type: keyof typeof elementTypes, count: number, bytes: number): Buffer {
-  const array = Buffer.allocUnsafe(headBytes + bytes)
-  // One dimension, no flag, the type, and of the dimension its length and where it begins.
-  array.writeInt32BE(1, 0)
-  array.writeInt32BE(0, 4)
-  array.writeInt32BE(elementTypes[type], 8)
-  array.writeInt32BE(count, 12)
-  array.writeInt32BE(1, 16)
-  return array
-}
-
-/** Whole numbers, of which each is a safe integer, and nulls. */
-function int8Array(values: readonly (number | null)[]): Buffer {
-  const nulls = values.filter((value) => value === null).length
-  const array = arrayHead(
-    'int8',
-    values.length,
-    values.length * (lengthBytes + int8Bytes) - nulls * int8Bytes,
-  )
-  let offset = headBytes
-  if (nulls > 0) array.writeInt32BE(1, 4)
-  for (const value of values) {
-    if (value === null) {
-      offset = array.writeInt32BE(-1, offset)
-      continue
-    }
-    const high = Math.floor(value / 2 ** 32)
-    offset = array.writeInt32BE(int8Bytes, offset)
-    offset = array.writeInt32BE(high, offset)
-    offset = array.writeUInt32BE(value - high * 2 ** 32, offset)
-  }
-  return array
-}
-
-/** Encodes texts and nulls. */
-function textArray(values: readonly (string | null)[]): Buffer {
-  let bytes = 0
-  for (const value of values) bytes += lengthBytes + (value === null ? 0 : Buffer.byteLength(value))
-  const array = arrayHead('text', values.length, bytes)
-  let offset = headBytes
-  for (const value of values) {
-    const length = value === null ? -1 : array.write(value, offset + lengthBytes)
-    array.writeInt32BE(length, offset)
-    offset += lengthBytes + Math.max(length, 0)
-    if (value === null) array.writeInt32BE(1, 4)
-  }
-  return array
-}
-
 /** How many groups of appends are under way at a time. */
 const lanes = 4
 
@@ -200,7 +145,7 @@ export interface AppendItem extends Queued {
 /** The members of the port that move heads. */
 export class Appender {
   readonly #connections: Connections
-  readonly #records: PostgresRecords
+  readonly #database: OpenSchema
   readonly #texts: AppendTexts
   readonly #known = new Map<string, KnownHead>()
   readonly #group: GroupCommit<AppendItem, boolean>
@@ -210,9 +155,9 @@ export class Appender {
   #lazy = 0
   #hardened = 0
 
-  constructor(connections: Connections, records: PostgresRecords, quotedSchema: string) {
+  constructor(connections: Connections, database: OpenSchema, quotedSchema: string) {
     this.#connections = connections
-    this.#records = records
+    this.#database = database
     this.#texts = new AppendTexts(quotedSchema)
     this.#group = new GroupCommit(lanes, (group) => this.#appendGroup(group))
   }
@@ -251,8 +196,8 @@ export class Appender {
         this.#remember(runId, { seq: row.head_seq, epoch: row.epoch, hash: row.head_hash })
         return { seq: row.head_seq, epoch: row.epoch }
       }
-      if ((await this.#records.run(runId)) === undefined) throw new RunNotFoundError(runId)
-      const lease = await this.#records.lease(runId)
+      if ((await readRun(this.#database, runId)) === undefined) throw new RunNotFoundError(runId)
+      const lease = await readLease(this.#database, runId)
       // It may have ended between the two looks.
       if (lease) throw drivenByOther(runId, lease)
     }
@@ -262,8 +207,13 @@ export class Appender {
   async harden(): Promise<void> {
     if (this.#hardened === this.#lazy) return
     const before = this.#lazy
-    await this.#records.harden()
+    await this.sync()
     this.#hardened = Math.max(this.#hardened, before)
+  }
+
+  /** Makes every commit before it durable. */
+  async sync(): Promise<void> {
+    await this.#database.ask(`select ${logEntry}, ${durabilityText.barrier}`)
   }
 
   async #appendEvents(request: AppendRequest): Promise<Head> {
@@ -279,10 +229,10 @@ export class Appender {
       this.#known.delete(runId)
       if (await this.#isAppended(request)) {
         // The recorded append may have been lazy.
-        if (durability === 'barrier') await this.#records.harden()
+        if (durability === 'barrier') await this.sync()
         return after
       }
-      const run = await this.#records.run(runId)
+      const run = await readRun(this.#database, runId)
       requireHead(runId, run ? { seq: run.head_seq, epoch: run.epoch } : emptyHead, expected)
       if (run?.ended_at != null && endOf(request) !== null) throw secondFact(runId, 'run_finished')
     }
@@ -311,7 +261,11 @@ export class Appender {
   }
 
   async #missingRows(history: CarriedHistory): Promise<readonly HistoryRow[]> {
-    const known = await this.#records.knownMessages([...history.names()])
+    const rows = await this.#database.ask<{ readonly digest: string }>(
+      'select digest from @.history where digest = any ($1::text[])',
+      [[...history.names()]],
+    )
+    const known = new Set(rows.map(({ digest }) => digest))
     return history.rowsAfter((name) => known.has(name))
   }
 
@@ -329,7 +283,7 @@ export class Appender {
     if (expectedSeq === 0) return epoch === emptyHead.epoch ? genesisHash : undefined
     const known = this.#known.get(runId)
     if (known?.seq === expectedSeq && known.epoch === epoch) return known.hash
-    const run = await this.#records.run(runId)
+    const run = await readRun(this.#database, runId)
     return run?.head_seq === expectedSeq && run.epoch === epoch ? run.head_hash : undefined
   }
 
@@ -360,7 +314,12 @@ export class Appender {
     for (const { event, envelope } of events) {
       const onceKey = onceKeyOf(event)
       if (onceKey === undefined || envelope.attempt === null) continue
-      if (stated.has(onceKey) || (await this.#records.isRecorded(envelope))) return secondFact(runId, onceKey)
+      const { tool_call_id, run_id, type, attempt } = envelope
+      const recorded = await this.#database.ask(
+        'select 1 from @.event where tool_call_id = $1 and run_id = $2 and type = $3 and attempt = $4',
+        [tool_call_id, run_id, type, attempt],
+      )
+      if (stated.has(onceKey) || recorded.length > 0) return secondFact(runId, onceKey)
       stated.add(onceKey)
     }
     return undefined
@@ -377,15 +336,15 @@ export class Appender {
           values: [runId, seq, epoch, takes.filter(isStorableName), isSealed],
         })
       ).length > 0
-    if (!isHeld) requireHead(runId, (await this.#records.head(runId)) ?? emptyHead, expected)
+    if (!isHeld) requireHead(runId, (await readHead(this.#database, runId)) ?? emptyHead, expected)
     return { seq, epoch }
   }
 
-  /** Whether these very events were written before: then only their acknowledgement was lost. */
+  /** If these very events were written before, only their acknowledgement was lost. */
   async #isAppended({ runId, expected, events }: AppendRequest): Promise<boolean> {
     const toSeq = expected.expectedSeq + events.length
     for (let index = 0; ;) {
-      const rows = await this.#records.events({ runId, fromSeq: expected.expectedSeq + index + 1, toSeq })
+      const rows = await readRows(this.#database, { runId, fromSeq: expected.expectedSeq + index + 1, toSeq })
       for (const row of rows) {
         const event = events[index++]
         if (event === undefined || !isSameEvent(row, event)) return false
@@ -423,32 +382,10 @@ const cell = {
 } as const
 
 /** `sealRun` within the database, so that a row is read, changed and sealed in one statement. */
-export function sealText(changed: Partial<Record<keyof typeof cell, string>> = {}): string {
+function sealText(changed: Partial<Record<keyof typeof cell, string>> = {}): string {
   const fields = Object.values({ ...cell, ...changed })
   const json = `'run [' || ${fields.join(` || ',' || `)} || ']'`
   return `translate(encode(sha256(convert_to(${json}, 'UTF8')), 'base64'), '+/=', '-_')`
-}
-
-/** The columns of an event that an append gives, with their types. `pos` is given by the database. */
-const givenColumns = eventColumns
-  .slice(1)
-  .filter((column) => column !== 'commitment')
-  .map((column) => {
-    const isNumber = ['seq', 'turn', 'attempt', 'at', 'epoch', 'v'].includes(column)
-    return { column, type: isNumber ? 'int8' : 'text' } as const
-  })
-
-/** Statements with their parameters, numbered in the order in which they are given. */
-class Parameters {
-  readonly values: unknown[] = []
-
-  texts(values: readonly (string | null)[]): string {
-    return `$${this.values.push(textArray(values))}::text[]`
-  }
-
-  numbers(values: readonly (number | null)[]): string {
-    return `$${this.values.push(int8Array(values))}::int8[]`
-  }
 }
 
 /** The statements of an append, for a schema whose name is quoted already. Each is a transaction of its own. */
@@ -493,23 +430,24 @@ export class AppendTexts {
 
   /** One statement for a group of appends to different runs. It answers the runs whose heads were the expected ones. */
   append(group: readonly AppendItem[]): Statement {
-    const given = new Parameters()
+    const values = new Values()
     const shape = {
       begins: group.some(({ request }) => request.expected.expectedSeq === 0),
-      takes: group.some(({ request }) => request.takes.length > 0),
       carries: group.some(({ history }) => history !== undefined),
+      takes: group.some(({ request }) => request.takes.length > 0),
     }
     const durability = group.some(({ request }) => request.durability === 'barrier') ? 'barrier' : 'lazy'
     const words = Object.entries(shape).flatMap(([word, isIt]) => (isIt ? [word] : []))
     const name = ['tallystick append', durability, ...words].join(' ')
+    const given = (rows: readonly object[]): string => values.add(JSON.stringify(rows))
     const parts = [
-      headPart(group, given),
+      headPart(given(group.map(headOf))),
       ...(shape.begins ? [madePart] : []),
       movedPart,
       `swapped as materialized (select * from moved${shape.begins ? ' union all select * from made' : ''})`,
-      ...(shape.carries ? [historyPart(group, given)] : []),
-      ...(shape.takes ? [takenPart(group, given)] : []),
-      writtenPart(group, given),
+      writtenPart(given(group.flatMap(({ rows }) => rows).map((row, n) => ({ ...row, n })))),
+      ...(shape.carries ? [historyPart(given(group.flatMap(messagesOf)))] : []),
+      ...(shape.takes ? [takenPart(given(group.flatMap(takenBy)))] : []),
     ]
     const text =
       this.#appends.get(name) ??
@@ -518,7 +456,7 @@ export class AppendTexts {
         this.#schema,
       )
     this.#appends.set(name, text)
-    return { name, text, values: given.values }
+    return { name, text, values: values.list }
   }
 }
 
@@ -526,31 +464,28 @@ export class AppendTexts {
  * The commit of a transaction that has written nothing syncs nothing, so a barrier writes into the log what only a
  * logical decoder would read.
  */
-export const logEntry = `pg_logical_emit_message(true, 'tallystick', '')`
+const logEntry = `pg_logical_emit_message(true, 'tallystick', '')`
 
-/** Where each run is to stand. */
-function headPart(group: readonly AppendItem[], given: Parameters): string {
-  const each = <Value>(valueOf: (item: AppendItem) => Value): readonly Value[] => group.map(valueOf)
-  const placeOf = ({ request: { expected, events } }: AppendItem) =>
-    expected.expectedSeq === 0 ? sessionPlaceOf(events.map(({ event }) => event)) : undefined
-  const columns = [
-    given.texts(each(({ runId }) => runId)),
-    given.numbers(each(({ request }) => request.expected.expectedSeq)),
-    given.numbers(each(({ request }) => request.expected.epoch)),
-    given.texts(each(({ previousHash }) => previousHash)),
-    given.numbers(each(({ rows }) => rows.at(-1)?.seq ?? 0)),
-    given.texts(each(({ rows, previousHash }) => rows.at(-1)?.hash ?? previousHash)),
-    given.numbers(each(({ request }) => endOf(request))),
-    given.texts(each(({ history }) => history?.name ?? null)),
-    given.texts(each((item) => placeOf(item)?.sessionId ?? null)),
-    given.numbers(each((item) => placeOf(item)?.sessionPlace ?? null)),
-    // Null where the lease stays as it is; where it ends, an empty name.
-    given.texts(each(({ request }) => (endOf(request) === null ? (request.lease?.holder ?? null) : ''))),
-    given.numbers(each(({ request }) => (request.lease ? Math.ceil(request.lease.forMs) : null))),
-  ]
+/** Where each run is to stand: one row of `head`. */
+function headOf({ runId, request, rows, history, previousHash }: AppendItem, place: number): object {
+  const { expected, events, lease } = request
+  const session = expected.expectedSeq === 0 ? sessionPlaceOf(events.map(({ event }) => event)) : undefined
+  const endedAt = endOf(request)
+  return {
+    ...{ run_id: runId, expected_seq: expected.expectedSeq, epoch: expected.epoch, place },
+    ...{ previous_hash: previousHash, history: history?.name },
+    ...{ head_seq: rows.at(-1)?.seq ?? 0, head_hash: rows.at(-1)?.hash ?? previousHash, ended_at: endedAt },
+    ...{ session_id: session?.sessionId, session_place: session?.sessionPlace },
+    // Absent if the lease stays as it is; an empty name if it ends.
+    ...{ lease_holder: endedAt === null ? lease?.holder : '', lease_for_ms: lease && Math.ceil(lease.forMs) },
+  }
+}
+
+function headPart(given: string): string {
   return `head as materialized (
-    select * from unnest(${columns.join(', ')}) with ordinality as given (run_id, expected_seq, epoch, previous_hash, head_seq,
-      head_hash, ended_at, history, session_id, session_place, lease_holder, lease_for_ms, place)
+    select * from json_to_recordset(${given}::json) as given (run_id text, expected_seq int8, epoch int8, place int8,
+      previous_hash text, history text, head_seq int8, head_hash text, ended_at int8, session_id text, session_place int8,
+      lease_holder text, lease_for_ms int8)
   )`
 }
 
@@ -581,57 +516,48 @@ const movedPart = `moved as (
     returning run.run_id, run.pos
   )`
 
-/** What runs begin with. Of an append that was refused nothing is kept. */
-function historyPart(group: readonly AppendItem[], given: Parameters): string {
-  const rows = group.flatMap(({ runId, history: carried }) =>
-    (carried?.rows ?? []).map((row) => ({ ...row, runId })),
-  )
-  const columns = [
-    given.texts(rows.map(({ runId }) => runId)),
-    given.texts(rows.map(({ digest }) => digest)),
-    given.texts(rows.map(({ before }) => before)),
-    given.texts(rows.map(({ message }) => message)),
-  ]
+function messagesOf({ runId, history }: AppendItem): readonly object[] {
+  return (history?.rows ?? []).map((row) => ({ ...row, run_id: runId }))
+}
+
+/** Messages that runs begin with. Those of a refused append are not kept. */
+function historyPart(given: string): string {
   return `messages as (
     insert into @.history (digest, before, message)
-    select distinct on (digest) digest, before, message from swapped join unnest(${columns.join(', ')})
-      as given (run_id, digest, before, message) using (run_id)
+    select distinct on (digest) digest, before, message from swapped
+      join json_to_recordset(${given}::json) as given (run_id text, digest text, before text, message text) using (run_id)
     on conflict (digest) do nothing
   )`
 }
 
-function takenPart(group: readonly AppendItem[], given: Parameters): string {
-  const taken = group.flatMap(({ request, rows }) =>
-    request.takes.filter(isStorableName).map((key) => ({
-      ...{ runId: request.runId, key, seq: rows.at(-1)?.seq ?? 0, isSealed: request.isSealed ? 1 : 0 },
-    })),
-  )
-  const columns = [
-    given.texts(taken.map(({ runId }) => runId)),
-    given.texts(taken.map(({ key }) => key)),
-    given.numbers(taken.map(({ seq }) => seq)),
-    given.numbers(taken.map(({ isSealed }) => isSealed)),
-  ]
+function takenBy({ runId, request, rows }: AppendItem): readonly object[] {
+  const seq = rows.at(-1)?.seq ?? 0
+  return request.takes
+    .filter(isStorableName)
+    .map((key) => ({ run_id: runId, key, seq, is_sealed: request.isSealed }))
+}
+
+function takenPart(given: string): string {
   return `taken as (
-    update @.inbox set taken_seq = given.seq, command = case given.is_sealed when 1 then '' else inbox.command end
-    from swapped join unnest(${columns.join(', ')}) as given (run_id, key, seq, is_sealed) using (run_id)
+    update @.inbox set taken_seq = given.seq, command = case when given.is_sealed then '' else inbox.command end
+    from swapped join json_to_recordset(${given}::json) as given (run_id text, key text, seq int8, is_sealed bool) using (run_id)
     where inbox.run_id = given.run_id and inbox.key = given.key and inbox.taken_seq is null
   )`
 }
 
+/** The columns of an event that an append gives. `pos` is given by the database. */
+const givenColumns = eventColumns.filter((column) => column !== 'pos' && column !== 'commitment')
+const numbers: readonly string[] = ['seq', 'turn', 'attempt', 'at', 'epoch', 'v']
+
 /** The first event of a run has the place of its run. */
-function writtenPart(group: readonly AppendItem[], given: Parameters): string {
-  const rows = group.flatMap((item) => item.rows)
-  const columns = givenColumns.map(({ column, type }) =>
-    type === 'int8'
-      ? given.numbers(rows.map((row) => row[column] as number | null))
-      : given.texts(rows.map((row) => row[column] as string | null)),
-  )
-  const names = givenColumns.map(({ column }) => column).join(', ')
+function writtenPart(given: string): string {
+  const names = givenColumns.join(', ')
+  const typed = givenColumns.map((column) => `${column} ${numbers.includes(column) ? 'int8' : 'text'}`)
   return `written as (
     insert into @.event (pos, ${names})
     select case when seq = 1 then first_pos else nextval('@.event_pos') end, ${names} from (
-      select given.*, swapped.pos as first_pos from unnest(${columns.join(', ')}) with ordinality as given (${names}, n)
+      select given.*, swapped.pos as first_pos
+      from json_to_recordset(${given}::json) as given (${typed.join(', ')}, n int8)
       join swapped using (run_id) order by n
     ) as sorted
   )`

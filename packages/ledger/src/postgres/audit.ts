@@ -1,10 +1,6 @@
-import type { RunId } from '@tallystick/core'
-import { fault, type Fault, isRunId, outOfOrder } from '../format/event-row.ts'
-import { type HistoryRow, isHistoryRow } from '../format/history.ts'
-import type { AuditedRow, EventRange, StoredRun } from '../store/store.ts'
+import { fault, type Fault } from '../format/event-row.ts'
 import type { Connections } from './connections.ts'
 import type { DatabasePlace } from './options.ts'
-import { boundedText, eventColumnsText, rowsPerBatch, runColumns, type RunRow } from './records.ts'
 import { functions, inSchema, tables } from './schema.ts'
 
 /** One column, index, reference, trigger or function of a schema, as the catalogue of the database tells it. */
@@ -49,7 +45,7 @@ const objectsText = `with tables as (
     where nspname = $1 and proname in ('refuse', 'event_follows', 'event_stays', 'only_dropped', 'run_begins', 'inbox_opens')
   ) as rules order by name collate "C"`
 
-/** What a schema has that makes it a ledger: `@` replaces its name. */
+/** Reads the objects that make a schema a ledger. `@` replaces its name. */
 export async function schemaObjects(
   connections: Pick<Connections, 'patiently'>,
   { schema, quotedSchema }: Pick<DatabasePlace, 'schema' | 'quotedSchema'>,
@@ -88,56 +84,23 @@ async function findSchemaFault(connections: Connections, place: DatabasePlace): 
   return added === undefined ? undefined : fault(added, 'none', 'one that was added')
 }
 
-/** What the schema makes, as the catalogue tells it. A test holds the two together. */
+/** The columns of a table, read from the text that makes it. */
+function columnsAsMade(table: string, columns: string): readonly (readonly [string, string])[] {
+  return columns.split(/,\s(?![^(]*\))/).map((text) => {
+    const column = text.trim()
+    const [, name = '', type = '', collation] = /^(\w+) (\w+)( collate "C")?/.exec(column) ?? []
+    const isNeeded = /not null|primary key/.test(column)
+    const collated = type === 'text' ? ` collate ${collation ? 'C' : 'default'}` : ''
+    const identity = column.includes('as identity') ? ' identity' : ''
+    return [`column ${table}.${name}`, `${type}${isNeeded ? ' not null' : ''}${identity}${collated}`]
+  })
+}
+
+/** The objects that `schema.ts` makes, as the catalogue names them. A test compares the two. */
 export const objectsAsMade: ReadonlyMap<string, string> = new Map([
   ...Object.keys(tables).map((name) => [`table ${name}`, 'logged'] as const),
+  ...Object.entries(tables).flatMap(([table, columns]) => columnsAsMade(table, columns)),
   ...Object.entries(functions).map(([name, source]) => [`function ${name}`, `\n${source}\n`] as const),
-  ['column event.at', 'bigint not null'],
-  ['column event.attempt', 'bigint'],
-  ['column event.body', 'text not null collate default'],
-  ['column event.commitment', 'text collate C'],
-  ['column event.epoch', 'bigint not null'],
-  ['column event.hash', 'text not null collate C'],
-  ['column event.key_id', 'text collate C'],
-  ['column event.pos', 'bigint not null'],
-  ['column event.run_id', 'text not null collate C'],
-  ['column event.salt', 'text collate C'],
-  ['column event.seq', 'bigint not null'],
-  ['column event.tool_call_id', 'text collate C'],
-  ['column event.turn', 'bigint not null'],
-  ['column event.type', 'text not null collate C'],
-  ['column event.v', 'bigint not null'],
-  ['column event.xid', 'xid8 not null'],
-  ['column history.before', 'text collate C'],
-  ['column history.digest', 'text not null collate C'],
-  ['column history.message', 'text not null collate default'],
-  ['column inbox.at', 'bigint not null'],
-  ['column inbox.command', 'text not null collate default'],
-  ['column inbox.key', 'text not null collate C'],
-  ['column inbox.pos', 'bigint not null identity'],
-  ['column inbox.run_id', 'text not null collate C'],
-  ['column inbox.taken_seq', 'bigint'],
-  ['column removal.at', 'bigint not null'],
-  ['column removal.by', 'text not null collate default'],
-  ['column removal.digest', 'text not null collate C'],
-  ['column removal.hash', 'text not null collate C'],
-  ['column removal.kind', 'text not null collate C'],
-  ['column removal.pos', 'bigint not null'],
-  ['column removal.reason', 'text collate default'],
-  ['column removal.run_id', 'text not null collate C'],
-  ['column removal.seq', 'bigint not null'],
-  ['column run.ended_at', 'bigint'],
-  ['column run.epoch', 'bigint not null'],
-  ['column run.head_hash', 'text not null collate C'],
-  ['column run.head_seq', 'bigint not null'],
-  ['column run.history', 'text collate C'],
-  ['column run.lease_holder', 'text collate C'],
-  ['column run.lease_until', 'bigint'],
-  ['column run.pos', 'bigint not null'],
-  ['column run.run_id', 'text not null collate C'],
-  ['column run.seal', 'text not null collate C'],
-  ['column run.session_id', 'text collate C'],
-  ['column run.session_place', 'bigint'],
   ['index event_at', 'CREATE INDEX event_at ON @.event USING btree (at)'],
   [
     'index event_call',
@@ -227,35 +190,8 @@ export const objectsAsMade: ReadonlyMap<string, string> = new Map([
   ],
 ])
 
-/** Runs without a row that one audit names; more are as bad as that. */
-const maxOrphans = 1000
-
-/** How many messages are checked at once. */
-const messagesPerBatch = 256
-
-/** What is counted, and what it is called where there is any. */
+/** Rows that should not exist, by the name of their fault. */
 const strays: readonly (readonly [what: string, text: string])[] = [
-  [
-    'inbox entries that fit no run',
-    `select from @.inbox where not exists (
-      select from @.run where run.run_id = inbox.run_id and coalesce(inbox.taken_seq, 1) between 1 and run.head_seq)`,
-  ],
-  [
-    'removals of no event',
-    `select from @.removal where pos < 1 or case kind when 'dropped' then run_id in (select run_id from @.run)
-      else not exists (select from @.event where event.run_id = removal.run_id and event.seq = removal.seq and commitment is not null)
-        and not exists (select from @.removal as dropped where dropped.run_id = removal.run_id and dropped.kind = 'dropped') end`,
-  ],
-  [
-    'messages that no run begins with',
-    `select from @.history where digest not in (select history from @.run where history is not null)
-      and digest not in (select before from @.history where before is not null)`,
-  ],
-  [
-    'references to messages that are not there',
-    `select from (select history as name from @.run union all select before from @.history) as named
-      where name is not null and name not in (select digest from @.history)`,
-  ],
   // The number of the sequence is null to who may not use it.
   [
     'events beyond the places given',
@@ -276,91 +212,19 @@ const strays: readonly (readonly [what: string, text: string])[] = [
   ],
 ]
 
-/** What `verify` asks of a schema. It may go through all there is. */
-export class PostgresAudit {
-  readonly #connections: Connections
-  readonly #place: DatabasePlace
-
-  constructor(connections: Connections, place: DatabasePlace) {
-    this.#connections = connections
-    this.#place = place
-  }
-
-  #ask<Row>(text: string, values: readonly unknown[] = []): Promise<readonly Row[]> {
-    return this.#connections.patiently<Row>({ text: inSchema(text, this.#place.quotedSchema), values })
-  }
-
-  /** In one statement, and so at one moment. */
-  async run(runId: RunId): Promise<StoredRun | undefined> {
-    if (!isRunId(runId)) return undefined
-    const [found] = await this.#connections.rows<
-      { readonly events: number; readonly last_seq: number | null } & {
-        readonly [Name in keyof RunRow]: RunRow[Name] | null
-      }
-    >({
-      text: inSchema(
-        `select extent.*, ${runColumns} from (
-          select count(*) as events, max(seq) as last_seq from @.event where run_id = $1
-        ) as extent left join @.run on run.run_id = $1`,
-        this.#place.quotedSchema,
-      ),
-      values: [runId],
+/** The first fault of a schema and of the order of its tail. */
+export async function findDatabaseFault(
+  connections: Connections,
+  place: DatabasePlace,
+): Promise<Fault | undefined> {
+  const changed = await findSchemaFault(connections, place)
+  if (changed) return changed
+  for (const [what, text] of strays) {
+    const [found] = await connections.patiently<{ readonly count: number }>({
+      text: inSchema(`select count(*) as count from (${text}) as stray`, place.quotedSchema),
+      values: [],
     })
-    if (found === undefined) return undefined
-    const { events, last_seq: lastSeq, ...row } = found
-    if (row.run_id === null && events === 0) return undefined
-    return { events, lastSeq: lastSeq ?? 0, ...(row.run_id !== null && { row: row as RunRow }) }
+    if (found && found.count > 0) return fault(what, 0, found.count)
   }
-
-  async events({ runId, fromSeq, toSeq }: EventRange): Promise<readonly AuditedRow[]> {
-    if (!isRunId(runId)) return []
-    const text = boundedText(
-      `select ${eventColumnsText}, (
-          select digest from @.removal where removal.run_id = event.run_id and removal.seq = event.seq and kind <> 'dropped' limit 1
-        ) as removal
-        from @.event where run_id = $1 and seq >= $2 and seq <= $3 order by seq limit ${rowsPerBatch}`,
-      'seq',
-    )
-    const rows = await this.#connections.rows<AuditedRow>({
-      text: inSchema(text, this.#place.quotedSchema),
-      values: [runId, fromSeq, toSeq],
-    })
-    let last = fromSeq
-    for (const { seq } of rows) {
-      if (seq < last) throw outOfOrder(`the events of run ${runId}`)
-      last = seq
-    }
-    return rows
-  }
-
-  async orphans(): Promise<readonly string[]> {
-    const rows = await this.#ask<{ readonly run_id: string }>(
-      `select distinct run_id from @.event
-        where run_id not in (select run_id from @.run where pos < ${Number.MAX_SAFE_INTEGER}) limit ${maxOrphans}`,
-    )
-    return rows.map(({ run_id }) => run_id)
-  }
-
-  /** The first fault of the store as a whole. */
-  async fault(): Promise<Fault | undefined> {
-    const changed = await findSchemaFault(this.#connections, this.#place)
-    if (changed) return changed
-    for (const [what, text] of strays) {
-      const [found] = await this.#ask<{ readonly count: number }>(
-        `select count(*) as count from (${text}) as stray`,
-      )
-      if (found && found.count > 0) return fault(what, 0, found.count)
-    }
-    for (let after = ''; ;) {
-      const rows = await this.#ask<HistoryRow>(
-        `select digest, before, message from @.history where digest > $1 order by digest limit ${messagesPerBatch}`,
-        [after],
-      )
-      const damaged = rows.find((row) => !isHistoryRow(row))
-      if (damaged) return fault('history', 'the message of its digest', damaged.digest)
-      const last = rows.at(-1)
-      if (last === undefined) return undefined
-      after = last.digest
-    }
-  }
+  return undefined
 }

@@ -5,8 +5,8 @@ import type { Client } from 'pg'
 import { finalize, Observable } from 'rxjs'
 import { connectionConfig, loadPg } from './connections.ts'
 import type { PostgresLedgerOptions } from './options.ts'
+import type { TailMark } from './tail.ts'
 
-/** What is asked of the store, to see what others wrote. */
 interface ChangeSource {
   marks(runIds: readonly RunId[]): Promise<ReadonlyMap<string, string>>
   tailMark(): Promise<TailMark>
@@ -54,7 +54,7 @@ export class ChangeFeed {
     }
   }
 
-  /** To be called for what this ledger wrote; `isInbox` says whether the inbox of the run may have changed. */
+  /** Call it after this ledger wrote to a run; `isInbox`: its inbox may have changed. */
   notify(runId: RunId, isInbox: boolean = true): void {
     this.#hints.notify(runId, isInbox)
     if (!this.#isClosed) this.#notifier.notify(runId)
@@ -74,12 +74,12 @@ export class ChangeFeed {
     })
   }
 
-  /** To be called where a tail ended before committed events. */
+  /** Call it after a tail ended before committed events. */
   pollSoon(): void {
     this.#tailPoller.soon()
   }
 
-  /** Hints about a run; with `inbox`, only about its inbox as far as that is known. */
+  /** Hints about a run; with `inbox`, only those that may concern its inbox. */
   of(runId: RunId, part?: 'inbox'): Observable<void> {
     return new Observable((subscriber) => {
       this.#arrive(runId)
@@ -128,7 +128,7 @@ export class ChangeFeed {
     if (this.#followers === 0) void this.#listener?.leave()
   }
 
-  /** If the database cannot be reached, the next poll may succeed; a reader meanwhile gets the error. */
+  /** If the database cannot be reached, the next poll may succeed; until then a reader gets the error. */
   #poll(): void {
     void this.#listener?.listen()
     if (this.#isPolling) return
@@ -146,7 +146,7 @@ export class ChangeFeed {
     )
   }
 
-  /** Whether a subscriber joined while the database was asked about the others. */
+  /** A subscriber joined while the database was asked about the others. */
   #hasUnseen(): boolean {
     return [...this.#followed].some(([runId, { mark }]) => mark === undefined && isStorableName(runId))
   }
@@ -171,7 +171,7 @@ export function channelOf(schema: string): string {
 /** Postgres takes payloads of fewer bytes than 8000. */
 const maxPayloadBytes = 7_900
 
-/** What one ledger tells the others. */
+/** A message from one ledger to the others. */
 interface Word {
   /** Who tells it: one ledger of one process. */
   readonly from: string
@@ -185,7 +185,7 @@ export function payloadOf({ from, runIds }: Word): string {
   return Buffer.byteLength(payload) <= maxPayloadBytes ? payload : JSON.stringify([from])
 }
 
-/** The word of a payload; one that is no word says that anything may have changed. */
+/** Parses a payload; one that cannot be parsed says that anything may have changed. */
 export function wordOf(payload: string): Word {
   try {
     const parsed: unknown = JSON.parse(payload)
@@ -213,7 +213,7 @@ class ChangeListener {
     this.#onChange = onChange
   }
 
-  /** Listens, if it does not yet. Ignores failures: the caller polls meanwhile, and calls again. */
+  /** Listens, if it does not yet. Ignores failures: the caller polls as well, and calls again. */
   async listen(): Promise<void> {
     if (this.#client !== undefined) return
     this.#client = opening
@@ -300,13 +300,6 @@ export class ChangeNotifier {
   }
 }
 
-/** The mark of a tail over all runs: it differs from one poll to the next when events were added. */
-export interface TailMark {
-  readonly mark: string
-  /** Whether events wait for transactions that are under way. */
-  readonly isHeldBack: boolean
-}
-
 /** How soon it is looked again for events that wait; then twice as late, and so on. */
 const soonMs = 25
 
@@ -325,7 +318,7 @@ export class TailPoller {
   #soonMs: number = soonMs
   #mark: string | undefined
 
-  /** `changed` is called at the first look and at each that finds another mark; looks that fail are no matter. */
+  /** `changed` is called at the first look and whenever the mark differs; failed looks are ignored. */
   constructor(readMark: () => Promise<TailMark>, pollIntervalMs: number, changed: () => void) {
     this.#readMark = readMark
     this.#pollIntervalMs = pollIntervalMs
@@ -344,7 +337,7 @@ export class TailPoller {
     clearTimeout(this.#timer)
   }
 
-  /** To be called where a tail ended before committed events. */
+  /** Call it after a tail ended before committed events. */
   soon(): void {
     if (this.#isPolling) this.#isWanted = true
     else if (this.#isOn) this.#pollIn(this.#soonMs)

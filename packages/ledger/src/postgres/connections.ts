@@ -21,30 +21,26 @@ export function refusingConstraint(error: unknown): string | undefined {
   return 'constraint' in error && typeof error.constraint === 'string' ? error.constraint : undefined
 }
 
-/** Whether something is not there, or no more, that a row refers to. */
 export function isMissingReference(error: unknown): boolean {
   return failureCode(error) === '23503'
 }
 
-/** What the triggers of the schema raise. */
+/** Codes that the triggers of the schema raise. */
 export const refusalCode = 'TL001'
-/** What they raise if a run was to end with entries in its inbox, or if an entry comes after a run's end. */
+/** A run would end with entries in its inbox; an entry came after a run's end. */
 export const unreadCode = 'TL002'
 export const endedCode = 'TL003'
-/** What they raise if a run that was dropped was to begin again. */
+/** A run that was dropped would begin again. */
 export const droppedCode = 'TL004'
 
-/** Whether a run was to begin again that was dropped. */
 export function isDropped(error: unknown): boolean {
   return failureCode(error) === droppedCode
 }
 
-/** Whether a run was to end with unread entries in its inbox. */
 export function isUnread(error: unknown): boolean {
   return failureCode(error) === unreadCode
 }
 
-/** Whether an entry came after the end of its run. */
 export function isAfterEnd(error: unknown): boolean {
   return failureCode(error) === endedCode
 }
@@ -52,7 +48,7 @@ export function isAfterEnd(error: unknown): boolean {
 const lostMessage = /^(Connection terminated|Client has encountered a connection error|Connection ended)/
 const lostCode = /^(08|57P0[12]|ECONNRESET$|EPIPE$|ERR_STREAM_)/
 
-/** Whether the connection was lost, so that it is unknown whether the statement was carried out. */
+/** If the connection was lost, it is unknown whether the statement was carried out. */
 function isConnectionLost(error: unknown): boolean {
   const code = failureCode(error)
   if (code !== undefined) return lostCode.test(code)
@@ -60,12 +56,12 @@ function isConnectionLost(error: unknown): boolean {
   return error instanceof Error && lostMessage.test(error.message) && !/timeout/.test(error.message)
 }
 
-/** Whether Postgres undid the statement because of what others did at the same time, and it may be sent again. */
+/** Postgres undid the statement because of concurrent ones, and it may be sent again. */
 export function isContention(error: unknown): boolean {
   return /^(40001|40P01)$/.test(failureCode(error) ?? '')
 }
 
-/** Whether pg gave up waiting for an answer: the connection is still busy with the question. */
+/** pg gave up waiting for an answer, and the connection is still busy with the question. */
 function isUnanswered(error: unknown): boolean {
   return error instanceof Error && error.message === 'Query read timeout'
 }
@@ -112,7 +108,7 @@ const remedies: readonly (readonly [RegExp, string])[] = [
   [/^40/, 'Others wrote the same rows at the same time, again and again. Resume the run.'],
 ]
 
-/** What happened as an error of ours: damage, or a store that is not available. Errors of ours pass through. */
+/** Converts any error: to damage, or to a store that is not available. A `TallystickError` stays as it is. */
 export function ledgerFailure(error: unknown, description: string): TallystickError {
   if (error instanceof TallystickError) return error
   const code = failureCode(error)
@@ -149,7 +145,7 @@ function reasonOf(error: unknown): string {
   return error instanceof Error ? error.message : String(error)
 }
 
-/** The driver of Postgres, as far as it is used. */
+/** The parts of the driver that are used. */
 export type Pg = Pick<typeof driver, 'Client' | 'Pool' | 'types'>
 
 let loading: Promise<Pg> | undefined
@@ -200,7 +196,7 @@ function isMissing(error: unknown): boolean {
   return code === 'ERR_MODULE_NOT_FOUND' || code === 'MODULE_NOT_FOUND'
 }
 
-/** What every connection of a ledger has in common. Times and places are whole numbers far below 2^53. */
+/** Options of every connection of a ledger. Times and places are whole numbers far below 2^53. */
 export function connectionConfig(options: PostgresLedgerOptions, { types }: Pg): ClientConfig {
   return {
     connectionString: options.connectionString,
@@ -219,10 +215,9 @@ export interface Statement {
   readonly values: readonly unknown[]
 }
 
-/** What a statement answered. */
 export interface Answer<Row> {
   readonly rows: readonly Row[]
-  /** Whether it was sent twice, since the first connection was lost: the first one may have been carried out. */
+  /** Set if it was sent twice because a connection was lost: the first one may have been carried out. */
   readonly wasResent: boolean
 }
 

@@ -48,7 +48,6 @@ function wholeTo(max: number): OptionCheck {
   )
 }
 
-/** What `postgresLedger` takes. */
 export const postgresLedgerOptions: OptionCheck = fields<PostgresLedgerOptions>(
   {
     connectionString: anyText,

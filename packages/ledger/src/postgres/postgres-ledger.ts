@@ -4,7 +4,7 @@ import { openLedger } from '../store/open-ledger.ts'
 import type { PostgresLedgerOptions, TailHorizon } from './options.ts'
 import { PostgresStore } from './postgres-store.ts'
 
-/** A ledger in Postgres, and what can be asked of it beyond the port. */
+/** A ledger in Postgres, with its own questions beyond the port. */
 export interface PostgresLedger extends OpenLedger {
   /**
    * How far tails over all runs lag. Worth an alarm: one forgotten transaction, in any database of the server,

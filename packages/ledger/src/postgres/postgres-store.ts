@@ -1,58 +1,35 @@
-import { LedgerUnavailableError, type RunId } from '@tallystick/core'
+import { LedgerUnavailableError, RunNotFoundError, type RunId } from '@tallystick/core'
 import { requireOptions } from '@tallystick/core/internal'
-import type {
-  EventType,
-  Head,
-  Lease,
-  LeaseClaim,
-  RunFilter,
-  RunRecord,
-  TakeOverClaim,
-} from '@tallystick/core/vocabulary'
+import { endedBefore } from '@tallystick/core/store-kit'
+import type { Head, LeaseClaim, TakeOverClaim } from '@tallystick/core/vocabulary'
 import type { Observable } from 'rxjs'
-import type { EventRow, Fault } from '../format/event-row.ts'
-import type { HistoryRow } from '../format/history.ts'
-import type { RemovalRequest, RemovalRow } from '../format/chain.ts'
-import type { ProjectionDatabase } from '../projection/database.ts'
-import type { AskedEvents, Cursor, FoundBatch, SearchedRun, SearchSource } from '../store/find-events.ts'
-import {
-  type AppendRequest,
-  type AuditedRow,
-  type Batch,
-  type EndedRun,
-  type EventRange,
-  type InboxRow,
-  isRareType,
-  type RemovableQuery,
-  type Store,
-  type StoredRun,
-} from '../store/store.ts'
+import type { RemovalRequest } from '../format/chain.ts'
+import { isRunId, type Fault } from '../format/event-row.ts'
+import type { StoreDatabase } from '../store/database.ts'
+import type { InboxRow } from '../store/records.ts'
+import { removeContent } from '../store/removals.ts'
+import type { AppendRequest, Store } from '../store/store.ts'
 import type { BegunTail, TailStart } from '../store/tail-events.ts'
 import { Appender } from './append.ts'
-import { PostgresAudit } from './audit.ts'
+import { findDatabaseFault } from './audit.ts'
 import { ChangeFeed } from './changes.ts'
-import { Connections, ledgerFailure, loadPg, requirePg } from './connections.ts'
+import { Connections, isAfterEnd, ledgerFailure, loadPg, requirePg } from './connections.ts'
+import { dialect, openSchema, type OpenSchema } from './database.ts'
 import {
   databasePlace,
   postgresLedgerOptions,
   type DatabasePlace,
   type PostgresLedgerOptions,
+  type TailHorizon,
 } from './options.ts'
-import { postgresProjections } from './projections.ts'
-import { PostgresRecords } from './records.ts'
-import { PostgresRemovals } from './removals.ts'
-import { inspectSchema, makeSchema } from './schema.ts'
-import { PostgresSearch, tailHorizon } from './search.ts'
-import type { TailHorizon } from './options.ts'
+import { durabilityText, inSchema, inspectSchema, makeSchema, nowText } from './schema.ts'
+import { beginTail, readTailMark, tailHorizon } from './tail.ts'
 
 /** A schema that is open. */
 interface Opened {
   readonly connections: Connections
-  readonly records: PostgresRecords
+  readonly database: OpenSchema
   readonly appender: Appender
-  readonly search: PostgresSearch
-  readonly removals: PostgresRemovals
-  readonly audit: PostgresAudit
 }
 
 /**
@@ -60,10 +37,10 @@ interface Opened {
  * be, and speaks of failures in our words.
  */
 export class PostgresStore implements Store {
-  readonly isWritable: boolean
-  readonly projections: ProjectionDatabase
+  readonly database: StoreDatabase
   readonly #place: DatabasePlace
   readonly #options: PostgresLedgerOptions
+  readonly #isWritable: boolean
   readonly #feed: ChangeFeed
   #connections: Promise<Connections> | undefined
   #opened: Promise<Opened> | undefined
@@ -76,23 +53,33 @@ export class PostgresStore implements Store {
     requirePg()
     this.#place = databasePlace(options)
     this.#options = options
-    this.isWritable = !options.readOnly
-    this.projections = postgresProjections(
-      {
-        isWritable: this.isWritable,
-        read: <Row>(statement: Parameters<Connections['rows']>[0]) =>
-          this.#read(({ connections }) => connections.rows<Row>(statement)),
-        write: <Row>(statement: Parameters<Connections['rows']>[0]) =>
-          this.#write(({ connections }) => connections.rows<Row>(statement)),
-      },
-      this.#place.quotedSchema,
-    )
+    this.#isWritable = !options.readOnly
+    this.database = {
+      dialect,
+      isWritable: this.#isWritable,
+      maxScanned: 65_536,
+      requireOpen: () => this.#requireOpen(),
+      ask: (text, values) => this.#read(({ database }) => database.ask(text, values)),
+      askPatiently: (text, values) => this.#read(({ database }) => database.askPatiently(text, values)),
+      askBatch: (query, order, values) =>
+        this.#read(({ database }) => database.askBatch(query, order, values)),
+      change: (parts, values) => this.#write(({ database }) => database.change(parts, values)),
+      changedRuns: (after) => this.#read(({ database }) => database.changedRuns(after)),
+      isAfter: (place, runId, seq) => this.#read(({ database }) => database.isAfter(place, runId, seq)),
+      eventsAfter: (after) => this.#read(({ database }) => database.eventsAfter(after)),
+    }
     this.#feed = new ChangeFeed(
       {
-        marks: (runIds) => this.#read(({ records }) => records.marks(runIds)),
-        tailMark: () => this.#read(({ search }) => search.mark()),
+        marks: (runIds) => this.#marks(runIds),
+        tailMark: () => this.#read(({ database }) => readTailMark(database)),
         // Over the connections of the store that is open, and also while it closes.
-        tell: async (channel, payload) => await (await this.#opened)?.records.tell(channel, payload),
+        tell: async (channel, payload) =>
+          void (await (
+            await this.#opened
+          )?.database.ask(`select pg_notify($1::text, $2::text), ${durabilityText.lazy}`, [
+            channel,
+            payload,
+          ])),
       },
       options,
       this.#place.schema,
@@ -107,55 +94,57 @@ export class PostgresStore implements Store {
     return this.#write(({ appender }) => appender.acquire(runId, claim))
   }
 
-  lease(runId: RunId): Promise<Lease | undefined> {
-    return this.#read(({ records }) => records.lease(runId))
-  }
-
-  renew(runIds: readonly RunId[], claim: LeaseClaim): Promise<readonly RunId[]> {
-    return this.#write(({ records }) => records.renew(runIds, claim))
+  async renew(runIds: readonly RunId[], { holder, forMs }: LeaseClaim): Promise<readonly RunId[]> {
+    const rows = await this.#write(({ database }) =>
+      database.ask<{ readonly run_id: RunId }>(
+        `update @.run set lease_until = ${nowText} + $2::int8
+          where run_id = any ($3::text[]) and lease_holder = $1 returning run_id, ${durabilityText.lazy}`,
+        [holder, Math.ceil(forMs), runIds.filter(isRunId)],
+      ),
+    )
+    const renewed = new Set(rows.map(({ run_id }) => run_id))
+    return runIds.filter((runId) => renewed.has(runId))
   }
 
   release(runId: RunId, holder: string): Promise<void> {
-    return this.#write(({ records }) => records.release(runId, holder))
+    return this.#write(async ({ database }) => {
+      if (!isRunId(runId)) return
+      await database.ask(
+        `update @.run set lease_holder = null, lease_until = null
+          where run_id = $1 and lease_holder = $2 returning ${durabilityText.lazy}`,
+        [runId, holder],
+      )
+    })
   }
 
-  put(runId: RunId, entry: InboxRow): Promise<boolean> {
-    return this.#write(({ records }) => records.put(runId, entry))
-  }
-
-  head(runId: RunId): Promise<Head | undefined> {
-    return this.#read(({ records }) => records.head(runId))
-  }
-
-  keyIdOf(runId: RunId): Promise<string | null | undefined> {
-    return this.#read(({ records }) => records.keyIdOf(runId))
-  }
-
-  events(range: EventRange): Promise<readonly EventRow[]> {
-    return this.#read(({ records }) => records.events(range))
-  }
-
-  history(name: string): Promise<HistoryRow | undefined> {
-    return this.#read(({ records }) => records.history(name))
-  }
-
-  /** Between two items no connection is held. */
-  async *runs(filter?: RunFilter): AsyncGenerator<RunRecord> {
-    const runs = await this.#read(async ({ records }) => records.runs(filter))
-    for (;;) {
-      this.requireOpen()
-      const next = await this.#attend(() => runs.next())
-      if (next.done) return
-      yield next.value
-    }
-  }
-
-  inbox(runId: RunId): Promise<readonly InboxRow[]> {
-    return this.#read(({ records }) => records.inbox(runId))
-  }
-
-  hasLost(runId: RunId): Promise<boolean> {
-    return this.#read(({ records }) => records.hasLost(runId))
+  put(runId: RunId, { key, command, at }: InboxRow): Promise<boolean> {
+    return this.#write(async ({ connections, database }) => {
+      if (!isRunId(runId)) throw new RunNotFoundError(runId)
+      const text = `with known as (select run_id from @.run where run_id = $1),
+        put as (
+          insert into @.inbox (run_id, key, at, command) select run_id, $2::text, $3::int8, $4::text from known
+          where not exists (select from @.inbox where run_id = $1 and key = $2::text)
+          on conflict (run_id, key) do nothing returning pos
+        )
+        select (select count(*) from known) as runs, (select count(*) from put) as entries, ${durabilityText.barrier}`
+      const { rows, wasResent } = await connections
+        .send<{ runs: number; entries: number }>({
+          name: 'tallystick put',
+          text: inSchema(text, this.#place.quotedSchema),
+          values: [runId, key, at, command],
+        })
+        .catch((error: unknown) => {
+          throw isAfterEnd(error) ? endedBefore(runId) : error
+        })
+      if (rows[0]?.runs !== 1) throw new RunNotFoundError(runId)
+      if (rows[0].entries === 1 || !wasResent) return rows[0].entries === 1
+      // If the answer to the first try was lost, its own entry may refuse the second.
+      const [row] = await database.ask<InboxRow>(
+        'select command, at from @.inbox where run_id = $1 and key = $2',
+        [runId, key],
+      )
+      return row?.at === at && row.command === command
+    })
   }
 
   changes(runId?: RunId, part?: 'inbox'): Observable<void> {
@@ -166,71 +155,59 @@ export class PostgresStore implements Store {
     this.#feed.notify(runId, isInbox)
   }
 
-  searchedRuns(asked: AskedEvents): Promise<readonly SearchedRun[]> {
-    return this.#read(({ search }) => search.runs(asked))
-  }
-
-  places(asked: AskedEvents): Promise<{ readonly fromPos: number; readonly toPos: number } | undefined> {
-    return this.#read(({ search }) => search.places(asked))
-  }
-
-  search(asked: AskedEvents, source: SearchSource, after: Cursor): Promise<FoundBatch> {
-    return this.#read(({ search }) => search.batch(asked, source, after))
-  }
-
-  hasIndexOf(type: EventType): boolean {
-    return isRareType(type)
+  /** A run whose mark differs from one poll to the next has changed. Runs that are not there have no mark. */
+  async #marks(runIds: readonly string[]): Promise<ReadonlyMap<string, string>> {
+    const rows = await this.database.ask<{ readonly run_id: string; readonly mark: string }>(
+      `select run_id, head_seq || ' ' || epoch || ' ' || coalesce(
+        (select max(pos) from @.inbox where inbox.run_id = run.run_id and taken_seq is null), 0) as mark
+      from @.run where run_id = any ($1::text[])`,
+      [runIds],
+    )
+    return new Map(rows.map(({ run_id, mark }) => [run_id, mark]))
   }
 
   async beginTail(after: TailStart): Promise<BegunTail> {
-    const begun = await this.#read(({ search }) => search.beginTail(after))
+    const begun = await this.#read(({ appender, database }) =>
+      beginTail(database, after, {
+        harden: () => appender.sync(),
+        description: this.#place.description,
+      }),
+    )
     if (begun.isHeldBack) this.#feed.pollSoon()
     return { ...begun, batch: (place) => this.#read(() => begun.batch(place)) }
   }
 
-  storedRun(runId: RunId): Promise<StoredRun | undefined> {
-    return this.#read(({ audit }) => audit.run(runId))
+  horizon(): Promise<TailHorizon> {
+    return this.#read(({ database }) => tailHorizon(database))
   }
 
-  auditedEvents(range: EventRange): Promise<readonly AuditedRow[]> {
-    return this.#read(({ audit }) => audit.events(range))
+  findFault(): Promise<Fault | undefined> {
+    return this.#read(({ connections }) => findDatabaseFault(connections, this.#place))
   }
 
-  orphans(): Promise<readonly string[]> {
-    return this.#read(({ audit }) => audit.orphans())
-  }
-
-  storeFault(): Promise<Fault | undefined> {
-    return this.#read(({ audit }) => audit.fault())
-  }
-
-  removalsAfter(pos: number, runId?: RunId): Promise<readonly RemovalRow[]> {
-    return this.#read(({ removals }) => removals.after(pos, runId))
-  }
-
-  removable(query: RemovableQuery): Promise<Batch<EventRow>> {
-    return this.#read(({ removals }) => removals.removable(query))
-  }
-
-  endedRuns(query: Omit<RemovableQuery, 'types'>): Promise<Batch<EndedRun>> {
-    return this.#read(({ removals }) => removals.endedRuns(query))
-  }
-
+  /** In one transaction of a connection of its own. */
   async remove(requests: readonly RemovalRequest[]): Promise<number> {
-    const removed = await this.#write(({ removals }) => removals.remove(requests))
+    const removed = await this.#write(async ({ connections }) => {
+      const client = connections.ownClient()
+      const query = async (text: string, values: readonly unknown[] = []): Promise<readonly unknown[]> =>
+        (await client.query(inSchema(text, this.#place.quotedSchema), [...values])).rows
+      await client.connect()
+      try {
+        await query('begin')
+        // Removals are chained, and a message that is in use a moment later must not be found unused.
+        await query('lock table @.removal, @.history in share row exclusive mode')
+        const steps = removeContent(requests, dialect)
+        let next = steps.next([])
+        while (!next.done) next = steps.next(await query(next.value.text, next.value.values))
+        await query('commit')
+        return next.value
+      } finally {
+        // A transaction that was not committed ends with its connection.
+        await client.end().catch(() => undefined)
+      }
+    })
     for (const runId of new Set(requests.map((request) => request.runId))) this.changed(runId, true)
     return removed
-  }
-
-  horizon(): Promise<TailHorizon> {
-    return this.#read(({ connections }) => tailHorizon(connections, this.#place.quotedSchema))
-  }
-
-  requireOpen(): void {
-    if (!this.#isClosed) return
-    throw new LedgerUnavailableError(
-      `The ledger at ${this.#place.description} was closed, so it can neither be read nor written. Open it again with postgresLedger().`,
-    )
   }
 
   /** Lets what is under way end, makes what was lazy durable, and ends every connection. */
@@ -242,7 +219,7 @@ export class PostgresStore implements Store {
       const opened = await this.#opened?.catch(() => undefined)
       await opened?.appender.harden()
     } catch (error) {
-      throw this.#failure(error)
+      throw ledgerFailure(error, this.#place.description)
     } finally {
       await this.#connections?.then(
         (connections) => connections.end(),
@@ -251,33 +228,34 @@ export class PostgresStore implements Store {
     }
   }
 
+  #requireOpen(): void {
+    if (!this.#isClosed) return
+    throw new LedgerUnavailableError(
+      `The ledger at ${this.#place.description} was closed, so it can neither be read nor written. Open it again with postgresLedger().`,
+    )
+  }
+
+  /** Closing waits for it. It rejects with a `TallystickError`. */
   async #read<T>(work: (opened: Opened) => Promise<T>): Promise<T> {
-    this.requireOpen()
-    return await this.#attend(async () => work(await this.#open()))
-  }
-
-  #write<T>(work: (opened: Opened) => Promise<T>): Promise<T> {
-    return this.#read((opened) => {
-      if (!this.isWritable) throw this.#refusedReadOnly()
-      return work(opened)
-    })
-  }
-
-  /** Closing waits for it, and what it throws is an error of ours. */
-  async #attend<T>(work: () => Promise<T>): Promise<T> {
-    const working = work()
+    this.#requireOpen()
+    const working = this.#open().then(work)
     this.#underWay.add(working)
     try {
       return await working
     } catch (error) {
-      throw this.#failure(error)
+      throw ledgerFailure(error, this.#place.description)
     } finally {
       this.#underWay.delete(working)
     }
   }
 
-  #failure(error: unknown): Error {
-    return ledgerFailure(error, this.#place.description)
+  #write<T>(work: (opened: Opened) => Promise<T>): Promise<T> {
+    return this.#read((opened) => {
+      if (this.#isWritable) return work(opened)
+      throw new LedgerUnavailableError(
+        `The ledger at ${this.#place.description} was opened with readOnly, so nothing was written. Open it without readOnly to drive or command runs.`,
+      )
+    })
   }
 
   #open(): Promise<Opened> {
@@ -294,18 +272,11 @@ export class PostgresStore implements Store {
     const found = await inspectSchema(
       (statement) => connections.rows(statement),
       this.#place,
-      !this.isWritable,
+      !this.#isWritable,
     )
     if (found.kind === 'nothing') await makeSchema(this.#options, this.#place, connections.pg)
-    const records = new PostgresRecords(connections, quotedSchema)
-    return {
-      connections,
-      records,
-      appender: new Appender(connections, records, quotedSchema),
-      search: new PostgresSearch(connections, records, this.#place),
-      removals: new PostgresRemovals(connections, quotedSchema),
-      audit: new PostgresAudit(connections, this.#place),
-    }
+    const database = openSchema(connections, quotedSchema)
+    return { connections, database, appender: new Appender(connections, database, quotedSchema) }
   }
 
   #connect(): Promise<Connections> {
@@ -314,11 +285,5 @@ export class PostgresStore implements Store {
       this.#connections = undefined
     })
     return this.#connections
-  }
-
-  #refusedReadOnly(): LedgerUnavailableError {
-    return new LedgerUnavailableError(
-      `The ledger at ${this.#place.description} was opened with readOnly, so nothing was written. Open it without readOnly to drive or command runs.`,
-    )
   }
 }

@@ -1,6 +1,7 @@
 import { LedgerUnavailableError } from '@tallystick/core'
 import type { ClientBase } from 'pg'
-import { amountsOf, rareType } from '../store/store.ts'
+import { amountColumns } from '../projection/run-accumulator.ts'
+import { rareType } from '../store/database.ts'
 import {
   connectionConfig,
   droppedCode,
@@ -18,7 +19,7 @@ export const schemaVersion = 1
 
 const text = 'text collate "C"'
 
-/** The tables, as in a SQLite file, but that an event has the transaction that wrote it: see `search.ts`. */
+/** The tables, as in a SQLite file, but that an event has the transaction that wrote it: see `tail.ts`. */
 export const tables: Readonly<Record<string, string>> = {
   history: `digest ${text} primary key, before ${text} references @.history (digest), message text not null`,
   run: `pos bigint not null, run_id ${text} primary key, head_seq bigint not null, head_hash ${text} not null, epoch bigint not null,
@@ -33,6 +34,8 @@ export const tables: Readonly<Record<string, string>> = {
     by text not null, reason text, digest ${text} not null, hash ${text} not null`,
 }
 
+const amounts = amountColumns.map((name) => `${name} bigint not null`).join(', ')
+
 const derivedTables: Readonly<Record<string, string>> = {
   snapshot: `run_id ${text} not null, reducer ${text} not null, seq bigint not null, state text not null, head_hash ${text} not null,
     seal ${text} not null, primary key (run_id, reducer, seq)`,
@@ -40,9 +43,9 @@ const derivedTables: Readonly<Record<string, string>> = {
     status ${text} not null, session_id ${text}, started_at bigint not null, last_at bigint not null, agents text not null,
     shares text not null, summary text, notes text`,
   session_summary: `session_id ${text} primary key, runs bigint not null, started_at bigint not null, last_at bigint not null,
-    turns bigint not null, tool_calls bigint not null, ${amountsOf('bigint')}`,
+    turns bigint not null, tool_calls bigint not null, ${amounts}`,
   spending: `hour bigint not null, agent ${text} not null, provider ${text} not null, api ${text} not null, model_id ${text} not null,
-    calls bigint not null, ${amountsOf('bigint')}, primary key (hour, agent, provider, api, model_id)`,
+    calls bigint not null, ${amounts}, primary key (hour, agent, provider, api, model_id)`,
   projection: `name ${text} primary key, version ${text} not null, revision bigint not null, cursor text not null`,
 }
 
@@ -69,13 +72,13 @@ const indexes: readonly string[] = [
 const isChanged = (columns: readonly string[]): string =>
   columns.map((column) => `new.${column} is distinct from old.${column}`).join(' or ')
 
-/** What stays of an event when it loses its content. */
+/** Columns of an event that stay when it loses its content. */
 const kept = isChanged([
   ...['pos', 'xid', 'run_id', 'seq', 'type', 'turn', 'tool_call_id', 'attempt', 'at', 'epoch', 'v', 'key_id'],
   'hash',
 ])
 
-/** What triggers do that a condition on a row does not say. The names are those of SQLite. */
+/** Functions of triggers that need more than a condition on a row. Triggers are named as in SQLite. */
 export const functions: Readonly<Record<string, string>> = {
   refuse: `begin
   raise exception 'tallystick: %', tg_argv[0] using errcode = '${refusalCode}';
@@ -214,7 +217,7 @@ const schema: readonly string[] = [
 
 const tableNames: readonly string[] = [...Object.keys(tables), ...Object.keys(derivedTables)]
 
-/** What a schema holds: nothing of ours yet, or a ledger of some format. */
+/** A schema without our tables, or a ledger of some format. */
 export type Found = { readonly kind: 'nothing' } | { readonly kind: 'ledger'; readonly version: number }
 
 /** Sends a statement. */

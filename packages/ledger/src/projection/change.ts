@@ -1,12 +1,7 @@
-import {
-  type ChangePart,
-  type ProjectionDatabase,
-  type ProjectionDialect,
-  projectionVersion,
-} from './database.ts'
+import type { ChangePart, Dialect, StoreDatabase } from '../store/database.ts'
 import { amountColumns } from './run-accumulator.ts'
 import type { StoredRunRow, TotalsChange } from './stored-run.ts'
-import type { ProjectionState } from './tables.ts'
+import { projectionVersion, type ProjectionState } from './tables.ts'
 
 /** Rows that come in the place of others, and what that does to the totals. */
 export interface ProjectionChange {
@@ -20,7 +15,7 @@ export interface ProjectionChange {
 
 /** Makes a change, unless another process has made one since `state` was read. */
 export function changeProjections(
-  database: ProjectionDatabase,
+  database: StoreDatabase,
   { revision }: ProjectionState,
   { runs, gone, totals, cursor }: ProjectionChange,
 ): Promise<boolean> {
@@ -35,18 +30,18 @@ export function changeProjections(
  * $1 the revision, which another code's dropping raises too, $2 the cursor; $3 runs, $4 runs that have gone, $5 sessions,
  * $6 spending, as JSON.
  */
-function changeParts(dialect: ProjectionDialect): readonly ChangePart[] {
+function changeParts(dialect: Dialect): readonly ChangePart[] {
   return [
     {
       name: 'moved',
-      text: () => `update ${dialect.table('projection')} set revision = revision + 1, cursor = cast($2 as text)
+      text: () => `update @.projection set revision = revision + 1, cursor = cast($2 as text)
         where name = 'runs' and revision = cast($1 as bigint)`,
     },
     runsPart(dialect),
     {
       name: 'gone',
       text: (when) =>
-        `delete from ${dialect.table('run_summary')} where ${when} and run_id in (select value from ${dialect.texts('$4')})`,
+        `delete from @.run_summary where ${when} and run_id in (select value from ${dialect.texts('$4')})`,
     },
     sessionsPart(dialect),
     spendingPart(dialect),
@@ -57,12 +52,12 @@ function changeParts(dialect: ProjectionDialect): readonly ChangePart[] {
 const text = (field: string): string => `item.value ->> '${field}'`
 const whole = (field: string): string => `cast(item.value ->> '${field}' as bigint)`
 
-function runsPart({ table, objects }: ProjectionDialect): ChangePart {
+function runsPart({ objects }: Dialect): ChangePart {
   const moving = ['seq', 'head_hash', 'status', 'last_at', 'agents', 'shares', 'summary', 'notes']
   const set = moving.map((column) => `${column} = excluded.${column}`)
   return {
     name: 'runs',
-    text: (when) => `insert into ${table('run_summary')}
+    text: (when) => `insert into @.run_summary
         (run_id, pos, seq, head_hash, status, session_id, started_at, last_at, agents, shares, summary, notes)
       select ${text('run_id')}, ${whole('pos')}, ${whole('seq')}, ${text('head_hash')}, ${text('status')},
         ${text('session_id')}, ${whole('started_at')}, ${whole('last_at')}, ${text('agents')}, ${text('shares')}, ${text('summary')}, ${text('notes')}
@@ -76,12 +71,12 @@ function added(name: string, columns: readonly string[]): string {
   return columns.map((column) => `${column} = ${name}.${column} + excluded.${column}`).join(', ')
 }
 
-function sessionsPart({ table, objects }: ProjectionDialect): ChangePart {
+function sessionsPart({ objects }: Dialect): ChangePart {
   const sums = ['runs', 'turns', 'tool_calls', ...amountColumns]
   const times = ['started_at', 'last_at']
   return {
     name: 'sessions',
-    text: (when) => `insert into ${table('session_summary')} as session_summary
+    text: (when) => `insert into @.session_summary as session_summary
         (session_id, ${[...times, ...sums].join(', ')})
       select ${text('session_id')}, ${[...times, ...sums].map(whole).join(', ')} from ${objects('$5')} where ${when}
       on conflict (session_id) do update set ${added('session_summary', sums)},
@@ -89,18 +84,18 @@ function sessionsPart({ table, objects }: ProjectionDialect): ChangePart {
   }
 }
 
-function spendingPart({ table, objects }: ProjectionDialect): ChangePart {
+function spendingPart({ objects }: Dialect): ChangePart {
   const keys = ['agent', 'provider', 'api', 'model_id']
   const sums = ['calls', ...amountColumns]
   return {
     name: 'spent',
-    text: (when) => `insert into ${table('spending')} as spending (hour, ${[...keys, ...sums].join(', ')})
+    text: (when) => `insert into @.spending as spending (hour, ${[...keys, ...sums].join(', ')})
       select ${whole('hour')}, ${[...keys.map(text), ...sums.map(whole)].join(', ')} from ${objects('$6')} where ${when}
       on conflict (hour, agent, provider, api, model_id) do update set ${added('spending', sums)}`,
   }
 }
 
-/** How many rows are dropped at once, so that a writer who comes meanwhile hardly waits. */
+/** Rows that are dropped at once: few, so that other writers hardly wait. */
 const rowsPerChange = 512
 
 /** The version of projections that are being dropped: no process reads or extends them. */
@@ -117,72 +112,53 @@ const tables: readonly (readonly [name: string, key: string])[] = [
  * Drops every projection, in short transactions, and leaves the tables as in a new ledger. No process reads them from
  * the first transaction on; concurrent calls help.
  */
-export async function dropProjections(database: ProjectionDatabase): Promise<void> {
-  const { dialect } = database
-  await database.change([markPart(dialect)], [])
-  await database.change([versionPart(dialect, dropping)], [])
+export async function dropProjections(database: StoreDatabase): Promise<void> {
+  await database.change([markPart], [])
+  await database.change([versionPart(dropping)], [])
   for (const [name, key] of tables) {
-    while (await database.change([rowsPart(dialect, name, key)], [])) {
+    while (await database.change([rowsPart(name, key)], [])) {
       // As long as there are rows.
     }
   }
-  await database.change([versionPart(dialect, projectionVersion, dropping)], [])
+  await database.change([versionPart(projectionVersion, dropping)], [])
 }
 
 /** Drops every snapshot, in short transactions. */
-export async function dropSnapshots(database: ProjectionDatabase): Promise<void> {
-  const { table } = database.dialect
+export async function dropSnapshots(database: StoreDatabase): Promise<void> {
   const some: ChangePart = {
     name: 'rows',
-    text: () => `delete from ${table('snapshot')} where (run_id, reducer, seq) in (
-      select run_id, reducer, seq from ${table('snapshot')} limit ${rowsPerChange})`,
+    text: () => `delete from @.snapshot where (run_id, reducer, seq) in (
+      select run_id, reducer, seq from @.snapshot limit ${rowsPerChange})`,
   }
   while (await database.change([some], [])) {
     // As long as there are rows.
   }
 }
 
-/** The row by which snapshots notice that something was forgotten meanwhile. */
-function markPart({ table }: ProjectionDialect): ChangePart {
-  return {
-    name: 'mark',
-    text: () => `insert into ${table('projection')} (name, version, revision, cursor) values ('snapshots', '', 0, '')
+/** Its revision tells a fold that content was removed since it began. */
+const markPart: ChangePart = {
+  name: 'mark',
+  text: () => `insert into @.projection (name, version, revision, cursor) values ('snapshots', '', 0, '')
       on conflict (name) do nothing`,
-  }
 }
 
-function versionPart({ table }: ProjectionDialect, version: string, from?: string): ChangePart {
+function versionPart(version: string, from?: string): ChangePart {
   const condition = from === undefined ? '' : ` where projection.version = '${from}'`
   return {
     name: 'version',
-    text: () => `insert into ${table('projection')} as projection (name, version, revision, cursor)
+    text: () => `insert into @.projection as projection (name, version, revision, cursor)
       values ('runs', '${version}', 1, '') on conflict (name) do update set
         version = excluded.version, revision = projection.revision + 1, cursor = ''${condition}`,
   }
 }
 
 /** Another process may have finished dropping, and may be adding rows already: those stay. */
-function rowsPart({ table }: ProjectionDialect, name: string, key: string): ChangePart {
+function rowsPart(name: string, key: string): ChangePart {
   const named = key.includes(',') ? `(${key})` : key
   return {
     name: 'rows',
-    text: () => `delete from ${table(name)} where ${named} in (
-      select ${key} from ${table(name)} limit ${rowsPerChange}
-    ) and exists (select 1 from ${table('projection')} as projection where name = 'runs' and version = '${dropping}')`,
+    text: () => `delete from @.${name} where ${named} in (
+      select ${key} from @.${name} limit ${rowsPerChange}
+    ) and exists (select 1 from @.projection as projection where name = 'runs' and version = '${dropping}')`,
   }
-}
-
-/**
- * Returns the statements that forget the projections of a run, to run one after the other in the transaction that
- * removes content of the run: its snapshots are deleted, and the next reader makes its projection anew. A concurrent
- * fold or projection of the run can write no removed content. `runId` is the SQL expression for the run in each
- * statement.
- */
-export function forgetTexts({ table }: Pick<ProjectionDialect, 'table'>, runId: string): readonly string[] {
-  return [
-    // First, since every writer of projections begins with this row too: so no two wait for each other.
-    `update ${table('projection')} set revision = revision + 1 where cast(${runId} as text) is not null`,
-    `delete from ${table('snapshot')} where run_id = ${runId}`,
-    `update ${table('run_summary')} set summary = null, notes = null where run_id = ${runId}`,
-  ]
 }

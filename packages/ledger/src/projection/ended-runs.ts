@@ -5,13 +5,14 @@ import {
   type EventOf,
   eventTraits,
   type EventType,
+  eventTypes,
   type LimitName,
   type RunRecord,
 } from '@tallystick/core/vocabulary'
 import { isPlain } from '../format/body.ts'
-import { eventColumns } from '../format/event-row.ts'
 import { type FoundRow, readFound } from '../store/find-events.ts'
-import { type ProjectionDatabase, projectionDatabaseOf, type ProjectionDialect } from './database.ts'
+import { type Dialect, rareType, selectLinked, type StoreDatabase } from '../store/database.ts'
+import { databaseOf } from '../store/store.ts'
 import { RunAccumulator } from './run-accumulator.ts'
 import { endedStatus, type RunSummary } from './run-summary.ts'
 
@@ -35,17 +36,17 @@ const knownVersions: string = JSON.stringify([
 
 /** Counts the rows of those of the runs that have ended. */
 function outlinesOf(
-  database: ProjectionDatabase,
+  database: StoreDatabase,
   runIds: readonly RunId[],
   types: readonly string[],
 ): Promise<readonly RunOutline[]> {
-  const { table, texts, rareEvents } = database.dialect
+  const { texts } = database.dialect
   return database.ask<RunOutline>(
     `select run_id, count(*) as events, max(seq) as last_seq,
         count(*) filter (where type || ' ' || v not in (select value from ${texts('$3')})) as unknown,
         count(*) filter (where type in (select value from ${texts('$2')})) as counted
-      from ${table('event')} as event where run_id in (
-        select event.run_id from ${rareEvents}
+      from @.event as event where run_id in (
+        select event.run_id from ${selectRare(database.dialect)}
         where event.type = 'run_finished' and event.run_id in (select value from ${texts('$1')}))
       group by run_id`,
     [JSON.stringify(runIds), JSON.stringify(types), knownVersions],
@@ -63,12 +64,12 @@ export interface RowRange {
 
 /** The rows of some types of some runs, each with the link before it, in no order. */
 function rowsOfTypes(
-  database: ProjectionDatabase,
+  database: StoreDatabase,
   { runIds, types, fromSeq, toSeq }: RowRange,
 ): Promise<readonly FoundRow[]> {
-  const { table, texts } = database.dialect
+  const { texts } = database.dialect
   return database.ask<FoundRow>(
-    `${linked(database.dialect, `${table('event')} as event`)}
+    `${selectLinked('@.event as event')}
       where event.run_id in (select value from ${texts('$1')})
         and event.type in (select value from ${texts('$2')}) and event.seq >= $3 and event.seq <= $4`,
     [JSON.stringify(runIds), JSON.stringify(types), fromSeq, toSeq],
@@ -76,34 +77,79 @@ function rowsOfTypes(
 }
 
 /** The rows of the first inputs of some runs, each with the link before it, in no order. */
-function firstInputRows(
-  database: ProjectionDatabase,
-  runIds: readonly RunId[],
-): Promise<readonly FoundRow[]> {
-  const { texts, rareEvents } = database.dialect
+function firstInputRows(database: StoreDatabase, runIds: readonly RunId[]): Promise<readonly FoundRow[]> {
+  const { texts } = database.dialect
+  const rareEvents = selectRare(database.dialect)
   const first = (of: string): string =>
     `select min(event.seq) from ${rareEvents} where event.run_id = ${of} and event.type = 'input_received'`
   return database.ask<FoundRow>(
-    `${linked(database.dialect, `${texts('$1')} join ${rareEvents} on event.run_id = item.value`)}
+    `${selectLinked(`${texts('$1')} join ${rareEvents} on event.run_id = item.value`)}
       where event.type = 'input_received' and event.seq = (${first('item.value')})`,
     [JSON.stringify(runIds)],
   )
 }
 
-const columns = eventColumns.map((name) => `event.${name}`)
-
-/** Rows of `event`, each with the link before it, before their conditions. */
-function linked({ table }: ProjectionDialect, events: string): string {
-  return `select ${columns.join(', ')},
-      previous.pos as previous_pos, previous.epoch as previous_epoch, previous.hash as previous_hash
-    from ${events} left join ${table('event')} as previous on previous.run_id = event.run_id and previous.seq = event.seq - 1`
+/** Events of types that do not come in every turn, as `event`: a run and a type are found by an index. */
+function selectRare({ using }: Dialect): string {
+  return `(select * from @.event as event ${using('event_type')} where ${rareType}) as event`
 }
 
-/** The events that say all that a summary has of a run that has ended. */
-const summaryTypes: readonly EventType[] = [
-  ...(['run_started', 'agent_handed_off', 'tool_started', 'tool_result', 'model_stream_failed'] as const),
-  ...(['limit_reached', 'limit_raised', 'run_finished'] as const),
-]
+interface Known {
+  readonly start?: EventOf<'run_started'>
+  readonly end?: EventOf<'run_finished'>
+  readonly limits: Limits
+  readonly metLimit?: LimitName | undefined
+  readonly children: RunSummary['children']
+}
+
+/** The events that say all that a summary has of a run that has ended, with what each adds beside its accumulated part. */
+const takes: { readonly [T in EventType]: ((known: Known, event: EventOf<T>) => Known) | null } = {
+  run_started: (known, start) => ({ ...known, start, limits: start.limits }),
+  history_carried: null,
+  history_edited: null,
+  run_resumed: null,
+  run_finished: (known, end) => ({ ...known, end }),
+  input_received: null,
+  input_settled: null,
+  model_call_started: null,
+  assistant_started: null,
+  assistant_text_delta: null,
+  assistant_reasoning_delta: null,
+  tool_input_delta: null,
+  tool_request_ready: null,
+  usage_updated: null,
+  assistant_message_finished: null,
+  model_stream_failed: (known) => known,
+  tool_requests_collected: null,
+  approval_requested: null,
+  approval_decided: null,
+  tool_started: (known) => known,
+  tool_progress: null,
+  tool_deferred: null,
+  tool_attempt_failed: null,
+  tool_result(known, { child }) {
+    if (child === undefined) return known
+    const { runs, turns, toolCalls } = known.children
+    const children = { runs: runs + 1, turns: turns + child.turns, toolCalls: toolCalls + child.toolCalls }
+    return { ...known, children }
+  },
+  tool_results_injected: null,
+  compaction_started: null,
+  context_compacted: null,
+  agent_handed_off: (known) => known,
+  guardrail_tripped: null,
+  guardrails_checked: null,
+  output_checked: null,
+  limit_reached: (known, { limit }) => ({ ...known, metLimit: limit }),
+  limit_raised: (known, { limit, max }) => ({
+    ...known,
+    limits: { ...known.limits, [limit]: max },
+    metLimit: known.metLimit === limit ? undefined : known.metLimit,
+  }),
+  cancel_requested: null,
+}
+
+const summaryTypes = eventTypes.filter((type) => takes[type] !== null)
 
 /** So many rows are held at once. */
 const rowsAtOnce = 512
@@ -123,7 +169,7 @@ export async function endedRuns(
   runs: readonly ListedHead[],
 ): Promise<ReadonlyMap<RunId, RunSummary>> {
   const found = new Map<RunId, RunSummary>()
-  const database = projectionDatabaseOf(ledger)
+  const database = databaseOf(ledger)
   if (database === undefined || runs.length === 0) return found
   try {
     for (const some of await readable(database, runs)) {
@@ -146,10 +192,7 @@ interface Together {
 }
 
 /** The runs that have ended, and of which every event is there and known. */
-async function readable(
-  database: ProjectionDatabase,
-  runs: readonly ListedHead[],
-): Promise<readonly Together[]> {
+async function readable(database: StoreDatabase, runs: readonly ListedHead[]): Promise<readonly Together[]> {
   const heads = new Map<string, ListedHead>(runs.map((run) => [run.runId, run]))
   const groups: Together[] = []
   for (const outline of await outlinesOf(database, [...heads.values()].map(idOf), summaryTypes)) {
@@ -172,7 +215,7 @@ function idOf({ runId }: ListedHead): RunId {
 
 /** Reads the rows of a run that has many of them in parts: its types are about evenly over it. */
 async function endingsOf(
-  database: ProjectionDatabase,
+  database: StoreDatabase,
   { runIds, toSeq: lastSeq, rows }: Together,
 ): Promise<ReadonlyMap<RunId, Ending>> {
   const endings = new Map<RunId, Ending>()
@@ -190,30 +233,28 @@ async function endingsOf(
   return endings
 }
 
-/** What the events of one run say about its end. */
+/** Reads the end of one run from its events. */
 class Ending {
   readonly #accumulator = new RunAccumulator()
-  #start: EventOf<'run_started'> | undefined
-  #end: EventOf<'run_finished'> | undefined
-  #limits: Limits = {}
-  #metLimit: LimitName | undefined
-  #children: RunSummary['children'] = { runs: 0, turns: 0, toolCalls: 0 }
+  #known: Known = { limits: {}, children: { runs: 0, turns: 0, toolCalls: 0 } }
   #isReadable = true
 
   handle(row: FoundRow): void {
-    if (!this.#isReadable) return
-    const event = eventOf(row)
-    if (event === undefined) this.#isReadable = false
-    else this.#take(event)
+    const event = this.#isReadable ? eventOf(row) : undefined
+    // What is left of an event is not all that it said.
+    this.#isReadable = event !== undefined && event.removed === undefined
+    if (event === undefined) return
+    this.#accumulator.add(event)
+    const take = takes[event.type] as ((known: Known, event: RuntimeEvent) => Known) | null
+    if (take) this.#known = take(this.#known, event)
   }
 
   get summary(): RunSummary | undefined {
-    const [start, end] = [this.#start, this.#end]
+    const { start, end, limits, metLimit: limit, children } = this.#known
     if (!this.#isReadable || start === undefined || end === undefined) return undefined
     const { agents, childRunIds, calls, failedAttempts } = this.#accumulator.run
     const { sessionId, sessionPlace, parent } = start
     const { runId, seq, turn, at, reason, detail, turns, toolCalls, usage, costUsd } = end
-    const limit = this.#metLimit
     return {
       ...{ runId, status: endedStatus(reason), seq, turn },
       ...toRunTimes({ runId, startedAt: start.at, at, ...omitUndefined({ parent }) }),
@@ -224,33 +265,12 @@ class Ending {
       ...{ isStreaming: false, started: [] },
       waits: {
         ...{ approvals: [], deferred: [], children: [] },
-        ...(limit && { limit: { limit, ...omitUndefined({ max: this.#limits[limit] }) } }),
+        ...(limit && { limit: { limit, ...omitUndefined({ max: limits[limit] }) } }),
       },
-      ...{ calls, failedAttempts, childRunIds, turns, toolCalls, children: this.#children },
+      ...{ calls, failedAttempts, childRunIds, turns, toolCalls, children },
       usage: addUsage({}, usage),
       ...omitUndefined({ costUsd }),
     }
-  }
-
-  #take(event: RuntimeEvent): void {
-    // What is left of an event is not all that it said.
-    if (event.removed) this.#isReadable = false
-    this.#accumulator.add(event)
-    if (event.type === 'run_started') {
-      this.#start = event
-      this.#limits = event.limits
-    }
-    if (event.type === 'limit_reached') this.#metLimit = event.limit
-    if (event.type === 'limit_raised') {
-      this.#limits = { ...this.#limits, [event.limit]: event.max }
-      if (this.#metLimit === event.limit) this.#metLimit = undefined
-    }
-    if (event.type === 'tool_result' && event.child) {
-      const { runs, turns, toolCalls } = this.#children
-      const { turns: childTurns, toolCalls: childCalls } = event.child
-      this.#children = { runs: runs + 1, turns: turns + childTurns, toolCalls: toolCalls + childCalls }
-    }
-    if (event.type === 'run_finished') this.#end = event
   }
 }
 
@@ -300,7 +320,7 @@ async function lookUp(
   runIds: readonly RunId[],
   found: Map<RunId, Input>,
 ): Promise<readonly RunId[]> {
-  const database = projectionDatabaseOf(ledger)
+  const database = databaseOf(ledger)
   if (database === undefined) return runIds
   try {
     const left: RunId[] = []

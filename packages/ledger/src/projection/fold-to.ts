@@ -22,13 +22,14 @@ import { evolve, isSuspended, modelRequest, nextAction, transcript } from '@tall
 import { requireTextId } from '@tallystick/core/store-kit'
 import type { EventOf, ModelRef, RequestAddition } from '@tallystick/core/vocabulary'
 import { eachEvent } from '../store/read-events.ts'
-import { type ProjectionDatabase, projectionDatabaseOf } from './database.ts'
+import type { StoreDatabase } from '../store/database.ts'
+import { databaseOf } from '../store/store.ts'
 import { OutlineFold } from './run-outline.ts'
 import { type FoldedRun, snapshotPlaces, Snapshots } from './snapshots.ts'
 
 /** Options of a fold. */
 export interface FoldOptions {
-  /** Whether it begins at the last snapshot that the store has of the run. `true` unless given. */
+  /** Begin at the last snapshot that the store has of the run. Default: `true`. */
   readonly snapshots?: boolean | undefined
   /**
    * Gets each event that is folded, in order: all from the first on, or those after a snapshot. A fold that turns out to have
@@ -73,7 +74,6 @@ export async function outlineTo(
   return await foldedBy('outlineTo', { ledger, runId, seq, options })
 }
 
-/** What `foldTo` and `outlineTo` were given. */
 interface FoldGiven {
   readonly ledger: Ledger
   readonly runId: RunId
@@ -110,13 +110,13 @@ async function foldedBy(subject: string, { ledger, runId, seq, options }: FoldGi
  */
 export async function eventsToFold(ledger: Ledger, runId: RunId, seq: number): Promise<number | undefined> {
   requireLedger('eventsToFold', ledger)
-  const database = projectionDatabaseOf(ledger)
+  const database = databaseOf(ledger)
   if (database === undefined) return undefined
   const places = await snapshotPlacesOr(database, runId)
   return seq - (places.findLast((place) => place <= seq) ?? 0)
 }
 
-async function snapshotPlacesOr(database: ProjectionDatabase, runId: RunId): Promise<readonly number[]> {
+async function snapshotPlacesOr(database: StoreDatabase, runId: RunId): Promise<readonly number[]> {
   try {
     return await snapshotPlaces(database, runId)
   } catch (error) {
@@ -130,7 +130,7 @@ async function snapshotPlacesOr(database: ProjectionDatabase, runId: RunId): Pro
 export interface FoldPlan {
   /** The last event that is folded. */
   readonly toSeq: number
-  /** Whether it begins at the nearest snapshot of the store. */
+  /** Begin at the nearest snapshot of the store. */
   readonly usesSnapshots: boolean
   /** `onEvent` gets every event after this one, also those that a snapshot covers. */
   readonly onEventAfter?: number
@@ -180,7 +180,7 @@ export async function foldStoredRun(
 }
 
 async function snapshotsFor(ledger: Ledger, runId: RunId, plan: FoldPlan): Promise<Snapshots | undefined> {
-  const database = projectionDatabaseOf(ledger)
+  const database = databaseOf(ledger)
   if (database === undefined || !plan.usesSnapshots || plan.toSeq < longSeqMin) return undefined
   const snapshots = new Snapshots(database, ledger, runId)
   await snapshots.begin()
@@ -231,7 +231,7 @@ class MeasuredFold {
     }
   }
 
-  /** Whether the fold ended since the function that gets its events threw. */
+  /** Set if the caller's function threw, which ends the fold. */
   get hasCallerThrown(): boolean {
     return this.#hasCallerThrown
   }
@@ -271,7 +271,7 @@ export interface RebuiltRequest {
    * agent's `prepareTurn` are not in it, and calls without a result have placeholders.
    */
   readonly requestDigest?: string
-  /** What options of the model's adapter add to the request, or replace in it. Values are not on record. */
+  /** Fields that options of the model's adapter add to the request, or replace in it. Values are not on record. */
   readonly additions?: readonly RequestAddition[]
 }
 

@@ -8,7 +8,8 @@ import {
 import { option, type OptionCheck, requireLedger, requireOptions } from '@tallystick/core/internal'
 import { namedRun } from '../format/event-row.ts'
 import { changeProjections, dropProjections, dropSnapshots } from './change.ts'
-import { type ProjectionDatabase, projectionDatabaseOf, projectionVersion } from './database.ts'
+import type { StoreDatabase } from '../store/database.ts'
+import { databaseOf } from '../store/store.ts'
 import type { SummaryRecord } from './run-summary.ts'
 import {
   knownBefore,
@@ -21,12 +22,12 @@ import {
   type TotalsChange,
   writtenRun,
 } from './stored-run.ts'
-import { type ProjectionState, ProjectionTables } from './tables.ts'
+import { type ProjectionState, ProjectionTables, projectionVersion } from './tables.ts'
 
 /** A run whose projection lags, and its new projection. */
 interface ProjectedRun {
   readonly runId: RunId
-  /** What the store has. */
+  /** The row in the store. */
   readonly before: StoredRun | undefined
   /** Absent where the run has gone. */
   readonly now?: { readonly place: RunPlace; readonly record: SummaryRecord }
@@ -81,12 +82,11 @@ async function knownRows(
   )
 }
 
-/** Whether a row tells of a run as it is now. */
 function isCurrent({ summary, seq, headHash }: StoredRun, place: RunPlace): boolean {
   return summary !== undefined && seq === place.headSeq && headHash === place.headHash
 }
 
-/** What the totals gain and lose by some runs. */
+/** Sums up the change of the totals by some runs. */
 export async function totalsOf(
   tables: ProjectionTables,
   runs: readonly ProjectedRun[],
@@ -119,13 +119,13 @@ async function addTimes(
   }
 }
 
-/** How many rows are written at once: few, so that a writer who comes meanwhile hardly waits. */
+/** Rows that are written at once: few, so that other writers hardly wait. */
 const runsPerChange = 64
 
 /** How often a change is tried anew that others were quicker with. */
 const maxTries = 50
 
-/** Gets how many more events were folded. */
+/** Called with the number of further events that were folded. */
 type OnProgress = (events: number) => void
 
 /**
@@ -134,7 +134,7 @@ type OnProgress = (events: number) => void
  */
 export async function refreshProjections(
   ledger: Ledger,
-  database: ProjectionDatabase,
+  database: StoreDatabase,
   folded: OnProgress,
 ): Promise<void> {
   const tables = new ProjectionTables(database)
@@ -201,13 +201,12 @@ export interface CurrentProjections {
 
 /** How projections are used. */
 export interface ProjectionOptions {
-  /** Whether they are brought up to date in the store, where it was opened to write. `true` unless given. */
+  /** Bring them up to date in the store, if it was opened for writing. Default: `true`. */
   readonly refresh?: boolean | undefined
   /** Called with the number of further events that were folded. */
   readonly onProgress?: OnProgress | undefined
 }
 
-/** What can be given as `ProjectionOptions`. */
 export const projectionOptions: OptionCheck = option.fields<ProjectionOptions>({
   refresh: option.maybe(option.trueOrFalse),
   onProgress: option.maybe(option.anyFunction),
@@ -221,7 +220,7 @@ export async function currentProjections(
   ledger: Ledger,
   { refresh = true, onProgress = () => {} }: ProjectionOptions,
 ): Promise<CurrentProjections | undefined> {
-  const database = projectionDatabaseOf(ledger)
+  const database = databaseOf(ledger)
   if (database === undefined) return undefined
   const tables = new ProjectionTables(database)
   if (refresh && database.isWritable) {
@@ -264,7 +263,7 @@ async function laggingRuns(tables: ProjectionTables, from: string): Promise<read
   return undefined
 }
 
-/** What is asked of projections, or something else where they cannot be had. What a bug throws is thrown. */
+/** Returns `otherwise` if projections cannot be read. Errors that show a bug are thrown. */
 export async function orElse<T>(otherwise: T, work: () => Promise<T>): Promise<T> {
   try {
     return await work()
@@ -280,7 +279,7 @@ export async function orElse<T>(otherwise: T, work: () => Promise<T>): Promise<T
  */
 export async function projectionLag(ledger: Ledger): Promise<number | undefined> {
   requireLedger('projectionLag', ledger)
-  const database = projectionDatabaseOf(ledger)
+  const database = databaseOf(ledger)
   if (database === undefined) return undefined
   return await orElse(undefined, async () => {
     const { version, cursor } = await new ProjectionTables(database).state()
@@ -288,7 +287,7 @@ export async function projectionLag(ledger: Ledger): Promise<number | undefined>
   })
 }
 
-/** What projections were made from. */
+/** How much was folded. */
 export interface RebuildReport {
   readonly runs: number
   readonly events: number
@@ -319,8 +318,8 @@ export async function rebuildProjections(
   return { runs, events }
 }
 
-function requireProjections(ledger: Ledger): ProjectionDatabase {
-  const database = projectionDatabaseOf(ledger)
+function requireProjections(ledger: Ledger): StoreDatabase {
+  const database = databaseOf(ledger)
   if (database === undefined) {
     throw new ConfigurationError(
       'This ledger keeps no projections, so there is nothing to rebuild: only sqliteLedger and postgresLedger do. ' +

@@ -1,6 +1,6 @@
 import type { RunId, RuntimeEvent, Usage } from '@tallystick/core'
 import { usageFields } from '@tallystick/core/internal'
-import type { EventType, ModelRef, Outcome } from '@tallystick/core/vocabulary'
+import { type EventOf, type EventType, type ModelRef, type Outcome } from '@tallystick/core/vocabulary'
 
 /** How often the calls of one tool ended in one way. */
 export interface CallCount {
@@ -12,9 +12,8 @@ export interface CallCount {
 /** Models name tools as they like: beyond so many lines, calls are counted under the name `…`. */
 const maxLines = 100
 
-/** The counts with one more result; the same ones for any other event. */
-export function countedCalls(counts: readonly CallCount[], event: RuntimeEvent): readonly CallCount[] {
-  if (event.type !== 'tool_result') return counts
+/** The counts with one more result. */
+function countCall(counts: readonly CallCount[], event: EventOf<'tool_result'>): readonly CallCount[] {
   const { outcome } = event
   const isKnown = counts.some(({ name }) => name === event.name)
   const name = isKnown || counts.length < maxLines ? event.name : '…'
@@ -139,7 +138,7 @@ interface OpenCall {
   readonly costUsd?: number
 }
 
-/** What has to be known of a run's events beside its state, to tell what it took and who took part. */
+/** The part of a run's events that its summary needs beside its state. */
 export interface AccumulatedRun {
   readonly agents: readonly string[]
   readonly childRunIds: readonly RunId[]
@@ -165,122 +164,127 @@ const nothingAccumulated: AccumulatedRun = {
   settled: [],
 }
 
-/** The types of events that anything is accumulated of. */
-const accumulatedTypes: ReadonlySet<string> = new Set<EventType>([
-  ...(['run_started', 'agent_handed_off', 'tool_started', 'tool_result', 'model_stream_failed'] as const),
-  ...(['model_call_started', 'usage_updated', 'compaction_started', 'context_compacted'] as const),
-  ...(['tool_progress', 'run_finished'] as const),
-])
+type Step<T extends EventType> = (run: AccumulatedRun, event: EventOf<T>) => AccumulatedRun
 
-/**
- * Accumulates what a run's events say, in order. What its child runs took is theirs, and what a fork shares with the
- * other run was taken by that one.
- */
+/** The model calls that a fork shares with its source were made by the source. */
+const steps: { readonly [T in EventType]: Step<T> | null } = {
+  run_started: (run, { agent, parent }) => {
+    return { ...run, agents: [agent], sharedSeq: parent?.relation === 'fork' ? parent.seq : 0 }
+  },
+  history_carried: null,
+  history_edited: null,
+  run_resumed: null,
+  run_finished: ofItsOwn((run) => settle(run, () => true)),
+  input_received: null,
+  input_settled: null,
+  model_call_started: ofItsOwn((run, event) => {
+    const settled = settle(run, ({ turn }) => turn !== event.turn)
+    return begin(settled, `${event.turn} ${event.attempt}`, event)
+  }),
+  assistant_started: null,
+  assistant_text_delta: null,
+  assistant_reasoning_delta: null,
+  tool_input_delta: null,
+  tool_request_ready: null,
+  usage_updated: ofItsOwn((run, event) => use(run, `${event.turn} ${event.attempt}`, event)),
+  assistant_message_finished: null,
+  model_stream_failed: (run) => ({ ...run, failedAttempts: run.failedAttempts + 1 }),
+  tool_requests_collected: null,
+  approval_requested: null,
+  approval_decided: null,
+  tool_started: (run, { child }) => {
+    const isNew = child !== undefined && !run.childRunIds.includes(child)
+    return isNew ? { ...run, childRunIds: [...run.childRunIds, child] } : run
+  },
+  tool_progress: ofItsOwn((run, event) => {
+    const { spent, seq } = event
+    if (spent === undefined) return run
+    const key = `tool ${seq}`
+    const begun = begin(run, key, { ...event, model: spent.model })
+    return settle(use(begun, key, spent), (call) => call.key === key)
+  }),
+  tool_deferred: null,
+  tool_attempt_failed: null,
+  tool_result: (run, event) => ({ ...run, calls: countCall(run.calls, event) }),
+  tool_results_injected: null,
+  compaction_started: ofItsOwn((run, event) => {
+    const summaries = run.summaries + 1
+    return begin({ ...run, summaries }, `summary ${summaries}`, event)
+  }),
+  context_compacted: ofItsOwn((run, event) => use(run, `summary ${run.summaries}`, event)),
+  agent_handed_off: (run, { to }) => ({ ...run, agents: [...run.agents, to] }),
+  guardrail_tripped: null,
+  guardrails_checked: null,
+  output_checked: null,
+  limit_reached: null,
+  limit_raised: null,
+  cancel_requested: null,
+}
+
+function ofItsOwn<T extends EventType>(step: Step<T>): Step<T> {
+  return (run, event) => (event.seq > run.sharedSeq ? step(run, event) : run)
+}
+
+function begin(
+  run: AccumulatedRun,
+  key: string,
+  { turn, at, model }: Pick<OpenCall, 'turn' | 'at' | 'model'>,
+): AccumulatedRun {
+  return { ...run, open: [...run.open, { key, turn, agent: run.agents.at(-1) ?? '', model, at }] }
+}
+
+/** Numbers are totals of the call, so a later report replaces an earlier one. */
+function use(
+  run: AccumulatedRun,
+  key: string,
+  { usage, costUsd }: { readonly usage?: Usage; readonly costUsd?: number },
+): AccumulatedRun {
+  if (usage === undefined) return run
+  const open = run.open.map((call) =>
+    call.key === key
+      ? { ...call, usage: { ...call.usage, ...usage }, ...(costUsd !== undefined && { costUsd }) }
+      : call,
+  )
+  return { ...run, open }
+}
+
+/** The numbers of these calls are final. */
+function settle(run: AccumulatedRun, isFinal: (call: OpenCall) => boolean): AccumulatedRun {
+  const final = run.open.filter(isFinal)
+  if (final.length === 0) return run
+  const open = run.open.filter((call) => !isFinal(call))
+  return { ...run, open, settled: final.map(toLine).reduce(addLine, run.settled) }
+}
+
+/** Accumulates what a run's events say, in order. What its child runs took is theirs. */
 export class RunAccumulator {
-  #run: AccumulatedRun
+  run: AccumulatedRun
 
   constructor(accumulated: AccumulatedRun = nothingAccumulated) {
-    this.#run = accumulated
-  }
-
-  get run(): AccumulatedRun {
-    return this.#run
+    this.run = accumulated
   }
 
   add(event: RuntimeEvent): void {
-    if (!accumulatedTypes.has(event.type)) return
-    this.#addAgents(event)
-    this.#addEndings(event)
-    if (event.seq > this.#run.sharedSeq) this.#addModelCall(event)
-  }
-
-  #addAgents(event: RuntimeEvent): void {
-    const { agents, childRunIds: children } = this.#run
-    if (event.type === 'run_started') {
-      const sharedSeq = event.parent?.relation === 'fork' ? event.parent.seq : 0
-      this.#run = { ...this.#run, agents: [event.agent], sharedSeq }
-    }
-    if (event.type === 'agent_handed_off') this.#run = { ...this.#run, agents: [...agents, event.to] }
-    if (event.type === 'tool_started' && event.child !== undefined && !children.includes(event.child)) {
-      this.#run = { ...this.#run, childRunIds: [...children, event.child] }
-    }
-  }
-
-  #addEndings(event: RuntimeEvent): void {
-    const calls = countedCalls(this.#run.calls, event)
-    const failedAttempts = this.#run.failedAttempts + (event.type === 'model_stream_failed' ? 1 : 0)
-    if (calls !== this.#run.calls || failedAttempts !== this.#run.failedAttempts) {
-      this.#run = { ...this.#run, calls, failedAttempts }
-    }
-  }
-
-  #addModelCall(event: RuntimeEvent): void {
-    const { turn } = event
-    if (event.type === 'model_call_started') {
-      this.#settle((call) => call.turn !== turn)
-      this.#begin(`${turn} ${event.attempt}`, event)
-    }
-    if (event.type === 'usage_updated') this.#take(`${turn} ${event.attempt}`, event)
-    if (event.type === 'compaction_started') {
-      this.#run = { ...this.#run, summaries: this.#run.summaries + 1 }
-      this.#begin(`summary ${this.#run.summaries}`, event)
-    }
-    if (event.type === 'context_compacted') this.#take(`summary ${this.#run.summaries}`, event)
-    if (event.type === 'tool_progress' && event.spent !== undefined) {
-      const key = `tool ${event.seq}`
-      this.#begin(key, { ...event, model: event.spent.model })
-      this.#take(key, event.spent)
-      this.#settle((call) => call.key === key)
-    }
-    if (event.type === 'run_finished') this.#settle(() => true)
-  }
-
-  #begin(key: string, { turn, at, model }: Pick<OpenCall, 'turn' | 'at' | 'model'>): void {
-    const { open, agents } = this.#run
-    const call = { key, turn, agent: agents.at(-1) ?? '', model, at }
-    this.#run = { ...this.#run, open: [...open, call] }
-  }
-
-  /** Numbers are totals of the call, so a later report replaces an earlier one. */
-  #take(key: string, { usage, costUsd }: { readonly usage?: Usage; readonly costUsd?: number }): void {
-    if (usage === undefined) return
-    const open = this.#run.open.map((call) =>
-      call.key === key
-        ? { ...call, usage: { ...call.usage, ...usage }, ...(costUsd !== undefined && { costUsd }) }
-        : call,
-    )
-    this.#run = { ...this.#run, open }
-  }
-
-  /** The numbers of these calls are final. */
-  #settle(isFinal: (call: OpenCall) => boolean): void {
-    const { open, settled } = this.#run
-    const final = open.filter(isFinal)
-    if (final.length === 0) return
-    this.#run = {
-      ...this.#run,
-      open: open.filter((call) => !isFinal(call)),
-      settled: final.map(exportedLine).reduce(withLine, settled),
-    }
+    const step = steps[event.type] as Step<EventType> | null | undefined
+    if (step) this.run = step(this.run, event)
   }
 }
 
-/** What a run spent, as far as its notes go. */
 export function spendingOf({ settled, open }: AccumulatedRun): readonly SpendingLine[] {
-  return mergeLines([...settled, ...open.map(exportedLine)])
+  return mergeLines([...settled, ...open.map(toLine)])
 }
 
-function exportedLine({ agent, model, at, usage = {}, costUsd }: OpenCall): SpendingLine {
+function toLine({ agent, model, at, usage = {}, costUsd }: OpenCall): SpendingLine {
   return { hour: hourOf(at), agent, model, calls: 1, amounts: amountsOf(usage, costUsd) }
 }
 
-/** What tells one line from another. */
+/** The identity of a line. */
 export function spendingKey({ hour, agent, model }: Pick<SpendingLine, 'hour' | 'agent' | 'model'>): string {
   return JSON.stringify([hour, agent, model.provider, model.api, model.modelId])
 }
 
 /** The lines with one more; the amounts of a line of the same hour, agent and model are added up in its place. */
-function withLine(lines: readonly SpendingLine[], line: SpendingLine): readonly SpendingLine[] {
+function addLine(lines: readonly SpendingLine[], line: SpendingLine): readonly SpendingLine[] {
   const { hour, agent } = line
   const { provider, api, modelId } = line.model
   const place = lines.findLastIndex(

@@ -3,6 +3,7 @@ import { getOwn, type TodoItem, todoItemsOf, todoListName } from '@tallystick/co
 import {
   canonicalJson,
   type EventOf,
+  type EventType,
   type Json,
   type JsonObject,
   type Outcome,
@@ -11,7 +12,7 @@ import {
   type ToolCallId,
 } from '@tallystick/core/vocabulary'
 
-/** What the events of a run say over all its turns, beside its state. It stays short, however many calls there were. */
+/** A summary of a run's events over all its turns, beside its state. It stays short, however many calls there were. */
 export interface RunOutline {
   /** Those that had the conversation, in order: the one that the run was started with, and each that took over. */
   readonly agents: readonly string[]
@@ -34,7 +35,7 @@ export interface OpenRequest {
   readonly seq: number
 }
 
-/** What was asked of a tool, and what it came to. */
+/** The calls of a tool, and how they ended. */
 export interface ToolOutline {
   readonly name: string
   /** How many calls of it there were. */
@@ -86,6 +87,43 @@ export class OutlineFold {
   readonly #tools: Map<string, Tool>
   #todo: RunOutline['todo']
 
+  readonly #takes: { readonly [T in EventType]: ((event: EventOf<T>) => void) | null } = {
+    run_started: ({ agent }) => this.#agents.push(agent),
+    history_carried: null,
+    history_edited: null,
+    run_resumed: null,
+    run_finished: null,
+    input_received: null,
+    input_settled: null,
+    model_call_started: null,
+    assistant_started: null,
+    assistant_text_delta: null,
+    assistant_reasoning_delta: null,
+    tool_input_delta: null,
+    tool_request_ready: (event) => this.#request(event),
+    usage_updated: null,
+    assistant_message_finished: null,
+    model_stream_failed: null,
+    tool_requests_collected: null,
+    approval_requested: null,
+    approval_decided: null,
+    tool_started: ({ child }) => child !== undefined && this.#children.add(child),
+    tool_progress: null,
+    tool_deferred: null,
+    tool_attempt_failed: null,
+    tool_result: (event) => this.#end(event),
+    tool_results_injected: null,
+    compaction_started: null,
+    context_compacted: null,
+    agent_handed_off: ({ to }) => this.#agents.push(to),
+    guardrail_tripped: null,
+    guardrails_checked: null,
+    output_checked: null,
+    limit_reached: null,
+    limit_raised: null,
+    cancel_requested: null,
+  }
+
   /** Begins after an outline; without one, before the first event. */
   constructor(begun: RunOutline = nothing) {
     this.#agents = [...begun.agents]
@@ -98,12 +136,8 @@ export class OutlineFold {
   }
 
   add(event: RuntimeEvent): void {
-    const { type } = event
-    if (type === 'tool_request_ready') this.#request(event)
-    else if (type === 'tool_result') this.#end(event)
-    else if (type === 'tool_started') this.#start(event)
-    else if (type === 'run_started') this.#agents.push(event.agent)
-    else if (type === 'agent_handed_off') this.#agents.push(event.to)
+    const take = this.#takes[event.type] as ((event: RuntimeEvent) => void) | null | undefined
+    take?.(event)
   }
 
   get outline(): RunOutline {
@@ -116,10 +150,6 @@ export class OutlineFold {
       tools: [...this.#tools.values()].map(outlineOf),
       ...(this.#todo && { todo: this.#todo }),
     }
-  }
-
-  #start({ child }: EventOf<'tool_started'>): void {
-    if (child !== undefined) this.#children.add(child)
   }
 
   #request({ toolCallId, name, seq, input }: EventOf<'tool_request_ready'>): void {
@@ -189,7 +219,7 @@ function valueText(input: JsonObject, key: string): string | null {
   return canonicalJson(isLong ? value.slice(0, maxValueCharacters) : value).slice(0, maxValueCharacters)
 }
 
-/** What results say that say nothing. */
+/** Texts of results that say nothing. */
 const emptyTexts: ReadonlySet<string> = new Set(['', '[]', '{}', 'null', '""'])
 
 /** An empty result says more than that it was a success. */

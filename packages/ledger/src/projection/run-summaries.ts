@@ -2,7 +2,7 @@ import { type Ledger, type RunId, RunNotFoundError } from '@tallystick/core'
 import { option, requireLedger, requireOptions } from '@tallystick/core/internal'
 import { type Outcome, outcomes, type RunRecord } from '@tallystick/core/vocabulary'
 import { BadRunIdsError, isRunId } from '../format/event-row.ts'
-import { projectionDatabaseOf } from './database.ts'
+import { databaseOf } from '../store/store.ts'
 import { endedRuns } from './ended-runs.ts'
 import {
   currentProjections,
@@ -99,7 +99,7 @@ export async function runSummary(ledger: Ledger, runId: RunId): Promise<ListedRu
   throw new RunNotFoundError(runId)
 }
 
-/** Whether going through the list might pass over many before it comes to one that is asked for. */
+/** A selective filter might skip many runs before it finds one. */
 function isSelective({ statuses, agent, tool, outcome, since, sessionId }: SummaryFilter): boolean {
   return sessionId === undefined && (statuses ?? agent ?? tool ?? outcome ?? since) !== undefined
 }
@@ -180,9 +180,9 @@ async function* summariesOf(
   }
 }
 
-/** What the store has of some runs; nothing where it keeps no projections, or those of other code. */
+/** Rows of some runs; none if the store keeps no projections, or those of other code. */
 async function rowsOf(ledger: Ledger, runIds: readonly RunId[]): Promise<ReadonlyMap<string, StoredRun>> {
-  const database = projectionDatabaseOf(ledger)
+  const database = databaseOf(ledger)
   if (database === undefined) return new Map()
   return await orElse(new Map<string, StoredRun>(), async () => {
     const tables = new ProjectionTables(database)

@@ -40,7 +40,7 @@ export interface NamedCall {
   readonly name: string
 }
 
-/** What a run waits for, without its child runs. */
+/** Everything that a run waits for, without its child runs. */
 export interface RunWaits {
   /** Calls that a person has to decide about. */
   readonly approvals: readonly NamedCall[]
@@ -70,9 +70,9 @@ export interface RunSummary {
   readonly parent?: ParentRef
   /** Why it ended. Details are in its last event. */
   readonly reason?: FinishReason
-  /** Whether its last event says more about the end. */
+  /** Set if its last event says more about the end. */
   readonly hasDetail?: true
-  /** Whether a model call is under way, or its next attempt is due. */
+  /** A model call is under way, or its next attempt is due. */
   readonly isStreaming: boolean
   /** Calls that were started and have no result. */
   readonly started: readonly NamedCall[]
@@ -105,7 +105,7 @@ export interface UnreadableRun {
 /** A run of a list, whether it can be read or not. */
 export type ListedRun = RunSummary | UnreadableRun
 
-/** What a run adds to the totals of its session: itself, and what it took with the its child runs. */
+/** A run's part of the totals of its session, its child runs included. */
 export interface SessionShare {
   readonly sessionId: string
   readonly turns: number
@@ -113,17 +113,17 @@ export interface SessionShare {
   readonly amounts: Amounts
 }
 
-/** What a run adds to totals. */
+/** A run's part of all totals. */
 export interface Shares {
   readonly spending: readonly SpendingLine[]
   readonly session?: SessionShare
 }
 
-/** What a projection holds of one run, after one of its events. */
+/** The projection of a run after one of its events. */
 export interface SummaryRecord {
   readonly summary: ListedRun
   readonly shares: Shares
-  /** What the projection needs to continue from here; absent for a run that cannot be read. */
+  /** The projection continues from this; absent for a run that cannot be read. */
   readonly accumulated?: AccumulatedRun
 }
 

@@ -6,19 +6,14 @@ import {
   type RuntimeEvent,
   TallystickError,
 } from '@tallystick/core'
+import { foldVersion, openTurnCalls, stateFromJson, stateToJson } from '@tallystick/core/machine'
 import { messagesOf } from '@tallystick/core/internal'
-import { openTurnCalls, stateFromJson, stateToJson } from '@tallystick/core/machine'
 import { canonicalJson, type Json, type JsonObject, parseToolCallId } from '@tallystick/core/vocabulary'
 import { digestOf } from '../format/chain.ts'
-import {
-  type ChangePart,
-  type ProjectionDatabase,
-  type ProjectionDialect,
-  snapshotVersion,
-} from './database.ts'
+import type { ChangePart, Dialect, StoreDatabase } from '../store/database.ts'
 import { outlineFrom, type RunOutline } from './run-outline.ts'
 
-/** What is known of a run after one of its events. */
+/** A run after one of its events. */
 export interface FoldedRun {
   readonly state: RunState
   readonly outline: RunOutline
@@ -83,6 +78,12 @@ function hasIds(runId: RunId, state: RunState): boolean {
   return state.runId === runId && calls.every((call) => parseToolCallId(call) !== undefined)
 }
 
+/** Rises whenever the outline of any run changes in value or in its stored form. */
+const outlineVersion = 1
+
+/** The version that a snapshot names as its `reducer`: others are ignored. */
+export const snapshotVersion: string = `fold ${foldVersion}, outline ${outlineVersion}`
+
 /** So many are kept of one run. They lie about evenly over it. */
 const maxSnapshotsOfRun = 8
 
@@ -91,25 +92,25 @@ const maxStateCharacters = 4 * 1024 * 1024
 
 /** The snapshots of one run, for one fold. Whatever goes wrong with them, the fold does without. */
 export class Snapshots {
-  readonly #database: ProjectionDatabase
+  readonly #database: StoreDatabase
   readonly #ledger: Ledger
   readonly #runId: RunId
-  /** What the run began with, where the fold has come by it, or by a snapshot that shares it. */
+  /** The messages that the run began with, once they were read. */
   #carried: readonly Message[] = []
   #forgotten: number | undefined
 
-  constructor(database: ProjectionDatabase, ledger: Ledger, runId: RunId) {
+  constructor(database: StoreDatabase, ledger: Ledger, runId: RunId) {
     this.#database = database
     this.#ledger = ledger
     this.#runId = runId
   }
 
-  /** To be called before the first event is read: what is taken away from here on is in no snapshot that `keep` writes. */
+  /** Call it before the first event is read: content that is removed from here on is in no snapshot that `keep` writes. */
   async begin(): Promise<void> {
     if (this.#database.isWritable) this.#forgotten = await orNothing(() => this.#timesForgotten())
   }
 
-  /** What is known at the last snapshot that is sound and not after an event. */
+  /** Reads the last sound snapshot that is not after an event. */
   async nearest(toSeq: number): Promise<FoldedRun | undefined> {
     return await orNothing(async () => {
       for (let upTo = toSeq; ;) {
@@ -122,7 +123,7 @@ export class Snapshots {
     })
   }
 
-  /** Keeps what is known, in the place of another snapshot where there are many; unless something was forgotten since `begin`. */
+  /** Writes a snapshot, in the place of another one if there are many, unless content was removed since `begin`. */
   async keep(run: FoldedRun): Promise<void> {
     const { state } = run
     const forgotten = this.#forgotten
@@ -154,7 +155,7 @@ export class Snapshots {
     if (event.type === 'history_carried') this.#carried = event.messages
   }
 
-  /** A text that was sealed and is no state after all is as good as none. */
+  /** A sealed text that is not a state counts as no snapshot. */
   async #soundRun(snapshot: StoredSnapshot): Promise<FoldedRun | undefined> {
     try {
       return await runOfSnapshot(this.#runId, snapshot, async () => {
@@ -167,18 +168,16 @@ export class Snapshots {
   }
 
   async #hashAt(seq: number): Promise<string | undefined> {
-    const { table } = this.#database.dialect
     const [row] = await this.#database.ask<{ readonly hash: string }>(
-      `select hash from ${table('event')} as event where run_id = $1 and seq = $2`,
+      `select hash from @.event as event where run_id = $1 and seq = $2`,
       [this.#runId, seq],
     )
     return row?.hash
   }
 
   async #timesForgotten(): Promise<number | undefined> {
-    const { table } = this.#database.dialect
     const [row] = await this.#database.ask<{ readonly revision: number }>(
-      `select revision from ${table('projection')} where name = 'snapshots'`,
+      `select revision from @.projection where name = 'snapshots'`,
     )
     return row?.revision
   }
@@ -186,14 +185,13 @@ export class Snapshots {
 
 /** The last snapshot of this code that is not after an event, and of the history that the run has. */
 export async function snapshotNear(
-  database: ProjectionDatabase,
+  database: StoreDatabase,
   runId: RunId,
   upTo: number,
 ): Promise<StoredSnapshot | undefined> {
-  const { table } = database.dialect
   const [row] = await database.ask<SnapshotRow>(
-    `select snapshot.seq, state, head_hash, snapshot.seal from ${table('snapshot')} as snapshot
-      join ${table('event')} as event
+    `select snapshot.seq, state, head_hash, snapshot.seal from @.snapshot as snapshot
+      join @.event as event
         on event.run_id = snapshot.run_id and event.seq = snapshot.seq and event.hash = snapshot.head_hash
       where snapshot.run_id = $1 and reducer = $2 and snapshot.seq <= $3 order by snapshot.seq desc limit 1`,
     [runId, snapshotVersion, upTo],
@@ -202,9 +200,9 @@ export async function snapshotNear(
 }
 
 /** The events after which a run has snapshots of this code, in order. */
-export async function snapshotPlaces(database: ProjectionDatabase, runId: RunId): Promise<readonly number[]> {
+export async function snapshotPlaces(database: StoreDatabase, runId: RunId): Promise<readonly number[]> {
   const rows = await database.ask<{ readonly seq: number }>(
-    `select seq from ${database.dialect.table('snapshot')} where run_id = $1 and reducer = $2 order by seq`,
+    `select seq from @.snapshot where run_id = $1 and reducer = $2 order by seq`,
     [runId, snapshotVersion],
   )
   return rows.map(({ seq }) => seq)
@@ -253,20 +251,20 @@ export function replacedBy(added: number, places: readonly number[]): readonly n
  * $1 the run, $2 the code, $3 the event, $4 the text, $5 the hash at the event, $6 the seal, $7 places that go, $8 how
  * often something had been forgotten when the fold began.
  */
-function keepParts({ table, texts, held }: ProjectionDialect): readonly ChangePart[] {
+function keepParts({ texts, forShare }: Dialect): readonly ChangePart[] {
   return [
     {
       name: 'kept',
-      text: () => `insert into ${table('snapshot')} (run_id, reducer, seq, state, head_hash, seal)
+      text: () => `insert into @.snapshot (run_id, reducer, seq, state, head_hash, seal)
         select cast($1 as text), cast($2 as text), cast($3 as bigint), cast($4 as text), cast($5 as text), cast($6 as text)
-        from ${table('projection')} as projection
-        where name = 'snapshots' and revision = $8 ${held}
+        from @.projection as projection
+        where name = 'snapshots' and revision = $8 ${forShare}
         on conflict (run_id, reducer, seq) do update set
           state = excluded.state, head_hash = excluded.head_hash, seal = excluded.seal`,
     },
     {
       name: 'dropped',
-      text: (when) => `delete from ${table('snapshot')} where ${when} and run_id = $1 and (reducer <> $2
+      text: (when) => `delete from @.snapshot where ${when} and run_id = $1 and (reducer <> $2
         or seq in (select cast(value as bigint) from ${texts('$7')}))`,
     },
   ]

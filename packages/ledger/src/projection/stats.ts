@@ -35,6 +35,7 @@ import {
   timedShares,
   TotalsAccumulator,
 } from './stored-run.ts'
+import type { SpendingRow } from './tables.ts'
 
 const hoursPerDay = 24
 
@@ -82,14 +83,7 @@ export class StatsAccumulator {
     this.spendDay({ ...sum, day: Math.floor(hour / hoursPerDay) })
   }
 
-  spendDay({
-    day,
-    agent,
-    provider,
-    api,
-    model_id,
-    ...sum
-  }: Omit<SpendingChange, 'hour'> & { readonly day: number }): void {
+  spendDay({ day, agent, provider, api, model_id, ...sum }: SpendingRow): void {
     const key = JSON.stringify([day, agent, provider, api, model_id])
     const model = { provider: nameOfKey(provider), api: nameOfKey(api), modelId: nameOfKey(model_id) }
     const before = this.#spending.get(key) ?? { ...noAmounts, day, agent: nameOfKey(agent), model, calls: 0 }
@@ -102,7 +96,7 @@ export class StatsAccumulator {
     this.#sessions.set(change.session_id, before ? sumOf(before, change) : change)
   }
 
-  /** What the store says of a session, beneath what was gathered of it. */
+  /** Adds the row of the store to what was gathered of a session. */
   sessionBelow(row: SessionChange): void {
     const change = this.#sessions.get(row.session_id)
     this.#sessions.set(row.session_id, change ? sumOf(row, change) : row)
@@ -367,7 +361,6 @@ export interface LedgerStats {
   readonly sessions: readonly SessionTotals[]
 }
 
-/** What stats are asked for. */
 export interface StatsQuery {
   /** Milliseconds since 1970 UTC; counted from the beginning of that hour. */
   readonly since: number

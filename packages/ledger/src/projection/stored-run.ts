@@ -68,7 +68,7 @@ export interface StoredRun {
   readonly accumulated?: AccumulatedRun
 }
 
-/** What a row holds; `undefined` where it is not as it was written. */
+/** Parses a row; `undefined` if it is not as it was written. */
 export function storedRun(row: StoredRunRow): StoredRun | undefined {
   try {
     const summary = parsed(row.summary) as ListedRun | undefined
@@ -104,7 +104,6 @@ function parsed(json: string | null): unknown {
   return json === null ? undefined : JSON.parse(json)
 }
 
-/** Whether what a row holds can be built on. */
 function isSound({ summary, shares, accumulated }: ParsedParts, runId: RunId): boolean {
   if (summary !== undefined && !hasIds(summary, runId)) return false
   return canBeSummed(shares) && (accumulated === undefined || canBeContinued(accumulated))
@@ -133,7 +132,7 @@ function hasIds(summary: ListedRun, runId: RunId): boolean {
   )
 }
 
-/** Whether a run that has had more events since can be projected from these notes, which are outside the chain, too. */
+/** Notes are outside the chain, too: checks that a projection can continue from them. */
 function canBeContinued(notes: AccumulatedRun): boolean {
   const { agents, childRunIds, calls, open, settled, failedAttempts, sharedSeq, summaries } = notes
   return (
@@ -149,7 +148,7 @@ function canBeContinued(notes: AccumulatedRun): boolean {
   )
 }
 
-/** Whether totals can be summed up from shares, which are outside the chain, too. */
+/** Shares are outside the chain, too: checks that totals can be summed up from them. */
 function canBeSummed({ spending, session }: Shares): boolean {
   const isSession = session === undefined || (isText(session.sessionId) && areCounts(session, sessionCounts))
   return isSession && spending.every(isLine)
@@ -211,18 +210,17 @@ const ofOneRun: ReadonlySet<string> = new Set([
   'unknown_event',
 ])
 
-/** Whether an error is about the record of one run, and says nothing about the others. */
 function isOfOneRun(error: unknown): error is TallystickError {
   return error instanceof TallystickError && ofOneRun.has(error.code)
 }
 
-/** What is known of a run after an earlier event of it. */
+/** The accumulated part of a run after one of its earlier events. */
 export interface NotedSeq {
   readonly seq: number
   readonly accumulated: AccumulatedRun
 }
 
-/** What a row knows of a run that has had more events since; `undefined` where it tells of all of them. */
+/** Returns the notes of a row if its run has had more events since. */
 export function knownBefore(
   headSeq: number,
   row: Pick<StoredRun, 'seq' | 'accumulated'> | undefined,
@@ -257,7 +255,7 @@ export async function projectRun(
   }
 }
 
-/** What a session's totals gain or lose, and when its runs began and continued then. */
+/** The change of a session's totals, and when its runs begin and end with it. */
 export interface SessionChange extends Amounts {
   readonly session_id: string
   readonly runs: number
@@ -267,7 +265,7 @@ export interface SessionChange extends Amounts {
   readonly tool_calls: number
 }
 
-/** What the totals of an hour, agent and model gain or lose. */
+/** The change of the totals of an hour, agent and model. */
 export interface SpendingChange extends Amounts {
   readonly hour: number
   readonly agent: string
@@ -277,20 +275,17 @@ export interface SpendingChange extends Amounts {
   readonly calls: number
 }
 
-/** What totals gain or lose. */
 export interface TotalsChange {
   readonly sessions: readonly SessionChange[]
   readonly spending: readonly SpendingChange[]
 }
 
-/** What one run adds to totals, and when it began and continued. */
 export interface TimedShares {
   readonly shares: Shares
   readonly startedAt: number
   readonly lastAt: number
 }
 
-/** What a record adds to totals. */
 export function timedShares({ shares, summary }: SummaryRecord): TimedShares {
   const { startedAt, lastAt } = 'startedAt' in summary ? summary : { startedAt: 0, lastAt: 0 }
   return { shares, startedAt, lastAt }
@@ -330,7 +325,7 @@ export class TotalsAccumulator {
     this.#sessions.set(key, { ...line, started_at: earlier, last_at: Math.max(line.last_at, last_at) })
   }
 
-  /** What has changed, with lines in which nothing has left out. */
+  /** The change, without lines that stay the same. */
   get change(): TotalsChange {
     return {
       sessions: [...this.#sessions.values()],

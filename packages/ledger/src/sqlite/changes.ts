@@ -21,7 +21,7 @@ export class ChangeFeed {
     this.#pollIntervalMs = pollIntervalMs
   }
 
-  /** To be called for what this ledger wrote; `isInbox` says whether the inbox of the run may have changed. */
+  /** Call it after this ledger wrote to a run; `isInbox`: its inbox may have changed. */
   notify(runId: RunId, isInbox: boolean = true): void {
     this.#hints.notify(runId, isInbox)
   }
@@ -34,7 +34,7 @@ export class ChangeFeed {
     if (this.#listeners > 0) this.#compare(version)
   }
 
-  /** Hints about a run, or about any where none is named; with `inbox`, only about inboxes as far as that is known. */
+  /** Hints about a run, or about any run; with `inbox`, only those that may concern an inbox. */
   of(runId?: RunId, part?: 'inbox'): Observable<void> {
     return new Observable((subscriber) => {
       this.#arrive()

@@ -21,18 +21,13 @@ export interface AroundCommits {
 
 const nothingAround: AroundCommits = { admit: () => {}, committed: () => {} }
 
-/** What is remembered of a database between transactions. */
+/** State that is kept between transactions. */
 export interface Remembered {
-  /** Called when a transaction has begun; `version` is another one where another connection has committed meanwhile. */
+  /** Called when a transaction has begun; `version` differs if another connection has committed since the last one. */
   begun(version: number): void
-  /** Called when a transaction, or a part of one, was undone. */
+  /** Called when a transaction was undone. */
   undone(): void
 }
-
-/** What one of several works in a transaction came to. */
-export type Outcome<T> =
-  | { readonly done: true; readonly value: T }
-  | { readonly done: false; readonly error: unknown }
 
 /**
  * Runs transactions that hold the write lock from their start, and makes them durable as asked. The write-ahead log
@@ -43,9 +38,6 @@ export class Transactions {
   readonly #begin: Statement
   readonly #commit: Statement
   readonly #rollback: Statement
-  readonly #save: Statement
-  readonly #release: Statement
-  readonly #undo: Statement
   readonly #rowsWritten: Statement<[], number>
   readonly #touch: Statement
   readonly #around: AroundCommits
@@ -62,9 +54,6 @@ export class Transactions {
     this.#begin = database.prepare('begin immediate')
     this.#commit = database.prepare('commit')
     this.#rollback = database.prepare('rollback')
-    this.#save = database.prepare('savepoint work')
-    this.#release = database.prepare('release work')
-    this.#undo = database.prepare('rollback to work')
     this.#rowsWritten = database.prepare<[], number>('select total_changes()').pluck()
     // Writes the first page again, as it is.
     this.#touch = database.prepare(`pragma user_version = ${schemaVersion}`)
@@ -76,12 +65,12 @@ export class Transactions {
     return this.#version
   }
 
-  /** Whether there may be lazy commits that no barrier has hardened yet. */
+  /** There may be lazy commits that no barrier has hardened yet. */
   get hasUnsynced(): boolean {
     return this.#hasUnsynced
   }
 
-  /** What `work` did is committed when this returns, and undone when it throws. `written` is what it writes at most, in bytes. */
+  /** Commits the work, or undoes it if it throws. `written`: the most bytes that it writes. */
   transact<T>(durability: Durability, work: () => T, written: number = Infinity): T {
     this.#around.admit(durability)
     this.#choose(durability)
@@ -104,75 +93,6 @@ export class Transactions {
     return result
   }
 
-  /**
-   * Runs works in one transaction, in their order. The writes of one that throws are undone, and the others are
-   * committed. Throws if the commit fails: then none is committed. A work may be done more than once, and only what it did
-   * last stays.
-   */
-  transactAll<T>(
-    durability: Durability,
-    works: readonly (() => T)[],
-    written?: number,
-  ): readonly Outcome<T>[] {
-    return this.#allOf(durability, works, written) ?? this.#eachOf(durability, works)
-  }
-
-  /** Nearly always none throws: then no work needs a savepoint, for which SQLite copies each page before it changes it. */
-  #allOf<T>(
-    durability: Durability,
-    works: readonly (() => T)[],
-    written?: number,
-  ): readonly Outcome<T>[] | undefined {
-    let hasFailed = false
-    const all = (): readonly Outcome<T>[] => {
-      try {
-        return works.map((work) => ({ done: true, value: work() }))
-      } catch (error) {
-        hasFailed = true
-        throw error
-      }
-    }
-    try {
-      return this.transact(durability, all, written)
-    } catch (error) {
-      if (hasFailed) return undefined
-      throw error
-    }
-  }
-
-  #eachOf<T>(durability: Durability, works: readonly (() => T)[]): readonly Outcome<T>[] {
-    const fatal = new Map<number, Outcome<T>>()
-    for (;;) {
-      try {
-        return this.transact(durability, () =>
-          works.map((work, index) => fatal.get(index) ?? this.#within(work, index)),
-        )
-      } catch (error) {
-        // A full disk, say, ends the whole transaction: the others are done again without the one that met it.
-        if (!(error instanceof TransactionLost)) throw error
-        fatal.set(error.index, { done: false, error: error.cause })
-      }
-    }
-  }
-
-  #within<T>(work: () => T, index: number): Outcome<T> {
-    this.#save.run()
-    const outcome = this.#outcomeOf(work, index)
-    this.#release.run()
-    return outcome
-  }
-
-  #outcomeOf<T>(work: () => T, index: number): Outcome<T> {
-    try {
-      return { done: true, value: work() }
-    } catch (error) {
-      if (!this.#database.inTransaction) throw new TransactionLost(index, error)
-      this.#undo.run()
-      this.#remembered?.undone()
-      return { done: false, error }
-    }
-  }
-
   /** The version is read where the file is locked already: to read it alone would take and give back a lock. */
   #remember(): void {
     if (this.#remembered === undefined) return
@@ -189,28 +109,19 @@ export class Transactions {
   }
 }
 
-/** SQLite has ended the transaction because of the work at `index`. */
-class TransactionLost extends Error {
-  readonly index: number
-  constructor(index: number, cause: unknown) {
-    super('the transaction is lost', { cause })
-    this.index = index
-  }
-}
-
 /** Something to write that may share its transaction with others. */
 export interface Write<T> {
   readonly durability: Durability
   /** Rows and bytes that it adds to a group. */
   readonly events: number
   readonly bytes: number
-  /** What it writes beside some pages that it changes, at most; unknown if absent. */
+  /** The most bytes that it writes beside changed pages; unknown if absent. */
   readonly mostBytes?: number
-  /** Done within a transaction; again within another where that one was lost. */
+  /** Done within a transaction; again within another if that one was undone. */
   readonly work: () => T
 }
 
-/** What a group may hold; one write alone may be larger. The process does nothing else meanwhile. */
+/** Bounds of a group, during which the process does nothing else; one write alone may be larger. */
 const maxWrites = 256
 const maxEvents = 2_048
 const maxBytes = 8 * 1024 * 1024
@@ -228,8 +139,8 @@ interface Waiting extends Write<unknown> {
  * the signals that arrive meanwhile are handled in one turn of the event loop: all writes of a turn go into one
  * transaction at its end. No write waits longer for others to join.
  *
- * Each write keeps its own result: a failed one is undone, and the others stay. If the commit fails, every write of
- * the group fails. Nothing is acknowledged before the commit, and all writes in the order in which they came.
+ * Each write keeps its own result: if one throws, all are undone, and each is done again in a transaction of its own. If the
+ * commit fails, every write of the group fails. Writes are acknowledged after the commit, in the order in which they came.
  */
 export class GroupCommit {
   readonly #transactions: Transactions
@@ -283,24 +194,22 @@ export class GroupCommit {
   }
 
   #carryOut(group: readonly Waiting[]): void {
-    const [only, ...others] = group
-    if (only === undefined) return
+    if (group.length === 0) return
     const durability = group.some((write) => write.durability === 'barrier') ? 'barrier' : 'lazy'
     const written = group.reduce((sum, { mostBytes = Infinity }) => sum + mostBytes + pagesOfAWrite, 0)
+    let isCommitting = false
+    const workAll = (): readonly unknown[] => {
+      const values = group.map(({ work }) => work())
+      isCommitting = true
+      return values
+    }
     try {
-      if (others.length === 0)
-        return only.resolve(this.#transactions.transact(durability, only.work, written))
-      const outcomes = this.#transactions.transactAll(
-        durability,
-        group.map(({ work }) => work),
-        written,
-      )
-      for (const [index, outcome] of outcomes.entries()) {
-        if (outcome.done) group[index]?.resolve(outcome.value)
-        else group[index]?.reject(outcome.error)
-      }
+      const values = this.#transactions.transact(durability, workAll, written)
+      for (const [index, { resolve }] of group.entries()) resolve(values[index])
     } catch (error) {
-      for (const { reject } of group) reject(error)
+      if (isCommitting || group.length === 1) for (const { reject } of group) reject(error)
+      // One of them is at fault, and the others must not suffer for it.
+      else for (const write of group) this.#carryOut([write])
     }
   }
 }
@@ -336,7 +245,7 @@ export class KnownHeads implements Remembered {
     this.forgetAll()
   }
 
-  /** To be called within the transaction that writes the row and, at this place, the last event. */
+  /** Call it within the transaction that writes the row and, at this place, the last event. */
   wrote(cell: RunCell, lastPlace: number): void {
     this.#lastPlace = lastPlace
     this.#cells.delete(cell.run_id)
@@ -346,7 +255,7 @@ export class KnownHeads implements Remembered {
     if (oldest !== undefined) this.#cells.delete(oldest)
   }
 
-  /** To be called by all else that writes the row of a run. */
+  /** Call it after any other change of a run's row. */
   forget(runId: string): void {
     this.#cells.delete(runId)
   }

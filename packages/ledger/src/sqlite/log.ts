@@ -12,7 +12,7 @@ export interface LogSyncOptions {
   /** The path of the database. */
   readonly path: string
   readonly clock: Pick<Clock, 'now' | 'schedule'>
-  /** Whether there are lazy commits that no barrier has hardened. */
+  /** There are lazy commits that no barrier has hardened. */
   readonly hasUnsynced: () => boolean
   /** Makes the disk hold what was written to a file; rejects where it cannot. */
   readonly sync?: (path: string) => Promise<void>
@@ -90,7 +90,7 @@ function syncFile(path: string): Promise<void> {
   })
 }
 
-/** What the log may grow to, unless another size is given. */
+/** The size that the log may grow to by default. */
 export const maxWalBytesUnlessGiven: number = 64 * 1024 * 1024
 
 /**
@@ -128,7 +128,6 @@ export interface WalCheckpointerOptions {
   readonly clock: Pick<Clock, 'now' | 'schedule'>
 }
 
-/** What is known of a commit, and of the log after it. */
 export interface Committed {
   readonly logBytes?: number | undefined
   readonly written?: number | undefined
@@ -149,7 +148,7 @@ export class WalCheckpointer {
   readonly #path: string
   readonly #maxBytes: number
   readonly #clock: WalCheckpointerOptions['clock']
-  /** What may have been written since the size of the log was last known. */
+  /** The most bytes written since the size of the log was last known. */
   #unseenBytes = 0
   /** The sizes at which the next attempt is made, and the next one that waits. */
   #bytesAllowed: number
@@ -277,7 +276,7 @@ export class OpenFiles {
     throw this.#gone(`${this.#path}-wal`)
   }
 
-  /** Whether the log at its path is not another ledger's, which began there after the file was moved. */
+  /** `false` if the log at its path is that of another ledger, which began there after the file was moved. */
   get hasOwnLog(): boolean {
     const log = lookAt(`${this.#path}-wal`)
     return log === undefined || isSame(log, this.#log ?? this.#logIfInPlace(log))
@@ -309,7 +308,7 @@ function lookAt(path: string): Stats | undefined {
   return statSync(path, { throwIfNoEntry: false })
 }
 
-/** Whether two looks found one file. As long as we have it open, no other one gets its number. */
+/** The same file: as long as we have it open, no other one gets its number. */
 function isSame(left: Stats | undefined, right: Stats | undefined): boolean {
   return left?.ino === right?.ino && left?.dev === right?.dev
 }
@@ -357,7 +356,7 @@ function isUnchanged(left: Stats, right: Stats): boolean {
   )
 }
 
-/** Whether a change from now on gets another time than the last one had. */
+/** A change from now on gets a later time than the last one. */
 function isSettled({ mtimeMs, ctimeMs }: Stats, now: number): boolean {
   const ms = mtimeMs % 1000 === 0 ? coarseTickMs : tickMs
   return now - mtimeMs > ms && now - ctimeMs > ms

@@ -40,7 +40,7 @@ const remedies: readonly (readonly [RegExp, string])[] = [
   [/^SQLITE_IOERR/, 'The disk reports an error. Look at the disk, then resume the run.'],
 ]
 
-/** What happened as an error of ours: damage, or a store that is not available. Errors of ours pass through. */
+/** Converts any error: to damage, or to a store that is not available. A `TallystickError` stays as it is. */
 export function ledgerFailure(error: unknown, path: string): TallystickError {
   if (error instanceof TallystickError) return error
   const native = nativeFailure(error)
@@ -105,7 +105,6 @@ export interface SqliteLedgerOptions {
 
 const { fields, maybe, milliseconds, trueOrFalse, valueThat } = option
 
-/** What `sqliteLedger` takes beside the path. */
 const sqliteLedgerOptions: OptionCheck = fields<SqliteLedgerOptions>(
   {
     readOnly: maybe(trueOrFalse),
@@ -214,7 +213,7 @@ function prepareForWriting(database: Database, path: string, maxWalBytes: number
 /** The smallest page that SQLite knows. */
 const pageBytesMin = 512
 
-/** What is at a path: nothing yet, a file without content, or a ledger of some schema version. */
+/** A path leads to nothing yet, to an empty file, or to a ledger of some schema version. */
 export type Found =
   | { readonly kind: 'nothing' }
   | { readonly kind: 'blank' }
@@ -238,7 +237,7 @@ function inspectFile(path: string): Found {
   return identify(path)
 }
 
-/** Refuses what is no path, and paths that SQLite takes for something else than a file. Throws `ConfigurationError`. */
+/** Refuses values that are not paths, and paths that SQLite does not take for a file. Throws `ConfigurationError`. */
 export function requireFilePath(path: unknown, subject: string): asserts path is string {
   const what = otherThanPath(path)
   if (what !== undefined) throw new ConfigurationError(`${subject} needs the path of a file, ${what}`)
@@ -330,14 +329,14 @@ function load(): typeof BetterSqlite3 {
   }
 }
 
-/** Whether the package itself is missing, and not a part of it. */
+/** The package itself is missing, and not a part of it. */
 function isMissing(error: unknown): boolean {
   const code = error instanceof Error && 'code' in error ? error.code : undefined
   if (code === 'ERR_MODULE_NOT_FOUND') return true
   return code === 'MODULE_NOT_FOUND' && String(error).includes(`'better-sqlite3'`)
 }
 
-/** What the native part of better-sqlite3 calls of Node. Where it is missing, the process would end without a word. */
+/** The version of Node-API that better-sqlite3 needs. With an older one the process would crash. */
 const nativeInterfaceMin = 10
 
 /**

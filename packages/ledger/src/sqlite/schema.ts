@@ -1,15 +1,14 @@
 import type { Database } from 'better-sqlite3'
-import type { GeneratedAlways } from 'kysely'
-import type { EventRow } from '../format/event-row.ts'
-import type { HistoryRow } from '../format/history.ts'
-import type { RemovalRow } from '../format/chain.ts'
-import { amountsOf, rareType, type SealedRun } from '../store/store.ts'
+import { amountColumns } from '../projection/run-accumulator.ts'
+import { rareType } from '../store/database.ts'
 
 /** The `application_id` of a ledger file: the letters TLSK. */
 export const applicationId: number = 0x544c534b
 
 /** The format of the record, which is the `user_version` of a file. */
 export const schemaVersion = 1
+
+const amounts = amountColumns.map((name) => `${name} integer not null`).join(', ')
 
 /** The record: what cannot be made again. */
 const recordTables: readonly string[] = [
@@ -31,7 +30,7 @@ const recordTables: readonly string[] = [
   by text not null, reason text, digest text not null, hash text not null) strict`,
 ]
 
-/** What follows from the events, and can be dropped at any time. */
+/** Derived from events; can be dropped at any time. */
 const derivedTables: readonly string[] = [
   // States of runs after some of their events, from which a fold begins.
   `create table snapshot (run_id text not null, reducer text not null, seq integer not null, state text not null, head_hash text not null,
@@ -42,10 +41,10 @@ const derivedTables: readonly string[] = [
   summary text, notes text) strict`,
   // What the runs of a session come to.
   `create table session_summary (session_id text primary key not null, runs integer not null, started_at integer not null,
-  last_at integer not null, turns integer not null, tool_calls integer not null, ${amountsOf('integer')}) strict`,
+  last_at integer not null, turns integer not null, tool_calls integer not null, ${amounts}) strict`,
   // Model calls by hour, agent and model.
   `create table spending (hour integer not null, agent text not null, provider text not null, api text not null, model_id text not null,
-  calls integer not null, ${amountsOf('integer')}, primary key (hour, agent, provider, api, model_id)) strict, without rowid`,
+  calls integer not null, ${amounts}, primary key (hour, agent, provider, api, model_id)) strict, without rowid`,
   // How far the tables above are.
   `create table projection (name text primary key not null, version text not null, revision integer not null, cursor text not null) strict, without rowid`,
   `insert into projection (name, version, revision, cursor) values ('runs', '', 0, ''), ('snapshots', '', 0, '')`,
@@ -144,7 +143,7 @@ const triggers: readonly string[] = [
 /** The statements that make the schema, in order. */
 const schema: readonly string[] = [...recordTables, ...derivedTables, ...indexes, ...triggers]
 
-/** Whether an object of the schema is of what can be dropped at any time. */
+/** Objects of derived tables can be dropped at any time. */
 export function isDerived(name: string): boolean {
   return /^(table|index) (snapshot|projection|run_summary|session_summary|spending)/.test(name)
 }
@@ -159,28 +158,4 @@ export function makeSchema(database: Database): void {
       database.pragma(`user_version = ${schemaVersion}`)
     })
     .immediate()
-}
-
-interface LeaseColumns {
-  readonly lease_holder: string | null
-  readonly lease_until: number | null
-}
-
-/** The columns of a run's row beside its lease. */
-export type RunRow = SealedRun
-
-/** The tables of a ledger file that queries are built on. */
-export interface LedgerTables {
-  readonly run: RunRow & LeaseColumns
-  readonly event: Omit<EventRow, 'pos'> & { readonly pos: GeneratedAlways<number> }
-  readonly inbox: {
-    readonly pos: GeneratedAlways<number>
-    readonly run_id: string
-    readonly key: string
-    readonly at: number
-    readonly command: string
-    readonly taken_seq: number | null
-  }
-  readonly removal: RemovalRow
-  readonly history: HistoryRow
 }

@@ -1,62 +1,69 @@
 import { LedgerUnavailableError, type Clock, type RunId } from '@tallystick/core'
-import type {
-  EventType,
-  Head,
-  Lease,
-  LeaseClaim,
-  RunFilter,
-  RunRecord,
-  TakeOverClaim,
-} from '@tallystick/core/vocabulary'
+import type { Head, LeaseClaim, TakeOverClaim } from '@tallystick/core/vocabulary'
+import type { Database, Statement } from 'better-sqlite3'
 import type { Observable } from 'rxjs'
+import type { RemovalRequest } from '../format/chain.ts'
 import type { EventRow, Fault } from '../format/event-row.ts'
-import type { HistoryRow } from '../format/history.ts'
-import type { RemovalRequest, RemovalRow } from '../format/chain.ts'
-import type { ProjectionDatabase } from '../projection/database.ts'
-import type { AskedEvents, Cursor, FoundBatch, SearchedRun, SearchSource } from '../store/find-events.ts'
 import {
-  type AppendRequest,
-  type AuditedRow,
-  type Batch,
-  type EndedRun,
-  type EventRange,
-  type InboxRow,
-  isRareType,
-  type RemovableQuery,
-  type Store,
-  type StoredRun,
-} from '../store/store.ts'
+  bytesPerBatch,
+  type ChangedRuns,
+  type ChangePart,
+  type Dialect,
+  rowsPerBatch,
+  type StoreDatabase,
+} from '../store/database.ts'
+import { everyEvent, findPlaces, searchBatch } from '../store/find-events.ts'
+import type { InboxRow } from '../store/records.ts'
+import { removeContent, type RemovalStep } from '../store/removals.ts'
+import type { AppendRequest, Store } from '../store/store.ts'
 import type { BegunTail, TailStart } from '../store/tail-events.ts'
-import { SqliteAudit } from './audit.ts'
+import { findFileFault } from './audit.ts'
 import { ChangeFeed } from './changes.ts'
 import { GroupCommit, KnownHeads, Transactions, type Durability } from './commit.ts'
-import { ledgerFailure, type OpenedDatabase } from './open-database.ts'
 import { LogSync, maxWalBytesUnlessGiven, OpenFiles, processTime, WalCheckpointer } from './log.ts'
-import type { SqliteLedgerOptions } from './open-database.ts'
-import { sqliteProjections } from './projections.ts'
-import { SqliteRecords } from './records.ts'
-import { SqliteRemovals } from './removals.ts'
-import { SqliteSearch } from './search.ts'
+import { ledgerFailure, sqliteCode, type OpenedDatabase, type SqliteLedgerOptions } from './open-database.ts'
+import { now, SqliteRecords } from './records.ts'
 
-/** What a row and its places in indexes take beside its body, at most, in bytes. */
+/** The SQL of SQLite. */
+const dialect: Dialect = {
+  texts: (parameter) => `json_each(${parameter}) as item`,
+  objects: (parameter) => `json_each(${parameter}) as item`,
+  using: (index) => `indexed by ${index}`,
+  // No other connection writes at the same time.
+  forShare: '',
+  forUpdate: '',
+  now,
+}
+
+/** How many events are looked at for the runs that they are of. */
+const eventsPerRead = 4096
+
+/** How often, and after which pauses, a change is tried again that another process was in the way of. */
+const maxTries = 40
+const pauseMs = 25
+
+/** One writer at a time holds the file, so the order of `pos` is that of commits. */
+const xid = '0'
+
+/** The most bytes that a row and its index entries take beside its body. */
 const mostBytesBesideBody = 1024
+
+type Named = Readonly<Record<string, unknown>>
 
 /** A ledger file as a store: it waits for commits that are under way, and speaks of failures in our words. */
 export class SqliteStore implements Store {
-  readonly isWritable: boolean
   readonly transactions: Transactions
-  readonly projections: ProjectionDatabase
+  readonly database: StoreDatabase
   readonly #opened: OpenedDatabase
+  readonly #isWritable: boolean
   readonly #group: GroupCommit
-  readonly #records: SqliteRecords
-  readonly #removals: SqliteRemovals
-  readonly #search: SqliteSearch
-  readonly #audit: SqliteAudit
+  #knownRecords: SqliteRecords | undefined
   readonly #known = new KnownHeads()
   readonly #files: OpenFiles
   readonly #log: WalCheckpointer
   readonly #sync: LogSync
   readonly #feed: ChangeFeed
+  readonly #statements = new Map<string, Statement<[Named]>>()
   #isClosed = false
 
   constructor(
@@ -66,7 +73,7 @@ export class SqliteStore implements Store {
   ) {
     const { database, path } = opened
     this.#opened = opened
-    this.isWritable = !readOnly
+    this.#isWritable = !readOnly
     const maxBytes = maxWalBytes ?? maxWalBytesUnlessGiven
     this.#log = new WalCheckpointer(database, { path, maxBytes, clock })
     this.#files = new OpenFiles(database, path)
@@ -83,35 +90,15 @@ export class SqliteStore implements Store {
     )
     this.#sync = new LogSync({ path, clock, hasUnsynced: () => this.transactions.hasUnsynced })
     this.#group = new GroupCommit(this.transactions)
-    this.#records = new SqliteRecords(database, this.#known, () => this.#log.tookAway())
-    this.#removals = new SqliteRemovals(database, this.#records)
-    this.#search = new SqliteSearch(database, this.#records)
-    this.#audit = new SqliteAudit(database, this.#records)
     this.#feed = new ChangeFeed(database, pollIntervalMs)
-    this.projections = sqliteProjections(this, database)
+    this.database = this.#storeDatabase()
   }
 
-  /** What is lazy may be lost until a barrier, so only barriers have to find the files in their places. */
-  #requireSameFiles(durability: Durability): number | undefined {
-    return durability === 'barrier' ? this.#files.requireSame() : undefined
-  }
-
-  /** Reads what is committed: a reader that awaits nothing else would keep a commit from its turn of the event loop. */
-  async read<T>(work: () => T): Promise<T> {
-    this.requireOpen()
-    if (this.#group.turn) await this.#group.turn
-    this.requireOpen()
-    return this.#speaking(work)
-  }
-
-  async write<T>(work: () => T | Promise<T>): Promise<T> {
-    this.requireOpen()
-    if (!this.isWritable) throw refusedReadOnly(this.#opened.path)
-    try {
-      return await work()
-    } catch (error) {
-      throw ledgerFailure(error, this.#opened.path)
-    }
+  /** Made by the first write: most readers need no statement of it. */
+  get #records(): SqliteRecords {
+    return (this.#knownRecords ??= new SqliteRecords(this.#opened.database, this.#known, () =>
+      this.#log.tookAway(),
+    ))
   }
 
   append(request: AppendRequest): Promise<Head> {
@@ -120,7 +107,7 @@ export class SqliteStore implements Store {
     const isSmall = events.every(({ history }) => history === undefined)
     // A code unit is at most three bytes of UTF-8.
     const mostBytes = isSmall ? 3 * bytes + events.length * mostBytesBesideBody : Infinity
-    return this.write(() =>
+    return this.#write(() =>
       this.#group.submit({
         ...{ durability, events: events.length, bytes, mostBytes },
         work: () => this.#records.append(request),
@@ -129,62 +116,19 @@ export class SqliteStore implements Store {
   }
 
   acquire(runId: RunId, claim?: TakeOverClaim): Promise<Head> {
-    const work = (): Head => this.#records.acquire(runId, claim)
-    return this.write(() => this.#group.submit({ durability: 'barrier', events: 0, bytes: 0, work }))
-  }
-
-  lease(runId: RunId): Promise<Lease | undefined> {
-    return this.read(() => this.#records.leases.of(runId))
+    return this.#submit('barrier', () => this.#records.acquire(runId, claim))
   }
 
   renew(runIds: readonly RunId[], claim: LeaseClaim): Promise<readonly RunId[]> {
-    const work = (): readonly RunId[] => this.#records.leases.renew(runIds, claim)
-    return this.write(() => this.#group.submit({ durability: 'lazy', events: 0, bytes: 0, work }))
+    return this.#submit('lazy', () => this.#records.renew(runIds, claim))
   }
 
   release(runId: RunId, holder: string): Promise<void> {
-    const work = (): void => this.#records.leases.release(runId, holder)
-    return this.write(() => this.#group.submit({ durability: 'lazy', events: 0, bytes: 0, work }))
+    return this.#submit('lazy', () => this.#records.release(runId, holder))
   }
 
   put(runId: RunId, entry: InboxRow): Promise<boolean> {
-    const work = (): boolean => this.#records.put(runId, entry)
-    const bytes = entry.command.length
-    return this.write(() => this.#group.submit({ durability: 'barrier', events: 1, bytes, work }))
-  }
-
-  head(runId: RunId): Promise<Head | undefined> {
-    return this.read(() => this.#records.head(runId))
-  }
-
-  keyIdOf(runId: RunId): Promise<string | null | undefined> {
-    return this.read(() => this.#records.keyIdOf(runId))
-  }
-
-  events(range: EventRange): Promise<readonly EventRow[]> {
-    return this.read(() => this.#records.events(range))
-  }
-
-  history(name: string): Promise<HistoryRow | undefined> {
-    return this.read(() => this.#records.history(name))
-  }
-
-  async *runs(filter?: RunFilter): AsyncGenerator<RunRecord> {
-    const runs = await this.read(() => this.#records.runs(filter))
-    for (;;) {
-      this.requireOpen()
-      const next = this.#speaking(() => runs.next())
-      if (next.done) return
-      yield next.value
-    }
-  }
-
-  inbox(runId: RunId): Promise<readonly InboxRow[]> {
-    return this.read(() => this.#records.inbox(runId))
-  }
-
-  hasLost(runId: RunId): Promise<boolean> {
-    return this.read(() => this.#records.hasLost(runId))
+    return this.#submit('barrier', () => this.#records.put(runId, entry), entry.command.length)
   }
 
   changes(runId?: RunId, part?: 'inbox'): Observable<void> {
@@ -196,70 +140,40 @@ export class SqliteStore implements Store {
     this.#feed.found(this.transactions.version)
   }
 
-  searchedRuns(asked: AskedEvents): Promise<readonly SearchedRun[]> {
-    return this.read(() => this.#search.runs(asked))
-  }
-
-  places(asked: AskedEvents): Promise<{ readonly fromPos: number; readonly toPos: number } | undefined> {
-    return this.read(() => this.#search.places(asked))
-  }
-
-  search(asked: AskedEvents, source: SearchSource, after: Cursor): Promise<FoundBatch> {
-    return this.read(() => this.#search.batch(asked, source, after))
-  }
-
-  hasIndexOf(type: EventType): boolean {
-    return isRareType(type)
-  }
-
   async beginTail(after: TailStart): Promise<BegunTail> {
-    const begun = await this.read(() => this.#search.beginTail(after))
-    return { ...begun, batch: async (place) => await this.read(() => begun.batch(place)) }
-  }
-
-  storedRun(runId: RunId): Promise<StoredRun | undefined> {
-    return this.read(() => this.#audit.run(runId))
-  }
-
-  auditedEvents(range: EventRange): Promise<readonly AuditedRow[]> {
-    return this.read(() => this.#audit.events(range))
-  }
-
-  orphans(): Promise<readonly string[]> {
-    return this.read(() => this.#audit.orphans())
-  }
-
-  async storeFault(): Promise<Fault | undefined> {
-    const found = await this.read(() => this.#audit.fault())
-    if (found) return found
-    for (let after = ''; ;) {
-      const from = after
-      const checked = await this.read(() => this.#audit.historyFault(from))
-      if (checked === undefined) return undefined
-      if ('fault' in checked) return checked.fault
-      after = checked.next
+    const { ask } = this.database
+    const toPos = (await findPlaces(this.database, everyEvent))?.toPos ?? 0
+    const [row] = await ask<{ readonly run_id: string; readonly hash: string }>(
+      'select run_id, hash from @.event where pos = $1',
+      [after.pos],
+    )
+    const dropped = await ask(`select 1 from @.removal where run_id = $1 and kind = 'dropped' limit 1`, [
+      after.runId,
+    ])
+    return {
+      atCursor: row && after.xid === xid ? { runId: row.run_id, hash: row.hash } : undefined,
+      isDropped: dropped.length > 0 && after.xid === xid,
+      batch: async ({ pos }) => {
+        const source = { by: 'place', fromPos: pos, toPos } as const
+        let batch = await searchBatch(this.database, everyEvent, source, { pos, seq: 0 })
+        while (batch.rows.length === 0 && batch.next)
+          batch = await searchBatch(this.database, everyEvent, source, batch.next)
+        return { rows: batch.rows.map((found) => ({ ...found, xid })), isLast: batch.next === undefined }
+      },
     }
   }
 
-  removalsAfter(pos: number, runId?: RunId): Promise<readonly RemovalRow[]> {
-    return this.read(() => this.#removals.after(pos, runId))
-  }
-
-  removable(query: RemovableQuery): Promise<Batch<EventRow>> {
-    return this.read(() => this.#removals.removable(query))
-  }
-
-  endedRuns(query: Omit<RemovableQuery, 'types'>): Promise<Batch<EndedRun>> {
-    return this.read(() => this.#removals.endedRuns(query))
+  findFault(): Promise<Fault | undefined> {
+    return this.#read(() => findFileFault(this.#opened.database))
   }
 
   async remove(requests: readonly RemovalRequest[]): Promise<number> {
-    const removed = await this.write(() => {
+    const removed = await this.#write(() => {
       const count = this.transactions.transact('barrier', () => {
         // First: a commit that cannot be acknowledged has removed what was to go.
         this.#known.forgetAll()
         this.#log.tookAway()
-        return this.#removals.remove(requests)
+        return this.#carryOut(removeContent(requests, dialect))
       })
       // The log keeps copies of what was removed. Where a reader prevents it, it is truncated later.
       this.#opened.database.pragma('wal_checkpoint(truncate)')
@@ -269,11 +183,18 @@ export class SqliteStore implements Store {
     return removed
   }
 
-  requireOpen(): void {
-    if (!this.#isClosed) return
-    throw new LedgerUnavailableError(
-      `The ledger ${this.#opened.path} was closed, so it can neither be read nor written. Open it again with sqliteLedger().`,
-    )
+  #carryOut<T>(steps: Generator<RemovalStep, T, readonly unknown[]>): T {
+    let next = steps.next([])
+    while (!next.done) {
+      const { text, values } = next.value
+      const statement = this.#prepared(text)
+      if (statement.reader) next = steps.next(statement.all(named(values)))
+      else {
+        statement.run(named(values))
+        next = steps.next([])
+      }
+    }
+    return next.value
   }
 
   /** Refuses every use, then ends the hints: who follows them looks once more, and is refused. */
@@ -283,7 +204,7 @@ export class SqliteStore implements Store {
     await this.#sync.close()
     const { database, path } = this.#opened
     try {
-      if (this.isWritable) {
+      if (this.#isWritable) {
         this.#group.flush()
         if (this.transactions.hasUnsynced) this.transactions.transact('barrier', () => undefined)
         if (this.#files.hasOwnLog) leaveOneFile(database)
@@ -296,13 +217,149 @@ export class SqliteStore implements Store {
     }
   }
 
-  #speaking<T>(work: () => T): T {
+  /** Lazy commits may be lost until a barrier, so only barriers check that the files are in their places. */
+  #requireSameFiles(durability: Durability): number | undefined {
+    return durability === 'barrier' ? this.#files.requireSame() : undefined
+  }
+
+  #requireOpen(): void {
+    if (!this.#isClosed) return
+    throw new LedgerUnavailableError(
+      `The ledger ${this.#opened.path} was closed, so it can neither be read nor written. Open it again with sqliteLedger().`,
+    )
+  }
+
+  /** Reads what is committed: a reader that awaits nothing else would keep a commit from its turn of the event loop. */
+  async #read<T>(work: () => T): Promise<T> {
+    this.#requireOpen()
+    if (this.#group.turn) await this.#group.turn
+    this.#requireOpen()
     try {
       return work()
     } catch (error) {
       throw ledgerFailure(error, this.#opened.path)
     }
   }
+
+  async #write<T>(work: () => T | Promise<T>): Promise<T> {
+    this.#requireOpen()
+    if (!this.#isWritable) throw refusedReadOnly(this.#opened.path)
+    try {
+      return await work()
+    } catch (error) {
+      throw ledgerFailure(error, this.#opened.path)
+    }
+  }
+
+  #submit<T>(durability: Durability, work: () => T, bytes = 0): Promise<T> {
+    return this.#write(() => this.#group.submit({ durability, events: 1, bytes, work }))
+  }
+
+  /** The statement of a text in the SQL of both databases. */
+  #prepared(text: string): Statement<[Named]> {
+    const known = this.#statements.get(text)
+    if (known) return known
+    const statement = this.#opened.database.prepare<[Named]>(text.replaceAll('@.', ''))
+    this.#statements.set(text, statement)
+    return statement
+  }
+
+  #storeDatabase(): StoreDatabase {
+    const ask = <Row>(text: string, values: readonly unknown[] = []): Promise<readonly Row[]> =>
+      this.#read(() => this.#prepared(text).all(named(values)) as readonly Row[])
+    return {
+      dialect,
+      isWritable: this.#isWritable,
+      maxScanned: 8192,
+      requireOpen: () => this.#requireOpen(),
+      ask,
+      askPatiently: ask,
+      askBatch: <Row extends EventRow>(query: string, order: readonly string[], values: readonly unknown[]) =>
+        this.#read(() => {
+          const text = `${query} order by ${order.map((column) => `event.${column}`).join(', ')}`
+          return firstRows(this.#prepared(text).iterate(named(values)) as Iterable<Row>)
+        }),
+      change: (parts, values) => this.#change(parts, values),
+      async changedRuns(after): Promise<ChangedRuns> {
+        const rows = await ask<{ readonly pos: number; readonly run_id: string }>(
+          `select pos, run_id from @.event where pos > $1 order by pos limit ${eventsPerRead}`,
+          [placeOf(after)],
+        )
+        const last = rows.at(-1)
+        return {
+          runIds: [...new Set(rows.map(({ run_id }) => run_id))],
+          cursor: last ? `${last.pos}` : after,
+          isLast: rows.length < eventsPerRead,
+        }
+      },
+      async isAfter(place, runId, seq) {
+        const text = 'select 1 from @.event where run_id = $1 and seq = $2 and pos > $3'
+        return (await ask(text, [runId, seq, placeOf(place)])).length > 0
+      },
+      async eventsAfter(after) {
+        const toPos = (await findPlaces({ ask }, everyEvent))?.toPos ?? 0
+        return Math.max(0, toPos - placeOf(after))
+      },
+    }
+  }
+
+  async #change(parts: readonly ChangePart[], values: readonly unknown[]): Promise<boolean> {
+    const { database } = this.#opened
+    const work = (): boolean =>
+      withoutWaiting(database, () =>
+        this.transactions.transact('lazy', () =>
+          parts.every(
+            ({ text }, index) => this.#prepared(text('true')).run(named(values)).changes > 0 || index > 0,
+          ),
+        ),
+      )
+    for (let tries = 1; ; tries++) {
+      try {
+        return await this.#write(work)
+      } catch (error) {
+        if (tries === maxTries || !isBusy(error)) throw error
+        await new Promise((resolve) => void setTimeout(resolve, pauseMs))
+      }
+    }
+  }
+}
+
+/** The values of parameters `$1`, `$2` …, which SQLite takes for names. */
+function named(values: readonly unknown[]): Named {
+  return Object.fromEntries(values.map((value, index) => [index + 1, value]))
+}
+
+/** The rows of a batch: the query ends where it is full. */
+function firstRows<Row extends EventRow>(rows: Iterable<Row>): readonly Row[] {
+  const batch: Row[] = []
+  let bytes = 0
+  for (const row of rows) {
+    batch.push(row)
+    bytes += row.body.length
+    if (batch.length === rowsPerBatch || bytes >= bytesPerBatch) break
+  }
+  return batch
+}
+
+function placeOf(cursor: string): number {
+  return cursor === '' ? 0 : Number(cursor)
+}
+
+/** Does what may fail as soon as another process writes: what follows from events is worth no wait. */
+function withoutWaiting<T>(database: Database, work: () => T): T {
+  const waited = database.pragma('busy_timeout', { simple: true }) as number
+  database.pragma('busy_timeout = 0')
+  try {
+    return work()
+  } finally {
+    database.pragma(`busy_timeout = ${waited}`)
+  }
+}
+
+function isBusy(error: unknown): boolean {
+  return (
+    error instanceof LedgerUnavailableError && (sqliteCode(error.cause)?.startsWith('SQLITE_BUSY') ?? false)
+  )
 }
 
 /**
@@ -310,7 +367,7 @@ export class SqliteStore implements Store {
  * copied, and read where nothing can be written. If other processes have it open SQLite refuses at once, and the last
  * of them ends the log. SQLite removes the log by its name, whichever ledger's it is.
  */
-function leaveOneFile(database: OpenedDatabase['database']): void {
+function leaveOneFile(database: Database): void {
   try {
     database.pragma('busy_timeout = 0')
     database.pragma('journal_mode = delete')

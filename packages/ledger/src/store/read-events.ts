@@ -12,15 +12,14 @@ import {
 } from '../format/event-row.ts'
 import { HistoryReader, type HistoryRow, readHistory } from '../format/history.ts'
 import { type Keyring, Sealer } from '../format/keyring.ts'
-import { internalsOf, type Store } from './store.ts'
+import type { StoreDatabase } from './database.ts'
+import { readHead, readHistoryRow, readRows } from './records.ts'
+import { internalsOf } from './store.ts'
 
 type ReadRange = Parameters<Ledger['read']>[1]
 
 /** Names the method of a read that yields its events batch by batch. */
 const inBatches: unique symbol = Symbol('tallystick.ledger.in-batches')
-
-/** What a read asks of a store. */
-type ReadStore = Pick<Store, 'head' | 'events' | 'requireOpen'>
 
 /**
  * Events of a run, up to where it ends when the first is asked for. Each is checked against the chain before it is handed
@@ -28,22 +27,22 @@ type ReadStore = Pick<Store, 'head' | 'events' | 'requireOpen'>
  * closed.
  */
 export function readEvents(
-  store: ReadStore,
+  database: StoreDatabase,
   rows: RowReader,
   runId: RunId,
   range?: ReadRange,
 ): AsyncGenerator<RuntimeEvent> {
-  const batches = () => readBatches(store, rows, { runId, range, version: 'newest' })
-  return Object.assign(oneByOne(store, batches()), { [inBatches]: batches })
+  const batches = () => readBatches(database, rows, { runId, range, version: 'newest' })
+  return Object.assign(oneByOne(database, batches()), { [inBatches]: batches })
 }
 
 async function* oneByOne(
-  store: ReadStore,
+  database: StoreDatabase,
   batches: AsyncIterable<readonly RuntimeEvent[]>,
 ): AsyncGenerator<RuntimeEvent> {
   for await (const batch of batches) {
     for (const event of batch) {
-      store.requireOpen()
+      database.requireOpen()
       yield event
     }
   }
@@ -71,18 +70,18 @@ interface BatchedRead {
 }
 
 async function* readBatches(
-  store: ReadStore,
+  database: StoreDatabase,
   rows: RowReader,
   { runId, range, version }: BatchedRead,
 ): AsyncGenerator<readonly RuntimeEvent[]> {
   requireRead(runId, range)
-  const headSeq = (await store.head(runId))?.seq ?? 0
+  const headSeq = (await readHead(database, runId))?.seq ?? 0
   const fromSeq = Math.max(range?.fromSeq ?? 1, 1)
   const toSeq = Math.min(range?.toSeq ?? headSeq, headSeq)
   if (!(fromSeq <= toSeq)) return
-  let link = await linkBefore(store, runId, fromSeq)
+  let link = await linkBefore(database, runId, fromSeq)
   while (link.seq < toSeq) {
-    const batch = await rows.readable(await store.events({ runId, fromSeq: link.seq + 1, toSeq }))
+    const batch = await rows.readable(await readRows(database, { runId, fromSeq: link.seq + 1, toSeq }))
     const events: RuntimeEvent[] = []
     let failure: unknown
     try {
@@ -103,10 +102,10 @@ async function* readBatches(
   }
 }
 
-async function linkBefore(store: ReadStore, runId: RunId, fromSeq: number): Promise<Link> {
+async function linkBefore(database: StoreDatabase, runId: RunId, fromSeq: number): Promise<Link> {
   const seq = Math.ceil(fromSeq) - 1
   if (seq === 0) return genesis
-  const [row] = await store.events({ runId, fromSeq: seq, toSeq: seq })
+  const [row] = await readRows(database, { runId, fromSeq: seq, toSeq: seq })
   if (row === undefined) throw missingEvent(runId, seq)
   return row
 }
@@ -119,17 +118,17 @@ export async function* recordedEvents(ledger: Ledger, runId: RunId): AsyncGenera
   const internals = internalsOf(ledger)
   if (internals === undefined) return yield* ledger.read(runId)
   const { store, rows } = internals
-  yield* oneByOne(store, readBatches(store, rows, { runId, version: 'recorded' }))
+  yield* oneByOne(store.database, readBatches(store.database, rows, { runId, version: 'recorded' }))
 }
 
 /** Brings rows together with the keys and histories that their bodies need to be read. */
 export class RowReader {
-  readonly #store: Pick<Store, 'history'>
+  readonly #database: Pick<StoreDatabase, 'ask'>
   readonly #keyring: Keyring | undefined
   readonly #histories = new HistoryReader()
 
-  constructor(store: Pick<Store, 'history'>, keyring: Keyring | undefined) {
-    this.#store = store
+  constructor(database: Pick<StoreDatabase, 'ask'>, keyring: Keyring | undefined) {
+    this.#database = database
     this.#keyring = keyring
   }
 
@@ -149,7 +148,7 @@ export class RowReader {
       const read = await readHistory(
         name,
         this.#histories,
-        (each) => history.get(each) ?? this.#store.history(each),
+        (each) => history.get(each) ?? readHistoryRow(this.#database, each),
       )
       for (const [digest, found] of read) history.set(digest, found)
     }

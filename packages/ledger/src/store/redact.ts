@@ -7,18 +7,13 @@ import {
 } from '@tallystick/core'
 import { option, requireLedger, requireOptions } from '@tallystick/core/internal'
 import { requireTextId } from '@tallystick/core/store-kit'
-import { eventTraits, type EventType, eventTypes, type Removed } from '@tallystick/core/vocabulary'
+import { eventTypes, type EventType, type Removed } from '@tallystick/core/vocabulary'
 import { removedBody } from '../format/body.ts'
 import { decodeRow, type EventRow } from '../format/event-row.ts'
 import type { RemovalCause, RemovalRequest } from '../format/chain.ts'
-import {
-  type Batch,
-  type EndedRun,
-  type Internals,
-  type RemovableQuery,
-  requireRemovable,
-  type Store,
-} from './store.ts'
+import { eventColumnsText, type StoreDatabase } from './database.ts'
+import { readRows, type RunRow } from './records.ts'
+import { type Internals, requireRemovable } from './store.ts'
 
 /** Who removes content, and why. Both stay on record for ever, so they must not repeat the content. */
 export interface RedactOptions {
@@ -72,7 +67,7 @@ export async function redact(
   let removed = 0
   for (let seq = 0; seq < head.seq;) {
     const toSeq = Math.min(seq + eventsAtOnce, head.seq)
-    const rows = await beneath.store.events({ runId, fromSeq: seq + 1, toSeq })
+    const rows = await readRows(beneath.store.database, { runId, fromSeq: seq + 1, toSeq })
     const due = rows.filter((row) => row.commitment === null && (chosen?.has(row.seq) ?? true))
     if (due.length > 0) removed += await beneath.store.remove(await requestsFor(beneath, due, cause))
     seq = rows.at(-1)?.seq ?? toSeq
@@ -80,7 +75,7 @@ export async function redact(
   return removed
 }
 
-/** What takes the content of events away. Throws `LedgerDamagedError` if one cannot be read. */
+/** Throws `LedgerDamagedError` if an event cannot be read. */
 async function requestsFor(
   { rows }: Internals,
   due: readonly EventRow[],
@@ -120,7 +115,7 @@ export interface RetentionOptions {
   readonly onProgress?: ((soFar: RetentionReport) => void) | undefined
 }
 
-/** What rules of retention removed. */
+/** How much was removed. */
 export interface RetentionReport {
   /** Events that lost their content, by class. */
   readonly deltas: number
@@ -130,21 +125,50 @@ export interface RetentionReport {
   readonly events: number
 }
 
-/** Types that only state facts: numbers, names, reasons of the runtime's own. */
-const factual: ReadonlySet<EventType> = new Set([
-  ...(['usage_updated', 'tool_deferred', 'tool_results_injected'] as const),
-  ...(['guardrails_checked', 'limit_reached', 'limit_raised'] as const),
-])
-
-/** Types that only show progress: a later event holds their content again. */
-const deltaTypes: readonly EventType[] = eventTypes.filter((type) => eventTraits[type].retention === 'deltas')
-
-/** Types that hold what people or models said, asked or answered. */
-const contentTypes: readonly EventType[] = eventTypes.filter(
-  (type) => !factual.has(type) && !deltaTypes.includes(type),
-)
+/**
+ * What events hold: `facts` only (numbers, names, reasons of the runtime's own), pieces that a later event holds again, or
+ * what people or models said, asked or answered.
+ */
+const retention: Readonly<Record<EventType, 'facts' | 'deltas' | 'content'>> = {
+  run_started: 'content',
+  history_carried: 'content',
+  history_edited: 'content',
+  run_resumed: 'content',
+  run_finished: 'content',
+  input_received: 'content',
+  input_settled: 'content',
+  model_call_started: 'content',
+  assistant_started: 'content',
+  assistant_text_delta: 'deltas',
+  assistant_reasoning_delta: 'deltas',
+  tool_input_delta: 'deltas',
+  tool_request_ready: 'content',
+  usage_updated: 'facts',
+  assistant_message_finished: 'content',
+  model_stream_failed: 'content',
+  tool_requests_collected: 'content',
+  approval_requested: 'content',
+  approval_decided: 'content',
+  tool_started: 'content',
+  tool_progress: 'deltas',
+  tool_deferred: 'facts',
+  tool_attempt_failed: 'content',
+  tool_result: 'content',
+  tool_results_injected: 'facts',
+  compaction_started: 'content',
+  context_compacted: 'content',
+  agent_handed_off: 'content',
+  guardrail_tripped: 'content',
+  guardrails_checked: 'facts',
+  output_checked: 'content',
+  limit_reached: 'facts',
+  limit_raised: 'facts',
+  cancel_requested: 'content',
+}
 
 const runsAtOnce = 1024
+
+type EndedRun = Pick<RunRow, 'pos' | 'head_seq' | 'head_hash' | 'ended_at'> & { readonly run_id: RunId }
 
 /**
  * Removes content that is older than the rules allow, from runs that have ended; a run that is under way, or waits
@@ -173,7 +197,10 @@ export async function applyRetention(
   const cause = { at: now, by, ...(reason !== undefined && { reason }) }
   // Whole runs first: what goes with them need not be masked before.
   if (ages.factsMs !== undefined) {
-    for await (const { runId, headSeq: seq, headHash } of endedRuns(store, now - ages.factsMs)) {
+    for await (const { run_id: runId, head_seq: seq, head_hash: headHash } of endedRuns(
+      store.database,
+      now - ages.factsMs,
+    )) {
       report.events += dryRun
         ? seq
         : await store.remove([{ ...cause, kind: 'dropped', runId, seq, headHash }])
@@ -181,12 +208,13 @@ export async function applyRetention(
       onProgress?.({ ...report })
     }
   }
-  for (const [name, types, ageMs] of [
-    ['deltas', deltaTypes, ages.deltasMs],
-    ['content', contentTypes, ages.contentMs],
+  for (const [name, ageMs] of [
+    ['deltas', ages.deltasMs],
+    ['content', ages.contentMs],
   ] as const) {
     if (ageMs === undefined) continue
-    for await (const due of expiredRows(store, { types, before: now - ageMs })) {
+    const types = eventTypes.filter((type) => retention[type] === name)
+    for await (const due of expiredRows(store.database, { types, before: now - ageMs })) {
       const requests = await requestsFor(beneath, due, { ...cause, kind: 'expired' })
       report[name] += dryRun ? requests.length : await store.remove(requests)
       onProgress?.({ ...report })
@@ -209,22 +237,40 @@ const retentionOptions = fields<RetentionOptions>({
   onProgress: maybe(anyFunction),
 })
 
-async function* endedRuns(store: Store, before: number): AsyncGenerator<EndedRun> {
-  for (let afterPos: number | undefined = 0; afterPos !== undefined;) {
-    const batch: Batch<EndedRun> = await store.endedRuns({ before, afterPos, limit: runsAtOnce })
-    afterPos = batch.next
-    yield* batch.items
+/** Runs that have ended before a moment, in the order of their places. */
+async function* endedRuns({ ask }: StoreDatabase, before: number): AsyncGenerator<EndedRun> {
+  for (let pos = 0; ;) {
+    const runs = await ask<EndedRun>(
+      'select run_id, pos, head_seq, head_hash, ended_at from @.run where pos > $1 order by pos limit $2',
+      [pos, runsAtOnce],
+    )
+    yield* runs.filter(({ ended_at }) => ended_at !== null && ended_at < before)
+    const last = runs.at(-1)
+    if (last === undefined || runs.length < runsAtOnce) return
+    pos = last.pos
   }
 }
 
+/** Rows of some types, written before a moment, of runs that have ended, whose content is there. */
 async function* expiredRows(
-  store: Store,
-  asked: Pick<RemovableQuery, 'types' | 'before'>,
+  { ask, dialect, maxScanned }: StoreDatabase,
+  { types, before }: { readonly types: readonly EventType[]; readonly before: number },
 ): AsyncGenerator<readonly EventRow[]> {
-  for (let afterPos: number | undefined = 0; afterPos !== undefined;) {
-    const batch: Batch<EventRow> = await store.removable({ ...asked, afterPos, limit: eventsAtOnce })
-    afterPos = batch.next
-    if (batch.items.length > 0) yield batch.items
+  const [end] = await ask<{ readonly pos: number | null }>('select max(pos) as pos from @.event')
+  const lastPos = end?.pos ?? 0
+  for (let pos = 0; pos < lastPos;) {
+    const toPos = pos + maxScanned
+    // Additions keep planners from the indexes by time and type: places are what the search continues by.
+    const rows = await ask<EventRow>(
+      `select ${eventColumnsText} from @.event join @.run using (run_id)
+        where event.pos > $1 and event.pos <= $2 and event.at + 0 < $3 and event.commitment is null
+          and event.type || '' in (select value from ${dialect.texts('$4')}) and run.ended_at is not null
+        order by event.pos limit $5`,
+      [pos, toPos, before, JSON.stringify(types), eventsAtOnce],
+    )
+    if (rows.length > 0) yield rows
+    const last = rows.at(-1)
+    pos = last && rows.length >= eventsAtOnce ? last.pos : toPos
   }
 }
 

@@ -3,7 +3,7 @@ import type { TailCursor, TailedEvent } from '@tallystick/core/vocabulary'
 import { outOfOrder } from '../format/event-row.ts'
 import { readFound, type FoundRow } from './find-events.ts'
 import type { RowReader } from './read-events.ts'
-import type { SearchStore } from './store.ts'
+import type { Store } from './store.ts'
 
 /** A place in the order of a tail: first by the transaction that wrote the event, then by `pos`. */
 export interface TailPlace {
@@ -18,7 +18,7 @@ export type TailRow = FoundRow & Pick<TailPlace, 'xid'>
 /** Some events of a tail, in its order. */
 export interface TailBatch {
   readonly rows: readonly TailRow[]
-  /** Whether nothing comes after them that was settled when the tail began. */
+  /** Nothing that was settled when the tail began comes after them. */
   readonly isLast: boolean
 }
 
@@ -32,7 +32,7 @@ export interface TailStart extends TailPlace {
 export interface BegunTail {
   /** The event at the place of the cursor; absent without one. */
   readonly atCursor?: { readonly runId: string; readonly hash: string } | undefined
-  /** Whether the run of that event was dropped, on record, and the event with it. */
+  /** The run of that event was dropped, on record, and the event with it. */
   readonly isDropped: boolean
   /** The next batch after a place. */
   batch(after: TailPlace): Promise<TailBatch>
@@ -44,7 +44,7 @@ export interface BegunTail {
  * is not as it was written, and the error of a closed ledger. Holds one batch.
  */
 export async function* tailEvents(
-  store: SearchStore,
+  store: Pick<Store, 'beginTail' | 'database'>,
   rows: RowReader,
   after?: TailCursor,
 ): AsyncGenerator<TailedEvent> {
@@ -59,7 +59,7 @@ export async function* tailEvents(
       if (!isAfter(row, place)) throw outOfOrder('the events of its tail')
       place = { xid: row.xid, pos: row.pos }
       const event = readFound(row)
-      store.requireOpen()
+      store.database.requireOpen()
       yield { cursor: cursorOf(row), event }
     }
     if (batch.isLast) return

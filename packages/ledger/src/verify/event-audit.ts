@@ -18,14 +18,14 @@ import { fault, type Fault, quotedId } from '../format/event-row.ts'
 import { type AccumulatedRun, RunAccumulator } from '../projection/run-accumulator.ts'
 import { OutlineFold, type RunOutline } from '../projection/run-outline.ts'
 
-/** What an audit knows of a run after one of its events. */
+/** A run after one of its events, as an audit knows it. */
 export interface AuditedRun {
   /** `undefined` before the first event. */
   readonly state: RunState | undefined
   /** `undefined` where the audit was not to accumulate. */
   readonly accumulated: AccumulatedRun | undefined
   readonly outline: RunOutline | undefined
-  /** What the run began with. */
+  /** The messages that the run began with. */
   readonly carried: readonly Message[]
 }
 
@@ -44,7 +44,7 @@ export class EventAudit {
     this.#outline = new OutlineFold()
   }
 
-  /** What is known of the run after the last sound event. */
+  /** The run after the last sound event. */
   get known(): AuditedRun {
     return {
       state: this.#state,
@@ -100,7 +100,7 @@ function lawFault(error: unknown, event: RuntimeEvent): Fault {
 /** Sums of dollars are rounded. */
 const ROUNDING = 1e-9
 
-/** A child run that a run has started, and what it has counted for it. */
+/** A child run, and what its parent has counted for it. */
 interface Started {
   readonly runId: RunId
   readonly seq: number

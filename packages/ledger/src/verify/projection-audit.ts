@@ -1,7 +1,8 @@
 import type { Ledger, RunId } from '@tallystick/core'
 import { canonicalJson, type Json } from '@tallystick/core/vocabulary'
 import { fault, type Fault } from '../format/event-row.ts'
-import { type ProjectionDatabase, projectionDatabaseOf } from '../projection/database.ts'
+import type { StoreDatabase } from '../store/database.ts'
+import { databaseOf } from '../store/store.ts'
 import { orElse } from '../projection/refresh.ts'
 import { recordOf } from '../projection/run-summary.ts'
 import { snapshotDigest, snapshotNear, snapshotPlaces, snapshotText } from '../projection/snapshots.ts'
@@ -9,7 +10,7 @@ import { type StoredRunRow, writtenRun } from '../projection/stored-run.ts'
 import { ProjectionTables } from '../projection/tables.ts'
 import type { AuditedRun } from './event-audit.ts'
 
-/** What a store has projected from one run, as it was before the audit of its events began. */
+/** The projections of one run, read before the audit of its events began. */
 interface RunProjections {
   /** The cursor up to which projections cover every event; `undefined` without projections of this version. */
   readonly cursor: string | undefined
@@ -18,7 +19,7 @@ interface RunProjections {
   readonly snapshots: readonly number[]
 }
 
-/** An event to which an audit came, its hash, and what was known of the run after it. */
+/** An event, its hash, and the run after it. */
 export interface AuditedPlace extends AuditedRun {
   readonly seq: number
   readonly hash: string
@@ -26,14 +27,14 @@ export interface AuditedPlace extends AuditedRun {
 
 /** Compares what was projected from a run with what an audit of its events comes to. */
 export class ProjectionAudit {
-  readonly #database: ProjectionDatabase
+  readonly #database: StoreDatabase
   readonly #runId: RunId
   readonly #projections: RunProjections
   /** The events after which something was projected. */
   readonly #places: readonly number[]
   fault: Fault | undefined
 
-  constructor(database: ProjectionDatabase, runId: RunId, projections: RunProjections) {
+  constructor(database: StoreDatabase, runId: RunId, projections: RunProjections) {
     this.#database = database
     this.#runId = runId
     this.#projections = projections
@@ -41,12 +42,10 @@ export class ProjectionAudit {
     this.#places = row ? [row.seq, ...snapshots] : snapshots
   }
 
-  /** Whether there is anything to compare. */
   get isAny(): boolean {
     return this.#places.length > 0
   }
 
-  /** Whether anything was projected after an event. */
   concerns(seq: number): boolean {
     return this.#places.includes(seq)
   }
@@ -102,9 +101,9 @@ export class ProjectionAudit {
   }
 }
 
-/** What a store has projected from a run; `undefined` where it derives nothing, or nothing of it can be read. */
+/** Reads the projections of a run; `undefined` if the store has none, or they cannot be read. */
 export async function projectionAuditOf(ledger: Ledger, runId: RunId): Promise<ProjectionAudit | undefined> {
-  const database = projectionDatabaseOf(ledger)
+  const database = databaseOf(ledger)
   if (database === undefined) return undefined
   return await orElse(undefined, async () => {
     const tables = new ProjectionTables(database)

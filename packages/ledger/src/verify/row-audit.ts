@@ -11,20 +11,21 @@ import {
   type ReadableRow,
 } from '../format/event-row.ts'
 import type { MissingContents } from '../store/redact.ts'
-import type { AuditedRow, Internals, StoredRun } from '../store/store.ts'
+import type { Internals } from '../store/store.ts'
 import { EventAudit, type FamilyAudit } from './event-audit.ts'
 import type { AuditedPlace, ProjectionAudit } from './projection-audit.ts'
+import { type AuditedRow, readAuditedRows, readStoredRun, type StoredRun } from './store-audit.ts'
 
-/** What an audit goes by from event to event. */
+/** The state of an audit between events. */
 interface Audit {
   readonly laws: EventAudit
   readonly progress: Progress
   readonly projections: ProjectionAudit | undefined
-  /** Places after which something was projected, and what the audit knew there: to be compared. */
+  /** Places after which something was projected, with the run there: to be compared. */
   readonly due: AuditedPlace[]
   /** The last sound row. */
   last: Link
-  /** What the row of the run has to say, by its events. */
+  /** The row of the run, as its events say it has to be. */
   firstPos: number
   endedAt: number | null
   history: string | null
@@ -37,7 +38,7 @@ export async function auditRows(
   progress: Progress,
   projections: ProjectionAudit | undefined,
 ): Promise<void> {
-  const run = await store.storedRun(runId)
+  const run = await readStoredRun(store.database, runId)
   if (run === undefined) throw new RunNotFoundError(runId)
   const audit: Audit = {
     laws: new EventAudit({ accumulates: projections?.isAny === true }),
@@ -45,7 +46,9 @@ export async function auditRows(
   }
   // A row that is twice there is found as out of order.
   while (audit.last.seq < run.lastSeq) {
-    const rows = await store.auditedEvents({ runId, fromSeq: audit.last.seq + 1, toSeq: run.lastSeq })
+    const rows = await readAuditedRows(store.database, {
+      ...{ runId, fromSeq: audit.last.seq + 1, toSeq: run.lastSeq },
+    })
     const readable = await reader.readable(rows)
     const broken = rowsFault(readable, audit) ?? (await projectionsFault(audit))
     if (broken) return void (progress.broken = broken)
@@ -67,7 +70,7 @@ function rowsFault(rows: readonly (AuditedRow & ReadableRow)[], audit: Audit): P
   return undefined
 }
 
-/** What is left of an event whose content was removed is what its removal says; and of no other event is there a removal. */
+/** The rest of a removed event is as its removal says; other events have no removal. */
 function removalFault({ commitment, removal, body }: AuditedRow): Fault | undefined {
   if (commitment === null) {
     return removal === null ? undefined : fault('body', 'none, since a removal is on record', 'a body')
@@ -144,8 +147,7 @@ export interface Progress {
   events: number
   broken?: Fault & { readonly seq: number }
   readonly missing: MissingContents
-  /** Whether the last of them ends the run. */
+  /** The last of them ends the run. */
   hasEnded: boolean
-  /** What the run's events say of its child runs. */
   readonly family: FamilyAudit
 }

@@ -1,75 +1,17 @@
 import type { Ledger } from '@tallystick/core'
 import { fault, type Fault } from '../format/event-row.ts'
-import {
-  type ProjectionDatabase,
-  projectionDatabaseOf,
-  type ProjectionDialect,
-} from '../projection/database.ts'
 import { CorruptRowError, orElse } from '../projection/refresh.ts'
 import { amountColumns } from '../projection/run-accumulator.ts'
 import {
+  type SessionChange,
   type SpendingChange,
   storedRun,
   type StoredRunRow,
   TotalsAccumulator,
 } from '../projection/stored-run.ts'
-import { ProjectionTables, runColumns, sessionColumns, type SessionRow } from '../projection/tables.ts'
-
-/** What an audit asks of projections, beside what everybody asks. */
-class AuditedProjections {
-  readonly #database: ProjectionDatabase
-  readonly #dialect: ProjectionDialect
-
-  constructor(database: ProjectionDatabase) {
-    this.#database = database
-    this.#dialect = database.dialect
-  }
-
-  /** How many rows tell of runs that are not there, and have not been forgotten. */
-  strayRows(): Promise<number> {
-    const { table } = this.#dialect
-    return this.#count(`${table('run_summary')} as run_summary where summary is not null and not exists (
-      select 1 from ${table('run')} as run where run.run_id = run_summary.run_id)`)
-  }
-
-  /** How many runs of sessions have no totals that they could be in. */
-  runsWithoutSession(): Promise<number> {
-    const { table } = this.#dialect
-    return this.#count(`${table('run_summary')} as run_summary where session_id is not null and not exists (
-      select 1 from ${table('session_summary')} as session
-      where session.session_id = run_summary.session_id and runs > 0)`)
-  }
-
-  /** Model calls by hour, agent and model. */
-  hours(): Promise<readonly SpendingChange[]> {
-    return this.#database.ask<SpendingChange>(
-      `select * from ${this.#dialect.table('spending')} order by hour, agent, provider, api, model_id`,
-    )
-  }
-
-  /** Sessions in the order of their keys. */
-  sessionsAfter(key: string, limit: number): Promise<readonly SessionRow[]> {
-    return this.#database.ask<SessionRow>(
-      `select ${sessionColumns.join(', ')} from ${this.#dialect.table('session_summary')}
-        where session_id > $1 and runs > 0 order by session_id limit $2`,
-      [key, limit],
-    )
-  }
-
-  /** The rows of a session's runs, in the order of their places. */
-  runsOfSession(key: string, afterPos: number, limit: number): Promise<readonly StoredRunRow[]> {
-    return this.#database.ask<StoredRunRow>(
-      `select ${runColumns} from ${this.#dialect.table('run_summary')} as run_summary
-        where session_id = $1 and pos > $2 order by pos limit $3`,
-      [key, afterPos, limit],
-    )
-  }
-
-  async #count(from: string): Promise<number> {
-    const [row] = await this.#database.ask<{ readonly rows: number }>(`select count(*) as rows from ${from}`)
-    return row?.rows ?? 0
-  }
-}
+import { ProjectionTables, runColumns, sessionColumns } from '../projection/tables.ts'
+import type { StoreDatabase } from '../store/database.ts'
+import { databaseOf } from '../store/store.ts'
 
 const rowsPerBatch = 256
 
@@ -78,33 +20,36 @@ const maxTries = 3
 
 /** The first of the totals that is not what the projections of runs come to; those are compared with their events. */
 export async function totalsFault(ledger: Ledger): Promise<Fault | undefined> {
-  const database = projectionDatabaseOf(ledger)
+  const database = databaseOf(ledger)
   if (database === undefined) return undefined
   const tables = new ProjectionTables(database)
   return await orElse(undefined, async () => {
     for (let tries = 0; tries < maxTries; tries++) {
       if ((await tables.cursorOfThisCode()) === undefined) return undefined
       const { revision } = await tables.state()
-      const audited = new AuditedProjections(database)
       const found =
-        (await strayFault(audited)) ??
-        (await spendingFault(tables, audited)) ??
-        (await sessionsFault(audited))
+        (await strayFault(database)) ?? (await spendingFault(tables)) ?? (await sessionsFault(database))
       if (found === undefined || (await tables.state()).revision === revision) return found
     }
     return undefined
   })
 }
 
-async function strayFault(tables: AuditedProjections): Promise<Fault | undefined> {
-  const stray = await tables.strayRows()
-  return stray === 0 ? undefined : fault('projections of runs that are not there', 0, String(stray))
+async function strayFault(database: StoreDatabase): Promise<Fault | undefined> {
+  const stray = await count(
+    database,
+    `@.run_summary as run_summary where summary is not null and not exists (
+      select 1 from @.run as run where run.run_id = run_summary.run_id)`,
+  )
+  return stray === 0 ? undefined : fault('projections of runs that are not there', 0, stray)
 }
 
-async function spendingFault(
-  tables: ProjectionTables,
-  audited: AuditedProjections,
-): Promise<Fault | undefined> {
+async function count({ ask }: StoreDatabase, from: string): Promise<number> {
+  const [row] = await ask<{ readonly rows: number }>(`select count(*) as rows from ${from}`)
+  return row?.rows ?? 0
+}
+
+async function spendingFault(tables: ProjectionTables): Promise<Fault | undefined> {
   const totals = new TotalsAccumulator()
   for (let beforePos = Number.MAX_SAFE_INTEGER; ;) {
     const batch = await tables.batch({ beforePos, limit: rowsPerBatch })
@@ -114,7 +59,10 @@ async function spendingFault(
     beforePos = last.pos
   }
   const due = new Map(totals.change.spending.map((line) => [spendingKey(line), sums(line)]))
-  for (const row of await audited.hours()) {
+  const hours = await tables.database.ask<SpendingChange>(
+    'select * from @.spending order by hour, agent, provider, api, model_id',
+  )
+  for (const row of hours) {
     const key = spendingKey(row)
     const expected = due.get(key) ?? sums(undefined)
     if (sums(row) !== expected) return fault(`spending of ${key}`, expected, sums(row))
@@ -136,25 +84,37 @@ function sums(line: object | undefined): string {
 }
 
 /** One session after the other, so that no more than one is held. */
-async function sessionsFault(tables: AuditedProjections): Promise<Fault | undefined> {
+async function sessionsFault(database: StoreDatabase): Promise<Fault | undefined> {
   let after = ''
   for (;;) {
-    const batch = await tables.sessionsAfter(after, rowsPerBatch)
+    const batch = await database.ask<SessionChange>(
+      `select ${sessionColumns.join(', ')} from @.session_summary
+        where session_id > $1 and runs > 0 order by session_id limit $2`,
+      [after, rowsPerBatch],
+    )
     for (const session of batch) {
-      const found = await sessionFault(tables, session)
+      const found = await sessionFault(database, session)
       if (found) return found
       after = session.session_id
     }
     if (batch.length < rowsPerBatch) break
   }
-  const unsummed = await tables.runsWithoutSession()
+  const unsummed = await count(
+    database,
+    `@.run_summary as run_summary where session_id is not null and not exists (
+      select 1 from @.session_summary as session where session.session_id = run_summary.session_id and runs > 0)`,
+  )
   return unsummed === 0 ? undefined : fault('sessions of runs', 'a row each', `${unsummed} runs without`)
 }
 
-async function sessionFault(tables: AuditedProjections, session: SessionRow): Promise<Fault | undefined> {
+async function sessionFault(database: StoreDatabase, session: SessionChange): Promise<Fault | undefined> {
   const totals = new TotalsAccumulator()
   for (let afterPos = 0; ;) {
-    const batch = await tables.runsOfSession(session.session_id, afterPos, rowsPerBatch)
+    const batch = await database.ask<StoredRunRow>(
+      `select ${runColumns} from @.run_summary as run_summary
+        where session_id = $1 and pos > $2 order by pos limit $3`,
+      [session.session_id, afterPos, rowsPerBatch],
+    )
     for (const row of batch) totals.add(soundRow(row))
     const last = batch.at(-1)
     if (last === undefined) break

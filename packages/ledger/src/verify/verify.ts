@@ -1,13 +1,13 @@
 import { type Ledger, LedgerDamagedError, type RunId, RunNotFoundError } from '@tallystick/core'
 import { requireLedger } from '@tallystick/core/internal'
 import { requireTextId } from '@tallystick/core/store-kit'
-import { firstRemoval, isRemovalIntact, type RemovalLink } from '../format/chain.ts'
 import { BadRunIdsError, fault, type Fault, isRunId, quotedId } from '../format/event-row.ts'
 import { type MissingContent, MissingContents } from '../store/redact.ts'
-import { eachRemoval, type Internals, internalsOf, type Store } from '../store/store.ts'
+import { type Internals, internalsOf } from '../store/store.ts'
 import { EventAudit, FamilyAudit } from './event-audit.ts'
 import { projectionAuditOf } from './projection-audit.ts'
 import { auditRows, type Progress } from './row-audit.ts'
+import { auditStore, findOrphans } from './store-audit.ts'
 import { totalsFault } from './totals-audit.ts'
 
 /**
@@ -88,9 +88,11 @@ export async function* verifyLedger(ledger: Ledger): AsyncGenerator<RunVerdict |
       if (verdict.differs) differingRuns += 1
       yield verdict
     }
-    const store = source?.store
-    broken =
-      store && ((await removalFault(store, () => void sum.droppedRuns++)) ?? (await store.storeFault()))
+    if (source) {
+      const audited = await auditStore(source.store)
+      sum.droppedRuns = audited.droppedRuns
+      broken = audited.broken
+    }
   } catch (error) {
     if (!(error instanceof LedgerDamagedError)) throw error
     broken = fault('pages', 'readable', error.message)
@@ -130,18 +132,6 @@ async function verifyListed(
   }
 }
 
-/** Removals are chained like events, so that none can be changed or left out unseen. */
-async function removalFault(store: Store, dropped: () => void): Promise<Fault | undefined> {
-  let last: RemovalLink = firstRemoval
-  for await (const row of eachRemoval(store)) {
-    if (row.pos !== last.pos + 1) return fault('removal', last.pos + 1, row.pos)
-    if (!isRemovalIntact(last, row)) return fault(`removal ${row.pos}`, 'as it was written', 'another')
-    if (row.kind === 'dropped') dropped()
-    last = row
-  }
-  return undefined
-}
-
 /** Every text that stands for a run. */
 async function* everyRun(ledger: Ledger, source: Internals | undefined): AsyncGenerator<string> {
   try {
@@ -150,10 +140,10 @@ async function* everyRun(ledger: Ledger, source: Internals | undefined): AsyncGe
     if (!(error instanceof BadRunIdsError)) throw error
     yield* error.found
   }
-  if (source) yield* await source.store.orphans()
+  if (source) yield* await findOrphans(source.store.database)
 }
 
-/** What the port lets anyone check. */
+/** Checks a ledger of another package, by its port. */
 async function auditEvents(ledger: Ledger, runId: RunId, progress: Progress): Promise<void> {
   const head = await ledger.head(runId)
   if (head === undefined) throw new RunNotFoundError(runId)
@@ -206,7 +196,7 @@ export interface RunVerdict {
 /** The verdict on the store around its runs, and on all of them together. */
 export interface StoreVerdict {
   readonly scope: 'store'
-  /** Whether the store and every run are sound. */
+  /** The store and every run are sound. */
   readonly ok: boolean
   readonly runs: number
   readonly brokenRuns: number
@@ -217,6 +207,6 @@ export interface StoreVerdict {
   readonly differingRuns?: number
   /** Totals that differ from the sum of the runs' projections. */
   readonly differs?: Fault
-  /** What is wrong with the store itself: its pages, its numbering, its triggers. */
+  /** A fault of the store itself: of its pages, its numbering, its triggers. */
   readonly broken?: Fault
 }

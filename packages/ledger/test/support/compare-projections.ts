@@ -8,7 +8,7 @@ import {
   type SummaryFilter,
 } from '@tallystick/ledger'
 import { expect } from 'vitest'
-import { projectionDatabaseOf } from '../../src/projection/database.ts'
+import { databaseOf } from '../../src/store/store.ts'
 import { refreshProjections } from '../../src/projection/refresh.ts'
 import { toldRun, toldStats, type ToldRun } from './expected-summaries.ts'
 
@@ -20,7 +20,7 @@ const statuses = ['done', 'failed', 'suspended', 'unfinished'] as const
  * events may wait for transactions of other tests.
  */
 export async function refreshed(ledger: Ledger): Promise<void> {
-  do await refreshProjections(ledger, projectionDatabaseOf(ledger)!, () => {})
+  do await refreshProjections(ledger, databaseOf(ledger)!, () => {})
   while ((await projectionLag(ledger)) !== 0)
 }
 

@@ -20,3 +20,15 @@ export function lendWith<Lender extends Ledger>(ledger: Lender, changes: Partial
   })
   return Object.assign(ledger, { [internals]: { ...found, store } })
 }
+
+/** Has a ledger tell each statement that it sends. */
+export function onAsk(ledger: Ledger, asked: (text: string) => void): void {
+  const { database } = storeOf(ledger)
+  const { ask } = database
+  Object.assign(database, {
+    ask: (text: string, values?: readonly unknown[]) => {
+      asked(text)
+      return ask(text, values)
+    },
+  })
+}

@@ -1,5 +1,6 @@
 import type { Ledger, RunId, RuntimeEvent } from '@tallystick/core'
 import { findLinkFault, genesis, type Link } from '../../src/format/event-row.ts'
+import { readAuditedRows, readStoredRun } from '../../src/verify/store-audit.ts'
 import { storeOf } from './lent-store.ts'
 
 /**
@@ -7,11 +8,13 @@ import { storeOf } from './lent-store.ts'
  * is asked.
  */
 export async function chainFaults(ledger: Ledger, runId: RunId): Promise<readonly unknown[]> {
-  const store = storeOf(ledger)
+  const { database } = storeOf(ledger)
   let last: Link = genesis
   const faults: unknown[] = []
   for (;;) {
-    const batch = await store.auditedEvents({ runId, fromSeq: last.seq + 1, toSeq: Number.MAX_SAFE_INTEGER })
+    const batch = await readAuditedRows(database, {
+      ...{ runId, fromSeq: last.seq + 1, toSeq: Number.MAX_SAFE_INTEGER },
+    })
     if (batch.length === 0) break
     for (const row of batch) {
       const fault = findLinkFault(last, row)
@@ -19,7 +22,7 @@ export async function chainFaults(ledger: Ledger, runId: RunId): Promise<readonl
       last = row
     }
   }
-  const { row, events } = (await store.storedRun(runId)) ?? {}
+  const { row, events } = (await readStoredRun(database, runId)) ?? {}
   if (row?.head_seq !== last.seq || events !== last.seq) faults.push('the head')
   if (row && row.head_hash !== last.hash) faults.push('the hash of the head')
   return faults

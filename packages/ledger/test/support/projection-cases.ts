@@ -9,7 +9,7 @@ import {
 } from '@tallystick/ledger'
 import { expect } from 'vitest'
 import { ProjectionTables } from '../../src/projection/tables.ts'
-import { projectionDatabaseOf } from '../../src/projection/database.ts'
+import { databaseOf } from '../../src/store/store.ts'
 import { expectTold, refreshed } from './compare-projections.ts'
 import { endedRunCases } from './ended-run-cases.ts'
 import { GrownLedger } from './grown-ledger.ts'
@@ -178,7 +178,7 @@ export const projectionCases: Readonly<Record<string, (bed: ProjectionBed) => Pr
   async 'are found by their indexes, whatever is asked'(bed) {
     const ledger = bed.open()
     const [runId = ''] = await recordSome(ledger, 2)
-    const database = projectionDatabaseOf(ledger)!
+    const database = databaseOf(ledger)!
     const asked: (readonly [text: string, values: readonly unknown[]])[] = []
     const tables = new ProjectionTables({
       ...database,

@@ -3,13 +3,13 @@
 // CONNECTION_STRING SCHEMA
 import { postgresLedger } from '@tallystick/ledger/postgres'
 import { sqliteLedger } from '@tallystick/ledger/sqlite'
-import { projectionDatabaseOf } from '../../src/projection/database.ts'
+import { databaseOf } from '../../src/store/store.ts'
 import { refreshProjections } from '../../src/projection/refresh.ts'
 
 const [place = '', schema] = process.argv.slice(2)
 const ledger =
   schema === undefined ? sqliteLedger(place) : postgresLedger({ connectionString: place, schema })
-const database = projectionDatabaseOf(ledger)
+const database = databaseOf(ledger)
 if (database === undefined) throw new Error('The ledger keeps no projections.')
 
 const input = process.stdin.resume()

@@ -28,7 +28,7 @@ export function sqliteProjectionBed(): ProjectionBed {
         withRaw(path, (database) => {
           const numbered = Object.fromEntries(values.map((value, index) => [index + 1, value]))
           const steps = database
-            .prepare<[object], { detail: string }>(`explain query plan ${text}`)
+            .prepare<[object], { detail: string }>(`explain query plan ${text.replaceAll('@.', '')}`)
             .all(numbered)
           return steps.map(({ detail }) => detail).join('\n')
         }),

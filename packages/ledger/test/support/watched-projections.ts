@@ -3,11 +3,8 @@ import { everyFact, sampleRunId, stamped } from '@tallystick/testkit'
 import { sqliteLedger } from '@tallystick/ledger/sqlite'
 import { onTestFinished } from 'vitest'
 import { refreshProjections } from '../../src/projection/refresh.ts'
-import {
-  projectionDatabaseOf,
-  type ChangePart,
-  type ProjectionDatabase,
-} from '../../src/projection/database.ts'
+import { databaseOf } from '../../src/store/store.ts'
+import type { ChangePart, StoreDatabase } from '../../src/store/database.ts'
 import { tamper, withRaw } from './raw-database.ts'
 import { emptyLedgerFile } from './temporary-folder.ts'
 
@@ -20,7 +17,7 @@ export function openedProjections() {
     return ledger
   }
   const ledger = open()
-  const database = projectionDatabaseOf(ledger) as ProjectionDatabase
+  const database = databaseOf(ledger) as StoreDatabase
   const received: number[] = []
   return {
     ...{ path, ledger, database, received },
@@ -32,7 +29,7 @@ export function openedProjections() {
 }
 
 /** What is asked of the projections of a ledger, and changed in them, from here on. */
-export function watched(database: ProjectionDatabase) {
+export function watched(database: StoreDatabase) {
   const [ask, change] = [database.ask.bind(database), database.change.bind(database)]
   const changedRuns = database.changedRuns.bind(database)
   const seen = {
