@@ -12,7 +12,7 @@ export function errorCodes(sources: readonly string[]): readonly string[] {
 
 /** Returns every code that a server gives a problem of its own, sorted. */
 export function problemCodes(sources: readonly string[]): readonly string[] {
-  const refused = /\b(?:RefusedRequestError|facadeError)\(\s*\d+,\s*'([a-z_]+)'/g
+  const refused = /\b(?:RefusedRequestError|toOpenAiError)\(\s*\d+,\s*'([a-z_]+)'/g
   const codes = sources.flatMap((source) => [...source.matchAll(refused)].map(([, code = '']) => code))
   return [...new Set(codes)].toSorted()
 }

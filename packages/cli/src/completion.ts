@@ -4,15 +4,15 @@ import { withLedger } from './runs/open-ledger.ts'
 import { runsVerb, type Shell } from './verbs.ts'
 
 /** A script that makes a shell complete the verbs, options and files of a command line. */
-export function completionScript(program: Command, shell: Shell): string {
-  const verbs = program.commands.filter((command) => command.name() !== runsVerb).map(verbOf)
+export function createScript(program: Command, shell: Shell): string {
+  const verbs = program.commands.filter((command) => command.name() !== runsVerb).map(toVerb)
   switch (shell) {
     case 'bash':
-      return bashScript(program.name(), verbs)
+      return createBashScript(program.name(), verbs)
     case 'zsh':
-      return zshScript(program.name(), verbs)
+      return createZshScript(program.name(), verbs)
     case 'fish':
-      return fishScript(program.name(), verbs)
+      return createFishScript(program.name(), verbs)
   }
 }
 
@@ -38,38 +38,38 @@ interface Verb {
   readonly places: readonly Place[]
 }
 
-function verbOf(command: Command): Verb {
+function toVerb(command: Command): Verb {
   return {
     name: command.name(),
     description: command.summary() || command.description(),
-    options: command.options.map(optionOf),
-    places: command.registeredArguments.map((argument) => placeOf(argument.name(), argument.argChoices)),
+    options: command.options.map(toOption),
+    places: command.registeredArguments.map((argument) => toPlace(argument.name(), argument.argChoices)),
   }
 }
 
-function optionOf({ long, short, description, flags, required, argChoices }: Option): VerbOption {
+function toOption({ long, short, description, flags, required, argChoices }: Option): VerbOption {
   const placeholder = /[<[]([\w-]+)/.exec(flags)?.[1] ?? ''
   const flag = long ?? short ?? ''
-  return required ? { flag, description, value: placeOf(placeholder, argChoices) } : { flag, description }
+  return required ? { flag, description, value: toPlace(placeholder, argChoices) } : { flag, description }
 }
 
-function placeOf(name: string, choices: readonly string[] = []): Place {
+function toPlace(name: string, choices: readonly string[] = []): Place {
   const isRun = choices.length === 0 && (name === 'run' || name === 'other')
   return { name, choices, isRun, isFile: ['ledger', 'file', 'keys'].includes(name) }
 }
 
-function bashScript(program: string, verbs: readonly Verb[]): string {
+function createBashScript(program: string, verbs: readonly Verb[]): string {
   const values = verbs.flatMap(({ name, options }) =>
     options.flatMap(({ flag, value }) =>
-      value ? [`    '${name} ${flag}') ${bashReply(program, value)} return ;;\n`] : [],
+      value ? [`    '${name} ${flag}') ${formatBashReply(program, value)} return ;;\n`] : [],
     ),
   )
   const places = verbs.flatMap(({ name, places }) =>
-    places.map((place, index) => `    '${name} ${index + 1}') ${bashReply(program, place)} ;;\n`),
+    places.map((place, index) => `    '${name} ${index + 1}') ${formatBashReply(program, place)} ;;\n`),
   )
   const flags = verbs.map(
     ({ name, options }) =>
-      `      ${name}) ${bashWords(
+      `      ${name}) ${formatBashWords(
         program,
         options.map(({ flag }) => flag),
       )} ;;\n`,
@@ -95,7 +95,7 @@ _${program}() {
   local cur=\${COMP_WORDS[COMP_CWORD]} prev=\${COMP_WORDS[COMP_CWORD-1]} verb=\${COMP_WORDS[1]} place=1 at IFS=$'\\n'
   COMPREPLY=()
   if [[ $COMP_CWORD -eq 1 ]]; then
-    ${bashWords(
+    ${formatBashWords(
       program,
       verbs.map(({ name }) => name),
     )}
@@ -123,24 +123,26 @@ complete -o filenames -F _${program} ${program}
 }
 
 /** Words come a line each, since names of files have spaces. */
-function bashReply(program: string, { choices, isFile, isRun }: Place): string {
+function formatBashReply(program: string, { choices, isFile, isRun }: Place): string {
   if (isFile) return `_${program}_reply < <(compgen -f -- "$cur");`
   if (isRun) return `_${program}_reply < <(_${program}_runs);`
-  return choices.length === 0 ? '' : `${bashWords(program, choices)};`
+  return choices.length === 0 ? '' : `${formatBashWords(program, choices)};`
 }
 
-function bashWords(program: string, words: readonly string[]): string {
+function formatBashWords(program: string, words: readonly string[]): string {
   return `_${program}_reply <<< $'${words.join(String.raw`\n`)}'`
 }
 
-function zshScript(program: string, verbs: readonly Verb[]): string {
-  const described = verbs.map(({ name, description }) => `    ${quoted(`${name}:${zshText(description)}`)}\n`)
+function createZshScript(program: string, verbs: readonly Verb[]): string {
+  const described = verbs.map(
+    ({ name, description }) => `    ${quote(`${name}:${escapeZsh(description)}`)}\n`,
+  )
   const cases = verbs.map(({ name, options, places }) => {
     const specs = [
       ...options.map(({ flag, description, value }) =>
-        quoted(`${flag}[${zshText(description)}]${value ? zshPlace(program, value) : ''}`),
+        quote(`${flag}[${escapeZsh(description)}]${value ? formatZshPlace(program, value) : ''}`),
       ),
-      ...places.map((place, index) => quoted(`${index + 1}${zshPlace(program, place)}`)),
+      ...places.map((place, index) => quote(`${index + 1}${formatZshPlace(program, place)}`)),
     ]
     return `    ${name}) _arguments ${specs.join(' ')} ;;\n`
   })
@@ -171,18 +173,18 @@ compdef _${program} ${program}
 `
 }
 
-function zshPlace(program: string, { name, choices, isFile, isRun }: Place): string {
+function formatZshPlace(program: string, { name, choices, isFile, isRun }: Place): string {
   if (isFile) return `:${name}:_files`
   if (isRun) return `:${name}:_${program}_runs`
   return choices.length === 0 ? `:${name}: ` : `:${name}:(${choices.join(' ')})`
 }
 
 /** Brackets and colons mean something in a specification. */
-function zshText(text: string): string {
+function escapeZsh(text: string): string {
   return text.replaceAll(/[[\]:\\]/g, String.raw`\$&`)
 }
 
-function fishScript(program: string, verbs: readonly Verb[]): string {
+function createFishScript(program: string, verbs: readonly Verb[]): string {
   const lines = [
     `# ${program}: completion for fish`,
     `function __${program}_runs`,
@@ -192,12 +194,12 @@ function fishScript(program: string, verbs: readonly Verb[]): string {
     'end',
     `complete -c ${program} -f`,
     ...verbs.flatMap(({ name, description, options, places }) => {
-      const seen = quoted(`__fish_seen_subcommand_from ${name}`)
+      const seen = quote(`__fish_seen_subcommand_from ${name}`)
       return [
-        `complete -c ${program} -n __fish_use_subcommand -a ${name} -d ${quoted(description)}`,
+        `complete -c ${program} -n __fish_use_subcommand -a ${name} -d ${quote(description)}`,
         ...options.map(
           ({ flag, description: what, value }) =>
-            `complete -c ${program} -n ${seen} -l ${flag.replace(/^--/, '')}${value ? fishValue(program, value) : ''} -d ${quoted(what)}`,
+            `complete -c ${program} -n ${seen} -l ${flag.replace(/^--/, '')}${value ? formatFishValue(program, value) : ''} -d ${quote(what)}`,
         ),
         ...(places.some(({ isFile }) => isFile) ? [`complete -c ${program} -n ${seen} -F`] : []),
         ...(places.some(({ isRun }) => isRun)
@@ -205,21 +207,21 @@ function fishScript(program: string, verbs: readonly Verb[]): string {
           : []),
         ...places
           .filter(({ choices }) => choices.length > 0)
-          .map(({ choices }) => `complete -c ${program} -n ${seen} -a ${quoted(choices.join(' '))}`),
+          .map(({ choices }) => `complete -c ${program} -n ${seen} -a ${quote(choices.join(' '))}`),
       ]
     }),
   ]
   return `${lines.join('\n')}\n`
 }
 
-function fishValue(program: string, { choices, isFile, isRun }: Place): string {
+function formatFishValue(program: string, { choices, isFile, isRun }: Place): string {
   if (isFile) return ' -r -F'
   if (isRun) return ` -x -a '(__${program}_runs)'`
-  return choices.length === 0 ? ' -x' : ` -x -a ${quoted(choices.join(' '))}`
+  return choices.length === 0 ? ' -x' : ` -x -a ${quote(choices.join(' '))}`
 }
 
 /** A word that no shell looks into; zsh and fish take the same. */
-function quoted(text: string): string {
+function quote(text: string): string {
   return `'${text.replaceAll("'", `'\\''`)}'`
 }
 

@@ -2,14 +2,14 @@ import { TallystickError } from '@tallystick/core'
 import { option, requireOptions } from '@tallystick/core/internal'
 import { Argument, Command, CommanderError, type OutputConfiguration } from 'commander'
 import {
-  commandLine,
+  formatCommand,
   processContext,
   requireHost,
   type CommandContext,
   type CommandHost,
 } from './command/context.ts'
 import { exitCodeOf, exitCodes, type ExitCode } from './command/exit-code.ts'
-import { ownVersion } from './version.ts'
+import { readOwnVersion } from './version.ts'
 import { type Done, runsVerb, type Shell, shells, verbGroups } from './verbs.ts'
 
 const beginning = `Runs of LLM agents, recorded in a ledger: start them, look at them, decide about their calls, check them.
@@ -57,7 +57,7 @@ export async function runCommandLine(
   }
   let program: Command | undefined
   try {
-    program = await commandTree(context, output, { words, done: (code) => (exitCode = code) })
+    program = await buildCommandTree(context, output, { words, done: (code) => (exitCode = code) })
     await program.parseAsync(words, { from: 'user' })
     return exitCode
   } catch (error) {
@@ -74,16 +74,16 @@ function reportError(context: CommandContext, error: unknown, verb: string | und
   const exitCode = wrongUse ? exitCodes.usage : exitCodeOf(error)
   if (context.json) {
     const code = wrongUse ? 'usage' : error instanceof TallystickError ? error.code : 'unexpected'
-    context.say(JSON.stringify({ error: { code, message: messageOf(error), exitCode } }))
+    context.say(JSON.stringify({ error: { code, message: readMessage(error), exitCode } }))
   } else if (wrongUse) {
-    const help = commandLine(context.programName, ...(verb === undefined ? [] : [verb]), '--help')
+    const help = formatCommand(context.programName, ...(verb === undefined ? [] : [verb]), '--help')
     context.say(`${error.message}\nSee what it takes: ${help}`)
   } else if (error instanceof TallystickError) context.say(`error: ${error.message}`)
   else context.say(error instanceof Error ? (error.stack ?? error.message) : `error: ${String(error)}`)
   return exitCode
 }
 
-function messageOf(error: unknown): string {
+function readMessage(error: unknown): string {
   return error instanceof Error ? error.message : String(error)
 }
 
@@ -91,7 +91,7 @@ function messageOf(error: unknown): string {
  * Builds the command line for commander. Loads and declares only the verbs that `words` name, or all of them for a
  * completion script; lists the others by name and summary.
  */
-async function commandTree(
+async function buildCommandTree(
   context: CommandContext,
   output: OutputConfiguration,
   { words, done }: { readonly words: readonly string[]; readonly done: Done },
@@ -99,7 +99,7 @@ async function commandTree(
   const program = new Command('tallystick')
     .usage('<verb> <ledger> [options]')
     .description(beginning)
-    .version(ownVersion(), '-V, --version', 'print the version of this command')
+    .version(readOwnVersion(), '-V, --version', 'print the version of this command')
     .helpOption('-h, --help', 'show this, or what a verb takes')
     .addHelpText('after', afterHelp)
     .exitOverride()
@@ -110,7 +110,7 @@ async function commandTree(
     program.commandsGroup(heading)
     for (const [name, { summary, example, load }] of Object.entries(verbs)) {
       const verb = program.command(name).description(summary).summary(summary)
-      verb.addHelpText('after', exampleText(example))
+      verb.addHelpText('after', formatExample(example))
       if (words.includes(name) || words.includes(completionVerb)) (await load())(verb, context, done)
     }
   }
@@ -119,7 +119,7 @@ async function commandTree(
 }
 
 /** What the help of a verb ends with. */
-function exampleText(example: string): string {
+function formatExample(example: string): string {
   return `\nExample:\n  ${example}`
 }
 
@@ -137,9 +137,9 @@ function addCompletion(program: Command, context: CommandContext): void {
     .description('print a script that makes your shell complete this command')
     .summary('print a script for the completion of your shell')
     .addArgument(new Argument('<shell>', 'your shell').choices(shells))
-    .addHelpText('after', exampleText('source <(tallystick completion bash)'))
+    .addHelpText('after', formatExample('source <(tallystick completion bash)'))
     .action(async (shell: Shell) => {
-      const { completionScript } = await import('./completion.ts')
-      await print(completionScript(program, shell))
+      const { createScript } = await import('./completion.ts')
+      await print(createScript(program, shell))
     })
 }

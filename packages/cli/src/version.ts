@@ -7,7 +7,7 @@ const nodeMin = [22, 14] as const
  * Returns why this host cannot run the command; `undefined` if it can. Loaded before everything else, since an older
  * Node cannot load the rest. Hosts that are not Node (Deno, Bun) are not checked.
  */
-export function versionFault(versions: {
+export function findVersionFault(versions: {
   readonly node?: string
   readonly deno?: string
   readonly bun?: string
@@ -20,7 +20,7 @@ export function versionFault(versions: {
 }
 
 /** Returns the version of this package. */
-export function ownVersion(): string {
+export function readOwnVersion(): string {
   const manifest = readFileSync(new URL('../package.json', import.meta.url), 'utf8')
   return (JSON.parse(manifest) as { readonly version: string }).version
 }

@@ -2,7 +2,7 @@ import { expect, it } from 'vitest'
 import { createRuntime, memoryLedger, type RunId } from '@tallystick/core'
 import { openTurnCalls } from '@tallystick/core/machine'
 import { foldTo } from '@tallystick/ledger'
-import { awaitParentNotified } from '../src/runs/await-parent-notified.ts'
+import { awaitParentNotified } from '../src/verbs/resume.ts'
 import { boss } from './kit/office.ts'
 
 it('waits until the end of the child run lies in the inbox of its parent', async () => {

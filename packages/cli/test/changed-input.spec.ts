@@ -11,9 +11,7 @@ describe('approve with another input', () => {
     const [ledger, runId, call] = [shop.ledgerPath, waiting.runId, callOf(waiting)]
     const words = ['approve', ledger, runId, call, '--by', 'ann', '--input', '{"usd":3}']
     const { stderr } = await tallystickHere(...words)
-    expect(stderr).toContain(
-      `pay ${call} will run with: {\n  "usd": 3\n}\nin the place of: {\n  "usd": 5\n}\n`,
-    )
+    expect(stderr).toContain(`pay ${call} will run with: {\n  "usd": 3\n}\ninstead of: {\n  "usd": 5\n}\n`)
     expect(json((await tallystickHere(...words, '--json')).stdout)).toMatchObject({
       command: { by: 'ann', via: 'command', input: { usd: 3 } },
       call: { name: 'pay', toolCallId: call, input: { usd: 5 } },

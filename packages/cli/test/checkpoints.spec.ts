@@ -47,7 +47,7 @@ describe('checkpoint and verify --checkpoints', () => {
     await shop.start()
     const later = await tallystickHere(...compare)
     expect(later.stdout).toContain(`${seq} of them signed\n`)
-    expect(later.stderr).toContain('Only signed checkpoints, kept elsewhere, find that')
+    expect(later.stderr).toContain('Only signed checkpoints, kept elsewhere, reveal that')
     expect((await tallystickHere(...compare, '--origin', 'example.com/other')).code).toBe(4)
   })
 

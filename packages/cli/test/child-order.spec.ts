@@ -1,6 +1,6 @@
 import { sampleRunId } from '@tallystick/testkit'
 import { describe, expect, it } from 'vitest'
-import { underParents } from '../src/view/run-table.ts'
+import { sortByParent } from '../src/view/run-table.ts'
 
 describe('the order of runs in a list', () => {
   it('leaves out no run, also where some are parents of one another in a circle', () => {
@@ -11,7 +11,7 @@ describe('the order of runs in a list', () => {
       { runId: two, parent: three },
       { runId: one, parent: one },
     ]
-    expect(underParents(runs).map(([{ runId }, depth]) => [runId, depth])).toEqual([
+    expect(sortByParent(runs).map(([{ runId }, depth]) => [runId, depth])).toEqual([
       [three, 0],
       [four, 1],
       [two, 0],

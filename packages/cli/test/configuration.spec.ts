@@ -1,7 +1,7 @@
 import { chmod, chown, mkdir, realpath, rename, symlink, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
-import { accessFault } from '../src/drive/config.ts'
+import { findAccessFault } from '../src/drive/config.ts'
 import { openShop, shopConfig, type Shop } from './kit/shop.ts'
 import { json, tallystickFrom } from './kit/tallystick.ts'
 
@@ -141,14 +141,14 @@ describe('the configuration', () => {
     const user = { userId: 1000, groupId: 1000 }
     const file = { isSymbolicLink: () => false, isDirectory: () => false }
     const faultOf = (uid: number, gid: number, mode: number): string | undefined =>
-      accessFault({ ...file, uid, gid, mode }, user)
+      findAccessFault({ ...file, uid, gid, mode }, user)
     expect(faultOf(1000, 1000, 0o100664)).toBeUndefined()
     expect(faultOf(0, 0, 0o100664)).toBeUndefined()
     expect(faultOf(1000, 100, 0o100644)).toBeUndefined()
     expect(faultOf(1000, 100, 0o100664)).toBe('can be written by its group (id 100)')
     expect(faultOf(1001, 1001, 0o100644)).toBe('belongs to another user (id 1001)')
     expect(
-      accessFault({ ...file, uid: 1000, gid: 100, mode: 0o100664 }, { userId: 1000, groupId: 100 }),
+      findAccessFault({ ...file, uid: 1000, gid: 100, mode: 0o100664 }, { userId: 1000, groupId: 100 }),
     ).toBe('can be written by its group (id 100)')
   })
 })

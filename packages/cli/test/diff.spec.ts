@@ -20,7 +20,7 @@ describe('diff', () => {
     const { code, stdout } = await tallystickHere('diff', shop.ledgerPath, one.runId, two.runId)
     expect(code).toBe(0)
     expect(stdout).toMatch(
-      /^\d+ events say the same, then they part:\n {2}left {2}approval_decided approved by ann\n {2}right approval_decided denied by bob: too dear\n/,
+      /^\d+ events are equal, then they part:\n {2}left {2}approval_decided approved by ann\n {2}right approval_decided denied by bob: too dear\n/,
     )
     expect(stdout).toContain('  approved\n    left  true\n    right false\n')
     expect(stdout).toMatch(new RegExp(`^run +${one.runId} +${two.runId}$`, 'm'))
@@ -100,7 +100,7 @@ describe('diff', () => {
     await using shop = await openShop()
     const [one, two] = [await shop.start(), await shop.start()]
     const { stdout } = await tallystickHere('diff', shop.ledgerPath, one.runId, two.runId)
-    expect(stdout).toMatch(/^\d+ events say the same, and nothing else is said\.\n\n/)
+    expect(stdout).toMatch(/^\d+ events are equal; nothing differs\.\n\n/)
     expect(stdout).toMatch(/^ended +not yet +not yet$/m)
     expect((await tallystickHere('diff', shop.ledgerPath, one.runId, 'nobody')).code).toBe(5)
   })

@@ -2,7 +2,7 @@ import { createRuntime, defineAgent, memoryLedger, type Run } from '@tallystick/
 import { everyFact, sampleRunId, scriptedModel, stamped, testTool } from '@tallystick/testkit'
 import { describe, expect, it } from 'vitest'
 import { driveRun, type ApprovalChoice } from '../src/drive/interactive-run.ts'
-import { parentOf, parentsOf } from '../src/runs/find-run.ts'
+import { readParent, readParents } from '../src/runs/find-run.ts'
 
 /** A run that asks for approval of two payments, then answers. */
 function paying(): Run {
@@ -99,20 +99,20 @@ describe('the parents of a run', () => {
 
   it('are found up to the one at the top', async () => {
     const ledger = await related([1], [2, 1], [3, 2])
-    expect(await parentsOf(ledger, sampleRunId(3))).toEqual([sampleRunId(2), sampleRunId(1)])
-    expect(await parentsOf(ledger, sampleRunId(1))).toEqual([])
-    expect(await parentOf(ledger, sampleRunId(1))).toBeUndefined()
-    expect(await parentOf(ledger, sampleRunId(9))).toBeUndefined()
+    expect(await readParents(ledger, sampleRunId(3))).toEqual([sampleRunId(2), sampleRunId(1)])
+    expect(await readParents(ledger, sampleRunId(1))).toEqual([])
+    expect(await readParent(ledger, sampleRunId(1))).toBeUndefined()
+    expect(await readParent(ledger, sampleRunId(9))).toBeUndefined()
   })
 
   it('are no runs that a run was forked from', async () => {
     const ledger = await related([1], [2, 1, 'fork'], [3, 2])
-    expect(await parentsOf(ledger, sampleRunId(3))).toEqual([sampleRunId(2)])
-    expect(await parentOf(ledger, sampleRunId(2))).toMatchObject({ relation: 'fork' })
+    expect(await readParents(ledger, sampleRunId(3))).toEqual([sampleRunId(2)])
+    expect(await readParent(ledger, sampleRunId(2))).toMatchObject({ relation: 'fork' })
   })
 
   it('are named once where damaged runs are parents of each other', async () => {
     const ledger = await related([1, 2], [2, 1])
-    expect(await parentsOf(ledger, sampleRunId(1))).toEqual([sampleRunId(2), sampleRunId(1)])
+    expect(await readParents(ledger, sampleRunId(1))).toEqual([sampleRunId(2), sampleRunId(1)])
   })
 })

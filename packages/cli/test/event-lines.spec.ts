@@ -2,8 +2,8 @@ import type { RuntimeEvent } from '@tallystick/core'
 import { everyFact, sampleCallId, sampleRunId } from '@tallystick/testkit'
 import { childRunIdOf, type EventOf, type EventType, eventTypes } from '@tallystick/core/vocabulary'
 import { describe, expect, it } from 'vitest'
-import { screenOn } from '../src/terminal/paint.ts'
-import { eventText, isOfInterest, ledgerPrinter, printEvent } from '../src/view/events.ts'
+import { createScreen } from '../src/terminal/paint.ts'
+import { formatEvent, isOfInterest, createLedgerPrinter, printEvent } from '../src/view/events.ts'
 
 const runId = sampleRunId(1)
 const callId = sampleCallId(runId)
@@ -25,7 +25,7 @@ function sample<T extends EventType>(type: T, change: { readonly [K in keyof Eve
 function shown(...events: readonly RuntimeEvent[]): string {
   let said = ''
   const paint = (style: string, text: string): string => `<${style} ${text}>`
-  const screen = screenOn((text) => (said += text), { paint, cutAt: 40 })
+  const screen = createScreen((text) => (said += text), { paint, cutAt: 40 })
   for (const event of events) printEvent(event, screen)
   return said
 }
@@ -73,12 +73,9 @@ describe('what a person sees of a run', () => {
       sample('run_started', { sessionId: undefined, parent: { ...from, relation: 'branch' } }),
       `<dim ${started}, a branch of run ${from.runId} at event 3>\n`,
     ],
-    [sample('run_resumed'), note(`taken up again (crash) by writer 2, in doubt: ${callId}`)],
-    [sample('run_resumed', { inDoubt: [] }), note('taken up again (crash) by writer 2')],
-    [
-      sample('run_resumed', { inDoubt: ['a', 'b'] }),
-      note('taken up again (crash) by writer 2, in doubt: a, b'),
-    ],
+    [sample('run_resumed'), note(`resumed (crash) by writer 2, in doubt: ${callId}`)],
+    [sample('run_resumed', { inDoubt: [] }), note('resumed (crash) by writer 2')],
+    [sample('run_resumed', { inDoubt: ['a', 'b'] }), note('resumed (crash) by writer 2, in doubt: a, b')],
     [
       sample('run_finished'),
       '\n<bold done:> answered (The model answered.), 1 turn, 1 tool call, 120 tokens in, 17 out, $0.0125\n',
@@ -99,7 +96,7 @@ describe('what a person sees of a run', () => {
     [sample('input_settled', { delivered: true }), ''],
     [
       sample('assistant_text_delta', { replaces: true }),
-      `${note('the provider took back what it said here before, and says instead:')}\nLet me look`,
+      `${note('the provider replaced its text so far with this:')}\nLet me look`,
     ],
     [
       sample('tool_request_ready'),
@@ -114,7 +111,7 @@ describe('what a person sees of a run', () => {
     [
       sample('model_stream_failed'),
       note(
-        'attempt 1 of the model call failed (overloaded): Try again later.; it is tried again, and what it said so far is withdrawn',
+        'attempt 1 of the model call failed (overloaded): Try again later.; it is tried again, and its text so far is withdrawn',
       ),
     ],
     [
@@ -213,7 +210,7 @@ describe('what a person sees of a run', () => {
 
   it('of many runs at once names each as its events follow', () => {
     let said = ''
-    const print = ledgerPrinter({
+    const print = createLedgerPrinter({
       write: (text) => (said += text),
       paint: (style, text) => `<${style} ${text}>`,
     })
@@ -293,7 +290,7 @@ describe('an event in a few words', () => {
     [sample('cancel_requested', { reason: undefined }), ''],
     [sample('run_finished'), 'answered'],
   ])('is its type and what tells it from others: $type', (event, words) => {
-    expect(eventText(event, 200)).toBe(`${event.type} ${words}`.trim())
-    expect(eventText(event, 10)).toBe(`${event.type} ${words}`.slice(0, 9) + '…')
+    expect(formatEvent(event, 200)).toBe(`${event.type} ${words}`.trim())
+    expect(formatEvent(event, 10)).toBe(`${event.type} ${words}`.slice(0, 9) + '…')
   })
 })

@@ -3,7 +3,7 @@ import type { AddressInfo } from 'node:net'
 import { createRuntime, defineAgent, memoryLedger } from '@tallystick/core'
 import { scriptedModel, testTool } from '@tallystick/testkit'
 import { describe, expect, it, onTestFinished, vi } from 'vitest'
-import { viewLines } from '../src/verbs/transfer.ts'
+import { readViewLines } from '../src/verbs/transfer.ts'
 import { openShop } from './kit/shop.ts'
 import { json, tallystickHere } from './kit/tallystick.ts'
 
@@ -61,7 +61,7 @@ describe('export in another format', () => {
       limits: { maxToolCalls: calls, maxToolCallsPerTurn: calls },
     })
     const { runId } = await createRuntime({ ledger, agents: [agent] }).run(agent, 'Look.').result
-    const requests = await Array.fromAsync(viewLines(ledger, 'otlp', { runId, withChildren: false }))
+    const requests = await Array.fromAsync(readViewLines(ledger, 'otlp', { runId, withChildren: false }))
     const counts = requests.map((request) => spansIn([json(request)]).length)
     expect(counts).toEqual([500, expect.any(Number)])
     expect(counts[1]).toBeGreaterThan(calls - 500)

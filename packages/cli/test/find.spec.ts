@@ -4,7 +4,7 @@ import { scriptedModel, testTool } from '@tallystick/testkit'
 import { sqliteLedger } from '@tallystick/ledger/sqlite'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { openShop, type Shop } from './kit/shop.ts'
-import { textWidth } from '../src/terminal/text-width.ts'
+import { measureText } from '../src/terminal/text-width.ts'
 import { json, tallystickHere, tallystickRead } from './kit/tallystick.ts'
 
 /** Orders an item that there is, then one that there is not, whose search throws. */
@@ -99,7 +99,7 @@ describe('what is on record of many runs', { timeout: 30_000 }, () => {
     const { stdout, stderr } = await tallystickRead(80, 'find', shop.ledgerPath, '--text', '注文')
     const lines = stdout.trimEnd().split('\n')
     expect(lines).toHaveLength(2)
-    expect(lines.every((line) => textWidth(line) <= 80)).toBe(true)
+    expect(lines.every((line) => measureText(line) <= 80)).toBe(true)
     expect(stderr).toMatch(/tallystick show \S+ \S+ --event \d+\n$/)
     expect((await tallystickHere('find', shop.ledgerPath)).code).toBe(2)
   })
@@ -117,7 +117,7 @@ describe('what is on record of many runs', { timeout: 30_000 }, () => {
     const [heads, ...rows] = stdout.trimEnd().split('\n')
     expect(heads).toMatch(/^RUN +STARTED +TOOK +COST +STATUS +INPUT$/)
     expect(rows).toHaveLength(2)
-    for (const row of rows) expect(textWidth(row)).toBeLessThanOrEqual(80)
+    for (const row of rows) expect(measureText(row)).toBeLessThanOrEqual(80)
     expect(rows[0]).toMatch(new RegExp(`^${waiting.runId.slice(-8)} .* waits: pay +Buy`))
     expect(rows[1]).toMatch(new RegExp(`^${bought.runId.slice(-8)} .* answered; search fail.* お茶と金`))
     const { stdout: shown } = await tallystickHere('show', shop.ledgerPath, bought.runId.slice(-8), '--json')
@@ -153,7 +153,7 @@ describe('what is on record of many runs', { timeout: 30_000 }, () => {
     const { stdout } = await tallystickRead(80, ...words)
     expect(stdout).toContain(`\nLEFT           ${bought.runId}\n`)
     expect(stdout).toMatch(/^turn 1\n {2}left +\d+ .*(?:\n {8}.*)*\n {2}right +\d+ /m)
-    for (const line of stdout.split('\n').slice(4)) expect(textWidth(line)).toBeLessThanOrEqual(80)
+    for (const line of stdout.split('\n').slice(4)) expect(measureText(line)).toBeLessThanOrEqual(80)
     expect((await tallystickRead(200, ...words)).stdout).toMatch(/^ +LEFT +RIGHT$/m)
     expect(await readFile(shop.ledgerPath)).toBeDefined()
   })

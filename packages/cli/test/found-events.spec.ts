@@ -1,7 +1,7 @@
 import { memoryLedger } from '@tallystick/core'
 import { everyFact, sampleCallId, sampleMessage, sampleRunId, stamped } from '@tallystick/testkit'
 import { describe, expect, it } from 'vitest'
-import { type EventFinder, type Found, foundEvents } from '../src/verbs/find.ts'
+import { type EventFinder, type Found, findEvents } from '../src/verbs/find.ts'
 
 const runId = sampleRunId(1)
 const fact = everyFact(runId)
@@ -13,7 +13,7 @@ async function found(facts: Facts, finder: Partial<EventFinder> = {}): Promise<r
   const { sessionId: _session, sessionPlace: _place, parent: _parent, ...start } = fact.run_started
   const events = stamped(runId, [start, ...facts])
   await ledger.append(runId, { expectedSeq: 0, epoch: 1 }, events, { durability: 'lazy' })
-  return await Array.fromAsync(foundEvents(ledger, { call: { inputs: [] }, ...finder }))
+  return await Array.fromAsync(findEvents(ledger, { call: { inputs: [] }, ...finder }))
 }
 
 const said = (all: readonly Found[]): readonly unknown[] =>

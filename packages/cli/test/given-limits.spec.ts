@@ -7,18 +7,18 @@ import {
 import { InvalidArgumentError } from 'commander'
 import { describe, expect, it } from 'vitest'
 import { CommandError, exitCodeOf } from '../src/command/exit-code.ts'
-import { withLimit } from '../src/command/arguments.ts'
+import { addLimit } from '../src/command/arguments.ts'
 
 describe('a limit on the command line', () => {
   it('is put beside those before it', () => {
-    expect(withLimit('maxTurns=5')).toEqual({ maxTurns: 5 })
-    expect(withLimit('maxCostUsd=0.5', { maxTurns: 5 })).toEqual({ maxTurns: 5, maxCostUsd: 0.5 })
-    expect(withLimit('maxTurns=0', { maxTurns: 5 })).toEqual({ maxTurns: 0 })
+    expect(addLimit('maxTurns=5')).toEqual({ maxTurns: 5 })
+    expect(addLimit('maxCostUsd=0.5', { maxTurns: 5 })).toEqual({ maxTurns: 5, maxCostUsd: 0.5 })
+    expect(addLimit('maxTurns=0', { maxTurns: 5 })).toEqual({ maxTurns: 0 })
     for (const name of ['maxConcurrency', 'maxApprovalMs', 'graceMs', 'maxRepeats']) {
-      expect(withLimit(`${name}=1e3`)).toEqual({ [name]: 1_000 })
+      expect(addLimit(`${name}=1e3`)).toEqual({ [name]: 1_000 })
     }
     for (const policy of ['finalize', 'stop', 'ask']) {
-      expect(withLimit(`onLimit=${policy}`, { maxTurns: 1 })).toEqual({ maxTurns: 1, onLimit: policy })
+      expect(addLimit(`onLimit=${policy}`, { maxTurns: 1 })).toEqual({ maxTurns: 1, onLimit: policy })
     }
   })
 
@@ -34,8 +34,8 @@ describe('a limit on the command line', () => {
     ['onLimit=go', /^onLimit is one of finalize, stop, ask\.$/],
     ['toString=1', /^Write name=value/],
   ])('is refused with what it may be: %s', (text, message) => {
-    expect(() => withLimit(text)).toThrow(InvalidArgumentError)
-    expect(() => withLimit(text)).toThrow(message)
+    expect(() => addLimit(text)).toThrow(InvalidArgumentError)
+    expect(() => addLimit(text)).toThrow(message)
   })
 })
 

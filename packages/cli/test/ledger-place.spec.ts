@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { describe, expect, it } from 'vitest'
-import { isPostgres, ledgerSource, postgresPlace, shownLedger } from '../src/command/context.ts'
+import { isPostgres, toLedgerSource, parsePostgresPlace, hidePassword } from '../src/command/context.ts'
 import { tallystickHere } from './kit/tallystick.ts'
 
 describe('a connection string', () => {
@@ -22,8 +22,8 @@ describe('a connection string', () => {
     ['mongodb+srv://ada:sesame@[db/app', 'mongodb+srv://…'],
     ['runs.db', 'runs.db'],
   ])('%s is shown as %s', (ledger, shown) => {
-    expect(shownLedger(ledger)).toBe(shown)
-    expect(ledgerSource(ledger, tmpdir())).toBe(ledger === 'runs.db' ? join(tmpdir(), ledger) : shown)
+    expect(hidePassword(ledger)).toBe(shown)
+    expect(toLedgerSource(ledger, tmpdir())).toBe(ledger === 'runs.db' ? join(tmpdir(), ledger) : shown)
   })
 
   it('is one where it begins so, and a file elsewhere', () => {
@@ -36,13 +36,13 @@ describe('a connection string', () => {
   })
 
   it('names the schema and whether there is a pooler between, and leaves the rest to the driver', () => {
-    expect(postgresPlace('postgres://db/app?schema=agents&sslmode=require&pooled=true')).toEqual({
+    expect(parsePostgresPlace('postgres://db/app?schema=agents&sslmode=require&pooled=true')).toEqual({
       ...{ connectionString: 'postgres://db/app?sslmode=require', schema: 'agents', pooled: true },
     })
-    expect(postgresPlace('postgres://db/app?sslmode=require')).toEqual({
+    expect(parsePostgresPlace('postgres://db/app?sslmode=require')).toEqual({
       connectionString: 'postgres://db/app?sslmode=require',
     })
-    expect(() => postgresPlace('postgres://ada:sesame@db/app?pooled=1')).toThrow(
+    expect(() => parsePostgresPlace('postgres://ada:sesame@db/app?pooled=1')).toThrow(
       /^The parameter pooled (?!.*sesame)/,
     )
   })
@@ -57,7 +57,7 @@ describe('a connection string', () => {
         const { code, stdout, stderr } = await tallystickHere(...words)
         expect({ code, stdout }).toEqual({ code: 2, stdout: '' })
         expect(stderr).toMatch(
-          /is no ledger: it is neither a path nor .*\. Give the path of a SQLite file, or /,
+          /is not a ledger: it is neither a path nor .*\. Give the path of a SQLite file, or /,
         )
         expect(stderr).not.toContain('sesame')
       }

@@ -3,21 +3,27 @@ import type { Outcome } from '@tallystick/core/vocabulary'
 import type { DaySpending, RunSummary, SessionTotals } from '@tallystick/ledger'
 import { describe, expect, it } from 'vitest'
 import type { RunStatusView } from '../src/runs/run-status.ts'
-import { type ListedRunRow, RunTable, worstText } from '../src/view/run-table.ts'
-import { byAgentAndModel, byDay, daysText, sessionsText, spendingText } from '../src/verbs/stats.ts'
+import { type ListedRunRow, RunTable, formatWorst } from '../src/view/run-table.ts'
 import {
-  contentText,
-  counted,
-  durationText,
-  oneLine,
-  shortDurationText,
-  spentText,
-  table,
-  tallyText,
-  timeText,
-  usageText,
+  groupByAgentAndModel,
+  sortByDay,
+  formatDays,
+  formatSessions,
+  formatSpending,
+} from '../src/verbs/stats.ts'
+import {
+  formatContent,
+  formatCount,
+  formatDuration,
+  toOneLine,
+  formatShortDuration,
+  formatSpent,
+  formatTable,
+  formatTally,
+  formatTime,
+  formatUsage,
 } from '../src/command/text.ts'
-import { differencesText } from '../src/view/difference-text.ts'
+import { formatDifferences } from '../src/view/difference-text.ts'
 
 /** Text in lines, as it is written here. */
 const lines = (...text: readonly string[]): string => text.map((line) => `${line}\n`).join('')
@@ -39,7 +45,7 @@ describe('what agents took of models', () => {
   ]
 
   it('is one row for each, the dearest first, then by tokens, calls and names, and the sum of all', () => {
-    expect(spendingText(byAgentAndModel(spending))).toBe(
+    expect(formatSpending(groupByAgentAndModel(spending))).toBe(
       lines(
         'AGENT  MODEL  CALLS  TOKENS IN  TOKENS OUT  COST',
         'dear   p m    3      11         4           $0.7500 and 2 calls without a price',
@@ -53,7 +59,7 @@ describe('what agents took of models', () => {
   })
 
   it('is a row for each day, the last day first', () => {
-    expect(daysText(byDay(spending.slice(0, 3)))).toBe(
+    expect(formatDays(sortByDay(spending.slice(0, 3)))).toBe(
       lines(
         'DAY         AGENT  MODEL  CALLS  TOKENS IN  TOKENS OUT  COST',
         '1970-01-02  dear   p m    2      10         3           $0.5000',
@@ -69,7 +75,7 @@ describe('what agents took of models', () => {
       ...{ usage: { inputTokens: 5, outputTokens: 6 }, costUsd: 0.0125, unpriced: 0 },
     }
     const { costUsd: _, ...free } = { ...session, sessionId: 'x', usage: {} }
-    expect(sessionsText([session, free])).toBe(
+    expect(formatSessions([session, free])).toBe(
       lines(
         'SESSION  RUNS  TURNS  CALLS  TOKENS IN  TOKENS OUT  LAST EVENT                COST',
         'chat     2     3      4      5          6           1970-01-01T00:00:01.000Z  $0.0125',
@@ -79,7 +85,7 @@ describe('what agents took of models', () => {
   })
 
   it('is nothing without rows', () => {
-    expect([spendingText([]), daysText([]), sessionsText([])]).toEqual(['', '', ''])
+    expect([formatSpending([]), formatDays([]), formatSessions([])]).toEqual(['', '', ''])
   })
 })
 
@@ -218,11 +224,11 @@ it('the worst of a run is what weighs most, then what came most often', () => {
       .toReversed()
       .map((each) => call('a', each, 1))
     expect(
-      worstText({ calls: [...calls, call('b', outcome, 3), call('c', 'success', 9)], failedAttempts: 1 }),
+      formatWorst({ calls: [...calls, call('b', outcome, 3), call('c', 'success', 9)], failedAttempts: 1 }),
     ).toBe(`b ${outcome} ×3`)
   })
   const fine = [call('a', 'success', 1)]
-  expect([0, 1, 2].map((failedAttempts) => worstText({ calls: fine, failedAttempts }))).toEqual([
+  expect([0, 1, 2].map((failedAttempts) => formatWorst({ calls: fine, failedAttempts }))).toEqual([
     ...['', 'model call failed', 'model call failed ×2'],
   ])
 })
@@ -240,45 +246,50 @@ it.each([
   [48 * 3_600_000, '48 h 0 min', '2d'],
   [12 * 86_400_000, '288 h 0 min', '12d'],
 ])('%i milliseconds are %s, or %s', (ms, text, short) => {
-  expect([durationText(ms), shortDurationText(ms)]).toEqual([text, short])
+  expect([formatDuration(ms), formatShortDuration(ms)]).toEqual([text, short])
 })
 
 it('a moment is shown in UTC, and a number that is no date as it is', () => {
-  expect([timeText(0), timeText(9e15)]).toEqual(['1970-01-01T00:00:00.000Z', '9000000000000000 ms'])
+  expect([formatTime(0), formatTime(9e15)]).toEqual(['1970-01-01T00:00:00.000Z', '9000000000000000 ms'])
 })
 
 it('counts are shown with their noun, and what is unknown with a question mark', () => {
-  expect([0, 1, 2].map((count) => counted(count, 'turn'))).toEqual(['0 turns', '1 turn', '2 turns'])
-  expect(usageText({ inputTokens: 0 })).toBe('0 tokens in, ? out')
+  expect([0, 1, 2].map((count) => formatCount(count, 'turn'))).toEqual(['0 turns', '1 turn', '2 turns'])
+  expect(formatUsage({ inputTokens: 0 })).toBe('0 tokens in, ? out')
   const spending = { turns: 1, toolCalls: 2, reused: 0, usage: {} }
   expect([
-    spentText(spending as never),
-    spentText({ ...spending, reused: 1, costUsd: 0.5, usage: { inputTokens: 1, outputTokens: 2 } } as never),
+    formatSpent(spending as never),
+    formatSpent({
+      ...spending,
+      reused: 1,
+      costUsd: 0.5,
+      usage: { inputTokens: 1, outputTokens: 2 },
+    } as never),
   ]).toEqual([
     '1 turn, 2 tool calls, ? tokens in, ? out',
     '1 turn, 2 tool calls, 1 result from the record, 1 tokens in, 2 out, $0.5000',
   ])
-  expect(tallyText({ requests: 1, results: 0, open: ['a', 'b'] } as never)).toBe(
+  expect(formatTally({ requests: 1, results: 0, open: ['a', 'b'] } as never)).toBe(
     '1 request, 0 results, 2 open (a, b)',
   )
-  expect(tallyText({ requests: 2, results: 2, open: [] })).toBe('2 requests, 2 results, 0 open')
+  expect(formatTally({ requests: 2, results: 2, open: [] })).toBe('2 requests, 2 results, 0 open')
 })
 
 it('a table has columns of equal width, and one line for each row', () => {
   expect(
-    table([
+    formatTable([
       ['A', 'B', 'C'],
       ['long', 'x\n\ty', '界'],
       ['界界', '', 'last is free'],
       ['two', 'cells'],
     ]),
   ).toBe(lines('A     B      C', 'long  x y    界', '界界         last is free', 'two   cells'))
-  expect(table([])).toBe('')
+  expect(formatTable([])).toBe('')
 })
 
 it('what is no text is named by its type, and by what it is found by', () => {
   expect(
-    contentText([
+    formatContent([
       { type: 'text', text: 'See' },
       { type: 'image', mediaType: 'image/png', data: 'x' },
       { type: 'image', mediaType: 'image/png', url: 'https://x/' },
@@ -291,15 +302,15 @@ it('what is no text is named by its type, and by what it is found by', () => {
       { type: 'file', mediaType: 'text/csv', data: 'x' },
     ]),
   ).toBe('See\n[image/png]\n[image/png, https://x/]\n[application/pdf, a.pdf, kept by p as f1]\n[text/csv]')
-  expect(oneLine(' a\n\n b ', 9)).toBe('a b')
-  expect(['abcde', 'abcdef'].map((text) => oneLine(text, 5))).toEqual(['abcde', 'abcd…'])
-  expect(oneLine(`x${' '.repeat(500)}y`, 5)).toBe('x …')
+  expect(toOneLine(' a\n\n b ', 9)).toBe('a b')
+  expect(['abcde', 'abcdef'].map((text) => toOneLine(text, 5))).toEqual(['abcde', 'abcd…'])
+  expect(toOneLine(`x${' '.repeat(500)}y`, 5)).toBe('x …')
 })
 
 describe('where two events differ', () => {
   const sides = ['recorded', 'happened'] as const
   const text = (path: string, recorded: unknown, happened: unknown) =>
-    differencesText([{ path, recorded, happened }], sides)
+    formatDifferences([{ path, recorded, happened }], sides)
 
   it('both values are shown, from a little before where they part', () => {
     expect(text('$.a', 1, undefined)).toBe(lines('  $.a', '    recorded 1', '    happened nothing'))
@@ -332,7 +343,7 @@ describe('where two events differ', () => {
         { length: count },
         (_, index) => ({ path: `$.a${index}`, recorded: 1, happened: 2 }) as never,
       )
-    expect(differencesText(many(20), sides).split('\n')).toHaveLength(61)
-    expect(differencesText(many(22), sides).split('\n').slice(60)).toEqual(['  and 2 more', ''])
+    expect(formatDifferences(many(20), sides).split('\n')).toHaveLength(61)
+    expect(formatDifferences(many(22), sides).split('\n').slice(60)).toEqual(['  and 2 more', ''])
   })
 })

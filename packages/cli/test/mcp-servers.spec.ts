@@ -158,10 +158,10 @@ describe('mcp call', () => {
   })
 
   it.each([
-    ['{"path":', 'The input is no JSON: '],
-    ['null', 'The input is no object.'],
-    ['[]', 'The input is no object.'],
-    ['7', 'The input is no object.'],
+    ['{"path":', 'The input is not JSON: '],
+    ['null', 'The input is not an object.'],
+    ['[]', 'The input is not an object.'],
+    ['7', 'The input is not an object.'],
   ])(
     'given the input %s, when it is read, then it is refused, with an object that would do',
     async (input, why) => {

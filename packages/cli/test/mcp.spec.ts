@@ -92,7 +92,7 @@ describe('mcp', () => {
 
   it.each([
     [['call', config, 'files', 'read_txt_file'], 1, 'Did you mean read_text_file'],
-    [['call', config, 'files', 'read_text_file', '[1]'], 2, 'The input is no object'],
+    [['call', config, 'files', 'read_text_file', '[1]'], 2, 'The input is not an object'],
     [['call', config, 'files'], 2, 'mcp call takes a server and one of its tools'],
     [['call', config, 'broken', 'x'], 1, 'cannot be used: its process ended (exit code 7)'],
     [['list', config, 'filez'], 2, 'has no server "filez"'],

@@ -1,8 +1,8 @@
 import { sampleCallId, sampleRunId } from '@tallystick/testkit'
 import { childRunIdOf } from '@tallystick/core/vocabulary'
 import type { RunRow } from '../src/runs/run-status.ts'
-import { nextCommand } from '../src/view/run-table.ts'
-import { afterwards, continuation, type StoppedRun } from '../src/command/next-commands.ts'
+import { findNextCommand } from '../src/view/run-table.ts'
+import { formatAfterwards, formatContinuation, type StoppedRun } from '../src/command/next-commands.ts'
 import { describe, expect, it } from 'vitest'
 
 const [runId, childId] = [sampleRunId(1), sampleRunId(2)]
@@ -20,7 +20,7 @@ const resume = `  tallystick resume runs.db ${runId}`
 
 describe('what to do with a run that was driven', () => {
   it('is to look at it once it is done', () => {
-    expect(afterwards(runId, place)).toBe(
+    expect(formatAfterwards(runId, place)).toBe(
       lines(
         'The ledger is runs.db. Look at it with:',
         '  tallystick list runs.db',
@@ -33,15 +33,15 @@ describe('what to do with a run that was driven', () => {
   })
 
   it('is to continue it where it rests, with the options that it was driven with', () => {
-    expect(continuation(stopped(), place)).toBe(lines('The run rests here. This continues it:', resume))
+    expect(formatContinuation(stopped(), place)).toBe(lines('The run rests here. This continues it:', resume))
     const resumeArguments = ['--model', 'a b']
-    expect(continuation(stopped(), { ...place, resumeArguments })).toBe(
+    expect(formatContinuation(stopped(), { ...place, resumeArguments })).toBe(
       lines('The run rests here. This continues it:', `${resume} --model 'a b'`),
     )
   })
 
   it('is to decide about each call that waits for a person', () => {
-    expect(continuation(stopped({ pendingApprovals: [approval] }), place)).toBe(
+    expect(formatContinuation(stopped({ pendingApprovals: [approval] }), place)).toBe(
       lines(
         'The run is suspended until a person decides about pay {"usd":5}:',
         `  tallystick approve runs.db ${runId} ${callId} --by you`,
@@ -51,13 +51,13 @@ describe('what to do with a run that was driven', () => {
       ),
     )
     const long = { ...approval, runId: childId, input: { text: 'x'.repeat(500) } }
-    const ofChild = continuation(stopped({ pendingApprovals: [long] }), place)
+    const ofChild = formatContinuation(stopped({ pendingApprovals: [long] }), place)
     expect(ofChild).toContain(`about pay {"text":"${'x'.repeat(390)}…, which run ${childId} asks for:\n`)
     expect(ofChild).toContain(`  tallystick approve runs.db ${childId} ${callId} --by you\n`)
   })
 
   it('is to settle each call that continues outside, and none that a child run settles', () => {
-    expect(continuation(stopped({ deferredCalls: [deferred] }), place)).toBe(
+    expect(formatContinuation(stopped({ deferredCalls: [deferred] }), place)).toBe(
       lines(
         'The run is suspended until ship, which continues outside as job-7, has come to an end:',
         `  tallystick settle runs.db ${runId} ${callId} --result 'what it came to'`,
@@ -66,16 +66,16 @@ describe('what to do with a run that was driven', () => {
       ),
     )
     const below = { ...deferred, runId: childId }
-    expect(continuation(stopped({ deferredCalls: [below] }), place)).toContain(
+    expect(formatContinuation(stopped({ deferredCalls: [below] }), place)).toContain(
       `has come to an end, which run ${childId} asks for:\n  tallystick settle runs.db ${childId} `,
     )
     const child = { ...deferred, externalId: childRunIdOf(runId, callId) }
-    expect(continuation(stopped({ deferredCalls: [child] }), place)).toContain('The run rests here.')
+    expect(formatContinuation(stopped({ deferredCalls: [child] }), place)).toContain('The run rests here.')
   })
 
   it('is to raise the limit that it has met, where it waits for nothing else', () => {
     const limit = { limit: 'maxTurns', max: 4 } as const
-    expect(continuation(stopped({}, limit), place)).toBe(
+    expect(formatContinuation(stopped({}, limit), place)).toBe(
       lines(
         'The run is suspended at its limit maxTurns of 4, until a command raises it:',
         `  tallystick raise runs.db ${runId} maxTurns 8 --by you`,
@@ -83,7 +83,7 @@ describe('what to do with a run that was driven', () => {
         resume,
       ),
     )
-    expect(continuation(stopped({ pendingApprovals: [approval] }, limit), place)).not.toContain('raise')
+    expect(formatContinuation(stopped({ pendingApprovals: [approval] }, limit), place)).not.toContain('raise')
   })
 })
 
@@ -94,7 +94,7 @@ describe('the command that takes a listed run further', () => {
       statusView: { status },
       waits: { approvals: [], deferred: [], children: [], ...waits },
     }) as unknown as RunRow
-  const next = (...given: Parameters<typeof row>) => nextCommand(row(...given), place)
+  const next = (...given: Parameters<typeof row>) => findNextCommand(row(...given), place)
   const raised = { limit: 'maxTurns', max: 4 }
 
   it('is absent where the run is done, or under way', () => {

@@ -51,7 +51,7 @@ describe('what a command changes in an agent', () => {
       expect(changed.instructions).toBe('Help.')
     }
     expect(() => overridden({ model: 'acme/other' })).toThrow(
-      'The configuration has no model acme/other. It has: other, large, small. Add others to models',
+      'The configuration has no model acme/other. It has: other, large, small. Add others to its models',
     )
   })
 

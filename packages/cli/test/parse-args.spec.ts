@@ -2,14 +2,14 @@ import { InvalidArgumentError } from 'commander'
 import { describe, expect, it } from 'vitest'
 import { processContext } from '../src/command/context.ts'
 import {
-  ageMs,
-  eventNumbers,
-  filledText,
-  jsonObject,
-  moment,
-  momentAt,
-  positiveNumber,
-  wholeNumber,
+  parseAge,
+  parseEventNumbers,
+  parseFilled,
+  parseJsonObject,
+  parseMoment,
+  toTime,
+  parsePositiveNumber,
+  parseWholeNumber,
 } from '../src/command/arguments.ts'
 import { PassThrough } from 'node:stream'
 
@@ -17,13 +17,18 @@ const day = 86_400_000
 
 describe('a word of the command line', () => {
   it.each<[string, (text: string) => unknown, Readonly<Record<string, unknown>>, readonly string[]]>([
-    ['a text', filledText, { a: 'a', ' a ': ' a ' }, ['', ' ', '\n']],
-    ['a whole number', wholeNumber, { 1: 1, 10: 10 }, ['0', '01', '1.5', '-1', '1e3', '', 'x']],
-    ['a number', positiveNumber, { 1: 1, '0.5': 0.5, '1e3': 1_000 }, ['0', '-1', 'Infinity', '', 'x']],
-    ['a JSON object', jsonObject, { '{}': {}, '{"a":1}': { a: 1 } }, ['[]', 'null', '1', '"x"', '{', '']],
+    ['a text', parseFilled, { a: 'a', ' a ': ' a ' }, ['', ' ', '\n']],
+    ['a whole number', parseWholeNumber, { 1: 1, 10: 10 }, ['0', '01', '1.5', '-1', '1e3', '', 'x']],
+    ['a number', parsePositiveNumber, { 1: 1, '0.5': 0.5, '1e3': 1_000 }, ['0', '-1', 'Infinity', '', 'x']],
+    [
+      'a JSON object',
+      parseJsonObject,
+      { '{}': {}, '{"a":1}': { a: 1 } },
+      ['[]', 'null', '1', '"x"', '{', ''],
+    ],
     [
       'an age',
-      ageMs,
+      parseAge,
       {
         '1s': 1_000,
         '2m': 120_000,
@@ -37,7 +42,7 @@ describe('a word of the command line', () => {
     ],
     [
       'a moment',
-      moment,
+      parseMoment,
       {
         '3d': { text: '3d', agoMs: 3 * day },
         '1970-01-02': { text: '1970-01-02', at: day },
@@ -47,7 +52,7 @@ describe('a word of the command line', () => {
     ],
     [
       'numbers of events',
-      eventNumbers,
+      parseEventNumbers,
       { 4: [4], '4,7-9': [4, 7, 8, 9], '2-2': [2], '1-3,2': [1, 2, 3, 2] },
       ['', '0', '0-2', '3-2', '4,', 'x', '1-', '-1', '1-100001', '4 5'],
     ],
@@ -57,11 +62,14 @@ describe('a word of the command line', () => {
   })
 
   it('may name a hundred thousand events', () => {
-    expect(eventNumbers('1-100000')).toHaveLength(100_000)
+    expect(parseEventNumbers('1-100000')).toHaveLength(100_000)
   })
 
   it('is a moment as given, or so long ago', () => {
-    expect([momentAt(moment('3s'), 10_000), momentAt(moment('1970-01-02'), 10_000)]).toEqual([7_000, day])
+    expect([toTime(parseMoment('3s'), 10_000), toTime(parseMoment('1970-01-02'), 10_000)]).toEqual([
+      7_000,
+      day,
+    ])
   })
 })
 

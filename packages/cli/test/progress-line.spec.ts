@@ -1,7 +1,7 @@
 import { PassThrough } from 'node:stream'
 import { describe, expect, it } from 'vitest'
 import { processContext, type CommandContext } from '../src/command/context.ts'
-import { bytesText, withProgress } from '../src/command/progress.ts'
+import { formatBytes, withProgress } from '../src/command/progress.ts'
 
 /** A place to run in, whose clock the test sets, and everything that is written in it, in order. */
 function place(isTerminal: boolean) {
@@ -89,13 +89,13 @@ describe('the line that says how far work is', () => {
       context,
       async () => 2_500_000,
       async ({ add }) => add(1_250_000),
-      bytesText,
+      formatBytes,
     )
     await withProgress(
       context,
       async () => undefined,
       async ({ add }) => add(40_000),
-      bytesText,
+      formatBytes,
     )
     expect(written).toEqual(['1.3 of 2.5 MB', '', '0.0 MB', ''])
   })

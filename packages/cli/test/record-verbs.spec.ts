@@ -33,9 +33,9 @@ describe('retain', () => {
     const content = ['retain', shop.ledgerPath, '--content', '1d']
     const later = Date.UTC(2100, 0, 1)
     const dry = await tallystickAt(later, ...content, '--dry-run')
-    expect(dry.stderr).toMatch(/^Would take away: what \d+ events said\.$/m)
+    expect(dry.stderr).toMatch(/^Would remove: the content of \d+ events\.$/m)
     const taken = await tallystickAt(later, ...content, '--by', 'nightly', '--reason', 'the rules')
-    expect(taken.stderr).toContain(dry.stderr.trim().replace('Would take', 'Took'))
+    expect(taken.stderr).toContain(dry.stderr.trim().replace('Would remove', 'Removed'))
     const verified = await tallystickHere('verify', shop.ledgerPath, '--run', runId)
     expect(verified.stdout).toContain('is expired by nightly (the rules)')
   })

@@ -32,7 +32,7 @@ describe('redact', () => {
     const one = await tallystickHere(...words, '--events', '2', '--json')
     expect([one.code, json(one.stdout)]).toEqual([0, { runId, removed: 1, by: 'ann', reason: 'ticket 7' }])
     const rest = await tallystickHere(...words, '--events', '1-3')
-    expect(rest.stderr).toContain(`What 2 events of run ${runId} said is gone, for good.`)
+    expect(rest.stderr).toContain(`The content of 2 events of run ${runId} is gone for good.`)
     const verified = await tallystickHere('verify', shop.ledgerPath)
     expect(verified.code).toBe(0)
     expect(verified.stdout).toContain(
@@ -70,13 +70,13 @@ describe('retain', () => {
     const ages = ['--deltas', '1d', '--content', '90d', '--facts', '2y']
     expect((await retain(0, ...ages)).stderr).toBe('Nothing is older than that.\n')
     const dry = await retain(1, ...ages, '--dry-run')
-    expect(dry.stderr).toMatch(/^Would take away: \d+ deltas\.$/m)
-    expect((await retain(1, ...ages)).stderr).toBe(dry.stderr.replace('Would take', 'Took'))
+    expect(dry.stderr).toMatch(/^Would remove: \d+ deltas\.$/m)
+    expect((await retain(1, ...ages)).stderr).toBe(dry.stderr.replace('Would remove', 'Removed'))
     const content = await retain(90, ...ages, '--by', 'nightly', '--json')
     expect(json(content.stdout)).toMatchObject({ dryRun: false, deltas: 0, runs: 0 })
     expect((await tallystickHere('export', shop.ledgerPath)).stdout).not.toContain('tea')
     expect((await tallystickHere('stats', shop.ledgerPath)).stdout).toContain('1 done')
-    expect((await retain(730, ...ages)).stderr).toMatch(/^Took away: 1 run with \d+ events\.$/m)
+    expect((await retain(730, ...ages)).stderr).toMatch(/^Removed: 1 run with \d+ events\.$/m)
     expect((await tallystickHere('show', shop.ledgerPath, runId)).code).toBe(5)
     const verified = await tallystickHere('verify', shop.ledgerPath)
     expect([verified.code, verified.stdout]).toEqual([

@@ -3,7 +3,7 @@ import type { TodoItem } from '@tallystick/core/internal'
 import { everyFact, given, sampleCallId, sampleRunId } from '@tallystick/testkit'
 import type { RunOutline } from '@tallystick/ledger'
 import { describe, expect, it } from 'vitest'
-import { factsText, type ShownRun } from '../src/view/run-facts.ts'
+import { formatFacts, type ShownRun } from '../src/view/run-facts.ts'
 
 const runId = sampleRunId(1)
 const callId = sampleCallId(runId)
@@ -31,7 +31,7 @@ function rowsOf(more: Partial<ShownRun>, state: Partial<RunState> = {}): Readonl
     statusView: { status: 'under_way', detail: 'in turn 0' },
     ...more,
   } as unknown as ShownRun
-  const rows = factsText(shown).trimEnd().split('\n')
+  const rows = formatFacts(shown).trimEnd().split('\n')
   return Object.fromEntries(rows.map((row) => [row.split(' ')[0] || 'more', row.replace(/^\S* +/, '')]))
 }
 

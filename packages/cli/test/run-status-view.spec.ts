@@ -1,7 +1,7 @@
 import { sampleCallId, sampleRunId } from '@tallystick/testkit'
 import type { RunSummary } from '@tallystick/ledger'
 import { describe, expect, it } from 'vitest'
-import { statusText, summaryStatusView, type WaitedFor } from '../src/runs/run-status.ts'
+import { formatStatus, toSummaryStatusView, type WaitedFor } from '../src/runs/run-status.ts'
 
 const runId = sampleRunId(1)
 const child = sampleRunId(2)
@@ -21,7 +21,9 @@ function reported(
     waits: {},
     ...summary,
   } as unknown as RunSummary
-  return statusText(summaryStatusView(whole, { waits, isDriven, ...(detail !== undefined && { detail }) }))
+  return formatStatus(
+    toSummaryStatusView(whole, { waits, isDriven, ...(detail !== undefined && { detail }) }),
+  )
 }
 
 describe('the status of a run in words', () => {
@@ -66,7 +68,7 @@ describe('the status of a run in words', () => {
 
   it('given a detail that is long, when there is little room, then it is cut', () => {
     const view = { status: 'continued', detail: '0123456789' } as const
-    expect(statusText(view, 5)).toBe('under way: 0123…')
-    expect(statusText(view)).toBe('under way: 0123456789')
+    expect(formatStatus(view, 5)).toBe('under way: 0123…')
+    expect(formatStatus(view)).toBe('under way: 0123456789')
   })
 })

@@ -87,7 +87,7 @@ describe('a run that waits for something other than an approval', () => {
       stdout: `tallystick resume ${path} ${runId}\n`,
       stderr: [
         `Recorded: settle for run ${runId}.`,
-        'A process that drives the run takes the command up. Without such a process, this continues the run:',
+        'The process that drives the run takes the command. If there is none, this continues the run:',
         '',
       ].join('\n'),
     })

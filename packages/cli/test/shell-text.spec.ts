@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os'
 import { delimiter, join } from 'node:path'
 import { hostileTexts } from '@tallystick/testkit'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { commandLine } from '../src/command/context.ts'
+import { formatCommand } from '../src/command/context.ts'
 import { tallystickHere } from './kit/tallystick.ts'
 
 const isThere = (shell: string): boolean => spawnSync(shell, ['-c', 'true']).status === 0
@@ -35,7 +35,7 @@ describe('hostile text in what a shell reads', () => {
   it.skipIf(missing)(
     `is one word of a printed command, whatever it is, and shows all that it is${missing}`,
     async () => {
-      const line = commandLine(String.raw`printf '%s\0'`, ...texts)
+      const line = formatCommand(String.raw`printf '%s\0'`, ...texts)
       expect(line).not.toMatch(/[\p{C}\p{Zl}\p{Zp}]/u)
       expect(run('bash', line).split('\0').slice(0, -1)).toEqual(texts)
       expect(await readdir(folder)).toEqual([])

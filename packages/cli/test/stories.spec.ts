@@ -3,11 +3,11 @@ import type { Ledger, RunState, RuntimeEvent } from '@tallystick/core'
 import { everyFact, sampleCallId, sampleMessage, sampleRunId } from '@tallystick/testkit'
 import { type EventOf, type EventType, eventTypes } from '@tallystick/core/vocabulary'
 import { describe, expect, it } from 'vitest'
-import { forkPlace } from '../src/runs/find-run.ts'
-import { type CallQuery, foundEvents } from '../src/verbs/find.ts'
+import { findForkPlace } from '../src/runs/find-run.ts'
+import { type CallQuery, findEvents } from '../src/verbs/find.ts'
 import { StoryBuilder } from '../src/runs/run-story.ts'
 import { showEvents } from '../src/verbs/show.ts'
-import { resultText, storyText } from '../src/view/story-text.ts'
+import { formatResult, formatStory } from '../src/view/story-text.ts'
 
 const runId = sampleRunId(1)
 const callId = sampleCallId(runId)
@@ -129,7 +129,7 @@ describe('the story of a run', () => {
   })
 
   const shown = async (whole: boolean, ...events: readonly RuntimeEvent[]) =>
-    storyText(await storyOf(...events), { paint, state, history: [], whole })
+    formatStory(await storyOf(...events), { paint, state, history: [], whole })
   const heads = (text: string): readonly string[] =>
     text.split('\n').flatMap((line) => /^(assistant|tool|turns [\d-]+) /.exec(line)?.[1] ?? [])
 
@@ -182,7 +182,7 @@ describe('the story of a run', () => {
     ],
   ])('shows turns apart where one of them had %s', async (_, odd) => {
     const story = await storyOf(...turn(1), ...odd, ...turn(3), ...turn(4))
-    const text = storyText(story, {
+    const text = formatStory(story, {
       paint,
       state: { ...state, calls: [] } as never,
       history: [],
@@ -251,11 +251,13 @@ describe('how a call ended', () => {
       ],
     ],
   ])('is shown with what was decided: %s', (_, more, lines) => {
-    expect(resultText({ ...call, ...more }, paint, undefined)).toBe(lines.map((line) => `${line}\n`).join(''))
+    expect(formatResult({ ...call, ...more }, paint, undefined)).toBe(
+      lines.map((line) => `${line}\n`).join(''),
+    )
   })
 
   it('names what an open call waits for', () => {
-    expect(resultText(call as never, paint, 'waits for an approval')).toBe(
+    expect(formatResult(call as never, paint, 'waits for an approval')).toBe(
       `╎ open    pay ${callId} waits for an approval\n`,
     )
   })
@@ -300,7 +302,7 @@ describe('a list of events', () => {
 describe('what is found', () => {
   const found = async (query: Partial<CallQuery>, events: readonly RuntimeEvent[], text?: string) => {
     const call = { inputs: [], ...query }
-    return await Array.fromAsync(foundEvents(holding(events), { call, ...(text !== undefined && { text }) }))
+    return await Array.fromAsync(findEvents(holding(events), { call, ...(text !== undefined && { text }) }))
   }
   const events = [...turn(1, { text: 'Sunny' }), ...turn(2, { text: 'rainy' }), ...turn(3).slice(0, -1)]
 
@@ -374,7 +376,7 @@ describe('where a fork begins', () => {
   ]
   const seqOf = async (needs: object, given: readonly RuntimeEvent[] = events) =>
     (
-      await forkPlace(
+      await findForkPlace(
         holding(given),
         runId,
         { calls: [], decides: false, replacesInput: false, ...needs },

@@ -1,24 +1,23 @@
 import type { Message, RunState } from '@tallystick/core'
-import type { AssistantPart } from '@tallystick/core/vocabulary'
-import { childRunIdOf } from '@tallystick/core/vocabulary'
+import { type AssistantPart, childRunIdOf } from '@tallystick/core/vocabulary'
 import { sampleCallId, sampleMessage, sampleRunId } from '@tallystick/testkit'
 import { describe, expect, it } from 'vitest'
-import { inputText, openCallsOf, storyText, transcriptText } from '../src/view/story-text.ts'
-import { citationLines } from '../src/command/text.ts'
+import { formatInput, listOpenCalls, formatStory, formatTranscript } from '../src/view/story-text.ts'
+import { formatCitations } from '../src/command/text.ts'
 
 const runId = sampleRunId(1)
 const callId = sampleCallId(runId)
 const paint = (style: string, text: string): string => `<${style} ${text}>`
 const lines = (...all: readonly string[]): string => all.map((line) => `${line}\n`).join('')
 const shown = (message: object, open: readonly object[] = []): string =>
-  transcriptText([message as Message], { paint, open: open as never })
+  formatTranscript([message as Message], { paint, open: open as never })
 const reply = (...parts: readonly object[]): object => ({
   ...{ role: 'assistant', parts: parts as readonly AssistantPart[], stopReason: 'end', partial: false },
 })
 
 describe('a transcript', () => {
   it('has each message under its role', () => {
-    expect(transcriptText([sampleMessage('Hi\nyou'), sampleMessage('Bye')], { paint, open: [] })).toBe(
+    expect(formatTranscript([sampleMessage('Hi\nyou'), sampleMessage('Bye')], { paint, open: [] })).toBe(
       lines('<bold user>', '  Hi', '  you', '', '<bold user>', '  Bye', ''),
     )
     const said = [
@@ -95,7 +94,7 @@ describe('a reply in the story of a run', () => {
     }
     const at = { turn: 1, fromSeq: 7, toSeq: 7, at: 3_500, tookMs: 2_500 }
     const view = { paint, state: {} as RunState, history: [], whole: false }
-    expect(storyText({ parts: [{ kind: 'reply', ...at, event } as never], calls: [] }, view)).toBe(
+    expect(formatStory({ parts: [{ kind: 'reply', ...at, event } as never], calls: [] }, view)).toBe(
       lines(
         '<bold assistant> <dim (turn 1, event 7, 1970-01-01T00:00:03.500Z, took 2.5 s, tool_use, cut off)>',
         ...['    <dim Hm.>', '    Yes.', '    Tea.', '    <cyan [1]> <dim A, https://a>'],
@@ -113,7 +112,7 @@ describe('an attempt that failed', () => {
       ...{ failure: { class: 'overloaded', message: 'Busy.' }, withdrawn: '', withdrawnCalls: [], ...more },
     }
     const view = { paint, state: {} as RunState, history: [], whole: false }
-    return storyText({ parts: [part as never], calls: [] }, view)
+    return formatStory({ parts: [part as never], calls: [] }, view)
   }
   const head = '<bold attempt 1 failed> <dim (turn 1, events 7-9, 1970-01-01T00:00:03.500Z, took 2.5 s'
 
@@ -137,11 +136,11 @@ describe('an attempt that failed', () => {
 })
 
 describe('what a text leans on', () => {
-  const line = (citation: object): string => citationLines([citation], (_style, text) => text).join()
+  const line = (citation: object): string => formatCitations([citation], (_style, text) => text).join()
 
   it('is a line each, with where it is to be read and what it says', () => {
-    expect(citationLines(undefined, paint)).toEqual([])
-    expect(citationLines([{ url: 'a' }, { url: 'b' }], (_style, text) => text)).toEqual(['[1] a', '[2] b'])
+    expect(formatCitations(undefined, paint)).toEqual([])
+    expect(formatCitations([{ url: 'a' }, { url: 'b' }], (_style, text) => text)).toEqual(['[1] a', '[2] b'])
     expect(line({ title: 'T', url: 'u', fileId: 'f', pages: { from: 2, to: 2 }, quote: 'So\nit is' })).toBe(
       '[1] T, u, f, page 2 “So it is”',
     )
@@ -154,8 +153,8 @@ describe('what a text leans on', () => {
 describe('the input of a call', () => {
   it('is on one line up to 80 characters, with its keys in order', () => {
     const input = (length: number) => ({ b: 'x'.repeat(length - 14), a: 1 })
-    expect(inputText(input(80))).toBe(`{"a":1,"b":"${'x'.repeat(66)}"}`)
-    expect(inputText(input(81))).toBe(`{\n  "a": 1,\n  "b": "${'x'.repeat(67)}"\n}`)
+    expect(formatInput(input(80))).toBe(`{"a":1,"b":"${'x'.repeat(66)}"}`)
+    expect(formatInput(input(81))).toBe(`{\n  "a": 1,\n  "b": "${'x'.repeat(67)}"\n}`)
   })
 })
 
@@ -163,7 +162,7 @@ describe('a call without a result', () => {
   const waits = (status: string, more: object = {}): string | undefined => {
     const call = { toolCallId: callId, name: 'look', status, ...more }
     const state = { runId, phase: 'executing', calls: [call] } as unknown as RunState
-    return openCallsOf(state)[0]?.waits
+    return listOpenCalls(state)[0]?.waits
   }
   const child = childRunIdOf(runId, callId)
 

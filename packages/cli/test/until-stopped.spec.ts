@@ -1,6 +1,6 @@
 import { of, Subject } from 'rxjs'
 import { describe, expect, it } from 'vitest'
-import { completed, handleAll, untilStopped } from '../src/terminal/wait.ts'
+import { awaitCompletion, handleAll, runUntilStopped } from '../src/terminal/wait.ts'
 
 async function* items(): AsyncGenerator<number> {
   yield* [1, 2, 3]
@@ -45,7 +45,7 @@ describe('a signal to stop', () => {
     'reaches the work as %s, also before it listens',
     async (signal) => {
       const before = process.listenerCount(signal)
-      const stopped = await untilStopped(async (stop$) => {
+      const stopped = await runUntilStopped(async (stop$) => {
         expect(process.listenerCount(signal)).toBe(before + 1)
         process.emit(signal)
         let received = 0
@@ -58,7 +58,7 @@ describe('a signal to stop', () => {
 
   it('is listened for no longer once the work fails', async () => {
     const before = process.listenerCount('SIGINT')
-    await expect(untilStopped(() => Promise.reject(new Error('no')))).rejects.toThrow('no')
+    await expect(runUntilStopped(() => Promise.reject(new Error('no')))).rejects.toThrow('no')
     expect(process.listenerCount('SIGINT')).toBe(before)
   })
 })
@@ -67,13 +67,13 @@ describe('a feed', () => {
   it('is waited for until it completes, also where it says nothing', async () => {
     const feed$ = new Subject<number>()
     let isOver = false
-    const over = completed(feed$).then(() => (isOver = true))
+    const over = awaitCompletion(feed$).then(() => (isOver = true))
     feed$.next(1)
     await Promise.resolve()
     expect(isOver).toBe(false)
     feed$.complete()
     await over
     expect(isOver).toBe(true)
-    await expect(completed(of())).resolves.toBeUndefined()
+    await expect(awaitCompletion(of())).resolves.toBeUndefined()
   })
 })

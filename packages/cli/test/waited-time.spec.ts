@@ -2,7 +2,7 @@ import { createRuntime, defineAgent, memoryLedger, type RunId } from '@tallystic
 import { manualClock, scriptedModel, testTool } from '@tallystick/testkit'
 import { foldTo } from '@tallystick/ledger'
 import { expect, it } from 'vitest'
-import { waitedTime } from '../src/runs/read-run.ts'
+import { readWaitedTime } from '../src/runs/read-run.ts'
 
 const hour = 3_600_000
 const monday = Date.UTC(2026, 10, 23)
@@ -19,7 +19,7 @@ it('a fork waited since it was forked: neither what it shares counts, nor the ti
     return { clock, agent, runtime: createRuntime({ ledger, agents: [agent], host: { clock } }) }
   }
   const waitedBy = async (runId: RunId, seq?: number): Promise<number> =>
-    waitedTime(ledger, await foldTo(ledger, runId, seq))
+    readWaitedTime(ledger, await foldTo(ledger, runId, seq))
 
   const { clock, agent, runtime } = at(monday)
   const run = runtime.run(agent, 'Buy tea.')

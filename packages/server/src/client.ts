@@ -211,11 +211,11 @@ export class RunChatTransport<Message extends UIMessage = UIMessage> extends Def
     }
     signal?.addEventListener('abort', () => void stop(), { once: true })
     try {
-      const stream = await Promise.race([opening, untilAborted(signal)])
+      const stream = await Promise.race([opening, rejectOnAbort(signal)])
       if (stream === null) this.#end(reading)
       return (
         stream &&
-        watched(stream, {
+        watchStream(stream, {
           onChunk: (chunk) => {
             if (chunk.type === 'start') runId = Object(chunk.messageMetadata).runId ?? runId
           },
@@ -235,7 +235,10 @@ export class RunChatTransport<Message extends UIMessage = UIMessage> extends Def
   }
 
   async #send(path: string, init: RequestInit = {}): Promise<Response> {
-    const [headers, credentials] = [new Headers(await valueOf(this.headers)), await valueOf(this.credentials)]
+    const [headers, credentials] = [
+      new Headers(await resolveOption(this.headers)),
+      await resolveOption(this.credentials),
+    ]
     if (init.body !== undefined) headers.set('content-type', 'application/json')
     return await (this.fetch ?? globalThis.fetch)(`${this.api}${path}`, {
       ...init,
@@ -246,7 +249,7 @@ export class RunChatTransport<Message extends UIMessage = UIMessage> extends Def
 }
 
 /** The value of an option that may be a function, or a promise. */
-async function valueOf<Value>(
+async function resolveOption<Value>(
   given: Value | PromiseLike<Value> | (() => Value | PromiseLike<Value>),
 ): Promise<Value> {
   return await (typeof given === 'function' ? (given as () => Value | PromiseLike<Value>)() : given)
@@ -262,7 +265,7 @@ interface Reading {
 }
 
 /** Rejects as `fetch` does when a signal is aborted. */
-function untilAborted(signal: AbortSignal | undefined): Promise<never> {
+function rejectOnAbort(signal: AbortSignal | undefined): Promise<never> {
   return new Promise((_, reject) => {
     const abort = (): void => reject(new DOMException('The chat was stopped.', 'AbortError'))
     if (signal?.aborted) abort()
@@ -271,7 +274,7 @@ function untilAborted(signal: AbortSignal | undefined): Promise<never> {
 }
 
 /** The same stream, and what it brings is told. */
-function watched(
+function watchStream(
   stream: Chunks,
   { onChunk, onEnd }: { readonly onChunk: (chunk: UIMessageChunk) => void; readonly onEnd: () => void },
 ): Chunks {

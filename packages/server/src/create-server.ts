@@ -15,14 +15,20 @@ import {
   requireOptions,
 } from '@tallystick/core/internal'
 import { Hono } from 'hono'
-import { addA2a } from './a2a/routes.ts'
-import { addAgUi } from './ag-ui/routes.ts'
-import { addChat } from './ai-sdk/routes.ts'
-import { sealedPlaces } from './http/cursors.ts'
-import { type Authorize, newToken, type Principal, requirePrincipal, tokenOwner } from './http/principal.ts'
-import { isServerFault, problemResponse, RefusedRequestError } from './http/problem.ts'
+import { addA2a, a2aOperations } from './a2a/routes.ts'
+import { addAgUi, agUiOperations } from './ag-ui/routes.ts'
+import { addChat, chatOperations } from './ai-sdk/routes.ts'
+import { createSealedPlaces } from './http/cursors.ts'
 import {
-  crossOriginHeaders,
+  type Authorize,
+  createToken,
+  type Principal,
+  requirePrincipal,
+  authorizeToken,
+} from './http/principal.ts'
+import { isServerFault, toProblemResponse, RefusedRequestError } from './http/problem.ts'
+import {
+  toCorsHeaders,
   isPreflight,
   isRead,
   requireLoopbackHost,
@@ -30,13 +36,13 @@ import {
   requireOwnOrigin,
 } from './http/request.ts'
 import type { RequestScope, Served } from './http/served.ts'
-import { facadeErrorResponse } from './openai/answer.ts'
-import { addOpenAi } from './openai/routes.ts'
-import { addOpenApi } from './openapi.ts'
-import { addCommands } from './runs/commands.ts'
-import { addAllEvents, addEvents } from './runs/events.ts'
-import { addAgents, addReads, addSessions } from './runs/reads.ts'
-import { addStarts } from './runs/start.ts'
+import { toOpenAiErrorResponse } from './openai/answer.ts'
+import { addOpenAi, openAiOperations } from './openai/routes.ts'
+import { addOpenApi } from './http/openapi.ts'
+import { addCommands, commandOperations } from './runs/commands.ts'
+import { addAllEvents, addEvents, eventOperations } from './runs/events.ts'
+import { addAgents, addReads, addSessions, readOperations } from './runs/reads.ts'
+import { addStarts, startOperations } from './runs/start.ts'
 import { SharedReads } from './stream/shared-reads.ts'
 
 /** A request by its method and path. */
@@ -49,7 +55,7 @@ export interface AskedPath {
  * Says that a path is not served, and where the paths of the server begin if the request expects them elsewhere. `roots`
  * are the first segments of its routes.
  */
-function noSuchPath({ method, path }: AskedPath, basePath: string, roots: readonly string[]): string {
+function explainPath({ method, path }: AskedPath, basePath: string, roots: readonly string[]): string {
   const isBelow = path === basePath || path.startsWith(`${basePath}/`)
   const segments = path.slice(isBelow ? basePath.length : 0).split('/')
   const index = segments.findIndex((segment, at) => at > 0 && segment !== '' && roots.includes(segment))
@@ -118,7 +124,7 @@ const { anyFunction, anyObject, fields, filledText, listOf, maybe, milliseconds,
   option
 
 /** An object that has these functions. */
-function having(expected: string, ...names: readonly string[]): OptionCheck {
+function hasMethods(expected: string, ...names: readonly string[]): OptionCheck {
   return valueThat(expected, (value) => names.every((name) => typeof Object(value)[name] === 'function'))
 }
 
@@ -139,8 +145,8 @@ const secretText = valueThat(
 
 const serverOptions = fields<ServerOptions>(
   {
-    runtime: having('a runtime, such as createRuntime({ ledger }) makes', 'run', 'resume', 'drain'),
-    ledger: maybe(having('the ledger of the runtime', 'read', 'runs', 'changes')),
+    runtime: hasMethods('a runtime, such as createRuntime({ ledger }) makes', 'run', 'resume', 'drain'),
+    ledger: maybe(hasMethods('the ledger of the runtime', 'read', 'runs', 'changes')),
     agents: listOf(anyObject),
     authorize: maybe(anyFunction),
     context: maybe(anyFunction),
@@ -202,7 +208,7 @@ export function createServer(options: ServerOptions): Server {
   requireServerOptions(options)
   const { runtime, basePath = '', clock = defaultHost.clock, report = defaultHost.report } = options
   const { ledger } = runtime
-  const token = options.authorize ? undefined : newToken()
+  const token = options.authorize ? undefined : createToken()
   const stop = new AbortController()
   let isDraining = false
   const served: Served = {
@@ -216,11 +222,11 @@ export function createServer(options: ServerOptions): Server {
       bodyTimeoutMs: options.bodyTimeoutMs ?? 10_000,
       clock,
     },
-    places: sealedPlaces(options.placeSecret),
+    places: createSealedPlaces(options.placeSecret),
     reads: new SharedReads(ledger),
     stream: { clock, heartbeatMs: options.heartbeatMs ?? 15_000, stopping: stop.signal, report },
   }
-  const app = appOf(served, options, token)
+  const app = createApp(served, options, token)
   const handle = async (request: Request): Promise<Response> => {
     try {
       if (isDraining && !isRead(request)) throw stopping()
@@ -228,7 +234,7 @@ export function createServer(options: ServerOptions): Server {
     } catch (error) {
       if (isServerFault(error)) report(error, `${request.method} ${new URL(request.url).pathname} failed`)
       const { pathname } = new URL(request.url)
-      return pathname.startsWith(`${basePath}/v1/`) ? facadeErrorResponse(error) : problemResponse(error)
+      return pathname.startsWith(`${basePath}/v1/`) ? toOpenAiErrorResponse(error) : toProblemResponse(error)
     }
   }
   return {
@@ -245,16 +251,16 @@ export function createServer(options: ServerOptions): Server {
   }
 }
 
-function appOf(served: Served, options: ServerOptions, token: string | undefined): Hono<RequestScope> {
+function createApp(served: Served, options: ServerOptions, token: string | undefined): Hono<RequestScope> {
   const app = new Hono<RequestScope>().basePath(served.basePath === '' ? '/' : served.basePath)
   const { origins = [], maxHeaderBytes = 16_384, admit } = options
-  const authorize = options.authorize ?? tokenOwner(token ?? '')
+  const authorize = options.authorize ?? authorizeToken(token ?? '')
   app.onError((error) => {
     throw error
   })
   app.notFound(({ req: { method, path } }) => {
     const roots = app.routes.map((route) => route.path.slice(served.basePath.length).split('/')[1] ?? '')
-    throw new RefusedRequestError(404, 'not_found', noSuchPath({ method, path }, served.basePath, roots))
+    throw new RefusedRequestError(404, 'not_found', explainPath({ method, path }, served.basePath, roots))
   })
   app.use(async (context, next) => {
     const request = context.req.raw
@@ -284,7 +290,16 @@ function appOf(served: Served, options: ServerOptions, token: string | undefined
   addAgUi(app, served)
   addOpenAi(app, served)
   addA2a(app, served)
-  addOpenApi(app, served)
+  addOpenApi(app, served, {
+    ...readOperations,
+    ...startOperations,
+    ...eventOperations,
+    ...commandOperations,
+    ...chatOperations,
+    ...agUiOperations,
+    ...openAiOperations,
+    ...a2aOperations,
+  })
   return app
 }
 
@@ -292,7 +307,7 @@ function appOf(served: Served, options: ServerOptions, token: string | undefined
 function withHeaders(response: Response, request: Request, origins: readonly string[]): Response {
   const headers = new Headers(response.headers)
   headers.set('x-content-type-options', 'nosniff')
-  for (const [name, value] of crossOriginHeaders(request, origins)) headers.set(name, value)
+  for (const [name, value] of toCorsHeaders(request, origins)) headers.set(name, value)
   return new Response(response.body, { status: response.status, headers })
 }
 

@@ -21,7 +21,13 @@ import { isLoopback, readBefore } from './http/request.ts'
 function withBodyReadBefore(request: Request, incoming: IncomingMessage): Request {
   if (!incoming.readableDidRead || !hasBody(incoming) || isSafe(request)) return request
   const { url, method, headers, signal } = request
-  return new Request(url, { method, headers, signal, body: leftBody(incoming) ?? lostBody(), duplex: 'half' })
+  return new Request(url, {
+    method,
+    headers,
+    signal,
+    body: readLeftBody(incoming) ?? createLostBody(),
+    duplex: 'half',
+  })
 }
 
 /** A request without a body has nothing to lose. */
@@ -33,7 +39,7 @@ function isSafe({ method }: Request): boolean {
   return method === 'GET' || method === 'HEAD'
 }
 
-function leftBody(incoming: IncomingMessage): string | Uint8Array<ArrayBuffer> | undefined {
+function readLeftBody(incoming: IncomingMessage): string | Uint8Array<ArrayBuffer> | undefined {
   const { rawBody, body }: { readonly rawBody?: unknown; readonly body?: unknown } = Object(incoming)
   const left = rawBody ?? body
   if (typeof left === 'string') return left
@@ -45,7 +51,7 @@ function leftBody(incoming: IncomingMessage): string | Uint8Array<ArrayBuffer> |
   }
 }
 
-function lostBody(): ReadableStream {
+function createLostBody(): ReadableStream {
   return new ReadableStream({ start: (controller) => controller.error(readBefore()) })
 }
 
@@ -69,7 +75,7 @@ export function nodeHandler(server: Pick<Server, 'fetch'>): NodeHandler {
     { overrideGlobalObjects: false },
   )
   return (incoming, outgoing) => {
-    const turn = inTurn(incoming, outgoing)
+    const turn = waitForTurn(incoming, outgoing)
     // A client that has left gets nothing done that it asked for behind an answer.
     const begin = (): unknown => (outgoing.destroyed ? undefined : answer(incoming, outgoing))
     turn?.then(begin).catch(() => outgoing.destroy())
@@ -87,7 +93,7 @@ const connections = new WeakMap<object, { waiting: number; last: Promise<void> }
  * may send any number of requests without reading an answer, and each answer that is made stays in memory until it is read.
  * Their order on the wire is that of the requests, so a later one gains nothing by being made early.
  */
-function inTurn(incoming: IncomingMessage, outgoing: ServerResponse): Promise<void> | undefined {
+function waitForTurn(incoming: IncomingMessage, outgoing: ServerResponse): Promise<void> | undefined {
   if (incoming.httpVersionMajor !== 1) return Promise.resolve()
   const { socket } = incoming
   const queue = connections.get(socket) ?? { waiting: 0, last: Promise.resolve() }

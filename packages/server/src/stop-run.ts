@@ -20,7 +20,7 @@ export async function stopRun(
   { onStopError = printError }: StopOptions,
 ): Promise<void> {
   for (let attempt = 1; ; attempt++) {
-    const failure = await failureOf(send, runId)
+    const failure = await tryStop(send, runId)
     if (failure === undefined) return
     if (failure.isFinal || attempt === tries) {
       onStopError(new Error('The run could not be stopped, and goes on.', { cause: failure.cause }))
@@ -30,7 +30,7 @@ export async function stopRun(
   }
 }
 
-async function failureOf(
+async function tryStop(
   send: (init: RequestInit) => Promise<Response>,
   runId: string | undefined,
 ): Promise<{ readonly cause: unknown; readonly isFinal: boolean } | undefined> {

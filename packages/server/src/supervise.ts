@@ -20,73 +20,69 @@ import { nextAction } from '@tallystick/core/machine'
 import { childRunIdOf } from '@tallystick/core/vocabulary'
 import { foldTo, runSummaries, type RunSummary } from '@tallystick/ledger'
 
-/** A run that has to be resumed, and its last event. */
+/** A run to resume, and its last event. */
 interface DueRun {
   readonly runId: RunId
   readonly seq: number
 }
 
-/** What decides whether a run is due. A supervisor keeps it from look to look. */
-interface Judging {
-  readonly clock: Clock
-  readonly waits: KnownWaits
-}
-
 /**
  * Yields the runs that would wait for ever if no process resumed them. A child of an interrupted run is resumed with it.
  */
-async function* dueRuns(ledger: Ledger, judging: Judging): AsyncGenerator<DueRun, void, undefined> {
+async function* findDueRuns(
+  ledger: Ledger,
+  clock: Clock,
+  waits: KnownWaits,
+): AsyncGenerator<DueRun, void, undefined> {
   const [seen, waiting] = [new Set<RunId>(), new Set<RunId>()]
   for await (const run of runSummaries(ledger, { statuses: ['unfinished', 'suspended'] })) {
     if (run.status === 'unreadable') continue
-    if (run.status === 'suspended') waiting.add(run.runId)
-    const due = await dueOf(ledger, run, judging)
+    const isSuspended = run.status === 'suspended'
+    if (isSuspended) waiting.add(run.runId)
+    const due = !isSuspended
+      ? await findInterruptedRoot(ledger, run)
+      : (await hasWork(ledger, run, await waits.of(run), clock))
+        ? run
+        : undefined
     if (due === undefined || seen.has(due.runId)) continue
     seen.add(due.runId)
     yield due
   }
-  judging.waits.keepOnly(waiting)
+  waits.keepOnly(waiting)
 }
 
-async function dueOf(ledger: Ledger, run: RunSummary, judging: Judging): Promise<DueRun | undefined> {
-  if (run.status === 'suspended') return (await isDue(ledger, run, judging)) ? run : undefined
-  return await interruptedRoot(ledger, run)
-}
-
-/** Whether a run that waits has something to do by now: its wait is over, a command is in its inbox, or a child run has ended. */
-async function isDue(ledger: Ledger, run: RunSummary, { clock, waits }: Judging): Promise<boolean> {
-  const { dueAt, children } = await waits.of(run)
-  if (dueAt <= clock.now() || (await isUnread(ledger, run.runId))) return true
-  for (const child of children) if (await hasEnded(ledger, child)) return true
-  return false
-}
-
-/** Whether a command waits that no process reads: a process that has put one takes the run over next, if none drives it. */
-async function isUnread(ledger: Ledger, runId: RunId): Promise<boolean> {
-  return (await ledger.inbox(runId)).length > 0 && !(await isRunDriven(ledger, runId))
-}
-
-/** Whether a child run has ended. If its run still waits, the process that drove it died before it reported the end. */
-async function hasEnded(ledger: Ledger, childId: RunId): Promise<boolean> {
-  const head = await ledger.head(childId)
-  if (head === undefined) return false
-  for await (const { type } of ledger.read(childId, { fromSeq: head.seq })) {
-    if (type === 'run_finished') return true
+/** Returns true for a suspended run whose wait is over, whose inbox has a command that no process reads, or whose child run has ended. */
+async function hasWork(
+  ledger: Ledger,
+  { runId }: RunSummary,
+  { dueAt, children }: RunWait,
+  clock: Clock,
+): Promise<boolean> {
+  if (dueAt <= clock.now()) return true
+  // A process that has put a command takes the run over next, if none drives it.
+  if ((await ledger.inbox(runId)).length > 0 && !(await isRunDriven(ledger, runId))) return true
+  for (const childId of children) {
+    const head = await ledger.head(childId)
+    if (head === undefined) continue
+    // The process that drove the child run died before it reported the end.
+    for await (const { type } of ledger.read(childId, { fromSeq: head.seq })) {
+      if (type === 'run_finished') return true
+    }
   }
   return false
 }
 
-/** Returns the root of a run whose process has gone; `undefined` if a process drives the run. */
-async function interruptedRoot(ledger: Ledger, run: RunSummary): Promise<DueRun | undefined> {
+/** Finds the root of a run whose process is gone; `undefined` if a process drives the run. */
+async function findInterruptedRoot(ledger: Ledger, run: RunSummary): Promise<DueRun | undefined> {
   if (await isRunDriven(ledger, run.runId)) return undefined
-  // Its process may have recorded something since the list was made.
+  // Its process may have recorded something after the list was made.
   if ((await ledger.head(run.runId))?.seq !== run.seq) return undefined
-  const root = await rootOf(ledger, run)
+  const root = await findRoot(ledger, run)
   return root.runId === run.runId || !(await isRunDriven(ledger, root.runId)) ? root : undefined
 }
 
-/** Returns the root of a run: its resume resumes its child runs. */
-async function rootOf(ledger: Ledger, { runId, seq, parent }: RunSummary): Promise<DueRun> {
+/** Finds the root of a run, whose resume also resumes its child runs. */
+async function findRoot(ledger: Ledger, { runId, seq, parent }: RunSummary): Promise<DueRun> {
   if (parent?.relation !== 'child') return { runId, seq }
   let id = parent.runId
   for (;;) {
@@ -107,8 +103,8 @@ interface Failed {
 const [firstWaitMs, maxWaitMs] = [5_000, 3_600_000]
 
 /**
- * Runs whose resume failed in this process. Each waits longer after each failure, since a resume records events, calls
- * tools and models, and usually fails in the same way as before.
+ * Runs whose resume failed in this process. A run waits longer after each failure, since a resume records events, calls
+ * tools and models, and usually fails in the same way again.
  */
 class FailedRuns {
   readonly #ledger: Ledger
@@ -120,13 +116,13 @@ class FailedRuns {
     this.#clock = clock
   }
 
-  /** Returns whether a run may be resumed now: its wait is over, or it has an event that came after the failure. */
+  /** Returns true if the run's wait is over, or if it has an event after the failure. */
   mayResume({ runId, seq }: DueRun): boolean {
     const failed = this.#failed.get(runId)
     return failed === undefined || failed.seq !== seq || failed.waitsUntil <= this.#clock.now()
   }
 
-  /** Never rejects: if the ledger cannot say where the run ends, the wait counts from the event at which it was found. */
+  /** Never rejects: if the ledger cannot give the last event of the run, the one at which it was found counts. */
   async add({ runId, seq }: DueRun): Promise<void> {
     const failures = (this.#failed.get(runId)?.failures ?? 0) + 1
     const waitsUntil = this.#clock.now() + Math.min(firstWaitMs * 2 ** (failures - 1), maxWaitMs)
@@ -139,14 +135,14 @@ class FailedRuns {
   }
 }
 
-/** What can end the wait of a run, besides a command. */
+/** Events that can end the wait of a run, besides a command. */
 export interface RunWait {
-  /** When the run has something to do of its own, in milliseconds since 1970 UTC; `Infinity` if never. */
+  /** When the run can act on its own, in milliseconds since 1970 UTC; `Infinity` if never. */
   readonly dueAt: number
   readonly children: readonly RunId[]
 }
 
-/** What the suspended runs of a ledger wait for. A run is folded once for each event at which it waits. */
+/** The waits of suspended runs. A run is folded once for each event at which it waits. */
 class KnownWaits {
   readonly #ledger: Ledger
   readonly #known = new Map<RunId, RunWait & { readonly seq: number }>()
@@ -160,7 +156,7 @@ class KnownWaits {
     if (known?.seq === seq) return known
     const state = await foldTo(this.#ledger, runId, seq)
     const children = listCallsAwaitingChild(state).map(({ toolCallId }) => childRunIdOf(runId, toolCallId))
-    const wait = { seq, dueAt: dueTime(state), children }
+    const wait = { seq, dueAt: findDueTime(state), children }
     this.#known.set(runId, wait)
     return wait
   }
@@ -171,8 +167,8 @@ class KnownWaits {
   }
 }
 
-/** The first millisecond at which the controller has an action for a run that waits. What is due stays due. */
-function dueTime(state: RunState): number {
+/** Finds the first millisecond at which the controller has an action for a run that waits, which it then always has. */
+function findDueTime(state: RunState): number {
   const isDue = (now: number): boolean => nextAction(state, now).kind !== 'suspend'
   let [waits, due] = [state.at - 1, Number.MAX_SAFE_INTEGER]
   if (!isDue(due)) return Infinity
@@ -184,7 +180,6 @@ function dueTime(state: RunState): number {
   return due
 }
 
-/** What a supervisor supervises. */
 export interface SuperviseOptions {
   /** Drives the runs that are resumed: it has to know their agents. */
   readonly runtime: Runtime
@@ -232,13 +227,46 @@ const superviseOptions = fields<SuperviseOptions>(
  */
 export function supervise(options: SuperviseOptions): Supervisor {
   requireOptions('supervise', superviseOptions, options)
-  const { everyMs = 5_000, clock = defaultHost.clock } = options
-  const takeUp = takerUp(options)
+  const { runtime, ledger, everyMs = 5_000, maxRuns = 32 } = options
+  const { clock = defaultHost.clock, report = defaultHost.report } = options
+  const context = options.context && new ContextOfRecord(options.context)
+  const [waits, failed, driving] = [new KnownWaits(ledger), new FailedRuns(ledger, clock), new Set<RunId>()]
+  const drive = async (run: DueRun): Promise<void> => {
+    const { runId } = run
+    driving.add(runId)
+    try {
+      await runtime.resume(runId, { context }).result
+      failed.delete(runId)
+    } catch (error) {
+      // Another process was first.
+      if (error instanceof LedgerConflictError) return
+      // A store that is not available now may be at the next look.
+      if (!(error instanceof LedgerUnavailableError)) await failed.add(run)
+      report(error, `Run ${runId} could not be resumed`)
+    } finally {
+      driving.delete(runId)
+    }
+  }
+  /** Resumes the runs that are due now. Never rejects: a ledger that fails now may work at the next look. */
+  const resumeDue = async (): Promise<readonly RunId[]> => {
+    const taken: RunId[] = []
+    try {
+      for await (const due of findDueRuns(ledger, clock, waits)) {
+        if (driving.size >= maxRuns) break
+        if (driving.has(due.runId) || !failed.mayResume(due)) continue
+        taken.push(due.runId)
+        void drive(due)
+      }
+    } catch (error) {
+      report(error, 'A supervisor could not read its ledger')
+    }
+    return taken
+  }
   let stopTimer = (): void => {}
   let isStopped = false
   let looking: Promise<readonly RunId[]> = Promise.resolve([])
   const look = (): Promise<readonly RunId[]> => {
-    looking = looking.then(takeUp)
+    looking = looking.then(resumeDue)
     return looking
   }
   const next = (): void => {
@@ -251,63 +279,4 @@ export function supervise(options: SuperviseOptions): Supervisor {
     await looking
   }
   return { look, stop, [Symbol.asyncDispose]: stop }
-}
-
-/** Resumes the runs that are due now. Never rejects: a ledger that fails now may work at the next look. */
-function takerUp(options: SuperviseOptions): () => Promise<readonly RunId[]> {
-  const { ledger, maxRuns = 32 } = options
-  const { clock = defaultHost.clock, report = defaultHost.report } = options
-  const judging: Judging = { clock, waits: new KnownWaits(ledger) }
-  const driver = driverOf(options, { report, failed: new FailedRuns(ledger, clock) })
-  return async () => {
-    const taken: RunId[] = []
-    try {
-      for await (const due of dueRuns(ledger, judging)) {
-        if (driver.driving.size >= maxRuns) break
-        if (!driver.mayDrive(due)) continue
-        taken.push(due.runId)
-        void driver.drive(due)
-      }
-    } catch (error) {
-      report(error, 'A supervisor could not read its ledger')
-    }
-    return taken
-  }
-}
-
-interface Driver {
-  readonly driving: ReadonlySet<RunId>
-  mayDrive(run: DueRun): boolean
-  /** Resumes a run, and drives it until it stops. */
-  drive(run: DueRun): Promise<void>
-}
-
-interface Driving {
-  readonly report: (error: unknown, what: string) => void
-  readonly failed: FailedRuns
-}
-
-function driverOf({ runtime, context }: SuperviseOptions, { report, failed }: Driving): Driver {
-  const driving = new Set<RunId>()
-  const made = context && new ContextOfRecord(context)
-  return {
-    driving,
-    mayDrive: (run) => !driving.has(run.runId) && failed.mayResume(run),
-    async drive(run) {
-      const { runId } = run
-      driving.add(runId)
-      try {
-        await runtime.resume(runId, { context: made }).result
-        failed.delete(runId)
-      } catch (error) {
-        // Another process was first.
-        if (error instanceof LedgerConflictError) return
-        // A store that is not available now may be at the next look.
-        if (!(error instanceof LedgerUnavailableError)) await failed.add(run)
-        report(error, `Run ${runId} could not be taken up`)
-      } finally {
-        driving.delete(runId)
-      }
-    },
-  }
 }

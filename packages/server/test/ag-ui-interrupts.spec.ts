@@ -1,15 +1,15 @@
 import type { RunState } from '@tallystick/core'
 import { sampleRunId } from '@tallystick/testkit'
 import { expect, it } from 'vitest'
-import { agUiTable } from '../src/ag-ui/map.ts'
-import { approvalIdOf } from '../src/stream/run-moves.ts'
+import { createAgUiTable } from '../src/ag-ui/map.ts'
+import { toApprovalId } from '../src/stream/run-moves.ts'
 
 const runId = sampleRunId(1)
 
 /** The interrupts by which a client of AG-UI learns what a run waits for. */
 function interruptsOf(waits: object): unknown {
   const state = { runId } as unknown as RunState
-  const table = agUiTable({ threadId: 't1' })
+  const table = createAgUiTable({ threadId: 't1' })
   const [ended] =
     table.run_waits?.({ type: 'run_waits', state, waits: { approvals: [], deferred: [], ...waits } }) ?? []
   expect(ended).toMatchObject({ type: 'RUN_FINISHED', threadId: 't1', runId, outcome: { type: 'interrupt' } })
@@ -21,7 +21,7 @@ it('a run that waits for an approval interrupts with the question, and with what
     ...{ runId, toolCallId: 'call_1', attempt: 1, inputDigest: 'd1', name: 'pay', input: { usd: 5 } },
   }
   const interrupt = {
-    ...{ id: approvalIdOf(approval), reason: 'tool_approval', toolCallId: 'call_1' },
+    ...{ id: toApprovalId(approval), reason: 'tool_approval', toolCallId: 'call_1' },
     message: 'May pay run with this input?',
     metadata: { name: 'pay', input: { usd: 5 } },
     responseSchema: {

@@ -7,7 +7,7 @@ import type { RuntimeEvent } from '@tallystick/core'
 import { auditAll } from '@tallystick/core/machine'
 import { playProgram } from '@tallystick/testkit'
 import { randomProgram } from '@tallystick/testkit/random'
-import { agUiTable } from '../src/ag-ui/map.ts'
+import { createAgUiTable } from '../src/ag-ui/map.ts'
 import { toAgUi, toUiMessages, type AgUiEvent } from '@tallystick/server'
 import { newTask, tries } from '../../../scripts/testing/effort.ts'
 import { splitStreams } from './kit/split-streams.ts'
@@ -82,7 +82,7 @@ describe('a run for clients of AG-UI', () => {
         .asyncProperty(randomProgram, fc.nat(), async (program, cut) => {
           const { events, others } = await playProgram(program)
           for (const run of [events, ...others]) {
-            const [before, after] = splitStreams(() => agUiTable(), run, 1 + (cut % (run.length - 1)))
+            const [before, after] = splitStreams(() => createAgUiTable(), run, 1 + (cut % (run.length - 1)))
             await judge(before)
             await judge(after)
             expect(shownText([...before, ...after])).toBe(shownText(eventsFor(run)))

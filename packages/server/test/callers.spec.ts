@@ -1,8 +1,7 @@
 import { describe, expect, it } from 'vitest'
-import { createRuntime, memoryLedger } from '@tallystick/core'
+import { createRuntime, defineAgent, memoryLedger } from '@tallystick/core'
 import { createServer } from '@tallystick/server'
 import { serve } from '@tallystick/server/node'
-import { defineAgent } from '@tallystick/core'
 import { scriptedModel, testTool } from '@tallystick/testkit'
 import {
   answerOf,

@@ -111,7 +111,7 @@ describe('a server is mounted', () => {
     const problem = {
       status: 500,
       code: 'body_read_before',
-      detail: expect.stringContaining('Mount the server before what reads bodies') as string,
+      detail: expect.stringContaining('Mount the server before code that reads bodies') as string,
     }
     expect(await answerOf(await send('/api/runs', start))).toMatchObject(problem)
     expect(reported).toMatchObject([{ code: 'body_read_before' }])
@@ -181,13 +181,13 @@ describe('a body with a field that there is not', () => {
   it.each([
     [
       { agent: 'teller', prompt: 'Tea?' },
-      'prompt is no field. Did you mean input? Fields are agent, input, sessionId,',
+      'prompt is not a field. Did you mean input? Fields are agent, input, sessionId,',
     ],
-    [{ agent: 'teller', message: 'Tea?' }, 'message is no field. Did you mean input?'],
-    [{ agentName: 'teller', input: 'Tea?' }, 'agentName is no field. Did you mean agent?'],
-    [{ agent: 'teller', input: 'Tea?', session: 's1' }, 'session is no field. Did you mean sessionId?'],
-    [{ agent: 'teller', input: 'Tea?', threadId: 's1' }, 'threadId is no field. Did you mean sessionId?'],
-    [{ agent: 'teller', input: 'Tea?', colour: 'red' }, 'colour is no field. Fields are agent,'],
+    [{ agent: 'teller', message: 'Tea?' }, 'message is not a field. Did you mean input?'],
+    [{ agentName: 'teller', input: 'Tea?' }, 'agentName is not a field. Did you mean agent?'],
+    [{ agent: 'teller', input: 'Tea?', session: 's1' }, 'session is not a field. Did you mean sessionId?'],
+    [{ agent: 'teller', input: 'Tea?', threadId: 's1' }, 'threadId is not a field. Did you mean sessionId?'],
+    [{ agent: 'teller', input: 'Tea?', colour: 'red' }, 'colour is not a field. Fields are agent,'],
     [{ agent: 'teller' }, 'The body does not fit: input is missing. Fields are agent, input,'],
     [{ agent: 'teller', input: 1 }, 'The body does not fit: input: '],
     [{ agent: 'teller', input: 'Tea?', limits: { turns: 1 } }, 'The body does not fit: limits: '],
@@ -204,12 +204,12 @@ describe('a body with a field that there is not', () => {
     const runId = await office.start('boss')
     const steer = await answerOf(await office.send(`/runs/${runId}/steer`, 'boss', { text: 'Hurry.' }))
     expect(steer['detail']).toBe(
-      'The body does not fit: text is no field. Did you mean input? Fields are input.',
+      'The body does not fit: text is not a field. Did you mean input? Fields are input.',
     )
     const body = { toolCallId: 'a', output: 'Paid.' }
     const settle = await answerOf(await office.send(`/runs/${runId}/settle`, 'boss', body))
     expect(settle['detail']).toBe(
-      'The body does not fit: output is no field. Did you mean result? Fields are toolCallId, result, failed.',
+      'The body does not fit: output is not a field. Did you mean result? Fields are toolCallId, result, failed.',
     )
   })
 })

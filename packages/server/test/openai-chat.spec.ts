@@ -274,7 +274,7 @@ describe('Chat Completions', () => {
         { messages: [{ role: 'assistant', tool_calls: [call] }, user] },
         /tool_calls\.arguments has to be a JSON/,
       ],
-      [{ messages: [{ role: 'assistant', tool_calls: [{ id }] }, user] }, /a call of no function/],
+      [{ messages: [{ role: 'assistant', tool_calls: [{ id }] }, user] }, /a call without a function/],
       [{ messages: [{ role: 'tool', tool_call_id: id, content: 'x' }, user] }, /has recorded/],
     ] as const) {
       const answer = await send(body)

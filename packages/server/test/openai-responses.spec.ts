@@ -282,7 +282,7 @@ describe('a request for a response', () => {
         { input: [{ type: 'mcp_approval_response', approval_request_id: 'x', approve: true }] },
         /has to be one that this server gave/,
       ],
-      [{ previous_response_id: 'resp_1' }, /previous_response_id is no id/],
+      [{ previous_response_id: 'resp_1' }, /previous_response_id is not the id/],
       [{ input: [{ role: 'assistant', content: 'I say.' }] }, /a run answers a message of the user/],
     ] as const) {
       const answer = await send(body)

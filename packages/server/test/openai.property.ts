@@ -8,9 +8,9 @@ import { auditAll } from '@tallystick/core/machine'
 import { playProgram } from '@tallystick/testkit'
 import { randomProgram } from '@tallystick/testkit/random'
 import { toOpenAiChat, toOpenAiResponse } from '@tallystick/server'
-import { chatAnswerTable } from '../src/openai/chat.ts'
-import { responseTable } from '../src/openai/responses.ts'
-import { RunMoves, outOf } from '../src/stream/run-moves.ts'
+import { createAnswerTable } from '../src/openai/chat.ts'
+import { createResponseTable } from '../src/openai/responses.ts'
+import { RunMoves, mapMove } from '../src/stream/run-moves.ts'
 import { newTask, tries } from '../../../scripts/testing/effort.ts'
 import { shownTexts } from './kit/shown-texts.ts'
 import { splitStreams, waitingPlaces } from './kit/split-streams.ts'
@@ -37,8 +37,8 @@ function readable(outs: readonly object[]): ReadableStream {
 
 /** What a client that waits gets of a run that has ended. */
 function wholeChat(events: readonly RuntimeEvent[]): unknown {
-  const [moves, table] = [new RunMoves(), chatAnswerTable()]
-  const answers = events.flatMap((event) => moves.next(event)).flatMap((move) => outOf(table, move))
+  const [moves, table] = [new RunMoves(), createAnswerTable()]
+  const answers = events.flatMap((event) => moves.next(event)).flatMap((move) => mapMove(table, move))
   expect(answers).toHaveLength(1)
   const { choices } = answers[0]!.body as { choices?: readonly { message: { content: unknown } }[] }
   return choices?.[0]?.message.content
@@ -112,7 +112,7 @@ describe('a run for clients of OpenAI', () => {
             if (auditAll(run)?.phase !== 'done') continue
             for (const place of waitingPlaces(run)) {
               const texts: string[] = []
-              for (const outs of splitStreams(() => responseTable({}), run, place)) {
+              for (const outs of splitStreams(() => createResponseTable({}), run, place)) {
                 const response = await ResponseStream.fromReadableStream(readable(outs)).finalResponse()
                 texts.push(response.output_text)
               }

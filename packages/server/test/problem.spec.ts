@@ -6,7 +6,7 @@ import {
   type RunId,
 } from '@tallystick/core'
 import { describe, expect, it } from 'vitest'
-import { isServerFault, problemResponse, RefusedRequestError } from '../src/http/problem.ts'
+import { isServerFault, toProblemResponse, RefusedRequestError } from '../src/http/problem.ts'
 
 const runId = '01920000-0000-7000-8000-000000000001' as RunId
 
@@ -16,7 +16,7 @@ async function answered(error: unknown): Promise<{
   readonly headers: Readonly<Record<string, string>>
   readonly body: unknown
 }> {
-  const response = problemResponse(error)
+  const response = toProblemResponse(error)
   return {
     status: response.status,
     headers: Object.fromEntries(response.headers),

@@ -1,11 +1,12 @@
 import { describe, expect, it, onTestFinished } from 'vitest'
 import {
+  type Agent,
   agentTool,
   createRuntime,
   defineAgent,
-  memoryLedger,
-  type Agent,
   type Ledger,
+  memoryLedger,
+  type RunId,
 } from '@tallystick/core'
 import {
   checkLaws,
@@ -16,7 +17,6 @@ import {
   type ManualClock,
   type ScriptedStep,
 } from '@tallystick/testkit'
-import type { RunId } from '@tallystick/core'
 import { supervise, type SuperviseOptions } from '@tallystick/server'
 
 /** A process with a runtime and a supervisor on a ledger that others may share. */

@@ -8,7 +8,7 @@ import { playProgram } from '@tallystick/testkit'
 import { randomProgram } from '@tallystick/testkit/random'
 import { toUiMessages, type UiMessageChunk } from '@tallystick/server'
 import { UiMessages, uiMessageTable } from '../src/ai-sdk/map.ts'
-import { outOf, RunMoves } from '../src/stream/run-moves.ts'
+import { mapMove, RunMoves } from '../src/stream/run-moves.ts'
 import { RunReader } from '../src/stream/protocol.ts'
 import { newTask, tries } from '../../../scripts/testing/effort.ts'
 import { splitStreams } from './kit/split-streams.ts'
@@ -133,7 +133,7 @@ describe('a run as a message of the AI SDK', () => {
           const { events, others } = await playProgram(program)
           for (const run of [events, ...others]) {
             const [moves, writer] = [new RunMoves(), new UiMessages()]
-            for (const event of run) for (const move of moves.next(event)) outOf(writer.table, move)
+            for (const event of run) for (const move of moves.next(event)) mapMove(writer.table, move)
             const answers = writer.messages.filter(({ role }) => role === 'assistant')
             for (let answer = 1; answer <= moves.answer; answer++) {
               const streamed = await readBy(answerChunks(run, answer))

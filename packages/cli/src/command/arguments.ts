@@ -1,4 +1,5 @@
 import { readFileSync } from 'node:fs'
+import { userInfo } from 'node:os'
 import type { Limits } from '@tallystick/core'
 import { isJsonObject, onLimits, readJson } from '@tallystick/core/internal'
 import { type JsonObject, limitNames, type OnLimit } from '@tallystick/core/vocabulary'
@@ -6,39 +7,47 @@ import { type Command, InvalidArgumentError, Option } from 'commander'
 import { CommandError } from './exit-code.ts'
 
 /** Declares the arguments and options of every verb that works on a ledger. */
-export function onLedger(verb: Command, description?: string): Command {
+export function declareLedger(verb: Command, description?: string): Command {
   if (description !== undefined) verb.description(description)
   return verb
     .argument('<ledger>', 'file or connection string of the ledger')
     .option('--json', 'print JSON; errors too, on stderr')
 }
 
-/** A word of the command line as a text that is not empty. */
-export function filledText(text: string): string {
+/** Declares the arguments and options of every verb that works on one run. */
+export function declareRunArguments(verb: Command, description?: string): Command {
+  return declareLedger(verb, description).argument('<run>', 'id of the run')
+}
+
+/** The name of the account that this process runs under: who decides, unless `--by` names someone else. */
+export function readAccountName(): string {
+  return userInfo().username
+}
+
+// Parsers of single words. Each throws an `InvalidArgumentError`, which commander completes with the name of the option.
+
+export function parseFilled(text: string): string {
   if (text.trim() === '') throw new InvalidArgumentError('It may not be empty.')
   return text
 }
 
-/** A word of the command line as a whole number from 1. */
-export function wholeNumber(text: string): number {
+export function parseWholeNumber(text: string): number {
   if (!/^[1-9]\d*$/.test(text)) throw new InvalidArgumentError('It has to be a whole number from 1.')
   return Number(text)
 }
 
-/** A word of the command line as a number above 0. */
-export function positiveNumber(text: string): number {
+export function parsePositiveNumber(text: string): number {
   const value = Number(text)
   if (!Number.isFinite(value) || value <= 0) throw new InvalidArgumentError('It has to be a number above 0.')
   return value
 }
 
-/** A word of the command line as a JSON object. */
-export function jsonObject(text: string): JsonObject {
+export function parseJsonObject(text: string): JsonObject {
   try {
     const value = readJson(text)
     if (isJsonObject(value)) return value
   } catch (error) {
-    // Of what is not JSON at all, the message below says what it should be.
+    // The message below also fits text that is not JSON.
     if (error instanceof RangeError) throw new InvalidArgumentError(error.message)
   }
   throw new InvalidArgumentError(`It has to be a JSON object, such as '{"quantity":12}'.`)
@@ -54,7 +63,7 @@ const msOf: Readonly<Record<string, number>> = {
 }
 
 /** An age such as `90d`, in milliseconds: seconds, minutes, hours, days, weeks, or years of 365 days. */
-export function ageMs(text: string): number {
+export function parseAge(text: string): number {
   const [, amount = '', unit = ''] = /^(\d+)([smhdwy])$/.exec(text) ?? []
   const unitMs = msOf[unit]
   if (unitMs === undefined) throw new InvalidArgumentError('It has to be an age such as 12h, 90d or 2y.')
@@ -63,31 +72,30 @@ export function ageMs(text: string): number {
 
 /** A moment: an age such as `3d`, so long ago, or a date such as `2026-06-30` or `2026-06-30T12:00:00Z`. */
 export interface GivenMoment {
-  /** As it was given, for commands that say it again. */
+  /** As it was given, for commands that repeat it. */
   readonly text: string
   /** Milliseconds ago, or milliseconds since 1970 UTC. */
   readonly agoMs?: number
   readonly at?: number
 }
 
-/** A word of the command line as a moment. */
-export function moment(text: string): GivenMoment {
+export function parseMoment(text: string): GivenMoment {
   const at = /^\d{4}-\d{2}-\d{2}/.test(text) ? Date.parse(text) : Number.NaN
   if (Number.isFinite(at)) return { text, at }
-  if (/^\d+[smhdwy]$/.test(text)) return { text, agoMs: ageMs(text) }
+  if (/^\d+[smhdwy]$/.test(text)) return { text, agoMs: parseAge(text) }
   throw new InvalidArgumentError('It has to be an age such as 12h or 3d, or a date such as 2026-06-30.')
 }
 
-/** When a moment is, in milliseconds since 1970 UTC. */
-export function momentAt({ at, agoMs = 0 }: GivenMoment, now: number): number {
+/** Returns a moment in milliseconds since 1970 UTC. */
+export function toTime({ at, agoMs = 0 }: GivenMoment, now: number): number {
   return at ?? now - agoMs
 }
 
 const maxEvents = 100_000
 
 /** Numbers of events such as `4,7-9`. */
-export function eventNumbers(text: string): readonly number[] {
-  const numbers = text.split(',').flatMap((part) => {
+export function parseEventNumbers(text: string): readonly number[] {
+  return text.split(',').flatMap((part) => {
     const [, from = '', to = from] = /^(\d+)(?:-(\d+))?$/.exec(part) ?? []
     const [first, last] = [Number(from), Number(to)]
     if (from === '' || first < 1 || last < first || last - first >= maxEvents) {
@@ -95,14 +103,13 @@ export function eventNumbers(text: string): readonly number[] {
     }
     return Array.from({ length: last - first + 1 }, (_, index) => first + index)
   })
-  return numbers
 }
 
-/** Limits that are a number: those that can be met, and those that shape a run. */
+/** Limits that are numbers: those that a run can reach, and those that shape it. */
 const numbers: readonly string[] = [...limitNames, 'maxConcurrency', 'maxApprovalMs', 'graceMs']
 
-/** One more `name=value` of the command line, beside those before it. */
-export function withLimit(text: string, before: Limits = {}): Limits {
+/** Adds `name=value` to the limits that earlier options gave. */
+export function addLimit(text: string, before: Limits = {}): Limits {
   const [, name = '', value = ''] = /^([^=]*)=(.*)$/s.exec(text) ?? []
   if (name === 'onLimit') {
     const policy = onLimits.find((known): known is OnLimit => known === value)
@@ -119,43 +126,34 @@ export function withLimit(text: string, before: Limits = {}): Limits {
   return { ...before, [name]: max }
 }
 
-/** The text of a file that the command line names. Throws a `CommandError` where it cannot be read. */
+/** Reads a file that the command line names. Throws a `CommandError` if it cannot be read. */
 export function readGiven(file: string): string {
   try {
     return readFileSync(file, 'utf8')
   } catch (cause) {
     const reason = cause instanceof Error ? cause.message : String(cause)
-    throw new CommandError('not_found', `${file} cannot be read (${reason}). Look at the path.`, { cause })
+    throw new CommandError('not_found', `${file} cannot be read (${reason}). Check the path.`, { cause })
   }
 }
 
-/** Declares what every verb takes that decides about one tool call. */
-export function onCall(verb: Command): Command {
-  return onLedger(verb)
-    .argument('<run>', 'id of the run')
-    .argument('<call>', 'id of the tool call, or an unambiguous end of it')
-    .option('--by <name>', 'who decides (default: the name of your account)', filledText)
-}
-
-/** Declares the options of every verb that drives a run; `yes` says what `--yes` does, where it does not let all calls run. */
-export function withDriveOptions(
+/** Declares the options of the verbs that drive a run. `yes` describes `--yes` where it does not approve every call. */
+export function declareDriveOptions(
   verb: Command,
-  { yes = 'approve every call that waits for an approval' }: { readonly yes?: string } = {},
+  yes: string = 'approve every call that waits for an approval',
 ): Command {
   return verb
     .addOption(new Option('--yes', yes).conflicts('deny'))
     .option('--deny <reason>', 'deny every call that waits for an approval')
-    .option('--by <name>', 'who decides (default: the name of your account)', filledText)
+    .option('--by <name>', 'who decides (default: the name of your account)', parseFilled)
     .addOption(
       new Option('--answer', 'print only the answer on stdout, the rest on stderr').conflicts('json'),
     )
     .option('--config <file>', 'file that exports the agents (default: the nearest tallystick.config.ts)')
     .option('--instructions <file>', 'file of instructions to replace those of the agent')
     .option('--model <id>', 'id of a model of the configuration to replace that of the agent')
-    .option('--without-tool <name>', 'remove this tool from the agent; may be repeated', withName)
+    .option('--without-tool <name>', 'remove this tool from the agent; may be repeated', addName)
 }
 
-/** Appends one more name of the command line. */
-function withName(name: string, before: readonly string[] = []): readonly string[] {
+function addName(name: string, before: readonly string[] = []): readonly string[] {
   return [...before, name]
 }

@@ -1,7 +1,7 @@
 import { resolve } from 'node:path'
 import { ConfigurationError } from '@tallystick/core'
 import { option, requireOptions } from '@tallystick/core/internal'
-import { hasStreams, hostOutputs, type HostStreams, type Output } from '../terminal/output.ts'
+import { hasStreams, createOutputs, type HostStreams, type Output } from '../terminal/output.ts'
 import type { Paint } from '../terminal/paint.ts'
 
 /** How to reach a ledger in Postgres, as `postgresLedger` takes it. */
@@ -28,7 +28,7 @@ const secretParameter = /password|passwd|pwd|secret|token|api[-_]?key|^key$/i
  * The ledger as it may be shown: without its password, whatever kind of address it is. A command that is made of it finds
  * the password where libpq looks too, in `PGPASSWORD` or in `~/.pgpass`.
  */
-export function shownLedger(ledger: string): string {
+export function hidePassword(ledger: string): string {
   if (!isAddress(ledger)) return ledger
   const address = ledger.trim()
   const url = URL.parse(address)
@@ -44,15 +44,15 @@ export function shownLedger(ledger: string): string {
  * Returns where a ledger is, for code of the configuration: the absolute path of its file, or its connection string
  * without secrets.
  */
-export function ledgerSource(ledger: string, workingDirectory: string): string {
-  return isAddress(ledger) ? shownLedger(ledger) : resolve(workingDirectory, ledger)
+export function toLedgerSource(ledger: string, workingDirectory: string): string {
+  return isAddress(ledger) ? hidePassword(ledger) : resolve(workingDirectory, ledger)
 }
 
 /**
  * Reads a connection string: `schema` and `pooled` among its parameters are ours, the rest is for the driver. Throws a
  * `ConfigurationError` for a value that means nothing.
  */
-export function postgresPlace(given: string): PostgresPlace {
+export function parsePostgresPlace(given: string): PostgresPlace {
   const connectionString = given.trim()
   const url = URL.parse(connectionString)
   if (url === null) return { connectionString }
@@ -83,34 +83,34 @@ const unprintable = /[\p{C}\p{Zl}\p{Zp}]/u
  * A word for a command line that a person pastes into a shell: as it is, or in quotes that nothing in it can leave. What
  * a terminal would act on is written as escapes, in the quotes that bash, zsh and ksh read (`$'…'`).
  */
-function shellWord(word: string): string {
+function quoteWord(word: string): string {
   if (plain.test(word)) return word
-  return unprintable.test(word) ? `$'${escaped(word)}'` : `'${word.replaceAll("'", `'\\''`)}'`
+  return unprintable.test(word) ? `$'${escapeWord(word)}'` : `'${word.replaceAll("'", `'\\''`)}'`
 }
 
-function escaped(word: string): string {
+function escapeWord(word: string): string {
   return Array.from(word, (character) => {
     if (character === '\\' || character === "'") return `\\${character}`
-    return unprintable.test(character) ? bytesOf(character) : character
+    return unprintable.test(character) ? escapeBytes(character) : character
   }).join('')
 }
 
-function bytesOf(character: string): string {
+function escapeBytes(character: string): string {
   return Array.from(
     Buffer.from(character),
     (byte) => String.raw`\x` + byte.toString(16).padStart(2, '0'),
   ).join('')
 }
 
-/** Where a run is shown. */
+/** A place to show a run. */
 export interface View {
   readonly write: (text: string) => void
   readonly paint: Paint
 }
 
-/** What a verb gets from the process that it runs in. */
+/** The process that a verb runs in. */
 export interface CommandContext {
-  /** Data for people or for programs (`--json`). */
+  /** Whether the output is for programs (`--json`). */
   readonly json: boolean
   readonly environment: NodeJS.ProcessEnv
   readonly workingDirectory: string
@@ -120,36 +120,35 @@ export interface CommandContext {
    * Where to ask a person: stderr, with answers from stdin. Absent if either is not a terminal, or if JSON is printed.
    */
   readonly person?: Output
-  /** Whether a person reads what goes to stdout. */
+  /** Whether a person reads stdout. */
   readonly isRead: boolean
-  /** Columns of the terminal where a person reads what goes to stdout. */
+  /** Columns of the terminal, if a person reads stdout. */
   readonly columns?: number
   /** Colours of stdout. */
   readonly paint: Paint
   /** Where a run is shown while it is driven: stdout, or stderr when stdout is for JSON. */
   readonly view: View
-  /** stderr, for a run of which only the answer goes to stdout. */
+  /** stderr, for a run whose answer alone goes to stdout. */
   readonly aside: View
-  /** Writes data to stdout. Waits while the reader of the stream is slower. */
+  /** Writes to stdout. Waits while the reader of the stream is slower. */
   readonly print: (text: string) => Promise<void>
-  /** Writes text that is data itself: as it is where stdout is no terminal. */
+  /** Writes text that is itself data: unchanged if stdout is not a terminal. */
   readonly printData: (text: string) => Promise<void>
   /** Writes a line to stderr. */
   readonly say: (line: string) => void
   /**
-   * Writes the progress of long work over the text before; without text, removes it. Absent if stderr is not a
-   * terminal, or if JSON is printed.
+   * Replaces the line of progress; an empty text clears it. Absent if stderr is not a terminal, or if JSON is printed.
    */
   readonly progress?: (text: string) => void
-  /** Has `work` print what may be longer than a screen: into a pager where a person reads stdout, and `isWanted`. */
+  /** Lets `work` print into a pager, if a person reads stdout and `isWanted`. */
   readonly paged: (isWanted: boolean, work: (context: CommandContext) => Promise<void>) => Promise<void>
   /** Milliseconds since 1970 UTC. */
   readonly now: () => number
-  /** How the user calls this program, for the commands that messages name. */
+  /** How the user calls this program, for commands in messages. */
   readonly programName: string
 }
 
-/** The part of a process that a command uses. */
+/** The parts of a process that a command uses. */
 export interface CommandHost extends HostStreams {
   readonly cwd: () => string
   /** Milliseconds since 1970 UTC. Default: the clock of the machine. */
@@ -164,16 +163,16 @@ const anyHost = option.valueThat(
   },
 )
 
-/** Refuses what is no host where one belongs. Throws a `ConfigurationError`. */
+/** Throws a `ConfigurationError` for a value that is not a host. */
 export function requireHost(subject: string, host: CommandHost): void {
   requireOptions(subject, anyHost, host, 'the host')
 }
 
-/** The context of a command in a process. Throws a `ConfigurationError` for what is no host. */
+/** Creates the context of a command in a process. Throws a `ConfigurationError` for a value that is not a host. */
 export function processContext(json: boolean, host: CommandHost = process): CommandContext {
   requireHost('processContext', host)
   const { stdin, env } = host
-  const { out, errors } = hostOutputs(host)
+  const { out, errors } = createOutputs(host)
   const context: CommandContext = {
     json,
     environment: env,
@@ -190,7 +189,7 @@ export function processContext(json: boolean, host: CommandHost = process): Comm
     say: (line) => errors.write(`${line}\n`),
     ...(errors.isTerminal && !json && { progress: errors.rewriteLine }),
     now: host.now ?? (() => Date.now()),
-    programName: programName(env),
+    programName: readProgramName(env),
     paged: async (isWanted, work) => {
       const pager = isWanted && !json ? await out.openPager() : undefined
       if (pager === undefined) return await work(context)
@@ -204,13 +203,23 @@ export function processContext(json: boolean, host: CommandHost = process): Comm
   return context
 }
 
-/** Inside this repository the command is a script of its package.json; elsewhere it is a program. */
-function programName(environment: NodeJS.ProcessEnv): string {
+/** In this repository the command is a script of package.json; elsewhere it is a program. */
+function readProgramName(environment: NodeJS.ProcessEnv): string {
   const script = environment['npm_lifecycle_event']
   return script === 'tallystick' || script === 'demo' ? 'npx -y pnpm@12 tallystick' : 'tallystick'
 }
 
 /** A command line that a person can paste into a shell. It repeats no password. */
-export function commandLine(programName: string, ...words: readonly string[]): string {
-  return [programName, ...words.map((word) => shellWord(shownLedger(word)))].join(' ')
+export function formatCommand(programName: string, ...words: readonly string[]): string {
+  return [programName, ...words.map((word) => quoteWord(hidePassword(word)))].join(' ')
+}
+
+/** Prints a value as a line of JSON. */
+export function printJson({ print }: Pick<CommandContext, 'print'>, value: unknown): Promise<void> {
+  return print(`${JSON.stringify(value)}\n`)
+}
+
+/** Prints `data` as a line of JSON with `--json`, else `text`, which ends its own last line. */
+export function printEither(context: CommandContext, data: unknown, text: string): Promise<void> {
+  return context.json ? printJson(context, data) : context.print(text)
 }

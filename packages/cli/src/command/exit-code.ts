@@ -49,7 +49,7 @@ export function exitCodeOf(error: unknown): ExitCode {
 const wanted: ReadonlySet<FinishReason> = new Set(['answered', 'handed_back', 'stopped', 'cancelled'])
 
 /** Returns the exit code for a run that has stopped: 0 if it waits, or ended as wanted; else 1. */
-export function endingCode({ status, reason }: RunResult): ExitCode {
+export function toExitCode({ status, reason }: RunResult): ExitCode {
   return status === 'suspended' || reason === undefined || wanted.has(reason)
     ? exitCodes.ok
     : exitCodes.failed

@@ -1,43 +1,40 @@
 import type { CommandContext } from './context.ts'
-import { counted } from './text.ts'
+import { formatCount } from './text.ts'
 
-/** How far long work is, on one line of the terminal that goes away again. */
+/** The progress of long work, on one line of the terminal that is cleared at the end. */
 export interface Progress {
-  /** So much more is done. */
   readonly add: (done: number) => void
-  /** The context in which the line goes away before something else is written. */
+  /** Clears the line before something else is written. */
   readonly context: CommandContext
 }
 
-/** Says how far the work is: what is done, and the total if it is known. */
 type ProgressText = (done: number, all: number | undefined) => string
 
-const eventsText: ProgressText = (done, all) =>
-  `${done}${all === undefined ? ' events' : ` of ${counted(all, 'event')}`}`
+const formatEvents: ProgressText = (done, all) =>
+  `${done}${all === undefined ? ' events' : ` of ${formatCount(all, 'event')}`}`
 
-/** Bytes in megabytes. */
-export const bytesText: ProgressText = (done, all) =>
-  all === undefined ? `${megabytes(done)} MB` : `${megabytes(done)} of ${megabytes(all)} MB`
+export const formatBytes: ProgressText = (done, all) =>
+  all === undefined ? `${toMegabytes(done)} MB` : `${toMegabytes(done)} of ${toMegabytes(all)} MB`
 
-function megabytes(bytes: number): string {
+function toMegabytes(bytes: number): string {
   return (bytes / 1_000_000).toFixed(1)
 }
 
-/** The line is written anew at most so often, in milliseconds. */
+/** The least time between two updates of the line. */
 const pauseMs = 100
 
 /**
- * Shows progress while `work` runs, if stderr is a terminal; elsewhere it shows nothing, and does not count the total.
+ * Shows progress while `work` runs, if stderr is a terminal; else it shows nothing and does not count the total.
  */
 export async function withProgress<Result>(
   context: CommandContext,
   countAll: () => Promise<number | undefined>,
   work: (progress: Progress) => Promise<Result>,
-  progressText: ProgressText = eventsText,
+  progressText: ProgressText = formatEvents,
 ): Promise<Result> {
   const { progress: write, now, print, say } = context
   if (write === undefined) return await work({ add: () => {}, context })
-  // Of a ledger that is damaged, the work says so.
+  // If the ledger is damaged, the work itself says so.
   const all = await countAll().catch(() => undefined)
   let done = 0
   let shownAt = -Infinity

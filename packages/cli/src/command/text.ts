@@ -11,32 +11,31 @@ import {
 } from '@tallystick/core/vocabulary'
 import type { RunSpending } from '@tallystick/replay'
 import type { Paint } from '../terminal/paint.ts'
-import { fitted, padded, textWidth, visibleText } from '../terminal/text-width.ts'
+import { fitText, padText, measureText, makeVisible } from '../terminal/text-width.ts'
 
-/** Parts as one text; what is no text is named by its media type. */
-export function contentText(parts: readonly (UserPart | ResultPart)[]): string {
-  return parts.map((part) => (part.type === 'text' ? part.text : `[${thingText(part)}]`)).join('\n')
+/** Joins parts to one text; images and files are named by their media type. */
+export function formatContent(parts: readonly (UserPart | ResultPart)[]): string {
+  return parts.map((part) => (part.type === 'text' ? part.text : `[${formatMedia(part)}]`)).join('\n')
 }
 
-/** An image or a file, by its type and by what it is found by. */
-function thingText(part: Exclude<UserPart | ResultPart, { readonly type: 'text' }>): string {
+function formatMedia(part: Exclude<UserPart | ResultPart, { readonly type: 'text' }>): string {
   const { mediaType, url, providerFile } = part
   const name = part.type === 'file' && part.name !== undefined ? [part.name] : []
-  const keeper = providerFile ? [`kept by ${providerFile.provider} as ${providerFile.id}`] : []
-  return [mediaType, ...name, ...(url === undefined ? [] : [url]), ...keeper].join(', ')
+  const place = providerFile ? [`kept by ${providerFile.provider} as ${providerFile.id}`] : []
+  return [mediaType, ...name, ...(url === undefined ? [] : [url]), ...place].join(', ')
 }
 
-/** A text on one line, cut where it takes more than `max` columns. */
-export function oneLine(text: string, max: number): string {
-  // Of a text of megabytes no more is looked at than can be shown.
+/** Puts a text on one line, cut at `max` columns. */
+export function toOneLine(text: string, max: number): string {
+  // Of a long text only as much is looked at as can be shown.
   const part = text.slice(0, max * 4 + 100)
-  const line = visibleText(part.replaceAll(/\s+/g, ' ')).trim()
-  const shown = fitted(line, max)
-  return part.length < text.length && shown === line ? fitted(`${line} …`, max) : shown
+  const line = makeVisible(part.replaceAll(/\s+/g, ' ')).trim()
+  const shown = fitText(line, max)
+  return part.length < text.length && shown === line ? fitText(`${line} …`, max) : shown
 }
 
-/** A length of time, for people: `850 ms`, `1.2 s`, `3 min 20 s`, `2 h 5 min`. */
-export function durationText(ms: number): string {
+/** Such as `850 ms`, `1.2 s`, `3 min 20 s`, `2 h 5 min`. */
+export function formatDuration(ms: number): string {
   if (ms < 1_000) return `${Math.round(ms)} ms`
   if (ms < 59_950) return `${(ms / 1_000).toFixed(1)} s`
   const seconds = Math.round(ms / 1_000)
@@ -44,8 +43,8 @@ export function durationText(ms: number): string {
   return hours > 0 ? `${hours} h ${minutes} min` : `${minutes} min ${seconds % 60} s`
 }
 
-/** The same in at most six columns: `850ms`, `1.2s`, `3m20s`, `2h05m`, `12d`. */
-export function shortDurationText(ms: number): string {
+/** In at most six columns: `850ms`, `1.2s`, `3m20s`, `2h05m`, `12d`. */
+export function formatShortDuration(ms: number): string {
   if (ms < 1_000) return `${Math.round(ms)}ms`
   if (ms < 59_950) return `${(ms / 1_000).toFixed(1)}s`
   const seconds = Math.round(ms / 1_000)
@@ -57,37 +56,36 @@ export function shortDurationText(ms: number): string {
 }
 
 /**
- * Returns a moment in milliseconds since 1970 UTC as people and programs read it. A store that was written by hand may
- * hold a number that is no date: it is returned as it is.
+ * Formats milliseconds since 1970 UTC as a date and time. A store that was written by hand may hold a number that is not a
+ * date: it is returned as it is.
  */
-export function timeText(at: number): string {
+export function formatTime(at: number): string {
   const date = new Date(at)
   return Number.isNaN(date.getTime()) ? `${at} ms` : date.toISOString()
 }
 
-/** A text, each line of it so many columns further in. */
-export function indented(text: string, columns = 2): string {
+export function indent(text: string, columns = 2): string {
   return text.replaceAll(/^/gm, ' '.repeat(columns))
 }
 
-/** Returns JSON over lines, its keys in canonical order, whatever order they came in. */
-export function prettyJson(value: Json): string {
+/** JSON over lines, with its keys in canonical order. */
+export function formatJson(value: Json): string {
   return JSON.stringify(JSON.parse(canonicalJson(value)), undefined, 2)
 }
 
 /**
- * Rows in columns of equal width, two spaces apart. The last column is as wide as it likes. A cell is one line, so that
- * no text can look like another row.
+ * Rows in columns of equal width, two spaces apart; the last column has any width. A cell is one line, so that no text can
+ * look like another row.
  */
-export function table(given: readonly (readonly string[])[]): string {
-  const rows = given.map((row) => row.map((cell) => visibleText(cell).replaceAll(/[\n\t]+/g, ' ')))
+export function formatTable(given: readonly (readonly string[])[]): string {
+  const rows = given.map((row) => row.map((cell) => makeVisible(cell).replaceAll(/[\n\t]+/g, ' ')))
   const widths: number[] = []
   for (const row of rows) {
-    row.forEach((cell, column) => (widths[column] = Math.max(widths[column] ?? 0, textWidth(cell))))
+    row.forEach((cell, column) => (widths[column] = Math.max(widths[column] ?? 0, measureText(cell))))
   }
   const line = (row: readonly string[]): string =>
     row
-      .map((cell, column) => (column === row.length - 1 ? cell : padded(cell, widths[column] ?? 0)))
+      .map((cell, column) => (column === row.length - 1 ? cell : padText(cell, widths[column] ?? 0)))
       .join('  ')
   return rows.map((row) => `${line(row)}\n`).join('')
 }
@@ -95,16 +93,16 @@ export function table(given: readonly (readonly string[])[]): string {
 const tabColumns = 8
 
 /**
- * Returns a text as the rows that it takes on a terminal: visible, and broken at the last column. A character outside
- * ASCII counts as two columns, which none exceeds, so that no row is broken by the terminal itself.
+ * Breaks a text into the rows that it takes on a terminal, with hidden characters made visible. A character outside ASCII
+ * counts as two columns, the most that any takes, so that the terminal itself breaks no row.
  */
-export function wrappedLines(text: string, columns: number): readonly string[] {
-  return visibleText(text)
+export function wrapLines(text: string, columns: number): readonly string[] {
+  return makeVisible(text)
     .split('\n')
-    .flatMap((line) => rowsOf(line, Math.max(tabColumns, columns)))
+    .flatMap((line) => wrapRow(line, Math.max(tabColumns, columns)))
 }
 
-function rowsOf(line: string, columns: number): readonly string[] {
+function wrapRow(line: string, columns: number): readonly string[] {
   const rows: string[] = []
   let [row, width] = ['', 0]
   for (const character of line) {
@@ -119,60 +117,61 @@ function rowsOf(line: string, columns: number): readonly string[] {
   return [...rows, row]
 }
 
-/** How a run ended, on one line. */
-export function runEnding(event: EventOf<'run_finished'>): string {
+export function formatEnding(event: EventOf<'run_finished'>): string {
   const { reason, detail, turns, toolCalls, usage, costUsd } = event
   const facts = [
     reason + (detail === undefined ? '' : ` (${detail})`),
-    counted(turns, 'turn'),
-    counted(toolCalls, 'tool call'),
-    usageText(usage),
+    formatCount(turns, 'turn'),
+    formatCount(toolCalls, 'tool call'),
+    formatUsage(usage),
   ]
   if (costUsd !== undefined) facts.push(`$${costUsd.toFixed(4)}`)
   return facts.join(', ')
 }
 
-/** Tokens on one line; a number that no provider gave is a question mark. */
-export function usageText({ inputTokens, outputTokens }: Usage): string {
+/** A number that no provider gave is a question mark. */
+export function formatUsage({ inputTokens, outputTokens }: Usage): string {
   return `${inputTokens ?? '?'} tokens in, ${outputTokens ?? '?'} out`
 }
 
-/** What a stretch of a run took, on one line. */
-export function spentText({ turns, toolCalls, reused, usage, costUsd }: RunSpending): string {
-  const served = reused === 0 ? [] : [`${counted(reused, 'result')} from the record`]
+export function formatSpent({ turns, toolCalls, reused, usage, costUsd }: RunSpending): string {
+  const served = reused === 0 ? [] : [`${formatCount(reused, 'result')} from the record`]
   const cost = costUsd === undefined ? [] : [`$${costUsd.toFixed(4)}`]
-  return [counted(turns, 'turn'), counted(toolCalls, 'tool call'), ...served, usageText(usage), ...cost].join(
-    ', ',
-  )
+  return [
+    formatCount(turns, 'turn'),
+    formatCount(toolCalls, 'tool call'),
+    ...served,
+    formatUsage(usage),
+    ...cost,
+  ].join(', ')
 }
 
 /** `1 turn`, `2 turns`. */
-export function counted(count: number, noun: string): string {
+export function formatCount(count: number, noun: string): string {
   return `${count} ${noun}${count === 1 ? '' : 's'}`
 }
 
-/** The two halves of the tally, on one line. */
-export function tallyText({ requests, results, open }: Tally): string {
+export function formatTally({ requests, results, open }: Tally): string {
   const names = open.length === 0 ? '' : ` (${open.join(', ')})`
-  return `${counted(requests, 'request')}, ${counted(results, 'result')}, ${open.length} open${names}`
+  return `${formatCount(requests, 'request')}, ${formatCount(results, 'result')}, ${open.length} open${names}`
 }
 
 const maxQuoteLength = 120
 
-/** What a text leans on, or what was found, one line each: where it is to be read, and what it says. */
-export function citationLines(
+/** A line for each source of a text: where to read it, and its words. */
+export function formatCitations(
   citations: readonly (Citation | Source)[] | undefined,
   paint: Paint,
 ): readonly string[] {
   return (citations ?? []).map(
-    (citation, at) => `${paint('cyan', `[${at + 1}]`)} ${paint('dim', sourceText(citation))}`,
+    (citation, at) => `${paint('cyan', `[${at + 1}]`)} ${paint('dim', formatSource(citation))}`,
   )
 }
 
-function sourceText({ title, url, fileId, pages, quote }: Citation): string {
+function formatSource({ title, url, fileId, pages, quote }: Citation): string {
   const page =
     pages && (pages.from === pages.to ? `page ${pages.from}` : `pages ${pages.from} to ${pages.to}`)
   const where = [title, url, fileId, page].filter((one) => one !== undefined)
-  const quoted = quote === undefined ? [] : [`“${oneLine(quote, maxQuoteLength)}”`]
-  return oneLine([where.join(', '), ...quoted].join(' '), 4 * maxQuoteLength)
+  const quoted = quote === undefined ? [] : [`“${toOneLine(quote, maxQuoteLength)}”`]
+  return toOneLine([where.join(', '), ...quoted].join(' '), 4 * maxQuoteLength)
 }

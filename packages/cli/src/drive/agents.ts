@@ -3,24 +3,23 @@ import { omitUndefined, reachableAgents } from '@tallystick/core/internal'
 import { type AgentDefinition, digestOf } from '@tallystick/core/vocabulary'
 import { foldTo } from '@tallystick/ledger'
 import { readGiven } from '../command/arguments.ts'
-import { type CommandContext, ledgerSource } from '../command/context.ts'
+import { type CommandContext, toLedgerSource } from '../command/context.ts'
 import { CommandError } from '../command/exit-code.ts'
-import { findRun } from '../runs/find-run.ts'
-import { withLedger } from '../runs/open-ledger.ts'
+import { type NamedRun, withRun } from '../runs/find-run.ts'
 import { type ConfigContext, loadConfig, type RecordedRunContext } from './config.ts'
 
-/** What a configuration gives. */
+/** Agents and settings of a configuration. */
 export interface Configured {
   /** As the configuration names them. */
   readonly named: readonly Agent<unknown>[]
-  /** Those that hand over or are given as tools, with their targets. */
+  /** All that these can reach by handing over or as tools. */
   readonly agents: readonly Agent<unknown>[]
   /** Models that the configuration names beside those of the agents. */
   readonly models: readonly Model[]
   readonly prices?: Prices
-  /** Hold over every agent. */
+  /** Rules that hold for every agent. */
   readonly rules: RuntimeRules
-  /** What the application gives its runs. */
+  /** The context of runs. */
   readonly context?: unknown
 }
 
@@ -44,12 +43,10 @@ export async function withConfig<Result>(
   }
 }
 
-/** Which run a command needs the agents for, as the command line names it. */
-export interface OpenAgentsOptions {
+/** The run that a command needs the agents for, as the command line names it. */
+interface OpenAgentsOptions extends NamedRun {
   readonly verb: RecordedRunContext['verb']
-  readonly ledger: string
-  readonly run: string
-  readonly config?: string
+  readonly config?: string | undefined
 }
 
 /** A run that was found, with the agents of the configuration. */
@@ -64,14 +61,14 @@ export function openAgents<Result>(
   { verb, ledger: ledgerPath, run, config: file }: OpenAgentsOptions,
   use: (found: RunWithAgents) => Promise<Result>,
 ): Promise<Result> {
-  const { programName, workingDirectory } = given
-  return withLedger(ledgerPath, verb === 'replay' ? 'read' : 'write', async (ledger) => {
-    const runId = await findRun(ledger, run, { programName, ledgerPath })
+  const { workingDirectory } = given
+  const named = { ledger: ledgerPath, run }
+  return withRun(given, named, verb === 'replay' ? 'read' : 'write', async (ledger, runId) => {
     const state = await foldTo(ledger, runId)
     const { agent, definition } = state
     const context: ConfigContext = {
       verb,
-      ledgerPath: ledgerSource(ledgerPath, workingDirectory),
+      ledgerPath: toLedgerSource(ledgerPath, workingDirectory),
       runId,
       agent,
       model: definition.model,
@@ -80,22 +77,21 @@ export function openAgents<Result>(
   })
 }
 
-/** What one command changes in the configuration of an agent. */
+/** Options of a command that change an agent. */
 export interface AgentOverrides {
-  /** File of other instructions. */
+  /** File of the instructions. */
   readonly instructions?: string
-  /** Id of another model, of those that the configuration knows. */
+  /** Id of a model of the configuration. */
   readonly model?: string
-  /** Names of tools that it is not to have. */
+  /** Names of tools to remove. */
   readonly withoutTool?: readonly string[]
 }
 
-/** Returns whether the command changes anything in the agent. */
 export function hasOverrides({ instructions, model, withoutTool }: AgentOverrides): boolean {
   return instructions !== undefined || model !== undefined || withoutTool !== undefined
 }
 
-/** Returns these overrides as options of the command that continues the run. */
+/** These overrides as options of the command that continues the run. */
 export function overrideArguments({
   instructions,
   model,
@@ -108,7 +104,7 @@ export function overrideArguments({
   ]
 }
 
-/** Returns an agent with other instructions, another model or fewer tools; the same agent if there are no overrides. */
+/** Applies overrides to an agent. Without any, it returns the same agent. */
 export function overrideAgent(
   agent: Agent<unknown>,
   overrides: AgentOverrides,
@@ -117,12 +113,12 @@ export function overrideAgent(
   if (!hasOverrides(overrides)) return agent
   const { withoutTool = [] } = overrides
   const kept = ({ name }: { readonly name: string }): boolean => !withoutTool.includes(name)
-  const unknown = withoutTool.find((name) => agent.tools.every((tool) => tool.name !== name))
-  if (unknown !== undefined) {
+  const absent = withoutTool.find((name) => agent.tools.every((tool) => tool.name !== name))
+  if (absent !== undefined) {
     const names = agent.tools.map(({ name }) => name).join(', ') || 'none'
-    throw new CommandError('usage', `Agent ${agent.name} has no tool ${unknown}. Its tools: ${names}.`)
+    throw new CommandError('usage', `Agent ${agent.name} has no tool ${absent}. Its tools: ${names}.`)
   }
-  const model = overrides.model === undefined ? agent.model : modelCalled(overrides.model, configured)
+  const model = overrides.model === undefined ? agent.model : findModel(overrides.model, configured)
   const given = overrides.instructions === undefined ? undefined : readGiven(overrides.instructions).trimEnd()
   const { provider, api, modelId } = model
   const { digest: _old, price: _price, ...recorded } = agent.definition
@@ -146,13 +142,13 @@ export function overrideAgent(
 }
 
 /** Finds a model by its id among those of the agents and of the configuration. */
-function modelCalled(given: string, { agents, models }: Pick<Configured, 'agents' | 'models'>): Model {
+function findModel(given: string, { agents, models }: Pick<Configured, 'agents' | 'models'>): Model {
   const known = [...models, ...agents.flatMap(({ model, fallbacks }) => [model, ...fallbacks])]
   const found = known.find(({ provider, modelId }) => given === modelId || given === `${provider}/${modelId}`)
   if (found !== undefined) return found
   const ids = [...new Set(known.map(({ modelId }) => modelId))].join(', ')
   throw new CommandError(
     'usage',
-    `The configuration has no model ${given}. It has: ${ids}. Add others to models, beside agents: defineConfig({ agents, models: [ … ] }).`,
+    `The configuration has no model ${given}. It has: ${ids}. Add others to its models: defineConfig({ agents, models: [ … ] }).`,
   )
 }

@@ -118,9 +118,10 @@ interface WantedConfig {
  * Returns the path of the configuration. A file that is found, and not named, has to belong to the user, and no other
  * user may be able to write it, since loading it runs its code. Throws a `ConfigurationError` that says what is wrong.
  */
-export function configPath({ workingDirectory, file }: WantedConfig): string {
-  const root = searchRoot(workingDirectory)
-  const path = file === undefined ? nearestConfig(workingDirectory, root) : resolve(workingDirectory, file)
+export function findConfig({ workingDirectory, file }: WantedConfig): string {
+  const root = findSearchRoot(workingDirectory)
+  const path =
+    file === undefined ? findNearestConfig(workingDirectory, root) : resolve(workingDirectory, file)
   if (path === undefined || !existsSync(path)) {
     const where =
       root === workingDirectory
@@ -139,24 +140,24 @@ export function configPath({ workingDirectory, file }: WantedConfig): string {
  * The folder above which no configuration is looked for: the root of the Git repository, else the nearest folder with a
  * package.json, else the working directory itself.
  */
-function searchRoot(workingDirectory: string): string {
-  const folders = foldersUpwards(workingDirectory)
+function findSearchRoot(workingDirectory: string): string {
+  const folders = listFoldersUpwards(workingDirectory)
   const holding = (name: string): string | undefined =>
     folders.find((folder) => existsSync(resolve(folder, name)))
   return holding('.git') ?? holding('package.json') ?? workingDirectory
 }
 
-function nearestConfig(from: string, root: string): string | undefined {
-  const folders = foldersUpwards(from)
+function findNearestConfig(from: string, root: string): string | undefined {
+  const folders = listFoldersUpwards(from)
   return folders
     .slice(0, folders.indexOf(root) + 1)
     .flatMap((folder) => fileNames.map((name) => resolve(folder, name)))
     .find((path) => existsSync(path))
 }
 
-function foldersUpwards(from: string): readonly string[] {
+function listFoldersUpwards(from: string): readonly string[] {
   const above = dirname(from)
-  return above === from ? [from] : [from, ...foldersUpwards(above)]
+  return above === from ? [from] : [from, ...listFoldersUpwards(above)]
 }
 
 /** Who runs this process. Absent where the system has no such ids. */
@@ -181,7 +182,7 @@ function requireOwn(path: string): void {
       [each, each === real ? statSync(each) : lstatSync(each)],
       [dirname(each), statSync(dirname(each))],
     ] as const) {
-      const fault = accessFault(stats, user)
+      const fault = findAccessFault(stats, user)
       if (fault === undefined) continue
       throw new ConfigurationError(
         `${path} was not loaded, since ${place} ${fault}, and loading it would run their code as you. ` +
@@ -199,7 +200,7 @@ const isSticky = 0o1000
  * Returns why a user other than this one and root can change a file or a folder; `undefined` if no other user can. A
  * group with the user's own number is the user's alone, as most systems make it.
  */
-export function accessFault(
+export function findAccessFault(
   stats: Pick<Stats, 'uid' | 'gid' | 'mode' | 'isSymbolicLink' | 'isDirectory'>,
   { userId, groupId }: ProcessUser,
 ): string | undefined {
@@ -227,7 +228,7 @@ export interface LoadedConfig extends TallystickConfig {
 
 /** Finds the configuration, imports it and sets up what it describes. Throws a `ConfigurationError`. */
 export async function loadConfig({ context, onFound, ...wanted }: LoadConfigOptions): Promise<LoadedConfig> {
-  const path = configPath(wanted)
+  const path = findConfig(wanted)
   if (wanted.file === undefined) onFound(path)
   const source = await importConfig(path)
   const config: unknown =
@@ -293,7 +294,7 @@ function isConfig(value: unknown): value is TallystickConfig {
 }
 
 /** The MCP servers that a configuration of this command names. Throws a `ConfigurationError` where it names no server. */
-export async function mcpOfConfig(path: string): Promise<McpOptions> {
+export async function readMcpOptions(path: string): Promise<McpOptions> {
   const source = await importConfig(path)
   const { mcp } = Object(source) as { readonly mcp?: McpOptions }
   if (typeof source !== 'function' && mcp !== undefined) return mcp

@@ -1,66 +1,62 @@
 import type { PendingApproval, Run, RunResult, RuntimeEvent } from '@tallystick/core'
-import { option, requireOptions, tallyCalls } from '@tallystick/core/internal'
-import { type CommandContext, shownLedger, type View } from '../command/context.ts'
+import { tallyCalls } from '@tallystick/core/internal'
+import { option, requireOptions } from '@tallystick/core/internal'
+import { readAccountName } from '../command/arguments.ts'
+import { type CommandContext, printJson, hidePassword, type View } from '../command/context.ts'
 import { CommandError, exitCodes } from '../command/exit-code.ts'
-import { afterwards, continuation, type MetLimit, type StoppedRun } from '../command/next-commands.ts'
-import { oneLine, prettyJson, tallyText, usageText, wrappedLines } from '../command/text.ts'
+import {
+  formatAfterwards,
+  formatContinuation,
+  type MetLimit,
+  type StoppedRun,
+} from '../command/next-commands.ts'
+import { toOneLine, formatJson, formatTally, formatUsage, wrapLines } from '../command/text.ts'
 import type { Output } from '../terminal/output.ts'
 import { keepAlive } from '../terminal/wait.ts'
-import { runPrinter } from '../view/events.ts'
-import { accountName } from './decide-call.ts'
+import { createRunPrinter } from '../view/events.ts'
 
-/** Rows of the terminal that hold no part of the call: the question, and what is typed. */
+/** Rows of the terminal for the question and the answer. */
 const rowsKept = 4
 
-/** The question takes one line of the terminal. */
+/** So that the question fits one line. */
 const maxNameCharacters = 30
 
-/** How a decision that is taken here came in. */
+/** How a decision of this prompt is recorded. */
 const via = 'prompt'
 
 /**
- * Asks the person at the terminal about a call that waits, by its whole canonical input: page by page where it is
- * longer than the screen. Only an answer after the last page approves it, and nothing that was typed before. Ctrl-C
- * and Ctrl-D leave the call undecided.
+ * Asks the person at the terminal about a call that waits. Shows its whole canonical input, page by page. Only an answer
+ * after the last page approves the call, and nothing that was typed before. Ctrl-C and Ctrl-D leave it undecided.
  */
 export async function askForApproval(person: Output, approval: PendingApproval): Promise<ApprovalChoice> {
   const { columns, rows } = person.size()
-  const lines = wrappedLines(callText(approval), columns)
+  const lines = wrapLines(formatCall(approval), columns)
   const pageRows = Math.max(1, rows - rowsKept)
   person.reset()
   for (let shown = 0; ;) {
     const page = lines.slice(shown, shown + pageRows)
     if (page.length > 0) person.write(`${page.join('\n')}\n`)
     shown += page.length
-    const choice = await (shown < lines.length
-      ? askForMore(person, `${shown} of ${lines.length} lines`)
-      : askForDecision(person, approval.name))
+    const isLast = shown >= lines.length
+    const answer = await person.ask(
+      isLast
+        ? `Run ${toOneLine(approval.name, maxNameCharacters)} with this input? [y]es, [n]o, [l]ater: `
+        : `-- ${shown} of ${lines.length} lines. Enter shows more, [n]o, [l]ater: `,
+    )
+    if (isLast && answer !== undefined && /^y(es)?$/i.test(answer)) return { kind: 'approve', via }
+    const choice = await parseChoice(person, answer)
     if (choice !== undefined) return choice
   }
 }
 
 /** The input is printed last, and nothing before it takes more than one line: no reason can look like an input. */
-function callText({ name, toolCallId, input, reason }: PendingApproval): string {
-  const because = reason === undefined ? '' : `Reason: ${oneLine(reason, Infinity)}\n`
-  return `Approval of ${oneLine(name, Infinity)}\nCall: ${toolCallId}\n${because}Input: ${prettyJson(input)}`
-}
-
-/** Resolves with `undefined` where more is to be shown. */
-async function askForMore(person: Output, seen: string): Promise<ApprovalChoice | undefined> {
-  const answer = await person.ask(`-- ${seen}. Enter shows more, [n]o, [l]ater: `)
-  return await choiceOf(person, answer)
+function formatCall({ name, toolCallId, input, reason }: PendingApproval): string {
+  const because = reason === undefined ? '' : `Reason: ${toOneLine(reason, Infinity)}\n`
+  return `Approval of ${toOneLine(name, Infinity)}\nCall: ${toolCallId}\n${because}Input: ${formatJson(input)}`
 }
 
 /** Resolves with `undefined` for an answer that is not one of the choices. */
-async function askForDecision(person: Output, name: string): Promise<ApprovalChoice | undefined> {
-  const answer = await person.ask(
-    `Run ${oneLine(name, maxNameCharacters)} with this input? [y]es, [n]o, [l]ater: `,
-  )
-  if (answer !== undefined && /^y(es)?$/i.test(answer)) return { kind: 'approve', via }
-  return await choiceOf(person, answer)
-}
-
-async function choiceOf(person: Output, answer: string | undefined): Promise<ApprovalChoice | undefined> {
+async function parseChoice(person: Output, answer: string | undefined): Promise<ApprovalChoice | undefined> {
   if (answer === undefined || /^l(ater)?$/i.test(answer)) return { kind: 'later' }
   if (!/^no?$/i.test(answer)) return undefined
   const why = await person.ask('Why not? The model reads it: ')
@@ -68,15 +64,14 @@ async function choiceOf(person: Output, answer: string | undefined): Promise<App
 }
 
 /**
- * What a person says to a call that waits: run it, do not, or nothing for now, which leaves the run suspended. `via` is
- * how they said it, for the record.
+ * A person's answer about a call: run it, do not, or decide later, which leaves the run suspended. `via` says how they
+ * answered, for the record.
  */
 export type ApprovalChoice =
   | { readonly kind: 'approve'; readonly via: string }
   | { readonly kind: 'deny'; readonly via: string; readonly reason: string }
   | { readonly kind: 'later' }
 
-/** Who is asked, and who watches, while a run is driven. */
 interface DriveRunOptions {
   /** Who decides, for the record. */
   readonly by: string
@@ -87,8 +82,8 @@ interface DriveRunOptions {
 }
 
 /**
- * Waits for a run to rest, answers what it is suspended on, and so on until it is done or something is left for later.
- * Throws a `CommandError` with the code `refused` when the run takes none of the decisions.
+ * Waits until a run rests, decides about the calls that wait, and so on until it is done or something is left for later.
+ * Throws a `CommandError` (`refused`) if the run takes none of the decisions.
  */
 export async function driveRun(run: Run, options: DriveRunOptions): Promise<RunResult> {
   let watchedSeq = 0
@@ -102,7 +97,7 @@ export async function driveRun(run: Run, options: DriveRunOptions): Promise<RunR
   }
 }
 
-/** Asks for a decision on each pending call, and returns whether any decision lets the run continue. */
+/** Asks for a decision about each pending call. Returns true if a decision lets the run continue. */
 async function decide(
   run: Run,
   pending: readonly PendingApproval[],
@@ -130,7 +125,6 @@ async function decide(
 
 const signals = ['SIGINT', 'SIGTERM'] as const
 
-/** What a stop signal calls. */
 export interface StopActions {
   /** Stops the run, so that a later command can continue it. */
   readonly drain: () => Promise<unknown>
@@ -138,13 +132,14 @@ export interface StopActions {
   readonly cancel?: () => Promise<unknown>
 }
 
-/** Whether the process got a stop signal; `off` stops listening for signals. */
 export interface StopRequest {
+  /** Whether the process got a stop signal. */
   readonly asked: boolean
+  /** Stops listening for signals. */
   readonly off: () => void
 }
 
-/** The first stop signal brings the run to rest, or ends it; the second ends the process. */
+/** On the first stop signal, drains or cancels the run; on the second, ends the process. */
 export function stopOnSignal({ say }: CommandContext, { drain, cancel }: StopActions): StopRequest {
   const stop = {
     asked: false,
@@ -156,18 +151,17 @@ export function stopOnSignal({ say }: CommandContext, { drain, cancel }: StopAct
     const cancels = signal === 'SIGINT' && cancel !== undefined
     say(
       cancels
-        ? '\nCancelling: what was finished is kept. Once more ends this at once.'
-        : '\nStopping: nothing more is started, and what is in flight may end. Once more ends this at once.',
+        ? '\nCancelling: what was finished is kept. Press Ctrl-C again to end at once.'
+        : '\nStopping: nothing more is started, and what is in flight may end. Press Ctrl-C again to end at once.',
     )
     const act = cancels ? cancel : drain
-    // What went wrong is in the run's own result too.
+    // The run's own result also has the failure.
     act().catch(() => undefined)
   }
   signals.forEach((signal) => process.on(signal, onSignal))
   return stop
 }
 
-/** Options of an interactive run. */
 export interface InteractiveRunOptions {
   /** Path of the ledger, or its connection string, as the user wrote it. */
   readonly ledgerPath: string
@@ -181,11 +175,11 @@ export interface InteractiveRunOptions {
   readonly drain: () => Promise<unknown>
   /** Cancels the run. If given, Ctrl-C calls it instead of `drain`; SIGTERM always calls `drain`. */
   readonly cancel?: () => Promise<unknown>
-  /** Prints the events, one JSON object a line, as far as JSON is printed: the result is then the last line. */
+  /** With `--json`, prints the events, one JSON object a line: the result is then the last line. */
   readonly eventLines?: boolean
-  /** Prints the answer, where there is one, and shows the run on stderr. */
+  /** Prints the answer, if there is one, and shows the run on stderr. */
   readonly answer?: boolean | undefined
-  /** Options that the command which continues the run needs as well. */
+  /** Options that the command that continues the run also needs. */
   readonly resumeArguments?: readonly string[]
   /** Events up to this `seq` are not shown. Default 0: all are. */
   readonly shownSeq?: number
@@ -209,9 +203,9 @@ const anyOptions = option.valueThat(
 )
 
 /**
- * Shows a run as it proceeds, and has its approvals decided by the options or by the person at the terminal. Without
- * either, the run stays suspended. Ends with the tally and the next commands, or with one JSON object on stdout.
- * Rejects with a `ConfigurationError` for what is no context, no run or no options.
+ * Shows a run as it proceeds, and decides about its approvals by the options or by asking the person at the terminal. Without
+ * either, the run stays suspended. Ends with the tally and the next commands, or with one JSON object on stdout. Rejects
+ * with a `ConfigurationError` for an invalid context, run or options.
  */
 export async function interactiveRun(
   context: CommandContext,
@@ -226,7 +220,7 @@ export async function interactiveRun(
   return stopped.result
 }
 
-/** Prints, after the last of the runs, the next commands and the results in the requested form. */
+/** Prints the next commands after the last of the runs, and the results in the requested form. */
 export async function reportStopped(
   context: CommandContext,
   runs: readonly [StoppedRun, ...StoppedRun[]],
@@ -236,34 +230,35 @@ export async function reportStopped(
     resumeArguments = [],
   }: Pick<InteractiveRunOptions, 'ledgerPath' | 'answer' | 'resumeArguments'>,
 ): Promise<void> {
-  const { json, print, printData, programName } = context
+  const { json, printData, programName } = context
   const last = runs.at(-1) ?? runs[0]
   const { result } = last
   const place = { programName, ledgerPath, resumeArguments }
-  viewOf(context, answer).write(
-    result.status === 'done' ? afterwards(result.runId, place) : continuation(last, place),
+  chooseView(context, answer).write(
+    result.status === 'done' ? formatAfterwards(result.runId, place) : formatContinuation(last, place),
   )
   if (json) {
-    const data = runs.map((each) => resultData(each.result, ledgerPath))
-    const nested = data.reduceRight((parent, each) => ({ ...each, parent: parent }))
-    await print(`${JSON.stringify(nested)}\n`)
+    const data = runs.map((each) => toResultData(each.result, ledgerPath))
+    await printJson(
+      context,
+      data.reduceRight((parent, each) => ({ ...each, parent })),
+    )
   } else if (answer === true && result.status === 'done') await printData(`${result.text}\n`)
 }
 
-/** Where a run is shown. */
-export function viewOf({ json, view, aside }: CommandContext, answer: boolean | undefined): View {
+export function chooseView({ json, view, aside }: CommandContext, answer: boolean | undefined): View {
   return answer === true && !json ? aside : view
 }
 
-/** Does what `interactiveRun` does up to the tally. */
+/** Does what `interactiveRun` does, up to the tally. */
 export async function watchRun(
   context: CommandContext,
   run: Run,
   options: InteractiveRunOptions,
 ): Promise<StoppedRun> {
-  const { by = accountName(), shownSeq = 0, answer, eventLines = false } = options
-  const view = viewOf(context, answer)
-  const show = runPrinter(view)
+  const { by = readAccountName(), shownSeq = 0, answer, eventLines = false } = options
+  const view = chooseView(context, answer)
+  const show = createRunPrinter(view)
   const halves: RuntimeEvent[] = []
   let metLimit: MetLimit | undefined
   const watch = async (event: RuntimeEvent): Promise<void> => {
@@ -272,34 +267,28 @@ export async function watchRun(
     if (event.type === 'limit_raised') metLimit = undefined
     if (event.seq <= shownSeq) return
     show(event)
-    if (eventLines && context.json) await context.print(`${JSON.stringify(event)}\n`)
+    if (eventLines && context.json) await printJson(context, event)
   }
   const stop = stopOnSignal(context, options)
-  const choose = chooserFor(context, options)
-  const decided: DriveRunOptions['choose'] = (approval) => (stop.asked ? { kind: 'later' } : choose(approval))
-  const driven = keepAlive(() => driveRun(run, { by, choose: decided, watch }))
-  const result = await driven.finally(() => stop.off())
+  const choose: DriveRunOptions['choose'] = (approval) => {
+    const { yes, deny } = options
+    if (stop.asked) return { kind: 'later' }
+    if (yes === true) return { kind: 'approve', via: '--yes' }
+    if (deny !== undefined) return { kind: 'deny', via: '--deny', reason: deny }
+    return context.person ? askForApproval(context.person, approval) : { kind: 'later' }
+  }
+  const result = await keepAlive(() => driveRun(run, { by, choose, watch })).finally(stop.off)
   const known =
     result.status === 'done' && result.seq <= shownSeq
       ? `Run ${result.runId} was done already: ${result.reason}. Nothing was left to do.\n`
       : ''
-  const tally = `${known}Tally: ${tallyText(tallyCalls(halves))}. Tokens: ${usageText(result.usage)}.\n`
+  const tally = `${known}Tally: ${formatTally(tallyCalls(halves))}. Tokens: ${formatUsage(result.usage)}.\n`
   view.write(`\n${tally}`)
   return { result, ...(metLimit !== undefined && { metLimit }) }
 }
 
-function chooserFor(
-  context: CommandContext,
-  { yes, deny }: InteractiveRunOptions,
-): DriveRunOptions['choose'] {
-  if (yes === true) return () => ({ kind: 'approve', via: '--yes' })
-  if (deny !== undefined) return () => ({ kind: 'deny', via: '--deny', reason: deny })
-  const { person } = context
-  return person ? (approval) => askForApproval(person, approval) : () => ({ kind: 'later' })
-}
-
 /** A result for programs: missing values are null. */
-function resultData(result: RunResult, ledger: string): object {
+function toResultData(result: RunResult, ledger: string): object {
   const { runId, agent, status, reason = null, detail = null, text, output = null } = result
   const { turns, toolCalls, children, usage, costUsd = null, pendingApprovals, deferredCalls, seq } = result
   return {
@@ -316,7 +305,7 @@ function resultData(result: RunResult, ledger: string): object {
     usage,
     costUsd,
     seq,
-    ledger: shownLedger(ledger),
+    ledger: hidePassword(ledger),
     pendingApprovals,
     deferredCalls,
   }

@@ -1,15 +1,15 @@
 import { type Ledger, type RunId, type RuntimeEvent, TallystickError } from '@tallystick/core'
 import { openTurnCalls, transcript } from '@tallystick/core/machine'
 import { type ParentRef, parseRunId, type ToolCallId } from '@tallystick/core/vocabulary'
-import { eventsToFold, firstInputs, foldTo } from '@tallystick/ledger'
-import { commandLine } from '../command/context.ts'
+import { firstInputs, foldTo } from '@tallystick/ledger'
+import { type CommandContext, formatCommand } from '../command/context.ts'
 import { CommandError } from '../command/exit-code.ts'
 import type { Place } from '../command/next-commands.ts'
-import { contentText } from '../command/text.ts'
-import { withLedger, withWritable } from './open-ledger.ts'
+import { formatContent } from '../command/text.ts'
+import { withLedger } from './open-ledger.ts'
 
-/** Where a run came from, as its first event says; `undefined` where it came from nothing. */
-export async function parentOf(ledger: Ledger, runId: RunId): Promise<ParentRef | undefined> {
+/** Reads which run a run came from, and how, from its first event; `undefined` for a run of its own. */
+export async function readParent(ledger: Ledger, runId: RunId): Promise<ParentRef | undefined> {
   // `readStart` of core would load the whole runtime, which no list needs.
   for await (const event of ledger.read(runId, { toSeq: 1 })) {
     return event.type === 'run_started' ? event.parent : undefined
@@ -17,107 +17,83 @@ export async function parentOf(ledger: Ledger, runId: RunId): Promise<ParentRef 
   return undefined
 }
 
-/** The parents of a run: the one that its result goes to first, the root last. */
-export async function parentsOf(ledger: Ledger, runId: RunId): Promise<readonly RunId[]> {
+/** Reads the parents of a child run: the one that gets its result first, the topmost last. */
+export async function readParents(ledger: Ledger, runId: RunId): Promise<readonly RunId[]> {
   const found: RunId[] = []
   for (let at = runId; ;) {
-    const parent = await parentOf(ledger, at)
+    const parent = await readParent(ledger, at)
     if (parent?.relation !== 'child' || found.includes(parent.runId)) return found
     at = parent.runId
     found.push(at)
   }
 }
 
-const maxNamed = 5
-
-/** A fold of more events than this leaves a snapshot for the next one, where the ledger can be written. */
-const maxEventsFolded = 5_000
-
-/** A run that is looked at. */
-export interface LookedAt {
+/** A run as the command line names it: its ledger, and what `findRun` takes. */
+export interface NamedRun {
   readonly ledger: string
   readonly run: string
-  /** The `seq` that it is folded to; the last one unless given. */
-  readonly at?: number
-  /** One event, for which nothing is folded. */
-  readonly event?: number
 }
 
-/** Opens the ledger to read a run; to write, where a long fold of the run can leave a snapshot for the next look. */
-export async function withRun<Result extends number>(
-  { ledger: ledgerPath, run, at, event }: LookedAt,
-  programName: string,
+/** Opens a ledger, finds the run in it, and closes the ledger after `use`. */
+export function withRun<Result>(
+  { programName }: Pick<CommandContext, 'programName'>,
+  { ledger: ledgerPath, run }: NamedRun,
+  access: 'read' | 'write',
   use: (ledger: Ledger, runId: RunId) => Promise<Result>,
 ): Promise<Result> {
-  const find = (ledger: Ledger): Promise<RunId> => findRun(ledger, run, { programName, ledgerPath })
-  const opened = await withLedger(ledgerPath, 'read', async (ledger) => {
-    const runId = await find(ledger)
-    const isFar = event === undefined && (await isFarFold(ledger, runId, at))
-    return isFar ? undefined : await use(ledger, runId)
-  })
-  if (opened !== undefined) return opened
-  return await withWritable(ledgerPath, async (ledger) => await use(ledger, await find(ledger)))
+  return withLedger(ledgerPath, access, async (ledger) =>
+    use(ledger, await findRun(ledger, run, { programName, ledgerPath })),
+  )
 }
 
-async function isFarFold(ledger: Ledger, runId: RunId, at: number | undefined): Promise<boolean> {
-  const { seq: maxSeq = 0 } = (await ledger.head(runId)) ?? {}
-  const events = await eventsToFold(ledger, runId, Math.min(at ?? maxSeq, maxSeq))
-  return events !== undefined && events > maxEventsFolded
-}
+/** At most so many runs, or calls, are named in an error. */
+const maxNamed = 5
 
 /**
- * Finds a run by its id, by an unambiguous beginning or end of it, or by `latest`, which is the last run without a
- * parent. A run is preferred to its child runs, whose ids begin as its own does. Throws a
- * `CommandError`: `not_found` when no run fits, `usage` when several do.
+ * Finds a run by its id, by an unambiguous beginning or end of it, or by `latest`, which is the last run that is not a
+ * child. A run is preferred to its child runs, whose ids begin like its own. Throws a `CommandError`: `not_found` if no
+ * run fits, `usage` if several do.
  */
-export async function findRun(ledger: Ledger, given: string, options: Place): Promise<RunId> {
+export async function findRun(
+  ledger: Ledger,
+  given: string,
+  { programName, ledgerPath }: Place,
+): Promise<RunId> {
   const whole = parseRunId(given)
   if (whole !== undefined && (await ledger.head(whole)) !== undefined) return whole
   const fitting: RunId[] = []
   for await (const { runId } of ledger.runs()) {
-    if (given === 'latest' && (await isAtTop(ledger, runId))) return runId
+    if (given === 'latest' && (await isTopLevel(ledger, runId))) return runId
     if (given !== '' && (runId.startsWith(given) || runId.endsWith(given))) fitting.push(runId)
   }
-  const [runId, ...others] = fitting.length > 1 ? await thoseAtTop(ledger, fitting) : fitting
-  if (runId === undefined || others.length > 0) throw notOneRun(given, fitting, options)
-  return runId
-}
-
-function notOneRun(
-  given: string,
-  fitting: readonly RunId[],
-  { programName, ledgerPath }: Place,
-): CommandError {
-  const list = commandLine(programName, 'list', ledgerPath)
-  if (fitting.length === 0) {
-    return new CommandError('not_found', `This ledger has no run ${given}. See its runs: ${list}`)
+  const list = formatCommand(programName, 'list', ledgerPath)
+  const [first, ...more] = fitting
+  if (first === undefined) {
+    throw new CommandError('not_found', `This ledger has no run ${given}. See its runs: ${list}`)
   }
+  if (more.length === 0) return first
+  const topLevel: RunId[] = []
+  for (const runId of fitting) if (await isTopLevel(ledger, runId)) topLevel.push(runId)
+  const [only, ...others] = topLevel
+  if (only !== undefined && others.length === 0) return only
   const named = fitting.slice(0, maxNamed).join(', ') + (fitting.length > maxNamed ? ', …' : '')
-  return new CommandError(
+  throw new CommandError(
     'usage',
     `${given} fits ${fitting.length} runs (${named}). Give more of the id. See all: ${list}`,
   )
 }
 
-async function thoseAtTop(ledger: Ledger, runIds: readonly RunId[]): Promise<readonly RunId[]> {
-  const found: RunId[] = []
-  for (const runId of runIds) if (await isAtTop(ledger, runId)) found.push(runId)
-  return found.length === 0 ? runIds : found
-}
-
 /** Returns true for a run without a parent, and for one whose first event cannot be read. */
-async function isAtTop(ledger: Ledger, runId: RunId): Promise<boolean> {
+async function isTopLevel(ledger: Ledger, runId: RunId): Promise<boolean> {
   try {
-    return (await parentOf(ledger, runId))?.relation !== 'child'
+    return (await readParent(ledger, runId))?.relation !== 'child'
   } catch (error) {
     if (error instanceof TallystickError) return true
     throw error
   }
 }
 
-const maxCallsNamed = 5
-
-/** A call that waits, and the run that it is of. */
+/** A call that waits, and the run that asked for it. */
 interface WaitingCall {
   readonly runId: RunId
   readonly toolCallId: ToolCallId
@@ -136,9 +112,8 @@ export interface CallSearch<Waiting extends WaitingCall> {
 }
 
 /**
- * Finds the one call that waits by its id, or by an end of it that no other call of its run has, whether that waits or
- * not. Throws a `CommandError`: `usage` where the end is empty or fits several calls, `not_found` where no call waits
- * that it fits.
+ * Finds a call that waits by its id, or by an end of it that fits no other call of its run, waiting or not. Throws a
+ * `CommandError`: `usage` if the end is empty or fits several calls, `not_found` if no call that waits fits it.
  */
 export async function findCall<Waiting extends WaitingCall>(
   given: string,
@@ -161,10 +136,10 @@ export async function findCall<Waiting extends WaitingCall>(
   const runIds = new Set([named, ...waiting.map(({ runId }) => runId)])
   const fitting = new Set([call, ...others].map(({ toolCallId }) => toolCallId))
   for (const runId of runIds) {
-    for (const id of await callsOf(ledger, runId)) if (id.endsWith(given)) fitting.add(id)
+    for (const id of await readCalls(ledger, runId)) if (id.endsWith(given)) fitting.add(id)
   }
   if (fitting.size === 1) return call
-  const some = [...fitting].slice(0, maxCallsNamed).join(', ')
+  const some = [...fitting].slice(0, maxNamed).join(', ')
   throw new CommandError(
     'usage',
     `${given} fits ${fitting.size} calls (${some}). Give more of the id. Waiting: ${ids}.`,
@@ -172,7 +147,7 @@ export async function findCall<Waiting extends WaitingCall>(
 }
 
 /** The calls of a run so far. */
-async function callsOf(ledger: Ledger, runId: RunId): Promise<readonly ToolCallId[]> {
+async function readCalls(ledger: Ledger, runId: RunId): Promise<readonly ToolCallId[]> {
   const state = await foldTo(ledger, runId)
   const earlier = transcript(state).flatMap((message) =>
     message.role === 'assistant'
@@ -182,15 +157,15 @@ async function callsOf(ledger: Ledger, runId: RunId): Promise<readonly ToolCallI
   return [...earlier, ...openTurnCalls(state).map(({ toolCallId }) => toolCallId)]
 }
 
-/** What decides where a fork begins, where no event is named. */
+/** Facts that decide where a fork begins. */
 export interface ForkNeeds {
-  /** The last event that both share. */
+  /** The last event that both runs share, if the user names it. */
   readonly at?: number
-  /** Calls that are to have other results, by an end of their ids. */
+  /** Calls that get other results, by an end of their ids. */
   readonly calls: readonly string[]
-  /** Whether what waits for an approval is decided otherwise. */
+  /** Whether the fork decides about calls that wait for an approval. */
   readonly decides: boolean
-  /** Whether the last input is another: no later event allows that, and what is decided is asked again after it. */
+  /** Whether the last input is replaced. The fork then begins right after it, and asks for approvals anew. */
   readonly replacesInput: boolean
 }
 
@@ -201,42 +176,39 @@ export interface ForkPlace {
 }
 
 /**
- * Returns the event at which a fork begins: the named one, or the latest one that allows the edit: before the
- * edited results, after the last requested approval, or after the last input.
+ * Finds the event at which a fork begins: the one that was named, else the latest that allows the edit, which is before
+ * the edited results, after the last requested approval, or after the last input.
  */
-export async function forkPlace(
+export async function findForkPlace(
   ledger: Ledger,
   runId: RunId,
   { at, calls, decides, replacesInput }: ForkNeeds,
   place: Place,
 ): Promise<ForkPlace> {
+  const types = ['input_received', 'approval_requested', 'tool_started', 'tool_result'] as const
   const events: RuntimeEvent[] = []
-  for await (const event of ledger.read(runId)) if (ofInterest.has(event.type)) events.push(event)
-  const toolCallIds = calls.map((given) => callEnding(events, given, { runId, ...place }))
-  return { atSeq: at ?? defaultSeq(events, toolCallIds, decides && !replacesInput), toolCallIds }
+  for await (const event of ledger.read(runId))
+    if (types.some((type) => type === event.type)) events.push(event)
+  const toolCallIds = calls.map((given) => findStartedCall(events, given, { runId, ...place }))
+  return { atSeq: at ?? findDefaultSeq(events, toolCallIds, decides && !replacesInput), toolCallIds }
 }
 
-const ofInterest: ReadonlySet<RuntimeEvent['type']> = new Set([
-  ...(['input_received', 'approval_requested', 'tool_started', 'tool_result'] as const),
-])
-
-function defaultSeq(
+function findDefaultSeq(
   events: readonly RuntimeEvent[],
   toolCallIds: readonly ToolCallId[],
   decides: boolean,
 ): number {
-  const results = events.filter(
+  const result = events.find(
     ({ type, toolCallId }) => type === 'tool_result' && toolCallIds.some((id) => id === toolCallId),
   )
-  const [first] = results
-  if (first !== undefined) return first.seq - 1
+  if (result) return result.seq - 1
   const lastOf = (type: RuntimeEvent['type']): number | undefined =>
     events.findLast((event) => event.type === type)?.seq
   if (toolCallIds.length > 0) return lastOf('tool_started') ?? 0
   return (decides ? lastOf('approval_requested') : undefined) ?? lastOf('input_received') ?? 0
 }
 
-function callEnding(
+function findStartedCall(
   events: readonly RuntimeEvent[],
   given: string,
   { runId, programName, ledgerPath }: Place & { readonly runId: RunId },
@@ -246,7 +218,7 @@ function callEnding(
   )
   const [call, ...others] = new Set(started)
   if (call !== undefined && others.length === 0) return call
-  const show = commandLine(programName, 'show', ledgerPath, runId)
+  const show = formatCommand(programName, 'show', ledgerPath, runId)
   const what = call === undefined ? 'no tool call' : `${others.length + 1} tool calls`
   throw new CommandError(
     call === undefined ? 'not_found' : 'usage',
@@ -254,11 +226,11 @@ function callEnding(
   )
 }
 
-/** What each of these runs was begun with, as text. Runs of which that cannot be read, or is gone, are left out. */
-export async function inputTexts(
+/** Reads the first input of each run, as text. Runs whose input cannot be read, or was removed, are left out. */
+export async function readInputTexts(
   ledger: Ledger,
   runIds: readonly RunId[],
 ): Promise<ReadonlyMap<RunId, string>> {
   const inputs = await firstInputs(ledger, runIds)
-  return new Map([...inputs].map(([runId, { message }]) => [runId, contentText(message?.parts ?? [])]))
+  return new Map([...inputs].map(([runId, { message }]) => [runId, formatContent(message?.parts ?? [])]))
 }

@@ -9,19 +9,25 @@ import {
 import { type Keyring, projectionLag, type ProjectionOptions } from '@tallystick/ledger'
 import type { PostgresLedger, PostgresLedgerOptions } from '@tallystick/ledger/postgres'
 import { sqliteKeyring, type SqliteKeyring, sqliteLedger } from '@tallystick/ledger/sqlite'
-import { type CommandContext, isAddress, isPostgres, postgresPlace, shownLedger } from '../command/context.ts'
+import {
+  type CommandContext,
+  isAddress,
+  isPostgres,
+  parsePostgresPlace,
+  hidePassword,
+} from '../command/context.ts'
 import { CommandError, type ExitCode, exitCodeOf, exitCodes } from '../command/exit-code.ts'
 import { withProgress } from '../command/progress.ts'
 
-/** Names the file of the keyring that ledgers are opened with. */
+/** The environment variable that names the keyring of ledgers. */
 const keysVariable = 'TALLYSTICK_KEYS'
 
 /**
- * The keyring that the environment names; none where it names none, and what is sealed is then shown as far as that goes
- * without a key. Throws a `CommandError` (`not_found`) for a file that is not there: a new one would open nothing.
+ * Opens the keyring that the environment names; `undefined` if it names none: sealed content then stays unreadable. Throws
+ * a `CommandError` (`not_found`) for a file that does not exist: a new keyring would open nothing.
  */
-function openKeys(environment: NodeJS.ProcessEnv): SqliteKeyring | undefined {
-  const path = environment[keysVariable]
+function openKeys(): SqliteKeyring | undefined {
+  const path = process.env[keysVariable]
   if (path === undefined || path === '') return undefined
   if (existsSync(path)) return sqliteKeyring(path)
   throw new CommandError(
@@ -32,8 +38,6 @@ function openKeys(environment: NodeJS.ProcessEnv): SqliteKeyring | undefined {
 
 /** Why a ledger is opened: to read it; to command and drive its runs; or to create it if it does not exist. */
 export type LedgerAccess = 'read' | 'write' | 'make'
-
-type GivenKeys = { readonly keys?: Keyring }
 
 /**
  * Opens a ledger, a file of SQLite or a schema in Postgres, and closes it after `use`. Rejects with a `CommandError`
@@ -46,10 +50,10 @@ export async function withLedger<Result>(
 ): Promise<Result> {
   if (isAddress(place) && !isPostgres(place)) {
     throw new ConfigurationError(
-      `${shownLedger(place)} is no ledger: it is neither a path nor postgres://…. Give the path of a SQLite file, or postgres://….`,
+      `${hidePassword(place)} is not a ledger: it is neither a path nor postgres://…. Give the path of a SQLite file, or postgres://….`,
     )
   }
-  const keyring = openKeys(process.env)
+  const keyring = openKeys()
   const keys = keyring ? { keys: keyring } : {}
   try {
     const ledger = isPostgres(place)
@@ -65,7 +69,7 @@ export async function withLedger<Result>(
   }
 }
 
-function openSqlite(path: string, access: LedgerAccess, keys: GivenKeys): Ledger {
+function openSqlite(path: string, access: LedgerAccess, keys: { readonly keys?: Keyring }): Ledger {
   if (access !== 'make' && !existsSync(path)) {
     throw new CommandError(
       'not_found',
@@ -78,9 +82,9 @@ function openSqlite(path: string, access: LedgerAccess, keys: GivenKeys): Ledger
 async function openPostgres(
   connectionString: string,
   access: LedgerAccess,
-  keys: GivenKeys,
+  keys: { readonly keys?: Keyring },
 ): Promise<Ledger> {
-  const place = postgresPlace(connectionString)
+  const place = parsePostgresPlace(connectionString)
   const open = await importPostgres()
   if (access !== 'make') await requireThere(open({ ...place, readOnly: true }))
   return open({ ...place, readOnly: access === 'read', ...keys })
@@ -95,7 +99,7 @@ async function requireThere(ledger: Ledger): Promise<void> {
     await ledger.runs({ limit: 1 })[Symbol.asyncIterator]().next()
   } catch (error) {
     const isAbsent = error instanceof LedgerUnavailableError && error.reason === 'absent'
-    // The command itself meets any other error when it opens the ledger.
+    // The command meets any other error itself when it opens the ledger.
     if (isAbsent) throw new CommandError('not_found', error.message, { cause: error })
   } finally {
     await ledger.close()
@@ -119,56 +123,49 @@ async function importPostgres(): Promise<(options: PostgresLedgerOptions) => Pos
   }
 }
 
-/** How many events a ledger holds, as the ends of its runs say. */
-export async function countEvents(ledger: Ledger): Promise<number> {
+/** Counts the events of a ledger, or of one run, from the ends of its runs. */
+export async function countEvents(ledger: Ledger, runId?: RunId): Promise<number> {
+  if (runId !== undefined) return (await ledger.head(runId))?.seq ?? 0
   let events = 0
   for await (const { head } of ledger.runs()) events += head.seq
   return events
 }
 
-/** So many events are folded sooner than the ledger is opened to keep what they come to. */
+/** Folding this many events is faster than opening the ledger to keep the summaries. */
 const maxEventsInMemory = 2_000
 
-/** An open ledger, with what reading summaries of its runs needs. */
+/** An open ledger, and how summaries of its runs are read. */
 export interface SummarizedLedger {
   readonly ledger: Ledger
   readonly options: ProjectionOptions
-  /** The context in which the line of progress goes away before something else is written. */
+  /** Clears the line of progress before something else is written. */
   readonly context: CommandContext
 }
 
 /**
- * Opens a ledger to read summaries of all its runs. When its projections lag far, they are updated first, if the
- * ledger can be written; else the summaries are read without writing anything.
+ * Opens a ledger to read summaries of all its runs. If its projections lag far behind, and the ledger can be written, they
+ * are updated first; else the summaries are read without writing anything.
  */
 export async function withSummaries<Result>(
   context: CommandContext,
   ledgerPath: string,
   use: (opened: SummarizedLedger) => Promise<Result>,
 ): Promise<Result> {
+  const summarize = (ledger: Ledger, lag: number): Promise<Result> =>
+    withProgress(
+      context,
+      async () => (lag > 0 ? lag : await countEvents(ledger)),
+      (progress) => use({ ledger, context: progress.context, options: { onProgress: progress.add } }),
+    )
   const opened = await withLedger(ledgerPath, 'read', async (ledger) => {
     const lag = (await projectionLag(ledger)) ?? 0
-    return lag > maxEventsInMemory ? { lag } : { result: await summarizing(context, ledger, { lag, use }) }
+    return lag > maxEventsInMemory ? { lag } : { result: await summarize(ledger, lag) }
   })
   if ('result' in opened) return opened.result
-  const { lag } = opened
-  return await withWritable(ledgerPath, (ledger) => summarizing(context, ledger, { lag, use }))
+  return await withWritable(ledgerPath, (ledger) => summarize(ledger, opened.lag))
 }
 
-/** A ledger that was opened to read keeps no summaries. */
-function summarizing<Result>(
-  context: CommandContext,
-  ledger: Ledger,
-  { lag, use }: { readonly lag: number; readonly use: (opened: SummarizedLedger) => Promise<Result> },
-): Promise<Result> {
-  return withProgress(
-    context,
-    async () => (lag > 0 ? lag : await countEvents(ledger)),
-    (progress) => use({ ledger, context: progress.context, options: { onProgress: progress.add } }),
-  )
-}
-
-/** Opens a ledger to write, so that it keeps what is computed; to read where it cannot be written. */
+/** Opens a ledger to write, so that it keeps what is computed; to read if it cannot be written. */
 export async function withWritable<Result>(
   ledgerPath: string,
   use: (ledger: Ledger) => Promise<Result>,
@@ -176,7 +173,7 @@ export async function withWritable<Result>(
   let isWritable = false
   try {
     return await withLedger(ledgerPath, 'write', async (ledger) => {
-      // Opens the store, and changes nothing of it.
+      // Opens the store and changes nothing.
       await ledger.runs({ limit: 1 })[Symbol.asyncIterator]().next()
       isWritable = true
       return await use(ledger)
@@ -187,41 +184,23 @@ export async function withWritable<Result>(
   return await withLedger(ledgerPath, 'read', use)
 }
 
-/** Codes of errors that are about the record of one run, and say nothing about the others. */
-const ofOneRun: ReadonlySet<string> = new Set([
-  'ledger_damaged',
-  'law_broken',
-  'illegal_transition',
-  'unknown_event',
-])
+/** Reports runs that cannot be read: each on stderr. The exit code of the command is that of the first. */
+export class UnreadableRuns {
+  readonly #context: CommandContext
+  #exitCode: ExitCode | undefined
 
-/**
- * Reads runs of a ledger, one after the other. A run that cannot be read is named on stderr, and the others are still
- * read; the exit code is that of the first such run.
- */
-export async function readEachRun(
-  { json, say }: CommandContext,
-  runs: AsyncIterable<RunId>,
-  read: (runId: RunId) => Promise<void>,
-): Promise<ExitCode> {
-  let first: ExitCode | undefined
-  for await (const runId of runs) {
-    try {
-      await read(runId)
-    } catch (error) {
-      if (!(error instanceof TallystickError) || !ofOneRun.has(error.code)) throw error
-      const { code, message } = error
-      const exitCode = exitCodeOf(error)
-      first ??= exitCode
-      say(json ? JSON.stringify({ error: { code, message, exitCode } }) : `error: ${message}`)
-    }
+  constructor(context: CommandContext) {
+    this.#context = context
   }
-  return first ?? exitCodes.ok
-}
 
-/** Every run, in the order in which they were made. */
-export async function* runsFromTheFirst(ledger: Ledger): AsyncGenerator<RunId> {
-  const runIds: RunId[] = []
-  for await (const { runId } of ledger.runs()) runIds.push(runId)
-  yield* runIds.toReversed()
+  report({ code, message }: { readonly code: string; readonly message: string }): void {
+    const exitCode = exitCodeOf(new TallystickError(code, message))
+    this.#exitCode ??= exitCode
+    const { json, say } = this.#context
+    say(json ? JSON.stringify({ error: { code, message, exitCode } }) : `error: ${message}`)
+  }
+
+  get exitCode(): ExitCode {
+    return this.#exitCode ?? exitCodes.ok
+  }
 }

@@ -9,25 +9,23 @@ import { toRunTimes } from '@tallystick/core/internal'
 import type { EventType } from '@tallystick/core/vocabulary'
 import { type FoldedRun, foldTo, outlineTo } from '@tallystick/ledger'
 
-/** What is read of a run over its state and its outline. */
 interface RunReadingOptions {
-  /** Events of these types are passed on. */
+  /** `onEvent` gets the events of these types. */
   readonly types?: readonly EventType[]
-  /** Of these events, only those of this turn are passed on. */
+  /** Only those of this turn. */
   readonly turn?: number | undefined
   readonly onEvent?: (event: RuntimeEvent) => void
 }
 
-/** Which events of a run are read. */
 interface EventRange {
-  /** The last of them. The run's last where not given. */
+  /** The last event. Default: the run's last. */
   readonly toSeq?: number | undefined
   readonly turn?: number | undefined
 }
 
 /**
- * Reads a run up to its event `toSeq`, or to the last: its state and its outline from the nearest snapshot; `onEvent` gets the
- * events that are asked for, in order. Rejects with `RunNotFoundError` where there is no such run.
+ * Reads the state and the outline of a run at its event `toSeq`, by default the last, from the nearest snapshot. `onEvent`
+ * gets the events that are asked for, in order. Rejects with a `RunNotFoundError` if there is no such run.
  */
 export async function readRun(
   ledger: Ledger,
@@ -40,23 +38,23 @@ export async function readRun(
   let begunSeq: number | undefined
   const run = await outlineTo(ledger, runId, toSeq, {
     onEvent: (event) => {
-      // A fold that begins again begins with the first event.
+      // A fold that starts over starts with the first event.
       if (event.seq === 1) folded = []
       begunSeq = Math.min(begunSeq ?? event.seq, event.seq)
       if (wanted.has(event.type) && event.turn === (turn ?? event.turn)) folded.push(event)
     },
   })
-  // A fold comes by the events after its snapshot, or by all of them.
+  // The fold passed the events after its snapshot, or all of them.
   const beforeSeq = (begunSeq ?? run.state.seq + 1) - 1
   if (types.length > 0 && beforeSeq > 0) {
-    for await (const event of eventsOf(ledger, runId, types, { toSeq: beforeSeq, turn })) onEvent(event)
+    for await (const event of readEvents(ledger, runId, types, { toSeq: beforeSeq, turn })) onEvent(event)
   }
   for (const event of folded) onEvent(event)
   return run
 }
 
-/** Reads the events of some types, in order. Damage to events after `toSeq` does not matter. */
-export async function* eventsOf(
+/** Reads events of some types, in order. Damage after `toSeq` does not matter. */
+export async function* readEvents(
   ledger: Ledger,
   runId: RunId,
   types: readonly EventType[],
@@ -73,7 +71,7 @@ export async function* eventsOf(
     }
   } catch (error) {
     if (!(error instanceof LedgerDamagedError)) throw error
-    // The damage may lie after the last event that is asked for.
+    // The damage may be after the last event that is asked for.
     for await (const event of ledger.read(runId, { fromSeq: lastSeq + 1, toSeq })) {
       if (types.includes(event.type) && event.turn === (turn ?? event.turn)) yield event
     }
@@ -81,15 +79,15 @@ export async function* eventsOf(
 }
 
 /**
- * How long a run waited for decisions, in milliseconds. The waits that a fork shares with the run that it was forked from are
- * not its own, nor is the time until it was forked.
+ * Reads how long a run waited for decisions, in milliseconds. The waits that a fork shares with the other run are not its
+ * own, nor is the time until it was forked.
  */
-export async function waitedTime(ledger: Ledger, state: RunState): Promise<number> {
+export async function readWaitedTime(ledger: Ledger, state: RunState): Promise<number> {
   const { runId, seq, parent, waitedMs } = state
   if (parent?.relation !== 'fork' || waitedMs === 0) return waitedMs
   const { startedAt } = toRunTimes(state)
   for await (const event of ledger.read(runId, { fromSeq: parent.seq + 1, toSeq: seq })) {
-    // What the fork was edited to say may have the time of what it replaced.
+    // An edited event of a fork may have the time of the event that it replaced.
     if (event.at < startedAt) continue
     const before = await foldTo(ledger, runId, event.seq - 1)
     const after = await foldTo(ledger, runId, event.seq)

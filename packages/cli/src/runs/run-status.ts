@@ -9,28 +9,18 @@ import {
 import { listCallsAwaitingChild, type DeferredCall, isRunDriven } from '@tallystick/core/internal'
 import { deferredCalls, isSuspended, openTurnCalls, pendingApprovals } from '@tallystick/core/machine'
 import { childRunIdOf, type LimitName, type ToolCallId } from '@tallystick/core/vocabulary'
-import {
-  foldTo,
-  type ListedRun,
-  type NamedCall,
-  type RunSummary,
-  runSummary,
-  type UnreadableRun,
-} from '@tallystick/ledger'
-import type { CommandContext } from '../command/context.ts'
-import { type ExitCode, exitCodeOf, exitCodes } from '../command/exit-code.ts'
-import { oneLine } from '../command/text.ts'
+import { foldTo, type ListedRun, type NamedCall, type RunSummary, runSummary } from '@tallystick/ledger'
+import { toOneLine } from '../command/text.ts'
 
-/** Each status of a run; `unreadable` is that of a run that cannot be read. */
 export const runStatuses = ['done', 'suspended', 'under_way', 'interrupted', 'unreadable'] as const
 
 /**
  * The status of a run, for people and programs.
  * - `done`: with the reason, and what was said about it
  * - `suspended`: waits for a command
- * - `under_way`: work of it is under way, and a process drives it
- * - `interrupted`: work of it was under way at its last event, and no process drives it
- * - `continued`: shown at an earlier event, at which work of it was under way
+ * - `under_way`: it works, and a process drives it
+ * - `interrupted`: it worked at its last event, and no process drives it
+ * - `continued`: shown at an earlier event, at which it worked
  */
 export interface RunStatusView {
   readonly status: Exclude<(typeof runStatuses)[number], 'unreadable'> | 'continued'
@@ -40,17 +30,30 @@ export interface RunStatusView {
   readonly detail?: string
 }
 
-/** A call that is waited for, and the run that asks. */
-type WaitedCall = Pick<PendingApproval, 'runId' | 'toolCallId' | 'name'>
-
-/** What a run waits for, as far as its status tells. */
-export interface WaitedFor {
-  readonly approvals: readonly WaitedCall[]
-  readonly deferred: readonly WaitedCall[]
+/** What a run and its child runs wait for, at any depth. */
+export interface Waits<Approval = PendingApproval, Deferred = DeferredCall> {
+  readonly approvals: readonly Approval[]
+  /** Calls that outside systems carry out; calls that child runs carry out are `children`. */
+  readonly deferred: readonly Deferred[]
   readonly children: readonly ChildWait[]
 }
 
-/** What the status of a run depends on beside its own events. */
+type WaitedCall = Pick<PendingApproval, 'runId' | 'toolCallId' | 'name'>
+
+/** The waits that a status names. */
+export type WaitedFor = Waits<WaitedCall, WaitedCall>
+
+/** A call that a child run carries out. */
+interface ChildWait {
+  readonly toolCallId: ToolCallId
+  readonly name: string
+  /** The child run. */
+  readonly runId: RunId
+  /** `unfinished`: something of it is in flight, or was when its process ended. `absent`: it was never begun. */
+  readonly status: 'done' | 'suspended' | 'unfinished' | 'absent' | 'unreadable'
+}
+
+/** Facts that the status of a run depends on, besides its own events. */
 export interface Surroundings {
   readonly waits: WaitedFor
   /** Whether a process drives the run. */
@@ -60,7 +63,7 @@ export interface Surroundings {
 }
 
 /** Returns the status of a run. */
-export function runStatusView(
+export function toStatusView(
   state: RunState,
   { waits, isDriven, isPast = false }: Surroundings,
 ): RunStatusView {
@@ -70,55 +73,54 @@ export function runStatusView(
   }
   const { runId, turn, metLimit } = state
   if (isSuspended(state)) {
-    return { status: 'suspended', detail: waitText(runId, waits, metLimit?.limit) }
+    return { status: 'suspended', detail: formatWait(runId, waits, metLimit?.limit) }
   }
   const started = openTurnCalls(state).filter(({ status }) => status === 'started' || status === 'in_doubt')
-  const work = workText({ isStreaming: state.phase === 'streaming', turn, started })
+  const work = formatWork({ isStreaming: state.phase === 'streaming', turn, started })
   return { status: isPast ? 'continued' : isDriven ? 'under_way' : 'interrupted', detail: work }
 }
 
 /** Returns the status of a run from its summary. `detail` is the recorded detail of its end. */
-export function summaryStatusView(
+export function toSummaryStatusView(
   summary: RunSummary,
   { waits, isDriven, detail }: Surroundings & { readonly detail?: string | undefined },
 ): RunStatusView {
-  const { status: statusView, reason = '', runId } = summary
-  if (statusView === 'done' || statusView === 'failed') {
+  const { status, reason = '', runId } = summary
+  if (status === 'done' || status === 'failed') {
     return { status: 'done', reason, ...(detail !== undefined && { detail }) }
   }
-  if (statusView === 'suspended') {
-    return { status: 'suspended', detail: waitText(runId, waits, summary.waits.limit?.limit) }
+  if (status === 'suspended') {
+    return { status: 'suspended', detail: formatWait(runId, waits, summary.waits.limit?.limit) }
   }
-  return { status: isDriven ? 'under_way' : 'interrupted', detail: workText(summary) }
+  return { status: isDriven ? 'under_way' : 'interrupted', detail: formatWork(summary) }
 }
 
 /** The status in words: `done: answered`, `suspended on place_order call_…`, `interrupted in the model call of turn 2`. */
-export function statusText(
+export function formatStatus(
   { status, reason, detail }: RunStatusView,
   maxCharacters: number = Infinity,
 ): string {
-  const more = detail === undefined ? '' : oneLine(detail, maxCharacters)
+  const more = detail === undefined ? '' : toOneLine(detail, maxCharacters)
   switch (status) {
     case 'done':
       return `done: ${reason}${more === '' ? '' : ` (${more})`}`
     case 'suspended':
       return `suspended on ${more}`
     case 'under_way':
+    case 'continued':
       return `under way: ${more}`
     case 'interrupted':
       return `interrupted in ${more}`
-    case 'continued':
-      return `under way: ${more}`
   }
 }
 
-function waitText(
+function formatWait(
   runId: RunId,
   { approvals, deferred, children }: WaitedFor,
   limit: LimitName | undefined,
 ): string {
   const calls = [...approvals, ...deferred].map((call) =>
-    call.runId === runId ? callText(call) : `${callText(call)} of run ${call.runId}`,
+    call.runId === runId ? formatCall(call) : `${formatCall(call)} of run ${call.runId}`,
   )
   const runs = children.filter(({ status }) => status !== 'suspended')
   const waiting = [...calls, ...runs.map((child) => `run ${child.runId}, which is ${child.status}`)]
@@ -128,40 +130,52 @@ function waitText(
   return limit === undefined ? 'an input' : `the limit ${limit}`
 }
 
-function workText({
+function formatWork({
   isStreaming,
   turn,
   started,
 }: Pick<RunSummary, 'isStreaming' | 'turn' | 'started'>): string {
   if (isStreaming) return `the model call of turn ${turn}`
-  if (started.length > 0) return started.map(callText).join(', ')
+  if (started.length > 0) return started.map(formatCall).join(', ')
   return turn === 0 ? 'its beginning' : `turn ${turn}`
 }
 
-function callText({ name, toolCallId }: NamedCall): string {
+function formatCall({ name, toolCallId }: NamedCall): string {
   return `${name} ${toolCallId}`
 }
 
-/** A call of a run whose work another run does, and that waits for that run. */
-interface ChildWait {
-  readonly toolCallId: ToolCallId
-  readonly name: string
-  /** The run that does the work. */
-  readonly runId: RunId
-  /** `unfinished`: something of it is in flight, or was when its process ended. `absent`: it was never begun. */
-  readonly status: 'done' | 'suspended' | 'unfinished' | 'absent' | 'unreadable'
+/** Reads what a run and its child runs wait for now, from their states. */
+export function readWaits(ledger: Ledger, state: RunState): Promise<Waits> {
+  return withWaitsBelow(listOwnWaits(state), async (runId) => {
+    const child = (await ledger.head(runId)) && (await foldTo(ledger, runId))
+    if (child === undefined) return { status: 'absent' }
+    const status = child.phase === 'done' ? 'done' : isSuspended(child) ? 'suspended' : 'unfinished'
+    return { status, own: listOwnWaits(child) }
+  })
 }
 
-/** What a run and its child runs wait for, at any depth. */
-export interface Waits {
-  readonly approvals: readonly PendingApproval[]
-  /** Calls that outside systems carry out, not child runs. */
-  readonly deferred: readonly DeferredCall[]
-  readonly children: readonly ChildWait[]
+/** Reads what a run and its child runs wait for now, from their summaries. */
+function readSummaryWaits(ledger: Ledger, summary: RunSummary): Promise<WaitedFor> {
+  const own = ({ runId, waits }: RunSummary): WaitedFor => ({
+    approvals: waits.approvals.map((call) => ({ ...call, runId })),
+    deferred: waits.deferred.map((call) => ({ ...call, runId })),
+    children: waits.children.map((child) => ({ ...child, status: 'unfinished' })),
+  })
+  return withWaitsBelow(own(summary), async (runId) => {
+    try {
+      const child = await runSummary(ledger, runId)
+      if (!isReadable(child)) return { status: 'unreadable' }
+      const { status } = child
+      return status === 'done' || status === 'failed' ? { status: 'done' } : { status, own: own(child) }
+    } catch (error) {
+      if (error instanceof RunNotFoundError) return { status: 'absent' }
+      throw error
+    }
+  })
 }
 
-/** What a run waits for in itself. */
-export function ownWaits(state: RunState): Waits {
+/** What the run waits for itself. */
+export function listOwnWaits(state: RunState): Waits {
   const children = listCallsAwaitingChild(state).map(({ toolCallId, name }) => ({
     ...{ toolCallId, name, runId: childRunIdOf(state.runId, toolCallId) },
     status: 'unfinished' as const,
@@ -174,16 +188,19 @@ export function ownWaits(state: RunState): Waits {
   }
 }
 
-/** What a run and its child runs wait for now. */
-export async function waitsOf(ledger: Ledger, state: RunState): Promise<Waits> {
-  const own = ownWaits(state)
+async function withWaitsBelow<Approval, Deferred>(
+  own: Waits<Approval, Deferred>,
+  readChild: (
+    runId: RunId,
+  ) => Promise<Pick<ChildWait, 'status'> & { readonly own?: Waits<Approval, Deferred> }>,
+): Promise<Waits<Approval, Deferred>> {
   let { approvals, deferred } = own
   const children: ChildWait[] = []
   for (const wait of own.children) {
-    const child = (await ledger.head(wait.runId)) && (await foldTo(ledger, wait.runId))
-    children.push({ ...wait, status: childStatus(child) })
-    if (child === undefined) continue
-    const below = await waitsOf(ledger, child)
+    const child = await readChild(wait.runId)
+    children.push({ ...wait, status: child.status })
+    if (child.own === undefined) continue
+    const below = await withWaitsBelow(child.own, readChild)
     approvals = [...approvals, ...below.approvals]
     deferred = [...deferred, ...below.deferred]
     children.push(...below.children)
@@ -191,46 +208,7 @@ export async function waitsOf(ledger: Ledger, state: RunState): Promise<Waits> {
   return { approvals, deferred, children }
 }
 
-function childStatus(child: RunState | undefined): ChildWait['status'] {
-  if (child === undefined) return 'absent'
-  if (child.phase === 'done') return 'done'
-  return isSuspended(child) ? 'suspended' : 'unfinished'
-}
-
-/** What a run and its child runs wait for now. */
-async function summaryWaits(ledger: Ledger, summary: RunSummary): Promise<WaitedFor> {
-  const { runId, waits } = summary
-  let approvals: WaitedFor['approvals'] = waits.approvals.map((call) => ({ ...call, runId }))
-  let deferred: WaitedFor['deferred'] = waits.deferred.map((call) => ({ ...call, runId }))
-  const children: ChildWait[] = []
-  for (const wait of waits.children) {
-    const child = await childSummary(ledger, wait.runId)
-    children.push({ ...wait, status: childStatusOfSummary(child) })
-    if (child === undefined || child.status === 'unreadable' || childStatusOfSummary(child) === 'done')
-      continue
-    const below = await summaryWaits(ledger, child)
-    approvals = [...approvals, ...below.approvals]
-    deferred = [...deferred, ...below.deferred]
-    children.push(...below.children)
-  }
-  return { approvals, deferred, children }
-}
-
-async function childSummary(ledger: Ledger, runId: RunId): Promise<ListedRun | undefined> {
-  try {
-    return await runSummary(ledger, runId)
-  } catch (error) {
-    if (error instanceof RunNotFoundError) return undefined
-    throw error
-  }
-}
-
-function childStatusOfSummary(child: ListedRun | undefined): ChildWait['status'] {
-  if (child === undefined) return 'absent'
-  return child.status === 'failed' ? 'done' : child.status
-}
-
-/** Statuses to filter runs by. A failed run is done too, but did not end as wanted. */
+/** Statuses to filter runs by. A failed run is done, but did not end as wanted. */
 export const listStatuses: readonly ((typeof runStatuses)[number] | 'failed')[] = [...runStatuses, 'failed']
 
 /** A run of a list, with its status and what it waits for. */
@@ -240,51 +218,30 @@ export interface RunRow {
   readonly waits: WaitedFor
 }
 
-const nothing: WaitedFor = { approvals: [], deferred: [], children: [] }
-
-/** Returns the row of a run: its status, the waits of its child runs, and the recorded detail of its end. */
-export async function runRow(ledger: Ledger, summary: RunSummary): Promise<RunRow> {
-  const waits = summary.status === 'suspended' ? await summaryWaits(ledger, summary) : nothing
+/** Reads the row of a run: its status, the waits of its child runs, and the recorded detail of its end. */
+export async function readRow(ledger: Ledger, summary: RunSummary): Promise<RunRow> {
+  const waits: WaitedFor =
+    summary.status === 'suspended'
+      ? await readSummaryWaits(ledger, summary)
+      : { approvals: [], deferred: [], children: [] }
   const isDriven = summary.status === 'unfinished' && (await isRunDriven(ledger, summary.runId))
-  const detail = summary.hasDetail ? await endDetail(ledger, summary) : undefined
-  return { summary, waits, statusView: summaryStatusView(summary, { waits, isDriven, detail }) }
+  const detail = summary.hasDetail ? await readEndDetail(ledger, summary) : undefined
+  return { summary, waits, statusView: toSummaryStatusView(summary, { waits, isDriven, detail }) }
 }
 
-/** What the last event of a run says about its end; it is not kept anywhere else. */
-async function endDetail(ledger: Ledger, { runId, seq }: RunSummary): Promise<string | undefined> {
+/** Reads the detail of a run's end from its last event: no summary keeps it. */
+async function readEndDetail(ledger: Ledger, { runId, seq }: RunSummary): Promise<string | undefined> {
   try {
     for await (const event of ledger.read(runId, { fromSeq: seq, toSeq: seq })) {
       if (event.type === 'run_finished') return event.detail
     }
   } catch (error) {
-    // Damage that came after the summary: verify finds it.
+    // The damage is newer than the summary: verify finds it.
     if (!(error instanceof TallystickError)) throw error
   }
   return undefined
 }
 
-/** Tells of runs that cannot be read: each is named on stderr, and the exit code is that of the first. */
-export class UnreadableRuns {
-  readonly #context: CommandContext
-  #exitCode: ExitCode | undefined
-
-  constructor(context: CommandContext) {
-    this.#context = context
-  }
-
-  report({ code, message }: UnreadableRun): void {
-    const exitCode = exitCodeOf(new TallystickError(code, message))
-    this.#exitCode ??= exitCode
-    const { json, say } = this.#context
-    say(json ? JSON.stringify({ error: { code, message, exitCode } }) : `error: ${message}`)
-  }
-
-  get exitCode(): ExitCode {
-    return this.#exitCode ?? exitCodes.ok
-  }
-}
-
-/** Whether a run can be read. */
 export function isReadable(run: ListedRun): run is RunSummary {
   return run.status !== 'unreadable'
 }

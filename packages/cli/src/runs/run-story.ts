@@ -4,6 +4,7 @@ import {
   canonicalJson,
   type EventOf,
   type EventType,
+  eventTypes,
   type JsonObject,
   type ModelFailure,
   type Outcome,
@@ -11,7 +12,7 @@ import {
   type ToolCallId,
 } from '@tallystick/core/vocabulary'
 import { type CallEnding, maxOutlinedValues, type ToolOutline } from '@tallystick/ledger'
-import { contentText, oneLine } from '../command/text.ts'
+import { formatContent, toOneLine } from '../command/text.ts'
 
 /** A decision about a call, with the event that holds it. */
 export type CallDecision = Pick<
@@ -19,23 +20,23 @@ export type CallDecision = Pick<
   'seq' | 'at' | 'approved' | 'by' | 'via' | 'input' | 'reason'
 >
 
-/** What became of a tool call: what was asked for, what guardrails and approvers made of it, what ran, and how it ended. */
+/** The story of a tool call: the request, what guardrails and approvers changed, what ran, and how it ended. */
 export interface CallStory {
   readonly toolCallId: ToolCallId
   readonly name: string
   readonly turn: number
-  /** Of the model call that asked for it. */
+  /** The attempt of the model call that asked for it. */
   readonly attempt: number
-  /** What the model asked for, and the event that says so. */
+  /** The input as the model wrote it. */
   readonly requested: JsonObject
   readonly requestedSeq: number
-  /** What the model wrote, where it is no JSON object. */
+  /** What the model wrote, if that is not a JSON object. */
   readonly malformed?: string
-  /** What guardrails put in the place of the input. */
+  /** The input as guardrails changed it. */
   readonly guarded?: JsonObject
   readonly guardedSeq?: number
   readonly decision?: CallDecision
-  /** What the tool was started with; absent where it was not. */
+  /** The input that the tool was started with; absent if it was not started. */
   readonly executed?: JsonObject
   readonly startedSeq?: number
   readonly outcome?: Outcome
@@ -46,11 +47,11 @@ export interface CallStory {
   readonly resultSeq?: number
 }
 
-/** Puts the stories of the calls of a run together, event by event. */
+/** Collects the stories of the calls of a run, event by event. */
 export class CallStories {
   readonly #stories = new Map<ToolCallId, CallStory>()
 
-  /** Every call so far, in the order in which they were asked for. */
+  /** The calls so far, in the order of their requests. */
   get all(): readonly CallStory[] {
     return [...this.#stories.values()]
   }
@@ -60,9 +61,22 @@ export class CallStories {
   }
 
   follow(event: RuntimeEvent): void {
-    if (event.type === 'tool_request_ready') this.#begin(event)
-    if (event.type === 'tool_requests_collected') this.#guard(event)
-    if (event.type === 'approval_decided') this.#decide(event)
+    if (event.type === 'tool_request_ready') {
+      const { toolCallId, name, turn, attempt, input: requested, malformed, seq: requestedSeq } = event
+      this.#stories.set(toolCallId, {
+        ...{ toolCallId, name, turn, attempt, requested, requestedSeq },
+        ...(malformed && { malformed: malformed.text }),
+      })
+    }
+    if (event.type === 'tool_requests_collected') {
+      const { calls, seq: guardedSeq } = event
+      for (const { toolCallId, input: guarded } of calls)
+        if (guarded) this.#add(toolCallId, { guarded, guardedSeq })
+    }
+    if (event.type === 'approval_decided') {
+      const { toolCallId, seq, at, approved, by, via, input, reason } = event
+      this.#add(toolCallId, { decision: { seq, at, approved, by, ...omitUndefined({ via, input, reason }) } })
+    }
     if (event.type === 'tool_started') {
       const { decision, guarded, requested = {} } = this.#stories.get(event.toolCallId) ?? {}
       const executed = decision?.input ?? guarded ?? requested
@@ -74,36 +88,13 @@ export class CallStories {
     }
   }
 
-  #guard({ calls, seq }: EventOf<'tool_requests_collected'>): void {
-    for (const { toolCallId, input } of calls) {
-      if (input) this.#add(toolCallId, { guarded: input, guardedSeq: seq })
-    }
-  }
-
-  #decide({ toolCallId, ...event }: EventOf<'approval_decided'>): void {
-    const { seq, at, approved, by, via, input, reason } = event
-    this.#add(toolCallId, { decision: { seq, at, approved, by, ...omitUndefined({ via, input, reason }) } })
-  }
-
-  #begin({ toolCallId, name, turn, attempt, input, malformed, seq }: EventOf<'tool_request_ready'>): void {
-    this.#stories.set(toolCallId, {
-      toolCallId,
-      name,
-      turn,
-      attempt,
-      requested: input,
-      requestedSeq: seq,
-      ...(malformed && { malformed: malformed.text }),
-    })
-  }
-
   #add(toolCallId: ToolCallId, more: Partial<CallStory>): void {
     const story = this.#stories.get(toolCallId)
     if (story) this.#stories.set(toolCallId, { ...story, ...more })
   }
 }
 
-/** The events that a part of a story is made of, and when the last of them was. */
+/** The events of a part of a story, and the time of the last. */
 interface Placed {
   readonly turn: number
   readonly fromSeq: number
@@ -112,7 +103,6 @@ interface Placed {
   readonly at: number
 }
 
-/** A part of what happened in a run, in order. */
 export type StoryPart =
   | (Placed & { readonly kind: 'input'; readonly event: EventOf<'input_received'> })
   | (Placed & { readonly kind: 'history'; readonly messages: number })
@@ -125,13 +115,13 @@ export type StoryPart =
   | (Placed & { readonly kind: 'calls'; readonly calls: readonly CallStory[] })
   | (Placed & { readonly kind: 'note'; readonly event: RuntimeEvent })
 
-/** A model call that failed, with the text and calls that were withdrawn. */
+/** A failed model call, with its withdrawn text and calls. */
 interface FailedAttempt {
   readonly attempt: number
   readonly failure: ModelFailure
   readonly retryAt?: number
   readonly tookMs: number
-  /** Text that had streamed, and that no reply holds. */
+  /** Text that had streamed and is in no reply. */
   readonly withdrawn: string
   readonly withdrawnCalls: readonly CallStory[]
 }
@@ -145,13 +135,12 @@ type Draft =
       readonly tookMs: number
     })
 
-/** What a run did, part by part. */
 export interface RunStory {
   readonly parts: readonly StoryPart[]
   readonly calls: readonly CallStory[]
 }
 
-/** Puts the story of a run together from its events, in order. */
+/** Builds the story of a run from its events, in order. */
 export class StoryBuilder {
   readonly #calls = new CallStories()
   readonly #drafts: Draft[] = []
@@ -175,10 +164,10 @@ export class StoryBuilder {
     if (event.type === 'tool_requests_collected') {
       this.#drafts.push({ ...here, kind: 'calls', ids: event.calls.map(({ toolCallId }) => toolCallId) })
     }
-    if (noteTypes.has(event.type)) this.#drafts.push({ ...here, kind: 'note', event })
+    if (roles[event.type] === 'note') this.#drafts.push({ ...here, kind: 'note', event })
   }
 
-  /** The story so far. What a failed attempt had said is read from the ledger only now. */
+  /** Returns the story. The text of failed attempts is read from the ledger only here. */
   async end(ledger: Ledger, runId: RunId): Promise<RunStory> {
     const parts: StoryPart[] = []
     for (const draft of this.#drafts) {
@@ -218,13 +207,12 @@ export class StoryBuilder {
       failure,
       withdrawnCalls,
       ...(retryAt !== undefined && { retryAt }),
-      withdrawn: isKept ? '' : await attemptText(ledger, { runId, turn, attempt }),
+      withdrawn: isKept ? '' : await readAttemptText(ledger, { runId, turn, attempt }),
     }
   }
 }
 
-/** What an attempt had said, by its deltas. */
-async function attemptText(
+async function readAttemptText(
   ledger: Ledger,
   { runId, turn, attempt }: { readonly runId: RunId; readonly turn: number; readonly attempt: number },
 ): Promise<string> {
@@ -235,20 +223,46 @@ async function attemptText(
   return text
 }
 
-/** Events that have a part of the story of their own; those of calls and replies belong to the parts of these. */
-const noteTypes: ReadonlySet<EventType> = new Set<EventType>([
-  ...(['run_resumed', 'run_finished', 'history_edited', 'input_settled', 'tool_deferred'] as const),
-  ...(['compaction_started', 'context_compacted', 'agent_handed_off', 'guardrail_tripped'] as const),
-  ...(['output_checked', 'limit_reached', 'limit_raised', 'cancel_requested'] as const),
-])
+/** Events with a part of their own are notes; `part` events belong to inputs, replies and calls; null stays out. */
+const roles: Readonly<Record<EventType, 'note' | 'part' | null>> = {
+  run_started: null,
+  run_resumed: 'note',
+  run_finished: 'note',
+  history_carried: 'part',
+  history_edited: 'note',
+  input_received: 'part',
+  input_settled: 'note',
+  model_call_started: 'part',
+  assistant_started: null,
+  assistant_text_delta: null,
+  assistant_reasoning_delta: null,
+  tool_input_delta: null,
+  tool_request_ready: 'part',
+  usage_updated: null,
+  assistant_message_finished: 'part',
+  model_stream_failed: 'part',
+  tool_requests_collected: 'part',
+  approval_requested: null,
+  approval_decided: 'part',
+  tool_started: 'part',
+  tool_progress: null,
+  tool_deferred: 'note',
+  tool_attempt_failed: null,
+  tool_result: 'part',
+  tool_results_injected: null,
+  compaction_started: 'note',
+  context_compacted: 'note',
+  agent_handed_off: 'note',
+  guardrail_tripped: 'note',
+  guardrails_checked: null,
+  output_checked: 'note',
+  limit_reached: 'note',
+  limit_raised: 'note',
+  cancel_requested: 'note',
+}
 
 /** The types of events that a story is made of. */
-export const storyTypes: readonly EventType[] = [
-  ...noteTypes,
-  ...(['input_received', 'history_carried', 'model_call_started', 'assistant_message_finished'] as const),
-  ...(['model_stream_failed', 'tool_requests_collected', 'tool_request_ready'] as const),
-  ...(['approval_decided', 'tool_started', 'tool_result'] as const),
-]
+export const storyTypes: readonly EventType[] = eventTypes.filter((type) => roles[type] !== null)
 
 const maxValues = 5
 const maxKeys = 3
@@ -262,42 +276,41 @@ interface EndedCall extends CallStory {
   readonly content: readonly ResultPart[]
 }
 
-/** What calls of one tool came to, on one line: `search_orders × 20; all empty; query: "a", "b", … 15 more`. */
-export function similarText(calls: readonly CallStory[]): string {
-  return calls.length === 0 ? '' : outlineText(outlineOf(calls))
+/** Sums up calls of one tool on one line: `search_orders × 20; all empty; query: "a", "b", … 15 more`. */
+export function formatSimilar(calls: readonly CallStory[]): string {
+  return calls.length === 0 ? '' : formatOutline(toOutline(calls))
 }
 
-/** The same, of the outline of a tool. */
-export function outlineText(outline: ToolOutline): string {
-  const tool = oneLine(outline.name, maxNameCharacters)
+export function formatOutline(outline: ToolOutline): string {
+  const tool = toOneLine(outline.name, maxNameCharacters)
   const name = outline.calls === 1 ? tool : `${tool} × ${outline.calls}`
-  return [name, ...[endingsText(outline), varyingText(outline)].filter((text) => text !== '')].join('; ')
+  return [name, ...[formatEndings(outline), formatVarying(outline)].filter((text) => text !== '')].join('; ')
 }
 
-/** Whether two calls ended alike: of one tool, with one outcome and one result. */
-export function endedAlike(one: CallStory, other: CallStory): boolean {
+/** Returns true for two calls of one tool with the same outcome and result. */
+export function haveEndedAlike(one: CallStory, other: CallStory): boolean {
   return (
     one.name === other.name &&
     one.outcome !== undefined &&
     one.outcome === other.outcome &&
-    contentText(one.content ?? []) === contentText(other.content ?? [])
+    formatContent(one.content ?? []) === formatContent(other.content ?? [])
   )
 }
 
-/** Of calls of one tool, what a run's outline says of all of them. */
-function outlineOf(calls: readonly CallStory[]): ToolOutline {
+/** Outlines calls of one tool, as the outline of a run does for all of them. */
+function toOutline(calls: readonly CallStory[]): ToolOutline {
   const ended = calls.filter((call): call is EndedCall => call.outcome !== undefined)
   const inputs = calls.map(({ requested }) => requested)
   const keys = [...new Set(inputs.flatMap((input) => Object.keys(input)))]
   return {
     name: calls[0]?.name ?? '',
     calls: calls.length,
-    endings: [...Map.groupBy(ended, endingOf)].map(([ending, { length }]) => ({ ending, count: length })),
-    inputs: keys.map((key) => ({ key, values: inputs.map((input) => valueOf(input, key)) })),
+    endings: [...Map.groupBy(ended, toEnding)].map(([ending, { length }]) => ({ ending, count: length })),
+    inputs: keys.map((key) => ({ key, values: inputs.map((input) => toValue(input, key)) })),
   }
 }
 
-function endingsText({ calls, endings }: ToolOutline): string {
+function formatEndings({ calls, endings }: ToolOutline): string {
   const groups = endings.map(({ ending, count }) =>
     count === calls ? (count === 1 ? ending : `all ${ending}`) : `${count} ${ending}`,
   )
@@ -305,23 +318,23 @@ function endingsText({ calls, endings }: ToolOutline): string {
   return [...groups, ...(open > 0 ? [`${open} open`] : [])].join(', ')
 }
 
-/** An empty result says more than that it was a success. */
-function endingOf({ outcome, content }: EndedCall): CallEnding['ending'] {
-  const text = contentText(content).trim()
+/** That a result is empty says more than that the call succeeded. */
+function toEnding({ outcome, content }: EndedCall): CallEnding['ending'] {
+  const text = formatContent(content).trim()
   if (outcome === 'success' && ['', '[]', '{}', 'null', '""'].includes(text)) return 'empty'
   return outcome
 }
 
-/** The arguments that are not the same in all calls, with their values. */
-function varyingText({ calls, inputs }: ToolOutline): string {
+/** The arguments that differ between the calls, with their values. */
+function formatVarying({ calls, inputs }: ToolOutline): string {
   if (calls < 2) return ''
   const varying = inputs.flatMap(({ key, values }) => {
-    const texts = [...new Set(values.map(valueText))]
+    const texts = [...new Set(values.map(formatValue))]
     if (texts.length < 2) return []
     const more = texts.length - maxValues
     const count = texts.length > maxOutlinedValues ? `at least ${more}` : `${more}`
     return [
-      `${oneLine(key, maxNameCharacters)}: ${texts.slice(0, maxValues).join(', ')}${more > 0 ? `, … ${count} more` : ''}`,
+      `${toOneLine(key, maxNameCharacters)}: ${texts.slice(0, maxValues).join(', ')}${more > 0 ? `, … ${count} more` : ''}`,
     ]
   })
   if (varying.length === 0) return 'always with the same input'
@@ -329,17 +342,17 @@ function varyingText({ calls, inputs }: ToolOutline): string {
   return [...varying.slice(0, maxKeys), ...(left > 0 ? [`${left} more differ`] : [])].join('; ')
 }
 
-function valueOf(input: JsonObject, key: string): string | null {
+function toValue(input: JsonObject, key: string): string | null {
   const value = getOwn(input, key)
   return value === undefined ? null : canonicalJson(value)
 }
 
-function valueText(value: string | null): string {
-  return value === null ? 'nothing' : oneLine(value, maxValueCharacters)
+function formatValue(value: string | null): string {
+  return value === null ? 'nothing' : toOneLine(value, maxValueCharacters)
 }
 
-/** Calls that ended alike, with what they ended with. */
-export function alikeText(calls: readonly CallStory[]): string {
-  const result = oneLine(contentText(calls[0]?.content ?? []), maxResultCharacters)
-  return `${similarText(calls)}\nresult each time: ${result === '' ? 'nothing' : result}`
+/** Sums up calls that ended alike, with their result. */
+export function formatAlike(calls: readonly CallStory[]): string {
+  const result = toOneLine(formatContent(calls[0]?.content ?? []), maxResultCharacters)
+  return `${formatSimilar(calls)}\nresult each time: ${result === '' ? 'nothing' : result}`
 }

@@ -1,6 +1,6 @@
 import { once } from 'node:events'
 import type { Pager } from './pager.ts'
-import { type Paint, paintFor, terminalText } from './paint.ts'
+import { type Paint, createPaint, toTerminalText } from './paint.ts'
 
 /** A stream of a process that text is read from. */
 type InputStream = NodeJS.ReadableStream & {
@@ -114,11 +114,11 @@ const resetSequence = '\u001B\\\u001B[!p\u001B[0m\u001B(B\u000F\u001B[?7h\u001B[
  * keeps everything else from them. What is written may hold text of models, tools, stores and files, so nothing of it
  * reaches a terminal raw.
  */
-export function hostOutputs(host: HostStreams): { readonly out: Output; readonly errors: Output } {
-  return { out: outputOn(host.stdout, host), errors: outputOn(host.stderr, host) }
+export function createOutputs(host: HostStreams): { readonly out: Output; readonly errors: Output } {
+  return { out: createOutput(host.stdout, host), errors: createOutput(host.stderr, host) }
 }
 
-function outputOn(stream: OutputStream, { stdin, env }: HostStreams): Output {
+function createOutput(stream: OutputStream, { stdin, env }: HostStreams): Output {
   const isTerminal = stream.isTTY === true
   const write = (text: string): void => void stream.write(text)
   const print = async (text: string): Promise<void> => {
@@ -127,18 +127,18 @@ function outputOn(stream: OutputStream, { stdin, env }: HostStreams): Output {
   return {
     isTerminal,
     size: () => ({ columns: stream.columns ?? 80, rows: stream.rows ?? 24 }),
-    paint: paintFor(stream, env),
-    write: (text) => write(terminalText(text)),
-    print: (text) => print(terminalText(text)),
-    printData: (text) => print(isTerminal ? terminalText(text) : text),
-    rewriteLine: (text) => write(`\r\u001B[K${terminalText(text)}`),
+    paint: createPaint(stream, env),
+    write: (text) => write(toTerminalText(text)),
+    print: (text) => print(toTerminalText(text)),
+    printData: (text) => print(isTerminal ? toTerminalText(text) : text),
+    rewriteLine: (text) => write(`\r\u001B[K${toTerminalText(text)}`),
     openPager: async () => {
       if (!isTerminal || !('fd' in stream)) return undefined
       // Node loads a quarter of its network to start a program.
       const { openPager } = await import('./pager.ts')
-      return openPager(env, terminalText)
+      return openPager(env, toTerminalText)
     },
     reset: () => write(resetSequence),
-    ask: (question) => askLine(stdin, stream, terminalText(question)),
+    ask: (question) => askLine(stdin, stream, toTerminalText(question)),
   }
 }

@@ -1,5 +1,5 @@
 import { inspect } from 'node:util'
-import { visibleText } from './text-width.ts'
+import { makeVisible } from './text-width.ts'
 
 /** The styles that a text may be put into. */
 export type PaintStyle = 'bold' | 'dim' | 'red' | 'green' | 'yellow' | 'cyan'
@@ -19,28 +19,28 @@ interface Marks {
 let marks: Marks | undefined
 
 /** Text from outside cannot hold these marks, since they are new in each process. */
-function newMarks(): Marks {
+function createMarks(): Marks {
   const beginning = `\u0000${crypto.randomUUID()}:`
   return { beginning, each: new RegExp(`${beginning}(\\d+)\u0000`, 'g') }
 }
 
 /** Returns styles for a stream: only if it is a terminal, and `NO_COLOR` is not set. */
-export function paintFor(stream: { readonly isTTY?: boolean }, environment: NodeJS.ProcessEnv): Paint {
+export function createPaint(stream: { readonly isTTY?: boolean }, environment: NodeJS.ProcessEnv): Paint {
   if (stream.isTTY !== true || (environment['NO_COLOR'] ?? '') !== '') return (_style, text) => text
   return (style, text) => {
-    const { beginning } = (marks ??= newMarks())
+    const { beginning } = (marks ??= createMarks())
     const [on, off] = inspect.colors[style] as [number, number]
     return `${beginning}${on}\u0000${text}${beginning}${off}\u0000`
   }
 }
 
 /** Returns text as a terminal is to get it: styles only where a `Paint` has put them, everything else visible. */
-export function terminalText(text: string): string {
-  if (marks === undefined) return visibleText(text)
+export function toTerminalText(text: string): string {
+  if (marks === undefined) return makeVisible(text)
   // Even indices hold the pieces between marks, odd ones the codes of styles.
   return text
     .split(marks.each)
-    .map((piece, index) => (index % 2 === 1 ? `\u001B[${piece}m` : visibleText(piece)))
+    .map((piece, index) => (index % 2 === 1 ? `\u001B[${piece}m` : makeVisible(piece)))
     .join('')
 }
 
@@ -60,7 +60,7 @@ export interface Screen {
 }
 
 /** A screen over what takes text as it comes. */
-export function screenOn(
+export function createScreen(
   write: (text: string) => void,
   { paint, cutAt }: Pick<Screen, 'paint' | 'cutAt'>,
 ): Screen {

@@ -2,9 +2,9 @@ import { createRequire } from 'node:module'
 import type stringWidth from 'string-width'
 
 /** The columns that a text takes on a terminal: two for wide letters and most emoji, none for marks over letters. */
-export function textWidth(text: string): number {
+export function measureText(text: string): number {
   // The text holds no escape sequences: they are written out as visible text.
-  return isPlain(text) ? text.length : measured(text, { countAnsiEscapeCodes: true })
+  return isPlain(text) ? text.length : measureLoaded(text, { countAnsiEscapeCodes: true })
 }
 
 /**
@@ -20,7 +20,7 @@ function isPlain(text: string): boolean {
 let loaded: typeof stringWidth | undefined
 
 /** Loads the tables of Unicode for the first text that needs them: that takes as long as listing a thousand runs. */
-const measured: typeof stringWidth = (text, options) => {
+const measureLoaded: typeof stringWidth = (text, options) => {
   loaded ??= (createRequire(import.meta.url)('string-width') as { default: typeof stringWidth }).default
   return loaded(text, options)
 }
@@ -28,17 +28,17 @@ const measured: typeof stringWidth = (text, options) => {
 let letters: Intl.Segmenter | undefined
 
 /** The letters of a text, each with its marks. Loads the rules for them when they are first needed, as above. */
-function lettersOf(text: string): Intl.Segments {
+function splitLetters(text: string): Intl.Segments {
   letters ??= new Intl.Segmenter()
   return letters.segment(text)
 }
 
 /** The beginning of a text that fits into so many columns, with a sign where more of it follows. Letters stay whole. */
-export function fitted(text: string, columns: number): string {
-  if (textWidth(text) <= columns) return text
+export function fitText(text: string, columns: number): string {
+  if (measureText(text) <= columns) return text
   let [kept, width] = ['', 0]
-  for (const { segment } of lettersOf(text)) {
-    const wide = textWidth(segment)
+  for (const { segment } of splitLetters(text)) {
+    const wide = measureText(segment)
     if (width + wide > columns - 1) break
     kept += segment
     width += wide
@@ -47,29 +47,29 @@ export function fitted(text: string, columns: number): string {
 }
 
 /** Returns a text with spaces after it, so that it takes so many columns. */
-export function padded(text: string, columns: number): string {
-  return text + ' '.repeat(Math.max(0, columns - textWidth(text)))
+export function padText(text: string, columns: number): string {
+  return text + ' '.repeat(Math.max(0, columns - measureText(text)))
 }
 
 /**
  * A text in which no line takes more than so many columns: what is longer continues in the next line, indented a little
  * further than the line.
  */
-export function wrapped(text: string, columns: number): string {
+export function wrapText(text: string, columns: number): string {
   return text
     .split('\n')
-    .flatMap((line) => wrappedLine(line, columns))
+    .flatMap((line) => wrapLine(line, columns))
     .join('\n')
 }
 
-function wrappedLine(line: string, columns: number): readonly string[] {
-  if (textWidth(line) <= columns) return [line]
+function wrapLine(line: string, columns: number): readonly string[] {
+  if (measureText(line) <= columns) return [line]
   const begun = line.length - line.trimStart().length
   const indent = ' '.repeat(Math.min(begun + 2, Math.floor(columns / 2)))
   const rows: string[] = []
   let [row, width] = ['', 0]
-  for (const { segment } of lettersOf(line)) {
-    const wide = textWidth(segment)
+  for (const { segment } of splitLetters(line)) {
+    const wide = measureText(segment)
     if (width + wide > columns) {
       rows.push(row)
       ;[row, width] = [indent, indent.length]
@@ -98,13 +98,13 @@ const found = new RegExp(`(?<ofEmoji>${ofEmoji.source})|${unseen.source}|${piled
  * written as in JSON, such as `\u001b`. A carriage return in front of a line feed is left out. JSON stays JSON of the
  * same value, since only its strings can hold such characters.
  */
-export function visibleText(text: string): string {
+export function makeVisible(text: string): string {
   return text
     .replaceAll('\r\n', '\n')
-    .replaceAll(found, (character, kept: string | undefined) => kept ?? escaped(character))
+    .replaceAll(found, (character, kept: string | undefined) => kept ?? escapeCharacter(character))
 }
 
-function escaped(character: string): string {
+function escapeCharacter(character: string): string {
   const units = Array.from({ length: character.length }, (_, index) => character.charCodeAt(index))
   return units.map((unit) => `\\u${unit.toString(16).padStart(4, '0')}`).join('')
 }

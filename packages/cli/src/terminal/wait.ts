@@ -7,7 +7,7 @@ const longMs = 2 ** 31 - 1
  * Runs `work`, and passes it an observable that emits on Ctrl-C or SIGTERM. It listens from the start, so that no stop
  * leaves a ledger open.
  */
-export async function untilStopped<Result>(
+export async function runUntilStopped<Result>(
   work: (stop$: Observable<unknown>) => Promise<Result>,
 ): Promise<Result> {
   const stop$ = new ReplaySubject<unknown>(1)
@@ -39,7 +39,7 @@ export async function handleAll<Item>(
 }
 
 /** Keeps the process alive until the feed completes. */
-export async function completed(events$: Observable<unknown>): Promise<void> {
+export async function awaitCompletion(events$: Observable<unknown>): Promise<void> {
   const awake = setInterval(() => {}, longMs)
   try {
     await lastValueFrom(events$, { defaultValue: undefined })

@@ -2,72 +2,60 @@ import { existsSync } from 'node:fs'
 import { resolve } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { ConfigurationError } from '@tallystick/core'
+import { omitUndefined } from '@tallystick/core/internal'
 import { checkContract, type MakeStore, type PromiseVerdict } from '@tallystick/ledger/contract'
 import type { Command } from 'commander'
-import { positiveNumber } from '../command/arguments.ts'
-import type { CommandContext } from '../command/context.ts'
+import { parsePositiveNumber } from '../command/arguments.ts'
+import { type CommandContext, printEither } from '../command/context.ts'
 import { CommandError, type ExitCode, exitCodes } from '../command/exit-code.ts'
-import { counted } from '../command/text.ts'
+import { formatCount } from '../command/text.ts'
 import type { Paint } from '../terminal/paint.ts'
 import type { Done } from '../verbs.ts'
 
-/** What `contract` was given. */
-export interface ContractVerbOptions {
-  /** File of the module that makes the stores. */
-  readonly module: string
-  /** Promises whose text holds this. */
+interface ContractOptions {
   readonly only?: string
-  /** How long a store may take for one promise. */
   readonly seconds?: number
 }
 
-type Count = Record<PromiseVerdict['verdict'], number>
-
-/** Declares what `contract` takes. */
+/** Declares `contract`: a line for each promise of a ledger, and how many are kept. */
 export function declareContract(verb: Command, context: CommandContext, done: Done): void {
   verb
-    .description('test whether a store of your own keeps the promises of a ledger')
     .argument('<file>', 'module whose default export makes an empty store: () => ({ open, remove?, lacks? })')
     .option('--only <words>', 'only promises that contain these words')
-    .option('--seconds <n>', 'how long a store may take for one promise (default: 30)', positiveNumber)
+    .option('--seconds <n>', 'how long a store may take for one promise (default: 30)', parsePositiveNumber)
     .option('--json', 'print JSON; errors too, on stderr')
-    .action(async (module: string, options: Omit<ContractVerbOptions, 'module'>) => {
-      done(await contract(context, { module, ...options }))
+    .action(async (module: string, options: ContractOptions) => {
+      done(await checkStores(context, module, options))
     })
 }
 
-/** `contract`: a line for each promise of a ledger, and how many are kept. Exit code 1 where one is broken. */
-export async function contract(
-  { json, paint, print, workingDirectory }: CommandContext,
-  { module, only, seconds }: ContractVerbOptions,
+/** Returns exit code 1 if a promise is broken. */
+async function checkStores(
+  context: CommandContext,
+  module: string,
+  { only, seconds }: ContractOptions,
 ): Promise<ExitCode> {
-  const makeStore = await importStores(resolve(workingDirectory, module))
-  const count: Count = { kept: 0, broken: 0, skipped: 0 }
-  const options = {
-    ...(only !== undefined && { only }),
-    ...(seconds !== undefined && { limitMs: seconds * 1000 }),
-  }
-  for await (const verdict of checkContract(makeStore, options)) {
+  const makeStore = await importStores(resolve(context.workingDirectory, module))
+  const count: Record<PromiseVerdict['verdict'], number> = { kept: 0, broken: 0, skipped: 0 }
+  const limitMs = seconds === undefined ? undefined : seconds * 1000
+  for await (const verdict of checkContract(makeStore, omitUndefined({ only, limitMs }))) {
     count[verdict.verdict]++
-    await print(`${json ? JSON.stringify(verdict) : verdictText(verdict, paint)}\n`)
+    await printEither(context, verdict, `${formatVerdict(verdict, context.paint)}\n`)
   }
-  const checked = count.kept + count.broken + count.skipped
+  const { kept, broken, skipped } = count
+  const checked = kept + broken + skipped
   if (checked === 0) {
     throw new CommandError(
       'not_found',
       `No promise of a ledger contains ${JSON.stringify(only)}. Leave --only out to see them all.`,
     )
   }
-  const { kept, broken, skipped } = count
-  await print(
-    json
-      ? `${JSON.stringify({ promises: checked, ...count })}\n`
-      : `${counted(checked, 'promise')}: ${kept} kept, ${broken} broken, ${skipped} skipped\n`,
-  )
+  const text = `${formatCount(checked, 'promise')}: ${kept} kept, ${broken} broken, ${skipped} skipped\n`
+  await printEither(context, { promises: checked, ...count }, text)
   return broken === 0 ? exitCodes.ok : exitCodes.failed
 }
 
-function verdictText({ promise, verdict, why }: PromiseVerdict, paint: Paint): string {
+function formatVerdict({ promise, verdict, why }: PromiseVerdict, paint: Paint): string {
   const colours = { kept: 'green', broken: 'red', skipped: 'yellow' } as const
   const mark = paint(colours[verdict], (verdict === 'broken' ? 'BROKEN' : verdict).padEnd(7))
   return why === undefined ? `${mark}  ${promise}` : `${mark}  ${promise}\n${' '.repeat(9)}${why}`
@@ -93,7 +81,7 @@ async function importStores(path: string): Promise<MakeStore> {
   }
   if (typeof makeStore === 'function') return makeStore as MakeStore
   throw new ConfigurationError(
-    `${path} makes no stores. Let its default export be a function that answers { open, remove?, lacks? }: how to open ` +
+    `${path} makes no stores. Let its default export be a function that returns { open, remove?, lacks? }: how to open ` +
       'a ledger over a store that is empty, how to remove it, and whether it is not "durable" or not "shared".',
   )
 }

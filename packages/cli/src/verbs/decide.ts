@@ -1,204 +1,231 @@
-import { type JsonObject, type LimitName, limitNames } from '@tallystick/core/vocabulary'
+import { createHash } from 'node:crypto'
+import { isDeepStrictEqual } from 'node:util'
+import type { Ledger, PendingApproval, RunId } from '@tallystick/core'
+import { inputFaultOf, omitUndefined } from '@tallystick/core/internal'
+import {
+  canonicalJson,
+  type JsonObject,
+  type LimitName,
+  limitNames,
+  type OutsideCommand,
+} from '@tallystick/core/vocabulary'
 import { foldTo } from '@tallystick/ledger'
 import type { Command } from 'commander'
-import { filledText, jsonObject, onCall, onLedger, positiveNumber } from '../command/arguments.ts'
-import { type CommandContext, commandLine } from '../command/context.ts'
-import { CommandError, type ExitCode, exitCodes } from '../command/exit-code.ts'
-import { accountName, acknowledge, decideCall, putCommand } from '../drive/decide-call.ts'
-import { findCall, findRun } from '../runs/find-run.ts'
-import { withLedger } from '../runs/open-ledger.ts'
-import { waitsOf } from '../runs/run-status.ts'
-import type { Done } from '../verbs.ts'
+import {
+  readAccountName,
+  parseFilled,
+  parseJsonObject,
+  declareRunArguments,
+  parsePositiveNumber,
+} from '../command/arguments.ts'
+import { type CommandContext, formatCommand, printJson } from '../command/context.ts'
+import { CommandError } from '../command/exit-code.ts'
+import { formatJson } from '../command/text.ts'
+import { findCall, type NamedRun, readParents, withRun } from '../runs/find-run.ts'
+import { readWaits } from '../runs/run-status.ts'
 
-/** What `approve` was given. */
-export interface ApproveOptions {
-  readonly ledger: string
-  readonly run: string
-  readonly call: string
+// Each of these verbs leaves a command in the inbox of a run, for the process that drives it now or next.
+
+/** Who says what about a run, and why. */
+interface Given {
   readonly by?: string
-  readonly input?: JsonObject
   readonly reason?: string
 }
 
-/** Declares what `approve` takes. */
-export function declareApprove(verb: Command, context: CommandContext, done: Done): void {
-  onCall(verb)
-    .option('--input <json>', 'run the call with this input instead', jsonObject)
+/** Declares `approve`. */
+export function declareApprove(verb: Command, context: CommandContext): void {
+  declareCall(verb)
+    .option('--input <json>', 'run the call with this input instead', parseJsonObject)
     .option('--reason <text>', 'why, for the record')
-    .action(
-      async (
-        ledger: string,
-        run: string,
-        call: string,
-        options: Omit<ApproveOptions, 'ledger' | 'run' | 'call'>,
-      ) => {
-        done(await approve(context, { ledger, run, call, ...options }))
-      },
-    )
-}
-
-/** `approve`: leaves an approval in the run's inbox, for the process that drives the run. */
-export function approve(
-  context: CommandContext,
-  { input, reason, ...decision }: ApproveOptions,
-): Promise<ExitCode> {
-  return decideCall(context, {
-    ...decision,
-    command: (toolCallId, by) => ({
-      type: 'approve',
-      toolCallId,
-      by,
-      via: 'command',
-      ...(input !== undefined && { input }),
-      ...(reason !== undefined && { reason }),
-    }),
-  })
-}
-
-/** What `deny` was given. */
-export interface DenyOptions {
-  readonly ledger: string
-  readonly run: string
-  readonly call: string
-  readonly by?: string
-  readonly reason: string
-}
-
-/** Declares what `deny` takes. */
-export function declareDeny(verb: Command, context: CommandContext, done: Done): void {
-  onCall(verb)
-    .requiredOption('--reason <text>', 'why; the model reads it')
-    .action(async (ledger: string, run: string, call: string, options: { by?: string; reason: string }) => {
-      done(await deny(context, { ledger, run, call, ...options }))
+    .action((ledger: string, run: string, call: string, given: Given & { readonly input?: JsonObject }) => {
+      const { by, input, reason } = given
+      return decideCall(
+        context,
+        { ledger, run, call, by },
+        { type: 'approve', ...omitUndefined({ input, reason }) },
+      )
     })
 }
 
-/** `deny`: leaves a denial in the run's inbox, for the process that drives the run. */
-export function deny(context: CommandContext, { reason, ...decision }: DenyOptions): Promise<ExitCode> {
-  return decideCall(context, {
-    ...decision,
-    command: (toolCallId, by) => ({ type: 'deny', toolCallId, by, via: 'command', reason }),
-  })
-}
-
-/** What `settle` was given: exactly one of `result` and `failed`. `call` may be an end of the id, or the id outside. */
-export interface SettleOptions {
-  readonly ledger: string
-  readonly run: string
-  readonly call: string
-  readonly result?: string
-  readonly failed?: string
-  readonly by?: string
-  readonly reason?: string
-}
-
-/** Declares what `settle` takes. */
-export function declareSettle(verb: Command, context: CommandContext, done: Done): void {
-  onLedger(verb)
-    .argument('<run>', 'id of the run')
-    .argument('<call>', 'id of the tool call, an unambiguous end of it, or its external id')
-    .option('--result <text>', 'the result, if the call succeeded')
-    .option('--failed <text>', 'the error, if the call failed')
-    .option('--by <name>', 'who settles it (default: the name of your account)', filledText)
-    .option('--reason <text>', 'why, for the record')
+/** Declares `deny`. */
+export function declareDeny(verb: Command, context: CommandContext): void {
+  declareCall(verb)
+    .requiredOption('--reason <text>', 'why; the model reads it')
     .action(
-      async (
-        ledger: string,
-        run: string,
-        call: string,
-        options: Omit<SettleOptions, 'ledger' | 'run' | 'call'>,
-      ) => {
-        done(await settle(context, { ledger, run, call, ...options }))
-      },
+      (ledger: string, run: string, call: string, { by, reason }: Given & { readonly reason: string }) =>
+        decideCall(context, { ledger, run, call, by }, { type: 'deny', reason }),
     )
 }
 
+function declareCall(verb: Command): Command {
+  return declareRunArguments(verb)
+    .argument('<call>', 'id of the tool call, or an unambiguous end of it')
+    .option('--by <name>', 'who decides (default: the name of your account)', parseFilled)
+}
+
+/** A call that waits, as the command line names it: by its id or an end of it, in its run or a parent of that. */
+interface NamedCall extends NamedRun {
+  readonly call: string
+  readonly by: string | undefined
+}
+
+type Decision =
+  | { readonly type: 'approve'; readonly input?: JsonObject; readonly reason?: string }
+  | { readonly type: 'deny'; readonly reason: string }
+
+/** Leaves a decision about a call in the inbox of the run that asks. */
+function decideCall(
+  context: CommandContext,
+  { by = readAccountName(), ...named }: NamedCall,
+  decision: Decision,
+): Promise<void> {
+  return withRun(context, named, 'write', async (ledger, runId) => {
+    const { approvals } = await readWaits(ledger, await foldTo(ledger, runId))
+    const call = await findCall(named.call, {
+      ledger,
+      named: runId,
+      waiting: approvals,
+      awaited: 'an approval',
+      show: formatCommand(context.programName, 'show', named.ledger, runId),
+    })
+    const { toolCallId, attempt, inputDigest } = call
+    const command = { ...decision, toolCallId, by, via: 'command', attempt, inputDigest }
+    await requireFirst(ledger, call.runId, command)
+    if (command.type === 'approve' && command.input) await requireFits(ledger, call, command.input)
+    await recordCommand(context, { ledger, ledgerPath: named.ledger, runId: call.runId, command, call })
+  })
+}
+
 /**
- * `settle`: leaves the result of a call that an outside system carries out in the inbox of the run that waits for it.
+ * A call is decided once. The run's writer would refuse a second decision, so it is refused here, in words. The first may
+ * wait in the inbox of the run that asks, or of a parent of it.
  */
-export function settle(context: CommandContext, options: SettleOptions): Promise<ExitCode> {
-  const { ledger: ledgerPath, run, call: given, result, failed, by = accountName(), reason } = options
-  const { programName } = context
+async function requireFirst(
+  ledger: Ledger,
+  owner: RunId,
+  command: Extract<OutsideCommand, { type: 'approve' | 'deny' }>,
+): Promise<void> {
+  for (const runId of [owner, ...(await readParents(ledger, owner))]) {
+    for (const { command: earlier } of await ledger.inbox(runId)) {
+      if (!('toolCallId' in earlier) || earlier.toolCallId !== command.toolCallId) continue
+      if (isDeepStrictEqual(earlier, command)) continue
+      throw new CommandError(
+        'refused',
+        `Call ${earlier.toolCallId} is decided already: ${earlier.type}${'by' in earlier ? ` by ${earlier.by}` : ''} waits for the run's writer. A call is decided once: resume the run, or wait until its writer has read that.`,
+      )
+    }
+  }
+}
+
+/** Checks another input against the recorded schema; the tool's own code is only where the run is driven. */
+async function requireFits(
+  ledger: Ledger,
+  { runId, name, toolCallId }: PendingApproval,
+  input: JsonObject,
+): Promise<void> {
+  const { definition } = await foldTo(ledger, runId)
+  const tool = definition.tools.find((each) => each.name === name)
+  const fault = tool && inputFaultOf(tool.inputSchema, input)
+  if (fault === undefined) return
+  throw new CommandError(
+    'usage',
+    `The input does not fit the schema of ${name}, so nothing was recorded: ${fault}. Correct --input; call ${toolCallId} still waits.`,
+  )
+}
+
+/** Declares `settle`. */
+export function declareSettle(verb: Command, context: CommandContext): void {
+  declareRunArguments(verb)
+    .argument('<call>', 'id of the tool call, an unambiguous end of it, or its external id')
+    .option('--result <text>', 'the result, if the call succeeded')
+    .option('--failed <text>', 'the error, if the call failed')
+    .option('--by <name>', 'who settles it (default: the name of your account)', parseFilled)
+    .option('--reason <text>', 'why, for the record')
+    .action((ledger: string, run: string, call: string, options: SettleOptions) =>
+      settle(context, { ledger, run }, call, options),
+    )
+}
+
+/** Exactly one of `result` and `failed` is given. */
+interface SettleOptions extends Given {
+  readonly result?: string
+  readonly failed?: string
+}
+
+function settle(
+  context: CommandContext,
+  named: NamedRun,
+  given: string,
+  { result, failed, by = readAccountName(), reason }: SettleOptions,
+): Promise<void> {
   const text = result ?? failed
   if (text === undefined || (result !== undefined && failed !== undefined)) {
     throw new CommandError('usage', 'Say how the call ended: --result TEXT, or --failed TEXT.')
   }
-  return withLedger(ledgerPath, 'write', async (ledger) => {
-    const named = await findRun(ledger, run, { programName, ledgerPath })
-    const { deferred: waiting } = await waitsOf(ledger, await foldTo(ledger, named))
-    const show = commandLine(programName, 'show', ledgerPath, named)
+  return withRun(context, named, 'write', async (ledger, runId) => {
+    const { deferred: waiting } = await readWaits(ledger, await foldTo(ledger, runId))
+    const show = formatCommand(context.programName, 'show', named.ledger, runId)
     const [byExternalId, ...others] = waiting.filter(({ externalId }) => externalId === given)
     const call =
       byExternalId && others.length === 0
         ? byExternalId
-        : await findCall(given, { ledger, named, waiting, awaited: 'its result', show })
-    const { runId } = call
-    const command = {
-      type: 'settle' as const,
+        : await findCall(given, { ledger, named: runId, waiting, awaited: 'its result', show })
+    const command: OutsideCommand = {
+      type: 'settle',
       toolCallId: call.toolCallId,
-      outcome: failed === undefined ? ('success' as const) : ('failed' as const),
-      content: [{ type: 'text' as const, text }],
+      outcome: failed === undefined ? 'success' : 'failed',
+      content: [{ type: 'text', text }],
       by,
-      ...(reason !== undefined && { reason }),
+      ...omitUndefined({ reason }),
     }
-    const added = await putCommand(ledger, runId, command)
-    await acknowledge(context, { ledger, ledgerPath, runId, command, added })
-    return exitCodes.ok
+    await recordCommand(context, { ledger, ledgerPath: named.ledger, runId: call.runId, command })
   })
 }
 
-/** What `raise` was given. */
-export interface RaiseOptions {
-  readonly ledger: string
-  readonly run: string
-  readonly limit: string
-  readonly max: number
-  readonly by?: string
-  readonly reason?: string
-}
-
-/** Declares what `raise` takes. */
-export function declareRaise(verb: Command, context: CommandContext, done: Done): void {
-  onLedger(verb)
-    .argument('<run>', 'id of the run')
+/** Declares `raise`. */
+export function declareRaise(verb: Command, context: CommandContext): void {
+  declareRunArguments(verb)
     .argument('<limit>', 'name of the limit, such as maxTurns')
-    .argument('<max>', 'the new maximum', positiveNumber)
-    .option('--by <name>', 'who raises it (default: the name of your account)', filledText)
+    .argument('<max>', 'the new maximum', parsePositiveNumber)
+    .option('--by <name>', 'who raises it (default: the name of your account)', parseFilled)
     .option('--reason <text>', 'why, for the record')
-    .action(async (ledger: string, ...rest: [string, string, number, { by?: string; reason?: string }]) => {
-      const [run, limit, max, options] = rest
-      done(await raise(context, { ledger, run, limit, max, ...options }))
-    })
+    .action((ledger: string, run: string, limit: string, max: number, { by, reason }: Given) =>
+      raise(context, { ledger, run }, { limit, max, by, reason }),
+    )
 }
 
-/** `raise`: leaves a higher limit in the run's inbox. `resume` continues a run that is suspended at it. */
-export function raise(context: CommandContext, options: RaiseOptions): Promise<ExitCode> {
-  const { ledger: ledgerPath, run, limit, max, by = accountName(), reason } = options
+function raise(
+  context: CommandContext,
+  named: NamedRun,
+  given: { limit: string; max: number; by: string | undefined; reason: string | undefined },
+): Promise<void> {
+  const { limit, max, by = readAccountName(), reason } = given
   if (!isLimit(limit)) {
     throw new CommandError('usage', `There is no limit ${limit}. Use one of: ${limitNames.join(', ')}.`)
   }
-  return withLedger(ledgerPath, 'write', async (ledger) => {
-    const runId = await findRun(ledger, run, { programName: context.programName, ledgerPath })
+  return withRun(context, named, 'write', async (ledger, runId) => {
     const { limits, ...state } = await foldTo(ledger, runId)
+    const present = limits[limit]
     if (state.phase === 'done') {
       throw new CommandError(
         'refused',
         `Run ${runId} is done (${state.reason}), so no limit applies any more. To continue after its end, start a run of its session, or fork it.`,
       )
     }
-    const present = limits[limit]
-    if (present === undefined || max <= present) {
-      const now = present === undefined ? 'has no such limit' : `has ${limit} ${present} already`
+    if (present === undefined) {
       throw new CommandError(
         'refused',
-        `Run ${runId} ${now}, so ${max} would not raise it. ${present === undefined ? 'What is not set needs no raise.' : 'Give more.'}`,
+        `Run ${runId} has no such limit, so ${max} would not raise it. A limit that is not set needs no raise.`,
       )
     }
-    const why = reason === undefined ? {} : { reason }
-    const command = { type: 'raise_limit' as const, limit, max, by, ...why }
-    const added = await putCommand(ledger, runId, command)
-    await acknowledge(context, { ledger, ledgerPath, runId, command, added })
-    return exitCodes.ok
+    if (max <= present) {
+      throw new CommandError(
+        'refused',
+        `Run ${runId} has ${limit} ${present} already, so ${max} would not raise it. Give more.`,
+      )
+    }
+    const command = { type: 'raise_limit' as const, limit, max, by, ...omitUndefined({ reason }) }
+    await recordCommand(context, { ledger, ledgerPath: named.ledger, runId, command })
   })
 }
 
@@ -206,42 +233,61 @@ function isLimit(name: string): name is LimitName {
   return (limitNames as readonly string[]).includes(name)
 }
 
-/** What `cancel` was given. */
-export interface CancelOptions {
-  readonly ledger: string
-  readonly run: string
-  readonly by?: string
-  readonly reason?: string
-}
-
-/** Declares what `cancel` takes. */
-export function declareCancel(verb: Command, context: CommandContext, done: Done): void {
-  onLedger(verb)
-    .argument('<run>', 'id of the run')
-    .option('--by <name>', 'who asks (default: the name of your account)', filledText)
+/** Declares `cancel`. What was finished is kept, and every open call gets a result. */
+export function declareCancel(verb: Command, context: CommandContext): void {
+  declareRunArguments(verb)
+    .option('--by <name>', 'who asks (default: the name of your account)', parseFilled)
     .option('--reason <text>', 'why')
-    .action(async (ledger: string, run: string, options: { by?: string; reason?: string }) => {
-      done(await cancel(context, { ledger, run, ...options }))
-    })
+    .action((ledgerPath: string, run: string, { by = readAccountName(), reason }: Given) =>
+      withRun(context, { ledger: ledgerPath, run }, 'write', async (ledger, runId) => {
+        const state = await foldTo(ledger, runId)
+        if (state.phase === 'done') {
+          const show = formatCommand(context.programName, 'show', ledgerPath, runId)
+          throw new CommandError(
+            'refused',
+            `Run ${runId} is done (${state.reason}), so nothing is left to stop. See it: ${show}`,
+          )
+        }
+        const command = { type: 'cancel' as const, by, ...omitUndefined({ reason }) }
+        await recordCommand(context, { ledger, ledgerPath, runId, command })
+      }),
+    )
 }
 
-/** `cancel`: leaves a request to stop in the run's inbox. What was finished is kept; every open call gets a result. */
-export function cancel(context: CommandContext, options: CancelOptions): Promise<ExitCode> {
-  const { ledger: ledgerPath, run, by = accountName(), reason } = options
-  const { programName } = context
-  return withLedger(ledgerPath, 'write', async (ledger) => {
-    const runId = await findRun(ledger, run, { programName, ledgerPath })
-    const state = await foldTo(ledger, runId)
-    if (state.phase === 'done') {
-      const show = commandLine(programName, 'show', ledgerPath, runId)
-      throw new CommandError(
-        'refused',
-        `Run ${runId} is done (${state.reason}), so nothing is left to stop. See it: ${show}`,
-      )
-    }
-    const command = { type: 'cancel' as const, by, ...(reason !== undefined && { reason }) }
-    const added = await putCommand(ledger, runId, command)
-    await acknowledge(context, { ledger, ledgerPath, runId, command, added })
-    return exitCodes.ok
-  })
+/** A command, and the run whose inbox it goes into. */
+interface AddressedCommand {
+  readonly ledger: Ledger
+  readonly ledgerPath: string
+  readonly runId: RunId
+  readonly command: OutsideCommand
+  /** The call that it decides about. */
+  readonly call?: PendingApproval
+}
+
+/**
+ * Puts a command into the inbox of a run, and prints which run takes it: the topmost parent, where this is a child run. The
+ * same command put twice is one entry.
+ */
+async function recordCommand(context: CommandContext, addressed: AddressedCommand): Promise<void> {
+  const { ledger, ledgerPath, runId, command, call } = addressed
+  const digest = createHash('sha256').update(canonicalJson(command)).digest('hex')
+  const added = await ledger.put(runId, { key: `${command.type}:${digest}`, command, at: Date.now() })
+  const top = (await readParents(ledger, runId)).at(-1)
+  const next = formatCommand(context.programName, 'resume', ledgerPath, top ?? runId)
+  if (context.json) return await printJson(context, { runId, command, added, ...(call && { call }), next })
+  const whose = `run ${runId}${top === undefined ? '' : `, a child run of ${top}`}`
+  context.say(`${added ? 'Recorded' : 'This was asked for before'}: ${command.type} for ${whose}.`)
+  if (call) context.say(formatDecision(call, command))
+  context.say('The process that drives the run takes the command. If there is none, this continues the run:')
+  await context.print(`${next}\n`)
+}
+
+/** The call that was decided about, whole, as it will run. */
+function formatDecision({ name, toolCallId, input }: PendingApproval, command: OutsideCommand): string {
+  const head = `${name} ${toolCallId}`
+  if (command.type === 'deny')
+    return `${head} will not run: ${command.reason}\nAsked for: ${formatJson(input)}`
+  const changed = command.type === 'approve' ? command.input : undefined
+  if (changed === undefined) return `${head} will run with: ${formatJson(input)}`
+  return `${head} will run with: ${formatJson(changed)}\ninstead of: ${formatJson(input)}`
 }

@@ -1,4 +1,4 @@
-import type { Ledger, Message, RunId } from '@tallystick/core'
+import type { Message } from '@tallystick/core'
 import { canonicalJson, type EventType } from '@tallystick/core/vocabulary'
 import {
   explain,
@@ -8,62 +8,37 @@ import {
   type ReplacedMessage,
 } from '@tallystick/replay'
 import type { Command } from 'commander'
-import { onLedger, wholeNumber } from '../command/arguments.ts'
-import type { CommandContext } from '../command/context.ts'
-import { type ExitCode, exitCodes } from '../command/exit-code.ts'
-import { contentText, oneLine, table, usageText } from '../command/text.ts'
-import { findRun } from '../runs/find-run.ts'
-import { withLedger } from '../runs/open-ledger.ts'
-import { eventsOf } from '../runs/read-run.ts'
+import { declareRunArguments, parseWholeNumber } from '../command/arguments.ts'
+import { type CommandContext, printEither } from '../command/context.ts'
+import { formatContent, toOneLine, formatTable, formatUsage } from '../command/text.ts'
+import { withRun } from '../runs/find-run.ts'
+import { readEvents } from '../runs/read-run.ts'
 import { CallStories, type CallStory } from '../runs/run-story.ts'
 import type { Paint } from '../terminal/paint.ts'
-import type { Done } from '../verbs.ts'
-import { additionText } from '../view/run-facts.ts'
-
-/** What `explain` was given. */
-export interface ExplainOptions {
-  readonly ledger: string
-  readonly run: string
-  readonly turn: number
-}
+import { formatAddition } from '../view/run-facts.ts'
 
 const maxShownCharacters = 60
 const heads = ['ITEM', 'EVENTS', 'TOKENS', 'COST', 'WHAT']
 
-/** Declares what `explain` takes. */
-export function declareExplain(verb: Command, context: CommandContext, done: Done): void {
-  onLedger(verb, "show which events each part of a turn's request came from, and its tokens and cost")
-    .argument('<run>', 'id of the run')
-    .argument('<turn>', 'number of the turn', wholeNumber)
-    .action(async (ledger: string, run: string, turn: number) => {
-      done(await explainTurn(context, { ledger, run, turn }))
-    })
-}
-
-/** `explain`: which events made up the request of a turn, what was replaced in it, and what each part is worth. */
-export function explainTurn(
-  context: CommandContext,
-  { ledger: ledgerPath, run, turn }: ExplainOptions,
-): Promise<ExitCode> {
-  const { json, paint, print, programName } = context
-  return withLedger(ledgerPath, 'read', async (ledger) => {
-    const runId = await findRun(ledger, run, { programName, ledgerPath })
-    const explanation = await explain(ledger, runId, turn)
-    const stories = await callStories(ledger, runId)
-    await print(
-      json
-        ? `${JSON.stringify({ ...explanation, calls: shownCalls(explanation, stories) })}\n`
-        : asText(explanation, stories, paint),
+/** Declares `explain`. */
+export function declareExplain(verb: Command, context: CommandContext): void {
+  declareRunArguments(
+    verb,
+    "show which events each part of a turn's request came from, and its tokens and cost",
+  )
+    .argument('<turn>', 'number of the turn', parseWholeNumber)
+    .action((ledgerPath: string, run: string, turn: number) =>
+      withRun(context, { ledger: ledgerPath, run }, 'read', async (ledger, runId) => {
+        const explanation = await explain(ledger, runId, turn)
+        const stories = new CallStories()
+        for await (const event of readEvents(ledger, runId, callTypes)) stories.follow(event)
+        await printEither(
+          context,
+          { ...explanation, calls: listCalls(explanation, stories) },
+          formatExplanation(explanation, stories, context.paint),
+        )
+      }),
     )
-    return exitCodes.ok
-  })
-}
-
-/** What was asked for, changed and run, in the calls of a run. */
-async function callStories(ledger: Ledger, runId: RunId): Promise<CallStories> {
-  const stories = new CallStories()
-  for await (const event of eventsOf(ledger, runId, callTypes)) stories.follow(event)
-  return stories
 }
 
 const callTypes: readonly EventType[] = [
@@ -72,13 +47,13 @@ const callTypes: readonly EventType[] = [
 ]
 
 /** The calls whose results are part of the request. */
-function shownCalls({ items }: Explanation, stories: CallStories): readonly CallStory[] {
+function listCalls({ items }: Explanation, stories: CallStories): readonly CallStory[] {
   return items.flatMap(({ message }) =>
     message?.role === 'tool' ? message.results.flatMap(({ toolCallId }) => stories.of(toolCallId) ?? []) : [],
   )
 }
 
-function asText(explanation: Explanation, stories: CallStories, paint: Paint): string {
+function formatExplanation(explanation: Explanation, stories: CallStories, paint: Paint): string {
   const { runId, turn, agent, model, requestDigest, toolChoice, attempts, items, leftOut, tokens } =
     explanation
   const { additions = [] } = explanation
@@ -87,68 +62,68 @@ function asText(explanation: Explanation, stories: CallStories, paint: Paint): s
     ['run', runId],
     ['turn', `${turn}, agent ${agent}, model ${model.modelId}`],
     ['request', `${requestDigest}, tool choice ${toolChoice.type}`],
-    ...additions.map((addition) => [addition.replaces ? 'replaced' : 'added', additionText(addition)]),
-    ...attempts.map((attempt) => ['attempt', attemptText(attempt)]),
+    ...additions.map((addition) => [addition.replaces ? 'replaced' : 'added', formatAddition(addition)]),
+    ...attempts.map((attempt) => ['attempt', formatAttempt(attempt)]),
     ['input', `about ${tokens.estimated} tokens${billed}`],
   ]
   const rows = [
-    ...items.flatMap((item) => itemRows(item, stories)),
-    ...leftOut.flatMap((message) => replacedRows(message, 'left out: ')),
+    ...items.flatMap((item) => toItemRows(item, stories)),
+    ...leftOut.flatMap((message) => toReplacedRows(message, 'left out: ')),
   ]
-  const [head = '', ...lines] = table([heads, ...rows]).split('\n')
-  return `${table(facts)}\n${paint('bold', head)}\n${lines.join('\n')}`
+  const [head = '', ...lines] = formatTable([heads, ...rows]).split('\n')
+  return `${formatTable(facts)}\n${paint('bold', head)}\n${lines.join('\n')}`
 }
 
-function attemptText({ attempt, seq, outcome, failure, usage, costUsd }: ExplainedAttempt): string {
+function formatAttempt({ attempt, seq, outcome, failure, usage, costUsd }: ExplainedAttempt): string {
   const ending = failure === undefined ? outcome.replace('_', ' ') : `${outcome} (${failure})`
-  const counted = usage === undefined ? '' : `, ${usageText(usage)}`
-  return `${attempt} at event ${seq}: ${ending}${counted}${costText(costUsd, ', ')}`
+  const counted = usage === undefined ? '' : `, ${formatUsage(usage)}`
+  return `${attempt} at event ${seq}: ${ending}${counted}${formatCost(costUsd, ', ')}`
 }
 
-function itemRows(
+function toItemRows(
   { kind, message, index, seqs, tokens, costUsd, replaced = [] }: ExplainedItem,
   stories: CallStories,
 ): string[][] {
   const name = message === undefined ? kind.replace('_', ' ') : `${index} ${message.role}`
-  const what = message === undefined ? '' : messageText(message, stories)
+  const what = message === undefined ? '' : formatMessage(message, stories)
   return [
-    [name, rangesText(seqs), `${tokens}`, costText(costUsd, ''), what],
-    ...replaced.flatMap((each) => replacedRows(each, '  replaced: ')),
+    [name, formatRanges(seqs), `${tokens}`, formatCost(costUsd, ''), what],
+    ...replaced.flatMap((each) => toReplacedRows(each, '  replaced: ')),
   ]
 }
 
-function replacedRows({ role, seqs, tokens, replaced = [] }: ReplacedMessage, lead: string): string[][] {
+function toReplacedRows({ role, seqs, tokens, replaced = [] }: ReplacedMessage, lead: string): string[][] {
   return [
-    [`${lead}${role}`, rangesText(seqs), `${tokens}`, '', ''],
-    ...replaced.flatMap((each) => replacedRows(each, `  ${lead}`)),
+    [`${lead}${role}`, formatRanges(seqs), `${tokens}`, '', ''],
+    ...replaced.flatMap((each) => toReplacedRows(each, `  ${lead}`)),
   ]
 }
 
-function costText(costUsd: number | undefined, lead: string): string {
+function formatCost(costUsd: number | undefined, lead: string): string {
   return costUsd === undefined ? '' : `${lead}$${costUsd.toFixed(6)}`
 }
 
-function messageText(message: Message, stories: CallStories): string {
+function formatMessage(message: Message, stories: CallStories): string {
   switch (message.role) {
     case 'user':
-      return oneLine(contentText(message.parts), maxShownCharacters)
+      return toOneLine(formatContent(message.parts), maxShownCharacters)
     case 'assistant':
-      return oneLine(
+      return toOneLine(
         message.parts
           .map((part) => ('name' in part ? `${part.name}(…)` : 'text' in part ? part.text : ''))
           .join(' '),
         maxShownCharacters,
       )
     case 'tool':
-      // What was changed is never cut off.
+      // A change is never cut off.
       return message.results
-        .map(({ name, outcome, toolCallId }) => `${name}: ${outcome}${changeText(stories.of(toolCallId))}`)
+        .map(({ name, outcome, toolCallId }) => `${name}: ${outcome}${formatChange(stories.of(toolCallId))}`)
         .join(', ')
   }
 }
 
-/** What ran where that is not what the model asked for, and who decided. */
-function changeText(story: CallStory | undefined): string {
+/** The input that ran, if it was changed, and who decided. */
+function formatChange(story: CallStory | undefined): string {
   const { guarded, decision, executed } = story ?? {}
   const facts = [
     ...(executed && (guarded ?? decision?.input) ? [`ran with ${canonicalJson(executed)}`] : []),
@@ -158,7 +133,7 @@ function changeText(story: CallStory | undefined): string {
 }
 
 /** Numbers in ascending order as ranges: `4-9,12`. */
-function rangesText(seqs: readonly number[]): string {
+function formatRanges(seqs: readonly number[]): string {
   const ranges: [number, number][] = []
   for (const seq of seqs) {
     const last = ranges.at(-1)

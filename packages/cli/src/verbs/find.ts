@@ -4,6 +4,7 @@ import {
   canonicalJson,
   type EventOf,
   type EventType,
+  eventTypes,
   type Json,
   type JsonObject,
   type Outcome,
@@ -11,29 +12,28 @@ import {
 } from '@tallystick/core/vocabulary'
 import { type Command, InvalidArgumentError, Option } from 'commander'
 import {
-  filledText,
+  parseFilled,
   type GivenMoment,
-  moment,
-  momentAt,
-  onLedger,
-  wholeNumber,
+  parseMoment,
+  toTime,
+  declareLedger,
+  parseWholeNumber,
 } from '../command/arguments.ts'
-import { type CommandContext, commandLine } from '../command/context.ts'
-import { CommandError, type ExitCode, exitCodes } from '../command/exit-code.ts'
-import { contentText, oneLine, timeText } from '../command/text.ts'
+import { type CommandContext, formatCommand, printEither } from '../command/context.ts'
+import { CommandError } from '../command/exit-code.ts'
+import { formatContent, toOneLine, formatTime } from '../command/text.ts'
 import { findRun } from '../runs/find-run.ts'
 import { withLedger } from '../runs/open-ledger.ts'
-import { textWidth } from '../terminal/text-width.ts'
-import type { Done } from '../verbs.ts'
+import { measureText } from '../terminal/text-width.ts'
 
-/** A value that the input of a call is to hold: at a path, or anywhere. */
+/** A value in the input of a call. */
 interface InputQuery {
   /** Names of fields and numbers of items, from the outside in. */
   readonly path: readonly string[]
   readonly value: string
 }
 
-/** What is asked of a call. All of it has to be true. */
+/** Conditions on a call. All must hold. */
 export interface CallQuery {
   readonly tool?: string
   readonly outcome?: Outcome
@@ -41,13 +41,13 @@ export interface CallQuery {
 }
 
 /** Appends a query such as `order.id=17` or `items.0.sku=tea` to the earlier ones. */
-function inputQuery(text: string, before: readonly InputQuery[] = []): readonly InputQuery[] {
+function parseInputQuery(text: string, before: readonly InputQuery[] = []): readonly InputQuery[] {
   const at = text.indexOf('=')
   if (at < 1) throw new InvalidArgumentError('It has to be a path and a value, such as order.id=17.')
   return [...before, { path: text.slice(0, at).split('.'), value: text.slice(at + 1) }]
 }
 
-/** Whether an input holds a value at a path: a text as it is, anything else as JSON writes it. */
+/** Compares texts as they are, and other values as JSON. */
 function holds(input: JsonObject, { path, value }: InputQuery): boolean {
   let at: Json | undefined = input
   for (const name of path) {
@@ -57,10 +57,10 @@ function holds(input: JsonObject, { path, value }: InputQuery): boolean {
   return at === value || (at !== undefined && typeof at !== 'string' && JSON.stringify(at) === value)
 }
 
-/** What to find in a ledger. All filters must match. */
+/** Conditions on what is found. All must hold. */
 export interface EventFinder {
   readonly call: CallQuery
-  /** Part of what was said, in letters of either case. */
+  /** Part of the text, in either case. */
   readonly text?: string
   readonly runId?: RunId
   readonly sessionId?: string
@@ -69,20 +69,19 @@ export interface EventFinder {
   readonly toAt?: number
 }
 
-/** A call, or anything else that was said, with the event that it is found at. */
+/** A call, or another event with text. A call is found at its result. */
 export interface Found {
   readonly runId: RunId
   readonly seq: number
   readonly turn: number
   readonly at: number
   readonly type: EventType
-  /** What was said. */
   readonly text: string
   readonly toolCallId?: string
   readonly tool?: string
-  /** As the model asked for it, or as it ran where that is another one. */
+  /** As it ran, or as the model asked for it if it did not run. */
   readonly input?: JsonObject
-  /** Absent of a call that has not ended. */
+  /** Absent if the call has not ended. */
   readonly outcome?: Outcome
 }
 
@@ -92,35 +91,28 @@ const callTypes = [
   'approval_decided',
   'tool_result',
 ] as const
-/**
- * Finds calls and what was said, in all runs, in the order in which it was recorded. A call is found at its result; those
- * that have not ended come last.
- */
-export async function* foundEvents(ledger: Ledger, finder: EventFinder): AsyncGenerator<Found> {
+/** Finds calls and messages in the order in which they were recorded; calls that have not ended come last. */
+export async function* findEvents(ledger: Ledger, finder: EventFinder): AsyncGenerator<Found> {
   const { call, text, ...where } = finder
   const isOfCalls = call.tool !== undefined || call.outcome !== undefined || call.inputs.length > 0
-  const types = [...callTypes, ...(isOfCalls ? [] : textTypes())]
+  const types = [...callTypes, ...(isOfCalls ? [] : textTypes)]
   const calls = new OpenCalls(call)
   const matches = (part: string): boolean =>
     text === undefined || part.toLowerCase().includes(text.toLowerCase())
   for await (const event of ledger.find({ ...where, types })) {
     const result = calls.handle(event)
-    const found = result ?? (isOfCalls ? undefined : foundText(event))
-    if (found && matches(searchedText(found))) yield found
+    const found = result ?? (isOfCalls ? undefined : findText(event))
+    if (found && matches(toSearchedText(found))) yield found
   }
   if (call.outcome !== undefined) return
-  for (const found of calls.open()) if (matches(searchedText(found))) yield found
+  for (const found of calls.open()) if (matches(toSearchedText(found))) yield found
 }
 
-function textTypes(): readonly EventType[] {
-  return Object.keys(texts) as EventType[]
-}
-
-function searchedText({ text, input, tool = '' }: Found): string {
+function toSearchedText({ text, input, tool = '' }: Found): string {
   return `${tool} ${input === undefined ? '' : canonicalJson(input)} ${text}`
 }
 
-/** The calls that were asked for and have no result yet. */
+/** Calls that were asked for and have no result yet. */
 class OpenCalls {
   readonly #query: CallQuery
   readonly #calls = new Map<string, { readonly request: EventOf<'tool_request_ready'>; input: JsonObject }>()
@@ -129,7 +121,7 @@ class OpenCalls {
     this.#query = query
   }
 
-  /** The call that ends with an event, where it is one that is looked for. */
+  /** Returns the call that ends with an event, if it fits the query. */
   handle(event: RuntimeEvent): Found | undefined {
     if (event.type === 'tool_request_ready' && event.removed === undefined) {
       this.#calls.set(event.toolCallId, { request: event, input: event.input })
@@ -147,7 +139,18 @@ class OpenCalls {
     const { input = {}, request } = call ?? {}
     if (!this.#isAsked(event.name, [input, request?.input ?? input], event.outcome)) return undefined
     const { runId, seq, turn, at, type, toolCallId, name: tool, outcome, content } = event
-    return { runId, seq, turn, at, type, toolCallId, tool, input, outcome, text: contentText(content ?? []) }
+    return {
+      runId,
+      seq,
+      turn,
+      at,
+      type,
+      toolCallId,
+      tool,
+      input,
+      outcome,
+      text: formatContent(content ?? []),
+    }
   }
 
   *open(): Generator<Found> {
@@ -171,34 +174,55 @@ class OpenCalls {
   }
 }
 
-/** What an event says in words; `undefined` where it says nothing. */
-function foundText(event: RuntimeEvent): Found | undefined {
-  const text = eventText(event)
+/** Reads the text of an event, if it has any. */
+function findText(event: RuntimeEvent): Found | undefined {
+  const read = texts[event.type] as ((event: RuntimeEvent) => string | undefined) | null
+  const text = event.removed === undefined ? read?.(event) : undefined
   if (text === undefined || text === '') return undefined
   const { runId, seq, turn, at, type } = event
   return { runId, seq, turn, at, type, text }
 }
 
-function eventText(event: RuntimeEvent): string | undefined {
-  if (event.removed !== undefined) return undefined
-  const text = texts[event.type] as ((event: RuntimeEvent) => string | undefined) | undefined
-  return text?.(event)
-}
-
-/** What is said in events of some types. */
-const texts: { readonly [T in EventType]?: (event: EventOf<T>) => string | undefined } = {
-  input_received: ({ message }) => contentText(message.parts),
+/** The text of each type of event that a search looks into; the text of calls is found at their results. */
+const texts: { readonly [T in EventType]: ((event: EventOf<T>) => string | undefined) | null } = {
+  run_started: null,
+  run_resumed: null,
+  history_carried: null,
+  history_edited: null,
+  input_received: ({ message }) => formatContent(message.parts),
+  input_settled: null,
+  model_call_started: null,
+  assistant_started: null,
+  assistant_text_delta: null,
+  assistant_reasoning_delta: null,
+  tool_input_delta: null,
+  tool_request_ready: null,
+  usage_updated: null,
   assistant_message_finished: ({ parts }) => textOf(parts),
   model_stream_failed: ({ failure }) => failure.message,
+  tool_requests_collected: null,
+  approval_requested: null,
+  approval_decided: null,
+  tool_started: null,
+  tool_progress: null,
+  tool_deferred: null,
+  tool_attempt_failed: null,
+  tool_result: null,
+  tool_results_injected: null,
+  compaction_started: null,
+  context_compacted: ({ summary }) => formatContent(summary.parts),
+  agent_handed_off: null,
   guardrail_tripped: ({ guardrail, detail = '' }) => `${guardrail} ${detail}`.trim(),
-  context_compacted: ({ summary }) => contentText(summary.parts),
+  guardrails_checked: null,
+  output_checked: null,
+  limit_reached: null,
+  limit_raised: null,
   cancel_requested: ({ reason }) => reason,
   run_finished: ({ reason, detail = '' }) => `${reason} ${detail}`.trim(),
 }
+const textTypes = eventTypes.filter((type) => texts[type] !== null)
 
-/** What `find` was given. */
-export interface FindOptions {
-  readonly ledger: string
+interface FindOptions {
   readonly tool?: string
   readonly outcome?: Outcome
   readonly input?: readonly InputQuery[]
@@ -211,68 +235,57 @@ export interface FindOptions {
 }
 
 const maxTextColumns = 200
-/** So many characters are shown before the text that was found. */
+/** At most this many characters are shown before the text that was found. */
 const charactersBefore = 30
 
-/** Declares what `find` takes. */
-export function declareFind(verb: Command, context: CommandContext, done: Done): void {
-  onLedger(verb, 'find calls and messages in all runs: by tool, input, outcome, text and time')
+/** Declares `find`. With a tool, an input or an outcome it finds calls only. */
+export function declareFind(verb: Command, context: CommandContext): void {
+  declareLedger(verb, 'find calls and messages in all runs: by tool, input, outcome, text and time')
     .option('--tool <name>', 'calls of this tool')
-    .option('--input <path=value>', 'calls with this in their input; may be repeated', inputQuery)
+    .option('--input <path=value>', 'calls with this in their input; may be repeated', parseInputQuery)
     .addOption(new Option('--outcome <outcome>', 'calls that ended so').choices(outcomes))
-    .option('--text <text>', 'messages and calls with this text, in upper or lower case', filledText)
+    .option('--text <text>', 'messages and calls with this text, in upper or lower case', parseFilled)
     .option('--run <run>', 'in this run only')
     .option('--session <id>', 'in the runs of this session only')
-    .option('--since <when>', 'from then on: 12h, 3d, 2026-06-30', moment)
-    .option('--until <when>', 'up to then', moment)
-    .option('--limit <n>', 'at most this many', wholeNumber)
-    .action(async (ledger: string, options: Omit<FindOptions, 'ledger'>) => {
-      done(await find(context, { ledger, ...options }))
-    })
+    .option('--since <when>', 'from then on: 12h, 3d, 2026-06-30', parseMoment)
+    .option('--until <when>', 'up to then', parseMoment)
+    .option('--limit <n>', 'at most this many', parseWholeNumber)
+    .action((ledger: string, options: FindOptions) => find(context, ledger, options))
 }
 
-/**
- * `find`: a line for each call, and for anything else that was said, in all runs. Calls are found by tool, input and
- * outcome; with these alone nothing else is.
- */
-export function find(context: CommandContext, options: FindOptions): Promise<ExitCode> {
-  const { ledger: ledgerPath, run, limit = Infinity } = options
-  const { json, print, say, programName } = context
-  requireQuestion(options)
-  return withLedger(ledgerPath, 'read', async (ledger) => {
+async function find(context: CommandContext, ledgerPath: string, options: FindOptions): Promise<void> {
+  const { tool, outcome, input = [], text, run, session, since, until, limit = Infinity } = options
+  const { json, say, programName } = context
+  if ((tool ?? outcome ?? text ?? run ?? session ?? since ?? until) === undefined && input.length === 0) {
+    throw new CommandError(
+      'usage',
+      'Say what to look for: --tool NAME, --input PATH=VALUE, --outcome OUTCOME, --text TEXT, --since WHEN, --until WHEN.',
+    )
+  }
+  await withLedger(ledgerPath, 'read', async (ledger) => {
     const runId = run === undefined ? undefined : await findRun(ledger, run, { programName, ledgerPath })
-    const finder = finderOf(options, context.now())
+    const finder = toFinder(options, context.now())
     let count = 0
     let last: Found | undefined
-    for await (const found of foundEvents(ledger, { ...finder, ...omitUndefined({ runId }) })) {
+    for await (const found of findEvents(ledger, { ...finder, ...omitUndefined({ runId }) })) {
       count++
       last = found
-      await print(json ? `${JSON.stringify(found)}\n` : `${lineOf(found, options, context.columns)}\n`)
+      await printEither(context, found, `${formatLine(found, text, context.columns)}\n`)
       if (count >= limit) break
     }
     if (!json && last === undefined) say('Nothing of the kind is on record.')
     if (context.isRead && last !== undefined) {
-      say(
-        `See one whole: ${commandLine(programName, 'show', ledgerPath, last.runId, '--event', `${last.seq}`)}`,
-      )
+      const show = formatCommand(programName, 'show', ledgerPath, last.runId, '--event', `${last.seq}`)
+      say(`See one whole: ${show}`)
     }
-    return exitCodes.ok
   })
 }
 
-function requireQuestion({ tool, outcome, input = [], text, run, session, since, until }: FindOptions): void {
-  if ((tool ?? outcome ?? text ?? run ?? session ?? since ?? until) !== undefined || input.length > 0) return
-  throw new CommandError(
-    'usage',
-    'Say what to look for: --tool NAME, --input PATH=VALUE, --outcome OUTCOME, --text TEXT, --since WHEN, --until WHEN.',
-  )
-}
-
-function finderOf(
+function toFinder(
   { tool, outcome, input = [], text, session, since, until }: FindOptions,
   now: number,
 ): EventFinder {
-  const [fromAt, toAt] = [since && momentAt(since, now), until && momentAt(until, now)]
+  const [fromAt, toAt] = [since && toTime(since, now), until && toTime(until, now)]
   if (fromAt !== undefined && toAt !== undefined && fromAt > toAt) {
     throw new CommandError('usage', '--until is before --since, so nothing could be found. Swap them.')
   }
@@ -282,19 +295,15 @@ function finderOf(
   }
 }
 
-/** Where it is found, and what it says around what was looked for. */
-function lineOf(found: Found, { text }: FindOptions, columns: number | undefined): string {
+function formatLine(found: Found, text: string | undefined, columns: number | undefined): string {
   const { runId, seq, at, type, tool, outcome, input } = found
   const run = columns === undefined ? runId : runId.slice(-8)
-  const time = columns === undefined ? timeText(at) : timeText(at).slice(5, 16).replace('T', ' ')
+  const time = columns === undefined ? formatTime(at) : formatTime(at).slice(5, 16).replace('T', ' ')
   const what =
     tool === undefined ? [type] : [tool, outcome ?? 'open', ...(input ? [canonicalJson(input)] : [])]
   const head = [run, `${seq}`.padStart(4), time].join('  ')
-  const room = columns === undefined ? maxTextColumns : columns - textWidth(head) - 2
-  return `${head}  ${oneLine([...what, around(found.text, text)].join(' '), Math.max(1, room))}`
-}
-
-function around(passage: string, text: string | undefined): string {
-  const place = text === undefined ? -1 : passage.toLowerCase().indexOf(text.toLowerCase())
-  return place > charactersBefore ? `…${passage.slice(place - charactersBefore)}` : passage
+  const room = columns === undefined ? maxTextColumns : columns - measureText(head) - 2
+  const place = text === undefined ? -1 : found.text.toLowerCase().indexOf(text.toLowerCase())
+  const passage = place > charactersBefore ? `…${found.text.slice(place - charactersBefore)}` : found.text
+  return `${head}  ${toOneLine([...what, passage].join(' '), Math.max(1, room))}`
 }

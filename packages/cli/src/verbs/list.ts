@@ -6,241 +6,178 @@ import {
   type ListedRun,
   type RunStatus,
   runSummaries,
-  type RunSummary,
   runSummary,
   type SummaryFilter,
 } from '@tallystick/ledger'
 import { type Command, Option } from 'commander'
-import { type GivenMoment, moment, momentAt, onLedger, wholeNumber } from '../command/arguments.ts'
-import { type CommandContext, commandLine } from '../command/context.ts'
+import {
+  type GivenMoment,
+  parseMoment,
+  toTime,
+  declareLedger,
+  parseWholeNumber,
+} from '../command/arguments.ts'
+import { type CommandContext, formatCommand, printJson } from '../command/context.ts'
 import type { ExitCode } from '../command/exit-code.ts'
-import { timeText } from '../command/text.ts'
-import { findRun, inputTexts } from '../runs/find-run.ts'
-import { type SummarizedLedger, withLedger, withSummaries } from '../runs/open-ledger.ts'
-import { isReadable, listStatuses, runRow, UnreadableRuns } from '../runs/run-status.ts'
+import { formatTime } from '../command/text.ts'
+import { findRun, readInputTexts } from '../runs/find-run.ts'
+import { type SummarizedLedger, UnreadableRuns, withLedger, withSummaries } from '../runs/open-ledger.ts'
+import { isReadable, listStatuses, readRow } from '../runs/run-status.ts'
 import type { Done } from '../verbs.ts'
-import { type ListedRunRow, nextCommand, RunTable, worstText } from '../view/run-table.ts'
+import { type ListedRunRow, findNextCommand, RunTable, formatWorst } from '../view/run-table.ts'
 
-/** What `list` was given. */
-export interface ListOptions {
-  readonly ledger: string
-  /** The runs of this session only, with their child runs. */
+interface ListOptions {
   readonly session?: string
-  /** Only runs of these statuses. */
   readonly status?: (typeof listStatuses)[number]
-  /** The runs in which this agent has, or had, the conversation only. */
   readonly agent?: string
-  /** The runs with a call of this tool only, and with a call that ended so. */
   readonly tool?: string
   readonly outcome?: Outcome
-  /** The runs with an event since then only. */
   readonly since?: GivenMoment
-  /** Only runs that come after this one in the list. */
   readonly before?: string
-  /** At most so many; on a terminal a page unless given, elsewhere all. */
   readonly limit?: number
 }
 
-/** A page on a terminal. */
+/** The size of a page on a terminal. */
 const pageRuns = 50
 
-/** So many runs that wait are shown with what continues them. */
+/** At most this many commands that continue runs are shown. */
 const maxNextShown = 3
 
-/** Declares what `list` takes. */
+/** Declares `list`. A run that cannot be read has a line as well, with the status `unreadable`. */
 export function declareList(verb: Command, context: CommandContext, done: Done): void {
-  onLedger(verb, 'list the runs, the newest first, and under each its child runs')
+  declareLedger(verb, 'list the runs, the newest first, and under each its child runs')
     .option('--session <id>', 'only runs of this session')
     .addOption(new Option('--status <status>', 'only runs of this status').choices(listStatuses))
     .option('--agent <name>', 'only runs in which this agent is or was active')
     .option('--tool <name>', 'only runs with a call of this tool')
     .addOption(new Option('--outcome <outcome>', 'only runs with a call that ended so').choices(outcomes))
-    .option('--since <when>', 'only runs with an event since then: 12h, 3d, 2026-06-30', moment)
+    .option('--since <when>', 'only runs with an event since then: 12h, 3d, 2026-06-30', parseMoment)
     .option('--before <run>', 'only runs that the list shows after this one: the next page')
-    .option('--limit <n>', 'at most this many (default: 50 on a terminal, elsewhere all)', wholeNumber)
-    .action(async (ledger: string, options: Omit<ListOptions, 'ledger'>) => {
-      done(await list(context, { ledger, ...options }))
+    .option('--limit <n>', 'at most this many (default: 50 on a terminal, elsewhere all)', parseWholeNumber)
+    .action(async (ledger: string, options: ListOptions) => {
+      done(await list(context, ledger, options))
     })
 }
 
-/**
- * `list`: a line a run, the newest first, and under each its child runs. With `--json` a JSON object a line. A
- * run that cannot be read has a line as well, with the status `unreadable`.
- */
-export function list(given: CommandContext, options: ListOptions): Promise<ExitCode> {
-  const { ledger: ledgerPath } = options
-  return withRuns(given, options, async (summarized) => {
+function list(given: CommandContext, ledgerPath: string, options: ListOptions): Promise<ExitCode> {
+  return withRuns(given, ledgerPath, options, async (summarized) => {
     const { context, ledger } = summarized
+    const { programName, say } = context
     const unreadable = new UnreadableRuns(context)
-    const output = context.json ? new JsonLines(context) : new Lines(context, ledgerPath)
     const { limit = context.isRead ? pageRuns : Infinity } = options
-    let listed = 0
+    const table = new RunTable(context.print, context.columns)
+    const commands = new Set<string>()
+    let count = 0
     let last: RunId | undefined
     let isMore = false
     // One more is asked for, to know whether there is one.
-    for await (const { run, input } of withInputs(summarized, options, limit + 1)) {
-      if ((isMore = listed === limit)) break
-      listed++
+    for await (const { run, input } of withInputs(summarized, ledgerPath, options, limit + 1)) {
+      if ((isMore = count === limit)) break
+      count++
       last = run.runId
-      if (isReadable(run)) await output.add({ ...(await runRow(ledger, run)), input })
-      else {
+      if (isReadable(run)) {
+        const row = { ...(await readRow(ledger, run)), input }
+        const next = findNextCommand(row, { programName, ledgerPath })
+        if (next !== undefined) commands.add(`  ${next}`)
+        await (context.json ? printJson(context, toData(row)) : table.add(row))
+      } else {
+        const { runId, message: detail } = run
         unreadable.report(run)
-        await output.addUnreadable(run)
+        await (context.json
+          ? printJson(context, { runId, status: 'unreadable', detail })
+          : table.addUnreadable(runId))
       }
     }
-    await output.end()
-    if (listed === 0 && !context.json) context.say(noneText(options))
-    if (isMore && last !== undefined && context.isRead) context.say(moreText(context, options, last))
+    await table.end()
+    if (context.isRead && commands.size > 0) {
+      const shown = [...commands].slice(0, maxNextShown)
+      const more = commands.size > maxNextShown ? ['  …'] : []
+      say(['What continues those that wait:', ...shown, ...more].join('\n'))
+    }
+    if (count === 0 && !context.json) say(formatNone(options))
+    if (isMore && last !== undefined && context.isRead) say(formatMore(context, ledgerPath, options, last))
     return unreadable.exitCode
   })
 }
 
-/** So many runs are looked up at once. */
+/** The inputs of this many runs are looked up at once. */
 const runsPerPart = 64
 
-/** The first runs that are asked for, up to `limit` of them, each with what it was begun with. */
+/** Reads up to `limit` of the runs that are asked for, each with its first input. */
 async function* withInputs(
   summarized: SummarizedLedger,
+  ledgerPath: string,
   options: ListOptions,
   limit: number,
 ): AsyncGenerator<{ readonly run: ListedRun; readonly input: string }> {
+  const { ledger } = summarized
   let part: ListedRun[] = []
-  let left = limit
-  for await (const run of runsFor(summarized, options)) {
-    part.push(run)
-    if (--left <= 0) break
-    if (part.length < runsPerPart) continue
-    yield* partWithInputs(summarized, part)
+  const lookUp = async function* () {
+    const inputs = await readInputTexts(
+      ledger,
+      part.filter(isReadable).map(({ runId }) => runId),
+    )
+    for (const run of part) yield { run, input: inputs.get(run.runId) ?? '' }
     part = []
   }
-  yield* partWithInputs(summarized, part)
+  let left = limit
+  for await (const run of readRuns(summarized, ledgerPath, options)) {
+    part.push(run)
+    if (--left <= 0) break
+    if (part.length === runsPerPart) yield* lookUp()
+  }
+  yield* lookUp()
 }
 
-async function* partWithInputs(
-  { ledger }: SummarizedLedger,
-  runs: readonly ListedRun[],
-): AsyncGenerator<{ readonly run: ListedRun; readonly input: string }> {
-  const runIds = runs.filter(isReadable).map(({ runId }) => runId)
-  const inputs = await inputTexts(ledger, runIds)
-  for (const run of runs) yield { run, input: inputs.get(run.runId) ?? '' }
-}
-
-/** What is asked of one run after the other needs nothing that is kept beside them. */
+/** Filters over all runs need summaries that are kept; other lists read one run after the other. */
 function withRuns(
   context: CommandContext,
-  { ledger: ledgerPath, session, status, agent, tool, outcome, since }: ListOptions,
-  use: (row: SummarizedLedger) => Promise<ExitCode>,
+  ledgerPath: string,
+  { session, status, agent, tool, outcome, since }: ListOptions,
+  use: (opened: SummarizedLedger) => Promise<ExitCode>,
 ): Promise<ExitCode> {
   const isOfAll = session === undefined && (status ?? agent ?? tool ?? outcome ?? since) !== undefined
   if (isOfAll) return withSummaries(context, ledgerPath, use)
   return withLedger(ledgerPath, 'read', (ledger) => use({ ledger, context, options: {} }))
 }
 
-/** Where runs are listed. */
-interface Output {
-  add(run: ListedRunRow): Promise<void>
-  addUnreadable(run: Exclude<ListedRun, RunSummary>): Promise<void>
-  end(): Promise<void>
-}
-
-class JsonLines implements Output {
-  readonly #print: CommandContext['print']
-
-  constructor({ print }: CommandContext) {
-    this.#print = print
-  }
-
-  add(run: ListedRunRow): Promise<void> {
-    return this.#print(`${JSON.stringify(dataOf(run))}\n`)
-  }
-
-  addUnreadable({ runId, message: detail }: Exclude<ListedRun, RunSummary>): Promise<void> {
-    return this.#print(`${JSON.stringify({ runId, status: 'unreadable', detail })}\n`)
-  }
-
-  async end(): Promise<void> {
-    // Each line is complete.
-  }
-}
-
-class Lines implements Output {
-  readonly #context: CommandContext
-  readonly #ledgerPath: string
-  readonly #table: RunTable
-  readonly #next: string[] = []
-
-  constructor(context: CommandContext, ledgerPath: string) {
-    this.#context = context
-    this.#ledgerPath = ledgerPath
-    this.#table = new RunTable(context.print, context.columns)
-  }
-
-  async add(run: ListedRunRow): Promise<void> {
-    const { programName } = this.#context
-    const next = nextCommand(run, { programName, ledgerPath: this.#ledgerPath })
-    if (next !== undefined && !this.#next.includes(next)) this.#next.push(next)
-    await this.#table.add(run)
-  }
-
-  addUnreadable({ runId }: Exclude<ListedRun, RunSummary>): Promise<void> {
-    return this.#table.addUnreadable(runId)
-  }
-
-  async end(): Promise<void> {
-    await this.#table.end()
-    const { isRead, say } = this.#context
-    if (!isRead || this.#next.length === 0) return
-    const shown = this.#next.slice(0, maxNextShown).map((next) => `  ${next}`)
-    say(
-      [
-        'What continues those that wait:',
-        ...shown,
-        ...(this.#next.length > maxNextShown ? ['  …'] : []),
-      ].join('\n'),
-    )
-  }
-}
-
-/** The runs that are asked for, in the order of the list. */
-async function* runsFor(summarized: SummarizedLedger, given: ListOptions): AsyncGenerator<ListedRun> {
-  for await (const run of summariesFor(summarized, given)) {
-    if (await fitsDriver(summarized, given.status, run)) yield run
-  }
-}
-
-/** Who drives a run is no part of its summary. */
-async function fitsDriver(
-  { ledger }: SummarizedLedger,
-  status: ListOptions['status'],
-  { runId }: ListedRun,
-): Promise<boolean> {
-  if (status !== 'under_way' && status !== 'interrupted') return true
-  return (await isRunDriven(ledger, runId)) === (status === 'under_way')
-}
-
-async function* summariesFor(
-  { ledger, options, context }: SummarizedLedger,
+/** Reads the runs that are asked for, in the order of the list. */
+async function* readRuns(
+  summarized: SummarizedLedger,
+  ledgerPath: string,
   given: ListOptions,
 ): AsyncGenerator<ListedRun> {
-  const { session, agent, tool, outcome, since, before, ledger: ledgerPath } = given
-  const statuses = statusesOf(given.status)
-  const { programName } = context
-  const filter: SummaryFilter = {
-    ...(statuses && { statuses }),
-    ...omitUndefined({ agent, tool, outcome }),
-    ...(since && { since: momentAt(since, context.now()) }),
-    ...(before !== undefined && { before: await findRun(ledger, before, { programName, ledgerPath }) }),
+  const { status } = given
+  for await (const run of readSummaries(summarized, ledgerPath, given)) {
+    // No summary says who drives a run.
+    const fitsDriver =
+      (status !== 'under_way' && status !== 'interrupted') ||
+      (await isRunDriven(summarized.ledger, run.runId)) === (status === 'under_way')
+    if (fitsDriver) yield run
   }
+}
+
+async function* readSummaries(
+  { ledger, options, context }: SummarizedLedger,
+  ledgerPath: string,
+  given: ListOptions,
+): AsyncGenerator<ListedRun> {
+  const { session, agent, tool, outcome, since, before: named } = given
+  const { programName } = context
+  const before = named === undefined ? undefined : await findRun(ledger, named, { programName, ledgerPath })
+  const filter: SummaryFilter = omitUndefined({
+    ...{ agent, tool, outcome, before, statuses: toStatuses(given.status) },
+    since: since && toTime(since, context.now()),
+  })
   if (session === undefined) return yield* runSummaries(ledger, filter, options)
-  const { before: from } = filter
-  const ofSession = { sessionId: session, ...(from !== undefined && { before: from }) }
+  const ofSession = { sessionId: session, ...omitUndefined({ before }) }
   for await (const run of runSummaries(ledger, ofSession, options)) {
     for await (const each of withChildren(ledger, run)) if (fitsFilter(each, filter)) yield each
   }
 }
 
 /** The statuses in summaries, which do not say whether a process drives a run. */
-function statusesOf(status: ListOptions['status']): readonly RunStatus[] | undefined {
+function toStatuses(status: ListOptions['status']): readonly RunStatus[] | undefined {
   switch (status) {
     case undefined:
       return undefined
@@ -256,7 +193,7 @@ function statusesOf(status: ListOptions['status']): readonly RunStatus[] | undef
   }
 }
 
-/** A run of a session, and after it its child runs. A call can have been started without its child run. */
+/** Reads a run and its child runs. A call may have started before its child run was on record. */
 async function* withChildren(ledger: Ledger, run: ListedRun): AsyncGenerator<ListedRun> {
   yield run
   if (!isReadable(run)) return
@@ -265,7 +202,7 @@ async function* withChildren(ledger: Ledger, run: ListedRun): AsyncGenerator<Lis
   }
 }
 
-function noneText({ session, status, agent, tool, outcome, since, before }: ListOptions): string {
+function formatNone({ session, status, agent, tool, outcome, since, before }: ListOptions): string {
   const which = [
     ...(session === undefined ? [] : [`of session ${session}`]),
     ...(agent === undefined ? [] : [`of agent ${agent}`]),
@@ -281,22 +218,21 @@ function noneText({ session, status, agent, tool, outcome, since, before }: List
   return ['This ledger holds no runs', ...which].join(' ') + '.'
 }
 
-/** How the next page is asked for. */
-function moreText({ programName }: CommandContext, options: ListOptions, last: RunId): string {
-  const { ledger, session, status, agent, tool, outcome, since, limit } = options
-  const words = [
-    ...(session === undefined ? [] : ['--session', session]),
-    ...(status === undefined ? [] : ['--status', status]),
-    ...(agent === undefined ? [] : ['--agent', agent]),
-    ...(tool === undefined ? [] : ['--tool', tool]),
-    ...(outcome === undefined ? [] : ['--outcome', outcome]),
-    ...(since === undefined ? [] : ['--since', since.text]),
-    ...(limit === undefined ? [] : ['--limit', `${limit}`]),
-  ]
-  return `There are more. The next page: ${commandLine(programName, 'list', ledger, ...words, '--before', last)}`
+/** The command that prints the next page. */
+function formatMore(
+  { programName }: CommandContext,
+  ledgerPath: string,
+  { since, limit, session, status, agent, tool, outcome }: ListOptions,
+  last: RunId,
+): string {
+  const given = { session, status, agent, tool, outcome, since: since?.text, limit }
+  const words = Object.entries(given).flatMap(([name, value]) =>
+    value === undefined ? [] : [`--${name}`, `${value}`],
+  )
+  return `There are more. The next page: ${formatCommand(programName, 'list', ledgerPath, ...words, '--before', last)}`
 }
 
-function dataOf({ summary, statusView, waits, input }: ListedRunRow): object {
+function toData({ summary, statusView, waits, input }: ListedRunRow): object {
   const { runId, agent, agents, sessionId, sessionPlace, parent, seq, startedAt, lastAt } = summary
   const { turns, toolCalls, children, usage, costUsd, calls, failedAttempts } = summary
   return {
@@ -317,9 +253,9 @@ function dataOf({ summary, statusView, waits, input }: ListedRunRow): object {
     calls,
     failedAttempts,
     durationMs: lastAt - startedAt,
-    worst: worstText(summary) || undefined,
-    startedAt: timeText(startedAt),
-    lastEventAt: timeText(lastAt),
+    worst: formatWorst(summary) || undefined,
+    startedAt: formatTime(startedAt),
+    lastEventAt: formatTime(lastAt),
     seq,
   }
 }

@@ -13,14 +13,13 @@ import {
   mcpTools,
 } from '@tallystick/tools/mcp'
 import { Argument, type Command } from 'commander'
-import type { CommandContext } from '../command/context.ts'
+import { type CommandContext, printEither } from '../command/context.ts'
 import { CommandError, type ExitCode, exitCodes } from '../command/exit-code.ts'
-import { counted } from '../command/text.ts'
-import { mcpOfConfig } from '../drive/config.ts'
-import { untilStopped } from '../terminal/wait.ts'
+import { formatCount } from '../command/text.ts'
+import { readMcpOptions } from '../drive/config.ts'
+import { runUntilStopped } from '../terminal/wait.ts'
 import type { Done } from '../verbs.ts'
 
-/** Which servers are looked at. */
 interface McpVerbOptions {
   readonly config: string
   readonly from?: string
@@ -33,8 +32,8 @@ async function withServers<Result>(
   options: McpVerbOptions,
   use: (manager: McpManager, stop: AbortSignal) => Promise<Result>,
 ): Promise<Result> {
-  const given = await optionsOf(context, options)
-  return await untilStopped(async (stop$) => {
+  const given = await readOptions(context, options)
+  return await runUntilStopped(async (stop$) => {
     const stop = new AbortController()
     const manager = await mcpTools(given)
     const stopping = stop$.subscribe(() => {
@@ -50,7 +49,7 @@ async function withServers<Result>(
   })
 }
 
-async function optionsOf(
+async function readOptions(
   { workingDirectory, environment }: CommandContext,
   { config, from, server }: McpVerbOptions,
 ): Promise<McpOptions> {
@@ -61,7 +60,13 @@ async function optionsOf(
     )
   }
   if (from === undefined && ['.ts', '.js', '.mjs'].includes(extname(config))) {
-    return narrowed(await mcpOfConfig(resolve(workingDirectory, config)), server, config)
+    const options = await readMcpOptions(resolve(workingDirectory, config))
+    if (server === undefined) return options
+    const one = getOwn(options.servers, server)
+    if (one) return { ...options, servers: { [server]: one } }
+    throw new ConfigurationError(
+      `${config} has no MCP server ${JSON.stringify(server)}. It has ${Object.keys(options.servers).join(', ') || 'no server'}.`,
+    )
   }
   const place = {
     env: environment,
@@ -73,7 +78,7 @@ async function optionsOf(
     return { servers, environment }
   }
   const path = resolve(workingDirectory, config)
-  const { servers } = await loadMcpConfig({ from: from ?? hostOf(path), path, ...place })
+  const { servers } = await loadMcpConfig({ from: from ?? guessHost(path), path, ...place })
   return { servers, environment }
 }
 
@@ -81,8 +86,8 @@ function isHost(name: string): name is McpHost {
   return mcpHosts.some((host) => host === name)
 }
 
-/** The program that a file is of, by where programs keep theirs. */
-function hostOf(path: string): McpHost {
+/** The program that a file belongs to, by where programs keep their files. */
+function guessHost(path: string): McpHost {
   const [name, folder] = [basename(path), basename(dirname(path))]
   if (name === 'claude_desktop_config.json') return 'claude-desktop'
   if (name === '.mcp.json' || name === '.claude.json') return 'claude-code'
@@ -97,32 +102,20 @@ function hostOf(path: string): McpHost {
   )
 }
 
-function narrowed(options: McpOptions, server: string | undefined, config: string): McpOptions {
-  if (server === undefined) return options
-  const one = getOwn(options.servers, server)
-  if (one === undefined) {
-    throw new ConfigurationError(
-      `${config} has no MCP server ${JSON.stringify(server)}. It has ${Object.keys(options.servers).join(', ') || 'no server'}.`,
-    )
-  }
-  return { ...options, servers: { [server]: one } }
-}
-
-/** Which tool is called, and with what. */
-export interface CallServerOptions extends McpVerbOptions {
+interface CallServerOptions extends McpVerbOptions {
   readonly server: string
   readonly tool: string
-  /** JSON of an object. */
+  /** An object as JSON. */
   readonly input: string
 }
 
-/** `mcp call`: calls one tool and prints what it answers; progress goes to stderr. Exit code 1 where it fails. */
+/** `mcp call`: calls one tool and prints its answer; progress goes to stderr. */
 function callServer(
   context: CommandContext,
   { server, tool, input, ...options }: CallServerOptions,
 ): Promise<ExitCode> {
-  const { json, print, say } = context
-  const given = inputOf(input)
+  const { json, say } = context
+  const given = parseInput(input)
   return withServers(context, { ...options, server }, async (manager, signal) => {
     const [status] = manager.servers
     if (status !== undefined && status.state !== 'ready') {
@@ -135,7 +128,7 @@ function callServer(
       say(json ? JSON.stringify({ progress: data }) : JSON.stringify(data))
     try {
       const content = await manager.call(server, tool, given, { signal, onProgress })
-      await print(json ? `${JSON.stringify({ content })}\n` : content.map(partText).join(''))
+      await printEither(context, { content }, content.map(formatPart).join(''))
       return exitCodes.ok
     } catch (error) {
       if (!(error instanceof ToolError)) throw error
@@ -144,7 +137,7 @@ function callServer(
   })
 }
 
-function inputOf(text: string): JsonObject {
+function parseInput(text: string): JsonObject {
   let input: unknown
   try {
     input = readJson(text)
@@ -152,37 +145,32 @@ function inputOf(text: string): JsonObject {
     if (cause instanceof RangeError) throw new CommandError('usage', cause.message, { cause })
     throw new CommandError(
       'usage',
-      `The input is no JSON: ${sentenceOfError(cause)} Give an object, such as '{"path":"."}'.`,
+      `The input is not JSON: ${sentenceOfError(cause)} Give an object, such as '{"path":"."}'.`,
       { cause },
     )
   }
   if (isJsonObject(input)) return input
-  throw new CommandError('usage', `The input is no object. Give one, such as '{"path":"."}'.`)
+  throw new CommandError('usage', `The input is not an object. Give one, such as '{"path":"."}'.`)
 }
 
-function partText(part: ResultPart): string {
+function formatPart(part: ResultPart): string {
   if (part.type === 'text') return part.text.endsWith('\n') ? part.text : `${part.text}\n`
   const size = 'data' in part ? `, ${part.data.length} characters of Base64` : ''
   return `(${part.mediaType}${size})\n`
 }
 
-/** `mcp list`: each server and its tools. Exit code 1 where a server cannot be used. */
+/** `mcp list`: each server and its tools. Returns exit code 1 if a server cannot be used. */
 function listServers(context: CommandContext, options: McpVerbOptions): Promise<ExitCode> {
   return withServers(context, options, async (manager) => {
     for (const status of manager.servers) {
-      await context.print(
-        context.json
-          ? `${JSON.stringify(statusRow(status, manager))}\n`
-          : serverText(context, status, manager),
-      )
+      await printEither(context, toStatusRow(status, manager), formatServer(context, status, manager))
     }
     return manager.servers.every(({ state }) => state === 'ready') ? exitCodes.ok : exitCodes.failed
   })
 }
 
-/** A server and its tools, as JSON. */
-function statusRow(status: McpServerStatus, manager: McpManager): object {
-  const tools = toolsOf(status, manager).map(({ name, origin, effect, description }) => ({
+function toStatusRow(status: McpServerStatus, manager: McpManager): object {
+  const tools = listTools(status, manager).map(({ name, origin, effect, description }) => ({
     name,
     tool: origin?.name,
     effect,
@@ -191,61 +179,61 @@ function statusRow(status: McpServerStatus, manager: McpManager): object {
   return { ...status, tools }
 }
 
-function serverText({ paint }: CommandContext, status: McpServerStatus, manager: McpManager): string {
+function formatServer({ paint }: CommandContext, status: McpServerStatus, manager: McpManager): string {
   const { name, state, server, transport, protocolVersion } = status
   const about = [server && `${server.name} ${server.version}`, transport, protocolVersion]
     .filter(Boolean)
     .join(', ')
   const head = `${paint('bold', name)}  ${paint(state === 'ready' ? 'green' : 'red', state)}${about === '' ? '' : `  ${about}`}`
-  const tools = toolsOf(status, manager).map(
-    (tool) => `  ${tool.name}  ${tool.effect}  ${firstLine(tool.description)}`,
+  const tools = listTools(status, manager).map(
+    (tool) => `  ${tool.name}  ${tool.effect}  ${readFirstLine(tool.description)}`,
   )
   const faults = status.faults.map((fault) => `  ${paint('red', fault.replaceAll('\n', '\n    '))}`)
   return `${[head, ...faults, ...tools].join('\n')}\n`
 }
 
-function toolsOf({ name }: McpServerStatus, manager: McpManager): McpManager['tools'] {
+function listTools({ name }: McpServerStatus, manager: McpManager): McpManager['tools'] {
   return manager.tools.filter(({ origin }) => origin?.server === name)
 }
 
-function firstLine(description: string): string {
+function readFirstLine(description: string): string {
   const [line = ''] = description.split('\n')
   return line.length > 100 ? `${line.slice(0, 99)}…` : line
 }
 
-/** More tools than this, of all servers, cost many tokens at each turn, and models choose worse among them. */
+/** More tools than this cost many tokens at each turn, and models choose worse among them. */
 const manyTools = 100
 
-/** `mcp doctor`: what is wrong with each server, and with all of them together. Exit code 1 where one cannot be used. */
+/** `mcp doctor`: the faults of each server, and of all together. Returns exit code 1 if a server cannot be used. */
 function checkServers(context: CommandContext, options: McpVerbOptions): Promise<ExitCode> {
-  const { json, print, say } = context
+  const { json, say } = context
   return withServers(context, options, async (manager) => {
     for (const status of manager.servers) {
-      await print(json ? `${JSON.stringify(statusRow(status, manager))}\n` : verdictText(context, status))
+      await printEither(context, toStatusRow(status, manager), formatVerdict(context, status))
     }
     const broken = manager.servers.filter(({ state }) => state !== 'ready').length
-    if (!json) for (const advice of adviceFor(manager)) say(advice)
     if (!json) {
+      for (const advice of listAdvice(manager)) say(advice)
       say(
-        `${counted(manager.servers.length, 'server')}, ${broken} broken; ${counted(manager.tools.length, 'tool')}`,
+        `${formatCount(manager.servers.length, 'server')}, ${broken} broken; ${formatCount(manager.tools.length, 'tool')}`,
       )
     }
     return broken === 0 ? exitCodes.ok : exitCodes.failed
   })
 }
 
-function verdictText(
+function formatVerdict(
   { paint }: CommandContext,
   { name, state, tools, protocolVersion, faults }: McpServerStatus,
 ): string {
   const isReady = state === 'ready'
   const mark = paint(isReady ? 'green' : 'red', isReady ? 'ok    ' : 'BROKEN')
-  const about = isReady ? `  ${counted(tools, 'tool')}, revision ${protocolVersion ?? 'unknown'}` : ''
+  const about = isReady ? `  ${formatCount(tools, 'tool')}, revision ${protocolVersion ?? 'unknown'}` : ''
   const lines = faults.map((fault) => `          ${fault.replaceAll('\n', '\n          ')}`)
   return `${[`${mark}  ${name}${about}`, ...lines].join('\n')}\n`
 }
 
-function adviceFor({ tools, servers }: McpManager): readonly string[] {
+function listAdvice({ tools, servers }: McpManager): readonly string[] {
   const advice: string[] = []
   if (tools.length > manyTools) {
     advice.push(
@@ -259,7 +247,7 @@ function adviceFor({ tools, servers }: McpManager): readonly string[] {
 
 const actions = ['list', 'call', 'doctor'] as const
 
-/** Declares what `mcp` takes. */
+/** Declares `mcp`. */
 export function declareMcp(verb: Command, context: CommandContext, done: Done): void {
   verb
     .description(

@@ -1,75 +1,76 @@
 import { dirname, relative, resolve, sep } from 'node:path'
 import { type Agent, ConfigurationError, withRuntimeRules } from '@tallystick/core'
+import { omitUndefined } from '@tallystick/core/internal'
 import { outlineTo } from '@tallystick/ledger'
 import { type Divergence, exportRegression, type ReplayReport, replayRun } from '@tallystick/replay'
 import type { Command } from 'commander'
-import { onLedger } from '../command/arguments.ts'
-import { type CommandContext, commandLine } from '../command/context.ts'
+import { declareRunArguments } from '../command/arguments.ts'
+import { type CommandContext, formatCommand, printEither } from '../command/context.ts'
 import { CommandError, type ExitCode, exitCodes } from '../command/exit-code.ts'
 import { withProgress } from '../command/progress.ts'
-import { counted } from '../command/text.ts'
+import { formatCount } from '../command/text.ts'
 import { openAgents, type RunWithAgents } from '../drive/agents.ts'
-import { configPath } from '../drive/config.ts'
-import { findRun } from '../runs/find-run.ts'
-import { withLedger } from '../runs/open-ledger.ts'
+import { findConfig } from '../drive/config.ts'
+import { type NamedRun, withRun } from '../runs/find-run.ts'
 import type { Paint } from '../terminal/paint.ts'
 import type { Done } from '../verbs.ts'
-import { differencesText } from '../view/difference-text.ts'
-import { eventText } from '../view/events.ts'
+import { formatDifferences } from '../view/difference-text.ts'
+import { formatEvent } from '../view/events.ts'
 
-/** What `replay` was given. */
-export interface ReplayVerbOptions {
-  readonly ledger: string
-  readonly run: string
-  /** Takes the definitions of the agents from the record: instructions, tools, schemas. */
+interface ReplayOptions {
   readonly recordedDefinitions?: boolean
   readonly config?: string
 }
 
 const maxEventCharacters = 160
 
-/** Declares what `replay` takes. */
+/** Declares `replay`: the run is driven with today's agent, without model calls and tools. */
 export function declareReplay(verb: Command, context: CommandContext, done: Done): void {
-  onLedger(verb, 'drive a run again with its recorded streams and results, and report where it differs')
-    .argument('<run>', 'id of the run')
+  declareRunArguments(
+    verb,
+    'drive a run again with its recorded streams and results, and report where it differs',
+  )
     .option(
       '--recorded-definitions',
       'take instructions, tools and schemas from the record, so that only the behaviour of the code is compared',
     )
     .option('--config <file>', 'file that exports the agents (default: the nearest tallystick.config.ts)')
-    .action(async (ledger: string, run: string, options: Omit<ReplayVerbOptions, 'ledger' | 'run'>) => {
-      done(await replay(context, { ledger, run, ...options }))
+    .action(async (ledger: string, run: string, options: ReplayOptions) => {
+      done(await replay(context, { ledger, run }, options))
     })
 }
 
-/**
- * `replay`: drives a run again from its recorded inputs and results, with today's agent, without any model call or
- * tool. Exit code 3 if an event differs from the recorded one.
- */
-export function replay(context: CommandContext, options: ReplayVerbOptions): Promise<ExitCode> {
-  return openAgents(context, { ...options, verb: 'replay' }, async (found) => {
+/** Returns exit code 3 if an event differs from the recorded one. */
+function replay(context: CommandContext, named: NamedRun, options: ReplayOptions): Promise<ExitCode> {
+  const { config, recordedDefinitions } = options
+  return openAgents(context, { ...named, config, verb: 'replay' }, async (found) => {
     const { ledger, state, rules, context: own } = found
     const agents = found.agents.map((agent) => withRuntimeRules(agent, rules))
-    const definitions = options.recordedDefinitions === true ? 'recorded' : 'today'
+    const definitions = recordedDefinitions === true ? 'recorded' : 'today'
     const report = await withProgress(
       context,
       async () => state.seq,
       ({ add }) =>
-        replayRun(ledger, state.runId, (name) => agentNamed(agents, name), {
+        replayRun(ledger, state.runId, (name) => findAgent(agents, name), {
           definitions,
           onEvents: add,
           context: own,
         }),
     )
     const { divergence } = report
-    await context.print(context.json ? `${JSON.stringify(report)}\n` : reportText(report, context.paint))
-    if (divergence !== undefined) printNextCommands(context, divergence, options)
-    else await printOtherRuns(context, found, options)
+    await printEither(context, report, formatReport(report, context.paint))
+    if (!context.json) {
+      const next =
+        divergence === undefined
+          ? await formatChildrenAdvice(context, found, named.ledger, config)
+          : formatDefinitionsAdvice(context, divergence, named, options)
+      if (next !== undefined) context.say(next)
+    }
     return divergence === undefined ? exitCodes.ok : exitCodes.diverged
   })
 }
 
-function agentNamed(agents: readonly Agent<unknown>[], name: string): Agent<unknown> {
+function findAgent(agents: readonly Agent<unknown>[], name: string): Agent<unknown> {
   const agent = agents.find((candidate) => candidate.name === name)
   if (agent !== undefined) return agent
   throw new ConfigurationError(
@@ -78,75 +79,72 @@ function agentNamed(agents: readonly Agent<unknown>[], name: string): Agent<unkn
   )
 }
 
-function reportText({ runId, events, divergence }: ReplayReport, paint: Paint): string {
-  const again = `${runId}  ${counted(events, 'event')} happened again as recorded`
+function formatReport({ runId, events, divergence }: ReplayReport, paint: Paint): string {
+  const again = `${runId}  ${formatCount(events, 'event')} happened again as recorded`
   if (divergence === undefined) return `${again}\n`
-  return `${again}, then:\n${divergenceText(divergence, paint)}`
+  return `${again}, then:\n${formatDivergence(divergence, paint)}`
 }
 
-function divergenceText({ seq, recorded, happened, differences }: Divergence, paint: Paint): string {
+function formatDivergence({ seq, recorded, happened, differences }: Divergence, paint: Paint): string {
   const event = recorded ?? happened
   const turn = event === undefined || event.turn === 0 ? 'before the first turn' : `in turn ${event.turn}`
   const sides = ['recorded', 'happened'] as const
   if (recorded?.type === happened?.type && recorded !== undefined) {
-    const what = eventText(recorded, maxEventCharacters)
-    return `${paint('bold', `event ${seq}, ${turn}: ${what}`)}\n${differencesText(differences, sides)}`
+    const what = formatEvent(recorded, maxEventCharacters)
+    return `${paint('bold', `event ${seq}, ${turn}: ${what}`)}\n${formatDifferences(differences, sides)}`
   }
   const [before, after] = [recorded, happened].map((each) =>
-    each === undefined ? 'nothing' : eventText(each, maxEventCharacters),
+    each === undefined ? 'nothing' : formatEvent(each, maxEventCharacters),
   )
   return `${paint('bold', `event ${seq}, ${turn}`)}\n  recorded ${before}\n  happened ${after}\n`
 }
 
-/** If the words of the agent changed, prints the command that compares only what its code does. */
-function printNextCommands(
-  { json, programName, say }: CommandContext,
+/** If the definition of the agent changed: the command that compares only what its code does. */
+function formatDefinitionsAdvice(
+  { programName }: CommandContext,
   { recorded, differences }: Divergence,
-  { ledger, run, config, recordedDefinitions }: ReplayVerbOptions,
-): void {
-  const isWords = differences.some(({ path }) => /^definition(\.|$)/.test(path))
-  if (json || recorded === undefined || !isWords || recordedDefinitions === true) return
-  const own = config === undefined ? [] : ['--config', config]
-  const again = commandLine(programName, 'replay', ledger, run, '--recorded-definitions', ...own)
-  say(
-    `Today's definition of the agent differs from the recorded one, so the model may answer differently. This compares only what the code does:\n  ${again}`,
+  { ledger, run }: NamedRun,
+  { config, recordedDefinitions }: ReplayOptions,
+): string | undefined {
+  const isDefinition = differences.some(({ path }) => /^definition(\.|$)/.test(path))
+  if (recorded === undefined || !isDefinition || recordedDefinitions === true) return undefined
+  const again = formatCommand(
+    programName,
+    ...['replay', ledger, run, '--recorded-definitions', ...toConfigWords(config)],
   )
+  return `Today's definition of the agent differs from the recorded one, so the model may answer differently. This compares only what the code does:\n  ${again}`
 }
 
-/** A replay serves the recorded results of child runs, so each child run is replayed with a command of its own. */
-async function printOtherRuns(
-  { json, programName, say }: CommandContext,
+/** A replay takes the results of child runs from the record: the commands that replay the child runs themselves. */
+async function formatChildrenAdvice(
+  { programName }: CommandContext,
   { ledger, state }: RunWithAgents,
-  { ledger: ledgerPath, config }: ReplayVerbOptions,
-): Promise<void> {
-  if (json || state.totals.children.runs === 0) return
+  ledgerPath: string,
+  config: string | undefined,
+): Promise<string | undefined> {
+  if (state.totals.children.runs === 0) return undefined
   const { outline } = await outlineTo(ledger, state.runId)
-  const own = config === undefined ? [] : ['--config', config]
   const commands = outline.children.map(
-    (runId) => `  ${commandLine(programName, 'replay', ledgerPath, runId, ...own)}`,
+    (runId) => `  ${formatCommand(programName, 'replay', ledgerPath, runId, ...toConfigWords(config))}`,
   )
-  say(
-    `The results of its child runs were taken from the record. These commands replay the child runs:\n${commands.join('\n')}`,
-  )
+  return `The results of its child runs were taken from the record. These commands replay the child runs:\n${commands.join('\n')}`
 }
 
-/** What `regression` was given. */
-export interface RegressionVerbOptions {
-  readonly ledger: string
-  readonly run: string
-  /** The test file to write. */
+function toConfigWords(config: string | undefined): readonly string[] {
+  return config === undefined ? [] : ['--config', config]
+}
+
+interface RegressionOptions {
   readonly out: string
   readonly config?: string
-  /** Lets the test take the definitions of the agents from the record. */
   readonly recordedDefinitions?: boolean
-  /** Patterns of what else is a secret. */
+  /** Patterns of further secrets. */
   readonly redact?: readonly string[]
 }
 
-/** Declares what `regression` takes. */
-export function declareRegression(verb: Command, context: CommandContext, done: Done): void {
-  onLedger(verb, "write a run as a test that vitest runs offline against today's agents")
-    .argument('<run>', 'id of the run')
+/** Declares `regression`. */
+export function declareRegression(verb: Command, context: CommandContext): void {
+  declareRunArguments(verb, "write a run as a test that vitest runs offline against today's agents")
     .requiredOption('--out <file>', 'the test file to write; an export of the run goes beside it')
     .option('--config <file>', 'file that exports the agents (default: the nearest tallystick.config.ts)')
     .option('--redact <patterns...>', 'regular expressions of further secrets to mask')
@@ -154,49 +152,50 @@ export function declareRegression(verb: Command, context: CommandContext, done: 
       '--recorded-definitions',
       'take instructions, tools and schemas from the record, so that only the behaviour of the code is tested',
     )
-    .action(async (ledger: string, run: string, options: Omit<RegressionVerbOptions, 'ledger' | 'run'>) => {
-      done(await regression(context, { ledger, run, ...options }))
-    })
+    .action((ledger: string, run: string, options: RegressionOptions) =>
+      writeRegression(context, { ledger, run }, options),
+    )
 }
 
-/** `regression`: writes a run as a test that vitest runs offline against today's agents, with its secrets masked. */
-export function regression(context: CommandContext, options: RegressionVerbOptions): Promise<ExitCode> {
-  const { json, print, programName, say, workingDirectory } = context
-  const { ledger: ledgerPath, run, out, config, recordedDefinitions, redact = [] } = options
-  const secrets = redact.map(patternOf)
-  return withLedger(ledgerPath, 'read', async (ledger) => {
-    const runId = await findRun(ledger, run, { programName, ledgerPath })
-    const source = configPath({ workingDirectory, ...(config !== undefined && { file: config }) })
-    const file = resolve(workingDirectory, out)
-    const from = importFrom(file, source)
-    const definitions = recordedDefinitions === true ? 'recorded' : 'today'
-    const written = await exportRegression(ledger, runId, { file, agents: { from }, secrets, definitions })
-    if (json) await print(`${JSON.stringify(written)}\n`)
-    else {
-      const { test, fixture, events, redacted } = written
-      await print(`${test}\n${fixture}\n`)
-      say(
-        `${counted(events, 'event')} of run ${runId}; secrets were masked in ${redacted} of them. ` +
-          `Look at the fixture before you commit it, then run: npx vitest run ${out}`,
-      )
-    }
-    return exitCodes.ok
+async function writeRegression(
+  context: CommandContext,
+  named: NamedRun,
+  { out, config: file, recordedDefinitions, redact = [] }: RegressionOptions,
+): Promise<void> {
+  const { workingDirectory } = context
+  const secrets = redact.map(parsePattern)
+  await withRun(context, named, 'read', async (ledger, runId) => {
+    const source = findConfig({ workingDirectory, ...omitUndefined({ file }) })
+    const testFile = resolve(workingDirectory, out)
+    const written = await exportRegression(ledger, runId, {
+      file: testFile,
+      agents: { from: toImportPath(testFile, source) },
+      secrets,
+      definitions: recordedDefinitions === true ? 'recorded' : 'today',
+    })
+    const { test, fixture, events, redacted } = written
+    await printEither(context, written, `${test}\n${fixture}\n`)
+    if (context.json) return
+    context.say(
+      `${formatCount(events, 'event')} of run ${runId}; secrets were masked in ${redacted} of them. ` +
+        `Look at the fixture before you commit it, then run: npx vitest run ${out}`,
+    )
   })
 }
 
-/** How a file imports another one by path. */
-function importFrom(file: string, other: string): string {
+/** The path by which a file imports another. */
+function toImportPath(file: string, other: string): string {
   const path = relative(dirname(file), other).split(sep).join('/')
   return path.startsWith('.') ? path : `./${path}`
 }
 
-function patternOf(text: string): RegExp {
+function parsePattern(text: string): RegExp {
   try {
     return new RegExp(text)
   } catch (cause) {
     throw new CommandError(
       'usage',
-      `--redact ${text} is no regular expression. Escape the characters that are meant literally.`,
+      `--redact ${text} is not a regular expression. Escape the characters that are meant literally.`,
       {
         cause,
       },

@@ -1,11 +1,11 @@
-import { createRuntime, LedgerConflictError, type RunState, type Runtime } from '@tallystick/core'
-import { omitUndefined } from '@tallystick/core/internal'
-import { isSuspended } from '@tallystick/core/machine'
+import { createRuntime, type Ledger, LedgerConflictError, type RunId, type RunState } from '@tallystick/core'
+import { caughtUp, changesOf, omitUndefined } from '@tallystick/core/internal'
+import { evolve, isSuspended } from '@tallystick/core/machine'
 import { foldTo } from '@tallystick/ledger'
 import type { Command } from 'commander'
-import { onLedger, withDriveOptions } from '../command/arguments.ts'
-import { type CommandContext, commandLine } from '../command/context.ts'
-import { endingCode, type ExitCode } from '../command/exit-code.ts'
+import { declareRunArguments, declareDriveOptions } from '../command/arguments.ts'
+import { type CommandContext, formatCommand } from '../command/context.ts'
+import { toExitCode, type ExitCode } from '../command/exit-code.ts'
 import type { StoppedRun } from '../command/next-commands.ts'
 import {
   type AgentOverrides,
@@ -14,53 +14,46 @@ import {
   overrideArguments,
   type RunWithAgents,
 } from '../drive/agents.ts'
-import { type InteractiveRunOptions, reportStopped, viewOf, watchRun } from '../drive/interactive-run.ts'
-import { awaitParentNotified } from '../runs/await-parent-notified.ts'
-import { parentsOf } from '../runs/find-run.ts'
+import { type InteractiveRunOptions, reportStopped, chooseView, watchRun } from '../drive/interactive-run.ts'
+import { type NamedRun, readParents } from '../runs/find-run.ts'
+import { listOwnWaits } from '../runs/run-status.ts'
 import type { Done } from '../verbs.ts'
 
-/** What `resume` was given. */
-export interface ResumeOptions extends AgentOverrides {
-  readonly ledger: string
-  readonly run: string
+interface ResumeOptions extends AgentOverrides {
   readonly yes?: boolean
   /** Why every call that waits is denied. */
   readonly deny?: string
   readonly by?: string
   readonly answer?: boolean
   readonly config?: string
-  /** Does not wait for the process that drives the run. */
   readonly takeOver?: boolean
 }
 
-/** Declares what `resume` takes. */
+/** Declares `resume`. The parents of a child run continue after it; `--yes` and `--deny` hold for the run that was named. */
 export function declareResume(verb: Command, context: CommandContext, done: Done): void {
-  onLedger(verb).argument('<run>', 'id of the run')
-  withDriveOptions(verb)
+  declareDriveOptions(declareRunArguments(verb))
     .option(
       '--take-over',
       'do not wait for the process that drives the run: if it lives, what it has under way may happen twice',
     )
-    .action(async (ledger: string, run: string, options: Omit<ResumeOptions, 'ledger' | 'run'>) => {
-      done(await resume(context, { ledger, run, ...options }))
+    .action(async (ledger: string, run: string, options: ResumeOptions) => {
+      done(await resume(context, { ledger, run }, options))
     })
 }
 
-/**
- * `resume`: drives a run until it is done, or suspended without a person to ask. The parent of a child run continues
- * after it; `yes` and `deny` apply to the run that was named.
- */
-export function resume(context: CommandContext, options: ResumeOptions): Promise<ExitCode> {
-  return openAgents(context, { ...options, verb: 'resume' }, async (found) => {
-    const { ledger, state, prices, rules } = found
+function resume(context: CommandContext, named: NamedRun, options: ResumeOptions): Promise<ExitCode> {
+  const { ledger: ledgerPath } = named
+  const { by, answer, takeOver, config } = options
+  return openAgents(context, { ...named, config, verb: 'resume' }, async (found) => {
+    const { ledger, state, prices, rules, context: given } = found
     const agents = found.agents.map((agent) =>
       agent.name === state.agent ? overrideAgent(agent, options, found) : agent,
     )
     const faults = Promise.withResolvers<never>()
-    // A failure after the result rejects for a caller that waits; for any other caller it is reported.
+    // A failure after the result rejects for whoever waits for it; otherwise it is only reported.
     faults.promise.catch(() => {})
     const report = (error: unknown, what: string): void => {
-      // That a run is followed, or taken over from a process that may live, is no failure.
+      // To follow a run, or to take it over from a process that may live, is not a failure.
       if (error instanceof LedgerConflictError && error.kind === 'lease')
         return context.say(`${what}. ${error.message}`)
       context.say(`error: ${error instanceof Error ? error.message : String(error)}`)
@@ -73,100 +66,83 @@ export function resume(context: CommandContext, options: ResumeOptions): Promise
       ...rules,
       ...omitUndefined({ prices }),
     })
-    const driven = new DrivenRuns(context, runtime, {
-      ...options,
-      given: omitUndefined({ context: found.context }),
-    })
+    let draining = false
+    const drive: Drive = ({ runId, seq }, decisions) => {
+      const run = runtime.resume(runId, omitUndefined({ context: given, takeOver }))
+      const drain = (): Promise<unknown> => {
+        draining = true
+        return runtime.drain()
+      }
+      return watchRun(context, run, { ledgerPath, by, answer, drain, shownSeq: seq, ...decisions })
+    }
     const parents: RunState[] = []
-    for (const runId of await parentsOf(ledger, state.runId)) parents.push(await foldTo(ledger, runId))
-    const stopped = await driven.drive(state, options)
-    const above = await Promise.race([driven.driveParents({ ...found, stopped, parents }), faults.promise])
+    for (const runId of await readParents(ledger, state.runId)) parents.push(await foldTo(ledger, runId))
+    const { yes, deny } = options
+    const stopped = await drive(state, { yes, deny })
+    const family = { ledger, ledgerPath, agents, parents, answer, drive, isStopping: () => draining }
+    const above = await Promise.race([driveParents(context, stopped, family), faults.promise])
     await reportStopped(context, [stopped, ...above], {
-      ledgerPath: options.ledger,
-      answer: options.answer,
+      ledgerPath,
+      answer,
       resumeArguments: overrideArguments(options),
     })
-    return endingCode(stopped.result)
+    return toExitCode(stopped.result)
   })
 }
 
-/** A run that has stopped, and its parents as they were before, the nearest first. */
-interface StoppedDrive extends RunWithAgents {
-  readonly stopped: StoppedRun
+/** Drives a run until it rests, and shows what is new. */
+type Drive = (state: RunState, decisions: Pick<InteractiveRunOptions, 'yes' | 'deny'>) => Promise<StoppedRun>
+
+interface Family extends Pick<RunWithAgents, 'ledger' | 'agents'> {
+  readonly ledgerPath: string
+  /** The parents of the run as they were before it was driven, the nearest first. */
   readonly parents: readonly RunState[]
+  readonly answer: boolean | undefined
+  readonly drive: Drive
+  readonly isStopping: () => boolean
 }
 
-/** How runs are driven: as the command line says, with what the configuration gives them. */
-interface DriveOptions extends ResumeOptions {
-  readonly given: { readonly context?: unknown }
+/** Continues the parents of a run that has stopped, up to the first that does not end. */
+async function driveParents(
+  context: CommandContext,
+  stopped: StoppedRun,
+  { ledger, ledgerPath, agents, parents, answer, drive, isStopping }: Family,
+): Promise<readonly StoppedRun[]> {
+  const above: StoppedRun[] = []
+  let last = stopped
+  for (const parent of parents) {
+    const { status, runId } = last.result
+    if (status !== 'done') break
+    await awaitParentNotified(ledger, parent.runId, runId)
+    if (isStopping() || parent.phase === 'done') break
+    if (!isSuspended(parent) || agents.every(({ name }) => name !== parent.agent)) {
+      const { programName, say } = context
+      say(
+        `Its parent is run ${parent.runId}, which continues with its result. If no process drives the parent, this does:\n` +
+          `  ${formatCommand(programName, 'resume', ledgerPath, parent.runId)}`,
+      )
+      break
+    }
+    chooseView(context, answer).write(`\nRun ${runId} is a child of run ${parent.runId}, which continues:\n`)
+    last = await drive(parent, {})
+    above.push(last)
+  }
+  return above
 }
 
-/** The runs that one `resume` drives, one after the other. */
-class DrivenRuns {
-  readonly #context: CommandContext
-  readonly #runtime: Runtime
-  readonly #options: DriveOptions
-  #draining = false
-
-  constructor(context: CommandContext, runtime: Runtime, options: DriveOptions) {
-    this.#context = context
-    this.#runtime = runtime
-    this.#options = options
-  }
-
-  /** Drives a run to its rest, and shows what is new. */
-  drive(
-    { runId, seq }: RunState,
-    decisions: Pick<InteractiveRunOptions, 'yes' | 'deny'>,
-  ): Promise<StoppedRun> {
-    const { ledger: ledgerPath, by, answer, given, takeOver } = this.#options
-    const { yes, deny } = decisions
-    const drain = (): Promise<unknown> => {
-      this.#draining = true
-      return this.#runtime.drain()
+/**
+ * Waits until the parent of a child run has the command that settles its call. The runtime puts it after the child run
+ * has its result, so closing the ledger earlier would lose it.
+ */
+export async function awaitParentNotified(ledger: Ledger, parent: RunId, child: RunId): Promise<void> {
+  let state = await foldTo(ledger, parent)
+  for await (const event of changesOf(ledger, parent, { after: state.seq })) {
+    if (event !== caughtUp) {
+      state = evolve(state, event)
+      continue
     }
-    return watchRun(
-      this.#context,
-      this.#runtime.resume(runId, { ...given, ...omitUndefined({ takeOver }) }),
-      {
-        ledgerPath,
-        by,
-        yes,
-        deny,
-        drain,
-        answer,
-        shownSeq: seq,
-      },
-    )
-  }
-
-  /** Continues the parents of a run that has stopped, up to the first that does not end. */
-  async driveParents({ ledger, agents, stopped, parents }: StoppedDrive): Promise<readonly StoppedRun[]> {
-    const above: StoppedRun[] = []
-    let last = stopped
-    for (const parent of parents) {
-      const { status, runId } = last.result
-      if (status !== 'done') break
-      await awaitParentNotified(ledger, parent.runId, runId)
-      if (this.#draining || parent.phase === 'done') break
-      const isKnown = agents.some(({ name }) => name === parent.agent)
-      if (!isKnown || !isSuspended(parent)) {
-        this.#printNextCommand(parent)
-        break
-      }
-      const view = viewOf(this.#context, this.#options.answer)
-      view.write(`\nRun ${runId} is a child of run ${parent.runId}, which continues:\n`)
-      last = await this.drive(parent, {})
-      above.push(last)
-    }
-    return above
-  }
-
-  #printNextCommand({ runId }: RunState): void {
-    const { programName, say } = this.#context
-    say(
-      `Its parent is run ${runId}, which continues with its result. If no process drives the parent, this does:`,
-    )
-    say(`  ${commandLine(programName, 'resume', this.#options.ledger, runId)}`)
+    const inbox = await ledger.inbox(parent)
+    if (inbox.some(({ command }) => command.type === 'settle' && command.child?.runId === child)) return
+    if (listOwnWaits(state).children.every(({ runId }) => runId !== child)) return
   }
 }

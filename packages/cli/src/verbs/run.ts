@@ -9,9 +9,9 @@ import {
 } from '@tallystick/core'
 import { omitUndefined } from '@tallystick/core/internal'
 import type { Command } from 'commander'
-import { onLedger, withDriveOptions, withLimit } from '../command/arguments.ts'
-import { type CommandContext, commandLine, ledgerSource } from '../command/context.ts'
-import { CommandError, endingCode, type ExitCode, exitCodes } from '../command/exit-code.ts'
+import { declareLedger, declareDriveOptions, addLimit } from '../command/arguments.ts'
+import { type CommandContext, formatCommand, toLedgerSource } from '../command/context.ts'
+import { CommandError, toExitCode, type ExitCode, exitCodes } from '../command/exit-code.ts'
 import {
   type AgentOverrides,
   type Configured,
@@ -23,16 +23,9 @@ import { interactiveRun } from '../drive/interactive-run.ts'
 import { withLedger } from '../runs/open-ledger.ts'
 import type { Done } from '../verbs.ts'
 
-/** What `run` was given. */
-export interface RunVerbOptions extends AgentOverrides {
-  /** Created if it does not exist. */
-  readonly ledger: string
-  /** The arguments after the ledger: the agent's name and the input, or the input alone. */
-  readonly words: readonly string[]
+interface RunVerbOptions extends AgentOverrides {
   readonly session?: string
-  /** Whose data it is: what is said is sealed under a key of theirs. */
   readonly subject?: string
-  /** Waits for the end of the session's run that is under way. */
   readonly wait?: boolean
   readonly limit?: Limits
   readonly yes?: boolean
@@ -42,9 +35,9 @@ export interface RunVerbOptions extends AgentOverrides {
   readonly config?: string
 }
 
-/** Declares what `run` takes. */
+/** Declares `run`. With `--json` it prints the events, one a line, and the result as the last line. Ctrl-C ends the run. */
 export function declareRun(verb: Command, context: CommandContext, done: Done): void {
-  onLedger(verb)
+  declareLedger(verb)
     .usage('[options] <ledger> [agent] <text>')
     .argument('[agent]', 'its name; needed only if the configuration has several agents')
     .argument('[text]', 'input of the run; - reads it from standard input')
@@ -54,49 +47,41 @@ export function declareRun(verb: Command, context: CommandContext, done: Done): 
       'the person or customer that the run is about: content is encrypted with their key in the keyring of TALLYSTICK_KEYS',
     )
     .option('--wait', 'if a run of the session is under way, wait for its end')
-    .option('--limit <name=value>', 'a limit of this run, such as maxTurns=5; may be repeated', withLimit)
-  withDriveOptions(verb).action(
-    async (
-      ledger: string,
-      agent?: string,
-      text?: string,
-      options: Omit<RunVerbOptions, 'ledger' | 'words'> = {},
-    ) => {
-      const words = [agent, text].filter((word) => word !== undefined)
-      done(await run(context, { ledger, words, ...options }))
+    .option('--limit <name=value>', 'a limit of this run, such as maxTurns=5; may be repeated', addLimit)
+  declareDriveOptions(verb).action(
+    async (ledger: string, agent?: string, text?: string, options: RunVerbOptions = {}) => {
+      // A single word is the text.
+      const named = text === undefined ? undefined : agent
+      done(await run(context, ledger, { ...options, agent: named, text: text ?? agent }))
     },
   )
 }
 
-/**
- * `run`: starts a run of an agent of the configuration, and drives it until it is done, or suspended without a person
- * to ask. With `--json` it prints the events, one per line, and the result as the last line. Ctrl-C ends the run.
- */
-export async function run(context: CommandContext, options: RunVerbOptions): Promise<ExitCode> {
-  const { ledger: ledgerPath, words, config: file } = options
-  const [agent, text] = words.length > 1 ? [words[0], words[1]] : [undefined, words[0]]
-  if (options.subject !== undefined && (context.environment['TALLYSTICK_KEYS'] ?? '') === '') {
+type Asked = RunVerbOptions & { readonly agent: string | undefined; readonly text: string | undefined }
+
+async function run(context: CommandContext, ledgerPath: string, options: Asked): Promise<ExitCode> {
+  const { agent, text, subject, config: file } = options
+  if (subject !== undefined && (context.environment['TALLYSTICK_KEYS'] ?? '') === '') {
     throw new CommandError(
       'usage',
       '--subject encrypts the content of the run, which needs a keyring. Name its file in TALLYSTICK_KEYS.',
     )
   }
-  const input = await inputOf(context, text)
-  const verb = 'run' as const
-  const asked = { verb, ledgerPath: ledgerSource(ledgerPath, context.workingDirectory) }
-  const configFor = { file, context: { ...asked, ...(agent !== undefined && { agent }) } }
-  return await withConfig(context, configFor, async (configured) => {
-    const named = agent === undefined ? onlyAgent(configured, input) : agentNamed(configured, agent)
+  const input = await readInput(context, text)
+  const place = toLedgerSource(ledgerPath, context.workingDirectory)
+  const configContext = { verb: 'run' as const, ledgerPath: place, ...omitUndefined({ agent }) }
+  return await withConfig(context, { file, context: configContext }, async (configured) => {
+    const named = agent === undefined ? findOnlyAgent(configured, input) : findAgent(configured, agent)
     const chosen = overrideAgent(named, options, configured)
     return await withLedger(ledgerPath, 'make', (ledger) =>
-      startRun(context, options, { ledger, configured, chosen, input }),
+      startRun(context, options, { ledger, ledgerPath, configured, chosen, input }),
     )
   })
 }
 
-/** What a run is started with. */
 interface Start {
   readonly ledger: Ledger
+  readonly ledgerPath: string
   readonly configured: Configured
   readonly chosen: Agent<unknown>
   readonly input: string
@@ -105,9 +90,9 @@ interface Start {
 async function startRun(
   context: CommandContext,
   options: RunVerbOptions,
-  { ledger, configured: { agents, prices, rules, context: own }, chosen, input }: Start,
+  { ledger, ledgerPath, configured: { agents, prices, rules, context: own }, chosen, input }: Start,
 ): Promise<ExitCode> {
-  const { ledger: ledgerPath, session: sessionId, subject, wait, limit: limits } = options
+  const { session: sessionId, subject, wait, limit: limits } = options
   const { yes, deny, by, answer } = options
   const others = agents.filter(({ name }) => name !== chosen.name)
   const runtime = createRuntime({
@@ -125,16 +110,18 @@ async function startRun(
     interrupted = true
     return started.cancel('Ctrl-C')
   }
-  const drain = (): Promise<unknown> => runtime.drain()
-  const resumeArguments = overrideArguments(options)
-  const interaction = { ledgerPath, yes, deny, by, answer, drain, cancel, resumeArguments, eventLines: true }
-  const result = await interactiveRun(context, started, interaction).catch((error: unknown) => {
-    throw busySession(error, context, options) ?? error
+  const result = await interactiveRun(context, started, {
+    ...{ ledgerPath, yes, deny, by, answer, cancel, eventLines: true },
+    drain: () => runtime.drain(),
+    resumeArguments: overrideArguments(options),
+  }).catch((error: unknown) => {
+    const isBusy = error instanceof LedgerConflictError && error.kind === 'session'
+    throw isBusy && sessionId !== undefined ? busySession(error, context, ledgerPath, sessionId) : error
   })
-  return interrupted ? exitCodes.interrupted : endingCode(result)
+  return interrupted ? exitCodes.interrupted : toExitCode(result)
 }
 
-async function inputOf({ stdin }: CommandContext, given: string | undefined): Promise<string> {
+async function readInput({ stdin }: CommandContext, given: string | undefined): Promise<string> {
   const input = given === '-' ? (await textFrom(stdin)).trimEnd() : given
   if (input !== undefined && input.trim() !== '') return input
   const what = given === '-' ? 'Standard input is empty' : 'There is no text'
@@ -144,8 +131,8 @@ async function inputOf({ stdin }: CommandContext, given: string | undefined): Pr
   )
 }
 
-/** Naming an agent and forgetting the text would give the agent its own name as input. */
-function onlyAgent({ named, agents }: Configured, input: string): Agent<unknown> {
+/** A user who names an agent and forgets the text must not send the agent its own name. */
+function findOnlyAgent({ named, agents }: Configured, input: string): Agent<unknown> {
   const [agent] = named
   if (agents.some(({ name }) => name === input)) {
     throw new CommandError(
@@ -154,34 +141,32 @@ function onlyAgent({ named, agents }: Configured, input: string): Agent<unknown>
     )
   }
   if (agent !== undefined && named.length === 1) return agent
-  throw new CommandError('usage', `Which agent is meant? ${agentsText(named)} Name one in front of the text.`)
+  throw new CommandError('usage', `Which agent is meant? ${formatAgents(named)} Name one before the text.`)
 }
 
-function agentNamed({ named, agents }: Configured, given: string): Agent<unknown> {
+function findAgent({ named, agents }: Configured, given: string): Agent<unknown> {
   const agent = agents.find(({ name }) => name === given)
   if (agent !== undefined) return agent
   throw new ConfigurationError(
-    `There is no agent ${given}, so nothing was started. ${agentsText(named)} Put an input of several words in quotes.`,
+    `There is no agent ${given}, so nothing was started. ${formatAgents(named)} Put an input of several words in quotes.`,
   )
 }
 
-function agentsText(named: readonly Agent<unknown>[]): string {
+function formatAgents(named: readonly Agent<unknown>[]): string {
   const names = named.map(({ name }) => name).join(', ') || 'none'
   return `The configuration has: ${names}.`
 }
 
-/** A conversation has one run at a time: what to do about the other one, in words of the command line. */
+/** A session has one run at a time. Says in words of the command line what to do about the other run. */
 function busySession(
-  error: unknown,
+  error: LedgerConflictError,
   { programName }: CommandContext,
-  { ledger, session }: RunVerbOptions,
-): CommandError | undefined {
-  if (session === undefined || !(error instanceof LedgerConflictError) || error.kind !== 'session')
-    return undefined
-  const list = commandLine(programName, 'list', ledger, '--session', session)
+  ledger: string,
+  session: string,
+): CommandError {
   const { busy } = error
   if (busy?.status === 'interrupted') {
-    const resume = commandLine(programName, 'resume', ledger, busy.runId)
+    const resume = formatCommand(programName, 'resume', ledger, busy.runId)
     return new CommandError(
       'refused',
       `Session ${session} has a run that was interrupted: it has not ended, and no process drives it. Continue it: ` +
@@ -189,6 +174,7 @@ function busySession(
       { cause: error },
     )
   }
+  const list = formatCommand(programName, 'list', ledger, '--session', session)
   return new CommandError(
     'refused',
     `Session ${session} has a run that has not ended, and two at the same time would be two histories. See it: ${list}\n` +

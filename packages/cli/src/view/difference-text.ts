@@ -1,5 +1,5 @@
 import { type Difference, reportedDifferences } from '@tallystick/replay'
-import { oneLine } from '../command/text.ts'
+import { toOneLine } from '../command/text.ts'
 
 const maxDifferences = 20
 const maxValueCharacters = 200
@@ -11,38 +11,40 @@ const charactersBefore = 40
 type Sides = readonly [first: string, second: string]
 
 /** Where two events differ, with both values under the names of their sides. */
-export function differencesText(differences: readonly Difference[], sides: Sides): string {
+export function formatDifferences(differences: readonly Difference[], sides: Sides): string {
   const reported = reportedDifferences(differences)
-  const shown = reported.slice(0, maxDifferences).map((difference) => differenceText(difference, sides))
+  const shown = reported.slice(0, maxDifferences).map((difference) => formatDifference(difference, sides))
   const left = reported.length - shown.length
   return `${shown.join('')}${left > 0 ? `  and ${left} more\n` : ''}`
 }
 
-function differenceText({ path, recorded, happened }: Difference, [first, second]: Sides): string {
+function formatDifference({ path, recorded, happened }: Difference, [first, second]: Sides): string {
   const head = `  ${path}\n`
-  if (/, from line \d+$/.test(path)) return head + linesText(first, recorded) + linesText(second, happened)
-  const [before, after] = [valueText(recorded), valueText(happened)]
-  const from = Math.max(0, sameCharacters(before, after) - charactersBefore)
-  const show = (text: string): string => (from > 0 ? '…' : '') + oneLine(text.slice(from), maxValueCharacters)
+  if (/, from line \d+$/.test(path))
+    return head + formatLines(first, recorded) + formatLines(second, happened)
+  const [before, after] = [formatValue(recorded), formatValue(happened)]
+  const from = Math.max(0, countSameCharacters(before, after) - charactersBefore)
+  const show = (text: string): string =>
+    (from > 0 ? '…' : '') + toOneLine(text.slice(from), maxValueCharacters)
   return `${head}    ${first} ${show(before)}\n    ${second} ${show(after)}\n`
 }
 
 /** Lines of a text, below each other. */
-function linesText(name: string, text: unknown): string {
+function formatLines(name: string, text: unknown): string {
   const lines = typeof text === 'string' ? text.split('\n') : ['nothing']
   const more = lines.length > maxLines ? [`… ${lines.length - maxLines} more lines`] : []
-  const shown = lines.slice(0, maxLines).map((line) => oneLine(line, maxValueCharacters))
+  const shown = lines.slice(0, maxLines).map((line) => toOneLine(line, maxValueCharacters))
   return [...shown, ...more]
     .map((line, index) => `    ${index === 0 ? name : ' '.repeat(name.length)} ${line}\n`)
     .join('')
 }
 
-function valueText(value: unknown): string {
+function formatValue(value: unknown): string {
   return value === undefined ? 'nothing' : JSON.stringify(value)
 }
 
 /** How many characters two texts begin with alike. */
-function sameCharacters(a: string, b: string): number {
+function countSameCharacters(a: string, b: string): number {
   let count = 0
   while (count < a.length && a[count] === b[count]) count++
   return count

@@ -7,22 +7,20 @@ import {
   type EventType,
   type ParentRef,
 } from '@tallystick/core/vocabulary'
-import { contentText, counted, oneLine, runEnding } from '../command/text.ts'
-import { type Paint, type Screen, screenOn } from '../terminal/paint.ts'
+import { formatContent, formatCount, toOneLine, formatEnding } from '../command/text.ts'
+import { type Paint, type Screen, createScreen } from '../terminal/paint.ts'
 
-/** What tells of what a run is a part. */
 export type Origin = Pick<RunState, 'sessionId' | 'sessionPlace' | 'parent'>
 
-/** What a run is a part of, for people: its session, its parent, the run that it branched or was forked from. */
-export function originText({ sessionId, sessionPlace = 1, parent }: Origin): string {
+/** What a run is part of: its session, its parent, or the run that it was forked or branched from. */
+export function formatOrigin({ sessionId, sessionPlace = 1, parent }: Origin): string {
   const session = sessionId === undefined ? [] : [`run ${sessionPlace} of session ${sessionId}`]
-  // Within a session the run before it goes without saying.
-  const origin = parent === undefined || parent.relation === 'session' ? [] : [relationText(parent)]
+  // The place in the session already says which run came before.
+  const origin = parent === undefined || parent.relation === 'session' ? [] : [formatRelation(parent)]
   return [...session, ...origin].join(', ')
 }
 
-/** Says how a run relates to the one that it came from. */
-export function relationText({ runId, seq, relation }: ParentRef): string {
+export function formatRelation({ runId, seq, relation }: ParentRef): string {
   switch (relation) {
     case 'child':
       return `child of run ${runId}`
@@ -35,56 +33,56 @@ export function relationText({ runId, seq, relation }: ParentRef): string {
   }
 }
 
-/** Shows a person what there is to see of an event. */
 export function printEvent(event: RuntimeEvent, screen: Screen): void {
-  const print = printed[event.type] as (event: RuntimeEvent, screen: Screen) => void
-  print(event, screen)
+  const print = printed[event.type] as ((event: RuntimeEvent, screen: Screen) => void) | null
+  print?.(event, screen)
 }
 
-/** What a person sees of an event of each type; of some, nothing. */
-const printed: { readonly [T in EventType]: (event: EventOf<T>, screen: Screen) => void } = {
+/** How an event of each type is shown; events of some types are not. */
+const printed: { readonly [T in EventType]: ((event: EventOf<T>, screen: Screen) => void) | null } = {
   run_started: (event, { line, paint }) => {
     const { sessionId, sessionPlace = 1 } = event
     const session = sessionId === undefined ? '' : `, run ${sessionPlace} of session ${sessionId}`
     const model = event.definition.model.modelId
-    line(paint('dim', `run ${event.runId} of ${event.agent}, model ${model}${session}${parentText(event)}`))
+    line(paint('dim', `run ${event.runId} of ${event.agent}, model ${model}${session}${formatParent(event)}`))
   },
   run_resumed: ({ why, epoch, inDoubt }, { note }) => {
     const doubt = inDoubt.length > 0 ? `, in doubt: ${inDoubt.join(', ')}` : ''
-    note(`taken up again (${why}) by writer ${epoch}${doubt}`)
+    note(`resumed (${why}) by writer ${epoch}${doubt}`)
   },
   run_finished: (event, { block, line, paint }) => {
     block('')
-    line(`${paint('bold', 'done:')} ${runEnding(event)}`)
+    line(`${paint('bold', 'done:')} ${formatEnding(event)}`)
   },
   history_carried: ({ messages, missing = 0 }, { note }) =>
     note(`${missing + messages.length} earlier messages are carried over`),
   history_edited: ({ edits, by, reason }, { note }) =>
-    note(`${edits.length} earlier messages were changed or removed${byText(by)}${why(reason)}`),
-  input_received: ({ message }, { block, paint }) => block(paint('bold', `> ${contentText(message.parts)}`)),
+    note(`${edits.length} earlier messages were changed or removed${formatBy(by)}${formatWhy(reason)}`),
+  input_received: ({ message }, { block, paint }) =>
+    block(paint('bold', `> ${formatContent(message.parts)}`)),
   input_settled: (event, { note }) => {
-    if (!event.delivered) note(`an input was not taken${why(event.why)}`)
+    if (!event.delivered) note(`an input was not taken${formatWhy(event.why)}`)
   },
-  model_call_started: silent,
-  assistant_started: silent,
+  model_call_started: null,
+  assistant_started: null,
   assistant_text_delta: ({ text, replaces }, { note, stream }) => {
-    if (replaces) note('the provider took back what it said here before, and says instead:')
+    if (replaces) note('the provider replaced its text so far with this:')
     stream(text)
   },
   assistant_reasoning_delta: ({ text }, { stream, paint }) => stream(paint('dim', text)),
-  tool_input_delta: silent,
+  tool_input_delta: null,
   tool_request_ready: ({ name, toolCallId, input, malformed }, { line, paint, cutAt }) => {
     line(`${paint('cyan', '┌ request')} ${paint('bold', name)} ${paint('dim', toolCallId)}`)
-    line(`${paint('cyan', '│')} ${oneLine(malformed?.text ?? JSON.stringify(input), cutAt)}`)
+    line(`${paint('cyan', '│')} ${toOneLine(malformed?.text ?? JSON.stringify(input), cutAt)}`)
   },
-  usage_updated: silent,
+  usage_updated: null,
   assistant_message_finished: ({ partial, written = [] }, { note, endStream, cutAt }) => {
     if (partial) note('the reply was cut off here')
     else endStream()
-    for (const { part } of written) note(`the model wrote: ${oneLine(part.text, cutAt)}`)
+    for (const { part } of written) note(`the model wrote: ${toOneLine(part.text, cutAt)}`)
   },
   model_stream_failed: ({ attempt, failure, retryAt }, { note }) => {
-    const next = retryAt === undefined ? '' : '; it is tried again, and what it said so far is withdrawn'
+    const next = retryAt === undefined ? '' : '; it is tried again, and its text so far is withdrawn'
     note(`attempt ${attempt} of the model call failed (${failure.class}): ${failure.message}${next}`)
   },
   tool_requests_collected: ({ calls }, { note }) => {
@@ -95,17 +93,17 @@ const printed: { readonly [T in EventType]: (event: EventOf<T>, screen: Screen) 
     }
   },
   approval_requested: ({ name, toolCallId, reason }, { note }) =>
-    note(`${name} ${toolCallId} needs an approval${why(reason)}`),
+    note(`${name} ${toolCallId} needs an approval${formatWhy(reason)}`),
   approval_decided: ({ approved, by, via, reason, input, toolCallId }, { note }) => {
     const how = via === undefined ? '' : ` (${via})`
     const changed = input === undefined ? '' : `, to run with ${canonicalJson(input)}`
-    note(`${toolCallId} was ${approved ? 'approved' : 'denied'} by ${by}${how}${why(reason)}${changed}`)
+    note(`${toolCallId} was ${approved ? 'approved' : 'denied'} by ${by}${how}${formatWhy(reason)}${changed}`)
   },
   tool_started: ({ attempt, child, name, toolCallId }, { note }) => {
     if (attempt > 1) note(`${name} ${toolCallId} is started again`)
     if (child !== undefined) note(`${name} works in run ${child}`)
   },
-  tool_progress: silent,
+  tool_progress: null,
   tool_deferred: ({ runId, toolCallId, receipt }, { note }) =>
     note(
       receipt === childRunIdOf(runId, toolCallId)
@@ -114,7 +112,7 @@ const printed: { readonly [T in EventType]: (event: EventOf<T>, screen: Screen) 
     ),
   tool_attempt_failed: ({ name, toolCallId, attempt, outcome, content, at, retryAt }, { note, cutAt }) =>
     note(
-      `attempt ${attempt} of ${name} ${toolCallId} ${outcome === 'failed' ? 'failed' : `ended as ${outcome}`}, and is tried again in ${retryAt - at} ms: ${oneLine(contentText(content), cutAt)}`,
+      `attempt ${attempt} of ${name} ${toolCallId} ${outcome === 'failed' ? 'failed' : `ended as ${outcome}`}, and is tried again in ${retryAt - at} ms: ${toOneLine(formatContent(content), cutAt)}`,
     ),
   tool_result: (event, { line, paint, cutAt }) => {
     const { name, toolCallId, outcome, durationMs, content, projected, shown, reused } = event
@@ -124,11 +122,11 @@ const printed: { readonly [T in EventType]: (event: EventOf<T>, screen: Screen) 
     line(
       `${paint('cyan', '└ result ')} ${paint('bold', name)} ${paint('dim', toolCallId)} ${outcomeText}${how}`,
     )
-    line(`  ${oneLine(contentText(content), cutAt)}`)
+    line(`  ${toOneLine(formatContent(content), cutAt)}`)
     const read = shown ?? projected
-    if (read) line(`  the model read: ${oneLine(contentText(read), cutAt)}`)
+    if (read) line(`  the model read: ${toOneLine(formatContent(read), cutAt)}`)
   },
-  tool_results_injected: silent,
+  tool_results_injected: null,
   compaction_started: ({ model, replacedMessages }, { note }) =>
     note(`${model.modelId} sums up ${replacedMessages} older messages`),
   context_compacted: ({ replacedMessages }, { note }) =>
@@ -136,59 +134,58 @@ const printed: { readonly [T in EventType]: (event: EventOf<T>, screen: Screen) 
   agent_handed_off: ({ from, to }, { note }) => note(`${from} handed over to ${to}`),
   guardrail_tripped: ({ guardrail, on, action, detail }, { note }) =>
     note(`the guardrail ${guardrail} tripped on ${on}: ${action}${detail ? ` (${detail})` : ''}`),
-  guardrails_checked: silent,
+  guardrails_checked: null,
   output_checked: ({ valid, error }, { note }) => {
-    if (!valid) note(`the answer does not fit its schema${why(error)}`)
+    if (!valid) note(`the answer does not fit its schema${formatWhy(error)}`)
   },
   limit_reached: ({ limit, max, policy }, { note }) =>
     note(`the limit ${limit} of ${max} is reached: ${policy}`),
   limit_raised: ({ by, limit, max, reason }, { note }) =>
     note(`${by} raised the limit ${limit} to ${max}${reason === undefined ? '' : `: ${reason}`}`),
-  cancel_requested: ({ by, reason }, { note }) => note(`cancelled${byText(by)}${why(reason)}`),
+  cancel_requested: ({ by, reason }, { note }) => note(`cancelled${formatBy(by)}${formatWhy(reason)}`),
 }
 
-function silent(): void {}
-
-function parentText({ parent }: EventOf<'run_started'>): string {
-  return parent === undefined || parent.relation === 'session' ? '' : `, ${relationText(parent)}`
+function formatParent({ parent }: EventOf<'run_started'>): string {
+  return parent === undefined || parent.relation === 'session' ? '' : `, ${formatRelation(parent)}`
 }
 
-function byText(by: string | undefined): string {
+function formatBy(by: string | undefined): string {
   return by ? ` by ${by}` : ''
 }
 
-function why(reason: string | undefined): string {
+function formatWhy(reason: string | undefined): string {
   return reason ? `: ${reason}` : ''
 }
 
 /** The content of an event, in a few words after its type. */
-export function eventText(event: RuntimeEvent, maxCharacters: number): string {
-  return oneLine([event.type, ...textsOf(event)].join(' '), maxCharacters)
+export function formatEvent(event: RuntimeEvent, maxCharacters: number): string {
+  const words = texts[event.type] as ((event: RuntimeEvent) => readonly string[]) | null
+  return toOneLine([event.type, ...(words?.(event) ?? [])].join(' '), maxCharacters)
 }
 
-/** Events that only say how something is going, or what others beside them say too. */
-const inBetween: ReadonlySet<EventType> = new Set<EventType>([
-  ...([
-    'assistant_started',
-    'assistant_text_delta',
-    'assistant_reasoning_delta',
-    'tool_input_delta',
-  ] as const),
-  ...(['usage_updated', 'tool_progress', 'tool_results_injected', 'guardrails_checked'] as const),
-])
-
-/** Returns whether an event matters to a person who reads through a run. */
+/** Returns true for an event that matters to a person who reads through a run. */
 export function isOfInterest({ type }: Pick<RuntimeEvent, 'type'>): boolean {
-  return !inBetween.has(type)
+  return texts[type] !== null
 }
 
-/** What tells an event of a type from another one. */
-const texts: { readonly [T in EventType]?: (event: EventOf<T>) => readonly string[] } = {
+/** The words after the type of each event; null for events that only show progress, or repeat what others say. */
+const texts: { readonly [T in EventType]: ((event: EventOf<T>) => readonly string[]) | null } = {
   run_started: ({ agent }) => [agent],
   run_resumed: ({ definition }) => (definition === undefined ? [] : ['with another definition']),
-  history_edited: ({ edits }) => [counted(edits.length, 'message')],
-  input_received: ({ message }) => [contentText(message.parts)],
-  model_call_started: ({ model, attempt, change }) => [model.modelId, ...again(attempt), ...changed(change)],
+  history_edited: ({ edits }) => [formatCount(edits.length, 'message')],
+  history_carried: () => [],
+  input_received: ({ message }) => [formatContent(message.parts)],
+  input_settled: () => [],
+  assistant_started: null,
+  assistant_text_delta: null,
+  assistant_reasoning_delta: null,
+  tool_input_delta: null,
+  usage_updated: null,
+  model_call_started: ({ model, attempt, change }) => [
+    model.modelId,
+    ...formatAttempt(attempt),
+    ...formatChange(change),
+  ],
   assistant_message_finished: ({ parts, partial }) => [...(partial ? ['cut off'] : []), textOf(parts)],
   model_stream_failed: ({ failure }) => [failure.class],
   tool_request_ready: ({ name, input }) => [name, JSON.stringify(input)],
@@ -200,30 +197,31 @@ const texts: { readonly [T in EventType]?: (event: EventOf<T>) => readonly strin
   approval_requested: ({ name }) => [name],
   approval_decided: ({ approved, by, via, input, reason }) => {
     const who = via === undefined ? by : `${by} via ${via}`
-    const why = reason === undefined ? who : `${who}: ${reason}`
-    return [
-      approved ? 'approved' : 'denied',
-      'by',
-      why,
-      ...(input === undefined ? [] : ['to run with', canonicalJson(input)]),
-    ]
+    const ran = input === undefined ? [] : ['to run with', canonicalJson(input)]
+    return [approved ? 'approved' : 'denied', 'by', `${who}${formatWhy(reason)}`, ...ran]
   },
-  tool_started: ({ name, attempt }) => [name, ...again(attempt)],
+  tool_started: ({ name, attempt }) => [name, ...formatAttempt(attempt)],
+  tool_progress: null,
+  tool_results_injected: null,
+  guardrails_checked: null,
   tool_deferred: ({ receipt }) => [receipt],
   tool_attempt_failed: ({ name, attempt, outcome, content }) => [
     name,
     `attempt ${attempt}`,
     outcome,
-    contentText(content),
+    formatContent(content),
   ],
   tool_result: ({ name, outcome, content, reused }) => [
     name,
     outcome,
     ...(reused === undefined ? [] : ['(from the record)']),
-    contentText(content),
+    formatContent(content),
   ],
-  compaction_started: ({ model, replacedMessages }) => [model.modelId, counted(replacedMessages, 'message')],
-  context_compacted: ({ replacedMessages }) => [counted(replacedMessages, 'message')],
+  compaction_started: ({ model, replacedMessages }) => [
+    model.modelId,
+    formatCount(replacedMessages, 'message'),
+  ],
+  context_compacted: ({ replacedMessages }) => [formatCount(replacedMessages, 'message')],
   agent_handed_off: ({ to }) => [to],
   guardrail_tripped: ({ guardrail, on, action }) => [guardrail, on, action],
   output_checked: ({ valid }) => [valid ? 'fits' : 'does not fit'],
@@ -233,23 +231,17 @@ const texts: { readonly [T in EventType]?: (event: EventOf<T>) => readonly strin
   run_finished: ({ reason }) => [reason],
 }
 
-/** Which parts of the request the agent's code made others. */
-function changed(change: ShownChange = {}): readonly string[] {
+/** The parts of the request that the agent's code changed. */
+function formatChange(change: ShownChange = {}): readonly string[] {
   const { sourced: _tools, shown, ...others } = change
   const parts = [...Object.keys(others), ...(shown ? ['messages'] : [])]
   return parts.length === 0 ? [] : [`with its own ${parts.join(', ')}`]
 }
 
-function again(attempt: number): readonly string[] {
+function formatAttempt(attempt: number): readonly string[] {
   return attempt === 1 ? [] : [`attempt ${attempt}`]
 }
 
-function textsOf(event: RuntimeEvent): readonly string[] {
-  const ofType = texts[event.type] as ((event: RuntimeEvent) => readonly string[]) | undefined
-  return ofType?.(event) ?? []
-}
-
-/** Where a run is printed, and how. */
 interface RunPrinterOptions {
   /** Takes text as it comes, line breaks included. */
   readonly write: (text: string) => void
@@ -262,18 +254,22 @@ interface RunPrinterOptions {
  * Prints a run for a person, event by event: the reply's text as it streams, and each tool call with its two halves,
  * the request and the result, under the one id that joins them.
  */
-export function runPrinter({ write, paint, cutAt = 400 }: RunPrinterOptions): (event: RuntimeEvent) => void {
-  const screen = screenOn(write, { paint, cutAt })
-  return (event) => printEvent(event, screen)
-}
-
-/** Prints many runs for a person, interleaved: a line names the run whose events follow. */
-export function ledgerPrinter({
+export function createRunPrinter({
   write,
   paint,
   cutAt = 400,
 }: RunPrinterOptions): (event: RuntimeEvent) => void {
-  const screen = screenOn(write, { paint, cutAt })
+  const screen = createScreen(write, { paint, cutAt })
+  return (event) => printEvent(event, screen)
+}
+
+/** Prints many runs for a person, interleaved: a line names the run whose events follow. */
+export function createLedgerPrinter({
+  write,
+  paint,
+  cutAt = 400,
+}: RunPrinterOptions): (event: RuntimeEvent) => void {
+  const screen = createScreen(write, { paint, cutAt })
   let shown: RunId | undefined
   return (event) => {
     if (event.runId !== shown) screen.line(paint('dim', `── ${event.runId}`))

@@ -2,8 +2,8 @@ import type { RuntimeEvent } from '@tallystick/core'
 import type { FinishReason, JsonObject } from '@tallystick/core/vocabulary'
 import type { Observable } from 'rxjs'
 import {
-  approvalIdOf,
-  mappedEvents,
+  toApprovalId,
+  mapEvents,
   type MoveOf,
   type MoveTable,
   requireEvents,
@@ -62,7 +62,7 @@ export class TaskView {
   #id = ''
   #contextId = ''
   #at = 0
-  #status: A2aStatus = statusOf('SUBMITTED', 0)
+  #status: A2aStatus = toStatus('SUBMITTED', 0)
   #artifacts: A2aArtifact[] = []
   /** How many artifacts there were when the step began. */
   #before = 0
@@ -79,13 +79,13 @@ export class TaskView {
     this.#id = runId
     this.#contextId = sessionId ?? runId
     this.#at = at
-    this.#status = statusOf('SUBMITTED', at)
+    this.#status = toStatus('SUBMITTED', at)
     return [{ task: this.task }]
   }
 
   beginStep(): readonly A2aUpdate[] {
     this.#before = this.#artifacts.length
-    return this.#status.state === stateName('WORKING') ? [] : this.#enter(statusOf('WORKING', this.#at))
+    return this.#status.state === toStateName('WORKING') ? [] : this.#enter(toStatus('WORKING', this.#at))
   }
 
   addText(artifactId: string, text: string): readonly A2aUpdate[] {
@@ -109,16 +109,16 @@ export class TaskView {
   /** Returns the first items of a stream that continues the task. */
   reopen({ state }: MoveOf<'run_reopened'>): readonly A2aUpdate[] {
     this.#at = state.at
-    this.#status = statusOf('WORKING', state.at)
+    this.#status = toStatus('WORKING', state.at)
     return [{ task: this.task }]
   }
 
   wait({ state, waits }: MoveOf<'run_waits'>): readonly A2aUpdate[] {
     const message = {
       ...{ messageId: `${this.#id}.${state.seq}`, taskId: this.#id, contextId: this.#contextId },
-      ...{ role: 'ROLE_AGENT', parts: [{ text: questionText(waits) }, { data: questionsOf(waits) }] },
+      ...{ role: 'ROLE_AGENT', parts: [{ text: formatQuestion(waits) }, { data: toQuestions(waits) }] },
     }
-    return this.#enter({ ...statusOf('INPUT_REQUIRED', state.at), message })
+    return this.#enter({ ...toStatus('INPUT_REQUIRED', state.at), message })
   }
 
   finish({ reason, detail, usage, at }: MoveOf<'run_finished'>): readonly A2aUpdate[] {
@@ -127,7 +127,7 @@ export class TaskView {
       usage: { ...usage },
       ...(detail !== undefined && reason !== 'model_failed' && { detail }),
     }
-    return this.#enter(statusOf(states[reason], at))
+    return this.#enter(toStatus(states[reason], at))
   }
 
   #enter(status: A2aStatus): readonly A2aUpdate[] {
@@ -142,40 +142,42 @@ export class TaskView {
 }
 
 /** Maps each move of a run to A2A. */
-export function a2aTable(view: TaskView = new TaskView()): MoveTable<A2aUpdate> {
-  const nothing = (): readonly A2aUpdate[] => []
+export function createA2aTable(view: TaskView = new TaskView()): MoveTable<A2aUpdate> {
   return {
     run_started: (move) => view.start(move),
+    input_taken: null,
+    input_dropped: null,
     step_started: () => view.beginStep(),
-    part_started: nothing,
+    part_started: null,
     part_added: ({ kind, partId, text }) =>
       kind === 'text' && text !== '' ? view.addText(partId, text) : [],
-    part_ended: nothing,
+    part_ended: null,
     step_withdrawn: () => view.withdraw(),
-    call_started: nothing,
-    call_input_added: nothing,
-    call_requested: nothing,
-    approval_requested: nothing,
-    approval_decided: nothing,
-    call_progressed: nothing,
-    call_ended: nothing,
-    step_ended: nothing,
+    call_started: null,
+    call_input_added: null,
+    call_requested: null,
+    approval_requested: null,
+    approval_decided: null,
+    call_progressed: null,
+    call_ended: null,
+    step_ended: null,
     run_reopened: (move) => view.reopen(move),
+    answer_ended: null,
+    message_waits: null,
     run_waits: (move) => view.wait(move),
     run_finished: (move) => view.finish(move),
   }
 }
 
-function stateName(state: string): string {
+function toStateName(state: string): string {
   return `TASK_STATE_${state}`
 }
 
-function statusOf(state: string, at: number): A2aStatus {
-  return { state: stateName(state), timestamp: new Date(at).toISOString() }
+function toStatus(state: string, at: number): A2aStatus {
+  return { state: toStateName(state), timestamp: new Date(at).toISOString() }
 }
 
-/** The question of a run that waits, for people. */
-function questionText({ approvals, deferred, limit }: RunWaits): string {
+function formatQuestion({ approvals, deferred, limit }: RunWaits): string {
   return [
     ...approvals.map(
       ({ name, reason }) => `May ${name} run with this input?${reason === undefined ? '' : ` ${reason}`}`,
@@ -185,11 +187,11 @@ function questionText({ approvals, deferred, limit }: RunWaits): string {
   ].join('\n')
 }
 
-/** The same question for programs: the ids that an answer names. */
-function questionsOf({ approvals, deferred, limit }: RunWaits): object {
+/** For programs: the ids that an answer names. */
+function toQuestions({ approvals, deferred, limit }: RunWaits): object {
   return {
     approvals: approvals.map((approval) => ({
-      approvalId: approvalIdOf(approval),
+      approvalId: toApprovalId(approval),
       name: approval.name,
       input: approval.input,
     })),
@@ -201,5 +203,5 @@ function questionsOf({ approvals, deferred, limit }: RunWaits): object {
 /** Maps the events of a run, from its first, to an A2A task and its changes. */
 export function toA2a(events$: Observable<RuntimeEvent>): Observable<A2aUpdate> {
   requireEvents('toA2a', events$)
-  return mappedEvents(events$, () => a2aTable())
+  return mapEvents(events$, () => createA2aTable())
 }

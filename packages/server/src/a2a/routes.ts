@@ -3,35 +3,42 @@ import { omitUndefined, readStart } from '@tallystick/core/internal'
 import { digestOf, type OutsideCommand } from '@tallystick/core/vocabulary'
 import type { Hono } from 'hono'
 import {
-  callerKey,
+  toCallerKey,
   type Permission,
   type Principal,
   requireVisible,
-  startHeaders,
+  readStartHeaders,
 } from '../http/principal.ts'
-import { isServerFault, malformed, problemOf, RefusedRequestError, runNotFound } from '../http/problem.ts'
+import { isServerFault, malformed, toProblem, RefusedRequestError, runNotFound } from '../http/problem.ts'
 import { readBody } from '../http/request.ts'
-import { json, type RequestScope, requireAgent, requirePermission, type Served } from '../http/served.ts'
-import { sendDecision } from '../runs/commands.ts'
+import {
+  respondJson,
+  type RequestScope,
+  requireAgent,
+  requirePermission,
+  type Served,
+} from '../http/served.ts'
+import { sendCommand, sendDecision } from '../runs/commands.ts'
 import { startRun } from '../runs/start.ts'
-import { stateAt } from '../runs/view.ts'
+import { readState } from '../runs/view.ts'
 import { streamHeaders } from '../stream/followed-stream.ts'
-import { type FollowedRun, protocolAnswer, protocolStream, RunReader } from '../stream/protocol.ts'
-import { a2aTable, type A2aTask, type A2aUpdate, TaskView } from './map.ts'
+import { type FollowedRun, awaitAnswer, streamProtocol, RunReader } from '../stream/protocol.ts'
+import { createA2aTable, type A2aTask, type A2aUpdate, TaskView } from './map.ts'
 import {
   type A2aAnswer,
   a2aCall,
   type A2aCall,
-  answersOf,
-  paramsOf,
+  readAnswers,
+  parseParams,
   sendParams,
   type SendParams,
   taskParams,
-  userPartsOf,
+  readUserParts,
 } from './schema.ts'
+import { type Operations } from '../http/openapi.ts'
 
-/** The card of an agent, with which clients of A2A find it: what it does, and where it listens. */
-function agentCard({ name, description = `The agent ${name}.` }: Agent<unknown>, url: string): object {
+/** The card by which clients of A2A find an agent. */
+function toAgentCard({ name, description = `The agent ${name}.` }: Agent<unknown>, url: string): object {
   const modes = ['text/plain']
   const scheme = {
     scheme: 'Bearer',
@@ -63,7 +70,9 @@ export function addA2a(app: Hono<RequestScope>, served: Served): void {
   app.get('/a2a/:agent/.well-known/agent-card.json', (context) => {
     const agent = requireAgent(served, context.get('principal'), context.req.param('agent'))
     const { origin } = new URL(context.req.url)
-    return json(agentCard(agent, `${origin}${served.basePath}/a2a/${encodeURIComponent(agent.name)}`))
+    return respondJson(
+      toAgentCard(agent, `${origin}${served.basePath}/a2a/${encodeURIComponent(agent.name)}`),
+    )
   })
   app.post('/a2a/:agent', async (context) => {
     const principal = context.get('principal')
@@ -71,15 +80,14 @@ export function addA2a(app: Hono<RequestScope>, served: Served): void {
     const { raw: request } = context.req
     const call = await readBody(request, a2aCall, served.body)
     try {
-      return await methodOf(call)({ served, principal, agent, call, request })
+      return await findMethod(call)({ served, principal, agent, call, request })
     } catch (error) {
       if (isServerFault(error)) throw error
-      return json({ jsonrpc: '2.0', id: call.id, error: rpcError(error) })
+      return respondJson({ jsonrpc: '2.0', id: call.id, error: toRpcError(error) })
     }
   })
 }
 
-/** A call of a client, its caller, and the agent that it is for. */
 interface A2aScope {
   readonly served: Served
   readonly principal: Principal
@@ -94,14 +102,14 @@ const methods: ReadonlyMap<string, Method> = new Map<string, Method>([
   ['SendMessage', send],
   [
     'SendStreamingMessage',
-    async (scope) => streamed(scope, await taken(scope, paramsOf(sendParams, scope.call))),
+    async (scope) => streamTask(scope, await deliverMessage(scope, parseParams(sendParams, scope.call))),
   ],
-  ['GetTask', async (scope) => result(scope, await taskNow(scope, await requireTask(scope)))],
+  ['GetTask', async (scope) => respond(scope, await readTask(scope, await requireTask(scope)))],
   ['CancelTask', cancel],
   ['SubscribeToTask', subscribe],
 ])
 
-function methodOf({ method }: A2aCall): Method {
+function findMethod({ method }: A2aCall): Method {
   const found = methods.get(method)
   if (found !== undefined) return found
   throw new RefusedRequestError(
@@ -112,21 +120,21 @@ function methodOf({ method }: A2aCall): Method {
 }
 
 async function send(scope: A2aScope): Promise<Response> {
-  const params = paramsOf(sendParams, scope.call)
-  const run = await taken(scope, params)
-  if (!params.configuration?.returnImmediately) await rested(scope, run)
-  return result(scope, { task: await taskNow(scope, run.runId) })
+  const params = parseParams(sendParams, scope.call)
+  const run = await deliverMessage(scope, params)
+  if (!params.configuration?.returnImmediately) await waitUntilIdle(scope, run)
+  return respond(scope, { task: await readTask(scope, run.runId) })
 }
 
 /** Resolves when a run has ended, waits, or is left to another process. */
-async function rested({ served, request: { signal } }: A2aScope, run: FollowedRun): Promise<void> {
-  await protocolAnswer(served, run, a2aTable(), { ...served.stream, signal })
+async function waitUntilIdle({ served, request: { signal } }: A2aScope, run: FollowedRun): Promise<void> {
+  await awaitAnswer(served, run, createA2aTable(), { ...served.stream, signal })
 }
 
 async function cancel(scope: A2aScope): Promise<Response> {
   const { served, principal } = scope
   const runId = await requireTask(scope)
-  const { phase, seq: after } = await stateAt(served.ledger, runId)
+  const { phase, seq: after } = await readState(served.ledger, runId)
   if (phase === 'done') {
     throw new RefusedRequestError(
       409,
@@ -134,23 +142,23 @@ async function cancel(scope: A2aScope): Promise<Response> {
       `Task ${runId} has ended, so there is nothing to cancel. Get the task to see how it ended.`,
     )
   }
-  await command(scope, 'cancel', runId, { type: 'cancel', by: principal.name })
-  await rested(scope, { runId, after })
-  return result(scope, await taskNow(scope, runId))
+  await sendPermitted(scope, 'cancel', runId, { type: 'cancel', by: principal.name })
+  await waitUntilIdle(scope, { runId, after })
+  return respond(scope, await readTask(scope, runId))
 }
 
 async function subscribe(scope: A2aScope): Promise<Response> {
   const runId = await requireTask(scope)
-  const { phase, seq } = await stateAt(scope.served.ledger, runId)
-  if (phase === 'done') throw ended(runId)
-  return streamed(scope, { runId, after: seq })
+  const { phase, seq } = await readState(scope.served.ledger, runId)
+  if (phase === 'done') throw taskEnded(runId)
+  return streamTask(scope, { runId, after: seq })
 }
 
 /** Starts the run that a message asks for, or delivers the message to the run that it names. */
-async function taken(scope: A2aScope, { message }: SendParams): Promise<FollowedRun> {
+async function deliverMessage(scope: A2aScope, { message }: SendParams): Promise<FollowedRun> {
   const { served, principal, agent } = scope
-  const [parts, answers] = [userPartsOf(message), answersOf(message)]
-  const idempotencyKey = callerKey(principal, `a2a:${message.messageId}`)
+  const [parts, answers] = [readUserParts(message), readAnswers(message)]
+  const idempotencyKey = toCallerKey(principal, `a2a:${message.messageId}`)
   if (!message.taskId) {
     requirePermission(principal, 'start')
     if (parts.length === 0) throw malformed('The message has neither a text nor a file.')
@@ -158,27 +166,27 @@ async function taken(scope: A2aScope, { message }: SendParams): Promise<Followed
     const sessionId = message.contextId ?? digestOf(['context of message', idempotencyKey ?? null])
     const order = { agent: agent.name, input: parts, sessionId }
     const { id } = await startRun(served, principal, order, {
-      ...startHeaders(scope.request, principal),
+      ...readStartHeaders(scope.request, principal),
       ...omitUndefined({ idempotencyKey }),
     })
     return { runId: id, after: 0 }
   }
   const runId = await requireTask(scope, message.taskId)
-  const { phase, seq: after } = await stateAt(served.ledger, runId)
-  if (phase === 'done') throw ended(runId)
+  const { phase, seq: after } = await readState(served.ledger, runId)
+  if (phase === 'done') throw taskEnded(runId)
   if (parts.length > 0) {
     const steer = {
       type: 'steer',
       message: { role: 'user', parts },
       receipt: idempotencyKey ?? message.messageId,
     } as const
-    await command(scope, 'steer', runId, steer)
+    await sendPermitted(scope, 'steer', runId, steer)
   }
-  for (const answer of answers) await answered(scope, runId, answer)
+  for (const answer of answers) await sendAnswer(scope, runId, answer)
   return { runId, after }
 }
 
-async function answered(scope: A2aScope, runId: RunId, answer: A2aAnswer): Promise<void> {
+async function sendAnswer(scope: A2aScope, runId: RunId, answer: A2aAnswer): Promise<void> {
   if ('approvalId' in answer) {
     const { approvalId, approved, reason = 'Denied.', input } = answer
     await sendDecision(scope.served, scope.principal, runId, {
@@ -191,52 +199,51 @@ async function answered(scope: A2aScope, runId: RunId, answer: A2aAnswer): Promi
   }
   const { toolCallId, result: text } = answer
   const content = [{ type: 'text', text }] as const
-  await command(scope, 'settle', runId, { type: 'settle', toolCallId, outcome: 'success', content })
+  await sendPermitted(scope, 'settle', runId, { type: 'settle', toolCallId, outcome: 'success', content })
 }
 
-async function command(
+async function sendPermitted(
   { served, principal }: A2aScope,
   permission: Permission,
   runId: RunId,
   sent: OutsideCommand,
 ): Promise<void> {
   requirePermission(principal, permission)
-  const answer = await served.runtime.send(runId, sent, { context: served.context })
-  if (!answer.accepted) throw new RefusedRequestError(409, answer.code, answer.message)
+  await sendCommand(served, runId, sent)
 }
 
-/** The run of a task of this agent that the caller sees. */
+/** Finds the run of a task of this agent that the caller sees. */
 async function requireTask({ served, principal, agent, call }: A2aScope, id?: string): Promise<RunId> {
-  const named = id ?? paramsOf(taskParams, call).id
+  const named = id ?? parseParams(taskParams, call).id
   const runId = await requireVisible(served.ledger, principal, named)
   if ((await readStart(served.ledger, runId))?.agent === agent.name) return runId
   throw runNotFound(named)
 }
 
-/** The task as the ledger has it now. */
-async function taskNow({ served }: A2aScope, runId: RunId): Promise<A2aTask> {
+/** Reads the task as it is now. */
+async function readTask({ served }: A2aScope, runId: RunId): Promise<A2aTask> {
   const view = new TaskView()
-  const reader = new RunReader<A2aUpdate>(served.ledger, { after: 0 }, a2aTable(view))
+  const reader = new RunReader<A2aUpdate>(served.ledger, { after: 0 }, createA2aTable(view))
   for await (const event of served.ledger.read(runId)) reader.read(event)
   await reader.endAtWait()
   return view.task
 }
 
-function result({ call }: A2aScope, value: object): Response {
-  return json({ jsonrpc: '2.0', id: call.id, result: value })
+function respond({ call }: A2aScope, value: object): Response {
+  return respondJson({ jsonrpc: '2.0', id: call.id, result: value })
 }
 
-function streamed({ served, call }: A2aScope, run: FollowedRun): Response {
+function streamTask({ served, call }: A2aScope, run: FollowedRun): Response {
   const protocol = {
-    newTable: () => a2aTable(),
+    newTable: () => createA2aTable(),
     textOf: (update: A2aUpdate) =>
       `data: ${JSON.stringify({ jsonrpc: '2.0', id: call.id, result: update })}\n\n`,
     ending: '',
   }
-  return new Response(protocolStream(served, run, protocol, served.stream), { headers: streamHeaders })
+  return new Response(streamProtocol(served, run, protocol, served.stream), { headers: streamHeaders })
 }
 
-function ended(runId: RunId): RefusedRequestError {
+function taskEnded(runId: RunId): RefusedRequestError {
   return new RefusedRequestError(
     409,
     'run_finished',
@@ -247,16 +254,42 @@ function ended(runId: RunId): RefusedRequestError {
 const notCancelable = 'not_cancelable'
 
 /** Returns an error with the codes of JSON-RPC and of A2A. */
-function rpcError(error: unknown): object {
-  const { code, detail, status } = problemOf(error)
+function toRpcError(error: unknown): object {
+  const { code, detail, status } = toProblem(error)
   const data = [{ '@type': 'type.googleapis.com/google.rpc.ErrorInfo', reason: code, domain: 'tallystick' }]
-  return { code: rpcCode(error, code, status), message: detail, data }
+  return { code: toRpcCode(error, code, status), message: detail, data }
 }
 
-function rpcCode(error: unknown, code: string, status: number): number {
+function toRpcCode(error: unknown, code: string, status: number): number {
   if (error instanceof RunNotFoundError) return -32_001
   if (code === 'method_not_found') return -32_601
   if (code === notCancelable) return -32_002
   if (status === 400) return -32_602
   return -32_004
+}
+
+/** The routes of `addA2a`. */
+export const a2aOperations: Operations = {
+  'GET /a2a/:agent/.well-known/agent-card.json': {
+    operationId: 'readAgentCard',
+    summary: 'The card of an agent, for clients of A2A.',
+    answers: { 200: 'The card.' },
+    fields: ['name', 'description', 'supportedInterfaces', 'skills'],
+  },
+  'POST /a2a/:agent': {
+    operationId: 'callAgent',
+    summary: 'A call of A2A over JSON-RPC.',
+    parameters: ['traceparent'],
+    body: {
+      name: 'A2aCall',
+      schema: a2aCall,
+      example: {
+        ...{ jsonrpc: '2.0', id: 1, method: 'SendMessage' },
+        params: { message: { messageId: 'm1', role: 'ROLE_USER', parts: [{ text: 'Pay the bill.' }] } },
+      },
+    },
+    answers: { 200: 'The result, or the error of the call.' },
+    fields: ['jsonrpc', 'id'],
+    stream: 'accepted',
+  },
 }

@@ -70,7 +70,7 @@ export const sendParams: z.ZodType<SendParams> = z.looseObject({
 export const taskParams: z.ZodType<{ readonly id: string }> = z.looseObject({ id: z.string() })
 
 /** Checks the parameters of a call. */
-export function paramsOf<Params>(schema: z.ZodType<Params>, { params }: A2aCall): Params {
+export function parseParams<Params>(schema: z.ZodType<Params>, { params }: A2aCall): Params {
   const parsed = schema.safeParse(params)
   if (parsed.success) return parsed.data
   const [issue] = parsed.error.issues
@@ -78,7 +78,7 @@ export function paramsOf<Params>(schema: z.ZodType<Params>, { params }: A2aCall)
 }
 
 /** What a client says to a run: text and files. */
-export function userPartsOf({ parts }: A2aMessage): readonly UserPart[] {
+export function readUserParts({ parts }: A2aMessage): readonly UserPart[] {
   return parts.flatMap(
     ({ text, raw, url, filename, mediaType = 'application/octet-stream' }): readonly UserPart[] => {
       if (text) return [{ type: 'text', text }]
@@ -111,7 +111,7 @@ const answer: z.ZodType<A2aAnswer> = z.union([
 ])
 
 /** Returns the answers of a message: one in each data part. */
-export function answersOf({ parts }: A2aMessage): readonly A2aAnswer[] {
+export function readAnswers({ parts }: A2aMessage): readonly A2aAnswer[] {
   return parts.flatMap(({ data }) => {
     if (data === undefined) return []
     const parsed = answer.safeParse(data)

@@ -3,12 +3,12 @@ import { omitUndefined, option, requireOptions } from '@tallystick/core/internal
 import type { UserPart } from '@tallystick/core/vocabulary'
 import type { Observable } from 'rxjs'
 import {
-  approvalIdOf,
-  mappedEvents,
+  toApprovalId,
+  mapEvents,
   type MoveOf,
   type MoveTable,
   requireEvents,
-  resultText,
+  toResultText,
   type RunWaits,
 } from '../stream/run-moves.ts'
 
@@ -29,13 +29,15 @@ export interface AgUiNames {
 }
 
 /** Maps each move of a run to AG-UI. A snapshot of the other messages removes text that was taken back. */
-export function agUiTable(names: AgUiNames = {}): MoveTable<AgUiEvent> {
-  return tableOf(new AgUiTable(names))
+export function createAgUiTable(names: AgUiNames = {}): MoveTable<AgUiEvent> {
+  return toMoveTable(new AgUiTable(names))
 }
 
-function tableOf(table: AgUiTable): MoveTable<AgUiEvent> {
+function toMoveTable(table: AgUiTable): MoveTable<AgUiEvent> {
   return {
     run_started: (move) => [table.start(move)],
+    input_taken: null,
+    input_dropped: null,
     step_started: () => table.beginStep(),
     part_started: (move) => table.startPart(move),
     part_added: (move) => table.addToPart(move),
@@ -44,10 +46,13 @@ function tableOf(table: AgUiTable): MoveTable<AgUiEvent> {
     call_input_added: ({ toolCallId, text }) => table.addInput(toolCallId, text),
     call_requested: (move) => table.requestCall(move),
     step_withdrawn: () => table.withdraw(),
+    approval_requested: null,
+    approval_decided: null,
     call_progressed: ({ toolCallId, data }) => [
       { type: 'CUSTOM', name: 'tool_progress', value: { toolCallId, data } },
     ],
     call_ended: (move) => table.endCall(move),
+    step_ended: null,
     run_reopened: ({ state }) => table.reopen(state),
     run_waits: (move) => table.wait(move),
     answer_ended: ({ state }) => table.endAnswer(state),
@@ -91,7 +96,7 @@ class AgUiTable {
 
   /** Ends it with what the run waits for. */
   wait({ state, waits }: MoveOf<'run_waits' | 'message_waits'>): readonly AgUiEvent[] {
-    const outcome = { type: 'interrupt', interrupts: interruptsOf(waits) }
+    const outcome = { type: 'interrupt', interrupts: toInterrupts(waits) }
     return [...this.#endOpenCalls(), { type: 'RUN_FINISHED', ...this.#named(state.runId), outcome }]
   }
 
@@ -163,7 +168,7 @@ class AgUiTable {
   }
 
   endCall({ toolCallId, content: parts }: MoveOf<'call_ended'>): readonly AgUiEvent[] {
-    const content = resultText(parts)
+    const content = toResultText(parts)
     const id = `${toolCallId}.result`
     this.messages.push({ id, role: 'tool', toolCallId, content })
     return [{ type: 'TOOL_CALL_RESULT', messageId: id, toolCallId, content, role: 'tool' }]
@@ -192,9 +197,9 @@ class AgUiTable {
   }
 }
 
-export function interruptsOf(waits: RunWaits): readonly object[] {
+export function toInterrupts(waits: RunWaits): readonly object[] {
   const approvals = waits.approvals.map((approval) => ({
-    id: approvalIdOf(approval),
+    id: toApprovalId(approval),
     reason: 'tool_approval',
     toolCallId: approval.toolCallId,
     message: approval.reason ?? `May ${approval.name} run with this input?`,
@@ -227,7 +232,7 @@ const agUiNames = fields<AgUiNames>({
 export function toAgUi(events$: Observable<RuntimeEvent>, names: AgUiNames = {}): Observable<AgUiEvent> {
   requireEvents('toAgUi', events$)
   requireOptions('toAgUi', agUiNames, names)
-  return mappedEvents(events$, () => agUiTable(names))
+  return mapEvents(events$, () => createAgUiTable(names))
 }
 
 /** Puts the messages of a run together, from its moves. */
@@ -239,7 +244,7 @@ export class AgUiMessages {
     const writer = new AgUiTable({})
     this.messages = writer.messages
     this.table = {
-      ...tableOf(writer),
+      ...toMoveTable(writer),
       input_taken: ({ messageId, parts }) => this.addInput(messageId, parts),
       input_dropped: ({ messageId, parts }) => this.addInput(messageId, parts),
     }
@@ -247,12 +252,12 @@ export class AgUiMessages {
 
   /** Adds a message of the user. */
   addInput(id: string, parts: readonly UserPart[]): readonly never[] {
-    this.messages.push({ id, role: 'user', content: contentOf(parts) })
+    this.messages.push({ id, role: 'user', content: toContent(parts) })
     return []
   }
 }
 
-function contentOf(parts: readonly UserPart[]): unknown {
+function toContent(parts: readonly UserPart[]): unknown {
   const [first] = parts
   if (parts.length === 1 && first?.type === 'text') return first.text
   return parts.map((part) => {

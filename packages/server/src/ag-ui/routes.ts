@@ -1,18 +1,26 @@
 import type { RunState } from '@tallystick/core'
 import { runIdOfKey } from '@tallystick/core/internal'
 import type { Hono } from 'hono'
-import { callerKey, type Principal, startHeaders, type StartHeaders } from '../http/principal.ts'
-import { findMessage, lastVisibleRun } from '../conversation/history.ts'
-import { addConversation, runHeader } from '../conversation/routes.ts'
+import { toCallerKey, type Principal, readStartHeaders, type StartHeaders } from '../http/principal.ts'
+import { findMessage, findLastVisibleRun } from '../conversation/history.ts'
+import { addConversation, pageOperation, runHeader, stopOperation } from '../conversation/routes.ts'
 import { say } from '../conversation/say.ts'
 import { runNotFound } from '../http/problem.ts'
 import { readBody } from '../http/request.ts'
-import { type FollowedRun, protocolStream, waitsOf } from '../stream/protocol.ts'
+import { type FollowedRun, streamProtocol, readWaits } from '../stream/protocol.ts'
 import { sendDecision } from '../runs/commands.ts'
 import { requireAgent, requirePermission, type RequestScope, type Served } from '../http/served.ts'
 import { streamHeaders } from '../stream/followed-stream.ts'
-import { AgUiMessages, interruptsOf } from './map.ts'
-import { agUiProtocol, decisionOf, runAgentInput, runKeyOf, userInput, type RunAgentInput } from './schema.ts'
+import { AgUiMessages, toInterrupts } from './map.ts'
+import {
+  createAgUiProtocol,
+  readDecision,
+  runAgentInput,
+  toRunKey,
+  readUserInput,
+  type RunAgentInput,
+} from './schema.ts'
+import { type Operations, startParameters } from '../http/openapi.ts'
 
 /** Adds the routes for clients of AG-UI: a thread is a session, and an interrupt is what a run waits for. */
 export function addAgUi(app: Hono<RequestScope>, served: Served): void {
@@ -22,14 +30,14 @@ export function addAgUi(app: Hono<RequestScope>, served: Served): void {
     const input = await readBody(context.req.raw, runAgentInput, served.body)
     const run = input.resume?.length
       ? await decide(served, principal, input)
-      : await take(served, principal, { ...startHeaders(context.req.raw, principal), agent: name, input })
-    const stream = protocolStream(served, run, agUiProtocol(input), served.stream)
+      : await take(served, principal, { ...readStartHeaders(context.req.raw, principal), agent: name, input })
+    const stream = streamProtocol(served, run, createAgUiProtocol(input), served.stream)
     return new Response(stream, { headers: { ...streamHeaders, [runHeader]: run.runId } })
   })
   addConversation(app, served, '/ag-ui', {
     newWriter: () => new AgUiMessages(),
     async besides(state: RunState) {
-      const interrupts = interruptsOf(await waitsOf(served.ledger, state))
+      const interrupts = toInterrupts(await readWaits(served.ledger, state))
       return interrupts.length === 0 ? {} : { interrupts }
     },
   })
@@ -51,10 +59,10 @@ async function take(
 ): Promise<FollowedRun> {
   requirePermission(principal, 'start')
   const { threadId: sessionId, messages, forwardedProps } = input
-  const idempotencyKey = headers.idempotencyKey ?? callerKey(principal, runKeyOf(input)) ?? ''
+  const idempotencyKey = headers.idempotencyKey ?? toCallerKey(principal, toRunKey(input)) ?? ''
   const isRepeated = (await served.ledger.head(runIdOfKey(idempotencyKey))) !== undefined
   const said = {
-    ...{ agent, sessionId, parts: userInput(messages), whenBusy: forwardedProps?.whenBusy },
+    ...{ agent, sessionId, parts: readUserInput(messages), whenBusy: forwardedProps?.whenBusy },
     messageId: messages.at(-1)?.id || crypto.randomUUID(),
     isRewritten: !isRepeated && (await isOnRecord(served, principal, input)),
   }
@@ -67,7 +75,7 @@ async function isOnRecord(
   principal: Principal,
   { threadId, messages }: RunAgentInput,
 ): Promise<boolean> {
-  const last = await lastVisibleRun(ledger, principal, threadId)
+  const last = await findLastVisibleRun(ledger, principal, threadId)
   if (last === undefined) return false
   const isNext = messages.at(-2)?.id.startsWith(`${last}.`) ?? false
   const id = messages.at(-1)?.id ?? ''
@@ -80,10 +88,36 @@ async function decide(
   { threadId, resume = [] }: RunAgentInput,
 ): Promise<FollowedRun> {
   const { ledger } = served
-  const runId = await lastVisibleRun(ledger, principal, threadId)
+  const runId = await findLastVisibleRun(ledger, principal, threadId)
   if (runId === undefined) throw runNotFound(threadId)
-  const decisions = resume.map(decisionOf)
+  const decisions = resume.map(readDecision)
   const after = (await ledger.head(runId))?.seq ?? 0
   for (const decision of decisions) await sendDecision(served, principal, runId, decision)
   return { runId, after }
+}
+
+/** The routes of `addAgUi`. */
+export const agUiOperations: Operations = {
+  'POST /ag-ui/:agent': {
+    operationId: 'runAgent',
+    summary: 'A run for a client of AG-UI.',
+    parameters: startParameters,
+    body: {
+      name: 'RunAgentInput',
+      schema: runAgentInput,
+      example: {
+        threadId: 'thread-1',
+        runId: 'run-1',
+        messages: [{ id: 'm1', role: 'user', content: 'Pay the bill.' }],
+      },
+    },
+    answers: { 200: 'The AG-UI events of the run.' },
+    stream: 'always',
+  },
+  'GET /ag-ui/:agent/:chat': {
+    operationId: 'readThread',
+    summary: 'The messages of a thread, as clients of AG-UI keep them: the newest, or those before a place.',
+    ...pageOperation,
+  },
+  'POST /ag-ui/:agent/:chat/stop': { operationId: 'stopThread', ...stopOperation },
 }

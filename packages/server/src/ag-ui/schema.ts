@@ -1,14 +1,14 @@
 import * as z from 'zod'
 import { digestOf, type JsonObject, type UserPart } from '@tallystick/core/vocabulary'
 import { busyDeliveries, type BusyDelivery } from '../conversation/say.ts'
-import { RefusedRequestError } from '../http/problem.ts'
-import { agUiTable, type AgUiEvent, type AgUiMessage, type AgUiNames } from './map.ts'
+import { malformed } from '../http/problem.ts'
+import { createAgUiTable, type AgUiEvent, type AgUiMessage, type AgUiNames } from './map.ts'
 import type { RunProtocol } from '../stream/protocol.ts'
 
 /** AG-UI 1.0 over server-sent events. */
-export function agUiProtocol(names: AgUiNames): RunProtocol<AgUiEvent> {
+export function createAgUiProtocol(names: AgUiNames): RunProtocol<AgUiEvent> {
   return {
-    newTable: () => agUiTable(names),
+    newTable: () => createAgUiTable(names),
     textOf: (event) => `data: ${JSON.stringify(event)}\n\n`,
     ending: '',
   }
@@ -57,21 +57,21 @@ export const runAgentInput: z.ZodType<RunAgentInput> = z.looseObject({
 })
 
 /** Returns the key under which a run of the client takes effect once. */
-export function runKeyOf({ threadId, runId }: RunAgentInput): string {
+export function toRunKey({ threadId, runId }: RunAgentInput): string {
   return `ag-ui:${digestOf(['run of AG-UI', threadId, runId])}`
 }
 
 /** Returns what the user says in the last message. */
-export function userInput(messages: readonly AgUiMessage[]): readonly UserPart[] {
+export function readUserInput(messages: readonly AgUiMessage[]): readonly UserPart[] {
   const last = messages.at(-1)
   const content = last?.role === 'user' ? last['content'] : undefined
   const parts = typeof content === 'string' ? [{ type: 'text', text: content }] : content
-  const texts = Array.isArray(parts) ? parts.flatMap(textPart) : []
+  const texts = Array.isArray(parts) ? parts.flatMap(readTextPart) : []
   if (texts.length > 0) return texts
-  throw new RefusedRequestError(400, 'malformed', 'The last message has to be one of the user, with a text.')
+  throw malformed('The last message has to be one of the user, with a text.')
 }
 
-function textPart(part: unknown): readonly UserPart[] {
+function readTextPart(part: unknown): readonly UserPart[] {
   const { type, text } = Object(part) as { readonly type?: unknown; readonly text?: unknown }
   return type === 'text' && typeof text === 'string' && text !== '' ? [{ type, text }] : []
 }
@@ -91,15 +91,11 @@ const payload = z.looseObject({
 })
 
 /** Returns the decision in an answer to an interrupt. A cancelled interrupt counts as a denial. */
-export function decisionOf({ interruptId: approvalId, status, payload: given }: ResumeEntry): AgUiDecision {
+export function readDecision({ interruptId: approvalId, status, payload: given }: ResumeEntry): AgUiDecision {
   if (status === 'cancelled') return { approvalId, approved: false, reason: 'The question was given up.' }
   const parsed = payload.safeParse(given)
   if (!parsed.success) {
-    throw new RefusedRequestError(
-      400,
-      'malformed',
-      'The payload of a resume entry has to say { approved: true } or false.',
-    )
+    throw malformed('The payload of a resume entry has to say { approved: true } or false.')
   }
   const { approved, reason = 'Denied.', input } = parsed.data
   return { approvalId, approved, reason, ...(input && { input }) }

@@ -3,13 +3,13 @@ import { omitUndefined } from '@tallystick/core/internal'
 import type { FinishReason, UserPart } from '@tallystick/core/vocabulary'
 import type { Observable } from 'rxjs'
 import {
-  answerIdOf,
-  approvalIdOf,
-  mappedEvents,
+  toAnswerId,
+  toApprovalId,
+  mapEvents,
   type MoveOf,
   type MoveTable,
   requireEvents,
-  resultText,
+  toResultText,
 } from '../stream/run-moves.ts'
 
 /** A chunk of the AI SDK's UI message stream, version 1. */
@@ -25,13 +25,15 @@ const finishReasons: Partial<Record<FinishReason, string>> = {
 }
 
 /** Begins the message of an answer, or continues it. */
-function startChunk(runId: string, answer = 1): UiMessageChunk {
-  return { type: 'start', messageId: answerIdOf(runId, answer), messageMetadata: { runId } }
+function toStartChunk(runId: string, answer = 1): UiMessageChunk {
+  return { type: 'start', messageId: toAnswerId(runId, answer), messageMetadata: { runId } }
 }
 
 /** Maps each move of a run to the AI SDK. A message is an answer of the run, and its steps are the turns. */
 export const uiMessageTable: MoveTable<UiMessageChunk> = {
-  run_started: ({ runId }) => [startChunk(runId)],
+  run_started: ({ runId }) => [toStartChunk(runId)],
+  input_taken: null,
+  input_dropped: null,
   step_started: () => [{ type: 'start-step' }],
   part_started: ({ kind, partId }) => [{ type: `${kind}-start`, id: partId }],
   part_added: ({ kind, partId, text }) => [{ type: `${kind}-delta`, id: partId, delta: text }],
@@ -50,14 +52,14 @@ export const uiMessageTable: MoveTable<UiMessageChunk> = {
     {
       type: 'tool-approval-request',
       toolCallId: question.toolCallId,
-      approvalId: approvalIdOf(question),
+      approvalId: toApprovalId(question),
       ...omitUndefined({ reason }),
     },
   ],
   approval_decided: ({ approved, reason, ...question }) => [
     {
       type: 'tool-approval-response',
-      approvalId: approvalIdOf(question),
+      approvalId: toApprovalId(question),
       approved,
       ...omitUndefined({ reason }),
     },
@@ -65,45 +67,45 @@ export const uiMessageTable: MoveTable<UiMessageChunk> = {
   call_progressed: ({ toolCallId, data }) => [
     { type: 'data-progress', data: { toolCallId, progress: data }, transient: true },
   ],
-  call_ended: (move) => [endOfCall(move)],
+  call_ended: (move) => [toCallEnd(move)],
   step_ended: () => [{ type: 'finish-step' }],
-  run_reopened: ({ state, answer }) => [startChunk(state.runId, answer)],
+  run_reopened: ({ state, answer }) => [toStartChunk(state.runId, answer)],
   answer_ended: () => [{ type: 'finish', finishReason: 'stop' }],
   // Without a message of its own: the page shows the question where it was asked.
   message_waits: () => [{ type: 'finish', finishReason: 'tool-calls' }],
   run_waits: () => [{ type: 'finish-step' }, { type: 'finish', finishReason: 'tool-calls' }],
-  run_finished: endOfRun,
+  run_finished: toRunEnd,
 }
 
-function endOfCall({ toolCallId, outcome, content }: MoveOf<'call_ended'>): UiMessageChunk {
+function toCallEnd({ toolCallId, outcome, content }: MoveOf<'call_ended'>): UiMessageChunk {
   if (outcome === 'denied') return { type: 'tool-output-denied', toolCallId }
   if (outcome !== 'success') {
-    return { type: 'tool-output-error', toolCallId, errorText: resultText(content) }
+    return { type: 'tool-output-error', toolCallId, errorText: toResultText(content) }
   }
-  return { type: 'tool-output-available', toolCallId, output: outputOf(content) }
+  return { type: 'tool-output-available', toolCallId, output: toOutput(content) }
 }
 
-function outputOf(content: MoveOf<'call_ended'>['content']): unknown {
-  return content.every(({ type }) => type === 'text') ? resultText(content) : content
+function toOutput(content: MoveOf<'call_ended'>['content']): unknown {
+  return content.every(({ type }) => type === 'text') ? toResultText(content) : content
 }
 
-function endOfRun(end: MoveOf<'run_finished'>): readonly UiMessageChunk[] {
+function toRunEnd(end: MoveOf<'run_finished'>): readonly UiMessageChunk[] {
   const { reason, detail } = end
-  const messageMetadata = metadataOfEnd(end)
+  const messageMetadata = toMetadata(end)
   const finish = { type: 'finish', finishReason: finishReasons[reason] ?? 'other', messageMetadata }
   if (reason === 'cancelled') return [{ type: 'abort', ...omitUndefined({ reason: detail }) }, finish]
   if (reason !== 'model_failed' && reason !== 'empty_reply') return [finish]
   return [{ type: 'error', errorText: 'The model did not answer.' }, finish]
 }
 
-function metadataOfEnd({ runId, reason, usage, detail, costUsd }: MoveOf<'run_finished'>): object {
+function toMetadata({ runId, reason, usage, detail, costUsd }: MoveOf<'run_finished'>): object {
   return { runId, reason, usage, ...omitUndefined({ detail, costUsd }) }
 }
 
 /** Maps the events of a run, from its first, to chunks of the AI SDK's UI message stream. */
 export function toUiMessages(events$: Observable<RuntimeEvent>): Observable<UiMessageChunk> {
   requireEvents('toUiMessages', events$)
-  return mappedEvents(events$, () => uiMessageTable)
+  return mapEvents(events$, () => uiMessageTable)
 }
 
 /** A message of a chat as the AI SDK keeps it. */
@@ -157,33 +159,40 @@ export class UiMessages {
     approval_requested: ({ reason, ...question }) =>
       this.#change(question.toolCallId, () => ({
         state: 'approval-requested',
-        approval: { id: approvalIdOf(question), ...omitUndefined({ requestReason: reason }) },
+        approval: { id: toApprovalId(question), ...omitUndefined({ requestReason: reason }) },
       })),
     approval_decided: ({ approved, reason, ...question }) =>
       this.#change(question.toolCallId, ({ approval }) => ({
         state: 'approval-responded',
-        approval: { ...Object(approval), id: approvalIdOf(question), approved, ...omitUndefined({ reason }) },
+        approval: { ...Object(approval), id: toApprovalId(question), approved, ...omitUndefined({ reason }) },
       })),
     call_ended: ({ toolCallId, outcome, content }) =>
       this.#change(toolCallId, () => {
         if (outcome === 'denied') return { state: 'output-denied' }
-        if (outcome !== 'success') return { state: 'output-error', errorText: resultText(content) }
-        return { state: 'output-available', output: outputOf(content) }
+        if (outcome !== 'success') return { state: 'output-error', errorText: toResultText(content) }
+        return { state: 'output-available', output: toOutput(content) }
       }),
+    call_input_added: null,
+    call_progressed: null,
+    step_ended: null,
+    run_reopened: null,
+    answer_ended: null,
+    message_waits: null,
+    run_waits: null,
     run_finished: (end) =>
       this.#note(() => {
-        this.#message.metadata = metadataOfEnd(end)
+        this.#message.metadata = toMetadata(end)
       }),
   }
 
   /** Adds a message of the user. */
   addInput(id: string, parts: readonly UserPart[], metadata: object): void {
-    this.messages.push({ id, role: 'user', parts: parts.map(uiPartOf), metadata: omitUndefined(metadata) })
+    this.messages.push({ id, role: 'user', parts: parts.map(toUiPart), metadata: omitUndefined(metadata) })
   }
 
   /** The message of the answer that the run gives now. */
   get #message(): UiMessages['messages'][number] {
-    const id = answerIdOf(this.#runId, this.#answer)
+    const id = toAnswerId(this.#runId, this.#answer)
     const found = this.messages.find((message) => message.id === id)
     if (found) return found
     const message = { id, role: 'assistant' as const, parts: [], metadata: { runId: this.#runId } }
@@ -209,7 +218,7 @@ export class UiMessages {
   }
 }
 
-function uiPartOf(part: UserPart): WrittenPart {
+function toUiPart(part: UserPart): WrittenPart {
   if (part.type === 'text') return { type: 'text', text: part.text }
   const { mediaType } = part
   const url =

@@ -1,7 +1,7 @@
 import * as z from 'zod'
 import { digestOf, type UserPart } from '@tallystick/core/vocabulary'
 import { busyDeliveries, type BusyDelivery } from '../conversation/say.ts'
-import { RefusedRequestError } from '../http/problem.ts'
+import { malformed } from '../http/problem.ts'
 import { streamHeaders } from '../stream/followed-stream.ts'
 import type { RunProtocol } from '../stream/protocol.ts'
 import { uiMessageTable, type UiMessageChunk } from './map.ts'
@@ -78,34 +78,26 @@ export const chatBody: z.ZodType<ChatBody> = z.looseObject({
  * Returns the key under which the last message takes effect once: a page that repeats a request sends the same id.
  * `undefined` for a message that is written again or replaced, since its id was sent before.
  */
-export function messageKeyOf({ id, messages, trigger, messageId }: ChatBody): string | undefined {
+export function toMessageKey({ id, messages, trigger, messageId }: ChatBody): string | undefined {
   const last = messages.at(-1)?.id ?? ''
   const isFirst = trigger !== 'regenerate-message' && (messageId ?? undefined) === undefined
   return isFirst && last !== '' ? `chat:${digestOf(['message of chat', id, last])}` : undefined
 }
 
 /** Returns what a user says in a message of the chat. */
-export function inputOf({ parts }: SentMessage): readonly UserPart[] {
+export function readInput({ parts }: SentMessage): readonly UserPart[] {
   const input = parts.flatMap((each): readonly UserPart[] => {
     if (each.type === 'text' && each.text) return [{ type: 'text', text: each.text }]
-    return each.type === 'file' ? [fileOf(each)] : []
+    return each.type === 'file' ? [readFilePart(each)] : []
   })
   if (input.length > 0) return input
-  throw new RefusedRequestError(
-    400,
-    'malformed',
-    'The last message has neither a text nor a file. Send one of them.',
-  )
+  throw malformed('The last message has neither a text nor a file. Send one of them.')
 }
 
-function fileOf({ mediaType = '', filename, url = '' }: UiPart): UserPart {
+function readFilePart({ mediaType = '', filename, url = '' }: UiPart): UserPart {
   const [, data] = /^data:[^,]*;base64,([A-Za-z0-9+/=]*)$/.exec(url) ?? []
   if (data === undefined && !/^https?:\/\//.test(url)) {
-    throw new RefusedRequestError(
-      400,
-      'malformed',
-      'A file of the last message has no URL of http, https or data. Give it one.',
-    )
+    throw malformed('A file of the last message has no URL of http, https or data. Give it one.')
   }
   const content = data === undefined ? { mediaType, url } : { mediaType, data }
   if (mediaType.startsWith('image/')) return { type: 'image', ...content }
@@ -120,7 +112,7 @@ export interface ChatDecision {
 }
 
 /** Returns the decisions in a message of the chat that the run has not answered yet. */
-export function decisionsOf({ parts }: SentMessage): readonly ChatDecision[] {
+export function readDecisions({ parts }: SentMessage): readonly ChatDecision[] {
   return parts.flatMap(({ state, approval }) =>
     state === 'approval-responded' && approval?.approved !== undefined
       ? [{ approvalId: approval.id, approved: approval.approved, reason: approval.reason ?? 'Denied.' }]

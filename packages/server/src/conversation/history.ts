@@ -1,13 +1,13 @@
 import type { Ledger, RunId, RunState } from '@tallystick/core'
 import { readStart } from '@tallystick/core/internal'
 import { eventTraits, parseRunId, type UserPart } from '@tallystick/core/vocabulary'
-import { isVisible, lastRunOf, type Principal, requireVisible } from '../http/principal.ts'
+import { isVisible, findLastRun, type Principal, requireVisible } from '../http/principal.ts'
 import { malformed } from '../http/problem.ts'
-import { RunMoves, outOf, type MoveTable } from '../stream/run-moves.ts'
-import { statusOf, type RunStatus } from '../runs/view.ts'
+import { RunMoves, mapMove, type MoveTable } from '../stream/run-moves.ts'
+import { readStatus, type RunStatus } from '../runs/view.ts'
 
 /** A run of a conversation, as far as the runs after it continue it. */
-interface Stretch {
+interface ConversationRun {
   readonly runId: RunId
   /** Its last event that counts; without it, all do. */
   readonly toSeq?: number
@@ -18,33 +18,33 @@ interface Stretch {
  * event. What a person took back, by an edit of an earlier message, is in none of them. Ends before a run that the principal
  * does not see.
  */
-async function* stretchesOf(
+async function* listRuns(
   ledger: Ledger,
   principal: Principal,
-  newest: Stretch | undefined,
-): AsyncGenerator<Stretch> {
-  for (let here: Stretch | undefined = newest; here !== undefined;) {
+  newest: ConversationRun | undefined,
+): AsyncGenerator<ConversationRun> {
+  for (let here: ConversationRun | undefined = newest; here !== undefined;) {
     if (!(await isVisible(ledger, principal, here.runId))) return
     yield here
-    here = await stretchBefore(ledger, here.runId)
+    here = await findRunBefore(ledger, here.runId)
   }
 }
 
 /** A fork holds the events of its source, and continues what that continues. */
-async function stretchBefore(ledger: Ledger, runId: RunId): Promise<Stretch | undefined> {
+async function findRunBefore(ledger: Ledger, runId: RunId): Promise<ConversationRun | undefined> {
   const parent = (await readStart(ledger, runId))?.parent
   if (parent === undefined || parent.relation === 'child') return undefined
-  if (parent.relation === 'fork') return await stretchBefore(ledger, parent.runId)
+  if (parent.relation === 'fork') return await findRunBefore(ledger, parent.runId)
   return { runId: parent.runId, toSeq: parent.seq }
 }
 
 /** Returns the last run of a session, if the principal sees it: the run of another caller is as good as none. */
-export async function lastVisibleRun(
+export async function findLastVisibleRun(
   ledger: Ledger,
   principal: Principal,
   sessionId: string,
 ): Promise<RunId | undefined> {
-  const runId = await lastRunOf(ledger, sessionId)
+  const runId = await findLastRun(ledger, sessionId)
   return runId !== undefined && (await isVisible(ledger, principal, runId)) ? runId : undefined
 }
 
@@ -75,21 +75,21 @@ export interface PageQuery {
 }
 
 /** Returns the newest messages of a conversation, or those before a place. No run is cut, so a page can hold more than `limit`. */
-export async function conversationPage<Message extends { readonly id: string }>(
+export async function readConversationPage<Message extends { readonly id: string }>(
   ledger: Ledger,
   principal: Principal,
   { sessionId, limit, before }: PageQuery,
   newWriter: () => MessageWriter<Message>,
 ): Promise<{ readonly page: ConversationPage<Message>; readonly state?: RunState }> {
   const newest =
-    before === undefined ? await newestStretch(ledger, principal, sessionId) : readPlace(before, 'before')
+    before === undefined ? await findNewestRun(ledger, principal, sessionId) : parsePlace(before, 'before')
   if (before !== undefined && newest) await requireVisible(ledger, principal, newest.runId)
   const known = new Set<string>()
   let messages: readonly Message[] = []
   let last: RunState | undefined
-  for await (const stretch of stretchesOf(ledger, principal, newest)) {
+  for await (const stretch of listRuns(ledger, principal, newest)) {
     if (messages.length >= limit) return { page: await pageAt(stretch), ...(last && { state: last }) }
-    const read = await readStretch(ledger, stretch, newWriter())
+    const read = await readMessages(ledger, stretch, newWriter())
     last ??= read.state
     // A message that one run ended without showing began the next one.
     messages = [...read.messages.filter(({ id }) => !known.has(id)), ...messages]
@@ -97,41 +97,41 @@ export async function conversationPage<Message extends { readonly id: string }>(
   }
   return { page: await pageAt(undefined), ...(last && { state: last }) }
 
-  async function pageAt(rest: Stretch | undefined): Promise<ConversationPage<Message>> {
+  async function pageAt(rest: ConversationRun | undefined): Promise<ConversationPage<Message>> {
     const isNewest = before === undefined && last !== undefined
     return {
       messages,
-      ...(isNewest && { status: await statusOf(ledger, last!), version: `${last!.runId}.${last!.seq}` }),
+      ...(isNewest && { status: await readStatus(ledger, last!), version: `${last!.runId}.${last!.seq}` }),
       ...(rest && { before: `${rest.runId}.${rest.toSeq ?? ''}` }),
     }
   }
 }
 
-async function newestStretch(
+async function findNewestRun(
   ledger: Ledger,
   principal: Principal,
   sessionId: string,
-): Promise<Stretch | undefined> {
-  const runId = await lastVisibleRun(ledger, principal, sessionId)
+): Promise<ConversationRun | undefined> {
+  const runId = await findLastVisibleRun(ledger, principal, sessionId)
   return runId && { runId }
 }
 
 /** Reads a place in a conversation as a page gives it. */
-function readPlace(text: string, name: 'before' | 'version'): Stretch {
+function parsePlace(text: string, name: 'before' | 'version'): ConversationRun {
   const [, run = '', seq = ''] = /^([\da-f-]{36})\.(\d{0,15})$/.exec(text) ?? []
   const runId = parseRunId(run)
   if (runId === undefined) throw malformed(`${name} has to be the ${name} of a page of this conversation.`)
   return seq === '' ? { runId } : { runId, toSeq: Number(seq) }
 }
 
-async function readStretch<Message>(
+async function readMessages<Message>(
   ledger: Ledger,
-  { runId, toSeq }: Stretch,
+  { runId, toSeq }: ConversationRun,
   writer: MessageWriter<Message>,
 ): Promise<{ readonly messages: readonly Message[]; readonly state: RunState | undefined }> {
   const moves = new RunMoves()
   for await (const event of ledger.read(runId, { toSeq })) {
-    for (const move of moves.next(event)) outOf(writer.table, move)
+    for (const move of moves.next(event)) mapMove(writer.table, move)
   }
   if (toSeq === undefined) {
     for (const { inputId, message } of moves.state?.pendingInputs ?? []) {
@@ -156,19 +156,19 @@ export async function findMessage(
   messageId: string,
   maxRuns: number = Infinity,
 ): Promise<MessagePlace | undefined> {
-  const newest = await newestStretch(ledger, principal, sessionId)
+  const newest = await findNewestRun(ledger, principal, sessionId)
   let runs = 0
-  for await (const stretch of stretchesOf(ledger, principal, newest)) {
-    const place = await messageIn(ledger, stretch, messageId)
+  for await (const stretch of listRuns(ledger, principal, newest)) {
+    const place = await findMessageIn(ledger, stretch, messageId)
     if (place) return place
     if (++runs >= maxRuns) return undefined
   }
   return undefined
 }
 
-async function messageIn(
+async function findMessageIn(
   ledger: Ledger,
-  { runId, toSeq }: Stretch,
+  { runId, toSeq }: ConversationRun,
   messageId: string,
 ): Promise<MessagePlace | undefined> {
   const moves = new RunMoves()
@@ -188,8 +188,8 @@ export async function hasMore(
   sessionId: string,
   version: string,
 ): Promise<boolean> {
-  const known = version === '' ? undefined : readPlace(version, 'version')
-  const runId = await lastVisibleRun(ledger, principal, sessionId)
+  const known = version === '' ? undefined : parsePlace(version, 'version')
+  const runId = await findLastVisibleRun(ledger, principal, sessionId)
   if (runId === undefined || runId !== known?.runId) return runId !== undefined
   for await (const { type } of ledger.read(runId, { fromSeq: (known.toSeq ?? 0) + 1 })) {
     if (eventTraits[type].retention === 'facts') return true

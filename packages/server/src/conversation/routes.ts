@@ -2,25 +2,26 @@ import type { RunId, RunState } from '@tallystick/core'
 import type { Context, Hono } from 'hono'
 import * as z from 'zod'
 import { type Principal, requireVisible } from '../http/principal.ts'
+import type { Operation } from '../http/openapi.ts'
 import { readBody } from '../http/request.ts'
 import {
-  json,
-  pageSize,
+  respondJson,
+  parsePageSize,
   requireAgent,
   requirePermission,
   type RequestScope,
   type Served,
 } from '../http/served.ts'
-import { conversationPage, hasMore, lastVisibleRun, type MessageWriter } from './history.ts'
+import { readConversationPage, hasMore, findLastVisibleRun, type MessageWriter } from './history.ts'
 
 /** What stops the run of a conversation. */
-export interface StopBody {
+interface StopBody {
   /** The run whose answer the page shows. Default: the last one. */
   readonly runId?: string
 }
 
 /** Checks such a body. */
-export const stopBody: z.ZodType<StopBody> = z.strictObject({ runId: z.exactOptional(z.string().max(200)) })
+const stopBody: z.ZodType<StopBody> = z.strictObject({ runId: z.exactOptional(z.string().max(200)) })
 
 /** How a protocol shows a conversation. */
 interface Shown<Message> {
@@ -41,33 +42,33 @@ export function addConversation<Message extends { readonly id: string }>(
 ): void {
   const { ledger } = served
   app.get(`${root}/:agent/:chat`, async (context) => {
-    const { principal, sessionId } = conversationIn(context, served)
+    const { principal, sessionId } = readConversation(context, served)
     const { req } = context
     const version = req.query('version')
     if (
       version !== undefined &&
-      !(await untilMore(served, principal, { sessionId, version, signal: req.raw.signal }))
+      !(await waitForMore(served, principal, { sessionId, version, signal: req.raw.signal }))
     ) {
       return new Response(null, { status: 204 })
     }
-    const query = { sessionId, limit: pageSize(req.query('limit')), before: req.query('before') }
-    const { page, state } = await conversationPage(ledger, principal, query, newWriter)
+    const query = { sessionId, limit: parsePageSize(req.query('limit')), before: req.query('before') }
+    const { page, state } = await readConversationPage(ledger, principal, query, newWriter)
     const isNewest = query.before === undefined && state !== undefined
-    return json({ ...page, ...(isNewest && (await besides?.(state))) })
+    return respondJson({ ...page, ...(isNewest && (await besides?.(state))) })
   })
   app.post(`${root}/:agent/:chat/stop`, async (context) => {
-    const { principal, sessionId } = conversationIn(context, served)
+    const { principal, sessionId } = readConversation(context, served)
     requirePermission(principal, 'cancel')
     const { runId: named } = await readBody(context.req.raw, stopBody, served.body)
     const runId =
       named === undefined
-        ? await lastVisibleRun(ledger, principal, sessionId)
+        ? await findLastVisibleRun(ledger, principal, sessionId)
         : await requireVisible(ledger, principal, named)
-    return json({ accepted: runId !== undefined && (await stop(served, principal, runId)) })
+    return respondJson({ accepted: runId !== undefined && (await stop(served, principal, runId)) })
   })
 }
 
-function conversationIn(
+function readConversation(
   context: Context<RequestScope>,
   served: Served,
 ): { readonly principal: Principal; readonly sessionId: string } {
@@ -87,7 +88,7 @@ async function stop({ runtime, context }: Served, principal: Principal, runId: R
 const gatherMs = 100
 
 /** Waits until a conversation has more than a version of it; `false` if it has not, after the time of a heartbeat. */
-async function untilMore(
+async function waitForMore(
   served: Served,
   principal: Principal,
   {
@@ -122,3 +123,18 @@ async function untilMore(
 
 /** The header in which a response names the run that it is about. */
 export const runHeader = 'tallystick-run'
+
+/** The route of a page of a conversation; a protocol adds its id and summary. */
+export const pageOperation: Pick<Operation, 'parameters' | 'answers' | 'fields'> = {
+  parameters: ['version', 'before', 'limit'],
+  answers: { 200: 'The page.', 204: 'There is no more than that version.' },
+  fields: ['messages'],
+}
+
+/** The route that stops a run; a protocol adds its id. */
+export const stopOperation: Omit<Operation, 'operationId'> = {
+  summary: 'Stops the run whose answer a page shows.',
+  body: { name: 'Stop', schema: stopBody, example: {} },
+  answers: { 200: 'Whether a run was stopped.' },
+  fields: ['accepted'],
+}

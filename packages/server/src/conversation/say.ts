@@ -2,16 +2,16 @@ import { type Ledger, LedgerConflictError, type RunId, type RuntimeEvent } from 
 import { isRunDriven } from '@tallystick/core/internal'
 import { caughtUp, changesOf } from '@tallystick/core/store-kit'
 import { canonicalJson, type UserMessage, type UserPart } from '@tallystick/core/vocabulary'
-import { isVisible, lastRunOf, type Principal, type StartHeaders } from '../http/principal.ts'
+import { isVisible, findLastRun, type Principal, type StartHeaders } from '../http/principal.ts'
 import { RefusedRequestError } from '../http/problem.ts'
 import type { FollowedRun } from '../stream/protocol.ts'
 import { RunMoves } from '../stream/run-moves.ts'
 import { startRun, type RunOrder } from '../runs/start.ts'
 import { requirePermission, type Served } from '../http/served.ts'
-import { stateAt } from '../runs/view.ts'
-import { findMessage, lastVisibleRun } from './history.ts'
+import { readState } from '../runs/view.ts'
+import { findMessage, findLastVisibleRun } from './history.ts'
 
-/** What becomes of a message that is sent while a run is under way: the model reads it at its next turn, or after its answer. */
+/** When the model reads a message that is sent while a run is under way: at its next turn, or after its answer. */
 export const busyDeliveries = ['steer', 'queue'] as const
 export type BusyDelivery = (typeof busyDeliveries)[number]
 
@@ -23,14 +23,14 @@ export interface Said {
   readonly messageId: string
   readonly parts: readonly UserPart[]
   readonly whenBusy?: BusyDelivery | undefined
-  /** Whether the message takes the place of the one with its id, and of all that came after that. */
+  /** Whether the message replaces the one with its id, and all that came after that. */
   readonly isRewritten: boolean
 }
 
 /**
- * Takes a message of a person into a conversation, and returns where the answer to it is. It starts a run; joins the one that
- * is under way, or waits for a person; or, where it replaces an earlier message, starts a branch of the conversation there.
- * A message with an id that is on record is not taken again.
+ * Takes a message of a person into a conversation, and returns the place of its answer. It starts a run; joins the run that is
+ * under way or waits for a person; or, if it replaces an earlier message, starts a branch of the conversation there. A
+ * message whose id is on record is not taken again.
  */
 export async function say(
   served: Served,
@@ -39,7 +39,8 @@ export async function say(
   headers: StartHeaders,
 ): Promise<FollowedRun> {
   requirePermission(principal, 'start')
-  const order = orderOf(said)
+  const { agent, sessionId, messageId, parts: input } = said
+  const order: MessageOrder = { agent, sessionId, messageId, input }
   if (said.isRewritten) {
     const branched = await branch(served, principal, { said, order, headers })
     if (branched) return branched
@@ -47,7 +48,7 @@ export async function say(
   for (let attempt = 1; ; attempt++) {
     const joined = await join(served, principal, said)
     if (joined) return joined
-    // Runs that always begin and end meanwhile: this one waits for its turn.
+    // Other runs keep beginning and ending in between: this one waits for its turn.
     const whenBusy =
       attempt < 10 && !(await isBeingCancelled(served.ledger, said.sessionId)) ? 'conflict' : 'wait'
     try {
@@ -58,18 +59,13 @@ export async function say(
   }
 }
 
-/** The order to start a run with a message. */
 interface MessageOrder extends Pick<RunOrder, 'agent' | 'from' | 'whenBusy'> {
   readonly sessionId: string
   readonly messageId: string
   readonly input: readonly UserPart[]
 }
 
-function orderOf({ agent, sessionId, messageId, parts }: Said): MessageOrder {
-  return { agent, sessionId, messageId, input: parts }
-}
-
-/** Whether another run of the conversation was faster. */
+/** Returns true if another run of the conversation was faster. */
 function isBusy(error: unknown): boolean {
   return error instanceof LedgerConflictError && (error.kind === 'session' || error.kind === 'unique')
 }
@@ -80,43 +76,39 @@ async function start(
   order: MessageOrder,
   headers: StartHeaders,
 ): Promise<FollowedRun> {
-  const before = order.from === undefined ? await unsaidBefore(served, principal, order) : []
+  const before = order.from === undefined ? await readUnsaid(served, principal, order) : []
   const message: UserMessage = { role: 'user', parts: order.input }
   const input = before.length === 0 ? order.input : [...before, message]
   const { id } = await startRun(served, principal, { ...order, input }, headers)
   return { runId: id, after: 0 }
 }
 
-/** What the last run has ended without showing, because it was cancelled, say: it is said before the next message. */
-async function unsaidBefore(
+/** Reads the messages that the last run did not show, for example because it was cancelled: they precede the next message. */
+async function readUnsaid(
   served: Served,
   principal: Principal,
   { sessionId, messageId, whenBusy }: MessageOrder,
 ): Promise<readonly UserMessage[]> {
-  const runId = await lastVisibleRun(served.ledger, principal, sessionId)
+  const runId = await findLastVisibleRun(served.ledger, principal, sessionId)
   if (runId === undefined) return []
-  if (whenBusy === 'wait') await untilDone(served, runId)
-  const unshown = await unshownInputs(served.ledger, runId)
+  // Only a run that a process drives comes to its end.
+  if (whenBusy === 'wait' && (await isRunDriven(served.ledger, runId)))
+    await followUntil(served, runId, ({ type }) => type === 'run_finished')
+  const unshown = await readUnshown(served.ledger, runId)
   return unshown.flatMap((each) => (each.messageId === messageId ? [] : [each.message]))
 }
 
-/** Waits until a run has ended, while a process drives it. */
-async function untilDone({ ledger, reads, stream }: Served, runId: RunId): Promise<void> {
-  if (!(await isRunDriven(ledger, runId))) return
-  await lastOfRun({ reads, stream }, runId, ({ type }) => type === 'run_finished')
-}
-
 /** Follows a run until an event is found, and returns that; `undefined` if the server stops first. */
-async function lastOfRun(
+async function followUntil(
   { reads, stream: { stopping } }: Pick<Served, 'reads' | 'stream'>,
   runId: RunId,
-  isLast: (event: RuntimeEvent) => boolean,
+  isFound: (event: RuntimeEvent) => boolean,
 ): Promise<RuntimeEvent | undefined> {
   const changes = changesOf(reads.forReader(), runId, { after: 0 })
   const end = (): void => void changes.return()
   stopping.addEventListener('abort', end)
   try {
-    for await (const event of changes) if (event !== caughtUp && isLast(event)) return event
+    for await (const event of changes) if (event !== caughtUp && isFound(event)) return event
     return undefined
   } finally {
     stopping.removeEventListener('abort', end)
@@ -129,8 +121,8 @@ interface Unshown {
   readonly message: UserMessage
 }
 
-/** The messages that a run has ended without showing to its model. */
-async function unshownInputs(ledger: Ledger, runId: RunId): Promise<readonly Unshown[]> {
+/** Reads the messages that a run ended without showing to its model. */
+async function readUnshown(ledger: Ledger, runId: RunId): Promise<readonly Unshown[]> {
   const moves = new RunMoves()
   const unshown: Unshown[] = []
   for await (const event of ledger.read(runId)) {
@@ -144,24 +136,24 @@ async function unshownInputs(ledger: Ledger, runId: RunId): Promise<readonly Uns
 }
 
 async function isBeingCancelled(ledger: Ledger, sessionId: string): Promise<boolean> {
-  const runId = await lastRunOf(ledger, sessionId)
-  return runId !== undefined && (await stateAt(ledger, runId)).cancel !== undefined
+  const runId = await findLastRun(ledger, sessionId)
+  return runId !== undefined && (await readState(ledger, runId)).cancel !== undefined
 }
 
-/** Gives the message to the last run if that has not ended; also returns the run if it has the message already. */
+/** Gives the message to the last run if that has not ended. Also returns the run if it already has the message. */
 async function join(served: Served, principal: Principal, said: Said): Promise<FollowedRun | undefined> {
   const { ledger, runtime, context } = served
   const { sessionId, messageId, parts, whenBusy = 'steer' } = said
-  const runId = await lastRunOf(ledger, sessionId)
+  const runId = await findLastRun(ledger, sessionId)
   // `startRun` refuses a session of another caller.
   if (runId === undefined || !(await isVisible(ledger, principal, runId))) return undefined
-  const state = await stateAt(ledger, runId)
-  const here = await receivedIn(ledger, runId, messageId)
+  const state = await readState(ledger, runId)
+  const here = await findReceived(ledger, runId, messageId)
   if (here !== undefined && !said.isRewritten) {
     requireSameMessage(here.parts, parts, messageId, runId)
     if (here.isFirst) return { runId, after: 0 }
     if (here.isDropped) return undefined
-    return { runId, message: messageId, next: nextRun(served, principal, said, runId) }
+    return { runId, message: messageId, next: startNextRun(served, principal, said, runId) }
   }
   if (state.phase === 'done' || state.cancel !== undefined) return undefined
   requirePermission(principal, whenBusy)
@@ -169,7 +161,7 @@ async function join(served: Served, principal: Principal, said: Said): Promise<F
   const command = { type: whenBusy, message, receipt: messageId } as const
   const answer = await runtime.send(runId, command, { context })
   if (!answer.accepted) return undefined
-  return { runId, message: messageId, next: nextRun(served, principal, said, runId) }
+  return { runId, message: messageId, next: startNextRun(served, principal, said, runId) }
 }
 
 interface Received {
@@ -178,7 +170,7 @@ interface Received {
   readonly isDropped: boolean
 }
 
-async function receivedIn(ledger: Ledger, runId: RunId, messageId: string): Promise<Received | undefined> {
+async function findReceived(ledger: Ledger, runId: RunId, messageId: string): Promise<Received | undefined> {
   let received: Received | undefined
   for await (const event of ledger.read(runId)) {
     if (event.type === 'input_received' && event.receipt === messageId) {
@@ -207,9 +199,9 @@ function requireSameMessage(
 
 /**
  * Begins the next run of the conversation if a run ends without showing a message that joined it, and returns that run; several
- * such messages begin one. `undefined` if the run shows the message, or was cancelled: then the next message carries it.
+ * such messages begin one run. `undefined` if the run shows the message, or was cancelled: the next message then carries it.
  */
-async function nextRun(
+async function startNextRun(
   served: Served,
   principal: Principal,
   said: Said,
@@ -220,12 +212,13 @@ async function nextRun(
   try {
     const isShown = (event: RuntimeEvent): boolean =>
       event.type === 'input_settled' && event.receipt === messageId && event.delivered
-    const last = await lastOfRun(served, runId, (event) => event.type === 'run_finished' || isShown(event))
+    const last = await followUntil(served, runId, (event) => event.type === 'run_finished' || isShown(event))
     if (last?.type !== 'run_finished' || last.reason === 'cancelled') return undefined
-    const unshown = (await unshownInputs(ledger, runId)).at(-1)
-    // Another message may have begun the next run meanwhile: it carries this one.
-    if (unshown === undefined || (await lastRunOf(ledger, sessionId)) !== runId) return undefined
-    const order = { ...orderOf(said), messageId: unshown.messageId, input: unshown.message.parts }
+    const unshown = (await readUnshown(ledger, runId)).at(-1)
+    // Another message may have begun the next run: that carries this one.
+    if (unshown === undefined || (await findLastRun(ledger, sessionId)) !== runId) return undefined
+    const { agent } = said
+    const order = { agent, sessionId, messageId: unshown.messageId, input: unshown.message.parts }
     return await start(served, principal, order, { idempotencyKey: `next:${runId}` })
   } catch (error) {
     if (!isBusy(error))
@@ -241,7 +234,7 @@ interface Rewriting {
 }
 
 /**
- * Starts the run that answers a message anew, with the history before that message. The run that is under way answers what the
+ * Starts a run that answers a message anew, with the history before that message. A run that is under way answers what the
  * person took back, so it is cancelled. `undefined` if the message is not on record.
  */
 async function branch(
@@ -252,8 +245,8 @@ async function branch(
   const { ledger, runtime, context } = served
   const place = await findMessage(ledger, principal, sessionId, messageId)
   if (place === undefined) return undefined
-  const runId = await lastRunOf(ledger, sessionId)
-  const state = runId && (await stateAt(ledger, runId))
+  const runId = await findLastRun(ledger, sessionId)
+  const state = runId && (await readState(ledger, runId))
   if (state && state.phase !== 'done' && state.cancel === undefined) {
     requirePermission(principal, 'cancel')
     const reason = 'An earlier message was written anew'

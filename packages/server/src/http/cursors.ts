@@ -1,6 +1,6 @@
-import { callerId, type Principal } from './principal.ts'
+import { toCallerId, type Principal } from './principal.ts'
 
-/** The list that a place belongs to: of one caller, and of one session if the caller asked for that. */
+/** The list that a place belongs to: of one caller, and of one session if it asked for that. */
 export interface PlacedList {
   readonly of: 'runs' | 'events'
   readonly principal: Principal
@@ -23,39 +23,39 @@ type PlaceKey = Awaited<ReturnType<typeof crypto.subtle.deriveKey>>
 
 const purpose = 'tallystick: places in lists of runs'
 const nonceBytes = 12
-/** In base64url: the nonce, a text, and the tag of 16 bytes. */
+/** The nonce, a text, and the tag of 16 bytes, in base64url. */
 const placeShape = /^[\w-]{38,1000}$/
 
-/** Makes places under a secret; under one that only this process has, if none is given. */
-export function sealedPlaces(secret: string | undefined): SealedPlaces {
+/** Makes places under a secret; by default one that only this process has. */
+export function createSealedPlaces(secret: string | undefined): SealedPlaces {
   let made: Promise<PlaceKey> | undefined
-  const key = (): Promise<PlaceKey> => (made ??= keyOf(secret))
+  const key = (): Promise<PlaceKey> => (made ??= deriveKey(secret))
   return {
     async seal(place, list) {
       const iv = crypto.getRandomValues(new Uint8Array(nonceBytes))
-      const sealed = await crypto.subtle.encrypt(cipher(iv, list), await key(), bytesOf(place))
-      return base64url(new Uint8Array([...iv, ...new Uint8Array(sealed)]))
+      const sealed = await crypto.subtle.encrypt(createCipher(iv, list), await key(), encodeText(place))
+      return encodeBase64url(new Uint8Array([...iv, ...new Uint8Array(sealed)]))
     },
     async open(sealed, list) {
       if (!placeShape.test(sealed)) return undefined
       try {
-        const bytes = bytesFrom(sealed)
+        const bytes = decodeBase64url(sealed)
         const [iv, content] = [bytes.subarray(0, nonceBytes), bytes.subarray(nonceBytes)]
-        const opened = await crypto.subtle.decrypt(cipher(iv, list), await key(), content)
+        const opened = await crypto.subtle.decrypt(createCipher(iv, list), await key(), content)
         return new TextDecoder().decode(opened)
       } catch {
-        // The only answer to a forged text: it is no base64, or its tag does not fit.
+        // A forged text: it is not base64, or its tag does not fit.
         return undefined
       }
     },
   }
 }
 
-async function keyOf(secret: string | undefined): Promise<PlaceKey> {
-  const material = secret === undefined ? crypto.getRandomValues(new Uint8Array(32)) : bytesOf(secret)
+async function deriveKey(secret: string | undefined): Promise<PlaceKey> {
+  const material = secret === undefined ? crypto.getRandomValues(new Uint8Array(32)) : encodeText(secret)
   const base = await crypto.subtle.importKey('raw', material, 'HKDF', false, ['deriveKey'])
   return await crypto.subtle.deriveKey(
-    { name: 'HKDF', hash: 'SHA-256', salt: new Uint8Array(), info: bytesOf(purpose) },
+    { name: 'HKDF', hash: 'SHA-256', salt: new Uint8Array(), info: encodeText(purpose) },
     base,
     { name: 'AES-GCM', length: 256 },
     false,
@@ -64,23 +64,23 @@ async function keyOf(secret: string | undefined): Promise<PlaceKey> {
 }
 
 /** The list is authenticated with the place, so that a place of one list opens in no other. */
-function cipher(iv: Uint8Array<ArrayBuffer>, { of, principal, sessionId }: PlacedList) {
-  const additionalData = bytesOf(JSON.stringify([of, callerId(principal), sessionId ?? null]))
+function createCipher(iv: Uint8Array<ArrayBuffer>, { of, principal, sessionId }: PlacedList) {
+  const additionalData = encodeText(JSON.stringify([of, toCallerId(principal), sessionId ?? null]))
   return { name: 'AES-GCM', iv, additionalData }
 }
 
-function bytesOf(text: string): Uint8Array<ArrayBuffer> {
+function encodeText(text: string): Uint8Array<ArrayBuffer> {
   return new TextEncoder().encode(text)
 }
 
-function base64url(bytes: Uint8Array): string {
+function encodeBase64url(bytes: Uint8Array): string {
   return btoa(String.fromCharCode(...bytes))
     .replaceAll('+', '-')
     .replaceAll('/', '_')
     .replaceAll('=', '')
 }
 
-function bytesFrom(text: string): Uint8Array<ArrayBuffer> {
+function decodeBase64url(text: string): Uint8Array<ArrayBuffer> {
   const binary = atob(text.replaceAll('-', '+').replaceAll('_', '/'))
   return Uint8Array.from(binary, (character) => character.charCodeAt(0))
 }

@@ -1,7 +1,7 @@
 import { type Ledger, type RunId, TallystickError } from '@tallystick/core'
 import { isSameSecret, omitUndefined, option, readStart } from '@tallystick/core/internal'
 import { digestOf, type EventOf, parseRunId } from '@tallystick/core/vocabulary'
-import { RefusedRequestError, runNotFound } from './problem.ts'
+import { malformed, runNotFound } from './problem.ts'
 
 /** What a principal may do with runs. */
 export const permissions = [
@@ -67,20 +67,20 @@ export function requirePrincipal(given: Principal): void {
   throw noPrincipal("sees names no agents, sessions or subjects. Name some, or say 'everything'")
 }
 
-/** A fault of the application, which the caller cannot mend: its message goes to the operator. */
+/** A fault of the application that the caller cannot mend: its message goes to the operator. */
 function noPrincipal(what: string): TallystickError {
   return new TallystickError('no_principal', `authorize: ${what}.`)
 }
 
-/** Whether names include a name. */
-export function includes(names: Names | undefined, name: string | undefined): boolean {
+/** Without names, every name is included. */
+export function isIncluded(names: Names | undefined, name: string | undefined): boolean {
   if (names === undefined) return true
   if (name === undefined) return false
   return typeof names === 'function' ? names(name) : names.includes(name)
 }
 
 /** A token that cannot be guessed, for a server without `authorize`. */
-export function newToken(): string {
+export function createToken(): string {
   const bytes = crypto.getRandomValues(new Uint8Array(24))
   return btoa(String.fromCharCode(...bytes))
     .replaceAll('+', '-')
@@ -88,7 +88,7 @@ export function newToken(): string {
 }
 
 /** Identifies a request with the token as one of the person who started the server. */
-export function tokenOwner(token: string): Authorize {
+export function authorizeToken(token: string): Authorize {
   const expected = `Bearer ${token}`
   return (request) =>
     isSameSecret(request.headers.get('authorization') ?? '', expected)
@@ -97,55 +97,52 @@ export function tokenOwner(token: string): Authorize {
 }
 
 /**
- * Identifies a caller among those that a server knows: by its name and its subjects, since two tenants may each have an
- * Ann Smith. Its sessions and agents are left out: a session that it has just begun must not make it another caller.
+ * Identifies a caller by its name and its subjects, since two tenants may each have an Ann Smith. Sessions and agents are
+ * left out: a session that it has just begun must not make it another caller.
  */
-export function callerId({ name, sees }: Principal): string {
+export function toCallerId({ name, sees }: Principal): string {
   const subjects = sees === 'everything' ? undefined : sees.subjects
   const listed = subjects === undefined || typeof subjects === 'function' ? null : [...subjects].sort()
   return digestOf([name, listed])
 }
 
 /** Returns the key under which a request takes effect once. Keys of different callers never collide. */
-export function callerKey(principal: Principal, given: string | undefined): string | undefined {
+export function toCallerKey(principal: Principal, given: string | undefined): string | undefined {
   if (given === undefined) return undefined
-  if (/^[\x21-\x7e]{1,200}$/.test(given)) return `http:${callerId(principal)}:${given}`
-  throw new RefusedRequestError(
-    400,
-    'malformed',
-    'Idempotency-Key has to be 1 to 200 visible ASCII characters, without a space.',
-  )
+  if (/^[\x21-\x7e]{1,200}$/.test(given)) return `http:${toCallerId(principal)}:${given}`
+  throw malformed('Idempotency-Key has to be 1 to 200 visible ASCII characters, without a space.')
 }
 
-/** What the headers of a request say of the run that it begins. */
+/** Headers of a request that starts a run. */
 export interface StartHeaders {
-  /** Under which the request takes effect once. */
+  /** The request takes effect once under it. */
   readonly idempotencyKey?: string
   /** The caller's place in a trace, which the run continues: a `traceparent` of W3C Trace Context. */
   readonly traceId?: string
 }
 
-/** Reads the headers of a request that begins a run. A `traceparent` of another form is ignored, as its specification says. */
-export function startHeaders({ headers }: Request, principal: Principal): StartHeaders {
+/** Reads the headers of a request that starts a run. A malformed `traceparent` is ignored, as its specification says. */
+export function readStartHeaders({ headers }: Request, principal: Principal): StartHeaders {
   const given = headers.get('traceparent') ?? ''
   return omitUndefined({
-    idempotencyKey: callerKey(principal, headers.get('idempotency-key') ?? undefined),
+    idempotencyKey: toCallerKey(principal, headers.get('idempotency-key') ?? undefined),
     traceId: /^[\da-f]{2}-[\da-f]{32}-[\da-f]{16}-[\da-f]{2}$/.test(given) ? given : undefined,
   })
 }
 
-/** What decides who sees a run. */
+/** Facts that decide who sees a run. */
 export interface RunFacts {
   readonly agent: string
   readonly sessionId?: string | undefined
   readonly subject?: string | undefined
 }
 
-/** Whether a principal sees a run with these facts. */
-export function sees({ sees: scope }: Principal, { agent, sessionId, subject }: RunFacts): boolean {
+export function canSee({ sees: scope }: Principal, { agent, sessionId, subject }: RunFacts): boolean {
   if (scope === 'everything') return true
   return (
-    includes(scope.agents, agent) && includes(scope.sessions, sessionId) && includes(scope.subjects, subject)
+    isIncluded(scope.agents, agent) &&
+    isIncluded(scope.sessions, sessionId) &&
+    isIncluded(scope.subjects, subject)
   )
 }
 
@@ -157,14 +154,17 @@ export async function requireVisible(ledger: Ledger, principal: Principal, text:
   return runId
 }
 
-/** Whether a principal sees a run; `false` for a run that does not exist. */
+/** Returns `false` for a run that the principal does not see, or that does not exist. */
 export async function isVisible(ledger: Ledger, principal: Principal, runId: RunId): Promise<boolean> {
-  const first = await startOfRoot(ledger, runId)
-  return first !== undefined && sees(principal, first)
+  const first = await readRootStart(ledger, runId)
+  return first !== undefined && canSee(principal, first)
 }
 
-/** Returns the first event of a run's root: its parent's parent, and so on; of the run itself if it has no parent. */
-export async function startOfRoot(ledger: Ledger, runId: RunId): Promise<EventOf<'run_started'> | undefined> {
+/** Reads the first event of a run's root: the topmost parent of a child run, else the run itself. */
+export async function readRootStart(
+  ledger: Ledger,
+  runId: RunId,
+): Promise<EventOf<'run_started'> | undefined> {
   for (let id = runId; ;) {
     const first = await readStart(ledger, id)
     if (first?.parent?.relation !== 'child') return first
@@ -172,8 +172,8 @@ export async function startOfRoot(ledger: Ledger, runId: RunId): Promise<EventOf
   }
 }
 
-/** The last run of a session. */
-export async function lastRunOf(ledger: Ledger, sessionId: string): Promise<RunId | undefined> {
+/** Reads the last run of a session. */
+export async function findLastRun(ledger: Ledger, sessionId: string): Promise<RunId | undefined> {
   for await (const { runId } of ledger.runs({ sessionId, limit: 1 })) return runId
   return undefined
 }

@@ -27,7 +27,7 @@ export class RefusedRequestError extends TallystickError {
   }
 }
 
-/** The status of a response for each code of an error that a request can cause. Every other code is a fault of the server. */
+/** Errors that a request can cause. Every other code is a fault of the server. */
 const statusOfCode: ReadonlyMap<string, number> = new Map([
   ['configuration', 400],
   ['key_used', 409],
@@ -53,19 +53,19 @@ const titles: Readonly<Record<number, string>> = {
   503: 'The server cannot serve now',
 }
 
-/** Whether an error is a fault of the server, which its operator has to see. */
+/** Returns true for a fault of the server, which its operator has to see. */
 export function isServerFault(error: unknown): boolean {
-  const status = statusOf(error)
+  const status = toStatus(error)
   return status >= 500 && (status === 500 || !(error instanceof RefusedRequestError))
 }
 
-function statusOf(error: unknown): number {
+function toStatus(error: unknown): number {
   if (error instanceof RefusedRequestError) return error.status
   if (error instanceof TallystickError) return statusOfCode.get(error.code) ?? 500
   return 500
 }
 
-/** What callers learn of an error: the status, its stable code, and what they can do. */
+/** What a caller is told of an error. */
 export interface Problem {
   readonly status: number
   readonly code: string
@@ -73,9 +73,9 @@ export interface Problem {
   readonly headers: Readonly<Record<string, string>>
 }
 
-/** Returns what callers learn of an error. A fault of the server says nothing of its cause: the message may name a file or a host. */
-export function problemOf(error: unknown): Problem {
-  const status = statusOf(error)
+/** A fault of the server hides its cause: the message may name a file or a host. */
+export function toProblem(error: unknown): Problem {
+  const status = toStatus(error)
   const refused = error instanceof RefusedRequestError
   const code = error instanceof TallystickError ? error.code : 'internal'
   const isShown = refused || (error instanceof TallystickError && (status < 500 || isSafe(error)))
@@ -84,14 +84,14 @@ export function problemOf(error: unknown): Problem {
   return { status, code, detail, headers }
 }
 
-/** Its message says what became of the request; the cause, which may name anything, is not part of it. */
+/** Its message describes only the request, not the cause. */
 function isSafe({ code }: TallystickError): boolean {
   return code === 'context_unavailable'
 }
 
-/** The response for an error, as RFC 9457 describes it, with the stable code of the error. */
-export function problemResponse(error: unknown): Response {
-  const { status, code, detail, headers } = problemOf(error)
+/** A response of RFC 9457, with the stable code of the error. */
+export function toProblemResponse(error: unknown): Response {
+  const { status, code, detail, headers } = toProblem(error)
   const problem = {
     type: `urn:tallystick:problem:${code}`,
     title: titles[status] ?? 'The request failed',
@@ -110,19 +110,18 @@ export function problemResponse(error: unknown): Response {
   })
 }
 
-/** The refusal of a request that does not fit. */
 export function malformed(message: string): RefusedRequestError {
   return new RefusedRequestError(400, 'malformed', message)
 }
 
 /**
- * The error for a run that does not exist and for one that the caller may not see, so that it does not reveal which.
+ * One error for a run that does not exist and for a run that the caller may not see, so that it does not reveal which.
  */
 export function runNotFound(runId: string): RunNotFoundError {
   return new RunNotFoundError(runId.slice(0, 80))
 }
 
-/** Names that other libraries and services give to our fields, where no likeness of letters leads there. */
+/** Names of our fields in other libraries and services, if they are not similar in spelling. */
 const otherNames: ReadonlyMap<string, string> = new Map([
   ...['prompt', 'message', 'messages', 'text', 'content', 'query', 'question'].map(to('input')),
   ...['assistant', 'assistantId', 'workflow'].map(to('agent')),
@@ -136,40 +135,45 @@ function to(field: string): (name: string) => readonly [name: string, field: str
   return (name) => [name, field]
 }
 
-/** Says why a body does not fit its schema: that a field is unknown or missing, or which value does not fit. */
-export function misfit(schema: z.ZodType, body: unknown, { issues: [issue] }: z.ZodError): string {
+/** Says why a body does not fit its schema: an unknown or missing field, or a wrong value. */
+export function explainSchemaError(
+  schema: z.ZodType,
+  body: unknown,
+  { issues: [issue] }: z.ZodError,
+): string {
   const place = issue?.path.join('.') ?? ''
-  const what = strayField(schema, body, place) ?? `${place === '' ? 'the body' : place}: ${issue?.message}.`
+  const what =
+    findStrayField(schema, body, place) ?? `${place === '' ? 'the body' : place}: ${issue?.message}.`
   return `The body does not fit: ${what}`
 }
 
-/** A field that the schema does not have explains most of what else is wrong. */
-function strayField(schema: z.ZodType, body: unknown, place: string): string | undefined {
-  const fields = fieldsOf(schema)
+/** An unknown field explains most other faults. */
+function findStrayField(schema: z.ZodType, body: unknown, place: string): string | undefined {
+  const fields = listFields(schema)
   if (fields === undefined || typeof body !== 'object' || body === null || Array.isArray(body))
     return undefined
   const list = `Fields are ${fields.join(', ')}.`
   const unknown = Object.keys(body).find((name) => !fields.includes(name))
   if (unknown !== undefined) {
-    const meant = fieldMeant(unknown, fields)
+    const meant = guessField(unknown, fields)
     const hint = meant === undefined ? '' : `Did you mean ${meant}? `
-    return `${unknown.slice(0, 80)} is no field. ${hint}${list}`
+    return `${unknown.slice(0, 80)} is not a field. ${hint}${list}`
   }
   return fields.includes(place) && !Object.hasOwn(body, place) ? `${place} is missing. ${list}` : undefined
 }
 
-function fieldMeant(name: string, fields: readonly string[]): string | undefined {
+function guessField(name: string, fields: readonly string[]): string | undefined {
   const other = otherNames.get(name)
   return other !== undefined && fields.includes(other) ? other : nearestNames(name, fields, 1)[0]
 }
 
-/** The fields of an object that takes no others, or of any that a union holds; `undefined` for other schemas. */
-function fieldsOf(schema: z.ZodType): readonly string[] | undefined {
+/** The fields of a strict object, or of all objects in a union; `undefined` for other schemas. */
+function listFields(schema: z.ZodType): readonly string[] | undefined {
   if (schema instanceof z.ZodUnion) {
-    const each = schema.options.map((option) => fieldsOf(option as z.ZodType))
+    const each = schema.options.map((option) => listFields(option as z.ZodType))
     return each.every((fields) => fields !== undefined) ? [...new Set(each.flat())] : undefined
   }
-  if (schema instanceof z.ZodPipe) return fieldsOf(schema.in as z.ZodType)
+  if (schema instanceof z.ZodPipe) return listFields(schema.in as z.ZodType)
   if (!(schema instanceof z.ZodObject) || !(schema.def.catchall instanceof z.ZodNever)) return undefined
   return Object.keys(schema.shape)
 }

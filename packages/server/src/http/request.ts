@@ -1,9 +1,8 @@
 import type { Clock } from '@tallystick/core'
 import { readJson } from '@tallystick/core/internal'
 import type * as z from 'zod'
-import { misfit, RefusedRequestError } from './problem.ts'
+import { malformed, explainSchemaError, RefusedRequestError } from './problem.ts'
 
-/** How much of a body is read, and for how long. */
 export interface BodyLimits {
   readonly maxBodyBytes: number
   readonly bodyTimeoutMs: number
@@ -22,7 +21,7 @@ export async function readBody<Body>(
   if (!isWithin(maxBodyDepth, body)) throw tooDeep()
   const parsed = schema.safeParse(body)
   if (parsed.success) return parsed.data
-  throw new RefusedRequestError(400, 'malformed', misfit(schema, body, parsed.error))
+  throw malformed(explainSchemaError(schema, body, parsed.error))
 }
 
 /** A page of another origin can post a form or plain text without asking, and JSON only after a preflight. */
@@ -42,19 +41,15 @@ function parseJson(text: string): unknown {
   } catch (error) {
     if (error instanceof RangeError && error.message.includes('nested')) throw tooDeep()
     if (error instanceof RangeError) {
-      throw new RefusedRequestError(400, 'malformed', error.message.replace('The input', 'The body'))
+      throw malformed(error.message.replace('The input', 'The body'))
     }
-    throw new RefusedRequestError(
-      400,
-      'malformed',
-      'The body is not valid JSON. Correct it, and send it again.',
-    )
+    throw malformed('The body is not valid JSON. Correct it, and send it again.')
   }
 }
 
 /**
- * How deep values in a body may be nested. What checks, stores or shows a value goes into it by recursion, so that some
- * thousands of levels in a few kilobytes would end it. No tool or client nests by a hundred.
+ * How deep values in a body may be nested. Code that checks, stores or shows a value recurses into it, so thousands of levels
+ * in a few kilobytes would overflow the stack. No tool or client nests a hundred levels.
  */
 const maxBodyDepth = 100
 
@@ -64,9 +59,7 @@ function isWithin(levels: number, value: unknown): boolean {
 }
 
 function tooDeep(): RefusedRequestError {
-  return new RefusedRequestError(
-    400,
-    'malformed',
+  return malformed(
     `The body is nested deeper than ${maxBodyDepth} levels, the most that this server reads. Send it flatter, or as text.`,
   )
 }
@@ -92,25 +85,21 @@ async function readText(request: Request, limits: BodyLimits): Promise<string> {
       text += decoder.decode(value, { stream: true })
     }
   } catch (error) {
-    // The rest is not read. A sender that has left gets no answer.
+    // The rest is not read.
     void reader.cancel().catch(() => {})
     if (error instanceof RefusedRequestError) throw error
-    throw new RefusedRequestError(
-      400,
-      'malformed',
-      'The body is not UTF-8, or it was cut off. Send all of it, as UTF-8.',
-    )
+    throw malformed('The body is not UTF-8, or it was cut off. Send all of it, as UTF-8.')
   } finally {
     stopTimer()
   }
 }
 
-/** The refusal of a request whose body other code has read, and left nowhere. */
+/** The refusal of a request whose body other code has consumed. */
 export function readBefore(): RefusedRequestError {
   return new RefusedRequestError(
     500,
     'body_read_before',
-    'Other code read the body of this request before the server of Tallystick got it, so what was asked for is lost. Mount the server before what reads bodies, or have that leave the body as `body` or `rawBody` of the request of Node, as express.json() does.',
+    'Other code read the body of this request before the Tallystick server, so the order is lost. Mount the server before code that reads bodies, or let that code leave the body as `body` or `rawBody` of the Node request, as express.json() does.',
   )
 }
 
@@ -134,20 +123,19 @@ export function requireNoSecretInUrl(url: URL): void {
   throw new RefusedRequestError(
     400,
     'secret_in_url',
-    `The URL carries a secret (${name}), and URLs are logged. Send it as the header authorization: Bearer …, and replace it by a new one.`,
+    `The URL carries a secret (${name}), and URLs are logged. Replace the secret, and send it as the header authorization: Bearer ….`,
   )
 }
 
 const safeMethods = new Set(['GET', 'HEAD', 'OPTIONS'])
 
-/** Whether a request reads only. */
 export function isRead(request: Request): boolean {
   return safeMethods.has(request.method)
 }
 
 /**
- * Refuses a command from a page of another origin: a browser sends the cookies of its user along. A client that is no
- * browser sends neither `Origin` nor `Sec-Fetch-Site`.
+ * Refuses a command from a page of another origin, since a browser sends its user's cookies along. Clients that are not
+ * browsers send neither `Origin` nor `Sec-Fetch-Site`.
  */
 export function requireOwnOrigin(request: Request, url: URL, origins: readonly string[]): void {
   if (isRead(request)) return
@@ -162,7 +150,7 @@ export function requireOwnOrigin(request: Request, url: URL, origins: readonly s
   )
 }
 
-/** A proxy may speak TLS for the server, so the host decides and the scheme does not. */
+/** Only the host decides: a proxy may speak TLS for the server. */
 function isOwn(origin: string, request: Request, url: URL): boolean {
   const host = request.headers.get('host') ?? url.host
   return URL.canParse(origin) && new URL(origin).host === host
@@ -171,12 +159,11 @@ function isOwn(origin: string, request: Request, url: URL): boolean {
 /** The names of this machine for itself. */
 const loopbackHosts = new Set(['localhost', '127.0.0.1', '[::1]'])
 
-/** Whether a host name leads to this machine only. */
 export function isLoopback(host: string): boolean {
   return loopbackHosts.has(host) || loopbackHosts.has(`[${host}]`) || /^127\.\d+\.\d+\.\d+$/.test(host)
 }
 
-/** Refuses a request under a name that only looks local: a page can have its own name resolve to this machine. */
+/** Refuses a request under another name: a page can let its own host name resolve to this machine. */
 export function requireLoopbackHost(request: Request, url: URL): void {
   const host = request.headers.get('host') ?? url.host
   const parsed = URL.canParse(`http://${host}`) ? new URL(`http://${host}`).hostname : ''
@@ -188,14 +175,13 @@ export function requireLoopbackHost(request: Request, url: URL): void {
   )
 }
 
-/** Whether a browser asks if a page of a named origin may send a request. */
 export function isPreflight(request: Request, origins: readonly string[]): boolean {
   const origin = request.headers.get('origin')
   return request.method === 'OPTIONS' && origin !== null && origins.includes(origin)
 }
 
 /** The headers that let a page of a named origin read the response; none for any other page. */
-export function crossOriginHeaders(
+export function toCorsHeaders(
   request: Request,
   origins: readonly string[],
 ): readonly (readonly [name: string, value: string])[] {

@@ -1,12 +1,12 @@
 import type { Usage } from '@tallystick/core'
 import type { FinishReason } from '@tallystick/core/vocabulary'
-import { problemOf } from '../http/problem.ts'
+import { toProblem } from '../http/problem.ts'
 
-/** How a run ended, for a client of OpenAI: with an answer, with one that was cut off or withheld, or without one. */
-export type FacadeEnding = 'completed' | 'cut' | 'withheld' | 'cancelled' | 'failed'
+/** The end of a run for a client of OpenAI: with an answer, with one that was cut off or withheld, or without one. */
+export type OpenAiEnding = 'completed' | 'cut' | 'withheld' | 'cancelled' | 'failed'
 
-/** The ending for each reason why a run ended. At a limit, the text so far is the answer. */
-export const facadeEndings: Readonly<Record<FinishReason, FacadeEnding>> = {
+/** At a limit, the text so far is the answer. */
+export const openAiEndings: Readonly<Record<FinishReason, OpenAiEnding>> = {
   answered: 'completed',
   handed_back: 'completed',
   stopped: 'completed',
@@ -26,9 +26,9 @@ export const facadeEndings: Readonly<Record<FinishReason, FacadeEnding>> = {
   context_overflow: 'failed',
 }
 
-/** Returns why a run has no answer, without the provider's own message. */
-export function failureText(runId: string, reason: FinishReason): string {
-  return `Run ${runId} ended as ${reason}, without an answer. GET /runs/${runId} tells more of it.`
+/** Says why a run has no answer, without the provider's own message. */
+export function formatFailure(runId: string, reason: FinishReason): string {
+  return `Run ${runId} ended as ${reason}, without an answer. GET /runs/${runId} tells more.`
 }
 
 /** An error as clients of OpenAI read it. */
@@ -47,8 +47,7 @@ const types: Readonly<Record<number, string>> = {
   429: 'rate_limit_error',
 }
 
-/** Returns an error of a status. */
-export function facadeError(status: number, code: string, message: string): FacadeError {
+export function toOpenAiError(status: number, code: string, message: string): FacadeError {
   const type = types[status] ?? (status >= 500 ? 'server_error' : 'invalid_request_error')
   return { error: { message, type, code, param: null } }
 }
@@ -56,9 +55,9 @@ export function facadeError(status: number, code: string, message: string): Faca
 /**
  * The response for an error. Without a header that forbids it, a client would retry on its own and start another run.
  */
-export function facadeErrorResponse(thrown: unknown): Response {
-  const { status, code, detail, headers } = problemOf(thrown)
-  return new Response(JSON.stringify(facadeError(status, code, detail)), {
+export function toOpenAiErrorResponse(thrown: unknown): Response {
+  const { status, code, detail, headers } = toProblem(thrown)
+  return new Response(JSON.stringify(toOpenAiError(status, code, detail)), {
     status,
     headers: {
       'content-type': 'application/json',
@@ -76,16 +75,16 @@ const retried: ReadonlySet<string> = new Set([
   'body_too_slow',
 ])
 
-/** What a response used, in tokens. */
-export interface FacadeUsage {
+/** Tokens that a response used. */
+export interface OpenAiUsage {
   readonly input: number
   readonly cached: number
   readonly output: number
   readonly reasoning: number
 }
 
-/** What a run has used since a response before this one ended. */
-export function usageSince(now: Usage, before: Usage): FacadeUsage {
+/** The usage of a run since an earlier response ended. */
+export function subtractUsage(now: Usage, before: Usage): OpenAiUsage {
   const since = (field: keyof Usage): number => (now[field] ?? 0) - (before[field] ?? 0)
   return {
     input: since('inputTokens'),

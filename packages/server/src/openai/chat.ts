@@ -2,12 +2,12 @@ import type { RunState, Usage } from '@tallystick/core'
 import type { DeferredCall } from '@tallystick/core/internal'
 import type { MoveOf, MoveTable } from '../stream/run-moves.ts'
 import {
-  type FacadeEnding,
-  facadeEndings,
-  facadeError,
+  type OpenAiEnding,
+  openAiEndings,
+  toOpenAiError,
   type FacadeError,
-  failureText,
-  usageSince,
+  formatFailure,
+  subtractUsage,
 } from './answer.ts'
 
 /** A chunk of OpenAI's Chat Completions, or the error that ends them. */
@@ -30,7 +30,7 @@ export interface ChatNames {
  * Maps each move of a run to chunks of a stream. The protocol cannot take text back: if a run does, the stream ends
  * with an error, and the run continues.
  */
-export function chatChunkTable(names: ChatNames = {}): MoveTable<ChatChunk> {
+export function createChunkTable(names: ChatNames = {}): MoveTable<ChatChunk> {
   const chat = new Chat(names)
   let isBroken = false
   const unlessBroken = (chunks: readonly ChatChunk[]): readonly ChatChunk[] => (isBroken ? [] : chunks)
@@ -39,7 +39,7 @@ export function chatChunkTable(names: ChatNames = {}): MoveTable<ChatChunk> {
     return [chat.chunk({ role: 'assistant', content: '' })]
   }
   return {
-    ...ignored,
+    ...unused,
     run_started: (move) => (chat.start(move), begin()),
     run_reopened: ({ state }) => (chat.reopen(state), begin()),
     step_started: () => chat.beginStep(),
@@ -54,13 +54,13 @@ export function chatChunkTable(names: ChatNames = {}): MoveTable<ChatChunk> {
       isBroken ||= withdrawn
       return chunks
     },
-    run_waits: (move) => unlessBroken(chunksOf(chat, chat.endOfWait(move))),
-    run_finished: (move) => unlessBroken(chunksOf(chat, chat.endOfRun(move))),
+    run_waits: (move) => unlessBroken(toChunks(chat, chat.endOfWait(move))),
+    run_finished: (move) => unlessBroken(toChunks(chat, chat.endOfRun(move))),
   }
 }
 
 /** Maps the moves of a run to one whole completion at its end. */
-export function chatAnswerTable(names: ChatNames = {}): MoveTable<ChatAnswer> {
+export function createAnswerTable(names: ChatNames = {}): MoveTable<ChatAnswer> {
   const chat = new Chat(names)
   const silently =
     <Move>(learn: (move: Move) => unknown) =>
@@ -69,29 +69,32 @@ export function chatAnswerTable(names: ChatNames = {}): MoveTable<ChatAnswer> {
       return []
     }
   return {
-    ...ignored,
+    ...unused,
     run_started: silently((move) => chat.start(move)),
     run_reopened: silently(({ state }) => chat.reopen(state)),
     step_started: silently(() => chat.beginStep()),
     part_started: silently((move) => chat.startPart(move)),
     part_added: silently((move) => chat.add(move)),
     step_withdrawn: silently(() => chat.withdraw()),
-    run_waits: (move) => [answerOf(chat, chat.endOfWait(move))],
-    run_finished: (move) => [answerOf(chat, chat.endOfRun(move))],
+    run_waits: (move) => [toAnswer(chat, chat.endOfWait(move))],
+    run_finished: (move) => [toAnswer(chat, chat.endOfRun(move))],
   }
 }
 
-const none = (): readonly never[] => []
-const ignored = {
-  part_ended: none,
-  call_started: none,
-  call_input_added: none,
-  call_requested: none,
-  approval_requested: none,
-  approval_decided: none,
-  call_progressed: none,
-  call_ended: none,
-  step_ended: none,
+const unused = {
+  input_taken: null,
+  input_dropped: null,
+  part_ended: null,
+  call_started: null,
+  call_input_added: null,
+  call_requested: null,
+  approval_requested: null,
+  approval_decided: null,
+  call_progressed: null,
+  call_ended: null,
+  step_ended: null,
+  answer_ended: null,
+  message_waits: null,
 }
 
 /** How a completion ends. */
@@ -99,26 +102,26 @@ type ChatEnd =
   | { readonly finish: string; readonly calls: readonly object[]; readonly usage: object }
   | { readonly status: number; readonly error: FacadeError }
 
-const withdrawnError = facadeError(
+const withdrawnError = toOpenAiError(
   502,
   'text_withdrawn',
   'The run took text back that this stream has sent: the reply failed and is asked for anew, or a guardrail replaced it. The run continues. Send the request again under the same Idempotency-Key, or without stream, to get its answer.',
 )
 
-const finishes: Readonly<Partial<Record<FacadeEnding, string>>> = {
+const finishes: Readonly<Partial<Record<OpenAiEnding, string>>> = {
   completed: 'stop',
   cut: 'length',
   withheld: 'content_filter',
 }
 
-function chunksOf(chat: Chat, end: ChatEnd): readonly ChatChunk[] {
+function toChunks(chat: Chat, end: ChatEnd): readonly ChatChunk[] {
   if ('error' in end) return [end.error]
   const { finish, calls, usage } = end
   const asked = calls.map((call, index) => chat.chunk({ tool_calls: [{ index, ...call }] }))
   return [...asked, chat.chunk({}, finish), ...(chat.includesUsage ? [chat.usageChunk(usage)] : [])]
 }
 
-function answerOf(chat: Chat, end: ChatEnd): ChatAnswer {
+function toAnswer(chat: Chat, end: ChatEnd): ChatAnswer {
   if ('error' in end) return { status: end.status, body: end.error }
   return { status: 200, body: chat.completion(end.finish, end.calls, end.usage) }
 }
@@ -185,25 +188,25 @@ class Chat {
 
   endOfWait({ state, waits }: MoveOf<'run_waits'>): ChatEnd {
     const usage = this.#usage(state.totals.usage)
-    if (waits.deferred.length > 0) return { finish: 'tool_calls', calls: waits.deferred.map(callOf), usage }
+    if (waits.deferred.length > 0) return { finish: 'tool_calls', calls: waits.deferred.map(toCall), usage }
     const [approval] = waits.approvals
     if (approval === undefined) return { finish: 'length', calls: [], usage }
     const { runId, toolCallId, name } = approval
     const how = `POST /runs/${runId}/approve or /deny with toolCallId ${toolCallId} decides; then the same request under the same Idempotency-Key, or GET /runs/${state.runId}/result, gives the answer.`
     const what = `Run ${state.runId} waits for a person to approve its call of ${name}, and Chat Completions has no words for that.`
-    return { status: 409, error: facadeError(409, 'approval_required', `${what} ${how}`) }
+    return { status: 409, error: toOpenAiError(409, 'approval_required', `${what} ${how}`) }
   }
 
   endOfRun({ runId, reason, usage }: MoveOf<'run_finished'>): ChatEnd {
-    const ending = facadeEndings[reason]
+    const ending = openAiEndings[reason]
     const finish = finishes[ending]
     if (finish !== undefined) return { finish, calls: [], usage: this.#usage(usage) }
     const status = ending === 'cancelled' ? 409 : 502
-    return { status, error: facadeError(status, reason, failureText(runId, reason)) }
+    return { status, error: toOpenAiError(status, reason, formatFailure(runId, reason)) }
   }
 
   #usage(now: Usage): object {
-    const { input, cached, output, reasoning } = usageSince(now, this.#usedBefore)
+    const { input, cached, output, reasoning } = subtractUsage(now, this.#usedBefore)
     return {
       prompt_tokens: input,
       completion_tokens: output,
@@ -236,6 +239,6 @@ class Chat {
 }
 
 /** A call that the client runs: it sends the result in a message of the role tool. */
-function callOf({ toolCallId: id, name, input }: DeferredCall): object {
+function toCall({ toolCallId: id, name, input }: DeferredCall): object {
   return { id, type: 'function', function: { name, arguments: JSON.stringify(input) } }
 }

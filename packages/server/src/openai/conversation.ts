@@ -41,14 +41,14 @@ export type ConversationItem =
   | Answer
 
 /** Reads the id of a call that this server gave. */
-export function callIdOf(id: unknown, place: string): ToolCallId {
+export function parseCallId(id: unknown, place: string): ToolCallId {
   const toolCallId = typeof id === 'string' ? parseToolCallId(id) : undefined
   if (toolCallId !== undefined) return toolCallId
   throw malformed(`${place} has to be the id of a call that this server gave.`)
 }
 
 /** The input of a call, which clients carry as text. */
-export function callInput(text: unknown, place: string): JsonObject {
+export function parseCallInput(text: unknown, place: string): JsonObject {
   try {
     const input = readJson(String(text))
     if (isJsonObject(input)) return input
@@ -59,13 +59,13 @@ export function callInput(text: unknown, place: string): JsonObject {
 }
 
 /** Returns the answers at the end of a conversation; none if it ends with a message of the user. */
-export function answersIn(items: readonly ConversationItem[]): readonly Answer[] {
+export function listAnswers(items: readonly ConversationItem[]): readonly Answer[] {
   const from = items.findLastIndex(({ kind }) => kind !== 'result' && kind !== 'decision') + 1
   return items.slice(from) as readonly Answer[]
 }
 
 /** Returns the input of a run: the last message of the user, after the earlier messages. */
-export function conversationOf(items: readonly ConversationItem[]): RunInput {
+export function toRunInput(items: readonly ConversationItem[]): RunInput {
   const [only, ...more] = items
   if (only?.kind === 'user' && more.length === 0) return only.parts
   const messages: InputMessage[] = []
@@ -111,46 +111,46 @@ function addResult(messages: InputMessage[], last: InputMessage | undefined, res
 type GivenPart = { readonly type?: unknown; readonly [field: string]: unknown }
 
 /** Reads the message of a user: a text, or parts of either API. */
-export function userParts(content: unknown, place: string): readonly UserPart[] {
+export function readUserParts(content: unknown, place: string): readonly UserPart[] {
   const parts = typeof content === 'string' ? [{ type: 'text', text: content }] : content
   if (!Array.isArray(parts)) throw malformed(`${place} has to be a text, or a list of parts.`)
-  const read = parts.flatMap((part, index) => userPart(Object(part) as GivenPart, `${place}.${index}`))
+  const read = parts.flatMap((part, index) => readUserPart(Object(part) as GivenPart, `${place}.${index}`))
   if (read.length > 0) return read
   throw malformed(`${place} is empty.`)
 }
 
 /** The text of a message whose parts can only be texts. */
-export function textIn(content: unknown, place: string): string {
+export function readText(content: unknown, place: string): string {
   if (content == null) return ''
   const parts = typeof content === 'string' ? [{ type: 'text', text: content }] : content
   if (!Array.isArray(parts)) throw malformed(`${place} has to be a text, or a list of parts.`)
-  return parts.map((part, index) => onlyText(Object(part) as GivenPart, `${place}.${index}`)).join('')
+  return parts.map((part, index) => readPartText(Object(part) as GivenPart, `${place}.${index}`)).join('')
 }
 
 /** Reads the result of a call that a client ran. */
-export function resultParts(content: unknown, place: string): readonly ResultPart[] {
-  return typeof content === 'string' ? [{ type: 'text', text: content }] : userParts(content, place)
+export function readResultParts(content: unknown, place: string): readonly ResultPart[] {
+  return typeof content === 'string' ? [{ type: 'text', text: content }] : readUserParts(content, place)
 }
 
-function onlyText({ type, text, refusal }: GivenPart, place: string): string {
+function readPartText({ type, text, refusal }: GivenPart, place: string): string {
   if (typeof text === 'string') return text
   if (type === 'refusal' && typeof refusal === 'string') return refusal
   throw malformed(`${place} has to be a text.`)
 }
 
-function userPart(part: GivenPart, place: string): readonly UserPart[] {
+function readUserPart(part: GivenPart, place: string): readonly UserPart[] {
   switch (part.type) {
     case 'text':
     case 'input_text':
-      return part['text'] === '' ? [] : [{ type: 'text', text: onlyText(part, place) }]
+      return part['text'] === '' ? [] : [{ type: 'text', text: readPartText(part, place) }]
     case 'image_url':
-      return [image(Object(part['image_url']) as { readonly url?: unknown }, place)]
+      return [toImage(Object(part['image_url']) as { readonly url?: unknown }, place)]
     case 'input_image':
-      return [image({ url: part['image_url'] }, place)]
+      return [toImage({ url: part['image_url'] }, place)]
     case 'file':
-      return [file(Object(part['file']) as GivenPart, place)]
+      return [toFile(Object(part['file']) as GivenPart, place)]
     case 'input_file':
-      return [file(part, place)]
+      return [toFile(part, place)]
     default:
       throw malformed(
         `${place} has the type ${String(part.type).slice(0, 40)}, and can be a text, an image or a file.`,
@@ -158,19 +158,19 @@ function userPart(part: GivenPart, place: string): readonly UserPart[] {
   }
 }
 
-function image({ url }: { readonly url?: unknown }, place: string): UserPart {
-  const { mediaType = 'image/*', ...where } = source(url, place)
+function toImage({ url }: { readonly url?: unknown }, place: string): UserPart {
+  const { mediaType = 'image/*', ...where } = parseSource(url, place)
   if (mediaType.startsWith('image/')) return { type: 'image', mediaType, ...where }
   throw malformed(`${place} has to be an image.`)
 }
 
-function file({ file_data, file_url, filename }: GivenPart, place: string): UserPart {
-  const { mediaType = 'application/octet-stream', ...where } = source(file_data ?? file_url, place)
+function toFile({ file_data, file_url, filename }: GivenPart, place: string): UserPart {
+  const { mediaType = 'application/octet-stream', ...where } = parseSource(file_data ?? file_url, place)
   return { type: 'file', mediaType, ...where, ...(typeof filename === 'string' && { name: filename }) }
 }
 
 /** The content of a file: in a data URL, or at a URL that the model's provider reads. */
-function source(
+function parseSource(
   url: unknown,
   place: string,
 ):

@@ -2,23 +2,17 @@ import type { PendingApproval, RunId, RunState, RuntimeEvent, Usage } from '@tal
 import { type DeferredCall, option, requireOptions } from '@tallystick/core/internal'
 import { type JsonObject, parseRunId } from '@tallystick/core/vocabulary'
 import type { Observable } from 'rxjs'
-import {
-  approvalIdOf,
-  mappedEvents,
-  type MoveOf,
-  type MoveTable,
-  requireEvents,
-} from '../stream/run-moves.ts'
-import { facadeEndings, failureText, usageSince } from './answer.ts'
-import { type ChatChunk, chatChunkTable, type ChatNames } from './chat.ts'
+import { toApprovalId, mapEvents, type MoveOf, type MoveTable, requireEvents } from '../stream/run-moves.ts'
+import { openAiEndings, formatFailure, subtractUsage } from './answer.ts'
+import { type ChatChunk, createChunkTable, type ChatNames } from './chat.ts'
 
 /** A response is a run from an event on, until it ends or waits. */
-function responseIdOf(runId: string, after: number): string {
+function toResponseId(runId: string, after: number): string {
   return after === 0 ? `resp_${runId}` : `resp_${runId}_${after}`
 }
 
 /** Returns the run of a response; `undefined` if this server gave no such id. */
-export function runOfResponse(responseId: string): RunId | undefined {
+export function parseResponseId(responseId: string): RunId | undefined {
   const [, run = ''] = /^resp_([0-9a-f-]{36})(?:_\d{1,15})?$/.exec(responseId) ?? []
   return parseRunId(run)
 }
@@ -48,25 +42,28 @@ interface Item {
  * Maps each move of a run to the Responses API. The response at the end holds what is on record, without text that was
  * taken back. Calls that the agent runs itself are not shown; calls that wait for a person or the client come last.
  */
-export function responseTable(names: ResponseNames = {}): MoveTable<ResponseEvent> {
+export function createResponseTable(names: ResponseNames = {}): MoveTable<ResponseEvent> {
   const table = new ResponseTable(names)
-  const nothing = (): readonly ResponseEvent[] => []
   return {
     run_started: (move) => table.start(move),
+    input_taken: null,
+    input_dropped: null,
     step_started: () => table.beginStep(),
     part_started: (move) => table.startPart(move),
     part_added: (move) => table.addToPart(move),
     part_ended: () => table.endPart(),
     step_withdrawn: () => table.withdraw(),
-    call_started: nothing,
-    call_input_added: nothing,
-    call_requested: nothing,
-    approval_requested: nothing,
-    approval_decided: nothing,
-    call_progressed: nothing,
-    call_ended: nothing,
-    step_ended: nothing,
+    call_started: null,
+    call_input_added: null,
+    call_requested: null,
+    approval_requested: null,
+    approval_decided: null,
+    call_progressed: null,
+    call_ended: null,
+    step_ended: null,
     run_reopened: ({ state }) => table.reopen(state),
+    answer_ended: null,
+    message_waits: null,
     run_waits: (move) => table.wait(move),
     run_finished: (move) => table.finish(move),
   }
@@ -96,7 +93,7 @@ class ResponseTable {
   }
 
   start({ runId, agent, at }: MoveOf<'run_started'>): readonly ResponseEvent[] {
-    return this.#begin(responseIdOf(runId, 0), agent, at)
+    return this.#begin(toResponseId(runId, 0), agent, at)
   }
 
   /** A request that answers what a run waits for gets a response of its own. */
@@ -107,7 +104,7 @@ class ResponseTable {
     this.#output = []
     this.#before = 0
     this.#open = undefined
-    return this.#begin(responseIdOf(runId, seq), agent, at)
+    return this.#begin(toResponseId(runId, seq), agent, at)
   }
 
   #begin(id: string, agent: string, at: number): readonly ResponseEvent[] {
@@ -129,11 +126,11 @@ class ResponseTable {
       text: '',
     }
     this.#open = open
-    const item = kind === 'text' ? message(open.id, 'in_progress') : reasoning(open.id)
+    const item = kind === 'text' ? toMessageItem(open.id, 'in_progress') : toReasoningItem(open.id)
     return [
       this.#event('response.output_item.added', { output_index: open.index, item }),
       this.#partEvent(open, kind === 'text' ? 'content_part.added' : 'reasoning_summary_part.added', {
-        part: partOf(kind, ''),
+        part: toPart(kind, ''),
       }),
     ]
   }
@@ -151,8 +148,8 @@ class ResponseTable {
     if (open === undefined) return []
     this.#open = undefined
     const { kind, text, id, index } = open
-    const part = partOf(kind, text)
-    const item = kind === 'text' ? message(id, 'completed', [part]) : reasoning(id, [part])
+    const part = toPart(kind, text)
+    const item = kind === 'text' ? toMessageItem(id, 'completed', [part]) : toReasoningItem(id, [part])
     this.#output.push(item)
     const isText = kind === 'text'
     return [
@@ -185,7 +182,7 @@ class ResponseTable {
 
   finish({ runId, reason, usage }: MoveOf<'run_finished'>): readonly ResponseEvent[] {
     const used = { usage: this.#usage(usage) }
-    const ending = facadeEndings[reason]
+    const ending = openAiEndings[reason]
     if (ending === 'completed') {
       return [this.#event('response.completed', { response: this.#response('completed', used) })]
     }
@@ -194,7 +191,7 @@ class ResponseTable {
       const response = this.#response('incomplete', { ...used, incomplete_details: { reason: why } })
       return [this.#event('response.incomplete', { response })]
     }
-    const error = ending === 'failed' ? { code: 'server_error', message: failureText(runId, reason) } : null
+    const error = ending === 'failed' ? { code: 'server_error', message: formatFailure(runId, reason) } : null
     return [this.#event('response.failed', { response: this.#response(ending, { ...used, error }) })]
   }
 
@@ -228,7 +225,7 @@ class ResponseTable {
   #question(approval: PendingApproval, agent: string): readonly ResponseEvent[] {
     const output_index = this.#items++
     const item = {
-      id: approvalIdOf(approval),
+      id: toApprovalId(approval),
       type: 'mcp_approval_request',
       server_label: agent,
       name: approval.name,
@@ -251,7 +248,7 @@ class ResponseTable {
   }
 
   #usage(now: Usage): object {
-    const { input, cached, output, reasoning: reasoned } = usageSince(now, this.#usedBefore)
+    const { input, cached, output, reasoning: reasoned } = subtractUsage(now, this.#usedBefore)
     return {
       input_tokens: input,
       input_tokens_details: { cached_tokens: cached },
@@ -287,17 +284,17 @@ class ResponseTable {
   }
 }
 
-function partOf(kind: OpenPart['kind'], text: string): object {
+function toPart(kind: OpenPart['kind'], text: string): object {
   return kind === 'text'
     ? { type: 'output_text', text, annotations: [], logprobs: [] }
     : { type: 'summary_text', text }
 }
 
-function message(id: string, status: string, content: readonly object[] = []): Item {
+function toMessageItem(id: string, status: string, content: readonly object[] = []): Item {
   return { id, type: 'message', status, role: 'assistant', content }
 }
 
-function reasoning(id: string, summary: readonly object[] = []): Item {
+function toReasoningItem(id: string, summary: readonly object[] = []): Item {
   return { id, type: 'reasoning', summary }
 }
 
@@ -318,7 +315,7 @@ export function toOpenAiResponse(
 ): Observable<ResponseEvent> {
   requireEvents('toOpenAiResponse', events$)
   requireOptions('toOpenAiResponse', responseNames, names)
-  return mappedEvents(events$, () => responseTable(names))
+  return mapEvents(events$, () => createResponseTable(names))
 }
 
 /** Maps the events of a run, from its first, to chunks of OpenAI's Chat Completions. */
@@ -328,5 +325,5 @@ export function toOpenAiChat(
 ): Observable<ChatChunk> {
   requireEvents('toOpenAiChat', events$)
   requireOptions('toOpenAiChat', chatNames, names)
-  return mappedEvents(events$, () => chatChunkTable(names))
+  return mapEvents(events$, () => createChunkTable(names))
 }

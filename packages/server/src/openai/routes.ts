@@ -3,94 +3,101 @@ import { omitUndefined } from '@tallystick/core/internal'
 import { type JsonObject, runIdOfCall } from '@tallystick/core/vocabulary'
 import type { Hono } from 'hono'
 import {
-  includes,
+  isIncluded,
   isVisible,
   type Principal,
   requireVisible,
   type StartHeaders,
-  startHeaders,
-  startOfRoot,
+  readStartHeaders,
+  readRootStart,
 } from '../http/principal.ts'
 import { malformed, RefusedRequestError } from '../http/problem.ts'
 import { readBody } from '../http/request.ts'
-import { json, type RequestScope, requireAgent, requirePermission, type Served } from '../http/served.ts'
-import { sendDecision } from '../runs/commands.ts'
+import {
+  respondJson,
+  type RequestScope,
+  requireAgent,
+  requirePermission,
+  type Served,
+} from '../http/served.ts'
+import { sendCommand, sendDecision } from '../runs/commands.ts'
 import { startRun } from '../runs/start.ts'
-import { stateAt } from '../runs/view.ts'
+import { readState } from '../runs/view.ts'
 import { streamHeaders } from '../stream/followed-stream.ts'
-import { type FollowedRun, protocolAnswer, protocolStream, type RunProtocol } from '../stream/protocol.ts'
-import { questionOf } from '../stream/run-moves.ts'
-import { chatAnswerTable, type ChatChunk, chatChunkTable } from './chat.ts'
-import { type Answer, answersIn, type ConversationItem, conversationOf } from './conversation.ts'
-import { type ResponseEvent, type ResponseNames, responseTable, runOfResponse } from './responses.ts'
+import { type FollowedRun, awaitAnswer, streamProtocol, type RunProtocol } from '../stream/protocol.ts'
+import { parseApprovalId } from '../stream/run-moves.ts'
+import { createAnswerTable, type ChatChunk, createChunkTable } from './chat.ts'
+import { type Answer, listAnswers, type ConversationItem, toRunInput } from './conversation.ts'
+import { type ResponseEvent, type ResponseNames, createResponseTable, parseResponseId } from './responses.ts'
 import {
   chatRequest,
-  choiceOf,
-  type FacadeSettings,
+  toToolChoice,
+  type OpenAiSettings,
   type GivenChoice,
-  itemsInInput,
-  itemsInMessages,
+  readInput,
+  readMessages,
   type NamedTool,
-  nameOf,
+  readToolName,
   responseRequest,
-  settingsFrom,
+  readSettings,
 } from './schema.ts'
+import { type Operations, startParameters } from '../http/openapi.ts'
 
 /** A request of a client of OpenAI, as options of a run. */
-export interface FacadeOrder extends StartHeaders {
+interface OpenAiOrder extends StartHeaders {
   readonly agent: string
   readonly items: readonly ConversationItem[]
   /** The run of the response that this one continues. */
   readonly previous?: RunId | undefined
   readonly sessionId?: string | undefined
   readonly metadata?: JsonObject | null | undefined
-  readonly settings: FacadeSettings | undefined
+  readonly settings: OpenAiSettings | undefined
   readonly tools?: readonly NamedTool[] | null | undefined
   readonly toolChoice?: GivenChoice | null | undefined
   readonly parallelToolCalls?: boolean | null | undefined
 }
 
 /** Starts the run that answers a request, or delivers the client's answers to the run that waits for them. */
-async function orderedRun(served: Served, principal: Principal, order: FacadeOrder): Promise<FollowedRun> {
+async function startOrAnswer(served: Served, principal: Principal, order: OpenAiOrder): Promise<FollowedRun> {
   const agent = requireAgent(served, principal, order.agent)
   requireOwnTools(agent, order.tools ?? [])
-  const answers = answersIn(order.items)
+  const answers = listAnswers(order.items)
   return answers.length > 0
-    ? await answered(served, principal, order, answers)
-    : await begun(served, principal, order)
+    ? await sendAnswers(served, principal, order, answers)
+    : await startOrder(served, principal, order)
 }
 
-/** The agent decides which tools its model may call. A client can repeat tools of the agent, to see their calls. */
+/** The agent decides which tools its model may call. A client can name them again. */
 function requireOwnTools({ name, tools }: Agent<unknown>, given: readonly NamedTool[]): void {
-  const strange = given.map(nameOf).find((named) => !tools.some((tool) => tool.name === named))
+  const strange = given.map(readToolName).find((named) => !tools.some((tool) => tool.name === named))
   if (strange === undefined) return
   throw malformed(
     `The agent ${name} has no tool ${strange.slice(0, 80)}. Tools are given to the agent, not to a request: leave it out.`,
   )
 }
 
-async function begun(served: Served, principal: Principal, order: FacadeOrder): Promise<FollowedRun> {
+async function startOrder(served: Served, principal: Principal, order: OpenAiOrder): Promise<FollowedRun> {
   requirePermission(principal, 'start')
   const { agent, items, previous, sessionId, settings } = order
   if (previous !== undefined) await requireEnded(served, principal, previous)
   const options: Pick<RunOptions, 'modelSettings' | 'toolChoice' | 'parallelToolCalls'> = omitUndefined({
     modelSettings: settings,
-    toolChoice: choiceOf(order.toolChoice),
+    toolChoice: toToolChoice(order.toolChoice),
     parallelToolCalls: order.parallelToolCalls ?? undefined,
   })
   const from = previous === undefined ? undefined : { runId: previous }
   const metadata = order.metadata ?? undefined
-  const input = conversationOf(await onRecord(served, principal, items))
+  const input = toRunInput(await withRecordedCalls(served, principal, items))
   const body = { agent, input, ...omitUndefined({ sessionId, from, metadata }) }
   const { id } = await startRun(served, principal, { ...body, ...options }, order)
   return { runId: id, after: 0 }
 }
 
 /**
- * The items of a conversation with what its calls asked for, and how they ended, as their runs recorded it: the model takes
- * a call and its result for facts, and what a client says of them may be invented. Refuses calls of no run that it sees.
+ * Replaces calls and results in a conversation by those that their runs recorded: the model takes them for facts, and a client
+ * may have invented them. Refuses calls of runs that the caller does not see.
  */
-async function onRecord(
+async function withRecordedCalls(
   { ledger }: Served,
   principal: Principal,
   items: readonly ConversationItem[],
@@ -103,8 +110,8 @@ async function onRecord(
     }
     const { toolCallId } = item
     const runId = runIdOfCall(toolCallId)
-    if (runId === undefined || !(await isVisible(ledger, principal, runId))) unknownCall(toolCallId)
-    recorded.push((await recordedItem(ledger, runId, item)) ?? unknownCall(toolCallId))
+    if (runId === undefined || !(await isVisible(ledger, principal, runId))) throwUnknownCall(toolCallId)
+    recorded.push((await recordedItem(ledger, runId, item)) ?? throwUnknownCall(toolCallId))
   }
   return recorded
 }
@@ -130,7 +137,7 @@ async function recordedItem(
   return undefined
 }
 
-function unknownCall(toolCallId: string): never {
+function throwUnknownCall(toolCallId: string): never {
   throw malformed(
     `No run that you see has recorded ${toolCallId.slice(0, 80)} so. Calls and their results are taken from the runs of this server: send those that it gave you, or leave them out.`,
   )
@@ -138,7 +145,7 @@ function unknownCall(toolCallId: string): never {
 
 async function requireEnded(served: Served, principal: Principal, runId: RunId): Promise<void> {
   await requireVisible(served.ledger, principal, runId)
-  if ((await stateAt(served.ledger, runId)).phase === 'done') return
+  if ((await readState(served.ledger, runId)).phase === 'done') return
   throw new RefusedRequestError(
     409,
     'run_not_ended',
@@ -146,15 +153,15 @@ async function requireEnded(served: Served, principal: Principal, runId: RunId):
   )
 }
 
-async function answered(
+async function sendAnswers(
   served: Served,
   principal: Principal,
-  { agent, previous, idempotencyKey: key }: FacadeOrder,
+  { agent, previous, idempotencyKey: key }: OpenAiOrder,
   answers: readonly Answer[],
 ): Promise<FollowedRun> {
   const { ledger } = served
   const runId = await runAnswered(served, principal, answers)
-  const first = await startOfRoot(ledger, runId)
+  const first = await readRootStart(ledger, runId)
   if (first?.agent !== agent || (previous !== undefined && previous !== runId)) {
     throw malformed(
       `The answers are for run ${runId} of the agent ${first?.agent}, and the request names another.`,
@@ -176,11 +183,12 @@ async function runAnswered(
 ): Promise<RunId> {
   const roots = new Set<RunId>()
   for (const answer of answers) {
-    const callId = answer.kind === 'result' ? answer.toolCallId : questionOf(answer.approvalId)?.toolCallId
+    const callId =
+      answer.kind === 'result' ? answer.toolCallId : parseApprovalId(answer.approvalId)?.toolCallId
     const asking = runIdOfCall(callId ?? '')
     if (asking === undefined) throw malformed('An approval_request_id has to be one that this server gave.')
     await requireVisible(ledger, principal, asking)
-    const first = await startOfRoot(ledger, asking)
+    const first = await readRootStart(ledger, asking)
     if (first) roots.add(first.runId)
   }
   const [runId, ...others] = roots
@@ -189,41 +197,39 @@ async function runAnswered(
 }
 
 async function settle(
-  { runtime, context }: Served,
+  served: Served,
   principal: Principal,
   runId: RunId,
   { toolCallId, content, key }: Extract<Answer, { kind: 'result' }> & { readonly key?: string },
 ): Promise<void> {
   requirePermission(principal, 'settle')
   const command = { type: 'settle', toolCallId, outcome: 'success', content } as const
-  const own = { key: key && `${key}:${toolCallId}`, context }
-  const answer = await runtime.send(runId, command, own)
-  if (!answer.accepted) throw new RefusedRequestError(409, answer.code, answer.message)
+  await sendCommand(served, runId, command, key && `${key}:${toolCallId}`)
 }
 
 /** Adds the routes for clients of OpenAI: a model is an agent, and each request starts a run or continues one. */
 export function addOpenAi(app: Hono<RequestScope>, served: Served): void {
   app.get('/v1/models', (context) => {
     const { sees } = context.get('principal')
-    const isSeen = (name: string): boolean => sees === 'everything' || includes(sees.agents, name)
-    const data = [...served.agents.keys()].filter(isSeen).map(modelOf)
-    return json({ object: 'list', data })
+    const isSeen = (name: string): boolean => sees === 'everything' || isIncluded(sees.agents, name)
+    const data = [...served.agents.keys()].filter(isSeen).map(toModel)
+    return respondJson({ object: 'list', data })
   })
   app.get('/v1/models/:model', (context) => {
     const { name } = requireAgent(served, context.get('principal'), context.req.param('model'))
-    return json(modelOf(name))
+    return respondJson(toModel(name))
   })
   app.post('/v1/responses', async (context) => {
     const [{ raw: request }, principal] = [context.req, context.get('principal')]
     const body = await readBody(request, responseRequest, served.body)
     const { model, previous_response_id: previous, conversation, metadata } = body
-    const run = await orderedRun(served, principal, {
+    const run = await startOrAnswer(served, principal, {
       agent: model,
-      items: itemsInInput(body.input),
+      items: readInput(body.input),
       previous: previous == null ? undefined : requireResponse(previous),
       sessionId: typeof conversation === 'string' ? conversation : conversation?.id,
       metadata,
-      settings: settingsFrom({
+      settings: readSettings({
         temperature: body.temperature,
         topP: body.top_p,
         maxOutputTokens: body.max_output_tokens,
@@ -232,28 +238,28 @@ export function addOpenAi(app: Hono<RequestScope>, served: Served): void {
       tools: body.tools,
       toolChoice: body.tool_choice,
       parallelToolCalls: body.parallel_tool_calls,
-      ...startHeaders(request, principal),
+      ...readStartHeaders(request, principal),
     })
     const names: ResponseNames = {
       model,
       ...omitUndefined({ previousResponseId: previous ?? undefined, metadata: metadata ?? undefined }),
     }
-    if (body.stream) return streamed(served, run, responseProtocol(names))
-    const last = await protocolAnswer(served, run, responseTable(names), {
+    if (body.stream) return streamRun(served, run, createResponseProtocol(names))
+    const last = await awaitAnswer(served, run, createResponseTable(names), {
       ...served.stream,
       signal: request.signal,
     })
-    return json(last?.['response'] ?? gone(run))
+    return respondJson(last?.['response'] ?? throwStopping(run))
   })
   app.post('/v1/chat/completions', async (context) => {
     const [{ raw: request }, principal] = [context.req, context.get('principal')]
     const body = await readBody(request, chatRequest, served.body)
     const { model, stop } = body
-    const run = await orderedRun(served, principal, {
+    const run = await startOrAnswer(served, principal, {
       agent: model,
-      items: itemsInMessages(body.messages),
+      items: readMessages(body.messages),
       metadata: body.metadata,
-      settings: settingsFrom({
+      settings: readSettings({
         temperature: body.temperature,
         topP: body.top_p,
         stop: typeof stop === 'string' ? [stop] : stop,
@@ -264,31 +270,31 @@ export function addOpenAi(app: Hono<RequestScope>, served: Served): void {
       tools: body.tools,
       toolChoice: body.tool_choice,
       parallelToolCalls: body.parallel_tool_calls,
-      ...startHeaders(request, principal),
+      ...readStartHeaders(request, principal),
     })
     const names = { model, includesUsage: body.stream_options?.include_usage }
-    if (body.stream) return streamed(served, run, chatProtocol(names))
-    const answer = await protocolAnswer(served, run, chatAnswerTable(names), {
+    if (body.stream) return streamRun(served, run, createChatProtocol(names))
+    const answer = await awaitAnswer(served, run, createAnswerTable(names), {
       ...served.stream,
       signal: request.signal,
     })
-    if (answer === undefined) return gone(run)
-    return json(answer.body, answer.status, answer.status === 200 ? {} : { 'x-should-retry': 'false' })
+    if (answer === undefined) return throwStopping(run)
+    return respondJson(answer.body, answer.status, answer.status === 200 ? {} : { 'x-should-retry': 'false' })
   })
 }
 
-function modelOf(id: string): object {
+function toModel(id: string): object {
   return { id, object: 'model', created: 0, owned_by: 'tallystick' }
 }
 
-function requireResponse(id: string): NonNullable<ReturnType<typeof runOfResponse>> {
-  const runId = runOfResponse(id)
+function requireResponse(id: string): NonNullable<ReturnType<typeof parseResponseId>> {
+  const runId = parseResponseId(id)
   if (runId !== undefined) return runId
-  throw malformed('previous_response_id is no id of a response of this server.')
+  throw malformed('previous_response_id is not the id of a response of this server.')
 }
 
-/** The server stops while a client waits: the run is on record, and continues elsewhere. */
-function gone({ runId }: FollowedRun): never {
+/** The server stops while a client waits. The run is on record and continues elsewhere. */
+function throwStopping({ runId }: FollowedRun): never {
   throw new RefusedRequestError(
     503,
     'run_continues',
@@ -296,22 +302,71 @@ function gone({ runId }: FollowedRun): never {
   )
 }
 
-function streamed<Out>(served: Served, run: FollowedRun, protocol: RunProtocol<Out>): Response {
-  return new Response(protocolStream(served, run, protocol, served.stream), { headers: streamHeaders })
+function streamRun<Out>(served: Served, run: FollowedRun, protocol: RunProtocol<Out>): Response {
+  return new Response(streamProtocol(served, run, protocol, served.stream), { headers: streamHeaders })
 }
 
-function responseProtocol(names: ResponseNames): RunProtocol<ResponseEvent> {
+function createResponseProtocol(names: ResponseNames): RunProtocol<ResponseEvent> {
   return {
-    newTable: () => responseTable(names),
+    newTable: () => createResponseTable(names),
     textOf: (event) => `event: ${event.type}\ndata: ${JSON.stringify(event)}\n\n`,
     ending: '',
   }
 }
 
-function chatProtocol(names: Parameters<typeof chatChunkTable>[0]): RunProtocol<ChatChunk> {
+function createChatProtocol(names: Parameters<typeof createChunkTable>[0]): RunProtocol<ChatChunk> {
   return {
-    newTable: () => chatChunkTable(names),
+    newTable: () => createChunkTable(names),
     textOf: (chunk) => `data: ${JSON.stringify(chunk)}\n\n`,
     ending: 'data: [DONE]\n\n',
   }
+}
+
+/** All operations for clients of OpenAI answer so. */
+const openAi = { stream: 'accepted', errors: 'OpenAiError' } as const
+
+/** The routes of `addOpenAi`. */
+export const openAiOperations: Operations = {
+  'GET /v1/models': {
+    operationId: 'listModels',
+    summary: 'The agents, for clients of OpenAI.',
+    answers: { 200: 'The agents.' },
+    fields: ['object', 'data'],
+    errors: 'OpenAiError',
+  },
+  'GET /v1/models/:model': {
+    operationId: 'readModel',
+    summary: 'One agent, for clients of OpenAI.',
+    answers: { 200: 'The agent.' },
+    fields: ['id', 'object', 'created', 'owned_by'],
+    errors: 'OpenAiError',
+  },
+  'POST /v1/responses': {
+    operationId: 'createResponse',
+    summary:
+      'A run, or the rest of one that waits, as OpenAI’s Responses API answers. `stream` makes it a stream.',
+    parameters: startParameters,
+    body: {
+      name: 'ResponseRequest',
+      schema: responseRequest,
+      example: { model: 'cashier', input: 'Pay the bill.' },
+    },
+    answers: { 200: 'The response: the run has ended, or waits for what the response asks.' },
+    fields: ['id', 'object', 'status', 'output', 'usage'],
+    ...openAi,
+  },
+  'POST /v1/chat/completions': {
+    operationId: 'createChatCompletion',
+    summary:
+      'A run, or the rest of one that waits, as OpenAI’s Chat Completions answer. `stream` makes it a stream.',
+    parameters: startParameters,
+    body: {
+      name: 'ChatRequest',
+      schema: chatRequest,
+      example: { model: 'cashier', messages: [{ role: 'user', content: 'Pay the bill.' }] },
+    },
+    answers: { 200: 'The completion.' },
+    fields: ['id', 'object', 'choices', 'usage'],
+    ...openAi,
+  },
 }

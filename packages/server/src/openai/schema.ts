@@ -2,9 +2,16 @@ import { reasoningEfforts } from '@tallystick/core/internal'
 import type { JsonObject, ReasoningEffort } from '@tallystick/core/vocabulary'
 import * as z from 'zod'
 import { malformed } from '../http/problem.ts'
-import { callIdOf, callInput, type ConversationItem, resultParts, textIn, userParts } from './conversation.ts'
+import {
+  parseCallId,
+  parseCallInput,
+  type ConversationItem,
+  readResultParts,
+  readText,
+  readUserParts,
+} from './conversation.ts'
 
-/** The fields of a run that both kinds of request have. */
+/** Fields of both kinds of request that a run follows. */
 interface GivenFields {
   /** The agent. */
   readonly model: string
@@ -20,7 +27,7 @@ interface GivenFields {
 type Maybe<Value> = Value | null | undefined
 
 /** The model settings of a run. */
-export interface FacadeSettings {
+export interface OpenAiSettings {
   readonly temperature?: number
   readonly topP?: number
   readonly stop?: readonly string[]
@@ -29,10 +36,10 @@ export interface FacadeSettings {
   readonly reasoningEffort?: ReasoningEffort
 }
 
-/** Returns the settings that a request gives; `undefined` if it gives none. */
-export function settingsFrom(given: {
-  readonly [Name in keyof FacadeSettings]: Maybe<FacadeSettings[Name]>
-}): FacadeSettings | undefined {
+/** Returns `undefined` if no setting is given. */
+export function readSettings(given: {
+  readonly [Name in keyof OpenAiSettings]: Maybe<OpenAiSettings[Name]>
+}): OpenAiSettings | undefined {
   const settings = Object.fromEntries(Object.entries(given).filter(([, value]) => value != null))
   return Object.keys(settings).length > 0 ? settings : undefined
 }
@@ -40,7 +47,7 @@ export function settingsFrom(given: {
 const why = 'the agent and its server decide that. Leave it out'
 
 /** A field that accepts only its default: any other value would have no effect. */
-function only<const Value extends string | number | boolean>(
+function acceptOnly<const Value extends string | number | boolean>(
   ...values: readonly [Value, ...Value[]]
 ): z.ZodType {
   const allowed = values.map((value) => JSON.stringify(value)).join(' or ')
@@ -50,9 +57,7 @@ function only<const Value extends string | number | boolean>(
 const noneOf: z.ZodType = z.array(z.never({ error: `has to be empty: ${why}` })).nullish()
 const anything: z.ZodType = z.unknown().optional()
 
-/** How much a model is to reason. */
 const effort: z.ZodType<ReasoningEffort> = z.enum(reasoningEfforts)
-/** How many tokens a reply may have. */
 const tokens: z.ZodType<number> = z.int().positive()
 
 /** A tool in a request. A client can only name tools of the agent: the agent decides which tools its model may call. */
@@ -68,39 +73,25 @@ const namedTool: z.ZodType<NamedTool> = z.looseObject({
   function: z.looseObject({ name: z.string() }).optional(),
 })
 
-/** Whether the model may, must or must not call tools. */
 export type GivenChoice = 'auto' | 'none' | 'required' | NamedTool
 
 const toolChoice: z.ZodType<GivenChoice> = z.union([z.enum(['auto', 'none', 'required']), namedTool])
 
-type Neutral<Names extends string> = Readonly<Record<Names, z.ZodType>>
-
 /**
- * Fields of both kinds of request without effect: hints about caches, safety and billing, and fields that accept only
- * their default.
+ * Fields of both kinds of request without effect: hints for caches, safety and billing, and fields that accept only their
+ * default.
  */
-const neutralFields: Neutral<
-  | 'user'
-  | 'safety_identifier'
-  | 'prompt_cache_key'
-  | 'prompt_cache_retention'
-  | 'service_tier'
-  | 'store'
-  | 'top_logprobs'
-> = {
+const neutralFields = {
   user: anything,
   safety_identifier: anything,
   prompt_cache_key: anything,
   prompt_cache_retention: anything,
-  service_tier: only('auto', 'default'),
-  store: only(true),
-  top_logprobs: only(0),
+  service_tier: acceptOnly('auto', 'default'),
+  store: acceptOnly(true),
+  top_logprobs: acceptOnly(0),
 }
 
-type Checks<Fields> = { readonly [Name in keyof Fields]-?: z.ZodType<Fields[Name]> }
-
-/** The fields of both kinds of request that a run follows. */
-const givenFields: Checks<GivenFields> = {
+const givenFields = {
   model: z.string(),
   stream: z.boolean().nullish(),
   metadata: z.record(z.string(), z.json()).nullish(),
@@ -111,20 +102,12 @@ const givenFields: Checks<GivenFields> = {
   tool_choice: toolChoice.nullish(),
 }
 
-/** Further such fields of Chat Completions. */
-const neutralChatFields: Neutral<
-  | 'n'
-  | 'logprobs'
-  | 'frequency_penalty'
-  | 'presence_penalty'
-  | 'logit_bias'
-  | 'modalities'
-  | 'response_format'
-> = {
-  n: only(1),
-  logprobs: only(false),
-  frequency_penalty: only(0),
-  presence_penalty: only(0),
+/** The same for Chat Completions. */
+const neutralChatFields = {
+  n: acceptOnly(1),
+  logprobs: acceptOnly(false),
+  frequency_penalty: acceptOnly(0),
+  presence_penalty: acceptOnly(0),
   logit_bias: z.strictObject({}, { error: `has to be empty: ${why}` }).nullish(),
   modalities: z.tuple([z.literal('text', { error: `can only be ["text"] here: ${why}` })]).nullish(),
   response_format: z
@@ -132,11 +115,11 @@ const neutralChatFields: Neutral<
     .nullish(),
 }
 
-/** Further such fields of the Responses API. */
-const neutralResponseFields: Neutral<'instructions' | 'background' | 'truncation' | 'include' | 'text'> = {
-  instructions: only(''),
-  background: only(false),
-  truncation: only('disabled'),
+/** The same for the Responses API. */
+const neutralResponseFields = {
+  instructions: acceptOnly(''),
+  background: acceptOnly(false),
+  truncation: acceptOnly('disabled'),
   include: noneOf,
   text: z
     .strictObject({
@@ -148,16 +131,16 @@ const neutralResponseFields: Neutral<'instructions' | 'background' | 'truncation
 }
 
 /** Returns a choice of tools in the words of a run. */
-export function choiceOf(
+export function toToolChoice(
   given: GivenChoice | null | undefined,
 ): 'auto' | 'any' | 'none' | { readonly type: 'tool'; readonly name: string } | undefined {
   if (given == null) return undefined
   if (given === 'required') return 'any'
-  return typeof given === 'string' ? given : { type: 'tool', name: nameOf(given) }
+  return typeof given === 'string' ? given : { type: 'tool', name: readToolName(given) }
 }
 
-/** The name of a tool, wherever its API puts it. */
-export function nameOf({ type, name, function: called }: NamedTool): string {
+/** Reads the name of a tool from either API. */
+export function readToolName({ type, name, function: called }: NamedTool): string {
   return name ?? called?.name ?? type
 }
 
@@ -174,7 +157,7 @@ interface GivenMessage {
     | undefined
 }
 
-/** What a client of Chat Completions sends, as far as a server reads it. */
+/** The part of a Chat Completions request that a server reads. */
 export interface ChatRequest extends GivenFields {
   readonly messages: readonly GivenMessage[]
   readonly stream_options?: { readonly include_usage?: boolean | undefined } | null | undefined
@@ -185,7 +168,7 @@ export interface ChatRequest extends GivenFields {
   readonly reasoning_effort?: z.infer<typeof effort> | null | undefined
 }
 
-/** Checks such a request. It refuses fields that would change the answer but that the server would have to ignore. */
+/** Refuses fields that would change the answer but that the server would have to ignore. */
 export const chatRequest: z.ZodType<ChatRequest> = z.strictObject({
   ...givenFields,
   ...neutralFields,
@@ -216,28 +199,33 @@ export const chatRequest: z.ZodType<ChatRequest> = z.strictObject({
 })
 
 /** Reads the messages of a conversation. */
-export function itemsInMessages(messages: readonly GivenMessage[]): readonly ConversationItem[] {
-  return messages.flatMap((message, index) => chatItems(message, `messages.${index}`))
+export function readMessages(messages: readonly GivenMessage[]): readonly ConversationItem[] {
+  return messages.flatMap((message, index) => readMessage(message, `messages.${index}`))
 }
 
-function chatItems(
+function readMessage(
   { role, content, tool_call_id, tool_calls }: GivenMessage,
   place: string,
 ): readonly ConversationItem[] {
   switch (role) {
     case 'user':
-      return [{ kind: 'user', parts: userParts(content, `${place}.content`) }]
+      return [{ kind: 'user', parts: readUserParts(content, `${place}.content`) }]
     case 'assistant': {
       const calls = (tool_calls ?? []).map(({ id, function: called }): ConversationItem => {
-        if (called === undefined) throw malformed(`${place}.tool_calls has a call of no function.`)
-        const input = callInput(called.arguments, `${place}.tool_calls.arguments`)
-        return { kind: 'call', toolCallId: callIdOf(id, `${place}.tool_calls.id`), name: called.name, input }
+        if (called === undefined) throw malformed(`${place}.tool_calls has a call without a function.`)
+        const input = parseCallInput(called.arguments, `${place}.tool_calls.arguments`)
+        return {
+          kind: 'call',
+          toolCallId: parseCallId(id, `${place}.tool_calls.id`),
+          name: called.name,
+          input,
+        }
       })
-      return [{ kind: 'assistant', text: textIn(content, `${place}.content`) }, ...calls]
+      return [{ kind: 'assistant', text: readText(content, `${place}.content`) }, ...calls]
     }
     case 'tool': {
-      const toolCallId = callIdOf(tool_call_id, `${place}.tool_call_id`)
-      return [{ kind: 'result', toolCallId, content: resultParts(content, `${place}.content`) }]
+      const toolCallId = parseCallId(tool_call_id, `${place}.tool_call_id`)
+      return [{ kind: 'result', toolCallId, content: readResultParts(content, `${place}.content`) }]
     }
     default:
       throw malformed(
@@ -252,7 +240,7 @@ interface GivenItem {
   readonly [field: string]: unknown
 }
 
-/** What a client of the Responses API sends, as far as a server reads it. */
+/** The part of a Responses request that a server reads. */
 export interface ResponseRequest extends GivenFields {
   readonly input: string | readonly GivenItem[]
   readonly previous_response_id?: string | null | undefined
@@ -263,7 +251,7 @@ export interface ResponseRequest extends GivenFields {
 
 const id = z.string().regex(/\S/, 'is empty').max(200)
 
-/** Checks such a request. It refuses fields that would change the answer but that the server would have to ignore. */
+/** Refuses fields that would change the answer but that the server would have to ignore. */
 export const responseRequest: z.ZodType<ResponseRequest> = z.strictObject({
   ...givenFields,
   ...neutralFields,
@@ -280,32 +268,32 @@ export const responseRequest: z.ZodType<ResponseRequest> = z.strictObject({
 })
 
 /** Reads the input of a response. */
-export function itemsInInput(input: ResponseRequest['input']): readonly ConversationItem[] {
+export function readInput(input: ResponseRequest['input']): readonly ConversationItem[] {
   if (typeof input === 'string') return [{ kind: 'user', parts: [{ type: 'text', text: input }] }]
-  return input.flatMap((item, index) => responseItems(item, `input.${index}`))
+  return input.flatMap((item, index) => readItem(item, `input.${index}`))
 }
 
-function responseItems(item: GivenItem, place: string): readonly ConversationItem[] {
+function readItem(item: GivenItem, place: string): readonly ConversationItem[] {
   switch (item.type ?? 'message') {
     case 'message':
-      return [message(item, place)]
+      return [readMessageItem(item, place)]
     case 'function_call': {
-      const toolCallId = callIdOf(item['call_id'], `${place}.call_id`)
+      const toolCallId = parseCallId(item['call_id'], `${place}.call_id`)
       return [
         {
           kind: 'call',
           toolCallId,
           name: String(item['name']),
-          input: callInput(item['arguments'], `${place}.arguments`),
+          input: parseCallInput(item['arguments'], `${place}.arguments`),
         },
       ]
     }
     case 'function_call_output': {
-      const toolCallId = callIdOf(item['call_id'], `${place}.call_id`)
-      return [{ kind: 'result', toolCallId, content: resultParts(item['output'], `${place}.output`) }]
+      const toolCallId = parseCallId(item['call_id'], `${place}.call_id`)
+      return [{ kind: 'result', toolCallId, content: readResultParts(item['output'], `${place}.output`) }]
     }
     case 'mcp_approval_response':
-      return [decision(item, place)]
+      return [readDecision(item, place)]
     // Clients send back what a response held.
     case 'reasoning':
     case 'mcp_approval_request':
@@ -317,15 +305,15 @@ function responseItems(item: GivenItem, place: string): readonly ConversationIte
   }
 }
 
-function message({ role, content }: GivenItem, place: string): ConversationItem {
-  if (role === 'user') return { kind: 'user', parts: userParts(content, `${place}.content`) }
-  if (role === 'assistant') return { kind: 'assistant', text: textIn(content, `${place}.content`) }
+function readMessageItem({ role, content }: GivenItem, place: string): ConversationItem {
+  if (role === 'user') return { kind: 'user', parts: readUserParts(content, `${place}.content`) }
+  if (role === 'assistant') return { kind: 'assistant', text: readText(content, `${place}.content`) }
   throw malformed(
     `${place} has the role ${String(role).slice(0, 40)}. An agent has instructions of its own: send messages of the roles user and assistant.`,
   )
 }
 
-function decision({ approval_request_id, approve, reason }: GivenItem, place: string): ConversationItem {
+function readDecision({ approval_request_id, approve, reason }: GivenItem, place: string): ConversationItem {
   if (typeof approval_request_id !== 'string' || typeof approve !== 'boolean') {
     throw malformed(`${place} has to hold approval_request_id, and approve as true or false.`)
   }

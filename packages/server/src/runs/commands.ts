@@ -1,13 +1,14 @@
-import type { CommandAcknowledgement, Ledger, RunId } from '@tallystick/core'
+import type { Ledger, RunId } from '@tallystick/core'
 import { omitUndefined } from '@tallystick/core/internal'
-import type { JsonObject, OutsideCommand } from '@tallystick/core/vocabulary'
+import type { JsonObject, OutsideCommand, UserMessage } from '@tallystick/core/vocabulary'
 import type { Hono } from 'hono'
 import type * as z from 'zod'
-import { callerKey, type Principal, requireVisible } from '../http/principal.ts'
-import { RefusedRequestError } from '../http/problem.ts'
+import { toCallerKey, type Permission, type Principal, requireVisible } from '../http/principal.ts'
+import { malformed, RefusedRequestError } from '../http/problem.ts'
+import type { Operation, Operations } from '../http/openapi.ts'
 import { readBody } from '../http/request.ts'
-import { json, type RequestScope, requirePermission, type Served } from '../http/served.ts'
-import { questionOf } from '../stream/run-moves.ts'
+import { respondJson, type RequestScope, requirePermission, type Served } from '../http/served.ts'
+import { parseApprovalId } from '../stream/run-moves.ts'
 import {
   approveBody,
   cancelBody,
@@ -18,114 +19,158 @@ import {
   resumeBody,
   settleBody,
 } from './schema.ts'
-import { firstEvent } from './start.ts'
-import { stateAt, statusOf } from './view.ts'
+import { awaitFirstEvent } from './start.ts'
+import { readState, readStatus } from './view.ts'
 
-/** Who sends a command, and the id of the input that it carries. */
-export interface Sender {
-  readonly by: string
-  readonly newId: () => string
+/** A command of a caller. No body says who decides: `by` is the principal. */
+interface CommandRoute<Body> {
+  readonly summary: string
+  readonly example: JsonObject
+  readonly body: z.ZodType<Body>
+  /** `receipt` is the id of the input that the command carries. */
+  readonly toCommand: (
+    body: Body,
+    sender: { readonly by: string; readonly receipt: string },
+  ) => OutsideCommand
 }
 
-/** A command that was read from a body, as its sender completes it. */
-type ReadCommand = (sender: Sender) => OutsideCommand
+const call = { toolCallId: 'call_0190a0d204d472fd99e77861fc19641d_1_1_0' }
 
-/** A command that a caller sends: the check of its body, and the body as a command of a sender. */
-interface CommandKind {
-  readonly body: z.ZodType
-  readonly read: z.ZodType<ReadCommand>
+/** Adds a command under the last part of its path, which is also the permission that it takes. */
+type AddCommand = <Body>(name: Permission, command: CommandRoute<Body>) => void
+
+function addEach(add: AddCommand): void {
+  add('approve', {
+    summary: 'Approves a call that waits for a person.',
+    example: call,
+    body: approveBody,
+    toCommand: (body, { by }) => ({ type: 'approve', ...body, by, via: 'http' }),
+  })
+  add('deny', {
+    summary: 'Denies a call that waits for a person; the model reads why.',
+    example: { ...call, reason: 'Too dear.' },
+    body: denyBody,
+    toCommand: (body, { by }) => ({ type: 'deny', ...body, by, via: 'http' }),
+  })
+  add('cancel', {
+    summary: 'Stops a run.',
+    example: { reason: 'Not needed any more.' },
+    body: cancelBody,
+    toCommand: (body, { by }) => ({ type: 'cancel', ...body, by }),
+  })
+  add('steer', {
+    summary: 'Adds a message at the next turn.',
+    example: { input: 'Pay in euros.' },
+    body: inputBody,
+    toCommand: ({ input }, { receipt }) => ({ type: 'steer', message: toMessage(input), receipt }),
+  })
+  add('queue', {
+    summary: 'Adds a message after the answer.',
+    example: { input: 'Then write a receipt.' },
+    body: inputBody,
+    toCommand: ({ input }, { receipt }) => ({ type: 'queue', message: toMessage(input), receipt }),
+  })
+  add('raise', {
+    summary: 'Raises a limit of a run.',
+    example: { limit: 'maxTurns', max: 100 },
+    body: raiseBody,
+    toCommand: (body, { by }) => ({ type: 'raise_limit', ...body, by }),
+  })
+  add('settle', {
+    summary: 'Settles a deferred call.',
+    example: { ...call, result: '5 USD paid' },
+    body: settleBody,
+    toCommand: ({ toolCallId, ...end }) => {
+      const [outcome, content] =
+        'failed' in end ? (['failed', end.failed] as const) : (['success', end.result] as const)
+      return { type: 'settle', toolCallId, outcome, content: toParts(content) }
+    },
+  })
 }
 
-function kindOf<Body>(
-  body: z.ZodType<Body>,
-  commandOf: (body: Body, sender: Sender) => OutsideCommand,
-): CommandKind {
-  const read = body.transform(
-    (given): ReadCommand =>
-      (sender) =>
-        commandOf(given, sender),
-  )
-  return { body, read }
+function toMessage(input: Input): UserMessage {
+  return { role: 'user', parts: toParts(input) }
 }
 
-/** The commands that a caller sends to a run. */
-export const commandNames = ['approve', 'deny', 'cancel', 'steer', 'queue', 'raise', 'settle'] as const
-export type CommandName = (typeof commandNames)[number]
-
-/** The commands of a caller, by the last part of their path. `by` is the principal: no body says who decides. */
-export const commandKinds: Readonly<Record<CommandName, CommandKind>> = {
-  approve: kindOf(approveBody, (body, { by }) => ({ type: 'approve', ...body, by, via: 'http' })),
-  deny: kindOf(denyBody, (body, { by }) => ({ type: 'deny', ...body, by, via: 'http' })),
-  cancel: kindOf(cancelBody, (body, { by }) => ({ type: 'cancel', ...body, by })),
-  steer: kindOf(inputBody, (body, { newId }) => ({
-    type: 'steer',
-    message: messageOf(body.input),
-    receipt: newId(),
-  })),
-  queue: kindOf(inputBody, (body, { newId }) => ({
-    type: 'queue',
-    message: messageOf(body.input),
-    receipt: newId(),
-  })),
-  raise: kindOf(raiseBody, (body, { by }) => ({ type: 'raise_limit', ...body, by })),
-  settle: kindOf(settleBody, ({ toolCallId, ...end }) =>
-    'failed' in end
-      ? { type: 'settle', toolCallId, outcome: 'failed', content: textParts(end.failed) }
-      : {
-          type: 'settle',
-          toolCallId,
-          outcome: 'success',
-          content: typeof end.result === 'string' ? textParts(end.result) : end.result,
-        },
-  ),
+function toParts<Part>(content: string | readonly Part[]): readonly (Part | TextPart)[] {
+  return typeof content === 'string' ? [{ type: 'text', text: content }] : content
 }
 
-function messageOf(given: Input): Extract<OutsideCommand, { type: 'steer' }>['message'] {
-  return { role: 'user', parts: typeof given === 'string' ? textParts(given) : given }
-}
-
-function textParts(text: string): readonly { readonly type: 'text'; readonly text: string }[] {
-  return [{ type: 'text', text }]
-}
+type TextPart = { readonly type: 'text'; readonly text: string }
 
 /**
- * Adds the routes of commands. A command goes to the process that drives the run; if no process does, this one takes
- * the run over.
+ * Adds the routes of commands. A command goes to the process that drives the run; if there is none, this process takes the
+ * run over.
  */
 export function addCommands(app: Hono<RequestScope>, served: Served): void {
-  for (const name of commandNames) addCommand(app, served, name)
+  addEach((name, { body, toCommand }) => {
+    app.post(`/runs/:run/${name}`, async (context) => {
+      const principal = context.get('principal')
+      requirePermission(principal, name)
+      const runId = await requireVisible(served.ledger, principal, context.req.param('run') ?? '')
+      const given = await readBody(context.req.raw, body, served.body)
+      const key = toCallerKey(principal, context.req.header('idempotency-key'))
+      const command = toCommand(given, { by: principal.name, receipt: key ?? crypto.randomUUID() })
+      await sendCommand(served, runId, command, key)
+      return respondJson({ accepted: true })
+    })
+  })
   app.post('/runs/:run/resume', async (context) => {
     const principal = context.get('principal')
     requirePermission(principal, 'resume')
     const runId = await requireVisible(served.ledger, principal, context.req.param('run'))
     const { takeOver = false } = await readBody(context.req.raw, resumeBody, served.body)
     await requireResumable(served.ledger, runId, takeOver)
-    await resume(served, runId, takeOver)
-    return json({ accepted: true }, 202)
+    // Until the resume is on record, or the run has stopped.
+    const { seq } = (await served.ledger.head(runId)) ?? { seq: 0 }
+    const run = served.runtime.resume(runId, { context: served.context, takeOver })
+    await Promise.race([awaitFirstEvent(run, seq, served.stream.report), run.result])
+    return respondJson({ accepted: true }, 202)
   })
 }
 
-function addCommand(app: Hono<RequestScope>, served: Served, name: CommandName): void {
-  app.post(`/runs/:run/${name}`, async (context) => {
-    const principal = context.get('principal')
-    requirePermission(principal, name)
-    const runId = await requireVisible(served.ledger, principal, context.req.param('run') ?? '')
-    const sent = await readBody(context.req.raw, commandKinds[name].read, served.body)
-    const key = callerKey(principal, context.req.header('idempotency-key'))
-    const command = sent({ by: principal.name, newId: () => key ?? crypto.randomUUID() })
-    const own = { key, context: served.context }
-    return acknowledged(await served.runtime.send(runId, command, own))
+/** The operations of `addCommands`. */
+export const commandOperations: Operations = describeCommands()
+
+function describeCommands(): Operations {
+  const operations: Record<string, Operation> = {}
+  addEach((name, { summary, example, body }) => {
+    operations[`POST /runs/:run/${name}`] = {
+      operationId: `${name}Run`,
+      summary,
+      parameters: ['Idempotency-Key'],
+      body: { name: `${name[0]?.toUpperCase()}${name.slice(1)}`, schema: body, example },
+      answers: { 200: 'The run has taken the command.' },
+      fields: ['accepted'],
+    }
   })
+  return {
+    ...operations,
+    'POST /runs/:run/resume': {
+      operationId: 'resumeRun',
+      summary: 'Takes up an interrupted run.',
+      body: { name: 'Resume', schema: resumeBody, example: {} },
+      answers: { 202: 'The run is taken up.' },
+      fields: ['accepted'],
+    },
+  }
 }
 
-function acknowledged(acknowledgement: CommandAcknowledgement): Response {
-  if (acknowledgement.accepted) return json({ accepted: true })
+/** Sends a command to a run. Throws a problem if the run refuses it. */
+export async function sendCommand(
+  { runtime, context }: Served,
+  runId: RunId,
+  command: OutsideCommand,
+  key?: string,
+): Promise<void> {
+  const acknowledgement = await runtime.send(runId, command, { key, context })
+  if (acknowledgement.accepted) return
   const { code, message } = acknowledgement
   throw new RefusedRequestError(code === 'malformed' ? 400 : 409, code, message)
 }
 
 async function requireResumable(ledger: Ledger, runId: RunId, takeOver: boolean): Promise<void> {
-  const status = await statusOf(ledger, await stateAt(ledger, runId))
+  const status = await readStatus(ledger, await readState(ledger, runId))
   if (status === 'done')
     throw notResumable('run_finished', 'The run has ended. Start a run of its session, or fork it.')
   if (status !== 'under_way' || takeOver) return
@@ -139,13 +184,6 @@ function notResumable(code: string, message: string): RefusedRequestError {
   return new RefusedRequestError(409, code, message)
 }
 
-/** Resolves when the resume is on record, or the run has stopped. */
-async function resume(served: Served, runId: RunId, takeOver: boolean): Promise<void> {
-  const { seq } = (await served.ledger.head(runId)) ?? { seq: 0 }
-  const run = served.runtime.resume(runId, { context: served.context, takeOver })
-  await Promise.race([firstEvent(run, seq, served.stream.report), run.result])
-}
-
 /** A decision about a call as a chat has it, with the id of the question. */
 export interface NamedDecision {
   readonly approvalId: string
@@ -156,24 +194,24 @@ export interface NamedDecision {
 
 /** Sends a decision to its run. Throws a problem if the run refuses it. */
 export async function sendDecision(
-  { runtime, context }: Served,
+  served: Served,
   principal: Principal,
   runId: RunId,
   { approvalId, approved, reason, input }: NamedDecision,
 ): Promise<void> {
   requirePermission(principal, approved ? 'approve' : 'deny')
-  const question = questionOf(approvalId)
+  const question = parseApprovalId(approvalId)
   if (question === undefined) {
-    throw new RefusedRequestError(
-      400,
-      'malformed',
+    throw malformed(
       'The approval has no id of this server. Send the id under which the approval was asked for.',
     )
   }
   const named = { ...question, by: principal.name, via: 'chat' } as const
-  const command = approved
-    ? ({ type: 'approve', ...named, ...omitUndefined({ input }) } as const)
-    : ({ type: 'deny', ...named, reason } as const)
-  const answer = await runtime.send(runId, command, { context })
-  if (!answer.accepted) throw new RefusedRequestError(409, answer.code, answer.message)
+  await sendCommand(
+    served,
+    runId,
+    approved
+      ? { type: 'approve', ...named, ...omitUndefined({ input }) }
+      : { type: 'deny', ...named, reason },
+  )
 }

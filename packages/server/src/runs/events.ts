@@ -5,16 +5,17 @@ import type { TailCursor, TailedEvent } from '@tallystick/core/vocabulary'
 import type { Hono } from 'hono'
 import type { PlacedList, SealedPlaces } from '../http/cursors.ts'
 import { isVisible, type Principal, requireVisible } from '../http/principal.ts'
-import { malformed, RefusedRequestError, runNotFound } from '../http/problem.ts'
+import { malformed, runNotFound } from '../http/problem.ts'
 import {
-  json,
+  respondJson,
   maxPage,
   maxPageLength,
-  numberParameter,
+  parseNumber,
   type RequestScope,
   type Served,
 } from '../http/served.ts'
-import { followedStream, frameText, streamHeaders } from '../stream/followed-stream.ts'
+import { streamChanges, formatFrame, streamHeaders } from '../stream/followed-stream.ts'
+import { type Operations } from '../http/openapi.ts'
 
 /** Adds the events of a run: as a stream that follows it, or as a page of those that are recorded. */
 export function addEvents(app: Hono<RequestScope>, served: Served): void {
@@ -23,17 +24,17 @@ export function addEvents(app: Hono<RequestScope>, served: Served): void {
     const { req } = context
     const runId = await requireVisible(ledger, context.get('principal'), req.param('run'))
     const last = req.header('last-event-id')
-    const after = numberParameter('after', last === '' ? undefined : (last ?? req.query('after'))) ?? 0
+    const after = parseNumber('after', last === '' ? undefined : (last ?? req.query('after'))) ?? 0
     if (!req.header('accept')?.includes('text/event-stream')) {
-      const limit = Math.min(maxPage, numberParameter('limit', req.query('limit')) ?? maxPage)
-      return json(await readRunPage(ledger, runId, after, limit))
+      const limit = Math.min(maxPage, parseNumber('limit', req.query('limit')) ?? maxPage)
+      return respondJson(await readRunPage(ledger, runId, after, limit))
     }
     // A reader that has every event of an ended run is asked not to come back.
     if (await isAtEnd(ledger, runId, after)) return new Response(null, { status: 204 })
-    const stream = followedStream<RuntimeEvent>(
+    const stream = streamChanges<RuntimeEvent>(
       {
         changes: changesOf(served.reads.forReader(), runId, { after }),
-        textOf: (event) => frameText({ id: String(event.seq), data: served.reads.textOf(event) }),
+        textOf: (event) => formatFrame({ id: String(event.seq), data: served.reads.textOf(event) }),
         isLast: ({ type }) => type === 'run_finished',
       },
       served.stream,
@@ -48,9 +49,7 @@ async function isAtEnd(ledger: Ledger, runId: RunId, seq: number): Promise<boole
   if (head === undefined) throw runNotFound(runId)
   if (seq < head.seq) return false
   if (seq > head.seq) {
-    throw new RefusedRequestError(
-      400,
-      'malformed',
+    throw malformed(
       `Run ${runId} has no event ${seq} to continue after: its last is ${head.seq}. Read it from 0.`,
     )
   }
@@ -90,19 +89,19 @@ export function addAllEvents(app: Hono<RequestScope>, { ledger, places, stream: 
     const after = await cursors.open(given)
     // A cursor of another ledger is refused before the stream begins.
     await firstAfter(ledger, after)
-    const isSeen = visibility(ledger, principal)
+    const isSeen = createVisibility(ledger, principal)
     if (!req.header('accept')?.includes('text/event-stream')) {
-      const limit = Math.min(maxPage, numberParameter('limit', req.query('limit')) ?? maxPage)
-      return json(await readTailPage(ledger, { after, given, limit, isSeen, cursors }))
+      const limit = Math.min(maxPage, parseNumber('limit', req.query('limit')) ?? maxPage)
+      return respondJson(await readTailPage(ledger, { after, given, limit, isSeen, cursors }))
     }
     let unseen = 0
-    const stream = followedStream<TailedEvent>(
+    const stream = streamChanges<TailedEvent>(
       {
         changes: changesOfEveryRun(ledger, after),
         textOf: async ({ cursor, event }) => {
           const isShown = await isSeen(event.runId)
           unseen = isShown || unseen === maxUnplaced ? 0 : unseen + 1
-          if (isShown) return frameText({ id: cursor, data: JSON.stringify(shownEvent(event)) })
+          if (isShown) return formatFrame({ id: cursor, data: JSON.stringify(shownEvent(event)) })
           // A frame without data moves the cursor of the reader.
           return unseen === maxUnplaced ? `id: ${await cursors.seal(cursor)}\n\n` : ''
         },
@@ -151,7 +150,7 @@ const maxRemembered = 10_000
 /**
  * Decides whether a principal sees a run. The facts that decide it never change, so they are read once for each run.
  */
-function visibility(ledger: Ledger, principal: Principal): (runId: RunId) => Promise<boolean> {
+function createVisibility(ledger: Ledger, principal: Principal): (runId: RunId) => Promise<boolean> {
   const known = new Map<RunId, boolean>()
   return async (runId) => {
     const seen = known.get(runId) ?? (await isVisible(ledger, principal, runId))
@@ -191,4 +190,24 @@ async function readTailPage(
   }
   const last = unseen === undefined ? (events.at(-1)?.cursor ?? given) : await cursors.seal(unseen)
   return { events, ...(last !== undefined && { after: last }) }
+}
+
+/** The routes of `addEvents` and `addAllEvents`. */
+export const eventOperations: Operations = {
+  'GET /runs/:run/events': {
+    operationId: 'followRun',
+    summary: 'The events of a run: a page of them, or a stream that follows the run to its end.',
+    parameters: ['after', 'limit', 'Last-Event-ID'],
+    answers: { 200: 'The events.', 204: 'The run has ended, and the reader of the stream has all of it.' },
+    fields: ['events', 'after'],
+    stream: 'accepted',
+  },
+  'GET /events': {
+    operationId: 'followAllRuns',
+    summary: 'The events of all runs that the caller sees: a page of them, or a stream.',
+    parameters: ['after', 'limit', 'Last-Event-ID'],
+    answers: { 200: 'The events, each with its cursor.' },
+    fields: ['events'],
+    stream: 'accepted',
+  },
 }

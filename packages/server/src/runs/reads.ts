@@ -6,19 +6,20 @@ import { parseRunId } from '@tallystick/core/vocabulary'
 import { type ListedRun, runSummaries, runSummary, type SummaryFilter } from '@tallystick/ledger'
 import type { Context, Hono } from 'hono'
 import type { PlacedList, SealedPlaces } from '../http/cursors.ts'
-import { includes, isVisible, type Principal, requireVisible } from '../http/principal.ts'
-import { RefusedRequestError } from '../http/problem.ts'
+import { isIncluded, isVisible, type Principal, requireVisible } from '../http/principal.ts'
+import { malformed, RefusedRequestError } from '../http/problem.ts'
 import {
-  json,
-  numberParameter,
-  pageSize,
+  respondJson,
+  parseNumber,
+  parsePageSize,
   type RequestScope,
   requireAgent,
   type Served,
 } from '../http/served.ts'
 import type { StreamHost } from '../stream/followed-stream.ts'
 import type { SharedReads } from '../stream/shared-reads.ts'
-import { pastRunView, runView, stateAt, transcriptView } from './view.ts'
+import { toPastRunView, readRunView, readState, toTranscriptView } from './view.ts'
+import { type Operations } from '../http/openapi.ts'
 
 /** The state of a run after a wait, and whether it has stopped: done, or suspended. */
 export interface Awaited {
@@ -68,38 +69,38 @@ const listed = ['done', 'failed', 'suspended', 'unfinished', 'unreadable'] as co
 export function addReads(app: Hono<RequestScope>, served: Served): void {
   const { ledger } = served
   app.get('/runs', async (context) => {
-    const { before, limit, ...filter } = askedOf(context)
+    const { before, limit, ...filter } = readAskedPage(context)
     const list: PlacedList = {
       of: 'runs',
       principal: context.get('principal'),
       sessionId: filter.sessionId,
     }
-    const begin = before === undefined ? undefined : await beginAfter(served, list, before)
-    return json(await readListPage(served, list, { limit, filter: { ...filter, ...begin } }))
+    const begin = before === undefined ? undefined : await findBegin(served, list, before)
+    return respondJson(await readListPage(served, list, { limit, filter: { ...filter, ...begin } }))
   })
   app.get('/runs/:run', async (context) => {
     const runId = await requireVisible(ledger, context.get('principal'), context.req.param('run'))
-    const at = numberParameter('at', context.req.query('at'))
-    const state = await stateAt(ledger, runId, at)
+    const at = parseNumber('at', context.req.query('at'))
+    const state = await readState(ledger, runId, at)
     const isPast = at !== undefined && (await ledger.head(runId))?.seq !== state.seq
-    return json(isPast ? pastRunView(state) : await runView(ledger, state))
+    return respondJson(isPast ? toPastRunView(state) : await readRunView(ledger, state))
   })
   app.get('/runs/:run/transcript', async (context) => {
     const runId = await requireVisible(ledger, context.get('principal'), context.req.param('run'))
-    const state = await stateAt(ledger, runId, numberParameter('at', context.req.query('at')))
-    return json(transcriptView(state))
+    const state = await readState(ledger, runId, parseNumber('at', context.req.query('at')))
+    return respondJson(toTranscriptView(state))
   })
   app.get('/runs/:run/result', async (context) => {
     const runId = await requireVisible(ledger, context.get('principal'), context.req.param('run'))
-    const waitMs = Math.min(maxWaitMs, numberParameter('waitMs', context.req.query('waitMs')) ?? 0)
-    const state = await stateAt(ledger, runId)
+    const waitMs = Math.min(maxWaitMs, parseNumber('waitMs', context.req.query('waitMs')) ?? 0)
+    const state = await readState(ledger, runId)
     const stopped = await awaitStop(served.reads, state, {
       waitMs,
       stream: served.stream,
       signal: context.req.raw.signal,
     })
-    const view = await runView(ledger, stopped.state)
-    return stopped.isStopped ? json(view) : json(view, 202, { 'retry-after': '1' })
+    const view = await readRunView(ledger, stopped.state)
+    return stopped.isStopped ? respondJson(view) : respondJson(view, 202, { 'retry-after': '1' })
   })
 }
 
@@ -109,19 +110,19 @@ interface AskedPage extends Pick<SummaryFilter, 'statuses' | 'agent' | 'sessionI
   readonly before?: string
 }
 
-function askedOf({ req }: Context): AskedPage {
+function readAskedPage({ req }: Context): AskedPage {
   const statuses = req.queries('status')
   const unknown = statuses?.find((status) => !(listed as readonly string[]).includes(status))
   if (unknown !== undefined) {
-    throw new RefusedRequestError(400, 'malformed', `status has to be one of ${listed.join(', ')}.`)
+    throw malformed(`status has to be one of ${listed.join(', ')}.`)
   }
   return {
-    limit: pageSize(req.query('limit')),
+    limit: parsePageSize(req.query('limit')),
     ...omitUndefined({
       statuses: statuses as SummaryFilter['statuses'],
       agent: req.query('agent'),
       sessionId: req.query('sessionId'),
-      since: numberParameter('since', req.query('since')),
+      since: parseNumber('since', req.query('since')),
       before: req.query('before'),
     }),
   }
@@ -132,7 +133,7 @@ interface Begin {
   readonly before: RunId
 }
 
-async function beginAfter({ ledger, places }: Served, list: PlacedList, text: string): Promise<Begin> {
+async function findBegin({ ledger, places }: Served, list: PlacedList, text: string): Promise<Begin> {
   // A run id that the caller does not see would say that its run exists.
   if (parseRunId(text) !== undefined) return { before: await requireVisible(ledger, list.principal, text) }
   const before = parseRunId((await places.open(text, list)) ?? '')
@@ -152,9 +153,7 @@ async function isPlaceOf(ledger: Ledger, runId: RunId, { sessionId }: PlacedList
 }
 
 function strangePlace(): RefusedRequestError {
-  return new RefusedRequestError(
-    400,
-    'malformed',
+  return malformed(
     'before has to be a run that you see, or what the last page of this list gave you. Ask for the first page again.',
   )
 }
@@ -186,17 +185,17 @@ async function readListPage(
 export function addAgents(app: Hono<RequestScope>, served: Served): void {
   app.get('/agents', (context) => {
     const { sees } = context.get('principal')
-    const isSeen = (name: string): boolean => sees === 'everything' || includes(sees.agents, name)
+    const isSeen = (name: string): boolean => sees === 'everything' || isIncluded(sees.agents, name)
     const agents = [...served.agents.values()].filter(({ name }) => isSeen(name))
-    return json({ agents: agents.map(agentView) })
+    return respondJson({ agents: agents.map(toAgentView) })
   })
   app.get('/agents/:agent', (context) =>
-    json(agentView(requireAgent(served, context.get('principal'), context.req.param('agent')))),
+    respondJson(toAgentView(requireAgent(served, context.get('principal'), context.req.param('agent')))),
   )
 }
 
 /** What a caller reads of an agent. Its instructions and settings stay with the application. */
-function agentView({ name, description, tools, limits }: Agent<unknown>): object {
+function toAgentView({ name, description, tools, limits }: Agent<unknown>): object {
   return {
     name,
     ...omitUndefined({ description }),
@@ -209,11 +208,11 @@ function agentView({ name, description, tools, limits }: Agent<unknown>): object
 export function addSessions(app: Hono<RequestScope>, { ledger }: Served): void {
   app.get('/sessions/:session', async (context) => {
     const [principal, sessionId] = [context.get('principal'), context.req.param('session')]
-    const limit = pageSize(context.req.query('limit'))
+    const limit = parsePageSize(context.req.query('limit'))
     const before = context.req.query('before')
     if (before !== undefined) {
       await requireVisible(ledger, principal, before)
-      return json({
+      return respondJson({
         sessionId,
         ...(await readSessionPage(ledger, principal, { sessionId, limit, before: before as RunId })),
       })
@@ -227,9 +226,9 @@ export function addSessions(app: Hono<RequestScope>, { ledger }: Served): void {
         `There is no session ${sessionId.slice(0, 80)}. GET /runs lists the runs that you see, with their sessions.`,
       )
     }
-    const state = await stateAt(ledger, last.runId)
+    const state = await readState(ledger, last.runId)
     const history = { runId: state.runId, seq: state.seq, messages: transcript(state) }
-    return json({ sessionId, runs, ...more, history })
+    return respondJson({ sessionId, runs, ...more, history })
   })
 }
 
@@ -254,4 +253,56 @@ async function readSessionPage(
     runs.push(await runSummary(ledger, runId))
   }
   return { runs }
+}
+
+/** The routes of `addReads`, `addAgents` and `addSessions`. */
+export const readOperations: Operations = {
+  'GET /agents': {
+    operationId: 'listAgents',
+    summary: 'The agents that the caller can start.',
+    answers: { 200: 'The agents, with their tools and limits.' },
+    fields: ['agents'],
+  },
+  'GET /agents/:agent': {
+    operationId: 'readAgent',
+    summary: 'One agent.',
+    answers: { 200: 'The agent, with its tools and limits.' },
+    fields: ['name', 'tools', 'limits'],
+  },
+  'GET /runs': {
+    operationId: 'listRuns',
+    summary: 'A page of the runs that the caller sees, newest first. The last page has no `before`.',
+    parameters: ['status', 'agent', 'sessionId', 'since', 'before', 'limit'],
+    answers: { 200: 'The page.' },
+    fields: ['runs'],
+  },
+  'GET /runs/:run': {
+    operationId: 'readRun',
+    summary: 'The status, answer and totals of a run, and what it waits for.',
+    parameters: ['at'],
+    answers: { 200: 'The run.' },
+    fields: ['runId', 'status', 'text', 'seq', 'pendingApprovals'],
+  },
+  'GET /runs/:run/transcript': {
+    operationId: 'readTranscript',
+    summary: 'The messages that the model of a run is shown.',
+    parameters: ['at'],
+    answers: { 200: 'The messages.' },
+    fields: ['runId', 'seq', 'messages'],
+  },
+  'GET /runs/:run/result': {
+    operationId: 'awaitResult',
+    summary: 'Waits until a run has stopped.',
+    parameters: ['waitMs'],
+    answers: { 200: 'It has stopped: it is done, or waits for a command.', 202: 'It has not stopped yet.' },
+    fields: ['runId', 'status', 'text', 'seq', 'pendingApprovals'],
+  },
+  'GET /sessions/:session': {
+    operationId: 'readSession',
+    summary:
+      'A page of the runs of a conversation, the last first. The first page has the history with which its next run begins, the last one no `before`.',
+    parameters: ['before', 'limit'],
+    answers: { 200: 'The page.' },
+    fields: ['sessionId', 'runs'],
+  },
 }

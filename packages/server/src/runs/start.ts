@@ -4,26 +4,33 @@ import { limitNames } from '@tallystick/core/vocabulary'
 import type { Hono } from 'hono'
 import { firstValueFrom } from 'rxjs'
 import {
-  includes,
+  isIncluded,
   isVisible,
   type Principal,
   requireVisible,
   type Scope,
-  sees,
-  startHeaders,
+  canSee,
+  readStartHeaders,
   type StartHeaders,
 } from '../http/principal.ts'
 import { RefusedRequestError } from '../http/problem.ts'
 import { readBody } from '../http/request.ts'
-import { json, type RequestScope, requireAgent, requirePermission, type Served } from '../http/served.ts'
+import {
+  respondJson,
+  type RequestScope,
+  requireAgent,
+  requirePermission,
+  type Served,
+} from '../http/served.ts'
 import type { StreamHost } from '../stream/followed-stream.ts'
 import { forkBody, startBody, type StartBody } from './schema.ts'
+import { type Operations, startParameters } from '../http/openapi.ts'
 
 /**
  * Resolves with the next event of a run that this process drives. A failure before that event is one of the request,
  * and a later one is reported: no request waits for it.
  */
-export async function firstEvent(
+export async function awaitFirstEvent(
   run: Run,
   after: number,
   report: StreamHost['report'],
@@ -44,8 +51,8 @@ export function addStarts(app: Hono<RequestScope>, served: Served): void {
     const principal = context.get('principal')
     requirePermission(principal, 'start')
     const body = await readBody(context.req.raw, startBody, served.body)
-    const run = await startRun(served, principal, body, startHeaders(context.req.raw, principal))
-    return begun(served, run)
+    const run = await startRun(served, principal, body, readStartHeaders(context.req.raw, principal))
+    return respondStarted(served, run)
   })
   app.post('/runs/:run/fork', async (context) => {
     const principal = context.get('principal')
@@ -62,8 +69,8 @@ export function addStarts(app: Hono<RequestScope>, served: Served): void {
       mayFollow: requireOwnSession(ledger, principal),
       ...omitUndefined({ edit, writes, sessionId }),
     })
-    await firstEvent(run, 0, served.stream.report)
-    return begun(served, run)
+    await awaitFirstEvent(run, 0, served.stream.report)
+    return respondStarted(served, run)
   })
 }
 
@@ -86,7 +93,7 @@ export async function startRun(
   const { input, sessionId, whenBusy, from, tags, metadata, deadline } = body
   const { modelSettings, toolChoice, parallelToolCalls } = body
   const agent = requireAgent(served, principal, body.agent)
-  const subject = body.subject ?? onlySubject(principal)
+  const subject = body.subject ?? findOnlySubject(principal)
   requireSeen(principal, { agent: agent.name, sessionId, subject })
   requireWithin(agent, body.limits)
   if (from) await requireVisible(ledger, principal, from.runId)
@@ -98,7 +105,7 @@ export async function startRun(
     ...omitUndefined({ tags, metadata, deadline, idempotencyKey, traceId }),
     ...omitUndefined({ modelSettings, toolChoice, parallelToolCalls }),
   })
-  await firstEvent(run, 0, served.stream.report)
+  await awaitFirstEvent(run, 0, served.stream.report)
   if (idempotencyKey !== undefined) {
     // A run that its caller does not see answers it nothing, whatever the key was made of.
     if (!(await isVisible(ledger, principal, run.id))) throw keyUsed()
@@ -107,8 +114,8 @@ export async function startRun(
   return run
 }
 
-function begun({ basePath }: Served, { id }: Run): Response {
-  return json({ runId: id }, 201, { location: `${basePath}/runs/${id}` })
+function respondStarted({ basePath }: Served, { id }: Run): Response {
+  return respondJson({ runId: id }, 201, { location: `${basePath}/runs/${id}` })
 }
 
 function keyUsed(): RefusedRequestError {
@@ -120,16 +127,16 @@ function keyUsed(): RefusedRequestError {
 }
 
 /** The subject of a principal that has one: its runs are about it unless the request names another. */
-function onlySubject({ sees: scope }: Principal): string | undefined {
+function findOnlySubject({ sees: scope }: Principal): string | undefined {
   const subjects: Scope['subjects'] = scope === 'everything' ? undefined : scope.subjects
   return Array.isArray(subjects) && subjects.length === 1 ? (subjects[0] as string) : undefined
 }
 
 /** Refuses a run that its caller could not see afterwards. */
-function requireSeen(principal: Principal, facts: Parameters<typeof sees>[1]): void {
-  if (sees(principal, facts)) return
+function requireSeen(principal: Principal, facts: Parameters<typeof canSee>[1]): void {
+  if (canSee(principal, facts)) return
   const scope = principal.sees === 'everything' ? {} : principal.sees
-  const missing = !includes(scope.sessions, facts.sessionId) ? 'sessionId' : 'subject'
+  const missing = !isIncluded(scope.sessions, facts.sessionId) ? 'sessionId' : 'subject'
   throw new RefusedRequestError(
     403,
     'out_of_scope',
@@ -160,4 +167,23 @@ function requireWithin({ limits: own }: Agent<unknown>, given: StartBody['limits
     'limit_too_wide',
     `${wider} is above the limit of the agent (${String(own[wider])}). Give at most that.`,
   )
+}
+
+/** The routes of `addStarts`. */
+export const startOperations: Operations = {
+  'POST /runs': {
+    operationId: 'startRun',
+    summary: 'Starts a run.',
+    parameters: startParameters,
+    body: { name: 'Start', schema: startBody, example: { agent: 'cashier', input: 'Pay the bill.' } },
+    answers: { 201: 'The run is on record.' },
+    fields: ['runId'],
+  },
+  'POST /runs/:run/fork': {
+    operationId: 'forkRun',
+    summary: 'Starts a run that shares the events of another one up to `atSeq`.',
+    body: { name: 'Fork', schema: forkBody, example: { atSeq: 2, input: 'Pay half of the bill.' } },
+    answers: { 201: 'The new run is on record.' },
+    fields: ['runId'],
+  },
 }

@@ -15,20 +15,20 @@ export type RunStatus = (typeof runStatuses)[number]
  * Returns the state of a run as a caller sees it: its status, its answer, its totals, and what it waits for. Its size does not
  * grow with the conversation, which is the transcript.
  */
-export async function runView(ledger: Ledger, state: RunState): Promise<object> {
-  return viewOf(state, await readResultWithChildren(state, ledger), await statusOf(ledger, state))
+export async function readRunView(ledger: Ledger, state: RunState): Promise<object> {
+  return toView(state, await readResultWithChildren(state, ledger), await readStatus(ledger, state))
 }
 
 /**
  * Returns the state of a run at an event that others follow, as it was then: it waited for a command, or a process drove it.
  * What child runs wait for is not told: that is what they wait for now.
  */
-export function pastRunView(state: RunState): object {
+export function toPastRunView(state: RunState): object {
   const isWaiting = state.phase !== 'idle' && isSuspended(state)
-  return viewOf(state, toResult(state), isWaiting ? 'suspended' : 'under_way')
+  return toView(state, toResult(state), isWaiting ? 'suspended' : 'under_way')
 }
 
-function viewOf(state: RunState, whole: RunResult, status: RunStatus): object {
+function toView(state: RunState, whole: RunResult, status: RunStatus): object {
   const { messages: _, ...result } = whole
   const { sessionId, sessionPlace, subject, parent, phase, turn, limits, at } = state
   return {
@@ -43,19 +43,19 @@ function viewOf(state: RunState, whole: RunResult, status: RunStatus): object {
 }
 
 /** Returns the status of a run. */
-export async function statusOf(ledger: Ledger, state: RunState): Promise<RunStatus> {
+export async function readStatus(ledger: Ledger, state: RunState): Promise<RunStatus> {
   if (state.phase === 'done') return 'done'
   if (isSuspended(state)) return 'suspended'
   return (await isRunDriven(ledger, state.runId)) ? 'under_way' : 'interrupted'
 }
 
 /** Returns what the model of a run could be shown at that event: the messages, in order. */
-export function transcriptView(state: RunState): object {
+export function toTranscriptView(state: RunState): object {
   return { runId: state.runId, seq: state.seq, messages: transcript(state) }
 }
 
 /** Folds a run up to an event, or to its end. Throws a `RunNotFoundError` if there is no such run or event. */
-export async function stateAt(ledger: Ledger, runId: RunId, seq?: number): Promise<RunState> {
+export async function readState(ledger: Ledger, runId: RunId, seq?: number): Promise<RunState> {
   const head = await ledger.head(runId)
   if (head === undefined || (seq !== undefined && (seq < 1 || seq > head.seq))) throw runNotFound(runId)
   return await foldTo(ledger, runId, seq)

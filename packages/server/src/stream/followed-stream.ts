@@ -1,7 +1,7 @@
 import type { Clock } from '@tallystick/core'
 import { caughtUp, type Changes } from '@tallystick/core/store-kit'
 
-/** What one event of a stream of server-sent events carries. */
+/** A server-sent event. */
 export interface SseFrame {
   /** A reader that reconnects sends it back as `Last-Event-ID`. */
   readonly id?: string | undefined
@@ -11,31 +11,29 @@ export interface SseFrame {
 /** A comment, which readers ignore: it shows that the connection lives. */
 const heartbeatFrame = ': \n\n'
 
-/** Returns the text of a frame. */
-export function frameText({ id, data }: SseFrame): string {
+export function formatFrame({ id, data }: SseFrame): string {
   const lines = data.split(/\r\n|\r|\n/).map((line) => `data: ${line}\n`)
   return `${id === undefined ? '' : `id: ${id}\n`}${lines.join('')}\n`
 }
 
-/** The headers of a stream: no proxy may hold it back, or keep it. */
+/** The headers of a stream: no proxy may buffer or cache it. */
 export const streamHeaders: Readonly<Record<string, string>> = {
   'content-type': 'text/event-stream; charset=utf-8',
   'cache-control': 'no-cache, no-transform',
   'x-accel-buffering': 'no',
 }
 
-/** What a stream follows, and how its reader sees it. */
+/** The changes that a stream follows, and how its reader sees them. */
 export interface Followed<Item> {
   readonly changes: Changes<Item>
-  /** The text that an item adds to the stream: frames, or `''` for an item that the reader does not see. */
+  /** The frames for an item; `''` if the reader does not see it. */
   readonly textOf: (item: Item) => string | Promise<string>
   /** Whether an item is the last one. */
   readonly isLast: (item: Item) => boolean
-  /** Called when every recorded item was read: the text with which the stream ends there, if it does. */
+  /** Called when every recorded item was read: returns the last text if the stream ends there. */
   readonly endAtWait?: () => Promise<string | undefined>
 }
 
-/** What every stream of a server shares. */
 export interface StreamHost {
   readonly clock: Clock
   readonly heartbeatMs: number
@@ -44,20 +42,19 @@ export interface StreamHost {
   readonly report: (error: unknown, what: string) => void
 }
 
-/** A piece of a stream, and whether the stream ends after it. */
 interface Taken {
   readonly text: string
   readonly ends: boolean
 }
 
-/** The most text that is put together before the reader takes it, in characters. */
+/** The most text that is gathered before the reader takes it, in characters. */
 const maxChunk = 65_536
 
 /**
- * A stream of what a ledger records, for a reader of any speed. It reads the ledger only when its reader takes data, so
- * a slow reader costs one chunk of memory, and one that has left costs nothing.
+ * Streams what a ledger records to a reader of any speed. It reads the ledger only when its reader takes data, so a slow
+ * reader costs one chunk of memory, and one that has left costs nothing.
  */
-export function followedStream<Item>(
+export function streamChanges<Item>(
   { changes, textOf, isLast, endAtWait }: Followed<Item>,
   { clock, heartbeatMs, stopping, report }: StreamHost,
 ): ReadableStream<Uint8Array> {
@@ -69,20 +66,19 @@ export function followedStream<Item>(
     stopping.removeEventListener('abort', onStop)
     await changes.return()
   }
-  /** Returns what the reader gets where no further item is there now, or none has come for long; `undefined` for nothing. */
+  /** Returns the output at a pause: no more items now, or none for the time of a heartbeat; `undefined` to go on waiting. */
   const pause = async (text: string, isLong: boolean): Promise<Taken | undefined> => {
-    // Asked at every heartbeat, too: what a run waits for can be recorded by another one, which the stream does not follow.
+    // Also checked at every heartbeat: what a run waits for can be recorded in a child run, which the stream does not follow.
     const last = await endAtWait?.()
     if (last !== undefined) return { text: text + last, ends: true }
     if (isLong) return { text: text + heartbeatFrame, ends: false }
     return text !== '' || stopping.aborted ? { text, ends: stopping.aborted } : undefined
   }
-  /** Returns the text of the recorded items that are not yet read. */
   const take = async (): Promise<Taken> => {
     let text = ''
     for (;;) {
       next ??= changes.next()
-      const item = await orHeartbeat(next, clock, heartbeatMs)
+      const item = await waitOrHeartbeat(next, clock, heartbeatMs)
       if (item !== undefined) next = undefined
       if (item?.done) return { text, ends: true }
       if (item === undefined || item.value === caughtUp) {
@@ -103,7 +99,7 @@ export function followedStream<Item>(
           if (text !== '') controller.enqueue(encoder.encode(text))
           if (!ends) return
         } catch (error) {
-          // The reader reconnects, and continues where it was.
+          // The reader reconnects and continues from its place.
           report(error, 'A stream of events ended early')
         }
         controller.close()
@@ -115,8 +111,8 @@ export function followedStream<Item>(
   )
 }
 
-/** Waits for an item; `undefined` when the time for a heartbeat has come first. */
-async function orHeartbeat<Result>(
+/** Waits for an item; resolves with `undefined` if a heartbeat is due first. */
+async function waitOrHeartbeat<Result>(
   item: Promise<Result>,
   clock: Clock,
   heartbeatMs: number,

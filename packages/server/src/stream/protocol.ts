@@ -1,22 +1,27 @@
 import type { Ledger, RunId, RunState, RuntimeEvent } from '@tallystick/core'
-import { listCallsAwaitingChild, omitUndefined, readResultWithChildren } from '@tallystick/core/internal'
-import { caughtUp, changesOf } from '@tallystick/core/store-kit'
-import { followedStream, type StreamHost } from './followed-stream.ts'
-import { type MoveTable, outOf, type RunMove, RunMoves, type RunWaits } from './run-moves.ts'
+import {
+  listCallsAwaitingChild,
+  caughtUp,
+  changesOf,
+  omitUndefined,
+  readResultWithChildren,
+} from '@tallystick/core/internal'
+import { streamChanges, type StreamHost } from './followed-stream.ts'
+import { type MoveTable, mapMove, type RunMove, RunMoves, type RunWaits } from './run-moves.ts'
 import type { FollowedLedger } from './shared-reads.ts'
 
-/** Where a stream begins in a run. */
+/** The place in a run where a stream begins. */
 type RunPlace =
   /** After an event; 0 for all of the run. */
   | { readonly after: number }
-  /** Where the model is shown a message of the user. */
+  /** At the message of the user with this id. */
   | { readonly message: string }
-  /** Where an answer of the run begins, counted from 1. */
+  /** At an answer of the run, counted from 1. */
   | { readonly answer: number }
 
 /**
- * Reads the events of a run, from its first, and returns what a protocol sends from a place on. It reads the events
- * before that place, too, so that the protocol knows what other streams have sent.
+ * Reads the events of a run, from its first, and returns the output of a protocol from a place on. It also reads the events
+ * before that place, so that the protocol knows the output of other streams.
  */
 export class RunReader<Out> {
   readonly #moves = new RunMoves()
@@ -25,8 +30,10 @@ export class RunReader<Out> {
   readonly #table: MoveTable<Out>
   /** The answer that the stream is about, once it has begun. */
   #answer: number | undefined
-  #isOver = false
-  #isWaiting = false
+  /** Whether nothing follows: the run has ended, waits, or now answers a later message. */
+  isOver = false
+  /** Whether it is over because the run waits for a command. */
+  isWaiting = false
 
   constructor(ledger: Ledger, place: RunPlace, table: MoveTable<Out>) {
     this.#ledger = ledger
@@ -35,43 +42,34 @@ export class RunReader<Out> {
     if ('after' in place && place.after === 0) this.#answer = 1
   }
 
-  /** Whether its place was reached. */
+  /** Whether the place was reached. */
   get hasBegun(): boolean {
     return this.#answer !== undefined
   }
 
-  /** Whether nothing follows: the run has ended, or answers a later message now. */
-  get isOver(): boolean {
-    return this.#isOver
-  }
-
-  /** Whether it has ended because the run waits for a command. */
-  get isWaiting(): boolean {
-    return this.#isWaiting
-  }
-
-  /** Returns what the next event adds. */
+  /** Returns the output for the next event. */
   read(event: RuntimeEvent): readonly Out[] {
     const opening = 'after' in this.#place && event.seq > this.#place.after ? this.#opening() : []
     const moves = this.#moves.next(event)
     const outs = this.#outs(moves)
-    this.#isOver = event.type === 'run_finished'
+    this.isOver = event.type === 'run_finished'
     if (this.#answer === undefined) return this.#hasReached(moves) ? this.#opening() : []
-    if (this.#moves.answer === this.#answer || this.#table.answer_ended === undefined)
-      return [...opening, ...outs]
-    this.#isOver = true
-    return [...opening, ...outs, ...this.#ofState((state) => this.#endOfAnswer(state))]
+    if (this.#moves.answer === this.#answer || this.#table.answer_ended === null) return [...opening, ...outs]
+    this.isOver = true
+    const { state } = this.#moves
+    const end = state && { type: 'answer_ended' as const, state, answer: this.#answer }
+    return [...opening, ...outs, ...this.#outs(end ? [end] : [])]
   }
 
-  /** Returns what comes last after the events so far, if the run waits for a command there. */
+  /** Returns the last output after the events so far, if the run waits for a command there. */
   async endAtWait(): Promise<readonly Out[] | undefined> {
     const { state, isWaiting } = this.#moves
     if (state === undefined || !isWaiting) return undefined
-    const waits = await waitsOf(this.#ledger, state)
+    const waits = await readWaits(this.#ledger, state)
     const isHeld = waits.approvals.length > 0 || waits.deferred.length > 0 || waits.limit !== undefined
     if (!isHeld) return undefined
-    this.#isOver = true
-    this.#isWaiting = true
+    this.isOver = true
+    this.isWaiting = true
     if ('message' in this.#place && !this.hasBegun)
       return this.#outs([{ type: 'message_waits', state, waits }])
     return [...this.#opening(), ...this.#outs(this.#moves.movesAtWait(waits))]
@@ -84,53 +82,44 @@ export class RunReader<Out> {
     return moves.some((move) => move.type === 'input_taken' && move.messageId === place.message)
   }
 
-  /** Returns what a stream begins with if it continues an earlier one. */
+  /** Returns the first output of a stream that continues an earlier one. */
   #opening(): readonly Out[] {
     if (this.hasBegun) return []
     this.#answer = this.#moves.answer
     return this.#outs(this.#moves.reopen())
   }
 
-  #endOfAnswer(state: RunState): RunMove {
-    return { type: 'answer_ended', state, answer: this.#answer ?? 1 }
-  }
-
-  #ofState(moveOf: (state: RunState) => RunMove): readonly Out[] {
-    const { state } = this.#moves
-    return state ? this.#outs([moveOf(state)]) : []
-  }
-
   #outs(moves: readonly RunMove[]): readonly Out[] {
-    return moves.flatMap((move) => outOf(this.#table, move))
+    return moves.flatMap((move) => mapMove(this.#table, move))
   }
 }
 
-/** Returns what a run waits for: nothing while a child run is under way. */
-export async function waitsOf(ledger: Ledger, state: RunState): Promise<RunWaits> {
+/** Reads what a run waits for: nothing while a child run is under way. */
+export async function readWaits(ledger: Ledger, state: RunState): Promise<RunWaits> {
   const { pendingApprovals: approvals, deferredCalls, limit } = await readResultWithChildren(state, ledger)
   const working = new Set<string>(listCallsAwaitingChild(state).map(({ toolCallId }) => toolCallId))
   const deferred = deferredCalls.filter(({ toolCallId }) => !working.has(toolCallId))
   return { approvals, deferred, ...omitUndefined({ limit }) }
 }
 
-/** A run, and the place in it from which it is followed. */
+/** A run, and the place from which it is followed. */
 export type FollowedRun = RunPlace & {
   readonly runId: RunId
-  /** The run that is followed instead, if this one ends before its place comes. */
+  /** The run to follow instead, if this one ends before its place. */
   readonly next?: Promise<FollowedRun | undefined>
 }
 
-/** How a protocol puts a run into a stream of server-sent events. */
+/** A protocol over server-sent events. */
 export interface RunProtocol<Out> {
-  /** Makes the table for one stream; it may remember what it has sent. */
+  /** Makes the table of one stream, which may have state. */
   readonly newTable: () => MoveTable<Out>
   readonly textOf: (out: Out) => string
   /** The text at the end of the stream. */
   readonly ending: string
 }
 
-/** A stream of a run until it ends, waits for a command, or answers a message that is not of this stream. */
-export function protocolStream<Out>(
+/** Streams a run until it ends, waits for a command, or answers a message that belongs to another stream. */
+export function streamProtocol<Out>(
   served: FollowedLedger,
   run: FollowedRun,
   protocol: RunProtocol<Out>,
@@ -140,7 +129,7 @@ export function protocolStream<Out>(
   const textOf = (outs: readonly Out[]): string =>
     outs.map(protocol.textOf).join('') + (reader.isOver && isLast() ? protocol.ending : '')
   const isLast = (): boolean => reader.hasBegun || reader.isWaiting || run.next === undefined
-  const stream = followedStream<RuntimeEvent>(
+  const stream = streamChanges<RuntimeEvent>(
     {
       changes: changesOf(served.reads.forReader(), run.runId, { after: 0 }),
       textOf: (event) => textOf(reader.read(event)),
@@ -154,15 +143,15 @@ export function protocolStream<Out>(
   )
   if (run.next === undefined) return stream
   const { next } = run
-  return continued(stream, async () => {
+  return concatStreams(stream, async () => {
     if (!reader.isOver || isLast()) return undefined
     const following = await next.catch(() => undefined)
-    return following && protocolStream(served, following, protocol, host)
+    return following && streamProtocol(served, following, protocol, host)
   })
 }
 
-/** A stream, and the one that follows it. */
-function continued(
+/** Joins a stream and the one that follows it. */
+function concatStreams(
   first: ReadableStream<Uint8Array>,
   then: () => Promise<ReadableStream<Uint8Array> | undefined>,
 ): ReadableStream<Uint8Array> {
@@ -187,10 +176,10 @@ function continued(
 }
 
 /**
- * Resolves with the last item that a protocol sends for a run, when the run ends or waits for a command; `undefined` if
- * the server stops before that.
+ * Resolves with the last output of a protocol for a run, when the run ends or waits for a command; `undefined` if the
+ * server stops before that.
  */
-export async function protocolAnswer<Out>(
+export async function awaitAnswer<Out>(
   { ledger, reads }: FollowedLedger,
   run: FollowedRun,
   table: MoveTable<Out>,
@@ -199,7 +188,7 @@ export async function protocolAnswer<Out>(
   const reader = new RunReader(ledger, run, table)
   const changes = changesOf(reads.forReader(), run.runId, { after: 0 })
   const end = (): void => void changes.return()
-  // Asked again now and then: what the run waits for can be recorded by another one.
+  // Checked at intervals: what the run waits for can be recorded in a child run.
   const look = (): void => {
     changes.wake()
     stopTimer = clock.schedule(heartbeatMs, look)

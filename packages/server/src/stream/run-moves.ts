@@ -11,6 +11,7 @@ import {
 import { evolve, isSuspended } from '@tallystick/core/machine'
 import type {
   EventOf,
+  EventType,
   FinishReason,
   JsonObject,
   LimitName,
@@ -20,7 +21,7 @@ import type {
 } from '@tallystick/core/vocabulary'
 import { Observable } from 'rxjs'
 
-/** What a run does, in the terms of a chat. Every protocol is made from these moves, so that all show the same text. */
+/** A step of a run in the terms of a chat. Every protocol is made from these moves, so that all show the same text. */
 export type RunMove =
   | {
       readonly type: 'run_started'
@@ -32,8 +33,8 @@ export type RunMove =
       readonly at: number
     }
   /**
-   * The model is shown a message of the user: the first of the run, or one that came meanwhile. What follows answers it:
-   * `answer` counts the answers of the run from 1, and messages that are shown together have one.
+   * The model is shown a message of the user: the first of the run, or one that came later. What follows answers it:
+   * `answer` counts the answers of the run from 1, and messages that are shown together share one.
    */
   | {
       readonly type: 'input_taken'
@@ -97,11 +98,11 @@ export type RunMove =
   | { readonly type: 'step_ended' }
   /** A stream begins that continues the run after another one. */
   | { readonly type: 'run_reopened'; readonly state: RunState; readonly answer: number }
-  /** A stream ends, since what follows answers a later message. */
+  /** A stream ends because what follows answers a later message. */
   | { readonly type: 'answer_ended'; readonly state: RunState; readonly answer: number }
-  /** A stream ends, since the run waits for a command before it shows the message that the stream is about. */
+  /** A stream ends because the run waits for a command before it shows the message of the stream. */
   | { readonly type: 'message_waits'; readonly state: RunState; readonly waits: RunWaits }
-  /** A stream ends, since the run waits for a command. */
+  /** A stream ends because the run waits for a command. */
   | { readonly type: 'run_waits'; readonly state: RunState; readonly waits: RunWaits }
   | {
       readonly type: 'run_finished'
@@ -114,7 +115,7 @@ export type RunMove =
       readonly costUsd?: number
     }
 
-/** What a run and its child runs wait for. */
+/** The calls and the limit that a run and its child runs wait for. */
 export interface RunWaits {
   readonly approvals: readonly PendingApproval[]
   /** Calls that the caller or another system carries out. */
@@ -123,19 +124,20 @@ export interface RunWaits {
   readonly limit?: LimitName
 }
 
-/** The move of a type. */
 export type MoveOf<T extends RunMove['type']> = Extract<RunMove, { readonly type: T }>
 
 /**
- * Maps moves to a protocol; a move that it does not have adds nothing. Where it has `answer_ended`, each answer of a run is
- * a message of its own, and a stream ends with the answer that it is about.
+ * Maps moves to a protocol; null where it sends nothing. If it has `answer_ended`, each answer of a run is a message of its
+ * own, and a stream ends with the answer that it is about.
  */
-export type MoveTable<Out> = { readonly [T in RunMove['type']]?: (move: MoveOf<T>) => readonly Out[] }
+export type MoveTable<Out> = {
+  readonly [T in RunMove['type']]: ((move: MoveOf<T>) => readonly Out[]) | null
+}
 
 /** Maps a move to a protocol. */
-export function outOf<Out>(table: MoveTable<Out>, move: RunMove): readonly Out[] {
-  const map = table[move.type] as ((given: RunMove) => readonly Out[]) | undefined
-  return map?.call(table, move) ?? []
+export function mapMove<Out>(table: MoveTable<Out>, move: RunMove): readonly Out[] {
+  const map = table[move.type] as ((given: RunMove) => readonly Out[]) | null
+  return map?.(move) ?? []
 }
 
 /** Moves of the step that stay valid if its text is replaced. */
@@ -156,13 +158,13 @@ export class RunMoves {
   #shown: ShownText = noText
   #open: OpenPart | undefined
   #kept: KeptMove[] = []
-  /** Whether the step has shown anything that can be taken back. */
+  /** Whether the step has shown anything that could be withdrawn. */
   #hasContent = false
   #isInStep = false
   #parts = 0
   #started = new Set<string>()
   #answer = 1
-  /** Whether the model was called since the last message of the user: then the next one has an answer of its own. */
+  /** Whether the model was called since the last message of the user: the next message then has its own answer. */
   #hasAnswered = false
 
   /** The state after the last event. */
@@ -181,33 +183,15 @@ export class RunMoves {
     const state = evolve(this.#state, event)
     this.#state = state
     this.#shown = nextShownText(this.#shown, { event, state })
-    return [
-      ...this.#movesBefore(event),
-      ...this.#textMoves(event),
-      ...this.#movesOf(event),
-      ...this.#inputMoves(event, waiting),
-    ]
-  }
-
-  #inputMoves(event: RuntimeEvent, waiting: RunState['pendingInputs']): readonly RunMove[] {
-    if (event.type === 'input_received' && event.delivery === 'start') {
-      const messageId = event.receipt ?? firstMessageId(event.runId)
-      return [{ type: 'input_taken', messageId, parts: event.message.parts, answer: 1 }]
-    }
-    if (event.type !== 'input_settled') return []
-    const { receipt: messageId, why } = event
-    const { parts } = waiting.find(({ inputId }) => inputId === messageId)?.message ?? { parts: [] }
-    if (!event.delivered) return [{ type: 'input_dropped', messageId, parts, ...omitUndefined({ why }) }]
-    const ended = this.#endStep()
-    if (this.#hasAnswered) this.#answer++
-    this.#hasAnswered = false
-    return [...ended, { type: 'input_taken', messageId, parts, answer: this.#answer }]
+    const map = this.#table[event.type] as ((event: RuntimeEvent) => readonly RunMove[]) | null
+    const [before, after] = [this.#movesBefore(event), this.#textMoves(event)]
+    return [...before, ...after, ...(map?.(event) ?? []), ...this.#inputMoves(event, waiting)]
   }
 
   /**
    * Returns the first moves of a stream that continues after the events so far, which another stream has shown. A step that
-   * has shown nothing begins again: its reader may have kept nothing of it, and would take a later part for one of the step
-   * before, which is gone when the step is withdrawn.
+   * has shown nothing begins again: its reader may not know the step, and would add later parts to the step before, where
+   * a withdrawal of the step would not reach them.
    */
   reopen(): readonly RunMove[] {
     this.#open = undefined
@@ -217,7 +201,6 @@ export class RunMoves {
     return [{ type: 'run_reopened', state, answer: this.#answer }, ...(isUnseen ? this.#beginStep() : [])]
   }
 
-  /** Whether the run waits for a command after the events so far. */
   get isWaiting(): boolean {
     return this.#state !== undefined && isSuspended(this.#state)
   }
@@ -231,15 +214,8 @@ export class RunMoves {
   #movesBefore(event: RuntimeEvent): readonly RunMove[] {
     if (event.type === 'run_started') {
       const { runId, agent, sessionId, parent, at } = event
-      return [
-        {
-          type: 'run_started',
-          runId,
-          agent,
-          at,
-          ...omitUndefined({ sessionId, parentRunId: parent?.runId }),
-        },
-      ]
+      const origin = omitUndefined({ sessionId, parentRunId: parent?.runId })
+      return [{ type: 'run_started', runId, agent, at, ...origin }]
     }
     if (event.type === 'model_call_started') {
       return event.attempt === 1 ? [...this.#endStep(), ...this.#beginStep()] : this.#withdrawAttempt()
@@ -256,17 +232,76 @@ export class RunMoves {
     })
   }
 
-  #movesOf(event: RuntimeEvent): readonly RunMove[] {
-    if (event.type === 'assistant_reasoning_delta')
-      return event.text === '' ? [] : this.#addTo('reasoning', event.part, event.text)
-    if (event.type === 'tool_input_delta') {
-      const { toolCallId, text } = event
-      return [...this.#startCall(toolCallId, event.name), { type: 'call_input_added', toolCallId, text }]
+  /** The moves of each type of event besides those for text and input; null for none. */
+  readonly #table: { readonly [T in EventType]: ((event: EventOf<T>) => readonly RunMove[]) | null } = {
+    run_started: null,
+    run_resumed: null,
+    run_finished: ({ runId, at, reason, detail, usage, costUsd }) => {
+      const text = this.#state?.lastText ?? ''
+      const end = { runId, at, reason, text, usage, ...omitUndefined({ detail, costUsd }) }
+      return [...this.#endStep(), { type: 'run_finished', ...end }]
+    },
+    history_carried: null,
+    history_edited: null,
+    input_received: null,
+    input_settled: null,
+    model_call_started: null,
+    assistant_started: null,
+    assistant_text_delta: null,
+    assistant_reasoning_delta: ({ text, part }) => (text === '' ? [] : this.#addTo('reasoning', part, text)),
+    tool_input_delta: ({ toolCallId, name, text }) => [
+      ...this.#startCall(toolCallId, name),
+      { type: 'call_input_added', toolCallId, text },
+    ],
+    tool_request_ready: ({ toolCallId, name, input }) => {
+      const started = this.#startCall(toolCallId, name)
+      const move = { type: 'call_requested', toolCallId, name, input } as const
+      this.#kept.push(move)
+      return [...started, move]
+    },
+    usage_updated: null,
+    assistant_message_finished: null,
+    model_stream_failed: null,
+    tool_requests_collected: () => this.#endPart(),
+    approval_requested: ({ type, toolCallId, attempt, inputDigest, reason }) => [
+      { type, toolCallId, attempt, inputDigest, ...omitUndefined({ reason }) },
+    ],
+    approval_decided: ({ type, toolCallId, attempt, inputDigest, approved, reason }) => [
+      { type, toolCallId, attempt, inputDigest, approved, ...omitUndefined({ reason }) },
+    ],
+    tool_started: null,
+    tool_progress: ({ toolCallId, data }) => [{ type: 'call_progressed', toolCallId, data }],
+    tool_deferred: null,
+    tool_attempt_failed: null,
+    tool_result: ({ toolCallId, name, outcome, content }) => [
+      { type: 'call_ended', toolCallId, name, outcome, content },
+    ],
+    tool_results_injected: null,
+    compaction_started: null,
+    context_compacted: null,
+    agent_handed_off: null,
+    guardrail_tripped: null,
+    guardrails_checked: null,
+    output_checked: null,
+    limit_reached: null,
+    limit_raised: null,
+    cancel_requested: null,
+  }
+
+  #inputMoves(event: RuntimeEvent, waiting: RunState['pendingInputs']): readonly RunMove[] {
+    if (event.type === 'input_received' && event.delivery === 'start') {
+      // The id of the message that the run began with, if its sender gave none.
+      const messageId = event.receipt ?? `${event.runId}.input`
+      return [{ type: 'input_taken', messageId, parts: event.message.parts, answer: 1 }]
     }
-    if (event.type === 'tool_request_ready') return this.#requestCall(event)
-    if (event.type === 'tool_requests_collected') return this.#endPart()
-    if (event.type === 'run_finished') return [...this.#endStep(), this.#finish(event)]
-    return callMoves(event)
+    if (event.type !== 'input_settled') return []
+    const { receipt: messageId, why } = event
+    const { parts } = waiting.find(({ inputId }) => inputId === messageId)?.message ?? { parts: [] }
+    if (!event.delivered) return [{ type: 'input_dropped', messageId, parts, ...omitUndefined({ why }) }]
+    const ended = this.#endStep()
+    if (this.#hasAnswered) this.#answer++
+    this.#hasAnswered = false
+    return [...ended, { type: 'input_taken', messageId, parts, answer: this.#answer }]
   }
 
   #addTo(kind: OpenPart['kind'], part: number, text: string): readonly RunMove[] {
@@ -297,13 +332,6 @@ export class RunMoves {
     return [...this.#endPart(), move]
   }
 
-  #requestCall({ toolCallId, name, input }: EventOf<'tool_request_ready'>): readonly RunMove[] {
-    const started = this.#startCall(toolCallId, name)
-    const move = { type: 'call_requested', toolCallId, name, input } as const
-    this.#kept.push(move)
-    return [...started, move]
-  }
-
   #withdrawAttempt(): readonly RunMove[] {
     this.#kept = []
     return this.#hasContent ? this.#withdraw() : []
@@ -329,75 +357,44 @@ export class RunMoves {
     this.#isInStep = false
     return [...ended, { type: 'step_ended' }]
   }
-
-  #finish({ runId, at, reason, detail, usage, costUsd }: EventOf<'run_finished'>): RunMove {
-    const text = this.#state?.lastText ?? ''
-    return { type: 'run_finished', runId, at, reason, text, usage, ...omitUndefined({ detail, costUsd }) }
-  }
 }
 
-/** The moves of calls after the reply that asks for them. */
-function callMoves(event: RuntimeEvent): readonly RunMove[] {
-  if (event.type === 'approval_requested') {
-    const { type, toolCallId, attempt, inputDigest, reason } = event
-    return [{ type, toolCallId, attempt, inputDigest, ...omitUndefined({ reason }) }]
-  }
-  if (event.type === 'approval_decided') {
-    const { type, toolCallId, attempt, inputDigest, approved, reason } = event
-    return [{ type, toolCallId, attempt, inputDigest, approved, ...omitUndefined({ reason }) }]
-  }
-  if (event.type === 'tool_progress') {
-    return [{ type: 'call_progressed', toolCallId: event.toolCallId, data: event.data }]
-  }
-  if (event.type !== 'tool_result') return []
-  const { toolCallId, name, outcome, content } = event
-  return [{ type: 'call_ended', toolCallId, name, outcome, content }]
-}
-
-/** The id of the message that a run began with, where its sender gave none. */
-function firstMessageId(runId: string): string {
-  return `${runId}.input`
-}
-
-/** The id of an answer of a run, as a message: the first has that of the run. */
-export function answerIdOf(runId: string, answer: number): string {
+/** The id of an answer of a run as a message. The first answer has the id of the run. */
+export function toAnswerId(runId: string, answer: number): string {
   return answer === 1 ? runId : `${runId}:${answer}`
 }
 
-/** The run of an answer, by the id of the message. */
-export function runOfAnswer(messageId: string): string {
+/** Reads the run from the id of an answer. */
+export function parseAnswerId(messageId: string): string {
   return messageId.replace(/:\d{1,9}$/, '')
 }
 
-/** The text of a result. */
-export function resultText(content: readonly ResultPart[]): string {
+export function toResultText(content: readonly ResultPart[]): string {
   return content.flatMap((part) => (part.type === 'text' ? [part.text] : [])).join('\n')
 }
 
-/**
- * Returns the id of a question. It names the start of the call and its input, so that an answer to an older question
- * has no effect.
- */
-export function approvalIdOf(question: {
+/** Which start of a call waits for an approval, with which input: an answer to an older question has no effect. */
+interface Question {
   readonly toolCallId: string
   readonly attempt: number
   readonly inputDigest: string
-}): string {
-  return `${question.attempt}.${question.inputDigest}.${question.toolCallId}`
 }
 
-/** Returns the question of an approval id; `undefined` if this server made no such id. */
-export function questionOf(
-  approvalId: string,
-): { readonly toolCallId: string; readonly attempt: number; readonly inputDigest: string } | undefined {
+/** The id of a question. */
+export function toApprovalId({ toolCallId, attempt, inputDigest }: Question): string {
+  return `${attempt}.${inputDigest}.${toolCallId}`
+}
+
+/** Reads the question from an approval id; `undefined` if this server made no such id. */
+export function parseApprovalId(approvalId: string): Question | undefined {
   const [, attempt, inputDigest, toolCallId] =
     /^(\d{1,6})\.([^.]{1,200})\.([^.]{1,200})$/.exec(approvalId) ?? []
   if (attempt === undefined || inputDigest === undefined || toolCallId === undefined) return undefined
   return { attempt: Number(attempt), inputDigest, toolCallId }
 }
 
-/** Maps the events of a run, from its first: each to what its moves are in the protocol. */
-export function mappedEvents<Out>(
+/** Maps the events of a run, from its first, to a protocol. */
+export function mapEvents<Out>(
   events$: Observable<RuntimeEvent>,
   newTable: () => MoveTable<Out>,
 ): Observable<Out> {
@@ -405,7 +402,7 @@ export function mappedEvents<Out>(
     const [moves, table] = [new RunMoves(), newTable()]
     return events$.subscribe({
       next: (event) => {
-        for (const move of moves.next(event)) for (const out of outOf(table, move)) subscriber.next(out)
+        for (const move of moves.next(event)) for (const out of mapMove(table, move)) subscriber.next(out)
       },
       error: (error: unknown) => subscriber.error(error),
       complete: () => subscriber.complete(),
@@ -418,7 +415,7 @@ const eventStream = option.valueThat(
   (value) => typeof (Object(value) as Partial<Observable<RuntimeEvent>>).subscribe === 'function',
 )
 
-/** Refuses what is no stream of events where one is mapped, such as a list of them. Throws a `ConfigurationError`. */
+/** Throws a `ConfigurationError` for a value that is not a stream of events, such as a list of them. */
 export function requireEvents(subject: string, events$: Observable<RuntimeEvent>): void {
   requireOptions(subject, eventStream, events$, 'the stream of events')
 }

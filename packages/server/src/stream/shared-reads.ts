@@ -2,10 +2,8 @@ import type { Ledger, RunId, RuntimeEvent } from '@tallystick/core'
 import { shownEvent } from '@tallystick/core/internal'
 import { Observable, Subject, type Subscription } from 'rxjs'
 
-/** The part of a ledger that a reader of a run needs. */
 export type RunSource = Pick<Ledger, 'read' | 'changes'>
 
-/** A ledger, and the reads of runs that its followers share. */
 export interface FollowedLedger {
   readonly ledger: Ledger
   readonly reads: SharedReads
@@ -29,8 +27,8 @@ interface Room {
 const maxLook = 65_536
 
 /**
- * Reads runs for many readers. A hint wakes all readers of a run at once, most of them at the same place: the first of them
- * looks at the ledger, and the others get what it found. Of each run that is followed, one look is kept.
+ * Reads runs for many readers. A hint wakes all readers of a run at once, most of them at the same place: the first looks at
+ * the ledger, and the others get what it found. One look is kept for each run that is followed.
  */
 export class SharedReads {
   readonly #ledger: RunSource
@@ -41,7 +39,7 @@ export class SharedReads {
     this.#ledger = ledger
   }
 
-  /** Returns the JSON of an event as readers see it, made once for all of them. */
+  /** Returns the JSON of an event as readers see it, made once for all. */
   textOf(event: RuntimeEvent): string {
     const known = this.#texts.get(event)
     if (known !== undefined) return known
@@ -51,8 +49,8 @@ export class SharedReads {
   }
 
   /**
-   * What one reader follows a run by. Its first look is its own: a look of others may be older than what the reader
-   * knows, where another process writes and its hint is late.
+   * The source of one reader. Its first look is its own: if another process writes and its hint is late, a look of others may
+   * be older than what the reader knows.
    */
   forReader(): RunSource {
     let isFirst = true
@@ -71,10 +69,10 @@ export class SharedReads {
     return new Observable((subscriber) => {
       const room = this.#enter(runId)
       const subscription = room.hints.subscribe(subscriber)
-      // Only now: a ledger that is closed ends its hints at once.
+      // Only after the reader: a closed ledger ends its hints at once.
       room.upstream ??= this.#ledger.changes(runId).subscribe({
         next: () => {
-          // Before any reader looks again: what was found before the hint may lack what the hint is about.
+          // Before any reader looks again: the last look may lack what the hint is about.
           delete room.last
           room.hints.next()
         },

@@ -1,6 +1,6 @@
 import type { RunState, RuntimeEvent } from '@tallystick/core'
 import { deferredCalls, pendingApprovals } from '@tallystick/core/machine'
-import { outOf, RunMoves, type MoveTable, type RunMove, type RunWaits } from '../../src/stream/run-moves.ts'
+import { mapMove, RunMoves, type MoveTable, type RunMove, type RunWaits } from '../../src/stream/run-moves.ts'
 
 /** What a run waits for in itself. */
 function ownWaits(state: RunState): RunWaits {
@@ -16,7 +16,7 @@ export function splitStreams<Out>(
 ): readonly [before: readonly Out[], after: readonly Out[]] {
   const streamOf = (after: number, until: number): readonly Out[] => {
     const [moves, table] = [new RunMoves(), newTable()]
-    const outs = (of: readonly RunMove[]): readonly Out[] => of.flatMap((move) => outOf(table, move))
+    const outs = (of: readonly RunMove[]): readonly Out[] => of.flatMap((move) => mapMove(table, move))
     for (const event of events.slice(0, after)) outs(moves.next(event))
     const opening = after === 0 ? [] : outs(moves.reopen())
     const between = events.slice(after, until).flatMap((event) => outs(moves.next(event)))
