@@ -24,8 +24,8 @@ beginning or end of it, or "latest". tallystick <verb> --help shows what a verb 
 
 Words:
 - suspended: the run waits for a decision, a result, a higher limit or a child run
-- under way: work of the run has begun and not ended, and a process may be driving it
-- interrupted: work of the run was under way, and no process drives it; resume continues it
+- under way: the run is working, and a process drives it
+- interrupted: the run was working, and no process drives it any more; resume continues it
 - writer: the process that drives a run; "writer 3" is the third that took it over
 - tally: how many tool requests have a result; a request without one is open
 - settle: give the result of a tool call that an outside system carries out, such as a transfer

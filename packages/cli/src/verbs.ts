@@ -140,7 +140,7 @@ export const verbGroups: Readonly<Record<string, Readonly<Record<string, ListedV
   },
   'Move and repair ledgers:': {
     export: {
-      summary: 'print the events, one JSON object a line',
+      summary: 'print the events, one JSON object per line',
       example: 'tallystick export runs.db --run latest > run.jsonl',
       load: async () => (await import('./verbs/transfer.ts')).declareExport,
     },
@@ -150,7 +150,7 @@ export const verbGroups: Readonly<Record<string, Readonly<Record<string, ListedV
       load: async () => (await import('./verbs/transfer.ts')).declareImport,
     },
     rebuild: {
-      summary: 'make projections and snapshots again from the events',
+      summary: 'rebuild projections and snapshots from the events',
       example: 'tallystick rebuild runs.db',
       load: async () => (await import('./verbs/transfer.ts')).declareRebuild,
     },
@@ -174,7 +174,7 @@ export const verbGroups: Readonly<Record<string, Readonly<Record<string, ListedV
   },
   'Other:': {
     mcp: {
-      summary: 'list the tools of MCP servers, call one, find out what is wrong',
+      summary: 'list the tools of MCP servers, call one, find what is wrong',
       example: 'tallystick mcp doctor claude_desktop_config.json',
       load: async () => (await import('./verbs/mcp.ts')).declareMcp,
     },

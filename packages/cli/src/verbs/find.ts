@@ -243,7 +243,7 @@ export function declareFind(verb: Command, context: CommandContext): void {
   declareLedger(verb, 'find calls and messages in all runs: by tool, input, outcome, text and time')
     .option('--tool <name>', 'calls of this tool')
     .option('--input <path=value>', 'calls with this in their input; may be repeated', parseInputQuery)
-    .addOption(new Option('--outcome <outcome>', 'calls that ended so').choices(outcomes))
+    .addOption(new Option('--outcome <outcome>', 'calls with this outcome').choices(outcomes))
     .option('--text <text>', 'messages and calls with this text, in upper or lower case', parseFilled)
     .option('--run <run>', 'in this run only')
     .option('--session <id>', 'in the runs of this session only')

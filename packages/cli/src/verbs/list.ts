@@ -50,7 +50,7 @@ export function declareList(verb: Command, context: CommandContext, done: Done):
     .addOption(new Option('--status <status>', 'only runs of this status').choices(listStatuses))
     .option('--agent <name>', 'only runs in which this agent is or was active')
     .option('--tool <name>', 'only runs with a call of this tool')
-    .addOption(new Option('--outcome <outcome>', 'only runs with a call that ended so').choices(outcomes))
+    .addOption(new Option('--outcome <outcome>', 'only runs with a call with this outcome').choices(outcomes))
     .option('--since <when>', 'only runs with an event since then: 12h, 3d, 2026-06-30', parseMoment)
     .option('--before <run>', 'only runs that the list shows after this one: the next page')
     .option('--limit <n>', 'at most this many (default: 50 on a terminal, elsewhere all)', parseWholeNumber)

@@ -251,7 +251,7 @@ const actions = ['list', 'call', 'doctor'] as const
 export function declareMcp(verb: Command, context: CommandContext, done: Done): void {
   verb
     .description(
-      'list the tools of MCP servers, call one of them, or find out what is wrong with the servers; their programs are started for that',
+      'list the tools of MCP servers, call one of them, or find out what is wrong; this starts the programs of the servers',
     )
     .addArgument(new Argument('<action>', 'what to do').choices(actions))
     .argument(
@@ -263,7 +263,7 @@ export function declareMcp(verb: Command, context: CommandContext, done: Done): 
     .argument('[input]', 'call: the input, as JSON (default: {})')
     .option(
       '--from <program>',
-      'program of the file, if its name does not tell: claude-desktop, claude-code, cursor, vscode, codex, gemini, windsurf',
+      'program that the file belongs to, if its name does not tell: claude-desktop, claude-code, cursor, vscode, codex, gemini, windsurf',
     )
     .option('--json', 'print JSON, a line for each server; errors too, on stderr')
     .action(async (...given: readonly unknown[]) => {

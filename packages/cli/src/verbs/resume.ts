@@ -34,7 +34,7 @@ export function declareResume(verb: Command, context: CommandContext, done: Done
   declareDriveOptions(declareRunArguments(verb))
     .option(
       '--take-over',
-      'do not wait for the process that drives the run: if it lives, what it has under way may happen twice',
+      'do not wait for the process that drives the run: if it is alive, its work in flight may happen twice',
     )
     .action(async (ledger: string, run: string, options: ResumeOptions) => {
       done(await resume(context, { ledger, run }, options))

@@ -101,11 +101,15 @@ export function declareRetain(verb: Command, context: CommandContext): void {
   declareLedger(verb, 'remove content that is older than given ages, from runs that have ended')
     .option(
       '--deltas <age>',
-      'pieces of what was streamed, such as 1d; the finished messages keep their text',
+      'streamed deltas older than this, such as 1d; finished messages keep their text',
       parseAge,
     )
-    .option('--content <age>', 'messages, inputs and results, such as 90d; facts stay', parseAge)
-    .option('--facts <age>', 'whole runs, such as 2y', parseAge)
+    .option(
+      '--content <age>',
+      'messages, inputs and results older than this, such as 90d; facts stay',
+      parseAge,
+    )
+    .option('--facts <age>', 'whole runs older than this, such as 2y', parseAge)
     .option('--by <name>', 'recorded as who removed it', parseFilled, 'retention')
     .option('--reason <text>', 'recorded as why')
     .option('--dry-run', 'count only; remove nothing')

@@ -35,7 +35,7 @@ interface RunVerbOptions extends AgentOverrides {
   readonly config?: string
 }
 
-/** Declares `run`. With `--json` it prints the events, one a line, and the result as the last line. Ctrl-C ends the run. */
+/** Declares `run`. With `--json` it prints the events, one per line, and the result as the last line. Ctrl-C ends the run. */
 export function declareRun(verb: Command, context: CommandContext, done: Done): void {
   declareLedger(verb)
     .usage('[options] <ledger> [agent] <text>')

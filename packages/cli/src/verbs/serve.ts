@@ -23,8 +23,8 @@ export function declareServe(verb: Command, context: CommandContext): void {
     verb,
     'serve the runs of a ledger over HTTP, on this machine only, and resume those that no process drives, until Ctrl-C',
   )
-    .option('--port <number>', 'where it listens (default: a free port)', parsePort)
-    .option('--host <address>', 'a loopback address of this machine (default: 127.0.0.1)')
+    .option('--port <number>', 'port to listen on (default: a free port)', parsePort)
+    .option('--host <address>', 'loopback address to listen on (default: 127.0.0.1)')
     .option('--no-supervise', 'do not resume runs that no process drives')
     .option('--config <file>', 'file that exports the agents (default: the nearest tallystick.config.ts)')
     .action(async (ledgerPath: string, options: ServeOptions) => {

@@ -40,8 +40,10 @@ export function declareShow(verb: Command, context: CommandContext): void {
         .conflicts(['at', 'turn', 'request', 'events']),
     )
     .option('--request', 'the request that the model got, or would get, at this event')
-    .addOption(new Option('--events', 'the events but for deltas, one a line').conflicts(['request', 'json']))
-    .option('--whole', 'print similar turns one by one, not joined')
+    .addOption(
+      new Option('--events', 'the events without deltas, one per line').conflicts(['request', 'json']),
+    )
+    .option('--whole', 'print similar turns one by one instead of joining them')
     .option('--no-pager', 'on a terminal, print directly instead of through PAGER or less')
     .action((ledger: string, run: string, options: ShowOptions) => show(context, { ledger, run }, options))
 }

@@ -152,7 +152,7 @@ export function declareImport(verb: Command, context: CommandContext): void {
     .action((ledger: string, file: string) => importLedger(context, ledger, file))
 }
 
-/** Every event is checked before it is written. Prints a line a run. */
+/** Every event is checked before it is written. Prints a line for each run. */
 async function importLedger(context: CommandContext, ledgerPath: string, file: string): Promise<void> {
   if (file !== '-' && statSync(file, { throwIfNoEntry: false })?.isDirectory() !== false) {
     throw new CommandError(
@@ -200,7 +200,7 @@ async function* countBytes(
 export function declareRebuild(verb: Command, context: CommandContext): void {
   declareLedger(
     verb,
-    'make again what is derived from the events: projections for list and stats, and snapshots',
+    'rebuild what is derived from the events: projections for list and stats, and snapshots',
   ).action((ledgerPath: string) =>
     withLedger(ledgerPath, 'write', async (ledger) => {
       const { runs, events } = await withProgress(

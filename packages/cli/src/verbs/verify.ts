@@ -41,7 +41,7 @@ export function declareVerify(verb: Command, context: CommandContext, done: Done
 }
 
 /**
- * Prints a line a run, one for the whole ledger, and one for the checkpoints. Returns exit code 4 if anything is not what
+ * Prints a line for each run, one for the whole ledger, and one for the checkpoints. Returns exit code 4 if anything is not what
  * was written or signed; 1 if only a snapshot or a projection differs.
  */
 function verify(context: CommandContext, ledgerPath: string, options: VerifyOptions): Promise<ExitCode> {
@@ -84,7 +84,7 @@ const unsignedText =
   'ones, or written everything anew under a chain and a seal of its own. Only signed checkpoints, kept elsewhere, ' +
   'reveal that: see tallystick checkpoint --help.'
 
-/** Prints a verdict a line. */
+/** Prints a line for each verdict. */
 async function printVerdicts(
   { context, add }: Progress,
   verdicts: AsyncIterable<RunVerdict | StoreVerdict> | Iterable<RunVerdict | StoreVerdict>,
