@@ -1,6 +1,5 @@
 import type { PendingApproval, Run, RunResult, RuntimeEvent } from '@tallystick/core'
-import { tallyCalls } from '@tallystick/core/internal'
-import { option, requireOptions } from '@tallystick/core/internal'
+import { option, requireOptions, tallyCalls } from '@tallystick/core/internal'
 import { readAccountName } from '../command/arguments.ts'
 import { type CommandContext, printJson, hidePassword, type View } from '../command/context.ts'
 import { CommandError, exitCodes } from '../command/exit-code.ts'

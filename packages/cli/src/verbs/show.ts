@@ -1,5 +1,5 @@
 import type { Ledger, Message, RunId, RunState } from '@tallystick/core'
-import { isRunDriven, omitUndefined, runTimes } from '@tallystick/core/internal'
+import { isRunDriven, omitUndefined, toRunTimes } from '@tallystick/core/internal'
 import { transcript } from '@tallystick/core/machine'
 import { type EventOf, eventTypes } from '@tallystick/core/vocabulary'
 import { eventsToFold, foldTo, rebuiltRequest } from '@tallystick/ledger'
@@ -139,7 +139,7 @@ export async function showEvents(
 ): Promise<void> {
   const types = eventTypes.filter((type) => isOfInterest({ type }) || type === 'tool_results_injected')
   const width = `${state.seq}`.length
-  const { startedAt } = runTimes(state)
+  const { startedAt } = toRunTimes(state)
   let called: EventOf<'model_call_started'> | undefined
   for await (const event of readEvents(ledger, state.runId, types, { toSeq, turn })) {
     if (event.type === 'model_call_started') called = event
@@ -238,7 +238,7 @@ function toData(shown: ShownRun, story: RunStory, turn: number | undefined): obj
   const { state, outline, maxSeq, waits, statusView, now, childRuns, inbox } = shown
   const { runId, agent, definition, phase, seq, epoch, totals, limits, cancel, metLimit } = state
   const { sessionId, sessionPlace, parent } = state
-  const { startedAt, lastAt } = runTimes(state)
+  const { startedAt, lastAt } = toRunTimes(state)
   const { turns, toolCalls, children, usage, costUsd } = totals
   const isAsked = (each: { readonly turn: number }): boolean => turn === undefined || each.turn === turn
   return {

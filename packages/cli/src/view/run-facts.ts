@@ -1,5 +1,5 @@
 import type { RunId } from '@tallystick/core'
-import { runTimes, type Tally, todoLines } from '@tallystick/core/internal'
+import { toRunTimes, type Tally, todoLines } from '@tallystick/core/internal'
 import {
   canonicalJson,
   type InboxEntry,
@@ -44,7 +44,7 @@ export interface ChildRun extends RunStatusView {
 export function formatFacts(shown: ShownRun): string {
   const { state, outline, maxSeq, waits, statusView, now, childRuns, inbox } = shown
   const { parent } = state
-  const { startedAt, lastAt } = runTimes(state)
+  const { startedAt, lastAt } = toRunTimes(state)
   const origin = parent?.relation === 'session' ? formatRelation(parent) : ''
   const partOf = [formatOrigin(state), origin].filter((text) => text !== '').join(', ')
   const rows = [
@@ -99,7 +99,7 @@ function formatLabels({ workflowName, traceId, groupId, tags, metadata }: RunLab
 }
 
 function formatTook({ state, waitedMs }: ShownRun): string {
-  const { startedAt, lastAt } = runTimes(state)
+  const { startedAt, lastAt } = toRunTimes(state)
   const waited = waitedMs > 0 ? `, of which it waited ${formatDuration(waitedMs)}` : ''
   return `${formatDuration(Math.max(0, lastAt - startedAt))}${waited}`
 }
