@@ -40,7 +40,7 @@ import { digestOf } from '../values/digest.ts'
 /** A fallback model, and its price. */
 export interface FallbackModel {
   readonly model: ModelRef
-  /** Web searches that its provider runs within one call at most; none where absent. */
+  /** The most web searches that its provider runs within one call; absent means none. */
   readonly maxWebSearches?: MaxWebSearches
   readonly price?: Price
 }
@@ -73,13 +73,13 @@ export interface HandoffDefinition {
   readonly back?: true
 }
 
-/** The model that sums up older history, and its instructions. */
+/** The model that summarises older history, and its instructions. */
 export interface SummarizerDefinition extends FallbackModel {
   readonly instructions: string
 }
 
 /**
- * Everything that an agent tells its model, so that the ledger alone shows what the model saw, and how its runs are
+ * Everything that an agent sends to its model, so that the ledger alone shows what the model saw, and how its runs are
  * driven. Code and keys are not part of it. `digest` is SHA-256 over the canonical JSON of the rest, in hex.
  */
 export interface AgentDefinition {
@@ -87,11 +87,11 @@ export interface AgentDefinition {
   readonly instructions: string
   readonly tools: readonly ToolDefinition[]
   readonly parallelToolCalls: boolean
-  /** Output tokens of one reply at most. */
+  /** The most output tokens of one reply. */
   readonly maxOutputTokens?: number
-  /** How its models write, unless the run has settings of its own. */
+  /** Settings of its models, unless the run has its own. */
   readonly modelSettings?: ModelSettings
-  /** Web searches that the provider of `model` runs within one call at most; none where absent. */
+  /** The most web searches that the provider of `model` runs within one call; absent means none. */
   readonly maxWebSearches?: MaxWebSearches
   /** The price of the model; not part of the digest. */
   readonly price?: Price
@@ -99,7 +99,7 @@ export interface AgentDefinition {
   readonly fallbacks?: readonly FallbackModel[]
   /** Guardrails of input and output; their code is not part of it. */
   readonly guardrails?: readonly GuardrailDefinition[]
-  /** What follows a refusal, if not what the vendor advises. */
+  /** What happens after a refusal, if not what the vendor advises. */
   readonly onRefusal?: RefusalPolicy
   readonly output?: OutputDefinition
   readonly handoffs?: readonly HandoffDefinition[]
@@ -119,7 +119,7 @@ export type NextTurn = (typeof nextTurns)[number]
 /** How replies are shown while they are written, as an agent's definition records it: transforms by name, in order. */
 export interface OutputPolicy {
   readonly transforms: readonly string[]
-  /** `written` where absent. */
+  /** Absent means `written`. */
   readonly nextTurn?: NextTurn
 }
 
@@ -263,13 +263,13 @@ export interface ToolPolicy {
   readonly timeoutMs?: number
   /** How long an attempt may go without a report of progress, in milliseconds. */
   readonly quietMs?: number
-  /** How its failed calls are tried again; not at all where absent. */
+  /** How failed calls are retried; absent means not at all. */
   readonly retry?: RetryPolicy
   readonly maxResultChars?: number
   /** Shared by tools whose calls run one at a time. */
   readonly serial?: string
   readonly maxConcurrency?: number
-  /** How the tool is meant to be asked again, as a poll is. */
+  /** Whether the tool is meant to be called repeatedly, such as a poll. */
   readonly repeats?: Repeats
   /** When its calls need an approval, in the tool's words. */
   readonly approval?: string
@@ -310,9 +310,9 @@ export interface AgentPolicy {
   readonly timeouts?: { readonly idleMs?: number; readonly totalMs?: number; readonly prepareMs?: number }
   readonly compaction?: { readonly maxContextTokens: number; readonly keepMessages: number }
   readonly tools?: readonly ToolPolicy[]
-  /** The most characters of text that its models read of a tool's result. */
+  /** The most characters of a tool's result that its models read. */
   readonly maxResultChars?: number
-  /** The agent has an approval policy of its own. */
+  /** The agent has its own approval policy. */
   readonly approval?: true
   readonly models?: readonly PinnedModel[]
   /** Which events its runs record, if not all. */
@@ -433,7 +433,7 @@ export interface RunLabels {
   readonly metadata?: JsonObject
 }
 
-/** The model of a run, which replaces that of each of its agents, with the settings of its adapter. */
+/** The model of a run, which replaces the model of each agent, with the settings of its adapter. */
 export interface GivenModel extends FallbackModel {
   readonly options?: JsonObject
   readonly additions?: readonly RequestAddition[]
@@ -447,18 +447,18 @@ export interface RunGiven {
   /** `none` and `auto` hold for the whole run, `any` and a named tool for its first turn. */
   readonly toolChoice?: ToolChoice
   readonly parallelToolCalls?: boolean
-  /** The past that its provider keeps. */
+  /** Where the provider keeps the past. */
   readonly providerState?: ProviderState
   /** Which events it records; each setting replaces that of its agents. */
   readonly recording?: RecordingPolicy
   readonly labels?: RunLabels
   /** The latest end of the run, waits included, in milliseconds since 1970 UTC. */
   readonly deadlineAt?: number
-  /** The key that its id is derived from, so that the same key starts no second run. */
+  /** The key from which its id is derived, so that the same key starts no second run. */
   readonly idempotencyKey?: string
   /** The limits that a start with such a key gave itself: a retry gives the same. */
   readonly givenLimits?: Limits
-  /** Who started it, by the name that the application knows its callers by. A context is made for this one. */
+  /** Who started it, as the application names its callers. The context is made for them. */
   readonly owner?: string
 }
 

@@ -38,7 +38,7 @@ export interface TextPart {
   readonly opaque?: Opaque
 }
 
-/** A file that a provider keeps, under the id that it gave: no other provider can read it. */
+/** A file stored with a provider, under the provider's id: no other provider can read it. */
 export interface ProviderFile {
   /** As `ModelRef` names it, such as `openai`. */
   readonly provider: string
@@ -60,7 +60,7 @@ export interface ImagePart {
 }
 
 /**
- * A document such as a PDF, or a sound (`audio/wav`, `audio/mpeg`): exactly one of `data` (base64), `url` and
+ * A document such as a PDF, or audio (`audio/wav`, `audio/mpeg`): exactly one of `data` (base64), `url` and
  * `providerFile`.
  */
 export interface FilePart {
@@ -79,7 +79,7 @@ export interface ReasoningPart {
   readonly opaque?: Opaque
 }
 
-/** A call as the model wrote it. `malformed` is present if the input was no JSON object; `input` is then `{}`. */
+/** A call as the model wrote it. `malformed` is present if the input was not a JSON object; `input` is then `{}`. */
 export interface RequestedCall {
   readonly type: 'tool_call'
   readonly providerCallId: string
@@ -155,15 +155,15 @@ export type StopReason = (typeof stopReasons)[number]
  * How a tool call ended. Each is a result that the model can read; all but `success` are errors to it.
  *
  * - `success`: the tool answered
- * - `invalid_input`: the input does not fit the schema; nothing ran
- * - `unknown_tool`: no tool of that name; nothing ran
+ * - `invalid_input`: the input does not match the schema; nothing ran
+ * - `unknown_tool`: no tool has that name; nothing ran
  * - `denied`: a person or a policy refused; nothing ran
  * - `failed`: the tool threw
  * - `timed_out`: the tool did not end in time
  * - `cancelled`: the run was cancelled
  * - `interrupted`: in doubt: it was started, and its end was not recorded
  * - `repeated`: the same call again; the recorded result was served
- * - `limit_reached`: a limit of the run was met; nothing ran
+ * - `limit_reached`: a limit of the run was reached; nothing ran
  * - `skipped`: the reply that asked for it was cut or failed; nothing ran
  */
 export const outcomes = [

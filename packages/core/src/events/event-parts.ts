@@ -31,11 +31,11 @@ export type FinishReason = (typeof finishReasons)[number]
 export const deliveries = ['start', 'steer', 'queue'] as const
 export type Delivery = (typeof deliveries)[number]
 
-/** What a resume found in flight when the process before it stopped. */
+/** What a resume found in flight from the stopped process. */
 export const resumeReasons = ['command', 'crash', 'takeover'] as const
 export type ResumeReason = (typeof resumeReasons)[number]
 
-/** What happens to a collected call: it runs, a person decides first, or it is settled without running. */
+/** How a collected call continues: it runs, a person decides first, or it is settled without running. */
 export const callPlans = ['run', 'ask', 'settle'] as const
 export type CallPlan = (typeof callPlans)[number]
 
@@ -45,30 +45,30 @@ export interface CollectedCall {
   readonly name: string
   readonly plan: CallPlan
   readonly inputDigest: string
-  /** Of the tool that was found under the name. */
+  /** The effect of the tool with that name. */
   readonly effect?: ToolEffect
   readonly recovery?: Recovery
-  /** How its failed attempts are tried again. */
+  /** How failed attempts are retried. */
   readonly retry?: RetryPolicy
   /** Calls with one key run one at a time. */
   readonly serial?: string
   /** How many calls of the tool run at the same time. */
   readonly maxConcurrency?: number
-  /** How the tool is meant to be asked again, as a poll is. */
+  /** Whether the tool is meant to be called repeatedly, such as a poll. */
   readonly repeats?: Repeats
-  /** The agent that does the work, in a run of its own. */
+  /** The agent that does the work, in a child run. */
   readonly child?: string
   /** Its success hands the conversation over. */
   readonly handoff?: Handoff
-  /** The input that a guardrail, or a repair, put in the place of the model's. */
+  /** The input that replaces the model's, from a guardrail or a repair. */
   readonly input?: JsonObject
-  /** What the tool repaired in the model's input, which did not fit. */
+  /** What was repaired in the model's input. */
   readonly repairs?: readonly string[]
   /** Why a person is asked. */
   readonly reason?: string
-  /** In a fork: the call of the other run whose recorded result answers this one, so that nothing runs. */
+  /** In a fork: the call of the source run whose recorded result answers this one, so that nothing runs. */
   readonly recorded?: ToolCallId
-  /** What a call that is settled without running gets for a result. */
+  /** The result of a call that is settled without running. */
   readonly refusal?: CallRefusal
 }
 
@@ -84,13 +84,13 @@ export interface ReplyDelta {
   readonly attempt: number
   readonly part: number
   readonly text: string
-  /** The text replaces all earlier text of the part, which its provider took back at the end. */
+  /** The text replaces all earlier text of the part, which its provider withdrew at the end. */
   readonly replaces?: true
-  /** What the model wrote, where `outputStream` of its agent showed `text` instead; `''` where it held `text` back before. */
+  /** The text that the model wrote, if the agent's `outputStream` showed `text` instead; `''` if it had held `text` back. */
   readonly written?: string
 }
 
-/** A part of a reply as the model wrote it, by its index among the parts of the message that shows another text. */
+/** A part of a reply as the model wrote it, by its index in the message that shows another text. */
 export interface WrittenPart {
   readonly index: number
   readonly part: TextPart | ReasoningPart
@@ -111,8 +111,7 @@ export interface ChildTotals {
   readonly usage: Usage
   readonly costUsd?: number
   /**
-   * Its parent counted before it had ended: all that it was granted, and where nothing was granted what it had used until
-   * then.
+   * The parent counted before the child had ended: everything that was granted or, without a grant, what it had used so far.
    */
   readonly estimated?: true
 }
@@ -123,7 +122,7 @@ export interface Spending {
   readonly costUsd?: number
 }
 
-/** The use of one model call that a tool made while it ran. */
+/** Usage of one model call that a tool made while it ran. */
 export interface ToolSpending extends Spending {
   readonly model: ModelRef
 }
@@ -134,25 +133,25 @@ export interface CallRefusal {
   readonly text: string
 }
 
-/** What one turn shows a model instead of the definition's instructions and tools, or of the history. */
+/** What a turn shows a model in place of the definition's instructions and tools, or of the history. */
 export interface ShownChange {
   readonly instructions?: string
-  /** Names of the tools that were offered, where not all that there are. */
+  /** Names of the offered tools, if not all were. */
   readonly tools?: readonly string[]
-  /** The tools of the agent's source from this turn on, whole; absent where they are those of the turn before. */
+  /** The tools of the agent's source from this turn on; absent if they did not change. */
   readonly sourced?: readonly ToolDefinition[]
-  /** The messages that were shown, where not those of the history. */
+  /** The messages that were shown, if they differ from the history. */
   readonly shown?: ShownMessages
-  /** The same whole, as older releases recorded it. */
+  /** All of them in full, as older releases recorded them. */
   readonly messages?: readonly Message[]
   /** Each setting overrides that of the run and of the agent. */
   readonly modelSettings?: ModelSettings
   readonly parallelToolCalls?: boolean
-  /** Output tokens that the turn asked for, at most. */
+  /** The most output tokens that the turn asked for. */
   readonly maxOutputTokens?: number
 }
 
-/** Messages that a turn showed instead of the history, as what differs from it. */
+/** Messages that a turn showed, recorded as the difference from the history. */
 export interface ShownMessages {
   /** The running digest of all of them. */
   readonly digest: string
@@ -160,25 +159,25 @@ export interface ShownMessages {
   readonly pieces: readonly ShownPiece[]
 }
 
-/** Messages of the history, from a place on and up to before another, or messages of the turn's own. */
+/** A range of the history, its end not included, or messages of the turn itself. */
 export type ShownPiece =
   | { readonly from: number; readonly to: number }
   | { readonly messages: readonly Message[] }
 
-/** A change of the past: the message at a place of the history, from 0, is another one, or is gone. */
+/** A change of the past: replaces or removes the message at an index of the history. */
 export interface HistoryEdit {
   readonly index: number
   /** Absent: the message is removed. */
   readonly message?: Message
 }
 
-/** What a guardrail checks. */
+/** The content that a guardrail checks. */
 export const guardedThings = ['input', 'output', 'tool_input', 'tool_output'] as const
 export type GuardedThing = (typeof guardedThings)[number]
 
 /**
- * What a guardrail does about a finding:
- * - `block`: on input and output the run ends as `guardrail`; a tool call is not run, or its result withheld
+ * The action of a guardrail on a finding:
+ * - `block`: on input and output the run ends as `guardrail`; a tool call is not run, or its result is withheld
  * - `replace`: the replacement is used from here on
  * - `record`: the finding is only recorded
  */
@@ -186,25 +185,25 @@ export const guardrailActions = ['block', 'replace', 'record'] as const
 export type GuardrailAction = (typeof guardrailActions)[number]
 
 /**
- * The run that a run comes from: `fork` shares its first events, up to `seq`; `child` does the work of one of its calls; `session` follows
- * it; `branch` begins with its history up to `seq`.
+ * The run from which a run comes: a `fork` shares its first events, up to `seq`; a `child` does the work of one of its calls; a
+ * `session` run follows it; a `branch` begins with its history up to `seq`.
  */
 export interface ParentRef {
   readonly runId: RunId
   readonly seq: number
   readonly relation: 'fork' | 'child' | 'session' | 'branch'
-  /** Of a fork and its child runs: what happens to writes. Absent: they are performed. */
+  /** In a fork and its child runs: what happens to writes. Absent: they are performed. */
   readonly writes?: ForkWrites
-  /** Of a child run: what its parent granted it. None of its limits is raised above that. */
+  /** In a child run: what its parent granted. None of its limits can be raised above that. */
   readonly grant?: Grant
 }
 
 /** The history that a run begins with. */
 export interface CarriedHistory {
   readonly messages: readonly Message[]
-  /** If content is gone: how many messages came before `messages`. */
+  /** If content was removed: how many messages came before `messages`. */
   readonly missing?: number
-  /** The first message that guardrails have not passed, if there is one: its place, from 0. */
+  /** The index of the first message that guardrails have not passed, if any. */
   readonly uncheckedFrom?: number
 }
 
@@ -212,19 +211,19 @@ export interface CarriedHistory {
 export const removedText = '[removed]'
 
 /**
- * What happens to a write in a fork that no recorded result answers:
+ * How a fork treats a write that no recorded result answers:
  * - `ask`: it waits for an approval
- * - `stub`: it is not performed, and the model reads so
+ * - `stub`: it is not performed, and the model is told so
  * - `run`: it is performed, if its approval is not asked for
  */
 export const forkWrites = ['ask', 'stub', 'run'] as const
 export type ForkWrites = (typeof forkWrites)[number]
 
-/** Why the content of an event is gone, and who removed it. */
+/** Why the content of an event was removed, and by whom. */
 export interface Removed {
   /**
    * `redacted` by a caller; `expired` under a rule of retention; `erased` with the key of the run's subject.
-   * `sealed`: the content is there, but the reader has no keys.
+   * `sealed`: the content exists, but the reader has no keys.
    */
   readonly kind: 'redacted' | 'expired' | 'erased' | 'sealed'
   /** Milliseconds since 1970 UTC. Absent for `erased`: no ledger records when a key was destroyed. */
@@ -251,29 +250,29 @@ export type CallEventType = (typeof callEventTypes)[number]
 export interface EventEnvelope {
   readonly runId: RunId
   readonly seq: number
-  /** Which writer appended it: each take-over of the run raises it. */
+  /** The writer that appended it: each take-over of the run raises it. */
   readonly epoch: number
   /** 0 before the first model call. */
   readonly turn: number
-  /** Milliseconds since 1970 UTC, in the years 0 to 9999. Never falls within a run, whatever the clocks of its processes do. */
+  /** Milliseconds since 1970 UTC, in the years 0 to 9999. Never decreases within a run, whatever the clocks do. */
   readonly at: number
   /** The version of this event type's body. */
   readonly v: number
   /** On events that concern one tool call. */
   readonly toolCallId?: ToolCallId
-  /** What decided the event, where its type and body do not say it: `usualCause` is what they say. */
+  /** What decided the event, if type and body do not say so (`usualCause`). */
   readonly cause?: Cause
-  /** The key of the inbox entry that decided the event, where one did: its sender finds the decision by it. */
+  /** Set if a command in the inbox caused the event: its key, by which the sender finds the decision. */
   readonly inboxKey?: string
-  /** The process was being drained: what had arrived was decided, and nothing that followed from it was begun. */
+  /** The process was draining: it decided what had arrived, and began nothing new. */
   readonly draining?: true
-  /** Present where what was said is gone from the ledger: the event holds its facts, and markers in the place of content. */
+  /** Present if content was removed: the event keeps its facts, with markers in place of content. */
   readonly removed?: Removed
 }
 
 /**
- * What decides an event: the type of the command or signal that the machine received, or `controller`, where the loop
- * controller found in the state what is pending.
+ * The cause of an event: the type of the command or signal that the machine received, or `controller` if the loop controller
+ * decided from the state alone.
  */
 export const causes = [
   'start',

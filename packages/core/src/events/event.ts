@@ -52,26 +52,26 @@ export interface EventBodies {
     readonly definition: AgentDefinition
     readonly limits: Limits
     readonly retry: RetryPolicy
-    /** The conversation that the run belongs to, and which of its runs it is: 1, 2, 3 …, each place taken once. */
+    /** The conversation of the run, and the run's place in it: 1, 2, 3 …, each taken once. */
     readonly sessionId?: string
     readonly sessionPlace?: number
     readonly parent?: ParentRef
-    /** Whom the run is about, by a name that reveals nothing: a ledger with keys encrypts the run's content for them. */
+    /** The person the run is about, under a name that reveals nothing. A ledger with keys encrypts the content for them. */
     readonly subject?: string
-    /** The run has a context of its application, which is not recorded: a resume has to pass one. */
+    /** The application gave the run a context, which is not recorded: a resume has to pass one. */
     readonly withContext?: true
   }
-  /** What was said before the run, in the runs of its session or in the run that it branches from. */
+  /** The messages before the run: of its session, or of the run from which it branches. */
   history_carried: CarriedHistory
-  /** Messages of the past were changed or removed in what the model sees; nothing leaves the ledger. */
+  /** Past messages were changed or removed for the model. The ledger keeps them. */
   history_edited: { readonly edits: readonly HistoryEdit[]; readonly by?: string; readonly reason?: string }
   /**
-   * A process took the run over: it gives up what was in flight before; started calls without a result are in doubt.
+   * A process took the run over. What was in flight before is given up; started calls without a result are in doubt.
    */
   run_resumed: {
     readonly why: ResumeReason
     readonly inDoubt: readonly ToolCallId[]
-    /** The definition of the agent's code now, if it differs from the one that the run was started with. */
+    /** The agent's definition as of today's code, if it differs from that of the start. */
     readonly definition?: AgentDefinition
   }
   /** The end, with the reason and the totals. Nothing follows. */
@@ -89,21 +89,21 @@ export interface EventBodies {
     readonly delivery: Delivery
     readonly receipt?: string
   }
-  /** Input that arrived while the run was at work entered the history here, or why it did not. `receipt` is its id. */
+  /** Input that arrived during the run entered the history here, or did not, and why. `receipt` is its id. */
   input_settled: { readonly receipt: string; readonly delivered: boolean; readonly why?: string }
-  /** A model call starts; everything that it sends is in the ledger before it. The digest is that of the request. */
+  /** A model call starts. Everything that it sends is already in the ledger; the digest is of its request. */
   model_call_started: {
     readonly attempt: number
     readonly model: ModelRef
     readonly requestDigest: string
     readonly toolChoice: ToolChoice
     readonly finalizing: boolean
-    /** What the call may use. */
+    /** The most that the call may use. */
     readonly grant: Grant
     readonly maxOutputTokens?: number
-    /** What this turn showed the model instead of the agent's definition and the history. */
+    /** What the model saw this turn in place of the agent's definition or the history. */
     readonly change?: ShownChange
-    /** What options of the adapter add to the request, or replace in it. Values are not on record. */
+    /** Fields that the adapter's options add to the request or replace in it. Values are not recorded. */
     readonly additions?: readonly RequestAddition[]
   }
   /** The model began to answer. */
@@ -111,7 +111,7 @@ export interface EventBodies {
     readonly attempt: number
     readonly providerMessageId?: string
     readonly servedModel?: string
-    /** The parts of the request that the wire could not carry, and that were left out. */
+    /** Parts of the request that the service cannot take, and that were left out. */
     readonly warnings?: readonly string[]
   }
   /** More text of the part at place `part` of the reply. */
@@ -125,7 +125,7 @@ export interface EventBodies {
     readonly name: string
     readonly text: string
   }
-  /** The model asked for a tool, and the request is whole: the first half of the tally. */
+  /** The model's request for a tool call is complete: the first half of the tally. */
   tool_request_ready: {
     readonly attempt: number
     readonly part: number
@@ -135,7 +135,7 @@ export interface EventBodies {
     readonly malformed?: { readonly text: string; readonly error: string }
     readonly opaque?: Opaque
   }
-  /** Tokens of this attempt so far: totals, so a later one replaces an earlier one. */
+  /** Tokens of this attempt so far. Totals: a later event replaces an earlier one. */
   usage_updated: {
     readonly attempt: number
     readonly usage: Usage
@@ -149,23 +149,23 @@ export interface EventBodies {
     readonly price?: Price
     /** Fields that the runtime estimated, because the provider reported nothing believable and a limit counts them. */
     readonly estimated?: readonly UsageField[]
-    /** Fields that the provider reported and that are no count of tokens; they are not in `usage`. */
+    /** Fields that the provider reported but that are not token counts; `usage` leaves them out. */
     readonly refused?: readonly UsageField[]
     readonly raw?: Json
   }
-  /** The reply as it enters the history, whole, or marked as partial where it was cut off. */
+  /** The reply as it enters the history: whole, or marked as partial if it was cut off. */
   assistant_message_finished: {
     readonly attempt: number
     readonly stopReason: StopReason
     readonly rawStopReason?: string
     readonly partial: boolean
     readonly parts: readonly AssistantPart[]
-    /** The place of each part, as deltas name it. Absent where they are 0, 1, 2 … */
+    /** The `part` of each part's deltas. Absent if they are 0, 1, 2 … */
     readonly places?: readonly number[]
-    /** What the model wrote in parts of which `outputStream` of its agent showed another text. */
+    /** The text that the model wrote, for parts that the agent's `outputStream` changed. */
     readonly written?: readonly WrittenPart[]
     readonly providerMessageId?: string
-    /** Where the provider keeps the conversation up to here, if it does. */
+    /** Where the provider keeps the conversation so far, if it does. */
     readonly providerState?: ProviderState
     /** The vendor's reason for a refused reply. */
     readonly refusal?: ModelRefusal
@@ -175,56 +175,56 @@ export interface EventBodies {
     readonly attempt: number
     readonly failure: ModelFailure
     readonly retryAt?: number
-    /** The model refused, and a fallback is asked instead: the vendor's reason, empty if it gives none. */
+    /** The vendor's reason, if the model refused and a fallback is tried; empty if it gave none. */
     readonly refusal?: ModelRefusal
   }
-  /** Every call of the message by name, and what will happen to it. */
+  /** Lists the calls of the message, and what will happen to each. */
   tool_requests_collected: { readonly calls: readonly CollectedCall[] }
   /** A person has to decide about a call with these arguments. */
   approval_requested: {
     readonly name: string
-    /** Which start of the call it is about: 1, or more where a call in doubt would be started again. */
+    /** The start of the call that is asked about: 1, or more if a call in doubt would be started again. */
     readonly attempt: number
     readonly inputDigest: string
-    /** When it counts as denied. In a fork that shares the question it does not count: the fork asks anew. */
+    /** When it counts as denied. Does not apply in a fork that shares the question, since a fork asks again. */
     readonly expiresAt?: number
     readonly reason?: string
   }
-  /** The decision, bound to the call and its arguments, with who took it; `input` runs in their place. */
+  /** The decision, bound to the call and its arguments, and who made it. `input` replaces the arguments. */
   approval_decided: {
     readonly attempt: number
     readonly approved: boolean
     readonly by: string
     readonly inputDigest: string
-    /** How the decision was made, such as `prompt`, in the words of the deciding application. */
+    /** How the decision was made, as the application names it, such as `prompt`. */
     readonly via?: string
     readonly input?: JsonObject
     /** The text that the model reads before the result, if the input was changed. */
     readonly note?: string
     readonly reason?: string
-    /** In a fork: given in the run that it shares its first events with. It lets nothing start in the fork. */
+    /** In a fork: the decision was made in the run from which it was forked, and starts nothing in the fork. */
     readonly elsewhere?: true
   }
-  /** A tool's effect may begin from here on. The key is the same at every attempt. */
+  /** From here on a tool may have an effect. The key is the same for every attempt. */
   tool_started: {
     readonly name: string
     readonly attempt: number
     readonly idempotencyKey: string
     readonly effect: ToolEffect
-    /** Of the input that runs: the digest that was approved, where a person was asked. Older releases left it out. */
+    /** Digest of the input that runs; if a person was asked, the digest that was approved. Older releases omitted it. */
     readonly inputDigest?: string
-    /** The run that does the work, where the tool is an agent. The same at every attempt. */
+    /** The child run that does the work, if the tool is an agent. The same for every attempt. */
     readonly child?: RunId
     /** In a fork that begins before the call's start: the call of the source run whose recorded result answers it. */
     readonly recorded?: ToolCallId
-    /** What that run may use; its limits are within it. The same at every attempt. */
+    /** The most that the child run may use; its limits are within it. The same for every attempt. */
     readonly grant?: Grant
   }
-  /** A running tool reports its progress, or one model call that it has made: a turn that counts as the run's own. */
+  /** A running tool reports progress, or a model call that it made, which counts as a turn of the run. */
   tool_progress: { readonly attempt: number; readonly data: Json; readonly spent?: ToolSpending }
   /** The call continues outside, under the id `receipt`, and is settled later; at the deadline it counts as timed out. */
   tool_deferred: { readonly attempt: number; readonly receipt: string; readonly deadlineAt?: number }
-  /** An attempt of a call failed, and the next one starts at `retryAt`, under the same idempotency key. */
+  /** An attempt of a call failed. The next one starts at `retryAt` under the same idempotency key. */
   tool_attempt_failed: {
     readonly name: string
     readonly attempt: number
@@ -237,20 +237,20 @@ export interface EventBodies {
     /** The stack of the exception that the tool threw, with its causes; the model does not see it. */
     readonly error?: string
   }
-  /** How a call ended, and what the model will read: the second half of the tally. */
+  /** How a call ended, and what the model reads: the second half of the tally. */
   tool_result: {
     readonly name: string
     readonly outcome: Outcome
     /** The whole result. */
     readonly content: readonly ResultPart[]
-    /** What the tool makes of it for the model. */
+    /** The form for the model, from the tool's `toModel`. */
     readonly projected?: readonly ResultPart[]
-    /** The beginning and the end of a text too long for the model, and between them what was left out. */
+    /** For a text too long for the model: its beginning, a note of what was left out, and its end. */
     readonly shown?: readonly ResultPart[]
     readonly durationMs?: number
     /** The totals of the child run, if the tool is an agent. */
     readonly child?: ChildTotals
-    /** In a fork: the call of the source run whose recorded result was served; nothing ran. */
+    /** In a fork: the call of the source run whose recorded result was reused. Nothing ran. */
     readonly reused?: ToolCallId
     /** The stack of the exception that the tool threw, with its causes; the model does not see it. */
     readonly error?: string
@@ -259,34 +259,34 @@ export interface EventBodies {
   }
   /** The results entered the history as one block, in request order. */
   tool_results_injected: { readonly toolCallIds: readonly ToolCallId[] }
-  /** A model is asked to sum up older history. The digest is that of the request. */
+  /** A model is asked to summarise older history. The digest is of its request. */
   compaction_started: {
     readonly model: ModelRef
     readonly replacedMessages: number
     readonly requestDigest: string
-    /** What the call may use. */
+    /** The most that the call may use. */
     readonly grant: Grant
     readonly maxOutputTokens?: number
-    /** As of a `model_call_started`. */
+    /** As in `model_call_started`. */
     readonly additions?: readonly RequestAddition[]
-    /** What a call for the same summary, that a stopped process left without its answer, is taken to have used. */
+    /** Estimated usage of an earlier call for this summary, whose process stopped before the answer. */
     readonly interrupted?: Spending
   }
-  /** Older history was replaced by a summary in what the model sees; nothing leaves the ledger. */
+  /** A summary replaced older history for the model. The ledger keeps the history. */
   context_compacted: {
     readonly summary: UserMessage
     readonly replacedMessages: number
-    /** The place, among the replaced messages, of the user's task: it stays, after the summary. */
+    /** The index, among the replaced messages, of the user's task, which stays after the summary. */
     readonly taskAt?: number
     readonly tokensBefore?: number
     readonly tokensAfter?: number
-    /** What the summarizing model used. */
+    /** Usage of the model that summarised. */
     readonly usage?: Usage
     readonly costUsd?: number
     readonly price?: Price
-    /** Why that model did not answer; older messages were left out instead. */
+    /** Why that model did not answer. Older messages were left out instead. */
     readonly failure?: ModelFailure
-    /** The runtime gave the call of that model up, and left older messages out. */
+    /** The runtime gave up that model call, and left older messages out. */
     readonly abandoned?: true
   }
   /** Another agent took over the conversation. */
@@ -297,7 +297,7 @@ export interface EventBodies {
     /** The past messages that the next agent sees, if they differ from the history. */
     readonly messages?: readonly Message[]
   }
-  /** A guardrail found something, and what it did about it. */
+  /** A guardrail found something. */
   guardrail_tripped: {
     readonly guardrail: string
     readonly on: GuardedThing
@@ -308,19 +308,19 @@ export interface EventBodies {
     /** Replaces the message or the result; a replaced tool input is in the collected call. */
     readonly replacement?: readonly ResultPart[]
   }
-  /** Guardrails have checked; their findings come before this event. */
+  /** Guardrails have finished checking. Their findings come before this event. */
   guardrails_checked: { readonly on: GuardedThing; readonly guardrails: readonly string[] }
-  /** Whether the answer fits the schema that the agent asks for. */
+  /** The answer was checked against the agent's schema. */
   output_checked: {
     readonly valid: boolean
-    /** The answer as JSON: unwrapped, and without nulls for what was left out. */
+    /** The answer as JSON: unwrapped, and without nulls for omitted fields. */
     readonly output?: Json
-    /** What does not fit. */
+    /** What does not match. */
     readonly error?: string
     /** The message that asks the model to repair the answer, if it may try again. */
     readonly repair?: UserMessage
   }
-  /** A limit of the run was met, and what follows from it. */
+  /** A limit of the run was reached. `policy` says what happens next. */
   limit_reached: {
     readonly limit: LimitName
     readonly max: number

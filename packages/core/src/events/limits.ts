@@ -2,23 +2,23 @@ import { amount, anyOf, exactly, objectOf, maybe, recordOf, type Schema, wordOf 
 
 /** The limits of a run. Absent means: no such limit. */
 export interface Limits {
-  /** Turns (model calls, retries not counted). With `onLimit: 'finalize'` the last of them writes the answer, without tools. */
+  /** Turns: model calls, not counting retries. With `onLimit: 'finalize'` the last one writes the answer, without tools. */
   readonly maxTurns?: number
-  /** Tool calls that are run, over the whole run. */
+  /** Tool calls started in the whole run. */
   readonly maxToolCalls?: number
-  /** Tool calls that are run for one reply of the model. */
+  /** Tool calls started for one reply of the model. */
   readonly maxToolCallsPerTurn?: number
-  /** Tool calls that are run, by the name of the tool. Calls past one get `limit_reached`; the run continues. */
+  /** Tool calls started, by tool name. Further calls get `limit_reached`; the run continues. */
   readonly maxCallsByTool?: { readonly [tool: string]: number }
-  /** Input and output tokens together. A call is not made when too few are left for it; its output is held to them. */
+  /** Input and output tokens together. A model call needs enough of them left, and its output is bounded by them. */
   readonly maxTotalTokens?: number
   readonly maxTotalInputTokens?: number
   readonly maxTotalOutputTokens?: number
   /** US dollars, at the price of the model that is called. Needs a price for each of the agent's models. */
   readonly maxCostUsd?: number
   /**
-   * Milliseconds from `run_started`, waiting for a person not counted. With `onLimit: 'finalize'` the last quarter of
-   * them, 30 seconds at most, is kept for the call that writes the answer.
+   * Milliseconds from `run_started`, not counting waits for a person. With `onLimit: 'finalize'` the last quarter of
+   * them, at most 30 seconds, is kept for the call that writes the answer.
    */
   readonly maxDurationMs?: number
   /**
@@ -30,11 +30,11 @@ export interface Limits {
   readonly maxRepeats?: number
   /** Read tools that run at the same time. */
   readonly maxConcurrency?: number
-  /** Milliseconds that a person has to decide about an approval; after that it counts as denied. */
+  /** Milliseconds that a person has to decide an approval; after that it counts as denied. */
   readonly maxApprovalMs?: number
   /**
-   * Milliseconds that a running tool has to end after a cancel, before the runtime gives it up. A child run has a shorter
-   * time of its own, and then up to 10 seconds to record its end, so that what it used is counted.
+   * Milliseconds that a running tool has to end after a cancel before the runtime gives it up. A child run has a shorter
+   * time, and then up to 10 seconds to record its end, so that its usage is counted.
    */
   readonly graceMs?: number
   /**
@@ -130,8 +130,8 @@ export const defaultRetryPolicy: RetryPolicy = {
 }
 
 /**
- * How a tool is meant to be asked again, so that equal answers in a row are no sign of a stuck model: `allowed`, as often as the
- * model likes; with `minIntervalMs`, an equal call starts that many milliseconds after the last answer at the earliest.
+ * Declares that a tool is meant to be called repeatedly, so that equal answers in a row are not a sign of a stuck model: `allowed`
+ * without a wait; with `minIntervalMs`, an equal call starts at the earliest that many milliseconds after the last answer.
  */
 export type Repeats = 'allowed' | { readonly minIntervalMs: number }
 
@@ -176,7 +176,7 @@ export interface Grant {
   readonly webSearches?: number
   /** US dollars, at the price of the model that is called. */
   readonly costUsd?: number
-  /** Milliseconds of work, waiting for a person not counted. */
+  /** Milliseconds of work, not counting waits for a person. */
   readonly durationMs?: number
 }
 

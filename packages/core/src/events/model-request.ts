@@ -45,13 +45,13 @@ export interface ModelRequest {
  * its wire, and leaves out those that the wire cannot express, with a warning on record.
  */
 export interface ModelSettings {
-  /** The randomness of the choice of words: 0 is the least, and most models take up to 1 or 2. */
+  /** Randomness: 0 is the least; most models take up to 1 or 2. */
   readonly temperature?: number | undefined
-  /** Words are chosen out of the likeliest ones that together have this probability, from 0 to 1. */
+  /** Words are chosen from the likeliest ones that together have this probability, from 0 to 1. */
   readonly topP?: number | undefined
   /** Texts before which a reply ends. */
   readonly stop?: readonly string[] | undefined
-  /** A whole number: the same seed gives the same words, as far as the vendor supports that. */
+  /** A whole number: the same seed gives the same words, if the vendor supports that. */
   readonly seed?: number | undefined
   /** The most output tokens of one reply; replaces `maxOutputTokens` of the agent. */
   readonly maxOutputTokens?: number | undefined
@@ -111,20 +111,20 @@ export const modelSettings: Schema<ModelSettings> = objectOf<ModelSettings>({
 export interface ModelRefusal {
   /** Why, in the vendor's words. */
   readonly reason?: string
-  /** The vendor asks to leave the refused turn out of later requests: with it they would be refused as well. */
+  /** The vendor asks to leave the refused turn out of later requests, which would be refused too. */
   readonly leaveOut?: true
-  /** The vendor advises to ask another model. */
+  /** The vendor advises trying another model. */
   readonly askAnother?: true
 }
 
-/** What follows a refusal. Default of each field: as the vendor advises. */
+/** What happens after a refusal. Default of each field: as the vendor advises. */
 export interface RefusalPolicy {
   /**
-   * Whether later runs of the session see the refused turn. `leave_out` records its removal; tools that ran meanwhile
+   * Whether later runs of the session see the refused turn. `leave_out` records its removal; tools that ran in it
    * stay known by name and outcome.
    */
   readonly history?: 'keep' | 'leave_out' | undefined
-  /** Whether the next of the agent's fallbacks is asked instead, as long as there is one. */
+  /** Whether the agent's next fallback, if any, is tried instead. */
   readonly fallback?: boolean | undefined
 }
 
@@ -148,7 +148,7 @@ export const toolEffects = ['read', 'write'] as const
 export type ToolEffect = (typeof toolEffects)[number]
 
 /**
- * What a resume does with a call that is in doubt:
+ * How a resume treats a call in doubt:
  * - `rerun`: start it again, with the same idempotency key
  * - `reconcile`: ask the outside world whether it happened
  * - `ask`: let a person decide
@@ -157,7 +157,7 @@ export type ToolEffect = (typeof toolEffects)[number]
 export const recoveries = ['rerun', 'reconcile', 'ask', 'report'] as const
 export type Recovery = (typeof recoveries)[number]
 
-/** What a model sees of a tool. `inputSchema` is a JSON Schema (2020-12) of type object. */
+/** A tool as a model sees it. `inputSchema` is a JSON Schema (2020-12) of type object. */
 export interface ToolDefinition {
   readonly name: string
   readonly description: string

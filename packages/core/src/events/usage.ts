@@ -25,7 +25,7 @@ export interface Usage {
   /** The part of `cacheWriteTokens` that the vendor keeps longer than usual, at a higher price: one hour at Anthropic. */
   readonly cacheWriteLongTokens?: number
   readonly reasoningTokens?: number
-  /** Searches that the vendor ran on the web inside the call, and bills one by one. */
+  /** Web searches that the vendor ran within the call, billed one by one. */
   readonly webSearches?: number
 }
 
@@ -86,11 +86,11 @@ export const maxPriceUsd = 1_000_000
 export interface Rates {
   readonly inputUsd: number
   readonly outputUsd: number
-  /** For input tokens read from the provider's cache; as other input where not given. */
+  /** For input tokens read from the provider's cache; default: as other input. */
   readonly cacheReadUsd?: number
-  /** For input tokens written to the provider's cache; as other input where not given. */
+  /** For input tokens written to the provider's cache; default: as other input. */
   readonly cacheWriteUsd?: number
-  /** For those of them that are kept longer than usual (`cacheWriteLongTokens`); as other writes where not given. */
+  /** For those that are kept longer (`cacheWriteLongTokens`); default: as other writes. */
   readonly cacheWriteLongUsd?: number
 }
 
@@ -103,7 +103,7 @@ export interface LongInputRates extends Rates {
 export interface Price extends Rates {
   /** Higher rates for long inputs, with ascending bounds. */
   readonly longInput?: readonly LongInputRates[]
-  /** US dollars for one web search that the vendor runs; nothing where not given. */
+  /** US dollars for one web search that the vendor runs; default: nothing. */
   readonly webSearchUsd?: number
   /** Where the numbers come from, with the version of the data. */
   readonly source?: string
@@ -114,7 +114,7 @@ export type GivenPrice = OrUndefined<Omit<Price, 'longInput'>> & {
   readonly longInput?: readonly OrUndefined<LongInputRates>[] | undefined
 }
 
-/** The most web searches that a provider runs within one model call; `unbounded` where no setting bounds them. */
+/** The most web searches that a provider runs within one model call; `unbounded` if no setting bounds them. */
 export type MaxWebSearches = number | 'unbounded'
 
 /** Returns the most that the web searches of one call can cost, in US dollars; `Infinity` where they are not bounded. */
