@@ -3,7 +3,6 @@ import { type EventOf, eventTraits, type Fact, type RuntimeEvent, usualCause } f
 import type { RunId } from '../values/ids.ts'
 import { freezeOwn, omitUndefined } from '../values/json.ts'
 import type { Action, Refusal, Rules, Stamp } from './rules.ts'
-import { makeBatch } from './history.ts'
 import { nextAction } from './next-action.ts'
 import { decide } from './decide.ts'
 import type { Command } from '../events/commands.ts'
@@ -51,14 +50,6 @@ const MAX_ROUNDS = 10_000
  * batch has happened until it is appended. Every event is audited before it may be.
  */
 export function advance(
-  before: RunState | undefined,
-  messages: readonly (Command | Signal)[],
-  options: AdvanceOptions,
-): EventBatch {
-  return makeBatch(() => buildBatch(before, messages, options))
-}
-
-function buildBatch(
   before: RunState | undefined,
   messages: readonly (Command | Signal)[],
   { writer, stamp, rulesOf = () => ({}), keys = [], draining = false }: AdvanceOptions,

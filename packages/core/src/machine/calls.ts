@@ -1,4 +1,3 @@
-import { changeable, withMore } from './history.ts'
 import type { Call, CallStatus, RunState } from './state.ts'
 import type { CallRefusal, FactOf, RuntimeEvent } from '../events/event.ts'
 import { childRunIdOf, idempotencyKeyOf, type RunId, type ToolCallId } from '../values/ids.ts'
@@ -70,39 +69,11 @@ export function toCallKey({ inputDigest, name }: Pick<Call, 'name' | 'inputDiges
 
 /** The calls with another one at a place. Costs the same however many calls there are, but for one copy of the array. */
 export function withCall(calls: readonly Call[], place: number, call: Call): readonly Call[] {
-  const before = calls[place] as Call
-  return summarized(calls.with(place, call), summaries.get(calls), before, call)
-}
-
-/** The calls with one more at their end. */
-export function withNewCall(calls: readonly Call[], call: Call): readonly Call[] {
-  const more = withMore(calls, call)
-  summaries.delete(more)
-  return more
-}
-
-/**
- * Does what `withCall` does, and copies the array once in a batch. Only for a call that has ended, or that has started without
- * a child run: no law looks at the other calls as they were before that.
- */
-export function withCallInBatch(calls: readonly Call[], place: number, call: Call): readonly Call[] {
+  const changed = calls.with(place, call)
   const before = calls[place] as Call
   const summary = summaries.get(calls)
-  const changed = changeable(calls)
-  changed[place] = call
-  return summarized(changed, summary, before, call)
-}
-
-/** Keeps the summary of calls of which one has changed, where that of the others before is known. */
-function summarized(
-  changed: readonly Call[],
-  known: CallsSummary | undefined,
-  before: Call,
-  after: Call,
-): readonly Call[] {
-  if (known && before.inputDigest === after.inputDigest && before.name === after.name)
-    summaries.set(changed, changedSummary(known, before, after))
-  else summaries.delete(changed)
+  if (summary && before.inputDigest === call.inputDigest && before.name === call.name)
+    summaries.set(changed, changedSummary(summary, before, call))
   return changed
 }
 
@@ -151,37 +122,9 @@ export function toToolStarted(
   return { ...start, ...omitUndefined({ child, grant: call.grant }) }
 }
 
-/** So many parts are looked through one by one; among more, the place of a part is looked up. */
-const FEW_PARTS = 16
-
-/** The place of each part, by the parts of the calls of a reply. It grows with them, so only the newest array keeps it. */
-const knownPlaces = new WeakMap<readonly number[], Map<number, number>>()
-
-/** The place of a part among those of the calls of a reply; -1 where it is not there. */
-export function findPartPlace(callParts: readonly number[], part: number): number {
-  // The request of a call nearly always follows its input.
-  if (callParts.at(-1) === part) return callParts.length - 1
-  return callParts.length <= FEW_PARTS ? callParts.indexOf(part) : (listPlaces(callParts).get(part) ?? -1)
-}
-
 /** The parts with one more, where it is new. */
 export function withPart(callParts: readonly number[], part: number): readonly number[] {
-  if (findPartPlace(callParts, part) !== -1) return callParts
-  const places = knownPlaces.get(callParts)
-  const more = withMore(callParts, part)
-  if (places) {
-    knownPlaces.delete(callParts)
-    knownPlaces.set(more, places.set(part, more.length - 1))
-  }
-  return more
-}
-
-function listPlaces(callParts: readonly number[]): ReadonlyMap<number, number> {
-  const known = knownPlaces.get(callParts)
-  if (known) return known
-  const places = new Map(callParts.map((part, place) => [part, place]))
-  knownPlaces.set(callParts, places)
-  return places
+  return callParts.includes(part) ? callParts : [...callParts, part]
 }
 
 /** The text for the model if the runtime ended a call, not the tool: what happened, and how to take it. */

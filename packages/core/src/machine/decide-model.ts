@@ -7,7 +7,7 @@ import { isTokenCount, largerUsage, tokenCounts, usageFields } from '../events/u
 import type { ModelRefusal } from '../events/model-request.ts'
 import type { ReplyPart, Signal } from '../events/signals.ts'
 import { findNextFallback } from './next-model-call.ts'
-import { findPartPlace, getPrice } from './calls.ts'
+import { getPrice } from './calls.ts'
 import {
   type Decision,
   nothing,
@@ -203,7 +203,7 @@ function decideTextDelta(
 /** The id of the call at a place of the reply: its ordinal is fixed when the place is first seen. */
 function getCallId(state: StreamingState, part: number): ToolCallId {
   const { callParts, number } = state.attempt
-  const place = findPartPlace(callParts, part)
+  const place = callParts.lastIndexOf(part)
   return toolCallIdOf(state.runId, state.turn, number, 1 + (place === -1 ? callParts.length : place))
 }
 

@@ -16,7 +16,7 @@ import {
   type StreamingState,
 } from './state.ts'
 import { estimateTokens, estimateMessageTokens, filterOfferedTools, withSource } from './tokens.ts'
-import { withNewCall, withPart } from './calls.ts'
+import { findCallPlace, withPart } from './calls.ts'
 
 /** A model call starts: the first attempt of a turn, or the next one of the same. */
 export function applyModelCallStarted(state: RunState, event: EventOf<'model_call_started'>): StreamingState {
@@ -234,10 +234,9 @@ export function withRequest(
 ): Attempt {
   const { toolCallId, part, providerCallId, name, input, malformed, opaque } = event
   const { calls: earlier } = attempt
-  const ids = joinIds(earlier)
   // By place in the reply: the order in which the message names them.
   const place = earlier.findLastIndex((known) => known.part < part) + 1
-  if (ids.has(toolCallId) || earlier[place]?.part === part) {
+  if (findCallPlace(earlier, toolCallId) !== -1 || earlier[place]?.part === part) {
     throw illegalTransition(state, event, `call ${toolCallId} or part ${part} was requested before`)
   }
   const call: Call = {
@@ -252,22 +251,6 @@ export function withRequest(
     ...(malformed !== undefined && { malformed }),
     ...(opaque !== undefined && { opaque }),
   }
-  const calls = place === earlier.length ? withNewCall(earlier, call) : earlier.toSpliced(place, 0, call)
-  ids.add(toolCallId)
-  if (calls !== earlier) {
-    knownIds.delete(earlier)
-    knownIds.set(calls, ids)
-  }
+  const calls = earlier.toSpliced(place, 0, call)
   return { ...attempt, callParts: withPart(attempt.callParts, part), calls }
-}
-
-/** The ids of calls, by the calls. The set grows with its calls, so only the newest array keeps it. */
-const knownIds = new WeakMap<readonly Call[], Set<string>>()
-
-function joinIds(calls: readonly Call[]): Set<string> {
-  const known = knownIds.get(calls)
-  if (known) return known
-  const ids = new Set<string>(calls.map(({ toolCallId }) => toolCallId))
-  knownIds.set(calls, ids)
-  return ids
 }

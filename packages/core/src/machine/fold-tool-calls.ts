@@ -17,7 +17,7 @@ import {
   withToolSpending,
   withMessage,
 } from './state.ts'
-import { findCall, toCallKey, openTurnCalls, findCallPlace, withCall, withCallInBatch } from './calls.ts'
+import { findCall, toCallKey, openTurnCalls, findCallPlace, withCall } from './calls.ts'
 
 /** The events that move the calls of a turn from request to result. */
 type CallsEvent = Extract<
@@ -373,9 +373,7 @@ function changeCall(
     throw illegalTransition(state, event, `no open call ${event.toolCallId} in turn ${state.turn}`)
   if (!from.includes(call.status))
     throw illegalTransition(state, event, `call ${call.toolCallId} is ${call.status}`)
-  const isStart = event.type === 'tool_started' && call.child === undefined
-  const withChanged = isStart || event.type === 'tool_result' ? withCallInBatch : withCall
-  const changed = withChanged(calls, place, change(call))
+  const changed = withCall(calls, place, change(call))
   if (state.phase === 'executing') return { ...state, calls: changed }
   // While a reply streams only a failed attempt's calls are settled: none of them may have run.
   if (state.phase !== 'streaming' || !state.attempt.failed) {

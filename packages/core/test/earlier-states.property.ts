@@ -4,7 +4,6 @@ import type { RuntimeEvent } from '@tallystick/core'
 import { audit, evolve, openTurnCalls, type RunState } from '@tallystick/core/machine'
 import { stamped } from '@tallystick/testkit'
 import { tries } from '../../../scripts/testing/effort.ts'
-import { changeable, makeBatch, withMore } from '../src/machine/history.ts'
 import { stateToJson } from '../src/machine/state.ts'
 import { countedSummary, summaryOf } from '../src/machine/calls.ts'
 import { endedCall, executing, runId, startedCall } from './pages.ts'
@@ -25,7 +24,7 @@ function noted(state: RunState | undefined): unknown {
   return state && structuredClone(stateToJson(state))
 }
 
-describe('a batch of events', () => {
+describe('a fold of events', () => {
   it('leaves the state that it follows as it was, and ends in the state that its events give one by one', async () => {
     await fc.assert(
       fc.asyncProperty(program, async (random) => {
@@ -34,7 +33,7 @@ describe('a batch of events', () => {
         for (let place = 0; place < events.length; place++) {
           const before = folded(undefined, events.slice(0, place))
           const known = noted(before)
-          const last = makeBatch(() => folded(before, events.slice(place)))
+          const last = folded(before, events.slice(place))
           expect(noted(before)).toEqual(known)
           expect(noted(last)).toEqual(whole)
         }
@@ -57,7 +56,7 @@ describe('a batch of events', () => {
     )
     const known = states.map(noted)
     for (const [place, state] of states.entries()) {
-      const last = makeBatch(() => events.slice(place).reduce(evolve, state))
+      const last = events.slice(place).reduce(evolve, state)
       expect(openTurnCalls(last as RunState).map(({ status }) => status)).toEqual(names.map(() => 'settled'))
     }
     expect(states.map(noted)).toEqual(known)
@@ -69,33 +68,9 @@ describe('a batch of events', () => {
       const page = executing(['look', 'look'], {}, { maxToolCalls })
       const events = stamped(runId, [...page, startedCall(1), startedCall(2)])
       const before = events.slice(0, page.length).reduce(evolve, undefined as RunState | undefined)
-      return makeBatch(() => events.slice(page.length).reduce(audit, before))
+      return events.slice(page.length).reduce(audit, before)
     }
     expect(() => started(1)).toThrow('maxToolCalls is used up')
     expect(started(2)).toMatchObject({ totals: { toolCalls: 2 } })
-  })
-
-  it('copies an array once, and one that comes from before or after it always', () => {
-    const old: readonly number[] = [1]
-    const [one, two] = makeBatch(() => {
-      const grown = withMore(old, 2)
-      return [grown, withMore(grown, 3)]
-    })
-    expect([old, two]).toEqual([[1], [1, 2, 3]])
-    expect(one).toBe(two)
-    expect(makeBatch(() => changeable(two))).not.toBe(two)
-    expect(withMore(two, 4)).toEqual([1, 2, 3, 4])
-    expect(two).toEqual([1, 2, 3])
-  })
-
-  it('that fails is over', () => {
-    let own: readonly number[] = []
-    const failing = (): void =>
-      makeBatch(() => {
-        own = withMore([], 1)
-        throw new Error('It failed.')
-      })
-    expect(failing).toThrow('It failed.')
-    expect(withMore(own, 2)).not.toBe(own)
   })
 })
