@@ -128,7 +128,7 @@ describe('approval policies', () => {
     const expected = "expected 'always', 'never' or a function of the input."
     for (const [name, join] of Object.entries({ anyOf, allOf })) {
       expect(refusal(() => join('alway' as never))).toBe(
-        `${name}: policies[0] is 'alway'; use one of 'always', 'never'. Did you mean 'always'?.`,
+        `${name}: policies[0] is 'alway'; use one of 'always', 'never'. Did you mean 'always'?`,
       )
       expect(refusal(() => join('never', [large] as never))).toBe(
         `${name}: policies[1] is a list; ${expected}`,

@@ -125,7 +125,7 @@ async function requireFits(
 ): Promise<void> {
   const { definition } = await foldTo(ledger, runId)
   const tool = definition.tools.find((each) => each.name === name)
-  const fault = tool && inputFaultOf(tool.inputSchema, input)
+  const fault = tool && (await inputFaultOf(tool.inputSchema, input))
   if (fault === undefined) return
   throw new CommandError(
     'usage',

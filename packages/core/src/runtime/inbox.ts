@@ -59,7 +59,7 @@ async function changedInputFault(
           async (own) => await verdictOn({ ...plain, input }, tool, agent, { state, context, clock: own }),
           clock,
         )
-      : recorded && inputFaultOf(recorded.inputSchema, input))
+      : recorded && (await inputFaultOf(recorded.inputSchema, input)))
   if (fault === undefined) return undefined
   const message = `Tool call ${toolCallId} of run ${runId} was not approved, since ${name} cannot run with the changed input. ${fault} Approve it with an input that fits, or as it was asked for.`
   return { code: 'invalid_input', message }

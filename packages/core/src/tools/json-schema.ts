@@ -1,75 +1,93 @@
-import {
-  dereference,
-  type OutputUnit,
-  type Schema,
-  schemaArrayKeyword,
-  schemaKeyword,
-  schemaMapKeyword,
-  Validator,
-} from '@cfworker/json-schema'
+import type { OutputUnit, Schema, Validator } from '@cfworker/json-schema'
 import type { StandardSchemaV1 } from '@standard-schema/spec'
 import { isJsonObject, type Json, type JsonObject } from '../values/json.ts'
 
-/** Returns what of a value does not fit; nothing where all of it does. */
-export type JsonSchemaCheck = (value: Json) => readonly StandardSchemaV1.Issue[]
+/** Resolves to what of a value does not fit: nothing where all of it does. */
+export type JsonSchemaCheck = (value: Json) => Promise<readonly StandardSchemaV1.Issue[]>
 
 /**
- * Reads a JSON Schema of draft 2020-12, without `eval`. Throws a `TypeError` where no value can be checked against it: a
- * keyword holds no schema, a `$ref` leads nowhere, a pattern is not a regular expression.
+ * Reads a JSON Schema of draft 2020-12, which is checked without `eval`. Throws a `TypeError` where no value can be checked
+ * against it: a keyword holds no schema, a `$ref` leads nowhere, a pattern is not a regular expression.
  */
 export function readJsonSchema(schema: JsonObject): JsonSchemaCheck {
-  requireSchema(schema, 'it')
-  // The validator writes into the schema that it is given.
-  const copy = JSON.parse(JSON.stringify(schema)) as Schema
-  requireTargets(copy)
-  const validator = new Validator(copy, '2020-12', false)
-  return (value) => {
-    const { valid, errors } = validator.validate(value)
+  requireSchema(schema, 'it', schema)
+  const validator = validatorOf(schema)
+  // Whoever checks a value learns of a failure.
+  validator.catch(() => {})
+  return async (value) => {
+    const { valid, errors } = (await validator).validate(value)
     return valid ? [] : issuesOf(errors)
   }
+}
+
+/** Most programs give no JSON Schema, so the validator is loaded with the first one. */
+async function validatorOf(schema: JsonObject): Promise<Validator> {
+  const { Validator: Of } = await import('@cfworker/json-schema')
+  // It writes into the schema that it is given.
+  return new Of(JSON.parse(JSON.stringify(schema)) as Schema, '2020-12', false)
 }
 
 const types: ReadonlySet<unknown> = new Set([
   ...['null', 'boolean', 'number', 'integer', 'string', 'array', 'object'],
 ])
 
-/** Finds what the validator would only meet at some value, or never. */
-function requireSchema(schema: Json | undefined, place: string): void {
+/** Keywords that hold a schema, a list of schemas, or schemas by name. */
+const schemaKeywords: ReadonlySet<string> = new Set([
+  ...['items', 'unevaluatedItems', 'contains', 'additionalProperties', 'unevaluatedProperties'],
+  ...['propertyNames', 'not', 'if', 'then', 'else'],
+])
+const listKeywords: ReadonlySet<string> = new Set(['prefixItems', 'allOf', 'anyOf', 'oneOf'])
+const mapKeywords: ReadonlySet<string> = new Set([
+  ...['$defs', 'definitions', 'properties', 'patternProperties', 'dependentSchemas'],
+])
+
+/** Finds what the validator would only meet at some value, or never. `place` names the schema, `root` holds it. */
+function requireSchema(schema: Json | undefined, place: string, root: JsonObject): void {
   if (typeof schema === 'boolean') return
   if (!isJsonObject(schema)) throw new TypeError(`${place} is neither an object nor true or false`)
-  const { type, required, enum: values } = schema
+  const { type, required, enum: values, pattern, patternProperties, $ref } = schema
   if (type !== undefined && ![type].flat().every((each) => types.has(each)))
-    throw new TypeError(`type of ${place} names no type of JSON`)
+    throw new TypeError(`type of ${place} is no type of JSON`)
   for (const [name, list] of Object.entries({ required, enum: values })) {
     if (list !== undefined && !Array.isArray(list)) throw new TypeError(`${name} of ${place} is not a list`)
   }
+  if (typeof $ref === 'string' && $ref.startsWith('#/') && targetOf($ref, root) === undefined)
+    throw new TypeError(`$ref "${$ref}" leads to nothing in it`)
   for (const [keyword, value] of Object.entries(schema)) {
-    if (Object.hasOwn(schemaMapKeyword, keyword)) {
+    if (schemaKeywords.has(keyword)) requireSchema(value, keyword, root)
+    else if (listKeywords.has(keyword)) {
+      if (!Array.isArray(value)) throw new TypeError(`${keyword} of ${place} is not a list of schemas`)
+      for (const each of value as readonly Json[]) requireSchema(each, `an item of ${keyword}`, root)
+    } else if (mapKeywords.has(keyword)) {
       if (!isJsonObject(value)) throw new TypeError(`${keyword} of ${place} is not an object of schemas`)
-      for (const [name, each] of Object.entries(value)) requireSchema(each, `${name} of ${keyword}`)
-    } else if (Array.isArray(value) && Object.hasOwn(schemaArrayKeyword, keyword)) {
-      for (const each of value as readonly Json[]) requireSchema(each, `an item of ${keyword}`)
-    } else if (Object.hasOwn(schemaKeyword, keyword)) requireSchema(value, keyword)
-    else if (Object.hasOwn(schemaArrayKeyword, keyword))
-      throw new TypeError(`${keyword} of ${place} is not a list of schemas`)
+      for (const [name, each] of Object.entries(value)) requireSchema(each, `${name} of ${keyword}`, root)
+    }
+  }
+  for (const source of [pattern ?? '', ...Object.keys(Object(patternProperties) as object)])
+    requirePattern(source)
+}
+
+function requirePattern(source: Json): void {
+  try {
+    RegExp(source as string, 'u')
+  } catch (cause) {
+    throw new TypeError(`"${String(source)}" is not a regular expression`, { cause })
   }
 }
 
-function requireTargets(schema: Schema): void {
-  const known = dereference(schema)
-  for (const part of Object.values(known)) {
-    if (typeof part === 'boolean') continue
-    const { $ref, __absolute_ref__: target, pattern, patternProperties = {} } = part
-    if ($ref !== undefined && known[target ?? $ref] === undefined)
-      throw new TypeError(`$ref "${$ref}" leads to nothing in it`)
-    for (const source of [...(pattern === undefined ? [] : [pattern]), ...Object.keys(patternProperties)]) {
-      try {
-        RegExp(source, 'u')
-      } catch (cause) {
-        throw new TypeError(`"${source}" is not a regular expression`, { cause })
-      }
-    }
-  }
+function targetOf(reference: string, root: JsonObject): unknown {
+  return keysOf(reference).reduce<unknown>(
+    (holder, key) => (holder as Readonly<Record<string, unknown>> | undefined)?.[key],
+    root,
+  )
+}
+
+/** `#/items/0/a~1b` → `items`, `0`, `a/b`. */
+function keysOf(pointer: string): readonly string[] {
+  return pointer
+    .split('/')
+    .slice(1)
+    .map((segment) => decodeURIComponent(segment).replaceAll('~1', '/').replaceAll('~0', '~'))
 }
 
 /** Keywords whose error only says that something below is wrong; the errors below say what. */
@@ -92,10 +110,7 @@ function issuesOf(errors: readonly OutputUnit[]): readonly StandardSchemaV1.Issu
 
 /** The validator calls the value "Instance"; the path names it already. A missing field is named where it should be. */
 function toIssue(instanceLocation: string, error: string): StandardSchemaV1.Issue {
-  const path = instanceLocation
-    .split('/')
-    .slice(1)
-    .map((segment) => decodeURIComponent(segment).replaceAll('~1', '/').replaceAll('~0', '~'))
+  const path = keysOf(instanceLocation)
   const missing = /^Instance does not have required property "(.*)"\.$/s.exec(error)?.[1]
   if (missing !== undefined) return { path: [...path, missing], message: 'is missing' }
   if (error === 'False boolean schema.') return { path, message: 'is not allowed' }

@@ -90,8 +90,8 @@ function fromJsonSchema<Output>(subject: string, schema: JsonObject): StandardSc
   }
   try {
     const check = readJsonSchema(schema)
-    const validate = (value: unknown): StandardSchemaV1.Result<Output> => {
-      const issues = check(value as Json)
+    const validate = async (value: unknown): Promise<StandardSchemaV1.Result<Output>> => {
+      const issues = await check(value as Json)
       return issues.length > 0 ? { issues } : { value: value as Output }
     }
     return { '~standard': { version: 1, vendor: 'json-schema', validate } }
@@ -267,10 +267,10 @@ const maxIssues = 8
  * Returns where an input does not fit a tool's recorded JSON Schema; `undefined` if all of it fits, or if the schema
  * cannot be used. It does not check patterns, since one from an unknown author may run for ever.
  */
-export function inputFaultOf(schema: JsonObject, input: JsonObject): string | undefined {
+export async function inputFaultOf(schema: JsonObject, input: JsonObject): Promise<string | undefined> {
   let issues: readonly StandardSchemaV1.Issue[]
   try {
-    issues = readJsonSchema(withoutPatterns(schema) as JsonObject)(input)
+    issues = await readJsonSchema(withoutPatterns(schema) as JsonObject)(input)
   } catch {
     return undefined
   }

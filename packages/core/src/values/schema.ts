@@ -26,10 +26,12 @@ export interface Schema<T = unknown> {
 /** A schema of a field that may be missing. */
 export interface OptionalSchema<T = unknown> extends Schema<T> {
   readonly isOptional: true
+  /** The schema of the field where it is there. */
+  readonly present: Schema<T>
 }
 
 /** The schemas of fields, by their names. */
-export type Shape = Readonly<Record<string, Schema & { readonly isOptional?: true }>>
+export type Shape = Readonly<Record<string, Schema & Partial<Pick<OptionalSchema, 'isOptional' | 'present'>>>>
 
 /** What a schema checks, as data. */
 export type Kind =
@@ -197,7 +199,7 @@ export const jsonObject: Schema<JsonObject> = valueThat(
 export function maybe<T>(schema: Schema<T>): OptionalSchema<T> {
   const { kind } = schema
   const check: Schema<T> = (value) => (value === undefined ? undefined : schema(value))
-  return Object.assign(check, { ...(kind && { kind }), isOptional: true as const })
+  return Object.assign(check, { ...(kind && { kind }), isOptional: true as const, present: schema })
 }
 
 /** A list whose items pass the check. */
@@ -255,8 +257,9 @@ export function withShape<T extends object>(fields: Shape): Schema<T> {
       const schema = known.get(name)
       if (schema === undefined) continue
       const held = (value as Record<string, unknown>)[name]
-      const fault = held === undefined ? { path: '', what: 'is undefined; leave it out' } : schema(held)
-      if (fault !== undefined) return faultIn(name, fault)
+      const fault = (schema.present ?? schema)(held)
+      if (fault !== undefined)
+        return faultIn(name, held === undefined ? { path: '', what: 'is undefined; leave it out' } : fault)
       if (schema.isOptional !== true) found++
     }
     return found === required.length ? undefined : missingIn(value)

@@ -109,7 +109,7 @@ describe('an option', () => {
     ],
   ])('of %j by another name is refused, and named', (server, otherNames) => {
     for (const [other, meant] of Object.entries(otherNames))
-      expect(faultOf({ ...server, [other]: 'x' })?.what).toContain(`Did you mean a.${meant}?`)
+      expect(faultOf({ ...server, [other]: 'x' })?.what).toContain(`Did you mean ${meant}?`)
   })
 
   it('of all servers by another name is refused, and named', () => {
@@ -131,7 +131,7 @@ describe('a server', () => {
     ],
     ['neither', {}, 'has neither a command nor a url; give the one that its server is reached by'],
   ])('with %s is refused', (_what, server, what) => {
-    expect(faultOf(server)).toEqual({ path: 'a', what })
+    expect(faultOf(server)).toEqual({ path: '', what })
   })
 
   it.each([null, 'x', 1])('that is %j is no server', (server) => {
