@@ -1,12 +1,13 @@
 import { type Clock, defaultHost, type Host } from '../values/host.ts'
+import { isMoment } from '../events/event-parts.ts'
 import type { RunId } from '../values/ids.ts'
 import { omitUndefined } from '../values/json.ts'
 import { answerOf, anyFunction, ignoreRejection, valueThat } from '../values/option.ts'
 import type { RuntimeOptions } from './runtime-options.ts'
 
 const aTime = valueThat(
-  'milliseconds since 1970, a whole number',
-  (value) => Number.isSafeInteger(value) && (value as number) >= 0,
+  'milliseconds since 1970, a whole number, before the year 10000',
+  (value) => isMoment(value) && (value as number) >= 0,
 )
 const aDuration = valueThat('a number of milliseconds', Number.isFinite)
 const aFraction = valueThat(

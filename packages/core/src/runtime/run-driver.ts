@@ -347,8 +347,10 @@ export class RunDriver implements DrivenRun, EventSource {
   async #afterDelivery(): Promise<RunResult> {
     await this.#delivery.onTheirWay.ended()
     if (this.#session && this.#stopped) return await this.#stopped
-    const state = await loadState(this.parts.ledger, this.runId)
+    // Another process may drive the run by now: it has stopped when it stops there.
+    const state = (await this.elsewhere.refresh()) ?? (await loadState(this.parts.ledger, this.runId))
     if (state === undefined) return await this.resume({ withChildren: false })
+    if (this.#session && this.#stopped) return await this.#stopped
     const known = await this.#stopped?.catch(() => undefined)
     // What stopped here has its content, which the ledger may have lost since.
     return known && known.seq >= state.seq && !awaitsChild(state) ? known : await this.#resultOf(state)
