@@ -17,7 +17,7 @@ import { schemaInWords, warnOfNames } from './shared/request.ts'
 
 export type { AiSdkModel, AiSdkOptions, AiSdkWarning } from './ai-sdk/options.ts'
 
-/** What decides how the model is to work, and what else is sent. The AI SDK's model keeps its own settings to itself. */
+/** The AI SDK's model does not show its own settings. */
 const recorded: RecordedOptions<AiSdkOptions> = {
   pinned: ['maxOutputTokens', 'answerInInstructions'],
   added: { settings: 'settings', providerOptions: 'providerOptions' },
@@ -54,7 +54,7 @@ export function fromAiSdk(model: AiSdkModel, given: AiSdkOptions = {}): Model {
   })
 }
 
-/** What the provider taught in one call, which holds for every later call of this model. */
+/** What one call showed, for every later call of this model. */
 interface Learnt {
   /** It does not pass the schema of an answer on. */
   dropsAnswerSchema: boolean
@@ -66,7 +66,7 @@ interface Call extends ModelCall<AiSdkModel, AiSdkWarning> {
   readonly learnt: Learnt
 }
 
-/** Makes the call; `undefined` where it was given up before. */
+/** Makes the call; `undefined` if it was given up before. */
 async function openStream(call: Call, { abort }: Connection): Promise<Opened<WirePart> | undefined> {
   const { client: model, provider, options, learnt, secrets, warn, request, context } = call
   const answerInWords = options.answerInInstructions ?? learnt.dropsAnswerSchema
@@ -141,7 +141,7 @@ async function readerOf(
   }
 }
 
-/** Whether a pattern such as `*`, `image/*` or `image/png` means this media type. */
+/** Matches a pattern such as `*`, `image/*` or `image/png`. */
 function covers(pattern: string, mediaType: string): boolean {
   if (pattern === '*' || pattern === '*/*') return true
   return pattern.endsWith('/*') ? mediaType.startsWith(pattern.slice(0, -1)) : pattern === mediaType

@@ -25,7 +25,7 @@ import {
 import { type FallbackChanges, requestRenderer } from './anthropic/request.ts'
 import { replyReader } from './anthropic/stream.ts'
 import { offeredTools } from './anthropic/tool-changes.ts'
-import { observedResponse } from './shared/body.ts'
+import { observeResponse } from './shared/body.ts'
 import { type Connection, forwardEvents, longestTimerMs, type Opened } from './shared/call.ts'
 import { createModel, lazyClient } from './shared/model.ts'
 import { ownOptions, type RecordedOptions } from './shared/options.ts'
@@ -166,7 +166,7 @@ function callOptions(
     // Bedrock has a name of its own for it.
     connection.facts.requestId = headers.get('request-id') ?? headers.get('x-amzn-requestid') ?? undefined
     connection.facts.contentType = headers.get('content-type') ?? undefined
-    const observed = observedResponse(response, {
+    const observed = observeResponse(response, {
       onBytes(bytes) {
         connection.watch.signOfLife()
         connection.tail.saw(bytes)

@@ -10,7 +10,6 @@ import { ownOptions, type RecordedOptions } from './shared/options.ts'
 export type { OllamaOptions, OllamaWarning } from './ollama/options.ts'
 export type { OllamaClientOptions } from './ollama/client.ts'
 
-/** What decides how the model is to work, and what else is sent. */
 const recorded: RecordedOptions<OllamaOptions> = {
   pinned: ['contextTokens', 'maxOutputTokens', 'thinking', 'parameters'],
   added: { keepAlive: 'keep_alive' },

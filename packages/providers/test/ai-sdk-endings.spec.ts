@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { erroneousReply, isMissingEnd, providerErrorOf } from '../src/ai-sdk/failure.ts'
-import { cutsReply, provenReason, stopReasonOf } from '../src/ai-sdk/stream.ts'
+import { cutsReply, provenReason, toStopReason } from '../src/ai-sdk/stream.ts'
 
 const words = (list: string): readonly string[] => list.trim().split(/\s+/)
 const named = (name: string, message = 'x', more: object = {}): Error =>
@@ -20,8 +20,8 @@ describe('an end of a reply from the AI SDK', () => {
     ['other', 'compaction', 'compacted'],
     ['length', 'model_context_window_exceeded', 'context_exceeded'],
   ])('%s (%s) is %s', (unified, raw, reason) => {
-    expect(stopReasonOf(unified, raw, false)).toBe(reason)
-    expect(stopReasonOf(unified, raw, true)).toBe(reason === 'end' ? 'tool_use' : reason)
+    expect(toStopReason(unified, raw, false)).toBe(reason)
+    expect(toStopReason(unified, raw, true)).toBe(reason === 'end' ? 'tool_use' : reason)
   })
 
   it('cuts the reply, or does not', () => {

@@ -4,7 +4,7 @@ import { type ModelSignal } from '@tallystick/core/vocabulary'
 import { take } from 'rxjs'
 import { describe, expect, it } from 'vitest'
 import { anthropic, type AnthropicClient } from '../src/anthropic.ts'
-import { observedResponse } from '../src/shared/body.ts'
+import { observeResponse } from '../src/shared/body.ts'
 import { sseBytes, sseRecord } from './kit/bytes.ts'
 import { callsOf, collect, finished, request, textShown } from './kit/collect.ts'
 import { serve } from './kit/loopback.ts'
@@ -204,7 +204,7 @@ describe('silence', () => {
     const client = new Anthropic({
       apiKey: 'k',
       baseURL: server.url,
-      middleware: [async (asked, next) => observedResponse(await next(asked), { onBytes: () => passed() })],
+      middleware: [async (asked, next) => observeResponse(await next(asked), { onBytes: () => passed() })],
     })
     const piece = () => new Promise<void>((resolve) => (passed = resolve))
     const first = piece()

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { observedResponse } from '../src/shared/body.ts'
+import { observeResponse } from '../src/shared/body.ts'
 
 /** A response whose body stays open after its pieces. */
 function openResponse(...pieces: readonly Uint8Array[]): Response {
@@ -16,7 +16,7 @@ describe('an observed response', () => {
   it('does not say that its body ended where its reader cancels it', async () => {
     let endings = 0
     const pieces: Uint8Array[] = []
-    const response = observedResponse(openResponse(new Uint8Array([1])), {
+    const response = observeResponse(openResponse(new Uint8Array([1])), {
       onBytes: (bytes) => pieces.push(bytes),
       onEnd: () => endings++,
     })
@@ -31,7 +31,7 @@ describe('an observed response', () => {
 
   it('says that its body ended where it did', async () => {
     let endings = 0
-    const response = observedResponse(new Response('whole'), { onBytes: () => {}, onEnd: () => endings++ })
+    const response = observeResponse(new Response('whole'), { onBytes: () => {}, onEnd: () => endings++ })
     expect(await response.text()).toBe('whole')
     expect(endings).toBe(1)
   })

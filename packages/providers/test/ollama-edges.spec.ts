@@ -5,7 +5,7 @@ import { afterEach, describe, expect, it, vi } from 'vitest'
 import {
   answeredFailure,
   failureInStream,
-  hostOf,
+  readHost,
   isAddress,
   providerErrorOf,
   type WireRequest,
@@ -337,10 +337,10 @@ describe('the address of an Ollama server', () => {
 
   it('is what the option says, or else what the environment says', () => {
     vi.stubEnv('OLLAMA_HOST', 'http://there')
-    expect(hostOf({ baseURL: 'http://here' })).toBe('http://here')
-    expect(hostOf({})).toBe('http://there')
+    expect(readHost({ baseURL: 'http://here' })).toBe('http://here')
+    expect(readHost({})).toBe('http://there')
     vi.stubEnv('OLLAMA_HOST', '')
-    expect(hostOf({})).toBeUndefined()
+    expect(readHost({})).toBeUndefined()
   })
 
   it('may be without a scheme, or a port alone', () => {

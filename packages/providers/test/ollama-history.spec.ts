@@ -1,11 +1,11 @@
 import { describe, expect, it } from 'vitest'
 import type { WireMessage } from '../src/ollama/client.ts'
-import { messagesOf } from '../src/ollama/request.ts'
+import { toMessages } from '../src/ollama/request.ts'
 import { toolSchema } from '../src/ollama/tools.ts'
 
 /** What messages of these kinds become. */
 const sent = (...messages: readonly WireMessage[]): readonly WireMessage[] =>
-  messagesOf(
+  toMessages(
     messages.map((message) => ({ messages: [message], calls: [] })),
     {
       ids: new Map([['ours' as never, 'theirs']]),

@@ -17,7 +17,7 @@ const refused: readonly (readonly [string, () => unknown, string])[] = [
   ['no model id', () => anthropic(given(undefined)), 'anthropic: the model id is missing'],
   ['an empty one', () => openai(' '), 'openai: the model id is a text; expected a text that is not empty'],
   ['options for a model id', () => ollama(given({ model: 'qwen3' })), 'ollama: the model id is an object'],
-  ['a model of another kind', () => fromAiSdk(given('gpt-5.4')), 'no language model of the AI SDK'],
+  ['a model of another kind', () => fromAiSdk(given('gpt-5.4')), 'not a language model of the AI SDK'],
   ['a key by half its name', () => anthropic('m', given({ key: 'k' })), 'Did you mean apiKey?'],
   ['an address', () => anthropic('m', given({ baseUrl: 'http://x' })), 'Did you mean baseURL?'],
   ['a slip', () => anthropic('m', given({ maxOutputToken: 5 })), 'Did you mean maxOutputTokens?'],

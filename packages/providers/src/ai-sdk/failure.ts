@@ -1,6 +1,5 @@
 import { ProviderError } from '@tallystick/core'
-import { getOwn, isJsonObject } from '@tallystick/core/internal'
-import type { ModelFailure } from '@tallystick/core/vocabulary'
+import { getOwn, isJsonObject, omitUndefined } from '@tallystick/core/internal'
 import {
   commonFailures,
   type FailureFacts,
@@ -14,9 +13,9 @@ import {
   verdictOfStatus,
   type WireFailures,
 } from '../shared/failure.ts'
-import { numberAt, objectAt, textAt } from '../shared/json.ts'
+import { numberAt, objectAt, parseJson, textAt } from '../shared/json.ts'
 
-/** By what vendors call their errors, in an answer or in the stream. */
+/** Verdicts by the vendors' types of errors, in an answer or in the stream. */
 const byType: readonly (readonly [RegExp, Verdict])[] = [
   [/context_length_exceeded|request_too_large|exceed_context_size/, final('context_overflow')],
   [/overloaded/, retryable('overloaded')],
@@ -31,7 +30,7 @@ const byType: readonly (readonly [RegExp, Verdict])[] = [
   [/api_error|server_error|internal/, retryable('server')],
 ]
 
-/** Whether a provider reports that the stream ended before its reply did: it has a class of errors for that among others. */
+/** True if a provider reports that the stream ended before its reply did. */
 export function isMissingEnd(error: unknown): boolean {
   return (
     error instanceof Error &&
@@ -40,7 +39,7 @@ export function isMissingEnd(error: unknown): boolean {
   )
 }
 
-/** What the AI SDK throws of itself, by the names of its errors: another copy of it throws another class. */
+/** The AI SDK's own errors, by their names: another copy of it throws other classes. */
 const byName: { readonly [name: string]: readonly [Verdict, what: string] } = {
   AI_LoadAPIKeyError: [final('authentication'), 'There is no usable key for the call'],
   AI_LoadSettingError: [final('invalid_request'), 'The provider lacks a setting'],
@@ -64,7 +63,6 @@ const overflowWords =
   /prompt is too long|exceeds? (the |this |its )?(model'?s? )?(maximum )?context|context (window|length|size)|maximum context/i
 const filterWords = /content filtering policy/i
 
-/** The failures that this wire reports. */
 export const failures: WireFailures = {
   ...commonFailures({
     who: 'the provider',
@@ -78,12 +76,12 @@ export const failures: WireFailures = {
     },
   }),
   providerErrorOf,
-  // The bytes are seen by the provider alone.
+  // Only the provider sees the bytes.
   failureInStream: (error) => providerErrorOf(error, { now: 0 }),
 }
 const { failed, thrownFailure } = failures
 
-/** Whatever the provider threw, or reported in its stream, as a failure that holds no payload and no key. */
+/** Turns what the provider threw, or reported in its stream, into a failure without payloads and keys. */
 export function providerErrorOf(error: unknown, { now }: FailureFacts): ProviderError {
   if (error instanceof ProviderError) return error
   const name = error instanceof Error ? error.name : ''
@@ -91,16 +89,16 @@ export function providerErrorOf(error: unknown, { now }: FailureFacts): Provider
   const known = getOwn(byName, name)
   if (known !== undefined) return failed(known[0], known[1])
   if (networkFailure(error) !== undefined) return thrownFailure(error)
-  // A provider may hand on what its vendor said in the stream, as it said it.
-  const answer = answerOf(error)
+  // A provider may pass on what its vendor said in the stream.
+  const answer = readAnswer(error)
   const { words, type } = answer
   if (words !== '' && (typeof error === 'string' || isJsonObject(error)) && !(error instanceof Error)) {
-    return failed(verdictOf(answer), `The reply was broken off${named(type)}${quoted(words)}`)
+    return failed(judge(answer), `The reply was broken off${named(type)}${quoted(words)}`)
   }
   return thrownFailure(error)
 }
 
-/** The AI SDK's `APICallError`. It holds the request and the answer, so that it is read and not kept. */
+/** The AI SDK's `APICallError`. It holds the request and the answer, so it is read and not kept. */
 interface ApiCallError extends Error {
   readonly statusCode?: number
   readonly responseHeaders?: Readonly<Record<string, string>>
@@ -115,53 +113,31 @@ function answeredFailure(error: ApiCallError, now: number): ProviderError {
     const what = `The provider could not be reached${named(network?.code)}`
     return failed(retryable(network?.class ?? 'network'), what)
   }
-  if (status < 400) return unreadAnswer(cause, isRetryable)
-  const { words, type } = answerOf(bodyOf(error.responseBody ?? ''))
-  const what = `The provider answered ${status}${named(type)}${quoted(words)}`
-  return failed(verdictOf({ words, type, status }), what, {
-    status,
-    ...reportedIn(error.responseHeaders ?? {}, now),
-  })
-}
-
-/** An answer that began well, and could not be read: its connection broke, or it is something else. */
-function unreadAnswer(cause: unknown, isRetryable: boolean): ProviderError {
-  const network = networkFailure(cause)
-  if (network === undefined)
+  if (status < 400) {
+    // The answer began well. Its connection broke, or it is something else.
+    const network = networkFailure(cause)
+    if (network) return failed(retryable(network.class), `The connection broke${named(network.code)}`)
     return failed({ class: 'protocol', retryable: isRetryable }, 'The answer is no reply')
-  return failed(retryable(network.class), `The connection broke${named(network.code)}`)
-}
-
-function reportedIn(
-  responseHeaders: Readonly<Record<string, string>>,
-  now: number,
-): Pick<ModelFailure, 'requestId' | 'retryAfterMs'> {
-  const headers = new Headers(responseHeaders)
-  const requestId = headers.get('request-id') ?? headers.get('x-request-id')
-  const asked = retryAfterMs(headers, now)
-  return {
-    ...(requestId !== null && { requestId }),
-    ...(asked !== undefined && { retryAfterMs: asked }),
   }
-}
-
-function bodyOf(text: string): unknown {
-  try {
-    return JSON.parse(text)
-  } catch {
-    return undefined
-  }
+  const { words, type } = readAnswer(parseJson(error.responseBody ?? ''))
+  const what = `The provider answered ${status}${named(type)}${quoted(words)}`
+  const headers = new Headers(error.responseHeaders)
+  const requestId = headers.get('request-id') ?? headers.get('x-request-id') ?? undefined
+  return failed(judge({ words, type, status }), what, {
+    status,
+    ...omitUndefined({ requestId, retryAfterMs: retryAfterMs(headers, now) }),
+  })
 }
 
 interface Answer {
   readonly words: string
   readonly type: string | undefined
-  /** Of an answer; or what an error in the stream calls its code, as some gateways do. */
+  /** Of an answer, or the code of an error in the stream, as some gateways write it. */
   readonly status: number | undefined
 }
 
 /** A vendor's error: a text, an object with a message, or an object with such an `error`. */
-function answerOf(error: unknown): Answer {
+function readAnswer(error: unknown): Answer {
   if (typeof error === 'string') return { words: error, type: undefined, status: undefined }
   const inner = objectAt(error, 'error') ?? error
   const types = [textAt(inner, 'code'), textAt(inner, 'type')].filter((type) => type !== undefined)
@@ -173,7 +149,7 @@ function answerOf(error: unknown): Answer {
   }
 }
 
-function verdictOf({ words, type = '', status }: Answer): Verdict {
+function judge({ words, type = '', status }: Answer): Verdict {
   const named = byType.find(([pattern]) => pattern.test(type))?.[1]
   const verdict = named ?? verdictOfStatus(status)
   if (verdict.class !== 'invalid_request') return verdict
@@ -181,7 +157,7 @@ function verdictOf({ words, type = '', status }: Answer): Verdict {
   return filterWords.test(words) ? final('content_filtered') : verdict
 }
 
-/** The provider says that the model stopped because of an error, and not which. */
+/** The provider says that the model stopped because of an error, but not which. */
 export function erroneousReply(raw: string | undefined): ProviderError {
   return failed(retryable('server'), `The model stopped with an error${named(raw)}`)
 }

@@ -26,13 +26,13 @@ export interface AiSdkOptions extends Timeouts {
   /** Headers added to every call. */
   readonly headers?: Readonly<Record<string, string>> | undefined
   /**
-   * Whether a reply counts as whole although its provider did not say that it ended, for servers that never say so.
-   * Default: `false`, such a reply fails as `truncated`.
+   * A reply counts as complete although its provider did not say that it ended, for servers that never say so. Default:
+   * `false`, such a reply fails as `truncated`.
    */
   readonly endOfStreamIsEnd?: boolean | undefined
   /**
-   * Whether the schema of an answer also goes into the instructions, for providers that do not pass it on to the model.
-   * Default: as `supportsStructuredOutputs` of the provider says, or its warning, from the next call on.
+   * The schema of an answer also goes into the instructions, for providers that do not pass it on to the model. Default: as
+   * `supportsStructuredOutputs` of the provider says, or its warning, from the next call on.
    */
   readonly answerInInstructions?: boolean | undefined
   /** Gets the parts of a request that the provider could not express, each once for a model. Must not throw. */
@@ -43,7 +43,6 @@ const { anyObject, fields, filledText, maybe, trueOrFalse } = option
 const { contentTimeoutMs, headers, idleTimeoutMs, maxOutputTokens, onWarning } = commonChecks
 const { recordAdditions, responseTimeoutMs, totalTimeoutMs } = commonChecks
 
-/** What `fromAiSdk()` takes beside the model. */
 const aiSdkOptions: OptionCheck = fields<AiSdkOptions>(
   {
     headers,
@@ -63,60 +62,53 @@ const aiSdkOptions: OptionCheck = fields<AiSdkOptions>(
   { ...otherNames, temperature: 'settings.temperature', seed: 'settings.seed', topP: 'settings.topP' },
 )
 
-/** Throws `ConfigurationError` for a model, or for options, with which no call could work. */
+/** Throws `ConfigurationError` for a model, or options, that cannot work. */
 export function checkOptions(model: AiSdkModel, options: AiSdkOptions): void {
-  checkModel(model)
-  requireOptions('fromAiSdk', aiSdkOptions, options)
-}
-
-function checkModel(model: AiSdkModel): void {
   if (typeof (Object(model) as Partial<AiSdkModel>).doStream !== 'function') {
     throw new ConfigurationError(
-      "fromAiSdk() got something that is no language model of the AI SDK. Pass one, such as google('gemini-3-pro') of @ai-sdk/google.",
+      "fromAiSdk() got something that is not a language model of the AI SDK. Pass one, such as google('gemini-3-pro') of @ai-sdk/google.",
     )
   }
   const { specificationVersion } = model
-  if (specificationVersion === 'v3' || specificationVersion === 'v4') return
-  throw new ConfigurationError(
-    `fromAiSdk() got a model of the AI SDK's interface ${specificationVersion}, which it does not know. Use a provider of the AI SDK 6 or 7 (interface v3 or v4).`,
-  )
+  if (specificationVersion !== 'v3' && specificationVersion !== 'v4') {
+    throw new ConfigurationError(
+      `fromAiSdk() got a model of the AI SDK's interface ${specificationVersion}, which it does not know. Use a provider of the AI SDK 6 or 7 (interface v3 or v4).`,
+    )
+  }
+  requireOptions('fromAiSdk', aiSdkOptions, options)
 }
 
 /**
  * Something in a request that the AI SDK's provider, or its vendor, could not express. The call continues without it.
  */
 export interface AiSdkWarning extends Warning {
-  /** The AI SDK's own word, such as `unsupported`, `compatibility`, `other`. */
+  /** The AI SDK's type, such as `unsupported`, `compatibility`, `other`. */
   readonly what: string
 }
 
-/** This wire, as `ModelRef` and `Opaque` name it. The provider is whatever the model says that it is. */
+/** The name of this wire in `ModelRef` and `Opaque`. */
 export const api = 'ai-sdk'
 
-/** What the model is asked with. */
 export type WireCall = LanguageModelV4CallOptions
-/** A message of the prompt. */
 export type WireMessage = WireCall['prompt'][number]
-/** A piece of what it answers. Version 3 says the same but for files. */
+/** A part of the stream. Version 3 differs only in files. */
 export type WirePart = LanguageModelV4StreamPart
 
-/** What the provider says of a part beside its text, by the provider's name; it goes back on the same part. */
-export type WireMetadata = { readonly [provider: string]: JsonObject }
-
-/** What an `Opaque` of this wire holds. `part` is there where the AI SDK has a part that we have no word for. */
+/** The data of an `Opaque` of this wire. `part` holds a part of the AI SDK for which we have no type. */
 export type OpaqueData = JsonObject & {
-  readonly metadata?: WireMetadata
+  /** By the provider's name; it goes back on the same part. */
+  readonly metadata?: { readonly [provider: string]: JsonObject }
   readonly part?: JsonObject
 }
 
-/** Returns the state in a part's `Opaque` that came from this provider; `undefined` for that of another one. */
+/** Reads the data of a part's `Opaque`; `undefined` for another provider. */
 export function readOpaque(opaque: Opaque | undefined, provider: string): OpaqueData | undefined {
   if (opaque === undefined || opaque.provider !== provider || opaque.api !== api) return undefined
   return isJsonObject(opaque.data) ? opaque.data : undefined
 }
 
-/** A value as JSON has it: what it cannot carry is left out, and bytes become base64. */
-export function asJson(value: unknown): Json {
+/** Converts a value to JSON: leaves out what JSON cannot carry, and writes bytes as base64. */
+export function toJson(value: unknown): Json {
   const text = JSON.stringify(value, (_, field: unknown) =>
     field instanceof Uint8Array
       ? btoa(Array.from(field, (byte) => String.fromCharCode(byte)).join(''))
@@ -125,23 +117,23 @@ export function asJson(value: unknown): Json {
   return text === undefined ? null : (JSON.parse(text) as Json)
 }
 
-/** Returns an object as JSON; `undefined` for a value that is no object, or is empty. */
-export function asJsonObject(value: unknown): JsonObject | undefined {
-  const json = asJson(value)
+/** Converts an object to JSON; `undefined` for an empty one, and for any other value. */
+export function toJsonObject(value: unknown): JsonObject | undefined {
+  const json = toJson(value)
   return isJsonObject(json) && Object.keys(json).length > 0 ? json : undefined
 }
 
-/** Just enough of a language model of the AI SDK, version 3 or 4: every provider's `provider('model')` is one. */
+/** A language model of the AI SDK, version 3 or 4, such as any provider's `provider('model')`. */
 export interface AiSdkModel {
   readonly specificationVersion: string
   readonly provider: string
   readonly modelId: string
-  /** By media type, the addresses that the provider fetches without our help. */
+  /** By media type, the addresses that the provider fetches itself. */
   readonly supportedUrls?:
     | PromiseLike<Readonly<Record<string, readonly RegExp[]>>>
     | Readonly<Record<string, readonly RegExp[]>>
     | undefined
-  /** Whether the provider passes the schema of an answer on, where it says so. */
+  /** The provider passes the schema of an answer on; not all providers say so. */
   readonly supportsStructuredOutputs?: boolean | undefined
   doStream(options: never): PromiseLike<{ readonly stream: unknown }>
 }

@@ -1,7 +1,6 @@
 import type { Message, ModelRequest } from '@tallystick/core'
 import { isJsonObject } from '@tallystick/core/internal'
 import type {
-  AssistantMessage,
   AssistantPart,
   FilePart,
   ImagePart,
@@ -14,9 +13,10 @@ import type {
   ToolResult,
   UserPart,
 } from '@tallystick/core/vocabulary'
-import { textAt, wellFormed } from '../shared/json.ts'
+import { parseJson, textAt, wellFormed } from '../shared/json.ts'
 import {
   callIds,
+  decodedText,
   type IdentifiedCall,
   keptFileId,
   leftOutText,
@@ -32,15 +32,15 @@ import { api, readOpaque, type WireCall, type WireMessage } from './options.ts'
 export interface Reader {
   readonly provider: string
   readonly modelId: string
-  /** Version 3 has other words for files than version 4. */
+  /** The versions differ in files. */
   readonly version: 'v3' | 'v4'
-  /** Whether the provider takes sounds; many throw at one. */
+  /** The provider takes sounds; many throw at one. */
   readonly audio: boolean
-  /** Whether the provider fetches what is at this address. */
+  /** The provider fetches what is at this address. */
   readonly fetches: (mediaType: string, url: string) => boolean
 }
 
-/** What the whole request decides about its calls. */
+/** What only the whole request decides about its calls. */
 export interface Binding {
   readonly ids: ReadonlyMap<ToolCallId, string>
   readonly names: ToolNames
@@ -53,8 +53,8 @@ type ResultContent = Extract<WireMessage, { readonly role: 'tool' }>['content'][
 const opening = '(The conversation begins here.)'
 const emptyMessage = '(The message is empty.)'
 
-/** The calls of a history, and the ids that this provider gave its own. */
-function callsOf(
+/** Lists the calls of a history, with the ids that this provider gave its own. */
+function listCalls(
   messages: readonly Message[],
   reader: Reader,
 ): (IdentifiedCall & { readonly name: string })[] {
@@ -70,16 +70,16 @@ function callsOf(
 }
 
 /**
- * The history in the AI SDK's words. Its providers render it for their vendors, and take for granted what is seen to here:
- * it begins with the user, nothing in it is blank, and what another provider left for itself is gone.
+ * Renders the history for the AI SDK. Its providers rely on what this ensures: it begins with the user, nothing in it is
+ * blank, and state of other providers is gone.
  */
-function promptOf(
+function renderPrompt(
   instructions: string,
   messages: readonly Message[],
   binding: Binding,
   reader: Reader,
 ): WireMessage[] {
-  const rendered = messages.flatMap((message) => messageOf(message, binding, reader))
+  const rendered = messages.flatMap((message) => renderMessage(message, binding, reader))
   const system: WireMessage[] =
     instructions.trim() === '' ? [] : [{ role: 'system', content: instructions.toWellFormed() }]
   const first: WireMessage[] =
@@ -87,7 +87,7 @@ function promptOf(
   return [...system, ...first, ...rendered]
 }
 
-function messageOf(message: Message, binding: Binding, reader: Reader): WireMessage[] {
+function renderMessage(message: Message, binding: Binding, reader: Reader): WireMessage[] {
   switch (message.role) {
     case 'user': {
       const content = message.parts.flatMap((part) => userContent(part, reader))
@@ -96,9 +96,16 @@ function messageOf(message: Message, binding: Binding, reader: Reader): WireMess
       ]
     }
     case 'tool':
-      return [{ role: 'tool', content: message.results.map((result) => resultOf(result, binding, reader)) }]
+      return [
+        { role: 'tool', content: message.results.map((result) => renderResult(result, binding, reader)) },
+      ]
     case 'assistant': {
-      const content = assistantContent(message, binding, reader)
+      const { model, parts } = message
+      // Its provider and interface are in the state of each part.
+      const sameModel = model.modelId === reader.modelId
+      const content = parts.flatMap((part) => renderPart(part, binding, reader, sameModel))
+      // Thinking that nothing follows was cut off; vendors refuse a message that ends in it.
+      while (content.at(-1)?.type === 'reasoning') content.pop()
       return content.length > 0 ? [{ role: 'assistant', content }] : []
     }
   }
@@ -107,8 +114,8 @@ function messageOf(message: Message, binding: Binding, reader: Reader): WireMess
 function userContent(part: UserPart | ResultPart, reader: Reader): UserContent[] {
   if (part.type === 'text')
     return part.text.trim() === '' ? [] : [{ type: 'text', text: part.text.toWellFormed() }]
-  const file = carried(part, reader)
-  if (file === undefined) return [{ type: 'text', text: wordsFor(part) }]
+  const file = carriedFile(part, reader)
+  if (file === undefined) return [{ type: 'text', text: describeFile(part) }]
   const name = part.type === 'file' && part.name ? { filename: part.name.toWellFormed() } : {}
   const detail = part.type === 'image' && part.detail !== undefined
   const options = detail && { providerOptions: { [reader.provider]: { imageDetail: part.detail } } }
@@ -120,34 +127,21 @@ const imageTypes = new Set(['image/jpeg', 'image/png', 'image/gif', 'image/webp'
 const base64 = /^[A-Za-z0-9+/]+={0,2}$/
 const textTypes = /^(text\/|application\/(json|xml|yaml|x-yaml|javascript|typescript|toml|x-ndjson|sql)\b)/i
 
-interface CarriedFile {
-  readonly mediaType: string
-  readonly data: unknown
-}
-
-function takes(type: 'image' | 'file', mediaType: string, { audio }: Reader): boolean {
-  if (type === 'image') return imageTypes.has(mediaType)
-  return mediaType === 'application/pdf' || (audio && mediaType.startsWith('audio/'))
-}
-
-/** A file that the provider keeps. Version 3 has no word for it. */
-function keptFile(
+/** Renders a part as a file of the AI SDK; `undefined` if the provider could not send it. */
+function carriedFile(
   part: ImagePart | FilePart,
-  mediaType: string,
-  { version, provider }: Reader,
-): CarriedFile | undefined {
-  const fileId = keptFileId(part, provider)
-  if (fileId === undefined || version === 'v3') return undefined
-  return { mediaType, data: { type: 'reference', reference: { [provider]: fileId } } }
-}
-
-/** The part as a file of the AI SDK; `undefined` where the provider could not send it. */
-function carried(part: ImagePart | FilePart, reader: Reader): CarriedFile | undefined {
-  const { version, fetches } = reader
+  { version, provider, audio, fetches }: Reader,
+): { readonly mediaType: string; readonly data: unknown } | undefined {
   const bare = (part.mediaType.split(';')[0] ?? '').trim().toLowerCase()
   const mediaType = bare === 'image/jpg' ? 'image/jpeg' : bare
-  if (part.providerFile !== undefined) return keptFile(part, mediaType, reader)
-  if (!takes(part.type, mediaType, reader)) return undefined
+  if (part.providerFile !== undefined) {
+    const fileId = keptFileId(part, provider)
+    // Version 3 has no way to name it.
+    if (fileId === undefined || version === 'v3') return undefined
+    return { mediaType, data: { type: 'reference', reference: { [provider]: fileId } } }
+  }
+  const isFile = mediaType === 'application/pdf' || (audio && mediaType.startsWith('audio/'))
+  if (!(part.type === 'image' ? imageTypes.has(mediaType) : isFile)) return undefined
   if (part.url !== undefined) {
     if (!URL.canParse(part.url) || !fetches(mediaType, part.url)) return undefined
     const url = new URL(part.url)
@@ -158,25 +152,17 @@ function carried(part: ImagePart | FilePart, reader: Reader): CarriedFile | unde
   return { mediaType, data: version === 'v3' ? data : { type: 'data', data } }
 }
 
-/** Returns the content of a text file; for anything else that the wire cannot carry, a sentence that names it. */
-function wordsFor(part: ImagePart | FilePart): string {
+/** Renders the content of a text file; for anything else that the wire cannot carry, a sentence that names it. */
+function describeFile(part: ImagePart | FilePart): string {
   const name = part.type === 'file' && part.name ? part.name : undefined
   if (part.type === 'file' && part.data && textTypes.test(part.mediaType) && base64.test(part.data)) {
-    const text = decoded(part.data)
+    const text = decodedText(part.data)
     if (text.trim() !== '') return `${name === undefined ? '' : `${name}:\n`}${text}`
   }
   return leftOutText(part)
 }
 
-function decoded(data: string): string {
-  try {
-    return new TextDecoder().decode(Uint8Array.from(atob(data), (character) => character.charCodeAt(0)))
-  } catch {
-    return ''
-  }
-}
-
-function resultOf(result: ToolResult, { ids, names }: Binding, reader: Reader): ResultContent {
+function renderResult(result: ToolResult, { ids, names }: Binding, reader: Reader): ResultContent {
   const { toolCallId, name, outcome, content } = result
   const parts = content.flatMap((part) => userContent(part, reader))
   const text = parts.flatMap((part) => (part.type === 'text' ? [part.text] : [])).join('\n')
@@ -203,28 +189,21 @@ function resultFile(part: Extract<UserContent, { readonly type: 'file' }>, { ver
     : { type: `${what}-data`, data, mediaType: part.mediaType }
 }
 
-function assistantContent(message: AssistantMessage, binding: Binding, reader: Reader): AssistantContent[] {
-  const { model, parts } = message
-  // Its provider and interface are in the state of each part.
-  const sameModel = model.modelId === reader.modelId
-  const content = parts.flatMap((part) => assistantPart(part, binding, reader, sameModel))
-  // Thinking that nothing follows was cut there; vendors refuse a message that ends in it.
-  while (content.at(-1)?.type === 'reasoning') content.pop()
-  return content
-}
-
-function assistantPart(
+function renderPart(
   part: AssistantPart,
   { ids, names }: Binding,
   { provider }: Reader,
   sameModel: boolean,
 ): AssistantContent[] {
-  const options = metadataOf(part.opaque, provider)
+  const metadata = readOpaque(part.opaque, provider)?.metadata
+  const options: Options = metadata && {
+    providerOptions: metadata as Record<string, Record<string, never>>,
+  }
   switch (part.type) {
     case 'text':
       return part.text.trim() === '' ? [] : [{ type: 'text', text: part.text.toWellFormed(), ...options }]
     case 'reasoning':
-      // What proves thinking genuine holds for one model only, and goes back to the letter.
+      // The proof of thinking holds for one model only, and goes back to the letter.
       return sameModel && options !== undefined ? [{ type: 'reasoning', text: part.text, ...options }] : []
     case 'tool_call': {
       const { toolCallId, name, input } = part
@@ -240,25 +219,20 @@ function assistantPart(
       ]
     }
     case 'provider':
-      return providerContent(part.opaque, provider, options)
+      return renderKept(part.opaque, provider, options)
   }
 }
 
 type Options = { readonly providerOptions: Record<string, Record<string, never>> } | undefined
 
-function metadataOf(opaque: Opaque | undefined, provider: string): Options {
-  const metadata = readOpaque(opaque, provider)?.metadata
-  return metadata && { providerOptions: metadata as Record<string, Record<string, never>> }
-}
-
-/** A part that was kept whole, as the AI SDK wants it back; none for those that it has no place for. */
-function providerContent(opaque: Opaque, provider: string, options: Options): AssistantContent[] {
+/** Renders a part that was kept complete; none for parts that the AI SDK has no place for. */
+function renderKept(opaque: Opaque, provider: string, options: Options): AssistantContent[] {
   const part = readOpaque(opaque, provider)?.part
   const [toolCallId, toolName] = [textAt(part, 'toolCallId'), textAt(part, 'toolName')]
   switch (textAt(part, 'type') ?? '') {
     case 'tool-call': {
       if (toolCallId === undefined || toolName === undefined) return []
-      const input = parsed(textAt(part, 'input'))
+      const input = parseJson(textAt(part, 'input') ?? '{}') ?? {}
       return [{ type: 'tool-call', toolCallId, toolName, input, providerExecuted: true, ...options }]
     }
     case 'tool-result': {
@@ -283,16 +257,8 @@ function providerContent(opaque: Opaque, provider: string, options: Options): As
   }
 }
 
-function parsed(text: string | undefined): unknown {
-  try {
-    return JSON.parse(text ?? '{}')
-  } catch {
-    return {}
-  }
-}
-
-/** Tools stay in the call when they may not be called: some vendors want them there when the history holds calls. */
-function toolsOf(request: ModelRequest, called: readonly string[], names: ToolNames): object {
+/** Tools that may not be called stay in the request: some vendors demand them if the history has calls. */
+function renderTools(request: ModelRequest, called: readonly string[], names: ToolNames): object {
   const { tools, toolChoice } = request
   if (tools.length > 0) {
     const offered = tools.map(({ name, description, inputSchema }) => ({
@@ -301,7 +267,7 @@ function toolsOf(request: ModelRequest, called: readonly string[], names: ToolNa
       ...(description.trim() !== '' && { description: description.toWellFormed() }),
       inputSchema: { type: 'object', ...inputSchema },
     }))
-    return { tools: offered, toolChoice: choiceOf(toolChoice, names) }
+    return { tools: offered, toolChoice: renderChoice(toolChoice, names) }
   }
   if (called.length === 0) return {}
   const past = called.map((name) => ({
@@ -312,7 +278,7 @@ function toolsOf(request: ModelRequest, called: readonly string[], names: ToolNa
   return { tools: past, toolChoice: { type: 'none' } }
 }
 
-function choiceOf(choice: ToolChoice, names: ToolNames): WireCall['toolChoice'] & object {
+function renderChoice(choice: ToolChoice, names: ToolNames): WireCall['toolChoice'] & object {
   switch (choice.type) {
     case 'any':
       return { type: 'required' }
@@ -327,7 +293,7 @@ function choiceOf(choice: ToolChoice, names: ToolNames): WireCall['toolChoice'] 
 // What every provider's vendor takes.
 const maxIdentifierLength = 64
 
-/** What vendors take for the names of tools, where that is more, or other. */
+/** The names of tools that vendors take, if not the usual ones. */
 const nameRules: ReadonlyMap<string, ToolNameRules> = new Map([
   ['anthropic', { maxLength: 128 }],
   ['google', { maxLength: 128, pattern: /^[a-zA-Z_][a-zA-Z0-9_.:-]*$/ }],
@@ -357,7 +323,7 @@ export function callOf(
   reader: Reader,
   given: CallSettings,
 ): Omit<RenderedCall, 'abortSignal'> {
-  const calls = callsOf(request.messages, reader)
+  const calls = listCalls(request.messages, reader)
   const names = toolNames(
     [...request.tools, ...calls].map((named) => named.name),
     nameRules.get(reader.provider) ?? { maxLength: maxIdentifierLength },
@@ -373,10 +339,10 @@ export function callOf(
   const call = {
     ...given.settings,
     ...samplingOf(request.modelSettings ?? {}),
-    prompt: promptOf(instructions, request.messages, binding, reader),
+    prompt: renderPrompt(instructions, request.messages, binding, reader),
     ...(limits.length > 0 && { maxOutputTokens: Math.min(...limits) }),
     ...(outputSchema && { responseFormat: { type: 'json', schema: outputSchema } }),
-    ...toolsOf(request, [...new Set(calls.map(({ name }) => name))], names),
+    ...renderTools(request, [...new Set(calls.map(({ name }) => name))], names),
     ...(Object.keys(options).length > 0 && { providerOptions: options }),
     ...(given.headers && { headers: { ...given.headers } }),
     includeRawChunks: true,

@@ -1,5 +1,4 @@
-import type { Usage } from '@tallystick/core'
-import { getOwn, isJsonObject } from '@tallystick/core/internal'
+import { getOwn, isJsonObject, omitUndefined } from '@tallystick/core/internal'
 import type {
   Citation,
   Json,
@@ -14,10 +13,10 @@ import type {
 import { usageSignal as anthropicUsage } from '../anthropic/reply.ts'
 import { failureText } from '../shared/failure.ts'
 import { itemsOf, numberAt, objectAt, textAt } from '../shared/json.ts'
-import { coherentUsage, known, readCallInput, RememberingReader, type ReplyReader } from '../shared/reply.ts'
+import { coherentUsage, known, readCallInput, StatefulReader, type ReplyReader } from '../shared/reply.ts'
 import type { ToolNames } from '../shared/request.ts'
 import { erroneousReply, failures, isMissingEnd, providerErrorOf } from './failure.ts'
-import { type AiSdkWarning, api, asJson, asJsonObject, type OpaqueData, type WirePart } from './options.ts'
+import { type AiSdkWarning, api, toJson, toJsonObject, type OpaqueData, type WirePart } from './options.ts'
 
 /** What a text cites, in the words of the ledger. Version 3 says only what was found. */
 function citationsIn(citations: Json | undefined): readonly Citation[] {
@@ -65,8 +64,8 @@ function opaqueOf(provider: string, block: Block): { readonly opaque?: Opaque } 
   return { opaque: { provider, api, data } }
 }
 
-/** The block as a part of the reply; none for a call that never became whole. */
-function partOf(provider: string, block: Block): ReplyPart | undefined {
+/** Turns a block into a part of the reply; `undefined` for a call that never ended. */
+function toPart(provider: string, block: Block): ReplyPart | undefined {
   const { part, kind, text } = block
   const { opaque } = opaqueOf(provider, block)
   switch (kind) {
@@ -110,19 +109,19 @@ const byUnified: { readonly [unified: string]: StopReason } = {
   'tool-calls': 'tool_use',
 }
 
-/** Why the reply ended. A reply that asks for tools of ours and says that it is done, waits for them. */
-export function stopReasonOf(unified: string, raw: string | undefined, hadCalls: boolean): StopReason {
+/** A reply that calls our tools and says that it is done waits for them. */
+export function toStopReason(unified: string, raw: string | undefined, hadCalls: boolean): StopReason {
   const known = raw === undefined ? undefined : getOwn(byRaw, raw)
   const reason = known ?? getOwn(byUnified, unified) ?? 'other'
   return reason === 'end' && hadCalls ? 'tool_use' : reason
 }
 
-/** Whether the reply was cut where it stood, so that its last call may be half a call. */
+/** True for a reply that was cut off, so that its last call may be incomplete. */
 export function cutsReply(reason: StopReason): boolean {
   return ['max_tokens', 'context_exceeded', 'refused', 'content_filtered'].includes(reason)
 }
 
-/** What is known of how a stream ended, beside the reason that it gives. */
+/** How a stream ended, beside the reason that it gives. */
 export interface Proof {
   /** Whether a reply of which nothing says that it ended, counts as whole. */
   readonly endOfStreamIsEnd: boolean
@@ -132,17 +131,17 @@ export interface Proof {
   readonly unproven: boolean
 }
 
-/** Why the reply ended, where something proves that it did. Throws a `ProviderError` where nothing does. */
+/** Returns why the reply ended. Throws a `ProviderError` if nothing proves that it did. */
 export function provenReason(
   unified: string,
   raw: string | undefined,
   { endOfStreamIsEnd, endMissing, unproven }: Proof,
 ): string {
   if (unified === 'error' && !endMissing) throw erroneousReply(raw)
-  // Version 3 has no word for a stream that was cut: it knows of no reason then, and neither of a word for one.
+  // For a stream that was cut, version 3 gives neither a reason nor a raw one.
   const proven = unified !== 'interrupted' && (unified !== 'other' || raw !== undefined)
   if (proven && !endMissing) return unified
-  // Nothing but the input itself could say that it came to its end.
+  // Only the input itself could prove its end.
   if (!endOfStreamIsEnd || unproven) throw failures.truncatedReply()
   return 'stop'
 }
@@ -163,37 +162,23 @@ function usageSignals({ inputTokens, outputTokens, raw }: Counted, warnings: Jso
     cacheWriteLongTokens: undefined,
     webSearches: undefined,
   })
-  const billed = billedByAnthropic(raw, usage)
-  const shown = { ...asJsonObject(raw), ...(warnings !== null && { warnings }) }
+  // The AI SDK's counts exclude an advisor, the cache of a compaction, and searches, all of which Anthropic bills.
+  const ofAnthropic =
+    isJsonObject(raw) && 'cache_creation_input_tokens' in raw ? anthropicUsage(raw) : undefined
+  const billed = ofAnthropic && {
+    usage: { ...usage, ...ofAnthropic.usage },
+    ...omitUndefined({ contextTokens: ofAnthropic.contextTokens }),
+  }
+  const shown = { ...toJsonObject(raw), ...(warnings !== null && { warnings }) }
   const [counted, isReported] = [usage, shown].map((object) => Object.keys(object).length > 0)
   return counted || isReported
     ? [{ type: 'model_usage', usage, ...billed, ...(isReported && { raw: shown }) }]
     : []
 }
 
-/**
- * What Anthropic bills, by its own object where the AI SDK hands it on: the AI SDK's counts leave out what an advisor took,
- * what the cache of a compaction held, and searches.
- */
-function billedByAnthropic(
-  raw: unknown,
-  counted: Usage,
-): { readonly usage: Usage; readonly contextTokens?: number } | undefined {
-  if (!isJsonObject(raw) || !('cache_creation_input_tokens' in raw)) return undefined
-  const { usage, contextTokens } = anthropicUsage(raw)
-  return { usage: { ...counted, ...usage }, ...(contextTokens !== undefined && { contextTokens }) }
-}
-
-/** A warning as the AI SDK gives it. */
 type WireWarning = Extract<WirePart, { readonly type: 'stream-start' }>['warnings'][number]
 
-/** The warning in one line. */
-function warningOf(warning: WireWarning): AiSdkWarning {
-  const fields = Object.entries(warning).filter(([key, value]) => key !== 'type' && typeof value === 'string')
-  return { what: warning.type, message: failureText(fields.map(([, value]) => value).join(': ')) }
-}
-
-/** Whether a provider says that it does not pass the schema of an answer on. */
+/** True if a provider says that it does not pass the schema of an answer on. */
 export function isOfAnswerSchema(warning: WireWarning): boolean {
   return (
     'feature' in warning &&
@@ -202,14 +187,13 @@ export function isOfAnswerSchema(warning: WireWarning): boolean {
   )
 }
 
-/** One reply while it streams: what has to be remembered between two parts of the stream. */
+/** The state of one reply between two parts of the stream. */
 export interface Reply {
   readonly provider: string
   readonly names: ToolNames
   /** Whether a reply of which nothing says that it ended, counts as whole. */
   readonly endOfStreamIsEnd: boolean
   readonly now: () => number
-  /** Gets what the provider could not do of the request. */
   readonly warn: (warning: AiSdkWarning) => void
   readonly blocks: Block[]
   /** The blocks that stream now, by the kind and the id that the AI SDK gave them. */
@@ -226,10 +210,9 @@ export interface Reply {
   finished: boolean
 }
 
-/** The parts of the request that reading a reply needs. */
+/** What reading a reply needs to know of its request. */
 export type ReplyContext = Pick<Reply, 'provider' | 'names' | 'endOfStreamIsEnd' | 'now' | 'warn'>
 
-/** A reply of which nothing has come yet. */
 export function startReply(given: ReplyContext): Reply {
   return {
     ...given,
@@ -245,41 +228,43 @@ export function startReply(given: ReplyContext): Reply {
   }
 }
 
-/** The reply as the call reads it. Only the part that finishes it ends it. */
+/** Returns a reader of one reply, which only its last part ends. */
 export function replyReader(context: ReplyContext): ReplyReader<WirePart> {
-  return new RememberingReader(startReply(context), readPart)
+  return new StatefulReader(startReply(context), readPart)
 }
 
 /**
- * PROVIDER MAPPING: one part of the AI SDK's stream to the signals that follow from it, `reply` being carried along. Parts
- * of kinds that do not exist yet are kept, and go into the history as the provider's own. Throws a `ProviderError` where
- * the stream reports a failure, or ends without proof.
+ * PROVIDER MAPPING: turns one part of the AI SDK's stream into signals, and keeps state in `reply`. Keeps parts of unknown
+ * kinds as the provider's own. Throws a `ProviderError` if the stream reports a failure, or ends without proof.
  */
 export function* readPart(reply: Reply, part: WirePart): Generator<ModelSignal, void> {
   if (reply.finished || part.type === 'raw' || part.type === 'ping') return
   if (part.type === 'error') {
-    // Whether that is an end, what follows decides.
+    // The next parts decide whether it is an end.
     if (isMissingEnd(part.error)) reply.endMissing = true
     else throw providerErrorOf(part.error, { now: reply.now() })
     return
   }
-  if (part.type === 'stream-start') keepWarnings(reply, part.warnings)
-  else if (part.type === 'response-metadata') {
+  if (part.type === 'stream-start') {
+    if (part.warnings.length > 0) reply.warnings = toJson(part.warnings)
+    for (const warning of part.warnings) {
+      const texts = Object.entries(warning).flatMap(([key, value]) =>
+        key === 'type' ? [] : [value as unknown],
+      )
+      const message = failureText(texts.filter((text) => typeof text === 'string').join(': '))
+      reply.warn({ what: warning.type, message })
+    }
+  } else if (part.type === 'response-metadata') {
     reply.messageId = part.id ?? reply.messageId
-    if (!reply.started) yield startOf(reply, part.modelId)
+    if (!reply.started) yield start(reply, part.modelId)
   } else if (part.type === 'finish') yield* finish(reply, part)
   else {
-    if (!reply.started) yield startOf(reply, undefined)
-    yield* contentOf(reply, part)
+    if (!reply.started) yield start(reply, undefined)
+    yield* readContent(reply, part)
   }
 }
 
-function keepWarnings(reply: Reply, warnings: readonly WireWarning[]): void {
-  if (warnings.length > 0) reply.warnings = asJson(warnings)
-  for (const warning of warnings) reply.warn(warningOf(warning))
-}
-
-function startOf(reply: Reply, servedModel: string | undefined): ModelSignal {
+function start(reply: Reply, servedModel: string | undefined): ModelSignal {
   reply.started = true
   return {
     type: 'model_started',
@@ -293,7 +278,7 @@ type ContentPart = Exclude<
   { readonly type: 'stream-start' | 'response-metadata' | 'raw' | 'ping' | 'error' | 'finish' }
 >
 
-function* contentOf(reply: Reply, part: ContentPart): Generator<ModelSignal, void> {
+function* readContent(reply: Reply, part: ContentPart): Generator<ModelSignal, void> {
   switch (part.type) {
     case 'text-start':
     case 'reasoning-start':
@@ -312,9 +297,13 @@ function* contentOf(reply: Reply, part: ContentPart): Generator<ModelSignal, voi
       openBlock(reply, 'call', part)
       if (part.inputEncoding !== 'text') reply.typed.set(part.id, reply.names.fromWire(part.toolName))
       return
-    case 'tool-input-delta':
-      yield* moreInput(reply, part.id, part.delta)
+    case 'tool-input-delta': {
+      const { id, delta: text } = part
+      const [block, name] = [reply.open.get(`call ${id}`), reply.typed.get(id)]
+      if (block === undefined || name === undefined || text === '') return
+      yield { type: 'model_tool_input', part: block.part, name, text }
       return
+    }
     case 'tool-input-end':
       return
     case 'tool-call':
@@ -322,7 +311,7 @@ function* contentOf(reply: Reply, part: ContentPart): Generator<ModelSignal, voi
       else keepCall(reply, part)
       return
     case 'tool-result':
-      // What is preliminary is shown again when it is not.
+      // The final result follows a preliminary one.
       if (part.preliminary !== true) keepWhole(reply, part)
       return
     case 'source':
@@ -331,7 +320,7 @@ function* contentOf(reply: Reply, part: ContentPart): Generator<ModelSignal, voi
     case 'tool-approval-request':
       break
     case 'custom':
-      // Tells of the whole message, and is no piece of it.
+      // It describes the whole message, and is not a piece of it.
       if (part.kind.endsWith('.message_start')) return
   }
   keepWhole(reply, part)
@@ -347,7 +336,7 @@ function newBlock(reply: Reply, kind: Block['kind'], metadata: unknown): Block {
     part: reply.blocks.length,
     kind,
     text: '',
-    metadata: asJsonObject(metadata),
+    metadata: toJsonObject(metadata),
     citations: undefined,
     whole: undefined,
     call: undefined,
@@ -372,7 +361,7 @@ function* moreText(
   part: Described & { readonly delta: string },
 ): Generator<ModelSignal, void> {
   const block = reply.open.get(`${kind} ${part.id}`) ?? openBlock(reply, kind, part)
-  block.metadata = asJsonObject(part.providerMetadata) ?? block.metadata
+  block.metadata = toJsonObject(part.providerMetadata) ?? block.metadata
   block.text += part.delta
   if (part.delta === '') return
   yield { type: kind === 'text' ? 'model_text' : 'model_reasoning', part: block.part, text: part.delta }
@@ -386,25 +375,19 @@ function closeText(
   const block = reply.open.get(key)
   reply.open.delete(key)
   if (block === undefined) return
-  block.metadata = asJsonObject(part.providerMetadata) ?? block.metadata
-  if (part.type === 'text-end' && part.citations?.length) block.citations = asJson(part.citations)
-}
-
-function* moreInput(reply: Reply, id: string, text: string): Generator<ModelSignal, void> {
-  const [block, name] = [reply.open.get(`call ${id}`), reply.typed.get(id)]
-  if (block === undefined || name === undefined || text === '') return
-  yield { type: 'model_tool_input', part: block.part, name, text }
+  block.metadata = toJsonObject(part.providerMetadata) ?? block.metadata
+  if (part.type === 'text-end' && part.citations?.length) block.citations = toJson(part.citations)
 }
 
 /**
- * A call is requested when the reply has proved whole, and not sooner: providers complete, at the end of a stream that was
- * cut, what they have of a call.
+ * Calls are reported only after the reply has proved complete: at the end of a stream that was cut, providers complete what
+ * they have of a call.
  */
 function keepCall(reply: Reply, part: Extract<WirePart, { readonly type: 'tool-call' }>): void {
   const key = `call ${part.toolCallId}`
   const block = reply.open.get(key) ?? newBlock(reply, 'call', undefined)
   reply.open.delete(key)
-  block.metadata = asJsonObject(part.providerMetadata) ?? block.metadata
+  block.metadata = toJsonObject(part.providerMetadata) ?? block.metadata
   block.call = {
     type: 'tool_call',
     providerCallId: part.toolCallId,
@@ -415,10 +398,10 @@ function keepCall(reply: Reply, part: Extract<WirePart, { readonly type: 'tool-c
   reply.unproven = part.input.trim() === '' || block.call.malformed !== undefined
 }
 
-/** A part that only the provider understands: what its own tools were asked and found, sources, files, new kinds. */
+/** Keeps a part that only the provider understands: of its own tools, sources, files, new kinds. */
 function keepWhole(reply: Reply, part: ContentPart): void {
   const { providerMetadata, ...whole } = part
-  newBlock(reply, 'provider', providerMetadata).whole = asJsonObject(whole)
+  newBlock(reply, 'provider', providerMetadata).whole = toJsonObject(whole)
 }
 
 function* finish(
@@ -429,10 +412,10 @@ function* finish(
   const { raw } = finishReason
   yield* usageSignals(usage, reply.warnings)
   const unified = provenReason(finishReason.unified, raw, reply)
-  if (!reply.started) yield startOf(reply, undefined)
+  if (!reply.started) yield start(reply, undefined)
   const calls = reply.blocks.filter(({ call }) => call !== undefined)
-  const stopReason = stopReasonOf(unified, raw, calls.length > 0)
-  // The last call of a reply that was cut was never asked to its end, if it cannot be read.
+  const stopReason = toStopReason(unified, raw, calls.length > 0)
+  // The last call of a reply that was cut is incomplete if it cannot be read.
   if (cutsReply(stopReason) && calls.at(-1)?.call?.malformed) calls.pop()!.call = undefined
   for (const { part, call } of calls) if (call) yield { type: 'model_tool_request', part, call }
   reply.finished = true
@@ -440,9 +423,9 @@ function* finish(
     type: 'model_finished',
     stopReason,
     ...(raw !== undefined && { rawStopReason: raw }),
-    parts: reply.blocks.map((block) => partOf(reply.provider, block)).filter((one) => one !== undefined),
+    parts: reply.blocks.map((block) => toPart(reply.provider, block)).filter((one) => one !== undefined),
     ...(messageId !== undefined && { providerMessageId: messageId }),
-    // The word is Anthropic's, for every host of the model; so is the advice.
+    // The reason is Anthropic's, for every host of the model; so is the advice.
     ...(raw === 'refusal' && { refusal: { leaveOut: true as const, askAnother: true as const } }),
   }
 }

@@ -3,7 +3,7 @@ import { isJsonObject } from '@tallystick/core/internal'
 import type { Json, JsonObject, ModelRefusal, ModelSignal, ReplyPart } from '@tallystick/core/vocabulary'
 import { failureText } from '../shared/failure.ts'
 import { itemsOf, objectAt, restOf, textAt } from '../shared/json.ts'
-import { RememberingReader, type ReplyReader } from '../shared/reply.ts'
+import { StatefulReader, type ReplyReader } from '../shared/reply.ts'
 import type { ToolNames } from '../shared/request.ts'
 import type { WireBlock, WireEvent, WireMessage } from './client.ts'
 import { failureInStream } from './failure.ts'
@@ -64,7 +64,7 @@ export function startReply(names: ToolNames, notes: Reply['notes'] = new Map()):
 
 /** Returns a reader of one reply, which only the terminal event ends. */
 export function replyReader(names: ToolNames, notes?: Reply['notes']): ReplyReader {
-  return new RememberingReader(startReply(names, notes), readEvent)
+  return new StatefulReader(startReply(names, notes), readEvent)
 }
 
 /**

@@ -3,7 +3,7 @@ import { option, type OptionCheck } from '@tallystick/core/internal'
 import type { JsonObject } from '@tallystick/core/vocabulary'
 import type { Timeouts } from '../shared/body.ts'
 import { commonChecks, otherNames, requireModelOptions, type Warn, type Warning } from '../shared/options.ts'
-import { hostOf, isAddress, type OllamaClientOptions, sdk, type WireThinking } from './client.ts'
+import { readHost, isAddress, type OllamaClientOptions, sdk, type WireThinking } from './client.ts'
 
 /** Something in a request that this wire cannot express. The request is sent without it. */
 export interface OllamaWarning extends Warning {
@@ -27,8 +27,8 @@ export interface OllamaOptions extends OllamaClientOptions, Timeouts {
   /** The most output tokens of one reply, unless the request says. Default: up to the end of the context. */
   readonly maxOutputTokens?: number | undefined
   /**
-   * Whether the model thinks, or how hard. Default: models that can, do. A model that cannot think refuses any value
-   * but `false`.
+   * How hard the model thinks, or `false` for not at all. Default: models that can, do. A model that cannot think refuses any
+   * value but `false`.
    */
   readonly thinking?: WireThinking | undefined
   /**
@@ -76,15 +76,11 @@ const ollamaOptions: OptionCheck = fields<OllamaOptions>(
   },
 )
 
-/** Throws `ConfigurationError` for what could not work in any call. */
+/** Throws `ConfigurationError` for options that cannot work. */
 export function checkOptions(modelId: string, options: OllamaOptions): void {
   requireModelOptions('ollama', ollamaOptions, { modelId, options })
-  checkAddress(options)
   sdk.require('ollama')
-}
-
-function checkAddress(options: OllamaClientOptions): void {
-  const host = hostOf(options)
+  const host = readHost(options)
   if (host === undefined) return
   if (/^([a-z][a-z0-9+.-]*:\/\/)?[^/?#]*@/i.test(host)) {
     throw new ConfigurationError(
@@ -93,25 +89,22 @@ function checkAddress(options: OllamaClientOptions): void {
   }
   if (!isAddress(host)) {
     throw new ConfigurationError(
-      'ollama() got a baseURL (or OLLAMA_HOST) that is no address, so no call could succeed. Pass one such as "http://127.0.0.1:11434".',
+      'ollama() got a baseURL (or OLLAMA_HOST) that is not an address, so no call could succeed. Pass one such as "http://127.0.0.1:11434".',
     )
   }
 }
 
-/** The settings of a request that come from the options of the model. */
+/** The options of a model, as requests need them. */
 export interface RequestSettings {
   readonly modelId: string
   readonly contextTokens: number
   readonly maxOutputTokens?: number | undefined
   readonly thinking?: WireThinking | undefined
   readonly keepAlive?: string | number | undefined
-  /** The vendor's own settings of a model, by its own names. They win over those that an option makes. */
   readonly parameters?: JsonObject | undefined
-  /** Fields of the body that no option covers. They win. */
   readonly extraBody?: JsonObject | undefined
 }
 
-/** How one request is rendered. */
 export interface RenderSettings extends RequestSettings {
   /** Reports what the wire cannot express of this request. */
   readonly warn: Warn<OllamaWarning>

@@ -1,9 +1,8 @@
 import { type Message, type ModelRequest, textOf } from '@tallystick/core'
+import { omitUndefined } from '@tallystick/core/internal'
 import type {
   AssistantMessage,
-  FilePart,
   ImagePart,
-  JsonObject,
   ModelSettings,
   ResultPart,
   ToolCallId,
@@ -26,10 +25,10 @@ import {
   withProviderOptions,
 } from '../shared/request.ts'
 import { api, provider, type WireCall, type WireMessage, type WireRequest } from './client.ts'
-import type { OllamaWarning, RenderSettings, RequestSettings } from './options.ts'
-import { offered, type Rendering, toolSchema, wireTool } from './tools.ts'
+import type { RenderSettings, RequestSettings } from './options.ts'
+import { renderTool, type Rendering, selectTools, toolSchema } from './tools.ts'
 
-/** What the whole request decides about its calls. */
+/** What only the whole request decides about its calls. */
 export interface Binding {
   readonly ids: ReadonlyMap<ToolCallId, string>
   readonly names: ToolNames
@@ -38,20 +37,20 @@ export interface Binding {
 const opening = '(The conversation begins here.)'
 
 /**
- * The history as every model's template can render it: it begins with the user, and the user and the assistant take
- * turns, results standing right after the message that asked for them.
+ * Renders the history for every model's template: it begins with the user, the user and the assistant alternate, and results
+ * stand right after the message that asked for them.
  */
-export function messagesOf(
+export function toMessages(
   renderedMessages: readonly RenderedMessage[],
   binding: Binding,
 ): readonly WireMessage[] {
   const messages: WireMessage[] = []
   for (const rendered of renderedMessages) {
     for (const message of rendered.messages) {
-      const bound = boundTo(message, binding)
+      const bound = bindCalls(message, binding)
       const last = messages.at(-1)
       if (last !== undefined && last.role === bound.role && bound.role !== 'tool') {
-        messages[messages.length - 1] = merged(last, bound)
+        messages[messages.length - 1] = mergeMessages(last, bound)
       } else messages.push(bound)
     }
   }
@@ -59,7 +58,7 @@ export function messagesOf(
   return messages
 }
 
-function boundTo(message: WireMessage, { ids, names }: Binding): WireMessage {
+function bindCalls(message: WireMessage, { ids, names }: Binding): WireMessage {
   if (message.tool_call_id !== undefined) {
     const id = ids.get(message.tool_call_id as ToolCallId) ?? message.tool_call_id
     return { ...message, tool_name: names.toWire(message.tool_name ?? ''), tool_call_id: id }
@@ -72,7 +71,7 @@ function boundTo(message: WireMessage, { ids, names }: Binding): WireMessage {
   return { ...message, tool_calls }
 }
 
-function merged(first: WireMessage, second: WireMessage): WireMessage {
+function mergeMessages(first: WireMessage, second: WireMessage): WireMessage {
   const between = (one: string, other: string): string =>
     [one, other].filter((text) => text !== '').join('\n\n')
   const thinking = between(first.thinking ?? '', second.thinking ?? '')
@@ -87,19 +86,22 @@ function merged(first: WireMessage, second: WireMessage): WireMessage {
   }
 }
 
-/** One message as it goes over the wire, but for the ids and names of its calls, which the whole request decides. */
+/** A message as it goes over the wire, except for the ids and names of its calls, which the whole request decides. */
 interface RenderedMessage {
   readonly messages: readonly WireMessage[]
   readonly calls: readonly (IdentifiedCall & { readonly name: string })[]
 }
 
-/** Renders a message for the model of this id. A call bears our own id and name, until the request decides. */
+/** Renders a message. Calls have our own ids and names until the request decides. */
 function renderMessage(message: Message, modelId: string): RenderedMessage {
   switch (message.role) {
     case 'user':
       return { messages: [userMessage(message.parts, emptyMessage)], calls: [] }
     case 'tool':
-      return { messages: [...message.results.map(resultMessage), ...picturesOf(message.results)], calls: [] }
+      return {
+        messages: [...message.results.map(resultMessage), ...imageMessages(message.results)],
+        calls: [],
+      }
     case 'assistant':
       return renderReply(message, modelId)
   }
@@ -109,21 +111,23 @@ const emptyMessage = '(The message is empty.)'
 
 function userMessage(parts: readonly (UserPart | ResultPart)[], otherwise: string): WireMessage {
   const images = parts.flatMap((part) => (part.type === 'image' && isCarried(part) ? [part.data!] : []))
-  const texts = parts.flatMap((part) => wordsOf(part)).filter((text) => text.trim() !== '')
+  const texts = parts.flatMap(toWords).filter((text) => text.trim() !== '')
   const content = texts.join('\n\n') || (images.length > 0 ? '' : otherwise)
   return { role: 'user', content, ...(images.length > 0 && { images }) }
 }
 
-/** Returns a part as words: a text, the content of a text file, or the name of anything that the wire cannot carry. */
-function wordsOf(part: UserPart | ResultPart): readonly string[] {
+/** Renders a part as text: a text, the content of a text file, or the name of anything that the wire cannot carry. */
+function toWords(part: UserPart | ResultPart): readonly string[] {
   switch (part.type) {
     case 'text':
       return [part.text.toWellFormed()]
     case 'image':
       return isCarried(part) ? [] : [leftOutText(part)]
     case 'file': {
-      const text = textOfFile(part)
-      return [text === undefined ? leftOutText(part) : `${part.name ? `${part.name}:\n` : ''}${text}`]
+      const { data = '', mediaType, name } = part
+      if (!textTypes.test(mediaType) || !base64.test(data)) return [leftOutText(part)]
+      const bytes = Uint8Array.from(atob(data), (character) => character.charCodeAt(0))
+      return [`${name ? `${name}:\n` : ''}${new TextDecoder().decode(bytes)}`]
     }
   }
 }
@@ -139,17 +143,11 @@ function isCarried({ mediaType, data }: ImagePart): boolean {
   return data !== undefined && imageTypes.test(mediaType) && base64.test(data)
 }
 
-function textOfFile({ mediaType, data }: FilePart): string | undefined {
-  if (!data || !textTypes.test(mediaType) || !base64.test(data)) return undefined
-  const bytes = Uint8Array.from(atob(data), (character) => character.charCodeAt(0))
-  return new TextDecoder().decode(bytes)
-}
-
-/** A result holds text only. That it is an error is said in words, since the wire has no mark for it. */
+/** A result is text only. The wire has no mark for errors, so the text says that it is one. */
 function resultMessage({ toolCallId, name, outcome, content }: ToolResult): WireMessage {
   const text = content
     .flatMap((part) =>
-      part.type === 'image' && isCarried(part) ? ['[See the image below.]'] : wordsOf(part),
+      part.type === 'image' && isCarried(part) ? ['[See the image below.]'] : toWords(part),
     )
     .join('\n')
   const resultText =
@@ -157,8 +155,8 @@ function resultMessage({ toolCallId, name, outcome, content }: ToolResult): Wire
   return { role: 'tool', content: resultText, tool_name: name, tool_call_id: toolCallId }
 }
 
-/** The images of all results of a message, in a message of the user after them. */
-function picturesOf(results: readonly ToolResult[]): readonly WireMessage[] {
+/** Shows the images of all results in a message of the user after them. */
+function imageMessages(results: readonly ToolResult[]): readonly WireMessage[] {
   const images = results.flatMap(({ content }) =>
     content.filter((part) => part.type === 'image').filter(isCarried),
   )
@@ -201,13 +199,12 @@ function renderReply({ parts, model }: AssistantMessage, modelId: string): Rende
   }
 }
 
-// The server takes anything; longer ones no model writes without a slip.
+// The server takes anything, but models miswrite longer ones.
 const maxIdentifierLength = 64
 
-/** A request, ready to be sent. */
+/** A request that is ready to be sent. */
 export interface RenderedRequest {
   readonly body: WireRequest
-  /** For the reply: the names that its calls go by. */
   readonly names: ToolNames
 }
 
@@ -218,8 +215,8 @@ export type RequestRenderer = (
 ) => RenderedRequest
 
 /**
- * A renderer that keeps what it made of each message and each tool, so that a turn costs what it adds. The same request
- * gives the same body, whatever was rendered before.
+ * Returns a renderer that keeps what it made of each message and tool, so that a turn costs only what it adds. The same
+ * request gives the same body, whatever was rendered before.
  */
 export function requestRenderer(given: RequestSettings): RequestRenderer {
   const renderedMessages = memoized((message: Message) => renderMessage(message, given.modelId))
@@ -239,26 +236,34 @@ function renderRequest(
     { maxLength: maxIdentifierLength, pattern: anyWord },
   )
   warnOfNames(request, names, settings.warn)
-  const tools = offered(request).map((tool) => wireTool(tool, names, { settings, schemas }))
-  warnings(request, tools.length > 0).forEach(settings.warn)
-  const history = messagesOf(renderedMessages, { ids: callIds(calls, maxIdentifierLength), names })
+  const tools = selectTools(request).map((tool) => renderTool(tool, names, { settings, schemas }))
+  warnOfLimits(request, tools.length > 0, settings.warn)
+  const history = toMessages(renderedMessages, { ids: callIds(calls, maxIdentifierLength), names })
   const limits = [request.maxOutputTokens, settings.maxOutputTokens].filter((limit) => limit !== undefined)
-  const { instructions, format } = answerFields(request, tools.length > 0)
+  const { outputSchema, modelSettings = {} } = request
+  const { temperature, topP, seed, stop = [] } = modelSettings
+  // A reply that is held to a schema cannot call a tool.
+  const isInWords = outputSchema !== undefined && tools.length > 0
+  const instructions = isInWords ? withAnswerSchema(request.instructions, outputSchema) : request.instructions
   const body: WireRequest = {
     model: settings.modelId,
-    messages: [...systemMessage(instructions), ...history],
+    messages:
+      instructions.trim() === ''
+        ? history
+        : [{ role: 'system', content: instructions.toWellFormed() }, ...history],
     stream: true,
     truncate: false,
     shift: false,
     ...(tools.length > 0 && { tools }),
-    ...thinkingOf(request.modelSettings, settings),
-    ...(format && { format }),
+    ...renderThinking(request.modelSettings, settings),
+    ...(outputSchema && !isInWords && { format: outputSchema }),
     ...(settings.keepAlive !== undefined && { keep_alive: settings.keepAlive }),
     options: {
       num_ctx: settings.contextTokens,
       ...(limits.length > 0 && { num_predict: Math.min(...limits) }),
       ...settings.parameters,
-      ...samplingOf(request.modelSettings ?? {}),
+      ...omitUndefined({ temperature, top_p: topP, seed }),
+      ...(stop.length > 0 && { stop: [...stop] }),
     },
     ...settings.extraBody,
   }
@@ -271,8 +276,8 @@ function renderRequest(
 /** Without these fields, as the adapter writes them, no reply could be read. */
 const heldFields = ['model', 'messages', 'stream', 'tools', 'truncate', 'shift']
 
-/** How much the model is to think: the vendor knows fewer words. */
-function thinkingOf(
+/** The vendor knows fewer efforts than a request may ask for. */
+function renderThinking(
   { reasoningEffort }: ModelSettings = {},
   { thinking, warn }: RenderSettings,
 ): Pick<WireRequest, 'think'> {
@@ -288,45 +293,22 @@ function thinkingOf(
   return thinking === undefined ? {} : { think: thinking }
 }
 
-function samplingOf({ temperature, topP, stop, seed }: ModelSettings): JsonObject {
-  return {
-    ...(temperature !== undefined && { temperature }),
-    ...(topP !== undefined && { top_p: topP }),
-    ...(stop && stop.length > 0 && { stop: [...stop] }),
-    ...(seed !== undefined && { seed }),
-  }
-}
-
-/** How the model is asked for an answer of a schema: a reply that is held to one cannot call a tool. */
-function answerFields(
-  { instructions, outputSchema }: ModelRequest,
-  toolsShown: boolean,
-): { readonly instructions: string; readonly format?: JsonObject } {
-  if (outputSchema === undefined) return { instructions }
-  if (!toolsShown) return { instructions, format: outputSchema }
-  return { instructions: withAnswerSchema(instructions, outputSchema) }
-}
-
-function systemMessage(instructions: string): readonly WireMessage[] {
-  return instructions.trim() === '' ? [] : [{ role: 'system', content: instructions.toWellFormed() }]
-}
-
-function warnings(
+/** Warns of what the server cannot do. */
+function warnOfLimits(
   { toolChoice, parallelToolCalls, outputSchema }: ModelRequest,
   toolsShown: boolean,
-): OllamaWarning[] {
-  const all: OllamaWarning[] = []
+  warn: RenderSettings['warn'],
+): void {
   if (toolChoice.type === 'any' || toolChoice.type === 'tool') {
     const message = 'Ollama has no way to demand a tool call: the model may answer without one.'
-    all.push({ what: 'tool_choice', message })
+    warn({ what: 'tool_choice', message })
   }
   if (toolsShown && !parallelToolCalls) {
     const message = 'Ollama has no way to ask for one call at a time: all that come are taken.'
-    all.push({ what: 'parallel_tool_calls', message })
+    warn({ what: 'parallel_tool_calls', message })
   }
   if (toolsShown && outputSchema !== undefined) {
     const message = schemaInWords('a reply that Ollama holds to a schema could call no tool')
-    all.push({ what: 'output_schema', message })
+    warn({ what: 'output_schema', message })
   }
-  return all
 }

@@ -11,14 +11,14 @@ export interface Rendering {
   readonly schemas: (schema: JsonObject) => RenderedSchema
 }
 
-/** The wire cannot forbid tools, nor demand one: what may not be called is not shown. */
-export function offered({ tools, toolChoice }: ModelRequest): readonly ToolDefinition[] {
+/** The wire can neither forbid tools nor demand one: tools that may not be called are not offered. */
+export function selectTools({ tools, toolChoice }: ModelRequest): readonly ToolDefinition[] {
   if (toolChoice.type === 'none') return []
   return toolChoice.type === 'tool' ? tools.filter(({ name }) => name === toolChoice.name) : tools
 }
 
-/** A tool as the wire offers it. Warns of what its schema loses. */
-export function wireTool(
+/** Renders a tool, and warns of what its schema loses. */
+export function renderTool(
   { name, description, inputSchema }: ToolDefinition,
   names: ToolNames,
   { settings, schemas }: Rendering,
@@ -37,9 +37,9 @@ export function wireTool(
   }
 }
 
-/** What the server's own structures hold of a schema. Anything else it drops without a word. */
+/** The keywords that the server reads. It silently drops all others. */
 const known = new Set(['type', 'anyOf', 'items', 'description', 'enum', 'properties', 'required'])
-/** Keywords that a model needs no word of. */
+/** Keywords that the model does not need. */
 const silent = new Set([
   '$schema',
   '$id',
@@ -51,24 +51,23 @@ const silent = new Set([
   'default',
   'examples',
 ])
-// A schema that refers to itself is unfolded so many times; what lies deeper is described by its name only.
+// A schema that refers to itself is unfolded so many times; deeper ones are described by name only.
 const maxUnfoldings = 3
 
-/** A schema as it goes over the wire. */
 interface RenderedSchema {
   readonly schema: JsonObject
-  /** The keywords that the server does not know, and that go into descriptions instead. */
+  /** The keywords that go into descriptions, since the server does not know them. */
   readonly inWords: readonly string[]
 }
 
 /**
- * A tool's schema in the words that the server knows: references are put in place, `const` becomes an `enum` of one,
- * `oneOf` becomes `anyOf`, parts of `allOf` become one. Bounds, patterns and the like, for which it has no words, are
- * written into the description, so that the model still reads them.
+ * Puts a tool's schema into keywords that the server knows: references are resolved, `const` becomes an `enum` of one, `oneOf`
+ * becomes `anyOf`, parts of `allOf` are merged. Others, such as bounds and patterns, go into the description, so that the
+ * model still reads them.
  */
 export function toolSchema(given: JsonObject): RenderedSchema {
   const inWords = new Set<string>()
-  const whole = rewritten(given, { root: given, unfolded: [], inWords })
+  const whole = rewrite(given, { root: given, unfolded: [], inWords })
   return {
     schema: { ...whole, type: 'object', properties: whole['properties'] ?? {} },
     inWords: [...inWords],
@@ -83,37 +82,37 @@ interface Place {
   readonly inWords: Set<string>
 }
 
-function rewritten(given: Json | undefined, place: Place): JsonObject {
+function rewrite(given: Json | undefined, place: Place): JsonObject {
   // `true` and `false` are schemas too, and the server takes objects only.
   if (!isJsonObject(given)) return {}
-  const { schema, place: inside } = unfolded(given, place)
+  const { schema, place: inside } = unfold(given, place)
   const { const: only, oneOf, allOf, ...rest } = schema
   const plain: { [key: string]: Json } = { ...rest }
   if (only !== undefined) plain['enum'] = [only]
   if (Array.isArray(oneOf)) plain['anyOf'] = [...itemsOf(plain['anyOf']), ...oneOf]
   const merged = itemsOf(allOf).reduce<JsonObject>(
-    (left, right) => bothOf(left, rewritten(right, inside)),
-    contained(plain, inside),
+    (left, right) => mergeSchemas(left, rewrite(right, inside)),
+    rewriteContent(plain, inside),
   )
   return described(merged, inside)
 }
 
-/** The schema with what its `$ref` points to, for as long as that does not go in circles. */
-function unfolded(schema: JsonObject, place: Place): { readonly schema: JsonObject; readonly place: Place } {
+/** Resolves the `$ref` of a schema, unless that goes in circles. */
+function unfold(schema: JsonObject, place: Place): { readonly schema: JsonObject; readonly place: Place } {
   const reference = textAt(schema, '$ref')
   if (reference === undefined) return { schema, place }
   const { $ref: _, ...rest } = schema
   const times = place.unfolded.filter((before) => before === reference).length
-  const target = times < maxUnfoldings ? targetOf(reference, place.root) : undefined
+  const target = times < maxUnfoldings ? findTarget(reference, place.root) : undefined
   if (target === undefined) {
     const name = reference.split('/').at(-1) ?? reference
     place.inWords.add('$ref')
     return { schema: { description: `A ${name}, as above.`, ...rest }, place }
   }
-  return unfolded({ ...target, ...rest }, { ...place, unfolded: [...place.unfolded, reference] })
+  return unfold({ ...target, ...rest }, { ...place, unfolded: [...place.unfolded, reference] })
 }
 
-function targetOf(reference: string, root: JsonObject): JsonObject | undefined {
+function findTarget(reference: string, root: JsonObject): JsonObject | undefined {
   if (reference !== '#' && !reference.startsWith('#/')) return undefined
   let target: Json | undefined = root
   for (const step of reference.split('/').slice(1)) {
@@ -123,22 +122,22 @@ function targetOf(reference: string, root: JsonObject): JsonObject | undefined {
   return isJsonObject(target) ? target : undefined
 }
 
-function contained(schema: JsonObject, place: Place): JsonObject {
+function rewriteContent(schema: JsonObject, place: Place): JsonObject {
   const { anyOf, items, properties } = schema
   return {
     ...schema,
-    ...(anyOf !== undefined && { anyOf: itemsOf(anyOf).map((one) => rewritten(one, place)) }),
-    ...(items !== undefined && { items: rewritten(items, place) }),
+    ...(anyOf !== undefined && { anyOf: itemsOf(anyOf).map((one) => rewrite(one, place)) }),
+    ...(items !== undefined && { items: rewrite(items, place) }),
     ...(isJsonObject(properties) && {
       properties: Object.fromEntries(
-        Object.entries(properties).map(([name, one]) => [name, rewritten(one, place)]),
+        Object.entries(properties).map(([name, one]) => [name, rewrite(one, place)]),
       ),
     }),
   }
 }
 
-/** Two schemas that both have to fit, as far as one can say both. */
-function bothOf(left: JsonObject, right: JsonObject): JsonObject {
+/** Merges two schemas that both have to fit, as far as one schema can say both. */
+function mergeSchemas(left: JsonObject, right: JsonObject): JsonObject {
   const properties = { ...objectOf(left['properties']), ...objectOf(right['properties']) }
   const required = [...new Set([...listAt(left, 'required'), ...listAt(right, 'required')])]
   const description = [textAt(left, 'description'), textAt(right, 'description')].filter(Boolean).join(' ')

@@ -12,7 +12,7 @@ import type {
 } from '@tallystick/core/vocabulary'
 import type { StreamEnding } from '../shared/body.ts'
 import { itemsOf, numberAt, objectAt, restOf, textAt } from '../shared/json.ts'
-import { readCallInput, RememberingReader, type ReplyReader, saysNothing } from '../shared/reply.ts'
+import { readCallInput, StatefulReader, type ReplyReader, saysNothing } from '../shared/reply.ts'
 import {
   type OpaqueData,
   readOpaque,
@@ -332,7 +332,7 @@ export function replyReader(context: ReplyContext): ReplyReader {
     rawStopReason: undefined,
     failure: undefined,
   }
-  const reader = new RememberingReader<Reply, WireChunk>(reply, readChunk)
+  const reader = new StatefulReader<Reply, WireChunk>(reply, readChunk)
   return Object.assign(reader, { end: (ending: StreamEnding) => finish(reply, ending) })
 }
 

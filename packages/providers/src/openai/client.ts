@@ -3,7 +3,7 @@ import type { ModelContext, ModelSignal } from '@tallystick/core/vocabulary'
 import type { OpenAI } from 'openai'
 import type { Stream } from 'openai/streaming'
 import type { Subscriber } from 'rxjs'
-import { observedResponse } from '../shared/body.ts'
+import { observeResponse } from '../shared/body.ts'
 import { type Connect, type Connection, forwardEvents, longestTimerMs } from '../shared/call.ts'
 import { numberAt, objectAt, textAt } from '../shared/json.ts'
 import { optionalPackage, type OptionalPackage } from '../shared/options.ts'
@@ -242,7 +242,7 @@ async function opened(
   connection.facts.requestId = requestIdIn(response.headers)
   connection.facts.contentType = response.headers.get('content-type') ?? undefined
   const { tail } = connection
-  const observed = observedResponse(response, {
+  const observed = observeResponse(response, {
     onBytes(bytes) {
       connection.watch.signOfLife()
       tail.saw(bytes)

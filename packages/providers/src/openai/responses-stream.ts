@@ -1,7 +1,7 @@
 import { getOwn, isJsonObject, omitUndefined } from '@tallystick/core/internal'
 import type { JsonObject, ModelSignal, ReplyPart, StopReason } from '@tallystick/core/vocabulary'
 import { listAt, numberAt, objectAt, textAt } from '../shared/json.ts'
-import { RememberingReader, type ReplyReader } from '../shared/reply.ts'
+import { StatefulReader, type ReplyReader } from '../shared/reply.ts'
 import { contradiction, failureInStream, unrunCall } from './failure.ts'
 import { usageSignal } from './request.ts'
 import { awaitsCaller } from './responses-messages.ts'
@@ -171,7 +171,7 @@ function readUsage(reply: Reply, { usage, tool_usage: tools }: WireResponse): Mo
 
 /** Returns a reader of one reply, which only a terminal event ends. */
 export function replyReader(context: ReplyContext): ReplyReader {
-  return new RememberingReader(startReply(context), (reply, event) => readEvent(reply, event as WireEvent))
+  return new StatefulReader(startReply(context), (reply, event) => readEvent(reply, event as WireEvent))
 }
 
 /**

@@ -1,26 +1,25 @@
 import type { Clock } from '@tallystick/core'
 import { isJsonObject } from '@tallystick/core/internal'
 import type { Cancel } from '@tallystick/core/vocabulary'
+import { parseJson } from './json.ts'
 
-/** What is known of an HTTP answer besides its body. */
+/** An HTTP answer without its body. */
 export interface ResponseFacts {
   requestId?: string | undefined
   contentType?: string | undefined
 }
 
-/** What is done with the body of a response as it passes. */
-interface Observation {
-  /** Gets each piece. */
-  readonly onBytes: (bytes: Uint8Array) => void
-  /** Called at the end of the body, and not where the reader cancels it. */
-  readonly onEnd?: () => void
-}
-
 /**
- * The same response with every piece of its body reported as it passes. SDKs swallow a wire's keep-alive records; the
- * bytes are the only sign of life that all of them leave.
+ * Reports every piece of a response's body as it passes. SDKs swallow a wire's keep-alive records, so the bytes are the only
+ * sign of life. `onEnd` is not called if the reader cancels the body.
  */
-export function observedResponse(response: Response, { onBytes, onEnd = () => {} }: Observation): Response {
+export function observeResponse(
+  response: Response,
+  {
+    onBytes,
+    onEnd = () => {},
+  }: { readonly onBytes: (bytes: Uint8Array) => void; readonly onEnd?: () => void },
+): Response {
   if (!response.ok || typeof response.body?.getReader !== 'function') return response
   const reader = response.body.getReader()
   let cancelled = false
@@ -28,7 +27,7 @@ export function observedResponse(response: Response, { onBytes, onEnd = () => {}
   const observed = new ReadableStream<Uint8Array>({
     async pull(controller) {
       const { done, value } = await reader.read()
-      // A read under way says that the body is done where it is cancelled.
+      // Cancelling ends a pending read as if the body were done.
       if (cancelled) return
       if (done) {
         onEnd()
@@ -63,12 +62,12 @@ export interface Timeouts {
   readonly totalTimeoutMs?: number | undefined
 }
 
-/** What went on for too long: no byte came, nothing of the reply came, or the reply had no end. */
+/** Why a call took too long: no byte came, nothing of the reply came, or the reply had no end. */
 export type Overlong = 'silent' | 'empty' | 'endless'
 
 /**
- * Notices a call that takes too long, and calls `onOver` once. One timer at a time, which is set again only when it goes off:
- * a sign of life costs a look at the clock.
+ * Notices a call that takes too long, and calls `onOver` once. It has one timer, set again only when it goes off, so that a
+ * sign of life costs only a look at the clock.
  */
 export class SilenceWatch {
   readonly #clock: Clock
@@ -93,17 +92,16 @@ export class SilenceWatch {
     this.#set()
   }
 
-  /** A request is sent: it may wait for its answer. */
+  /** A request was sent, and may wait for its answer. */
   sent(): void {
     this.#from(false)
   }
 
-  /** The answer begins: from now on it may pause only. */
+  /** The answer begins; from now on only pauses are allowed. */
   begun(): void {
     this.#from(true)
   }
 
-  /** Something came. */
   signOfLife(): void {
     this.#lastSignAt = this.#clock.now()
   }
@@ -113,7 +111,6 @@ export class SilenceWatch {
     this.#lastContentAt = this.#clock.now()
   }
 
-  /** It notices nothing any more. */
   stop(): void {
     this.#cancel?.()
     this.#cancel = undefined
@@ -137,7 +134,7 @@ export class SilenceWatch {
     })
   }
 
-  /** What will have gone on for too long first, and when. */
+  /** The limit that ends first. */
   #next(): { readonly at: number; readonly what: Overlong; readonly limitMs: number } {
     const { responseTimeoutMs, idleTimeoutMs, contentTimeoutMs, totalTimeoutMs } = this.#limits
     const silentMs = this.#hasBegun ? idleTimeoutMs : responseTimeoutMs
@@ -150,21 +147,20 @@ export class SilenceWatch {
   }
 }
 
-/** How a stream of events stopped: by the wire's own last word, at the end of the body, or by a break. */
+/** How a stream of events stopped: with the wire's last word, at the end of the body, or by a break. */
 export type StreamEnding = 'terminated' | 'clean' | 'broken'
 
 const terminator = /[\r\n]data: ?\[DONE\]/
-/** A field that no client of an event stream reads, and in which some servers say why there is no more. */
+/** A field that no client reads, and in which some servers report an error. */
 const errorField = /[\r\n]error: ?(?=[{"\w])/
-// More than a terminator is long, so that it is found when pieces part it.
+// Longer than a terminator, so that it is found across pieces.
 const keptLength = 32
 /** An error is short, and a page in its place need not be kept. */
 const maxErrorLength = 64 * 1024
 
-/** What the bytes of a body of server-sent events say beside its events. */
+/** Reads what the bytes of server-sent events say beside the events. */
 export class StreamTail {
   readonly #decoder = new TextDecoder()
-  // The first line begins where another could have ended.
   #last = '\n'
   #beginning = ''
   #error: string | undefined
@@ -172,7 +168,6 @@ export class StreamTail {
   #terminated = false
   #ended = false
 
-  /** Bytes passed. */
   saw(bytes: Uint8Array): void {
     const passed = this.#decoder.decode(bytes, { stream: true })
     if (!this.#begun) this.#beginning = (this.#beginning + passed).slice(0, maxErrorLength)
@@ -186,7 +181,7 @@ export class StreamTail {
     this.#last = text.slice(-keptLength)
   }
 
-  /** An event came of it: it is a stream. */
+  /** An event came, so it is a stream. */
   begun(): void {
     this.#begun = true
     this.#beginning = ''
@@ -197,34 +192,26 @@ export class StreamTail {
     this.#ended = true
   }
 
-  /** Whether the wire's last word passed, on a line of its own. */
+  /** The wire's last word passed, on a line of its own. */
   get terminated(): boolean {
     return this.#terminated
   }
 
-  /** Whether the body ended in the middle of a line. */
+  /** The body ended in the middle of a line. */
   get endedInLine(): boolean {
     return this.#ended && !/[\r\n]$/.test(this.#last)
   }
 
-  /** What the server says went wrong where no event says so: in a field of its own, or as the JSON that is the whole body. */
+  /** The error that the server reports outside of events: in a field of its own, or as JSON that is the whole body. */
   get error(): unknown {
     if (this.#error !== undefined) {
       const [line = ''] = /^[^\r\n]*/.exec(this.#error) ?? []
-      return parsed(line) ?? line
+      return parseJson(line) ?? line
     }
-    const body = parsed(this.#beginning)
+    const body = parseJson(this.#beginning)
     const only: unknown = Array.isArray(body) && body.length === 1 ? body[0] : body
     if (!isJsonObject(only)) return undefined
     const isError = ['error', 'message', 'detail'].some((name) => name in only) && !('choices' in only)
     return isError ? (only['error'] ?? only) : undefined
-  }
-}
-
-function parsed(text: string): unknown {
-  try {
-    return JSON.parse(text)
-  } catch {
-    return undefined
   }
 }

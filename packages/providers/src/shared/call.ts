@@ -6,35 +6,31 @@ import { type ResponseFacts, SilenceWatch, StreamTail, type Timeouts } from './b
 import { type WireFailures, withRequestId } from './failure.ts'
 import type { ReplyReader } from './reply.ts'
 
-/** A timer cannot wait longer. */
 export const longestTimerMs: number = 2 ** 31 - 1
-/** How long the rest of a finished answer may take to come, so that its connection can be used again. */
+/** How long the rest of a finished answer may take, so that its connection can be used again. */
 const drainMs = 1000
-/** The connection of one attempt, and what is known of its answer. */
+/** The connection of one attempt. */
 export interface Connection {
   /** Aborting closes the connection. */
   readonly abort: AbortController
   readonly watch: SilenceWatch
-  /** What the answer says besides its body. */
   readonly facts: ResponseFacts
-  /** The end of the body, where the wire shows its bytes to it. */
   readonly tail: StreamTail
-  /** Whether the wire reports bytes to `watch`; otherwise each event counts as a sign of life. */
+  /** The wire reports bytes to `watch`; otherwise each event counts as a sign of life. */
   observed: boolean
 }
 
-/** A connection that nothing is known of yet. */
 function newConnection(watch: SilenceWatch): Connection {
   return { abort: new AbortController(), watch, facts: {}, tail: new StreamTail(), observed: false }
 }
 
-/** A request that was sent: the events of its answer, and their reader. */
+/** The events of an answer, and their reader. */
 export interface Opened<Event> {
   readonly events: AsyncIterable<Event>
   readonly reader: ReplyReader<Event>
 }
 
-/** Sends a request over the connection. Returns `undefined` where the call was given up before it was sent. */
+/** Sends a request over the connection. Resolves to `undefined` if the call was given up before that. */
 export type Connect<Event> = (connection: Connection) => Promise<Opened<Event> | undefined>
 
 /** One call of a model. */
@@ -44,13 +40,12 @@ export interface ForwardedCall<Event> {
   readonly timeouts?: Timeouts | undefined
   readonly failures: WireFailures
   readonly connect: Connect<Event>
-  /** Returns another request to send in place of one that failed before it showed anything; `undefined`: the call failed. */
+  /** Returns another request for one that failed before it showed anything; `undefined` if the call failed. */
   readonly fallbackRequest?: (failure: ProviderError) => Connect<Event> | undefined
-  /** Returns how to go on with a reply that broke off, by its own reader; `undefined`: the call failed. */
+  /** Returns how to continue a reply that broke off, with its own reader; `undefined` if the call failed. */
   readonly goOn?: (failure: ProviderError) => Connect<Event> | undefined
 }
 
-/** How far the present attempt is. */
 interface Progress<Event> {
   connection: Connection
   reader: ReplyReader<Event> | undefined
@@ -62,8 +57,8 @@ interface Progress<Event> {
 }
 
 /**
- * Forwards the events of a call's answer as signals to the subscriber, until the answer is whole, fails or falls silent.
- * Returns how to stop: that closes the connection, unless the answer is whole, so that the connection may be used again.
+ * Forwards the events of a call's answer as signals to the subscriber, until the answer is complete, fails or falls silent.
+ * Returns how to stop: that closes the connection, unless the answer is complete, so that it may be used again.
  */
 export function forwardEvents<Event>(call: ForwardedCall<Event>): () => void {
   const { context, subscriber, failures, timeouts = {} } = call
@@ -90,14 +85,14 @@ async function forward<Event>(call: ForwardedCall<Event>, progress: Progress<Eve
   } catch (error) {
     if (subscriber.closed) return
     const failure = failureOf(error, call, progress)
-    // A break after a reply that was whole takes nothing from it.
+    // A break after a complete reply takes nothing from it.
     const broke = failure.class === 'network' || failure.class === 'timeout'
     if (broke && completed(call, progress, 'broken')) return
     subscriber.error(failure)
   }
 }
 
-/** Makes one attempt. Returns the one to make in its place, if there is one. */
+/** Makes one attempt. Returns the next one, if there is one. */
 async function attempt<Event>(
   call: ForwardedCall<Event>,
   progress: Progress<Event>,
@@ -141,7 +136,7 @@ async function follow<Event>(
       if (!progress.receivedAny) connection.tail.begun()
       progress.receivedAny = true
       if (!connection.observed) connection.watch.signOfLife()
-      // What follows the end is only waited for: a connection that is read to its end can be used again.
+      // The rest is only read because a connection that is read to its end can be used again.
       if (progress.finished) continue
       if (subscriber.closed) return
       if (show(progress, reader.read(event), subscriber) || isOfReply(event)) connection.watch.content()
@@ -170,10 +165,10 @@ function show<Event>(
   return any
 }
 
-/** Events that say nothing but that the connection is alive, and deltas, which count by what they show. */
+/** Events that only keep the connection alive, and deltas, which count by what they show. */
 const signsOfLife = /^(ping|keepalive|response\.(queued|in_progress))$|[._-]delta$/
 
-/** Whether an event without a signal is a step of the reply: a block that begins or ends, a search of the vendor's. */
+/** True for an event without a signal that is a step of the reply: a block that begins or ends, a search of the vendor's. */
 function isOfReply(event: unknown): boolean {
   return isJsonObject(event) && typeof event['type'] === 'string' && !signsOfLife.test(event['type'])
 }
@@ -188,7 +183,7 @@ function failureOf<Event>(
   return failures.providerErrorOf(error, { now: context.clock.now(), requestId: facts.requestId })
 }
 
-/** Ends the reply if it was whole already: some wires prove it before their last word. */
+/** Ends the reply if it is complete already: some wires prove it before their last word. */
 function completed<Event>(
   call: ForwardedCall<Event>,
   progress: Progress<Event>,

@@ -7,8 +7,8 @@ import { withoutKeyShapes } from './secrets.ts'
 const maxLength = 300
 
 /**
- * A provider's own words, fit for an error message: one line, bounded, and with what looks like a key or a token struck
- * out. Provider messages end up in ledgers and logs.
+ * Makes a provider's words fit for an error message, since these end up in ledgers and logs: one line, bounded, without what
+ * looks like a key or a token.
  */
 export function failureText(text: string): string {
   const line = withoutKeyShapes(text)
@@ -20,12 +20,10 @@ export function failureText(text: string): string {
   return line.length <= maxLength ? line : `${line.slice(0, maxLength - 1).toWellFormed()}…`
 }
 
-/** Returns a word of the provider in brackets, to follow a sentence; an empty text if there is no word. */
 export function named(word: string | null | undefined): string {
   return word ? ` (${failureText(word)})` : ''
 }
 
-/** Returns the provider's own words, to follow a sentence; an empty text if there are no words. */
 export function quoted(words: string): string {
   return words.trim() === '' ? '' : `: ${failureText(words).replace(/\.$/, '')}`
 }
@@ -45,28 +43,19 @@ const brokenFetch =
 const brokenConnection = /^(E(?!RR_)[A-Z_]+|UND_ERR_\w+|ERR_(TLS|SSL)_\w+|CERT_\w+|Connection[A-Z]\w+)$/
 const brokenTrust = /_(CERT|SIGNATURE)$|_CERT_/
 
-/** A connection that broke, as Node and browsers report it. */
-export interface NetworkFailure {
-  readonly class: Extract<FailureClass, 'network' | 'timeout'>
-  /** The system's code, such as `ECONNRESET`, where there is one. */
-  readonly code?: string
-}
-
 /** Recognises an error that a broken connection caused, by its code or by its words; `undefined` for any other. */
-export function networkFailure(error: unknown): NetworkFailure | undefined {
-  const code = codeOf(error)
-  if (code !== undefined) return { class: timeoutCodes.has(code) ? 'timeout' : 'network', code }
-  return error instanceof TypeError && brokenFetch.test(error.message) ? { class: 'network' } : undefined
-}
-
-function codeOf(error: unknown): string | undefined {
+export function networkFailure(
+  error: unknown,
+): { readonly class: 'network' | 'timeout'; readonly code?: string } | undefined {
   let cause = error
   for (let depth = 0; depth < 5 && cause instanceof Error; depth++) {
     const code = textAt(cause, 'code')
-    if (code !== undefined && (brokenConnection.test(code) || brokenTrust.test(code))) return code
+    if (code !== undefined && (brokenConnection.test(code) || brokenTrust.test(code))) {
+      return { class: timeoutCodes.has(code) ? 'timeout' : 'network', code }
+    }
     cause = cause.cause
   }
-  return undefined
+  return error instanceof TypeError && brokenFetch.test(error.message) ? { class: 'network' } : undefined
 }
 
 /** What a failure is, and whether the same request may succeed later. */
@@ -82,10 +71,7 @@ export function final(failureClass: FailureClass): Verdict {
   return { class: failureClass, retryable: false }
 }
 
-/** Verdicts by HTTP status. */
-export type StatusVerdicts = { readonly [status: number]: Verdict }
-
-const byStatus: StatusVerdicts = {
+const byStatus: { readonly [status: number]: Verdict } = {
   401: final('authentication'),
   402: final('permission'),
   403: final('permission'),
@@ -101,8 +87,8 @@ const byStatus: StatusVerdicts = {
   529: retryable('overloaded'),
 }
 
-/** Judges an answer by its status alone. `own`: what differs for this wire. Without a status the other side is at fault. */
-export function verdictOfStatus(status: number | undefined, own: StatusVerdicts = {}): Verdict {
+/** Judges an answer by its status alone, with exceptions of the wire. Without a status the other side is at fault. */
+export function verdictOfStatus(status: number | undefined, own: typeof byStatus = {}): Verdict {
   if (status === undefined) return retryable('server')
   const known = own[status] ?? byStatus[status]
   return known ?? (status >= 500 ? retryable('server') : final('invalid_request'))
@@ -116,12 +102,11 @@ export interface ApiError extends Error {
   readonly error: unknown
 }
 
-/** Whether an official client threw this for an answer, or for a call without one. */
 export function isApiError(error: unknown): error is ApiError {
   return error instanceof Error && 'status' in error && 'headers' in error && 'error' in error
 }
 
-/** The failure for what an official client threw, where that is no `ApiError`. `keyWords` tell that it found no key. */
+/** Turns what an official client threw into a failure, except an `ApiError`. `keyWords` tell that it found no key. */
 export function clientFailure(
   { failed, thrownFailure }: CommonFailures,
   error: unknown,
@@ -132,7 +117,8 @@ export function clientFailure(
   if (error.name === 'SyntaxError') {
     return failed(retryable('protocol'), 'The stream holds an event that is not valid JSON', known)
   }
-  if (isBrowserRefusal(error)) {
+  // It says so in words alone, which speak of credentials, too.
+  if (error.message.includes('dangerouslyAllowBrowser')) {
     return new ProviderError({ ...final('invalid_request'), message: browserAdvice })
   }
   if (keyWords.test(error.message)) {
@@ -141,7 +127,7 @@ export function clientFailure(
   return thrownFailure(error, known)
 }
 
-/** No answer at all: the client says only that, and keeps what happened as the cause. */
+/** There was no answer. The client keeps what happened as the cause. */
 export function connectionFailure(
   { failed }: CommonFailures,
   { cause }: Error,
@@ -154,50 +140,31 @@ export function connectionFailure(
   return failed(retryable('network'), `${who} could not be reached${named(network?.code)}`, known)
 }
 
-/** Whether to try again, where the service says so outright. */
+/** Reads whether to try again, if the service says so. */
 export function statedRetry(headers: HeaderReader | undefined): boolean | undefined {
   const stated = headers?.get('x-should-retry')
   return stated === 'true' ? true : stated === 'false' ? false : undefined
 }
 
-/**
- * Whether an official client refuses to be made where it is: in a page that its user, and any script in it, can read keys
- * from. It says so in words alone, which speak of credentials as well.
- */
-function isBrowserRefusal(error: unknown): boolean {
-  return error instanceof Error && error.message.includes('dangerouslyAllowBrowser')
-}
-
-/** What to do about it. */
 const browserAdvice =
   'The official client does not run in a browser, where a user of the page could read the key. Let a server of yours make the calls, or pass a client that was made with dangerouslyAllowBrowser.'
 
-/** Just enough of `Headers`. */
 export interface HeaderReader {
   get(name: string): string | null
 }
 
 /**
- * Returns how long a provider asks to wait, in whole milliseconds: `retry-after-ms`, else `retry-after` in seconds or
- * as a date, which is relative to `now`. `undefined` for a wait that is not positive, or that cannot be read.
+ * Reads how long a provider asks to wait, in whole milliseconds: `retry-after-ms`, else `retry-after` in seconds or as a date,
+ * which is relative to `now`. Returns `undefined` for a wait that is not positive or not readable.
  */
 export function retryAfterMs(headers: HeaderReader, now: number): number | undefined {
-  const asked = millisecondsAsked(headers, now)
-  return asked !== undefined && Number.isFinite(asked) && asked > 0 ? Math.ceil(asked) : undefined
-}
-
-function millisecondsAsked(headers: HeaderReader, now: number): number | undefined {
-  const exact = headers.get('retry-after-ms')?.trim()
-  if (exact && isDecimal(exact)) return Number(exact)
-  const asked = headers.get('retry-after')?.trim()
-  if (!asked) return undefined
-  if (isDecimal(asked)) return Number(asked) * 1000
-  // A date names its month. Engines read dates into other texts too, such as a negative number.
-  return /[a-z]{3}/i.test(asked) ? Date.parse(asked) - now : undefined
-}
-
-function isDecimal(text: string): boolean {
-  return /^\d+(\.\d+)?$/.test(text)
+  const decimal = /^\d+(\.\d+)?$/
+  const exact = headers.get('retry-after-ms')?.trim() ?? ''
+  const asked = headers.get('retry-after')?.trim() ?? ''
+  // A date names its month. Engines read dates into other texts, too, such as a negative number.
+  const date = /[a-z]{3}/i.test(asked) ? Date.parse(asked) - now : NaN
+  const waitMs = decimal.test(exact) ? Number(exact) : decimal.test(asked) ? Number(asked) * 1000 : date
+  return Number.isFinite(waitMs) && waitMs > 0 ? Math.ceil(waitMs) : undefined
 }
 
 /** What to do about a failure, by its class. */
@@ -221,25 +188,22 @@ const commonAdvice: Omit<Advice, 'authentication' | 'permission' | 'not_found'> 
 
 /** How a wire words its failures. */
 export interface WireWords {
-  /** Who answers, as within a sentence: `Anthropic`, `the service`. */
+  /** The one who answers, as within a sentence: `Anthropic`, `the service`. */
   readonly who: string
-  /** What is done with a call that takes too long. */
+  /** How a call that takes too long ends. */
   readonly closed?: string
-  /** What to do about a failure, where that is the wire's own. */
+  /** The wire's own advice on failures. */
   readonly advice: Partial<Advice> & Pick<Advice, 'authentication' | 'permission' | 'not_found'>
 }
 
-/** How a call took too long. */
 const overlong: { readonly [what in Overlong]: (who: string, limitMs: number) => string } = {
   silent: (who, limitMs) => `Nothing came from ${who} for ${limitMs} ms`,
   empty: (who, limitMs) => `Nothing of the reply came from ${who} for ${limitMs} ms (contentTimeoutMs)`,
   endless: (_, limitMs) => `The reply had not ended after ${limitMs} ms (totalTimeoutMs)`,
 }
 
-/** What is known of a failed call beside its class. */
 type KnownFacts = Pick<Partial<ModelFailure>, 'status' | 'retryAfterMs' | 'requestId'>
 
-/** What is known when a call fails. */
 export interface FailureFacts {
   /** Milliseconds since 1970 UTC, to read a date in `retry-after` against. */
   readonly now: number
@@ -248,27 +212,24 @@ export interface FailureFacts {
 
 /** The failures of one wire. */
 export interface WireFailures extends CommonFailures {
-  /** Returns the failure for whatever the client, `fetch` or the stream threw. It holds no payload and no key. */
+  /** Turns what the client, `fetch` or the stream threw into a failure without payloads and keys. */
   readonly providerErrorOf: (error: unknown, facts: FailureFacts) => ProviderError
-  /** Returns the failure that an answer of status 200 tells of. */
+  /** Reads the failure that an answer of status 200 reports. */
   readonly failureInStream: (error: unknown) => ProviderError
 }
 
-/** The failures that every wire reports alike. */
+/** The failures that all wires have in common. */
 interface CommonFailures {
-  /** A failure whose message says what happened and what to do about it. */
+  /** Its message says what happened and what to do next. */
   readonly failed: (verdict: Verdict, what: string, known?: KnownFacts) => ProviderError
-  /** The failure for an error that the wire does not know: a connection that broke, or something unexpected. */
+  /** A connection that broke, or an unexpected error. */
   readonly thrownFailure: (error: unknown, known?: KnownFacts) => ProviderError
-  /** The stream ended, and nothing proved the reply whole. */
+  /** The stream ended, and nothing proved the reply complete. */
   readonly truncatedReply: (requestId?: string) => ProviderError
-  /** The call took longer than is allowed. */
   readonly overlongReply: (what: Overlong, limitMs: number, requestId?: string) => ProviderError
-  /** The answer is no event stream, whatever it is. */
   readonly notAStream: (contentType: string, requestId?: string) => ProviderError
 }
 
-/** The failures that a wire reports in these words. */
 export function commonFailures({
   who,
   advice: own,
@@ -304,7 +265,7 @@ export function commonFailures({
   }
 }
 
-/** The same failure with the id of the request, where it has none yet. */
+/** Adds the id of the request if the failure has none. */
 export function withRequestId(error: ProviderError, requestId: string | undefined): ProviderError {
   if (requestId === undefined || error.requestId !== undefined) return error
   return new ProviderError({ ...error.toFailure(), requestId }, { cause: error.cause })

@@ -1,30 +1,39 @@
 import { isJsonObject } from '@tallystick/core/internal'
 import type { Json, JsonObject } from '@tallystick/core/vocabulary'
 
-/** The text at `key`, when there is one. */
+/** Parses JSON; `undefined` for any other text. */
+export function parseJson(text: string): unknown {
+  try {
+    return JSON.parse(text)
+  } catch {
+    return undefined
+  }
+}
+
+/** The text at `key`, if there is one. */
 export function textAt(object: unknown, key: string): string | undefined {
   const value = isJsonObject(object) ? object[key] : undefined
   return typeof value === 'string' ? value : undefined
 }
 
-/** The number at `key`, when there is one. */
+/** The number at `key`, if there is one. */
 export function numberAt(object: unknown, key: string): number | undefined {
   const value = isJsonObject(object) ? object[key] : undefined
   return typeof value === 'number' && Number.isFinite(value) ? value : undefined
 }
 
-/** The count at `key`, when there is one: what is negative, or beyond all counting, says nothing. */
+/** The count at `key`, if there is one: negative or unsafe numbers say nothing. */
 export function countAt(object: unknown, key: string): number | undefined {
   const value = numberAt(object, key)
   return value !== undefined && isCount(value) ? value : undefined
 }
 
-/** Whether a number may be one of tokens, or of anything that is counted. */
+/** True for a number that may count tokens, or anything else. */
 export function isCount(value: number): boolean {
   return value >= 0 && value <= Number.MAX_SAFE_INTEGER
 }
 
-/** The object at `key`, when there is one. */
+/** The object at `key`, if there is one. */
 export function objectAt(object: unknown, key: string): JsonObject | undefined {
   const value = isJsonObject(object) ? object[key] : undefined
   return isJsonObject(value) ? value : undefined
@@ -35,12 +44,12 @@ export function listAt(object: unknown, key: string): readonly Json[] {
   return isJsonObject(object) ? itemsOf(object[key]) : []
 }
 
-/** The items of a list; none of any other value. */
+/** The items of a list; any other value has none. */
 export function itemsOf(value: Json | undefined): readonly Json[] {
   return Array.isArray(value) ? (value as readonly Json[]) : []
 }
 
-/** A copy without the fields named, and without fields that say nothing (`null`, `undefined`, an empty list). */
+/** Copies an object without the named fields, and without empty ones (`null`, `undefined`, an empty list). */
 export function restOf(object: JsonObject, without: readonly string[]): JsonObject {
   const rest: { [key: string]: Json } = {}
   for (const [key, value] of Object.entries(object)) {
@@ -52,8 +61,8 @@ export function restOf(object: JsonObject, without: readonly string[]): JsonObje
 }
 
 /**
- * The same value with every lone surrogate replaced by U+FFFD. Vendors refuse a body that holds one, and since it
- * would stay in the history, they would refuse every later request too. A value without any comes back as it is.
+ * Replaces lone surrogates by U+FFFD. Vendors refuse a body that holds one, and since it would stay in the history, they
+ * would refuse every later request, too. Returns a value without any unchanged.
  */
 export function wellFormed<T extends Json>(value: T): T {
   return mend(value) as T

@@ -23,7 +23,6 @@ export interface ModelCall<Client, Reported extends Warning> {
   readonly secrets: OwnSecrets
 }
 
-/** What the models of all adapters differ in. */
 interface ModelDefinition<
   Options extends WireOptions,
   Client extends object,

@@ -23,7 +23,7 @@ const {
   trueOrFalse,
 } = option
 
-/** Checks of options that mean the same to every adapter. */
+/** Checks of options that all adapters share. */
 export const commonChecks: {
   readonly [
     name in
@@ -70,7 +70,7 @@ export const otherNames: { readonly [name: string]: string } = {
   timeout: 'responseTimeoutMs',
 }
 
-/** Refuses a model id or options with which no call could succeed. `maker` is the function that was called. */
+/** Throws `ConfigurationError` for a model id or options that cannot work. `maker` is the function that was called. */
 export function requireModelOptions(
   maker: string,
   check: OptionCheck,
@@ -82,18 +82,12 @@ export function requireModelOptions(
 
 /** How an adapter records its options. */
 export interface RecordedOptions<Options extends object> {
-  /** Recorded with their values. Keys, headers, addresses, functions, and whatever may hold a token are never named here. */
+  /** Recorded with their values: no keys, headers, addresses, functions, nor what may hold a token. */
   readonly pinned: readonly (keyof Options & string)[]
   /** Recorded by name and digest: each option, and the field of the body that it becomes. */
   readonly added?: { readonly [Name in keyof Options & string]?: string }
-  /** Fields of the body that the adapter writes from the request, so that one of `extraBody` replaces what it says. */
+  /** Fields of the body that the adapter writes from the request, which `extraBody` would replace. */
   readonly written: readonly string[]
-}
-
-/** What the ledger keeps of a model's options. */
-interface RecordOfOptions {
-  readonly pinnedOptions?: JsonObject
-  readonly additions?: readonly RequestAddition[]
 }
 
 /** Options of the adapters in the vendor's own words. With `recordAdditions` their values are recorded as well. */
@@ -108,43 +102,36 @@ export interface WireOptions {
 const recordable = ['extraBody', 'toolFields', 'providerTools', 'settings', 'providerOptions']
 
 /**
- * Returns the options with copies of their data, which the caller cannot change any more: what is recorded of them is
- * what every call sends.
+ * Copies the data of the options, so that the caller cannot change it: the ledger records what every call sends.
  */
 export function ownOptions<Options extends object>(maker: string, options: Options): Options {
-  return Object.fromEntries(
-    Object.entries(options).map(([name, value]) => [
-      name,
-      isData(value) ? copied(maker, name, value) : value,
-    ]),
-  ) as Options
+  const entries = Object.entries(options).map(([name, value]): [string, unknown] => {
+    // A client of the user's own may be a plain object.
+    if (name === 'client' || !isPlain(value)) return [name, value]
+    try {
+      return [name, JSON.parse(JSON.stringify(value))]
+    } catch (error) {
+      throw new ConfigurationError(
+        `${maker}() got an option ${name} that no JSON can carry, so no request could: ${error instanceof Error ? error.message : 'it is not JSON'}. Give plain data.`,
+        { cause: error },
+      )
+    }
+  })
+  return Object.fromEntries(entries) as Options
 }
 
-/** A class's instance, such as a client, is no data. */
-function isData(value: unknown): boolean {
+function isPlain(value: unknown): boolean {
   if (typeof value !== 'object' || value === null) return false
   const prototype: unknown = Object.getPrototypeOf(value)
   return Array.isArray(value) || prototype === Object.prototype || prototype === null
 }
 
-function copied(maker: string, name: string, value: unknown): unknown {
-  // A client of the user's own may be a plain object.
-  if (name === 'client') return value
-  try {
-    return JSON.parse(JSON.stringify(value))
-  } catch (error) {
-    throw new ConfigurationError(
-      `${maker}() got an option ${name} that no JSON can carry, so no request could: ${error instanceof Error ? error.message : 'it is not JSON'}. Give plain data.`,
-      { cause: error },
-    )
-  }
-}
-
-/** What the ledger keeps of a model's options, so that each call shows what was sent, and a resume by others is found. */
+/** Returns what the ledger keeps of the options, so that each call shows what was sent, and a resume with others is detected. */
 export function recordedOptions<Options extends WireOptions>(
   options: Options,
   { pinned: names, added = {}, written }: RecordedOptions<Options>,
-): RecordOfOptions {
+): { readonly pinnedOptions?: JsonObject; readonly additions?: readonly RequestAddition[] } {
+  const { extraBody = {}, toolFields = {}, providerTools = [], headers = {} } = options
   const pinned: Record<string, Json> = {}
   for (const name of [...names, ...(options.recordAdditions === true ? recordable : [])]) {
     const value = options[name as keyof Options]
@@ -154,19 +141,6 @@ export function recordedOptions<Options extends WireOptions>(
     ...Object.entries(added).flatMap(([option, field]) =>
       addition(option, field as string, options[option as keyof Options]),
     ),
-    ...wireAdditions(options, written),
-  ]
-  return {
-    ...(Object.keys(pinned).length > 0 && { pinnedOptions: pinned }),
-    ...(additions.length > 0 && { additions }),
-  }
-}
-
-function wireAdditions(
-  { extraBody = {}, toolFields = {}, providerTools = [], headers = {} }: WireOptions,
-  written: readonly string[],
-): readonly RequestAddition[] {
-  return [
     ...Object.entries(extraBody).flatMap(([field, value]) =>
       addition('extraBody', field, value, written.includes(field)),
     ),
@@ -180,6 +154,10 @@ function wireAdditions(
     ),
     ...Object.entries(headers).flatMap(([name, value]) => addition('headers', name.toLowerCase(), value)),
   ]
+  return {
+    ...(Object.keys(pinned).length > 0 && { pinnedOptions: pinned }),
+    ...(additions.length > 0 && { additions }),
+  }
 }
 
 /** Fields of a tool's definition that adapters write from the request. */
@@ -206,7 +184,7 @@ function addition(
   ]
 }
 
-/** The value without texts that go by the name of a credential: these change, and their digests would confirm a guess. */
+/** Leaves out texts named like a credential: these change, and their digests would confirm a guess. */
 function withoutCredentials(value: Json): Json {
   if (Array.isArray(value)) return value.map(withoutCredentials)
   if (!isJsonObject(value)) return value
@@ -217,20 +195,19 @@ function withoutCredentials(value: Json): Json {
   )
 }
 
-/** Something that a request asked for and that a wire cannot express. The call goes out without it. */
+/** Something in a request that a wire cannot express. The request is sent without it. */
 export interface Warning {
   /** What was left out or changed. */
   readonly what: string
-  /** One sentence, for people: names and places, never what was said. */
+  /** One sentence for people: names and places, no content. */
   readonly message: string
 }
 
-/** Reports a warning. */
 export type Warn<Reported extends Warning> = (warning: Reported) => void
 
-/** An optional peer, which is loaded when it is needed first. */
+/** An optional peer dependency, loaded at its first use. */
 export interface OptionalPackage<Module> {
-  /** Throws `ConfigurationError`, with the line that installs the package, where the host can tell at once that it is missing. */
+  /** Throws `ConfigurationError`, with the line that installs the package, if the host can tell that it is missing. */
   require(maker: string): void
   /** Loads the package once. Rejects with a `ProviderError` that names the line that installs it. */
   load(maker: string): Promise<Module>
@@ -244,7 +221,7 @@ export function optionalPackage<Module>(name: string, load: () => Promise<Module
       try {
         if (resolvesPackages()) import.meta.resolve(name)
       } catch (error) {
-        // Other hosts refuse names that they cannot resolve by other errors: there only loading tells.
+        // On other hosts only loading tells.
         if (isMissing(error)) throw missingPackage(maker, name, error)
       }
     },
@@ -264,7 +241,6 @@ export function optionalPackage<Module>(name: string, load: () => Promise<Module
   }
 }
 
-/** The error of a package that is not installed, with the line that installs it. */
 export function missingPackage(maker: string, name: string, cause: unknown): ConfigurationError {
   const what = isMissing(cause) ? 'is not installed' : 'could not be loaded'
   return new ConfigurationError(
@@ -275,7 +251,7 @@ export function missingPackage(maker: string, name: string, cause: unknown): Con
   )
 }
 
-/** A bundle holds this module where not even its own package has a name: there only loading tells whether another is missing. */
+/** In a bundle not even this package has a name, so that only loading tells whether another one is missing. */
 function resolvesPackages(): boolean {
   try {
     import.meta.resolve('@tallystick/providers/package.json')

@@ -6,31 +6,28 @@ import { isCount } from './json.ts'
 
 /** Reads the events of one reply. */
 export interface ReplyReader<Event = unknown> {
-  /** Returns the signals that follow from one event. Throws a `ProviderError` for a stream that cannot be believed. */
+  /** Turns one event into signals. Throws a `ProviderError` for a stream that cannot be trusted. */
   read(event: Event): Iterable<ModelSignal>
   /**
-   * Called when the stream is over without a terminal event. Returns the last signals where the reply is whole by then,
-   * else `undefined`. Before a break only a finish reason proves that; a clean end proves it for servers that are known
-   * to give no reason. A wire whose replies end only with a terminal event has no such function.
+   * Called if the stream ends without a terminal event. Returns the last signals if the reply is complete, else `undefined`.
+   * Before a break only a finish reason proves that; a clean end proves it for servers that are known to give no reason. A
+   * wire whose replies end only with a terminal event has no such function.
    */
   readonly end?: (ending: StreamEnding) => readonly ModelSignal[] | undefined
-  /** The reply is whole; what follows does not matter. */
+  /** The reply is complete; the rest does not matter. */
   readonly finished: boolean
-  /** Set where the reply says that it failed. */
-  readonly failure?: ProviderError | undefined
-}
-
-/** What a reader asks of what it remembers of a reply. */
-interface ReadReply {
-  readonly finished?: boolean
+  /** Set if the reply says that it failed. */
   readonly failure?: ProviderError | undefined
 }
 
 /**
- * Reads a reply into the state that remembers it. A class, since V8 would keep a hidden class of its own for each object literal with
- * a getter, and with it the whole reply, until the next full collection.
+ * Reads a reply into its state. A class, since V8 would keep a hidden class of its own for each object literal with a getter,
+ * and with it the whole reply, until the next full collection.
  */
-export class RememberingReader<Reply extends ReadReply, Event = unknown> implements ReplyReader<Event> {
+export class StatefulReader<
+  Reply extends { readonly finished?: boolean; readonly failure?: ProviderError | undefined },
+  Event = unknown,
+> implements ReplyReader<Event> {
   readonly #reply: Reply
   readonly #read: (reply: Reply, event: Event) => Iterable<ModelSignal>
 
@@ -46,7 +43,7 @@ export class RememberingReader<Reply extends ReadReply, Event = unknown> impleme
       : this.#read(this.#reply, given as Event)
   }
 
-  /** What the events before a faulty one say counts. */
+  /** Events before a faulty one count. */
   *#readEach(events: readonly Event[]): Generator<ModelSignal, void> {
     for (const event of events) {
       if (this.finished || this.failure !== undefined) return
@@ -63,10 +60,9 @@ export class RememberingReader<Reply extends ReadReply, Event = unknown> impleme
   }
 }
 
-/** The input of a call as it was understood. */
 export type CallInput = Pick<RequestedCall, 'input' | 'malformed'>
 
-/** Reads a call's arguments, once they are whole. No arguments at all mean an empty object. */
+/** Reads a call's complete arguments. None mean an empty object. */
 export function readCallInput(text: string): CallInput {
   if (text.trim() === '') return { input: {} }
   try {
@@ -78,51 +74,45 @@ export function readCallInput(text: string): CallInput {
   }
 }
 
-/** The input of a call that its service sent as JSON, not as text. */
+/** Reads the input of a call that its service sent as JSON, not as text. */
 export function readGivenInput(given: unknown): CallInput {
   if (given === undefined || given === null) return { input: {} }
   if (typeof given === 'string') return readCallInput(given)
-  const fault = parsedFault(given)
-  if (fault !== undefined) return { input: {}, malformed: { text: shownText(given), error: fault } }
-  return isJsonObject(given) ? { input: given } : notAnObject(JSON.stringify(given))
-}
-
-/** As far as it can be written: a value may be nested too deep for that. */
-function shownText(given: unknown): string {
+  const error = parsedFault(given)
+  if (error === undefined && isJsonObject(given)) return { input: given }
+  let text = ''
   try {
-    return JSON.stringify(given)
+    text = JSON.stringify(given)
   } catch {
-    return ''
+    // It is nested too deep to be written.
   }
+  return error === undefined ? notAnObject(text) : { input: {}, malformed: { text, error } }
 }
 
-/** Whether arguments say nothing: some servers write null, or an empty list, for a tool without parameters. */
+/** True for empty arguments: some servers write null, or an empty list, for a tool without parameters. */
 export function saysNothing(text: string): boolean {
   return ['', 'null', '[]'].includes(text.trim())
 }
 
-/** An input that no server can take for another, in the place of one that is no JSON: the model sees what it wrote. */
+/** Replaces an input that is not JSON: any server takes it, and the model sees what it wrote. */
 export function unreadInput(text: string): { readonly INVALID_JSON: string } {
   return { INVALID_JSON: text }
 }
 
-/** The same as text. */
 export function inObject(text: string): string {
   return JSON.stringify(unreadInput(text))
 }
 
-/** The input of a call whose arguments are JSON, but no object. */
 function notAnObject(text: string): CallInput {
   return { input: {}, malformed: { text, error: 'The input is valid JSON, but not an object.' } }
 }
 
-/** What a wire says, field by field. */
 type Counts = { readonly [field in keyof Usage]-?: number | undefined }
 
 /**
- * Counts as a `Usage`, in which the parts of a total are in it. Some services count reasoning beside the output (xAI), and
- * some the cache beside the prompt: their `total` shows it, or a part that is larger than its whole. What was not said
- * stays unknown.
+ * Makes a `Usage`, whose totals include their parts. Some services count reasoning beside the output (xAI), and some the
+ * cache beside the prompt: their `total` shows it, or a part that is larger than its whole. What was not reported stays
+ * unknown.
  */
 export function coherentUsage(given: Counts, total?: number): Usage {
   const counts = soundCounts(given)
@@ -143,13 +133,13 @@ export function coherentUsage(given: Counts, total?: number): Usage {
   return soundCounts(mended) as Usage
 }
 
-/** What is a count: some services write -1, or no number, for what they do not know. */
+/** Some services write -1, or not a number, for what they do not know. */
 function soundCounts(counts: Counts): Counts {
   const sound = Object.entries(counts).filter(([, count]) => count !== undefined && isCount(count))
   return Object.fromEntries(sound) as unknown as Counts
 }
 
-/** What is said of a citation or a source: fields that are not known are left out, and so are empty ones. */
+/** Leaves out fields that are unknown or empty. */
 export function known<T extends object>(fields: { readonly [K in keyof T]-?: T[K] | undefined }): T {
   const filled = Object.entries(fields).filter(([, value]) => value !== undefined && value !== '')
   return Object.fromEntries(filled) as T

@@ -1,9 +1,9 @@
 import type { ModelRequest } from '@tallystick/core'
 import { getOwn, isJsonObject } from '@tallystick/core/internal'
 import type { FilePart, ImagePart, Json, JsonObject, ToolCallId } from '@tallystick/core/vocabulary'
-import type { Warning } from './options.ts'
+import type { Warn, Warning } from './options.ts'
 
-/** Instructions that also say what the answer has to be, for a wire that cannot hold a model to this schema. */
+/** Adds the schema of the answer to the instructions, for a wire that cannot enforce it. */
 export function withAnswerSchema(instructions: string, schema: JsonObject): string {
   const ofSchema = `Your answer has to be JSON that fits this JSON Schema, and nothing else: no words before or behind it.\n${JSON.stringify(schema)}`
   return instructions.trim() === '' ? ofSchema : `${instructions}\n\n${ofSchema}`
@@ -16,15 +16,14 @@ export function schemaInWords(why: string): string {
 
 const alphabet = /^[a-zA-Z0-9_-]+$/
 
-/** Whether a name or id fits what all vendors accept: `[a-zA-Z0-9_-]`, from 1 to `maxLength` characters. */
+/** True for a name or id that all vendors accept: `[a-zA-Z0-9_-]`, from 1 to `maxLength` characters. */
 export function isIdentifier(text: string, maxLength: number): boolean {
   return text.length <= maxLength && alphabet.test(text)
 }
 
 /**
- * Returns an identifier for a text that is no identifier: its readable part, then 8 hex digits of a hash of all of it.
- * It depends on the text alone, so that it stays the same from turn to turn. Another `salt` gives another identifier,
- * for the case that one is taken.
+ * Makes an identifier of any text: its readable part, then 8 hex digits of a hash of all of it. It depends on the text alone,
+ * so that it stays the same from turn to turn. Another `salt` gives another identifier, in case one is taken.
  */
 export function fitIdentifier(text: string, maxLength: number, salt: number): string {
   const digest = hashText(salt === 0 ? text : `${text}\0${salt}`)
@@ -34,7 +33,6 @@ export function fitIdentifier(text: string, maxLength: number, salt: number): st
   return `${readable}_${digest}`
 }
 
-/** The first identifier for `text` that is not taken. */
 function freeIdentifier(text: string, maxLength: number, taken: { has(name: string): boolean }): string {
   for (let salt = 0; ; salt++) {
     const candidate = fitIdentifier(text, maxLength, salt)
@@ -53,15 +51,15 @@ function hashText(text: string): number {
   return hash >>> 0
 }
 
-/** A call in the history. `ownId` is there when the vendor that will read the request gave the id itself. */
+/** A call in the history. `ownId` is the id that the vendor of the request gave it. */
 export interface IdentifiedCall {
   readonly toolCallId: ToolCallId
   readonly ownId?: string
 }
 
 /**
- * The id that each call has in one request: the vendor's own where it fits and is not taken, else one made from
- * `toolCallId`. Unique in the request. Decided from the front, so a longer history changes no earlier id.
+ * Gives each call of a request a unique id: the vendor's own if it fits and is free, else one made from `toolCallId`. Decided
+ * from the front, so that a longer history changes no earlier id.
  */
 export function callIds(calls: Iterable<IdentifiedCall>, maxLength: number): ReadonlyMap<ToolCallId, string> {
   const ids = new Map<ToolCallId, string>()
@@ -78,12 +76,12 @@ export function callIds(calls: Iterable<IdentifiedCall>, maxLength: number): Rea
   return ids
 }
 
-/** Returns a media type without its parameters, in lower case. */
+/** A media type without its parameters, in lower case. */
 export function bareType(mediaType: string): string {
   return (mediaType.split(';')[0] ?? '').trim().toLowerCase()
 }
 
-/** Returns the text of base64 data in UTF-8; `''` where the data is not base64. */
+/** Decodes base64 data as UTF-8; an empty text if the data is not base64. */
 export function decodedText(base64: string): string {
   try {
     const bytes = Uint8Array.from(atob(base64), (character) => character.charCodeAt(0))
@@ -93,7 +91,7 @@ export function decodedText(base64: string): string {
   }
 }
 
-/** A thing that a wire cannot carry stays visible to the model by its name. */
+/** Names a part that a wire cannot carry, so that the model knows of it. */
 export function leftOutText(part: ImagePart | FilePart): string {
   const name = part.type === 'file' && part.name ? ` "${part.name}"` : ''
   const { url, providerFile } = part
@@ -103,12 +101,12 @@ export function leftOutText(part: ImagePart | FilePart): string {
   return text.toWellFormed()
 }
 
-/** The id of a file that this provider keeps; none of a file that another one keeps, or that is here. */
+/** The id of a file that this provider keeps. */
 export function keptFileId({ providerFile }: ImagePart | FilePart, provider: string): string | undefined {
   return providerFile?.provider === provider ? providerFile.id : undefined
 }
 
-/** The same function, which keeps what it made of each object for as long as the object lives. */
+/** Keeps the result for each object as long as the object lives. */
 export function memoized<Given extends object, Made>(make: (given: Given) => Made): (given: Given) => Made {
   const made = new WeakMap<Given, { readonly value: Made }>()
   return (given) => {
@@ -118,20 +116,19 @@ export function memoized<Given extends object, Made>(make: (given: Given) => Mad
   }
 }
 
-/** What decides which of a request's provider options go into a body. */
-export interface OwnFields {
-  /** By whose name the options go. */
-  readonly provider: string
-  /** Fields of the body that only the adapter may write: otherwise no reply could be read. */
-  readonly held: readonly string[]
-  readonly warn: (warning: { readonly what: 'model_settings'; readonly message: string }) => void
-}
-
-/** A body with the options that its request holds for its provider. */
+/** Adds the options of a request for its provider, except `held` fields, without which no reply could be read. */
 export function withProviderOptions<Body extends object>(
   body: Body,
   { modelSettings }: ModelRequest,
-  { provider, held, warn }: OwnFields,
+  {
+    provider,
+    held,
+    warn,
+  }: {
+    readonly provider: string
+    readonly held: readonly string[]
+    readonly warn: Warn<Warning & { readonly what: 'model_settings' }>
+  },
 ): Body {
   const all = modelSettings?.providerOptions ?? {}
   const given = Object.entries(getOwn(all, provider) ?? {})
@@ -142,41 +139,36 @@ export function withProviderOptions<Body extends object>(
   return withOptions(body, Object.fromEntries(given.filter(([field]) => !held.includes(field))))
 }
 
-/** A body with options over it: objects go into each other, anything else takes the place of what was there. */
+/** Lays options over a body: objects are merged, anything else is replaced. */
 export function withOptions<Body extends object>(body: Body, options: JsonObject): Body {
-  const entries = Object.entries(options).map(([name, value]): [string, unknown] => [
-    name,
-    laidOver((body as { readonly [name: string]: Json | undefined })[name], value),
-  ])
+  const entries = Object.entries(options).map(([name, above]): [string, Json] => {
+    const below = (body as { readonly [name: string]: Json | undefined })[name]
+    return [name, isJsonObject(below) && isJsonObject(above) ? withOptions(below, above) : above]
+  })
   return { ...body, ...Object.fromEntries(entries) }
 }
 
-function laidOver(below: Json | undefined, above: Json): Json {
-  return isJsonObject(below) && isJsonObject(above) ? withOptions(below, above) : above
-}
-
-/** Tool names as we have them and as a wire accepts them. Both ways; a name that is not known passes as it is. */
+/** Translates names of tools to those of a wire and back. Unknown names stay unchanged. */
 export interface ToolNames {
   readonly toWire: (name: string) => string
   readonly fromWire: (wireName: string) => string
 }
 
-/** What a wire asks of tool names. */
 export interface ToolNameRules {
   readonly maxLength: number
-  /** What a name of any length may look like, where that is more than letters, digits, `_` and `-`. */
+  /** Default: letters, digits, `_` and `-`. */
   readonly pattern?: RegExp
-  /** Wire names that are spoken for, such as those of a vendor's own tools. */
+  /** Names that are taken, such as those of a vendor's own tools. */
   readonly reserved?: Iterable<string>
 }
 
 const identifier = /^[a-zA-Z0-9_-]+$/
-/** For servers that take every name: what a model can write without a doubt where the name ends. */
+/** For servers that take every name: words whose end is clear. */
 export const anyWord: RegExp = /^[^\s\p{C}"'`<>{}()[\],;]+$/u
 
 /**
- * One wire name for each name: unchanged where it fits and is free, else readable with a hash after it. No two names
- * share one. The order of `names` does not matter, so a request's prefix stays the same while tools come and go.
+ * Gives each name a unique one of the wire: unchanged if it fits and is free, else readable with a hash after it. The order of
+ * `names` does not matter, so a request's prefix stays the same while tools come and go.
  */
 export function toolNames(names: Iterable<string>, rules: ToolNameRules): ToolNames {
   const fromWire = new Map<string, string>()
@@ -201,7 +193,7 @@ export function toolNames(names: Iterable<string>, rules: ToolNameRules): ToolNa
   }
 }
 
-/** Warns about each tool that a request offers under another name than its own: the model sees only that other name. */
+/** Warns about each tool that a request offers under another name. */
 export function warnOfNames(
   { tools }: Pick<ModelRequest, 'tools'>,
   { toWire }: ToolNames,

@@ -4,12 +4,12 @@ import { type KnownSecrets, knownSecrets, secretLengthMin, withoutKeys } from '@
 /** Replaces a secret. */
 export const struckOut = '[struck out]'
 
-/** A text without what looks like a key. What says whose key it was stays, as in `sk-`. */
+/** Strikes out what looks like a key. A prefix such as `sk-`, which says whose key it was, stays. */
 export function withoutKeyShapes(text: string): string {
   return withoutKeys(text, (key) => `${/^[a-z]{1,5}[-_]/i.exec(key)?.[0] ?? ''}${struckOut}`)
 }
 
-/** Characters of a secret that tell too much where a text was cut within it. */
+/** As many characters of a secret tell too much if a text was cut within it. */
 const cutLengthMin = 4
 /** Names of options, fields and parameters that hold a secret. */
 export const secretName: RegExp =
@@ -19,15 +19,15 @@ const openHeader =
   /^(?:accept|content-|user-agent|host|connection|x-stainless-|anthropic-(?:version|beta|dangerous)|openai-beta)/i
 
 /**
- * The keys and header values that an adapter sends, so that it can strike them out, word for word, of what it hands on of a
- * failure: servers and gateways repeat them in their errors.
+ * The keys and header values that an adapter sends. It strikes them out of failures, since servers and gateways repeat them
+ * in their errors.
  */
 export interface OwnSecrets {
-  /** A `fetch` that takes note of what each request carries: also keys that a client found in the environment. */
+  /** Returns a `fetch` that notes what each request carries, also keys that a client found in the environment. */
   noting(fetch: typeof globalThis.fetch): typeof globalThis.fetch
-  /** Takes note of every text below these options whose name says that it is a secret, and of all headers. */
+  /** Notes every text in these options whose name says that it is a secret, and all headers. */
   note(options: unknown): void
-  /** Returns the error without them, in its message and in the id of the request. */
+  /** Strikes them out of a `ProviderError`: its message and the id of its request. */
   strikeFrom(error: unknown): unknown
 }
 
