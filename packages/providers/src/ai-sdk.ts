@@ -8,11 +8,11 @@ import {
   checkOptions,
   type WirePart,
 } from './ai-sdk/options.ts'
-import { callOf, type Reader } from './ai-sdk/request.ts'
+import { renderCall, type Reader } from './ai-sdk/request.ts'
 import { isOfAnswerSchema, replyReader } from './ai-sdk/stream.ts'
 import { type Connection, forwardEvents, type Opened } from './shared/call.ts'
 import { createModel, type ModelCall } from './shared/model.ts'
-import { ownOptions, type RecordedOptions } from './shared/options.ts'
+import { copyOptions, type RecordedOptions } from './shared/options.ts'
 import { schemaInWords, warnOfNames } from './shared/request.ts'
 
 export type { AiSdkModel, AiSdkOptions, AiSdkWarning } from './ai-sdk/options.ts'
@@ -32,7 +32,7 @@ const recorded: RecordedOptions<AiSdkOptions> = {
  */
 export function fromAiSdk(model: AiSdkModel, given: AiSdkOptions = {}): Model {
   checkOptions(model, given)
-  const options = ownOptions('fromAiSdk', given)
+  const options = copyOptions('fromAiSdk', given)
   const { modelId } = model
   const provider = options.provider ?? model.provider.split('.', 1)[0] ?? model.provider
   const learnt: Learnt = { dropsAnswerSchema: model.supportsStructuredOutputs === false }
@@ -73,13 +73,13 @@ async function openStream(call: Call, { abort }: Connection): Promise<Opened<Wir
   if (answerInWords && request.outputSchema) {
     warn({ what: 'output_schema', message: schemaInWords('the provider does not pass it on') })
   }
-  const { call: asked, names } = callOf(request, await readerOf(model, provider), {
+  const { call: asked, names } = renderCall(request, await describeReader(model, provider), {
     ...options,
     answerInWords,
   })
   warnOfNames(request, names, warn)
   if (abort.signal.aborted) return undefined
-  secrets.note({ headers: await headersOf(model) })
+  secrets.note({ headers: await readHeaders(model) })
   const { stream } = await model.doStream({ ...asked, abortSignal: abort.signal } as never)
   const reader = replyReader({
     provider,
@@ -88,11 +88,11 @@ async function openStream(call: Call, { abort }: Connection): Promise<Opened<Wir
     endOfStreamIsEnd: options.endOfStreamIsEnd ?? false,
     now: () => context.clock.now(),
   })
-  return { events: partsOf(stream as ReadableStream<WirePart>, learnt), reader }
+  return { events: readParts(stream as ReadableStream<WirePart>, learnt), reader }
 }
 
 /** The headers that the AI SDK's own providers send, where their keys are. A key that is missing fails the call itself. */
-async function headersOf(model: object): Promise<unknown> {
+async function readHeaders(model: object): Promise<unknown> {
   const config: unknown = 'config' in model ? model.config : undefined
   if (typeof config !== 'object' || config === null || !('headers' in config)) return undefined
   try {
@@ -103,7 +103,7 @@ async function headersOf(model: object): Promise<unknown> {
 }
 
 /** The parts of a stream, from which is learnt what the provider does not pass on. Leaving early cancels the stream. */
-async function* partsOf(stream: ReadableStream<WirePart>, learnt: Learnt): AsyncGenerator<WirePart, void> {
+async function* readParts(stream: ReadableStream<WirePart>, learnt: Learnt): AsyncGenerator<WirePart, void> {
   const reader = stream.getReader()
   try {
     for (;;) {
@@ -123,7 +123,7 @@ async function* partsOf(stream: ReadableStream<WirePart>, learnt: Learnt): Async
 /** Providers of the AI SDK that send sounds to their vendors. */
 const audioProviders = /^(google|openai\.chat)/
 
-async function readerOf(
+async function describeReader(
   { modelId, provider: own, specificationVersion, supportedUrls }: AiSdkModel,
   provider: string,
 ): Promise<Reader> {

@@ -28,7 +28,7 @@ import { offeredTools } from './anthropic/tool-changes.ts'
 import { observeResponse } from './shared/body.ts'
 import { type Connection, forwardEvents, longestTimerMs, type Opened } from './shared/call.ts'
 import { createModel, lazyClient } from './shared/model.ts'
-import { ownOptions, type RecordedOptions } from './shared/options.ts'
+import { copyOptions, type RecordedOptions } from './shared/options.ts'
 
 export type {
   AnthropicMcpServer,
@@ -63,7 +63,7 @@ const recorded: RecordedOptions<AnthropicOptions> = {
  */
 export function anthropic(modelId: string, given: AnthropicOptions = {}): Model {
   checkOptions(modelId, given)
-  const options = ownOptions('anthropic', given)
+  const options = copyOptions('anthropic', given)
   const render = requestRenderer({
     ...options,
     modelId,

@@ -5,7 +5,7 @@ import { requestRenderer } from './ollama/request.ts'
 import { replyReader } from './ollama/stream.ts'
 import { forwardEvents } from './shared/call.ts'
 import { createModel } from './shared/model.ts'
-import { ownOptions, type RecordedOptions } from './shared/options.ts'
+import { copyOptions, type RecordedOptions } from './shared/options.ts'
 
 export type { OllamaOptions, OllamaWarning } from './ollama/options.ts'
 export type { OllamaClientOptions } from './ollama/client.ts'
@@ -24,7 +24,7 @@ const recorded: RecordedOptions<OllamaOptions> = {
  */
 export function ollama(modelId: string, given: OllamaOptions = {}): Model {
   checkOptions(modelId, given)
-  const options = ownOptions('ollama', given)
+  const options = copyOptions('ollama', given)
   const render = requestRenderer({
     ...options,
     modelId,

@@ -1,5 +1,5 @@
 import { ConfigurationError } from '@tallystick/core'
-import { option, type Rates, requireOptions } from '@tallystick/core/internal'
+import { omitUndefined, option, type Rates, requireOptions } from '@tallystick/core/internal'
 import type { ModelRef, Price } from '@tallystick/core/vocabulary'
 import { missingPackage } from './shared/options.ts'
 
@@ -11,7 +11,6 @@ type UnitPrice =
 /** The prices of a model, by unit. */
 type ModelPrice = Readonly<Record<string, UnitPrice>>
 
-/** What is needed of the function `calcPrice` of `@pydantic/genai-prices`. */
 type CalcPrice = (
   usage: { readonly input_tokens: number; readonly output_tokens: number },
   modelId: string,
@@ -20,12 +19,12 @@ type CalcPrice = (
 
 const name = '@pydantic/genai-prices'
 
-/** The package's function, loaded at once since a price is asked for within one step. Throws `ConfigurationError`. */
+/** Loads the package's function at once, since a price is needed synchronously. Throws `ConfigurationError`. */
 function loadCalcPrice(): CalcPrice {
   try {
     const { createRequire } = process.getBuiltinModule('node:module')
     const require = createRequire(import.meta.url)
-    return (require(place(require)) as { readonly calcPrice: CalcPrice }).calcPrice
+    return (require(findFile(require)) as { readonly calcPrice: CalcPrice }).calcPrice
   } catch (error) {
     const { message } = missingPackage('genaiPrices', name, error)
     throw new ConfigurationError(
@@ -35,14 +34,14 @@ function loadCalcPrice(): CalcPrice {
   }
 }
 
-/** The file that an import loads: the same copy, whose data a program may have brought up to date. */
-function place(require: NodeJS.Require): string {
+/** Finds the file that an import loads: the same copy, whose data a program may have updated. */
+function findFile(require: NodeJS.Require): string {
   if (typeof import.meta.resolve !== 'function') return require.resolve(name)
   const { fileURLToPath } = process.getBuiltinModule('node:url')
   return fileURLToPath(import.meta.resolve(name))
 }
 
-/** The version of the package whose data is used: it has no number of its own for them. */
+/** The data have no version of their own. */
 const dataVersion = '@pydantic/genai-prices 0.1'
 
 /** The data's names for providers that go by others here. */
@@ -83,14 +82,14 @@ export function genaiPrices(options: GenaiPricesOptions = {}): (model: ModelRef)
     })
     if (found === null) return undefined
     const prices = found.model_price as ModelPrice
-    const base = ratesAbove(prices, 0)
+    const base = readRates(prices, 0)
     if (base === undefined) return undefined
-    const bounds = boundsOf(prices)
+    const bounds = findBounds(prices)
     const longInput = bounds.flatMap((aboveInputTokens) => {
-      const rates = ratesAbove(prices, aboveInputTokens)
+      const rates = readRates(prices, aboveInputTokens)
       return rates ? [{ aboveInputTokens, ...rates }] : []
     })
-    const searchesUsd = unitAbove(prices['web_searches_kcount'], 0)
+    const searchesUsd = readUnit(prices['web_searches_kcount'], 0)
     return {
       ...base,
       ...(longInput.length > 0 && { longInput }),
@@ -100,12 +99,10 @@ export function genaiPrices(options: GenaiPricesOptions = {}): (model: ModelRef)
   }
 }
 
-const units = [
-  ...(['input_mtok', 'output_mtok', 'cache_read_mtok', 'cache_write_mtok', 'cache_write_1h_mtok'] as const),
-]
+const units = ['input_mtok', 'output_mtok', 'cache_read_mtok', 'cache_write_mtok', 'cache_write_1h_mtok']
 
-/** Where the data change a price, ascending. */
-function boundsOf(price: ModelPrice): readonly number[] {
+/** Input lengths at which a price changes, ascending. */
+function findBounds(price: ModelPrice): readonly number[] {
   const starts = units.flatMap((unit) => {
     const value = price[unit]
     return typeof value === 'object' ? value.tiers.map(({ start }) => start) : []
@@ -113,22 +110,16 @@ function boundsOf(price: ModelPrice): readonly number[] {
   return [...new Set(starts)].sort((a, b) => a - b)
 }
 
-/** The rates for inputs above a bound; `undefined` where the data do not price both input and output. */
-function ratesAbove(price: ModelPrice, bound: number): Rates | undefined {
+/** Reads the rates for inputs above a bound; `undefined` if the data do not price both input and output. */
+function readRates(price: ModelPrice, bound: number): Rates | undefined {
   const [inputUsd, outputUsd, cacheReadUsd, cacheWriteUsd, cacheWriteLongUsd] = units.map((unit) =>
-    unitAbove(price[unit], bound),
+    readUnit(price[unit], bound),
   )
   if (inputUsd === undefined || outputUsd === undefined) return undefined
-  return {
-    inputUsd,
-    outputUsd,
-    ...(cacheReadUsd !== undefined && { cacheReadUsd }),
-    ...(cacheWriteUsd !== undefined && { cacheWriteUsd }),
-    ...(cacheWriteLongUsd !== undefined && { cacheWriteLongUsd }),
-  }
+  return { inputUsd, outputUsd, ...omitUndefined({ cacheReadUsd, cacheWriteUsd, cacheWriteLongUsd }) }
 }
 
-function unitAbove(value: UnitPrice, bound: number): number | undefined {
+function readUnit(value: UnitPrice, bound: number): number | undefined {
   if (typeof value !== 'object') return value
   return value.tiers.findLast(({ start }) => start <= bound && bound > 0)?.price ?? value.base
 }

@@ -2,7 +2,7 @@ import { createAnthropic } from '@ai-sdk/anthropic'
 import { createOpenAI } from '@ai-sdk/openai'
 import { ConfigurationError, type Message, type ModelRequest } from '@tallystick/core'
 import { describe, expect, it } from 'vitest'
-import { callOf, type CallSettings, type Reader } from '../src/ai-sdk/request.ts'
+import { renderCall, type CallSettings, type Reader } from '../src/ai-sdk/request.ts'
 import { type AiSdkWarning, fromAiSdk } from '../src/ai-sdk.ts'
 import { sseBytes } from './kit/bytes.ts'
 import { collect, request } from './kit/collect.ts'
@@ -20,7 +20,7 @@ const rendered = (
   more: Partial<ModelRequest> = {},
   given: CallSettings = {},
   version: 'v3' | 'v4' = 'v4',
-): Loose => callOf({ ...request, ...more }, { ...reader, version }, given).call
+): Loose => renderCall({ ...request, ...more }, { ...reader, version }, given).call
 const prompt = (messages: readonly Message[], version: 'v3' | 'v4' = 'v4'): Loose =>
   rendered({ messages, instructions: '' }, {}, version).prompt
 const opaque = (data: Loose) => ({ provider: 'test.chat', api: 'ai-sdk', data })

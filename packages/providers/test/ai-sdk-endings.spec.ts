@@ -1,11 +1,11 @@
 import { describe, expect, it } from 'vitest'
-import { erroneousReply, isMissingEnd, providerErrorOf } from '../src/ai-sdk/failure.ts'
+import { erroneousReply, isMissingEnd, toProviderError } from '../src/ai-sdk/failure.ts'
 import { cutsReply, provenReason, toStopReason } from '../src/ai-sdk/stream.ts'
 
 const words = (list: string): readonly string[] => list.trim().split(/\s+/)
 const named = (name: string, message = 'x', more: object = {}): Error =>
   Object.assign(new Error(message), { name, ...more })
-const failureOf = (error: unknown) => providerErrorOf(error, { now: 0 })
+const failureOf = (error: unknown) => toProviderError(error, { now: 0 })
 
 describe('an end of a reply from the AI SDK', () => {
   it.each([

@@ -3,7 +3,7 @@ import { createAnthropic } from '@ai-sdk/anthropic'
 import { createOpenAI } from '@ai-sdk/openai'
 import { EmptyResponseBodyError, LoadAPIKeyError, UnsupportedFunctionalityError } from '@ai-sdk/provider'
 import { describe, expect, it, vi } from 'vitest'
-import { isMissingEnd, providerErrorOf } from '../src/ai-sdk/failure.ts'
+import { isMissingEnd, toProviderError } from '../src/ai-sdk/failure.ts'
 import { fromAiSdk } from '../src/ai-sdk.ts'
 import { sseBytes } from './kit/bytes.ts'
 import { collect, textShown } from './kit/collect.ts'
@@ -139,7 +139,7 @@ describe('an error in the stream', () => {
       false,
     ],
   ])('that is %o is %s, retryable: %s', (error, failureClass, retryable) => {
-    expect(providerErrorOf(error, { now: 0 })).toMatchObject({ class: failureClass, retryable })
+    expect(toProviderError(error, { now: 0 })).toMatchObject({ class: failureClass, retryable })
   })
 })
 
@@ -174,12 +174,12 @@ describe('a failure', () => {
     'that its vendor calls %s is %s, retryable: %s, in the stream and in an answer',
     (type, failureClass, retryable) => {
       const reported = { class: failureClass, retryable }
-      expect(providerErrorOf({ type, message: 'Oops.' }, { now: 0 })).toMatchObject({
+      expect(toProviderError({ type, message: 'Oops.' }, { now: 0 })).toMatchObject({
         ...reported,
         message: expect.stringContaining(`The reply was broken off (${type}): Oops. `),
       })
       const responseBody = JSON.stringify({ error: { type: 'odd', code: type, message: 'Oops' } })
-      expect(providerErrorOf(answered(502, { responseBody }), { now: 0 })).toMatchObject({
+      expect(toProviderError(answered(502, { responseBody }), { now: 0 })).toMatchObject({
         ...{ ...reported, status: 502 },
         message: expect.stringContaining(`The provider answered 502 (${type}): Oops. `),
       })
@@ -206,8 +206,8 @@ describe('a failure', () => {
     [answered(undefined), 'network', true, 'The provider could not be reached. '],
     [answered(undefined, { cause: coded('ECONNREFUSED') }), 'network', true, 'be reached (ECONNREFUSED)'],
     [answered(undefined, { cause: coded('ETIMEDOUT') }), 'timeout', true, 'be reached (ETIMEDOUT)'],
-    [answered(200), 'protocol', true, 'The answer is no reply'],
-    [answered(200, { isRetryable: false }), 'protocol', false, 'The answer is no reply'],
+    [answered(200), 'protocol', true, 'The answer is not a reply'],
+    [answered(200, { isRetryable: false }), 'protocol', false, 'The answer is not a reply'],
     [answered(399, { cause: coded('ECONNRESET') }), 'network', true, 'The connection broke (ECONNRESET)'],
     [answered(200, { cause: coded('ETIMEDOUT') }), 'timeout', true, 'The connection broke (ETIMEDOUT)'],
     [answered(400), 'invalid_request', false, 'The provider answered 400. '],
@@ -223,10 +223,10 @@ describe('a failure', () => {
     ['', 'protocol', false, 'The call failed unexpectedly (string)'],
     [undefined, 'protocol', false, 'The call failed unexpectedly (undefined)'],
   ])('of %o is %s, retryable: %s, and says: %s', (error, failureClass, retryable, words) => {
-    const failure = providerErrorOf(error, { now: 0 })
+    const failure = toProviderError(error, { now: 0 })
     expect(failure).toMatchObject({ class: failureClass, retryable })
     expect(failure.message).toContain(words)
-    expect(providerErrorOf(failure, { now: 0 })).toBe(failure)
+    expect(toProviderError(failure, { now: 0 })).toBe(failure)
   })
 
   it.each([
@@ -242,7 +242,7 @@ describe('a failure', () => {
       retryable: __,
       message: ___,
       ...reported
-    } = providerErrorOf(answered(429, { responseHeaders }), { now: 0 }).toFailure()
+    } = toProviderError(answered(429, { responseHeaders }), { now: 0 }).toFailure()
     expect(reported).toStrictEqual({ status: 429, ...kept })
   })
 
@@ -266,7 +266,7 @@ describe('an error that was thrown', () => {
     [new RangeError('a mistake'), 'protocol', false],
     [7, 'protocol', false],
   ])('%s is %s, retryable: %s', (error, failureClass, retryable) => {
-    expect(providerErrorOf(error, { now: 0 })).toMatchObject({ class: failureClass, retryable })
+    expect(toProviderError(error, { now: 0 })).toMatchObject({ class: failureClass, retryable })
   })
 
   it('by a provider without a key is a matter of authentication, and fails the call', async () => {

@@ -1,7 +1,7 @@
 import type { ModelRequest } from '@tallystick/core'
 import type { UserPart } from '@tallystick/core/vocabulary'
 import { describe, expect, it } from 'vitest'
-import { callOf, type CallSettings, type Reader } from '../src/ai-sdk/request.ts'
+import { renderCall, type CallSettings, type Reader } from '../src/ai-sdk/request.ts'
 import { request } from './kit/collect.ts'
 import { assistant, call, result, results, user } from './kit/history.ts'
 import type { Loose } from './kit/loose.ts'
@@ -16,7 +16,7 @@ const rendered = (
   more: Partial<ModelRequest>,
   given: CallSettings = {},
   other: Partial<Reader> = {},
-): Loose => callOf({ ...request, instructions: '', ...more }, { ...reader, ...other }, given).call
+): Loose => renderCall({ ...request, instructions: '', ...more }, { ...reader, ...other }, given).call
 
 /** How one part of the user goes out. */
 const sent = (part: object, other: Partial<Reader> = {}): Loose => {

@@ -3,7 +3,7 @@ import { evolve, transcript } from '@tallystick/core/machine'
 import type { RunState } from '@tallystick/core'
 import { checkLaws } from '@tallystick/testkit'
 import { describe, expect, it } from 'vitest'
-import { callOf } from '../src/ai-sdk/request.ts'
+import { renderCall } from '../src/ai-sdk/request.ts'
 import { fromAiSdk } from '../src/ai-sdk.ts'
 import { withBlocks } from './kit/ai-sdk-wires.ts'
 import { contentOf } from './kit/anthropic-content.ts'
@@ -97,7 +97,7 @@ describe.each(Object.entries(stories))('a run %s', (_, tell) => {
     let state: RunState | undefined
     for (const event of events) {
       state = evolve(state, event)
-      const { prompt } = callOf({ ...request, messages: transcript(state) }, reader, {}).call
+      const { prompt } = renderCall({ ...request, messages: transcript(state) }, reader, {}).call
       const calls = prompt.flatMap(({ role, content }) =>
         role === 'assistant'
           ? content.filter((part) => part.type === 'tool-call' && !part.providerExecuted)

@@ -2,9 +2,9 @@ import { createServer } from 'node:net'
 import type { AddressInfo } from 'node:net'
 import { inspect } from 'node:util'
 import { describe, expect, it } from 'vitest'
-import { providerErrorOf } from '../src/anthropic/failure.ts'
+import { toProviderError } from '../src/anthropic/failure.ts'
 import { anthropic } from '../src/anthropic.ts'
-import { retryAfterMs } from '../src/shared/failure.ts'
+import { readRetryAfterMs } from '../src/shared/failure.ts'
 import { collect, request } from './kit/collect.ts'
 import { serve, type Answer } from './kit/loopback.ts'
 import { ManualClock } from './kit/manual-clock.ts'
@@ -203,13 +203,13 @@ describe('an error that was thrown', () => {
     [Object.assign(new TypeError('x'), { code: 'ERR_INVALID_ARG_TYPE' }), 'protocol', false],
     ['a word', 'protocol', false],
   ])('%s is %s, retryable: %s', (error, failureClass, retryable) => {
-    expect(providerErrorOf(error, facts)).toMatchObject({ class: failureClass, retryable })
+    expect(toProviderError(error, facts)).toMatchObject({ class: failureClass, retryable })
   })
 })
 
 it('retry-after prefers milliseconds, and reads dates against the given now', () => {
   const headers = (given: Record<string, string>) => ({ get: (name: string) => given[name] ?? null })
-  expect(retryAfterMs(headers({ 'retry-after-ms': 'x', 'retry-after': '2' }), 0)).toBe(2000)
-  expect(retryAfterMs(headers({ 'retry-after': 'Thu, 01 Jan 1970 00:01:00 GMT' }), 15_000)).toBe(45_000)
-  expect(retryAfterMs(headers({ 'retry-after': '-3' }), 0)).toBeUndefined()
+  expect(readRetryAfterMs(headers({ 'retry-after-ms': 'x', 'retry-after': '2' }), 0)).toBe(2000)
+  expect(readRetryAfterMs(headers({ 'retry-after': 'Thu, 01 Jan 1970 00:01:00 GMT' }), 15_000)).toBe(45_000)
+  expect(readRetryAfterMs(headers({ 'retry-after': '-3' }), 0)).toBeUndefined()
 })

@@ -2,7 +2,13 @@
 import type { ResultPart, UserPart } from '@tallystick/core/vocabulary'
 import { describe, expect, it } from 'vitest'
 import { listBetas, markCache } from '../src/anthropic/request.ts'
-import { callerOf, contentBlocks, resultBlock, serverHalfOf, textBlock } from '../src/anthropic/messages.ts'
+import {
+  readCaller,
+  contentBlocks,
+  resultBlock,
+  readServerHalf,
+  textBlock,
+} from '../src/anthropic/messages.ts'
 
 const text = (words: string) => ({ type: 'text', text: words })
 const user = (...words: string[]) => ({ role: 'user' as const, content: words.map(text) })
@@ -187,8 +193,11 @@ describe('what a user sends, or a tool answers', () => {
 
 describe('the half of a tool of the vendor', () => {
   it('is a use by its id, or a result by that of its use', () => {
-    expect(serverHalfOf({ type: 'x_tool_use', id: 'a', tool_use_id: 'b' })).toEqual({ kind: 'use', id: 'a' })
-    expect(serverHalfOf({ type: 'x_tool_result', id: 'a', tool_use_id: 'b' })).toEqual({
+    expect(readServerHalf({ type: 'x_tool_use', id: 'a', tool_use_id: 'b' })).toEqual({
+      kind: 'use',
+      id: 'a',
+    })
+    expect(readServerHalf({ type: 'x_tool_result', id: 'a', tool_use_id: 'b' })).toEqual({
       kind: 'result',
       id: 'b',
     })
@@ -198,12 +207,12 @@ describe('the half of a tool of the vendor', () => {
       { type: 'tool_use_x', id: 'a' },
       { type: 'text', id: 'a', tool_use_id: 'b' },
     ])
-      expect(serverHalfOf(block)).toBeUndefined()
+      expect(readServerHalf(block)).toBeUndefined()
   })
 
   it('is the caller of a block that names it', () => {
-    expect(callerOf({ type: 'tool_use', caller: { tool_id: 'a' } })).toBe('a')
+    expect(readCaller({ type: 'tool_use', caller: { tool_id: 'a' } })).toBe('a')
     for (const caller of ['a', { type: 'direct' }, null])
-      expect(callerOf({ type: 'x', caller })).toBeUndefined()
+      expect(readCaller({ type: 'x', caller })).toBeUndefined()
   })
 })

@@ -1,7 +1,7 @@
 // What becomes of an error that a client threw, or that the stream of a reply reports: without a server, one fact at a time.
 import { ProviderError } from '@tallystick/core'
 import { describe, expect, it } from 'vitest'
-import { failureInStream, providerErrorOf } from '../src/anthropic/failure.ts'
+import { failureInStream, toProviderError } from '../src/anthropic/failure.ts'
 
 describe('an answer that a client threw as an error', () => {
   const facts = { now: 1_000, requestId: 'req_of_the_call' }
@@ -18,7 +18,7 @@ describe('an answer that a client threw as an error', () => {
   const thrown = ({ status, headers, error, ...more }: Thrown): Error =>
     Object.assign(new Error('as the client words it'), { status, headers, error, ...more })
   const failure = (given: Thrown, known: Partial<typeof facts> = facts) =>
-    providerErrorOf(thrown(given), { now: 1_000, ...known }).toFailure()
+    toProviderError(thrown(given), { now: 1_000, ...known }).toFailure()
 
   it('names the request by the id of the answer, else by that of the call, else not at all', () => {
     expect(failure({ status: 500, requestID: 'req_of_the_answer' }).requestId).toBe('req_of_the_answer')
@@ -27,12 +27,12 @@ describe('an answer that a client threw as an error', () => {
       expect(failure({ status: 500, requestID: requestID as never }, {})).not.toHaveProperty('requestId')
     }
     const own = new ProviderError({ class: 'server', message: 'x', retryable: true, requestId: 'req_own' })
-    expect(providerErrorOf(own, facts)).toBe(own)
+    expect(toProviderError(own, facts)).toBe(own)
     const without = new ProviderError({ class: 'server', message: 'x', retryable: true }, { cause: 'why' })
-    expect(providerErrorOf(without, { now: 0 })).toBe(without)
-    expect(providerErrorOf(without, facts)).toMatchObject({ requestId: 'req_of_the_call', cause: 'why' })
-    expect(providerErrorOf(new RangeError('x'), facts).requestId).toBe('req_of_the_call')
-    expect(providerErrorOf(new RangeError('x'), { now: 0 }).requestId).toBeUndefined()
+    expect(toProviderError(without, { now: 0 })).toBe(without)
+    expect(toProviderError(without, facts)).toMatchObject({ requestId: 'req_of_the_call', cause: 'why' })
+    expect(toProviderError(new RangeError('x'), facts).requestId).toBe('req_of_the_call')
+    expect(toProviderError(new RangeError('x'), { now: 0 }).requestId).toBeUndefined()
   })
 
   it('has the words and the type from where the vendor, or a gateway, puts them', () => {
@@ -134,10 +134,10 @@ describe('an answer that a client threw as an error', () => {
     for (const missing of ['status', 'headers', 'error']) {
       const error: Record<string, unknown> & Error = thrown({ status: 429 }) as never
       delete error[missing]
-      expect(providerErrorOf(error, facts)).toMatchObject({ class: 'protocol', retryable: false })
+      expect(toProviderError(error, facts)).toMatchObject({ class: 'protocol', retryable: false })
     }
     const plain = { status: 429, headers: undefined, error: {} }
-    expect(providerErrorOf(plain, facts)).toMatchObject({ class: 'protocol', retryable: false })
+    expect(toProviderError(plain, facts)).toMatchObject({ class: 'protocol', retryable: false })
   })
 
   it('of a client without a key, or in a browser, says what to do', () => {
@@ -147,16 +147,16 @@ describe('an answer that a client threw as an error', () => {
       'set APIKEY',
       'a profile',
     ]) {
-      expect(providerErrorOf(new Error(words), facts)).toMatchObject({
+      expect(toProviderError(new Error(words), facts)).toMatchObject({
         ...{ class: 'authentication', retryable: false, requestId: 'req_of_the_call' },
         message:
           'There is no usable key for the call. Set a valid key (the option apiKey, or ANTHROPIC_API_KEY).',
       })
     }
-    const browser = providerErrorOf(new Error('dangerouslyAllowBrowser: credentials at risk'), facts)
+    const browser = toProviderError(new Error('dangerouslyAllowBrowser: credentials at risk'), facts)
     expect(browser).toMatchObject({ class: 'invalid_request', retryable: false })
     expect(browser.message).toContain('pass a client that was made with dangerouslyAllowBrowser')
-    expect(providerErrorOf(new SyntaxError('no credential'), facts)).toMatchObject({
+    expect(toProviderError(new SyntaxError('no credential'), facts)).toMatchObject({
       ...{ class: 'protocol', retryable: true },
       message:
         'The stream holds an event that is not valid JSON. The answer cannot be trusted; check baseURL and any gateway on the way.',

@@ -3,7 +3,7 @@ import type { Usage } from '@tallystick/core'
 import { anthropic } from '../src/anthropic.ts'
 import { type Steps, usageSignal } from '../src/anthropic/reply.ts'
 import { openaiChat } from '../src/openai.ts'
-import { coherentUsage } from '../src/shared/reply.ts'
+import { mergeUsageCounts } from '../src/shared/reply.ts'
 import { chatBytes, sseBytes } from './kit/bytes.ts'
 import { collect, lastContext, lastUsage } from './kit/collect.ts'
 import { fold } from './kit/fold.ts'
@@ -175,6 +175,6 @@ describe('counts that contradict themselves', () => {
     [{ inputTokens: Number.NaN, outputTokens: 3 }, undefined, { outputTokens: 3 }],
     [{}, 12, {}],
   ])('%j of %j in all become %j', (counts, total, usage) => {
-    expect(coherentUsage({ ...none, ...counts }, total)).toEqual(usage)
+    expect(mergeUsageCounts({ ...none, ...counts }, total)).toEqual(usage)
   })
 })

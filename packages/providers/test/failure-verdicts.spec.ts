@@ -1,15 +1,15 @@
 import { describe, expect, it } from 'vitest'
 import {
-  clientFailure,
+  toClientFailure,
   commonFailures,
   connectionFailure,
   failureText,
   isApiError,
   named,
-  networkFailure,
+  readNetworkFailure,
   quoted,
-  statedRetry,
-  verdictOfStatus,
+  readStatedRetry,
+  judgeStatus,
   withRequestId,
 } from '../src/shared/failure.ts'
 
@@ -55,7 +55,7 @@ describe('a broken connection', () => {
     ['fetch failed', undefined],
     [undefined, undefined],
   ])('is distinguished from other errors: %s', (error, found) => {
-    expect(networkFailure(error)).toEqual(found)
+    expect(readNetworkFailure(error)).toEqual(found)
   })
 
   it.each<[unknown, boolean, string, RegExp]>([
@@ -105,7 +105,7 @@ describe('what a client threw', () => {
     ],
     ['no api key', 'protocol', false, /^The call failed unexpectedly \(string\)\. /],
   ])('becomes a failure: %s', (error, failureClass, retryable, message) => {
-    const failure = clientFailure(failures, error, keyWords, {})
+    const failure = toClientFailure(failures, error, keyWords, {})
     expect(failure).toMatchObject({ class: failureClass, retryable })
     expect(failure.message).toMatch(message)
   })
@@ -143,16 +143,16 @@ it.each<[number | undefined, string, boolean]>([
   [529, 'overloaded', true],
   [599, 'server', true],
 ])('the status %s is %s, retryable: %s', (status, failureClass, retryable) => {
-  expect(verdictOfStatus(status)).toEqual({ class: failureClass, retryable })
+  expect(judgeStatus(status)).toEqual({ class: failureClass, retryable })
   const own = { class: 'refused', retryable: false } as const
-  expect(verdictOfStatus(status, { [status ?? 0]: own })).toEqual(
+  expect(judgeStatus(status, { [status ?? 0]: own })).toEqual(
     status === undefined ? { class: failureClass, retryable } : own,
   )
 })
 
 it('the service may say whether to try again', () => {
   const stated = ['true', 'false', 'TRUE', ''].map((value) => new Headers({ 'x-should-retry': value }))
-  expect([undefined, new Headers(), ...stated].map(statedRetry)).toEqual([
+  expect([undefined, new Headers(), ...stated].map(readStatedRetry)).toEqual([
     ...[undefined, undefined, true, false, undefined, undefined],
   ])
 })

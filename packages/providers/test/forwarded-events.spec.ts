@@ -13,7 +13,7 @@ const common = commonFailures({
 const failures: ForwardedCall<string>['failures'] = {
   ...common,
   failureInStream: (error) => common.failed({ class: 'server', retryable: true }, String(error)),
-  providerErrorOf: (error) => (error instanceof ProviderError ? error : common.thrownFailure(error)),
+  toProviderError: (error) => (error instanceof ProviderError ? error : common.thrownFailure(error)),
 }
 const broken = (code: string) => Object.assign(new Error('broken'), { code })
 const said = (text: string): ModelSignal => ({ type: 'model_text', part: 0, text })

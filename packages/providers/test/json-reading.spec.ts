@@ -1,6 +1,6 @@
 import { isJsonObject } from '@tallystick/core/internal'
 import { describe, expect, it } from 'vitest'
-import { countAt, numberAt, objectAt, restOf, textAt, wellFormed } from '../src/shared/json.ts'
+import { countAt, numberAt, objectAt, omitFields, textAt, wellFormed } from '../src/shared/json.ts'
 
 describe('what came off a wire', () => {
   const values = { text: 'x', empty: '', zero: 0, half: 0.5, less: -1, nan: Number.NaN, list: [], none: null }
@@ -36,7 +36,12 @@ describe('what came off a wire', () => {
 
   it('is copied without what says nothing', () => {
     const given = { type: 'x', none: null, unsaid: undefined, list: [], one: [1], no: false, empty: '', n: 0 }
-    expect(restOf(given as never, ['type', 'absent'])).toStrictEqual({ one: [1], no: false, empty: '', n: 0 })
+    expect(omitFields(given as never, ['type', 'absent'])).toStrictEqual({
+      one: [1],
+      no: false,
+      empty: '',
+      n: 0,
+    })
   })
 })
 

@@ -7,7 +7,7 @@ import {
   failureInStream,
   readHost,
   isAddress,
-  providerErrorOf,
+  toProviderError,
   type WireRequest,
 } from '../src/ollama/client.ts'
 import { contextTokensAt, promptWasCut } from '../src/ollama/stream.ts'
@@ -292,7 +292,7 @@ describe('a failure of Ollama', () => {
 
   it('stays as it is where it is one already', () => {
     const failure = failureInStream('x')
-    expect(providerErrorOf(failure)).toBe(failure)
+    expect(toProviderError(failure)).toBe(failure)
   })
 
   it('says what to do about it', () => {

@@ -1,6 +1,6 @@
 import { inspect } from 'node:util'
 import { describe, expect, it } from 'vitest'
-import { failureInStream, providerErrorOf } from '../src/ollama/client.ts'
+import { failureInStream, toProviderError } from '../src/ollama/client.ts'
 import { ollama } from '../src/ollama.ts'
 import { collect } from './kit/collect.ts'
 import { serve } from './kit/loopback.ts'
@@ -164,5 +164,5 @@ it.each([
   [new TypeError("Cannot read properties of undefined (reading 'id')"), 'protocol', false],
   ['a word', 'protocol', false],
 ])('%s, when thrown, is %s, retryable: %s', (error, failureClass, retryable) => {
-  expect(providerErrorOf(error)).toMatchObject({ class: failureClass, retryable })
+  expect(toProviderError(error)).toMatchObject({ class: failureClass, retryable })
 })

@@ -2,10 +2,10 @@ import { ProviderError } from '@tallystick/core'
 import type { ToolCallId } from '@tallystick/core/vocabulary'
 import { openai, openaiChat, type OpenAIWarning } from '@tallystick/providers/openai'
 import { describe, expect, it } from 'vitest'
-import { failureInStream, requestIdIn } from '../src/openai/failure.ts'
+import { failureInStream, readRequestId } from '../src/openai/failure.ts'
 import { refusedField, samplingFields } from '../src/openai/request.ts'
 import { allQuirks } from '../src/openai/options.ts'
-import { cutsReply, isBroken, stopReasonOf } from '../src/openai/chat-stream.ts'
+import { cutsReply, isBroken, toStopReason } from '../src/openai/chat-stream.ts'
 import { chatCallIds } from '../src/openai/chat-messages.ts'
 import { fallbackFor } from '../src/openai/responses-request.ts'
 
@@ -21,10 +21,10 @@ describe('an end of a chat', () => {
     // Without a call there is nothing to use.
     ...words('tool_calls function_call tool_use').map((raw) => [raw, 'end']),
   ])('%s is %s', (raw = '', reason) => {
-    expect(stopReasonOf(raw, false, false)).toBe(reason)
+    expect(toStopReason(raw, false, false)).toBe(reason)
     const isPlain = reason === 'end'
-    expect(stopReasonOf(raw, true, false)).toBe(isPlain ? 'tool_use' : reason)
-    expect(stopReasonOf(raw, false, true)).toBe(isPlain ? 'refused' : reason)
+    expect(toStopReason(raw, true, false)).toBe(isPlain ? 'tool_use' : reason)
+    expect(toStopReason(raw, false, true)).toBe(isPlain ? 'refused' : reason)
   })
 
   it('cuts the reply, or breaks it off, or neither', () => {
@@ -268,11 +268,11 @@ describe('a failure of a service like OpenAI', () => {
   })
 
   it('bears the id of the request under the first name that has one', () => {
-    expect(requestIdIn(new Headers({ 'apim-request-id': 'c' }))).toBe('c')
-    expect(requestIdIn(new Headers({ 'apim-request-id': 'c', 'request-id': 'b' }))).toBe('b')
-    expect(requestIdIn(new Headers({ 'request-id': 'b', 'x-request-id': 'a' }))).toBe('a')
-    expect(requestIdIn(new Headers({ 'request-id': 'b', 'x-request-id': '' }))).toBe('b')
-    expect(requestIdIn(new Headers())).toBeUndefined()
+    expect(readRequestId(new Headers({ 'apim-request-id': 'c' }))).toBe('c')
+    expect(readRequestId(new Headers({ 'apim-request-id': 'c', 'request-id': 'b' }))).toBe('b')
+    expect(readRequestId(new Headers({ 'request-id': 'b', 'x-request-id': 'a' }))).toBe('a')
+    expect(readRequestId(new Headers({ 'request-id': 'b', 'x-request-id': '' }))).toBe('b')
+    expect(readRequestId(new Headers())).toBeUndefined()
   })
 })
 

@@ -2,7 +2,7 @@ import { createServer } from 'node:net'
 import type { AddressInfo } from 'node:net'
 import { inspect } from 'node:util'
 import { describe, expect, it } from 'vitest'
-import { providerErrorOf } from '../src/openai/failure.ts'
+import { toProviderError } from '../src/openai/failure.ts'
 import { openai, openaiChat } from '../src/openai.ts'
 import { collect } from './kit/collect.ts'
 import { serve, type Answer } from './kit/loopback.ts'
@@ -266,5 +266,5 @@ it.each([
   [new SyntaxError('Error reading response: malformed server-sent event JSON.'), 'protocol', true],
   ['a word', 'protocol', false],
 ])('the error %s is %s, retryable: %s', (error, failureClass, retryable) => {
-  expect(providerErrorOf(error, { now: 0 })).toMatchObject({ class: failureClass, retryable })
+  expect(toProviderError(error, { now: 0 })).toMatchObject({ class: failureClass, retryable })
 })

@@ -2,7 +2,7 @@ import { ProviderError } from '@tallystick/core'
 import type { JsonObject } from '@tallystick/core/vocabulary'
 import { describe, expect, it } from 'vitest'
 import { replyReader } from '../src/openai/responses-stream.ts'
-import { citationsIn, refusedField, sourcesOf } from '../src/openai/request.ts'
+import { readCitations, refusedField, readSources } from '../src/openai/request.ts'
 import { fitSchema } from '../src/openai/tools.ts'
 import { textShown } from './kit/collect.ts'
 import { foldChat, foldResponse, tools } from './kit/openai-fold.ts'
@@ -22,7 +22,7 @@ import {
 describe('the place of a citation', () => {
   const placeIn = (start_index: unknown, end_index: unknown) => {
     const url = 'https://a.example/'
-    const [citation] = citationsIn([{ type: 'url_citation', url, start_index, end_index } as JsonObject])
+    const [citation] = readCitations([{ type: 'url_citation', url, start_index, end_index } as JsonObject])
     expect(citation?.url).toBe(url)
     return citation?.place
   }
@@ -48,25 +48,25 @@ describe('the place of a citation', () => {
 
 describe('citations and sources', () => {
   it('are those with an address or a file, whose fields may be in an object of their own', () => {
-    expect(citationsIn(undefined)).toEqual([])
-    expect(citationsIn([7, { type: 'url_citation' }])).toEqual([])
+    expect(readCitations(undefined)).toEqual([])
+    expect(readCitations([7, { type: 'url_citation' }])).toEqual([])
     const nested = { type: 'url_citation', url_citation: { url: 'https://a.example/', title: 'A' } }
-    expect(citationsIn([nested])).toEqual([{ url: 'https://a.example/', title: 'A' }])
-    expect(citationsIn([{ type: 'file_citation', file_id: 'f', filename: 'a.txt', quote: 'Rain.' }])).toEqual(
-      [{ fileId: 'f', title: 'a.txt', quote: 'Rain.' }],
-    )
-    expect(citationsIn([{ type: 'x', url: 'u', title: 'T', filename: 'f', content: 'c' }])).toEqual([
+    expect(readCitations([nested])).toEqual([{ url: 'https://a.example/', title: 'A' }])
+    expect(
+      readCitations([{ type: 'file_citation', file_id: 'f', filename: 'a.txt', quote: 'Rain.' }]),
+    ).toEqual([{ fileId: 'f', title: 'a.txt', quote: 'Rain.' }])
+    expect(readCitations([{ type: 'x', url: 'u', title: 'T', filename: 'f', content: 'c' }])).toEqual([
       { url: 'u', title: 'T', quote: 'c' },
     ])
   })
 
   it('are found in what a search did, and in what it answered', () => {
     const item = { action: { sources: [{ url: 'a' }] }, results: [{ file_id: 'f', filename: 'n' }, {}] }
-    expect(sourcesOf([...item.action.sources, ...item.results])).toEqual([
+    expect(readSources([...item.action.sources, ...item.results])).toEqual([
       { url: 'a' },
       { fileId: 'f', title: 'n' },
     ])
-    expect(sourcesOf(['u', { url: 'v', title: 't', filename: 'n' }, 5])).toEqual([
+    expect(readSources(['u', { url: 'v', title: 't', filename: 'n' }, 5])).toEqual([
       { url: 'u' },
       { url: 'v', title: 't' },
     ])

@@ -1,7 +1,7 @@
 // What becomes of an error that an OpenAI client threw, or that the stream reports: without a server, one fact at a time.
 import { ProviderError } from '@tallystick/core'
 import { describe, expect, it } from 'vitest'
-import { codeOf, failureInStream, providerErrorOf, requestIdIn } from '../src/openai/failure.ts'
+import { readCode, failureInStream, toProviderError, readRequestId } from '../src/openai/failure.ts'
 
 const headersOf = (given: Record<string, string>) => ({ get: (name: string) => given[name] ?? null })
 const facts = { now: 1_000, requestId: 'req_of_the_call' }
@@ -17,31 +17,31 @@ interface Thrown {
 const thrown = ({ status, headers, error, message = 'as worded', ...more }: Thrown): Error =>
   Object.assign(new Error(message), { status, headers, error, ...more })
 const failure = (given: Thrown, known: object = facts): ProviderError =>
-  providerErrorOf(thrown(given), { now: 1_000, ...known })
+  toProviderError(thrown(given), { now: 1_000, ...known })
 
 describe('an answer that an OpenAI client threw as an error', () => {
   it('names the request by its headers, in this order, else by the call, else not at all', () => {
     const all = { 'x-request-id': 'x', 'request-id': 'r', 'apim-request-id': 'a' }
-    expect(requestIdIn(headersOf(all))).toBe('x')
-    expect(requestIdIn(headersOf({ ...all, 'x-request-id': '' }))).toBe('r')
-    expect(requestIdIn(headersOf({ 'apim-request-id': 'a' }))).toBe('a')
-    expect(requestIdIn(headersOf({}))).toBeUndefined()
+    expect(readRequestId(headersOf(all))).toBe('x')
+    expect(readRequestId(headersOf({ ...all, 'x-request-id': '' }))).toBe('r')
+    expect(readRequestId(headersOf({ 'apim-request-id': 'a' }))).toBe('a')
+    expect(readRequestId(headersOf({}))).toBeUndefined()
     expect(failure({ status: 500, headers: headersOf(all) }).requestId).toBe('x')
     expect(failure({ status: 500, headers: headersOf({}) }).requestId).toBe('req_of_the_call')
     expect(failure({ status: 500 }).requestId).toBe('req_of_the_call')
     expect(failure({ status: 500 }, {}).toFailure()).not.toHaveProperty('requestId')
-    expect(providerErrorOf(new RangeError('x'), facts).requestId).toBe('req_of_the_call')
-    expect(providerErrorOf(new RangeError('x'), { now: 0 }).toFailure()).not.toHaveProperty('requestId')
+    expect(toProviderError(new RangeError('x'), facts).requestId).toBe('req_of_the_call')
+    expect(toProviderError(new RangeError('x'), { now: 0 }).toFailure()).not.toHaveProperty('requestId')
   })
 
   it('keeps the code of the vendor, also where the request is named later', () => {
     const coded = failure({ status: 429, error: { code: 'insufficient_quota' } }, {})
-    expect(codeOf(coded)).toBe('insufficient_quota')
-    const named = providerErrorOf(coded, facts)
-    expect([codeOf(named), named.requestId]).toEqual(['insufficient_quota', 'req_of_the_call'])
-    expect(codeOf(failure({ status: 429, error: { type: 'x' } }))).toBeUndefined()
+    expect(readCode(coded)).toBe('insufficient_quota')
+    const named = toProviderError(coded, facts)
+    expect([readCode(named), named.requestId]).toEqual(['insufficient_quota', 'req_of_the_call'])
+    expect(readCode(failure({ status: 429, error: { type: 'x' } }))).toBeUndefined()
     const plain = new ProviderError({ class: 'server', message: 'x', retryable: true })
-    expect(codeOf(providerErrorOf(plain, facts))).toBeUndefined()
+    expect(readCode(toProviderError(plain, facts))).toBeUndefined()
   })
 
   it.each<readonly [string, unknown, string]>([
@@ -78,7 +78,7 @@ describe('an answer that an OpenAI client threw as an error', () => {
       message:
         'The service broke the reply off (server_error): Oops. The fault is on the other side; try again later.',
     })
-    expect(codeOf(broken)).toBe('server_error')
+    expect(readCode(broken)).toBe('server_error')
     const cause = (code: string) => ({ cause: Object.assign(new Error('x'), { code }) })
     expect(failure(cause('ECONNREFUSED')).message).toMatch(
       /^The service could not be reached \(ECONNREFUSED\)\./,
@@ -93,13 +93,13 @@ describe('an answer that an OpenAI client threw as an error', () => {
     for (const missing of ['status', 'headers', 'error']) {
       const error = thrown({ status: 429 }) as Error & Record<string, unknown>
       delete error[missing]
-      expect(providerErrorOf(error, facts)).toMatchObject({ class: 'protocol', retryable: false })
+      expect(toProviderError(error, facts)).toMatchObject({ class: 'protocol', retryable: false })
     }
   })
 
   it('of a client without a key says what to set', () => {
     for (const words of ['Missing Credentials', 'set the apikey', 'no authentication method']) {
-      expect(providerErrorOf(new Error(words), facts)).toMatchObject({
+      expect(toProviderError(new Error(words), facts)).toMatchObject({
         class: 'authentication',
         message:
           'There is no usable key for the call. Set a valid key (the option apiKey, or OPENAI_API_KEY).',
@@ -112,7 +112,7 @@ describe('an error that the stream of OpenAI reports', () => {
   it('is judged by its code, its type, its status or its words', () => {
     const inStream = (error: unknown) => {
       const found = failureInStream(error)
-      return [found.class, found.retryable, codeOf(found)]
+      return [found.class, found.retryable, readCode(found)]
     }
     expect(inStream({ code: 'context_length_exceeded' })).toEqual([
       ...['context_overflow', false, 'context_length_exceeded'],

@@ -1,6 +1,6 @@
 import { ConfigurationError, ProviderError } from '@tallystick/core'
 import { describe, expect, it, vi } from 'vitest'
-import { missingPackage, optionalPackage } from '../src/shared/options.ts'
+import { missingPackage, declarePackage } from '../src/shared/options.ts'
 
 const coded = (code: unknown) => Object.assign(new Error('no'), { code })
 
@@ -13,7 +13,7 @@ describe('an optional package', () => {
     ['it throws what is no error', { code: 'MODULE_NOT_FOUND' }, 'could not be loaded'],
   ])('that does not load is named, with the line that installs it: %s', async (_, cause, what) => {
     const message = `maker() needs the package lost, which ${what}. Add it: npm install lost.`
-    const error: unknown = await optionalPackage('lost', () => Promise.reject(cause))
+    const error: unknown = await declarePackage('lost', () => Promise.reject(cause))
       .load('maker')
       .catch((thrown: unknown) => thrown)
     expect(error).toBeInstanceOf(ProviderError)
@@ -29,7 +29,7 @@ describe('an optional package', () => {
       .fn<() => Promise<string>>()
       .mockResolvedValue('module')
       .mockRejectedValueOnce(coded('MODULE_NOT_FOUND'))
-    const kept = optionalPackage('late', load)
+    const kept = declarePackage('late', load)
     await expect(kept.load('maker')).rejects.toThrow('npm install late')
     expect(await Promise.all([kept.load('maker'), kept.load('maker')])).toEqual(['module', 'module'])
     expect(await kept.load('maker')).toBe('module')
@@ -38,9 +38,9 @@ describe('an optional package', () => {
 
   it('is looked for before it is needed', () => {
     const load = () => Promise.reject(new Error('never called'))
-    expect(() => optionalPackage('no-such-package', load).require('maker')).toThrow(
+    expect(() => declarePackage('no-such-package', load).require('maker')).toThrow(
       'maker() needs the package no-such-package, which is not installed. Add it: npm install no-such-package.',
     )
-    expect(() => optionalPackage('vitest', load).require('maker')).not.toThrow()
+    expect(() => declarePackage('vitest', load).require('maker')).not.toThrow()
   })
 })

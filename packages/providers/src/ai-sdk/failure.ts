@@ -5,12 +5,12 @@ import {
   type FailureFacts,
   final,
   named,
-  networkFailure,
+  readNetworkFailure,
   quoted,
   retryable,
-  retryAfterMs,
+  readRetryAfterMs,
   type Verdict,
-  verdictOfStatus,
+  judgeStatus,
   type WireFailures,
 } from '../shared/failure.ts'
 import { numberAt, objectAt, parseJson, textAt } from '../shared/json.ts'
@@ -75,20 +75,20 @@ export const failures: WireFailures = {
       protocol: 'The answer cannot be trusted; check the address of the provider and any gateway on the way.',
     },
   }),
-  providerErrorOf,
+  toProviderError,
   // Only the provider sees the bytes.
-  failureInStream: (error) => providerErrorOf(error, { now: 0 }),
+  failureInStream: (error) => toProviderError(error, { now: 0 }),
 }
 const { failed, thrownFailure } = failures
 
 /** Turns what the provider threw, or reported in its stream, into a failure without payloads and keys. */
-export function providerErrorOf(error: unknown, { now }: FailureFacts): ProviderError {
+export function toProviderError(error: unknown, { now }: FailureFacts): ProviderError {
   if (error instanceof ProviderError) return error
   const name = error instanceof Error ? error.name : ''
   if (name === 'AI_APICallError') return answeredFailure(error as ApiCallError, now)
   const known = getOwn(byName, name)
   if (known !== undefined) return failed(known[0], known[1])
-  if (networkFailure(error) !== undefined) return thrownFailure(error)
+  if (readNetworkFailure(error) !== undefined) return thrownFailure(error)
   // A provider may pass on what its vendor said in the stream.
   const answer = readAnswer(error)
   const { words, type } = answer
@@ -109,15 +109,15 @@ interface ApiCallError extends Error {
 function answeredFailure(error: ApiCallError, now: number): ProviderError {
   const { statusCode: status, cause, isRetryable } = error
   if (status === undefined) {
-    const network = networkFailure(cause)
+    const network = readNetworkFailure(cause)
     const what = `The provider could not be reached${named(network?.code)}`
     return failed(retryable(network?.class ?? 'network'), what)
   }
   if (status < 400) {
     // The answer began well. Its connection broke, or it is something else.
-    const network = networkFailure(cause)
+    const network = readNetworkFailure(cause)
     if (network) return failed(retryable(network.class), `The connection broke${named(network.code)}`)
-    return failed({ class: 'protocol', retryable: isRetryable }, 'The answer is no reply')
+    return failed({ class: 'protocol', retryable: isRetryable }, 'The answer is not a reply')
   }
   const { words, type } = readAnswer(parseJson(error.responseBody ?? ''))
   const what = `The provider answered ${status}${named(type)}${quoted(words)}`
@@ -125,7 +125,7 @@ function answeredFailure(error: ApiCallError, now: number): ProviderError {
   const requestId = headers.get('request-id') ?? headers.get('x-request-id') ?? undefined
   return failed(judge({ words, type, status }), what, {
     status,
-    ...omitUndefined({ requestId, retryAfterMs: retryAfterMs(headers, now) }),
+    ...omitUndefined({ requestId, retryAfterMs: readRetryAfterMs(headers, now) }),
   })
 }
 
@@ -151,7 +151,7 @@ function readAnswer(error: unknown): Answer {
 
 function judge({ words, type = '', status }: Answer): Verdict {
   const named = byType.find(([pattern]) => pattern.test(type))?.[1]
-  const verdict = named ?? verdictOfStatus(status)
+  const verdict = named ?? judgeStatus(status)
   if (verdict.class !== 'invalid_request') return verdict
   if (overflowWords.test(words)) return final('context_overflow')
   return filterWords.test(words) ? final('content_filtered') : verdict

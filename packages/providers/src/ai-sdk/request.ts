@@ -318,7 +318,7 @@ export interface RenderedCall {
 }
 
 /** A request as the AI SDK asks its models. Every call reports raw events too: these are the signs of life. */
-export function callOf(
+export function renderCall(
   request: ModelRequest,
   reader: Reader,
   given: CallSettings,
@@ -338,7 +338,7 @@ export function callOf(
       : request.instructions
   const call = {
     ...given.settings,
-    ...samplingOf(request.modelSettings ?? {}),
+    ...renderSampling(request.modelSettings ?? {}),
     prompt: renderPrompt(instructions, request.messages, binding, reader),
     ...(limits.length > 0 && { maxOutputTokens: Math.min(...limits) }),
     ...(outputSchema && { responseFormat: { type: 'json', schema: outputSchema } }),
@@ -350,7 +350,7 @@ export function callOf(
   return { call: call as unknown as WireCall, names }
 }
 
-function samplingOf({ temperature, topP, stop, seed, reasoningEffort }: ModelSettings): object {
+function renderSampling({ temperature, topP, stop, seed, reasoningEffort }: ModelSettings): object {
   return {
     ...(reasoningEffort !== undefined && { reasoning: reasoningEffort }),
     ...(temperature !== undefined && { temperature }),

@@ -13,9 +13,15 @@ import type {
 import { usageSignal as anthropicUsage } from '../anthropic/reply.ts'
 import { failureText } from '../shared/failure.ts'
 import { itemsOf, numberAt, objectAt, textAt } from '../shared/json.ts'
-import { coherentUsage, known, readCallInput, StatefulReader, type ReplyReader } from '../shared/reply.ts'
+import {
+  mergeUsageCounts,
+  omitUnknown,
+  readCallInput,
+  StatefulReader,
+  type ReplyReader,
+} from '../shared/reply.ts'
 import type { ToolNames } from '../shared/request.ts'
-import { erroneousReply, failures, isMissingEnd, providerErrorOf } from './failure.ts'
+import { erroneousReply, failures, isMissingEnd, toProviderError } from './failure.ts'
 import { type AiSdkWarning, api, toJson, toJsonObject, type OpaqueData, type WirePart } from './options.ts'
 
 /** What a text cites, in the words of the ledger. Version 3 says only what was found. */
@@ -28,7 +34,7 @@ function citationsIn(citations: Json | undefined): readonly Citation[] {
     const quote = textAt(one, 'citedText')
     return sourcesIn(source).map((found) => ({
       ...found,
-      ...known<Pick<Citation, 'quote' | 'place'>>({ quote, place }),
+      ...omitUnknown<Pick<Citation, 'quote' | 'place'>>({ quote, place }),
     }))
   })
 }
@@ -36,7 +42,9 @@ function citationsIn(citations: Json | undefined): readonly Citation[] {
 /** What a part of the kind `source` names. */
 function sourcesIn(part: JsonObject | undefined): readonly Source[] {
   const [url, title] = [textAt(part, 'url'), textAt(part, 'title') ?? textAt(part, 'filename')]
-  return url === undefined && title === undefined ? [] : [known<Source>({ url, title, fileId: undefined })]
+  return url === undefined && title === undefined
+    ? []
+    : [omitUnknown<Source>({ url, title, fileId: undefined })]
 }
 
 /** A part of the reply while it streams. */
@@ -53,7 +61,7 @@ interface Block {
 }
 
 /** What its provider needs back of a block. */
-function opaqueOf(provider: string, block: Block): { readonly opaque?: Opaque } {
+function toOpaque(provider: string, block: Block): { readonly opaque?: Opaque } {
   const { metadata, citations, whole } = block
   if (metadata === undefined && citations === undefined && whole === undefined) return {}
   const data: OpaqueData = {
@@ -67,7 +75,7 @@ function opaqueOf(provider: string, block: Block): { readonly opaque?: Opaque } 
 /** Turns a block into a part of the reply; `undefined` for a call that never ended. */
 function toPart(provider: string, block: Block): ReplyPart | undefined {
   const { part, kind, text } = block
-  const { opaque } = opaqueOf(provider, block)
+  const { opaque } = toOpaque(provider, block)
   switch (kind) {
     case 'text': {
       const citations = citationsIn(block.citations)
@@ -153,7 +161,7 @@ type Counted = Extract<WirePart, { readonly type: 'finish' }>['usage']
  * support of the request as `warnings` beside it, if it said so.
  */
 function usageSignals({ inputTokens, outputTokens, raw }: Counted, warnings: Json): readonly ModelSignal[] {
-  const usage = coherentUsage({
+  const usage = mergeUsageCounts({
     inputTokens: inputTokens.total,
     outputTokens: outputTokens.total,
     cacheReadTokens: inputTokens.cacheRead,
@@ -242,7 +250,7 @@ export function* readPart(reply: Reply, part: WirePart): Generator<ModelSignal, 
   if (part.type === 'error') {
     // The next parts decide whether it is an end.
     if (isMissingEnd(part.error)) reply.endMissing = true
-    else throw providerErrorOf(part.error, { now: reply.now() })
+    else throw toProviderError(part.error, { now: reply.now() })
     return
   }
   if (part.type === 'stream-start') {
@@ -393,7 +401,7 @@ function keepCall(reply: Reply, part: Extract<WirePart, { readonly type: 'tool-c
     providerCallId: part.toolCallId,
     name: reply.names.fromWire(part.toolName),
     ...readCallInput(part.input),
-    ...opaqueOf(reply.provider, block),
+    ...toOpaque(reply.provider, block),
   }
   reply.unproven = part.input.trim() === '' || block.call.malformed !== undefined
 }

@@ -1,10 +1,10 @@
 import type * as anthropicSdk from '@anthropic-ai/sdk'
 import type { Json, JsonObject } from '@tallystick/core/vocabulary'
-import { optionalPackage, type OptionalPackage } from '../shared/options.ts'
+import { declarePackage, type OptionalPackage } from '../shared/options.ts'
 import type { OwnSecrets } from '../shared/secrets.ts'
 
 /** The official SDK. */
-export const sdk: OptionalPackage<typeof anthropicSdk> = optionalPackage(
+export const sdk: OptionalPackage<typeof anthropicSdk> = declarePackage(
   '@anthropic-ai/sdk',
   () => import('@anthropic-ai/sdk'),
 )

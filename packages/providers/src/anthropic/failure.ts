@@ -2,7 +2,7 @@ import { ProviderError } from '@tallystick/core'
 import { getOwn, isJsonObject, omitUndefined } from '@tallystick/core/internal'
 import {
   type ApiError,
-  clientFailure,
+  toClientFailure,
   commonFailures,
   connectionFailure,
   type FailureFacts,
@@ -11,10 +11,10 @@ import {
   named,
   quoted,
   retryable,
-  retryAfterMs,
-  statedRetry,
+  readRetryAfterMs,
+  readStatedRetry,
   type Verdict,
-  verdictOfStatus,
+  judgeStatus,
   type WireFailures,
   withRequestId,
 } from '../shared/failure.ts'
@@ -56,17 +56,17 @@ export const failures: WireFailures = {
       not_found: 'Check the model id and baseURL.',
     },
   }),
-  providerErrorOf,
+  toProviderError,
   failureInStream,
 }
 const { failed } = failures
 
 /** Turns what the SDK, fetch or the stream threw into a failure without payloads and keys. */
-export function providerErrorOf(error: unknown, facts: FailureFacts): ProviderError {
+export function toProviderError(error: unknown, facts: FailureFacts): ProviderError {
   if (error instanceof ProviderError) return withRequestId(error, facts.requestId)
   if (isApiError(error)) return answeredFailure(error, facts)
   const { requestId } = facts
-  return clientFailure(failures, error, keyWords, requestId === undefined ? {} : { requestId })
+  return toClientFailure(failures, error, keyWords, requestId === undefined ? {} : { requestId })
 }
 
 const keyWords = /authentication method|credential|apiKey|profile/i
@@ -101,9 +101,9 @@ function answeredFailure(error: AnthropicError, facts: FailureFacts): ProviderEr
   }
   const verdict = judge({ type, words, status, code })
   if (status === undefined) return failed(verdict, brokenOff(type, words), known)
-  const asked = headers && retryAfterMs(headers, facts.now)
+  const asked = headers && readRetryAfterMs(headers, facts.now)
   return failed(
-    { ...verdict, retryable: statedRetry(headers) ?? verdict.retryable },
+    { ...verdict, retryable: readStatedRetry(headers) ?? verdict.retryable },
     `Anthropic answered ${status}${named(type)}${quoted(words)}`,
     { ...known, ...(asked !== undefined && { retryAfterMs: asked }) },
   )
@@ -120,7 +120,7 @@ function judge(answer: {
   readonly code: string | undefined
 }): Verdict {
   const { type = '', words, status, code } = answer
-  const verdict = getOwn(byType, type) ?? verdictOfStatus(status)
+  const verdict = getOwn(byType, type) ?? judgeStatus(status)
   if (code !== undefined && spendLimits.has(code)) return final(verdict.class)
   if (verdict.class !== 'invalid_request') return verdict
   if (overflowWords.test(words)) return final('context_overflow')

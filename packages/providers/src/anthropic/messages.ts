@@ -126,7 +126,7 @@ export interface ServerHalf {
 }
 
 /** Reads the half of a server-side tool that a block is, if it is one. */
-export function serverHalfOf(block: WireBlock): ServerHalf | undefined {
+export function readServerHalf(block: WireBlock): ServerHalf | undefined {
   const [kind, key] = block.type.endsWith('_tool_use')
     ? (['use', 'id'] as const)
     : block.type.endsWith('_tool_result')
@@ -207,8 +207,8 @@ function renderReply(message: AssistantMessage, { modelId, thinking }: Rendering
     blocks.push(...partBlocks(part, thinking && own && model.modelId === modelId))
   }
   const awaitsServer = stopReason === 'paused' || stopReason === 'tool_use'
-  const serverHalves = blocks.map(serverHalfOf).filter((half) => half !== undefined)
-  const callers = blocks.map(callerOf).filter((caller) => caller !== undefined)
+  const serverHalves = blocks.map(readServerHalf).filter((half) => half !== undefined)
+  const callers = blocks.map(readCaller).filter((caller) => caller !== undefined)
   return {
     role: 'assistant',
     fromUser: false,
@@ -224,7 +224,7 @@ function renderReply(message: AssistantMessage, { modelId, thinking }: Rendering
 }
 
 /** Returns the id of the use of a vendor's tool that called a block. */
-export function callerOf(block: WireBlock): string | undefined {
+export function readCaller(block: WireBlock): string | undefined {
   return textAt(objectAt(block, 'caller'), 'tool_id')
 }
 
@@ -373,10 +373,10 @@ function withoutUnpaired(
 ): readonly WireBlock[] {
   if (uses.size === 0 && results.size === 0 && callers.size === 0) return blocks
   return blocks.flatMap((block) => {
-    const half = serverHalfOf(block)
+    const half = readServerHalf(block)
     if (half !== undefined && (half.kind === 'use' ? uses : results).has(half.id)) return []
     // A call made from within a use that is gone becomes a call like any other.
-    if (!callers.has(callerOf(block) ?? '')) return [block]
+    if (!callers.has(readCaller(block) ?? '')) return [block]
     const { caller: _, ...direct } = block
     return [direct]
   })

@@ -126,15 +126,15 @@ const withoutSampling = '2026-10-21'
  * by the one that its client names. Other clouds speak older versions, and so may a client that is not the vendor's.
  */
 export function takesSampling({ headers, client }: Pick<AnthropicOptions, 'headers' | 'client'>): boolean {
-  const spoken = versionIn(headers) ?? (client === undefined ? clientVersion : versionOf(client))
+  const spoken = readVersion(headers) ?? (client === undefined ? clientVersion : readClientVersion(client))
   return spoken === undefined || spoken < withoutSampling
 }
 
 /** Reads the API version of an official client for Anthropic's own service; `undefined` for any other client. */
-function versionOf(client: object): string | undefined {
+function readClientVersion(client: object): string | undefined {
   if (!isOfficial(client)) return undefined
   const { defaultHeaders } = Reflect.get(client, '_options') ?? {}
-  return versionIn(defaultHeaders) ?? clientVersion
+  return readVersion(defaultHeaders) ?? clientVersion
 }
 
 /**
@@ -153,7 +153,7 @@ function isOfficial(client: object): boolean {
   return false
 }
 
-function versionIn(headers: unknown): string | undefined {
+function readVersion(headers: unknown): string | undefined {
   if (typeof headers !== 'object' || headers === null) return undefined
   if (headers instanceof Headers) return headers.get(header) ?? undefined
   const named = Object.entries(headers).find(([name]) => name.toLowerCase() === header)

@@ -12,17 +12,17 @@ import type {
   Source,
   StopReason,
 } from '@tallystick/core/vocabulary'
-import { countAt, itemsOf, listAt, numberAt, objectAt, restOf, textAt } from '../shared/json.ts'
-import { type CallInput, known, readCallInput, readGivenInput } from '../shared/reply.ts'
+import { countAt, itemsOf, listAt, numberAt, objectAt, omitFields, textAt } from '../shared/json.ts'
+import { type CallInput, omitUnknown, readCallInput, readGivenInput } from '../shared/reply.ts'
 import type { ToolNames } from '../shared/request.ts'
 import { api, type OpaqueData, provider, type WireBlock } from './client.ts'
-import { serverHalfOf } from './messages.ts'
+import { readServerHalf } from './messages.ts'
 
 /** Reads the citations of a text. The block's own fields go back as they came. */
 function readCitations(block: JsonObject): readonly Citation[] {
   return listAt(block, 'citations').flatMap((one) => {
     const [from, end] = [numberAt(one, 'start_page_number'), numberAt(one, 'end_page_number')]
-    const citation = known<Citation>({
+    const citation = omitUnknown<Citation>({
       url: textAt(one, 'url') ?? textAt(one, 'source'),
       title: textAt(one, 'title') ?? textAt(one, 'document_title'),
       fileId: textAt(one, 'file_id'),
@@ -47,7 +47,9 @@ function readSources({ type, content }: WireBlock): readonly Source[] {
   }
   return found.flatMap((one) => {
     const url = textAt(one, 'url')
-    return url === undefined ? [] : [known<Source>({ url, title: textAt(one, 'title'), fileId: undefined })]
+    return url === undefined
+      ? []
+      : [omitUnknown<Source>({ url, title: textAt(one, 'title'), fileId: undefined })]
   })
 }
 
@@ -59,7 +61,7 @@ function readExecuted(
   block: WireBlock,
   useOf: (id: string) => JsonObject | undefined,
 ): ProviderExecuted | undefined {
-  const half = serverHalfOf(block)
+  const half = readServerHalf(block)
   if (half === undefined) return undefined
   if (half.kind === 'use')
     return { id: half.id, name: toolName(block), input: objectAt(block, 'input') ?? {} }
@@ -162,7 +164,7 @@ function foldFields(fields: { [field: string]: Json }, delta: JsonObject): void 
 export function closeBlock(block: Block, names: ToolNames, container: JsonObject | undefined): void {
   block.closed = true
   if (block.kind !== 'call') return
-  const rest = restOf(block.fields, ['type', 'id', 'name', 'input'])
+  const rest = omitFields(block.fields, ['type', 'id', 'name', 'input'])
   const carries = container !== undefined || Object.keys(rest).length > 0
   block.call = {
     type: 'tool_call',
@@ -191,7 +193,7 @@ export function toPart(block: Block, useOf: (id: string) => JsonObject | undefin
   const { part, kind, text, fields } = block
   switch (kind) {
     case 'text': {
-      const rest = restOf(fields, ['type', 'text'])
+      const rest = omitFields(fields, ['type', 'text'])
       const citations = readCitations(fields)
       return {
         type: 'text',
@@ -204,7 +206,7 @@ export function toPart(block: Block, useOf: (id: string) => JsonObject | undefin
     case 'reasoning': {
       // Without its signature, or its encrypted data, thinking proves nothing and would be refused.
       const genuine = textAt(fields, fields['type'] === 'thinking' ? 'signature' : 'data')
-      const providerState = { block: restOf(fields, ['thinking']) }
+      const providerState = { block: omitFields(fields, ['thinking']) }
       return { type: 'reasoning', text, part, ...(genuine && { opaque: toOpaque(providerState) }) }
     }
     case 'call':

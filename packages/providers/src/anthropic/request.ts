@@ -227,7 +227,7 @@ function renderRequest(
   const ids = callIds(calls, maxIdentifierLength)
   const turns = toTurns(renderedMessages, { ids, names, ...(changes && { changes }) })
   const demand =
-    (settings.bindsThinking ?? false) || asksInWords ? demandOf(request, settings, fields) : undefined
+    (settings.bindsThinking ?? false) || asksInWords ? askInWords(request, settings, fields) : undefined
   const thinking = renderThinking(settings, fields.tool_choice, turns, maxTokens)
   const { instructions, outputSchema } = request
   const isInWords = outputSchema !== undefined && answer === undefined
@@ -341,7 +341,7 @@ function withBinding({ thinking, bindsThinking, keepsBinding }: RenderSettings):
 }
 
 /** A model that always thinks refuses to be forced to a call, and the vendor advises to ask for it in words. */
-function demandOf(
+function askInWords(
   request: ModelRequest,
   settings: RenderSettings,
   { tool_choice: forced }: { readonly tool_choice?: JsonObject },

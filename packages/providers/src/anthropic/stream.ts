@@ -2,7 +2,7 @@ import { ProviderError } from '@tallystick/core'
 import { isJsonObject } from '@tallystick/core/internal'
 import type { Json, JsonObject, ModelRefusal, ModelSignal, ReplyPart } from '@tallystick/core/vocabulary'
 import { failureText } from '../shared/failure.ts'
-import { itemsOf, objectAt, restOf, textAt } from '../shared/json.ts'
+import { itemsOf, objectAt, omitFields, textAt } from '../shared/json.ts'
 import { StatefulReader, type ReplyReader } from '../shared/reply.ts'
 import type { ToolNames } from '../shared/request.ts'
 import type { WireBlock, WireEvent, WireMessage } from './client.ts'
@@ -159,7 +159,7 @@ function updateMessage(
   reply.container = objectAt(delta, 'container') ?? reply.container
   const details = objectAt(delta, 'stop_details')
   // A token in it is worth money, and is not kept.
-  if (details) reply.notes.set('stop_details', restOf(details, ['fallback_credit_token']))
+  if (details) reply.notes.set('stop_details', omitFields(details, ['fallback_credit_token']))
   return updateUsage(reply, usage)
 }
 

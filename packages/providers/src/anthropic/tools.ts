@@ -256,12 +256,12 @@ export function toolSchema(given: JsonObject): Pick<FittedSchema, 'schema' | 'no
   if (used.length === 0) return { schema: { ...given, type: 'object' }, notes: [] }
   const { anyOf, oneOf, allOf, $ref, ...rest } = given
   const parts = [...itemsOf(allOf), ...($ref === undefined ? [] : [{ $ref }])]
-  const every = [rest, ...parts.map((part) => resolve(part, given))]
-  const choices = [anyOf, oneOf].map((choice) => itemsOf(choice).map((one) => resolve(one, given)))
-  const required = new Set(every.flatMap(requiredOf))
+  const every = [rest, ...parts.map((part) => resolveReference(part, given))]
+  const choices = [anyOf, oneOf].map((choice) => itemsOf(choice).map((one) => resolveReference(one, given)))
+  const required = new Set(every.flatMap(listRequired))
   for (const [first, ...others] of choices) {
-    const shared = first === undefined ? [] : requiredOf(first)
-    for (const name of shared) if (others.every((one) => requiredOf(one).includes(name))) required.add(name)
+    const shared = first === undefined ? [] : listRequired(first)
+    for (const name of shared) if (others.every((one) => listRequired(one).includes(name))) required.add(name)
   }
   const rules = `Rules: ${JSON.stringify(Object.fromEntries(used.map((keyword) => [keyword, given[keyword]])))}`
   const description = [textAt(rest, 'description'), rules].filter(Boolean).join(' ')
@@ -278,13 +278,13 @@ export function toolSchema(given: JsonObject): Pick<FittedSchema, 'schema' | 'no
 }
 
 /** Follows references to definitions. */
-function resolve(schema: Json, root: JsonObject, steps = 0): JsonObject {
+function resolveReference(schema: Json, root: JsonObject, steps = 0): JsonObject {
   if (!isJsonObject(schema) || steps > 20) return {}
   const reference = textAt(schema, '$ref')
   if (reference === undefined) return schema
   const [, keyword = '', name = ''] = reference.split('/')
   const key = name.replaceAll('~1', '/').replaceAll('~0', '~')
-  return resolve(objectAt(root, keyword)?.[key] ?? {}, root, steps + 1)
+  return resolveReference(objectAt(root, keyword)?.[key] ?? {}, root, steps + 1)
 }
 
 function mergeProperties(schemas: readonly JsonObject[]): JsonObject {
@@ -303,7 +303,7 @@ function mergeProperties(schemas: readonly JsonObject[]): JsonObject {
   return Object.fromEntries(merged)
 }
 
-function requiredOf(schema: JsonObject): string[] {
+function listRequired(schema: JsonObject): string[] {
   return listAt(schema, 'required').filter((name) => typeof name === 'string')
 }
 

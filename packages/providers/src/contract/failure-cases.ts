@@ -20,7 +20,7 @@ import {
   until,
 } from './http-harness.ts'
 
-async function failureOf(harness: ModelHarness, scene: Scene): Promise<ProviderError> {
+async function callForFailure(harness: ModelHarness, scene: Scene): Promise<ProviderError> {
   return onStage(harness, [scene, replying(spokenReply)], async (stage) => {
     const { signals, failure } = await callModel(stage.model, plainRequest)
     require(failure !== undefined, 'the call fails')
@@ -43,7 +43,7 @@ const byStatus: readonly (readonly [number, ModelFailure['class'], retryable: bo
 
 async function checkStatuses(harness: ModelHarness): Promise<void> {
   for (const [status, failureClass, retryable] of byStatus) {
-    const failure = await failureOf(harness, { type: 'refusal', status })
+    const failure = await callForFailure(harness, { type: 'refusal', status })
     requireEqual(
       [failure.class, failure.retryable],
       [failureClass, retryable],
@@ -54,12 +54,12 @@ async function checkStatuses(harness: ModelHarness): Promise<void> {
 }
 
 async function checkWait(harness: ModelHarness): Promise<void> {
-  const failure = await failureOf(harness, { type: 'refusal', status: 429, retryAfterSeconds: 7 })
+  const failure = await callForFailure(harness, { type: 'refusal', status: 429, retryAfterSeconds: 7 })
   requireEqual(failure.retryAfterMs, 7000, 'The wait that was asked for, in milliseconds')
 }
 
 async function checkPage(harness: ModelHarness): Promise<void> {
-  const failure = await failureOf(harness, { type: 'page' })
+  const failure = await callForFailure(harness, { type: 'page' })
   require(failure.class === 'protocol' ||
     failure.class ===
       'truncated', `a page is no reply, so that the failure is protocol or truncated, not ${failure.class}`)
@@ -67,25 +67,26 @@ async function checkPage(harness: ModelHarness): Promise<void> {
 }
 
 async function checkUnreachable(harness: ModelHarness): Promise<void> {
-  const failure = await failureOf(harness, { type: 'nobody' })
+  const failure = await callForFailure(harness, { type: 'nobody' })
   requireEqual([failure.class, failure.retryable], ['network', true], 'The failure')
 }
 
 async function checkWords(harness: ModelHarness): Promise<void> {
   const { secret } = harness
   for (const status of [400, 401, 500]) {
-    const failure = await failureOf(harness, { type: 'refusal', status })
+    const failure = await callForFailure(harness, { type: 'refusal', status })
     require(failure.message.length < 1000 &&
       !failure.message.includes('\n'), 'a message is one line, and not a long one')
-    if (secret !== undefined) require(!textOf(failure).includes(secret), 'the key is nowhere in the failure')
+    if (secret !== undefined)
+      require(!writeOut(failure).includes(secret), 'the key is nowhere in the failure')
   }
 }
 
 /** Everything that a log of the error could show. */
-function textOf(error: unknown, depth = 0): string {
+function writeOut(error: unknown, depth = 0): string {
   if (typeof error !== 'object' || error === null || depth > 4) return String(error)
   const fields = Object.getOwnPropertyNames(error).map((key) => (error as Record<string, unknown>)[key])
-  return fields.map((field) => textOf(field, depth + 1)).join('\n')
+  return fields.map((field) => writeOut(field, depth + 1)).join('\n')
 }
 
 /** What a model says when it is refused. */

@@ -46,7 +46,7 @@ export function callModel(
   const clock = watched.clock ?? stillClock()
   const signals: ModelSignal[] = []
   return new Promise((resolve, reject) => {
-    streamOf(model, request, clock).subscribe({
+    openModelStream(model, request, clock).subscribe({
       next: (signal) => {
         signals.push(signal)
         watched.onSignal?.(signal, signals.length - 1, clock)
@@ -60,7 +60,7 @@ export function callModel(
   })
 }
 
-function streamOf(model: Model, request: ModelRequest, clock: StillClock): Observable<ModelSignal> {
+function openModelStream(model: Model, request: ModelRequest, clock: StillClock): Observable<ModelSignal> {
   try {
     return model.stream(request, { clock })
   } catch (cause) {
@@ -119,7 +119,7 @@ function turnOfTheLoop(): Promise<void> {
 }
 
 /** Returns the end of a reply. Throws if the call failed, or if its last signal is another one. */
-export function endOf({
+export function readEnd({
   signals,
   failure,
 }: CallOutcome): Extract<ModelSignal, { readonly type: 'model_finished' }> {
@@ -200,7 +200,7 @@ async function openStage(wire: HttpWire, scenes: readonly Scene[]): Promise<Stag
   const bodies: unknown[] = []
   const [begun, closed] = [milestones(), milestones()]
   const server = createServer((request, response) => {
-    void bodyOf(request).then((body) => {
+    void readBody(request).then((body) => {
       const place = bodies.length
       bodies.push(body)
       request.socket.once('close', () => closed.reach(place))
@@ -221,7 +221,7 @@ async function openStage(wire: HttpWire, scenes: readonly Scene[]): Promise<Stag
   }
 }
 
-async function bodyOf(request: IncomingMessage): Promise<unknown> {
+async function readBody(request: IncomingMessage): Promise<unknown> {
   const chunks: Buffer[] = []
   for await (const chunk of request) chunks.push(chunk as Buffer)
   const text = Buffer.concat(chunks).toString('utf8')
@@ -273,7 +273,7 @@ async function playReply(
 ): Promise<void> {
   const { events } = wire.reply(typeof reply === 'function' ? reply(wire.toolNames(body)) : reply)
   response.writeHead(200, { 'content-type': wire.contentType }).flushHeaders()
-  for (const piece of piecesOf(events.slice(0, count), pieceBytes)) {
+  for (const piece of cutPieces(events.slice(0, count), pieceBytes)) {
     await new Promise<void>((resolve) => void response.write(piece, () => resolve()))
     // Pieces that wait together on the other side become one there.
     if (pieceBytes !== undefined) await turnOfTheLoop()
@@ -282,7 +282,7 @@ async function playReply(
   if (ending === 'end') response.end()
 }
 
-function piecesOf(events: readonly string[], size: number | undefined): readonly (string | Uint8Array)[] {
+function cutPieces(events: readonly string[], size: number | undefined): readonly (string | Uint8Array)[] {
   if (size === undefined) return events
   const bytes = new TextEncoder().encode(events.join(''))
   return Array.from({ length: Math.ceil(bytes.length / size) }, (_, place) =>
@@ -340,7 +340,7 @@ export const replying = (
 })
 
 /** An id of a call, as the runtime mints it. */
-export function callIdOf(ordinal: number): ToolCallId {
+export function makeCallId(ordinal: number): ToolCallId {
   return `call_${'0'.repeat(32)}_1_1_${ordinal}` as ToolCallId
 }
 
@@ -354,13 +354,13 @@ function reply(parts: AssistantMessage['parts'], more: Partial<AssistantMessage>
 
 function result(ordinal: number, name: string, more: Partial<ToolResult> = {}): ToolResult {
   const content = [{ type: 'text' as const, text: `the result ${ordinal}` }]
-  return { toolCallId: callIdOf(ordinal), name, outcome: 'success', content, ...more }
+  return { toolCallId: makeCallId(ordinal), name, outcome: 'success', content, ...more }
 }
 
 function call(ordinal: number, name: string): AssistantMessage['parts'][number] {
   return {
     type: 'tool_call',
-    toolCallId: callIdOf(ordinal),
+    toolCallId: makeCallId(ordinal),
     providerCallId: 'call_0',
     name,
     input: { n: ordinal },

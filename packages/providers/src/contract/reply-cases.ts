@@ -2,7 +2,7 @@ import type { ModelSignal } from '@tallystick/core/vocabulary'
 import {
   callModel,
   type CallOutcome,
-  endOf,
+  readEnd,
   onStage,
   plainRequest,
   replying,
@@ -20,7 +20,11 @@ import {
 
 const thinkingReply: ContractReply = { ...replyWithCall, reasoning: ['The user asks ', 'for two things.'] }
 
-function outcomeOf(harness: ModelHarness, reply: ContractReply, pieceBytes?: number): Promise<CallOutcome> {
+function callForReply(
+  harness: ModelHarness,
+  reply: ContractReply,
+  pieceBytes?: number,
+): Promise<CallOutcome> {
   const scene = replying(reply, pieceBytes === undefined ? {} : { pieceBytes })
   return onStage(harness, [scene], ({ model }) => callModel(model, toolRequest))
 }
@@ -36,8 +40,8 @@ function deltas(
 }
 
 async function checkOrder(harness: ModelHarness): Promise<void> {
-  const outcome = await outcomeOf(harness, replyWithCall)
-  endOf(outcome)
+  const outcome = await callForReply(harness, replyWithCall)
+  readEnd(outcome)
   const types = outcome.signals.map(({ type }) => type)
   require(types.filter((type) => type === 'model_started').length <= 1, 'a reply starts at most once')
   require(types.indexOf('model_started') <= 0, 'nothing is reported before the start')
@@ -45,8 +49,8 @@ async function checkOrder(harness: ModelHarness): Promise<void> {
 }
 
 async function checkText(harness: ModelHarness): Promise<void> {
-  const outcome = await outcomeOf(harness, spokenReply)
-  const { parts } = endOf(outcome)
+  const outcome = await callForReply(harness, spokenReply)
+  const { parts } = readEnd(outcome)
   requireEqual(
     Object.values(deltas(outcome.signals, 'model_text')).join(''),
     spokenReply.text?.join(''),
@@ -57,17 +61,17 @@ async function checkText(harness: ModelHarness): Promise<void> {
 }
 
 async function checkReasoning(harness: ModelHarness): Promise<void> {
-  const outcome = await outcomeOf(harness, thinkingReply)
+  const outcome = await callForReply(harness, thinkingReply)
   const shown = deltas(outcome.signals, 'model_reasoning')
   requireEqual(Object.values(shown).join(''), thinkingReply.reasoning?.join(''), 'What was thought')
-  const thoughts = endOf(outcome).parts.flatMap((part) =>
+  const thoughts = readEnd(outcome).parts.flatMap((part) =>
     part.type === 'reasoning' ? [[part.part, part.text]] : [],
   )
   requireEqual(Object.fromEntries(thoughts), shown, 'The reasoning of the parts')
 }
 
 async function checkCalls(harness: ModelHarness): Promise<void> {
-  const outcome = await outcomeOf(harness, replyWithCall)
+  const outcome = await callForReply(harness, replyWithCall)
   const requested = outcome.signals.flatMap((signal) =>
     signal.type === 'model_tool_request' ? [{ part: signal.part, ...signal.call }] : [],
   )
@@ -76,7 +80,7 @@ async function checkCalls(harness: ModelHarness): Promise<void> {
     replyWithCall.calls?.map(({ name, input }) => ({ name, input })),
     'The calls',
   )
-  const kept = endOf(outcome).parts.filter((part) => part.type === 'tool_call')
+  const kept = readEnd(outcome).parts.filter((part) => part.type === 'tool_call')
   requireEqual(kept, requested, 'The calls among the parts')
   const typed: Record<number, string> = {}
   for (const signal of outcome.signals) {
@@ -91,8 +95,8 @@ async function checkCalls(harness: ModelHarness): Promise<void> {
 }
 
 async function checkParts(harness: ModelHarness): Promise<void> {
-  const outcome = await outcomeOf(harness, thinkingReply)
-  const places = endOf(outcome).parts.map(({ part }) => part)
+  const outcome = await callForReply(harness, thinkingReply)
+  const places = readEnd(outcome).parts.map(({ part }) => part)
   require(places.every(
     (place, at) => at === 0 || place > places[at - 1]!,
   ), 'parts are in the order of their places, each at one of its own')
@@ -101,19 +105,19 @@ async function checkParts(harness: ModelHarness): Promise<void> {
 async function checkStops(harness: ModelHarness): Promise<void> {
   const cut: ContractReply = { ...spokenReply, stop: 'max_tokens' }
   for (const reply of [spokenReply, replyWithCall, cut]) {
-    requireEqual(endOf(await outcomeOf(harness, reply)).stopReason, reply.stop, 'The stop reason')
+    requireEqual(readEnd(await callForReply(harness, reply)).stopReason, reply.stop, 'The stop reason')
   }
 }
 
 async function checkUsage(harness: ModelHarness): Promise<void> {
-  const { signals } = await outcomeOf(harness, replyWithCall)
+  const { signals } = await callForReply(harness, replyWithCall)
   const last = signals.findLast((signal) => signal.type === 'model_usage')?.usage
   const { inputTokens, outputTokens } = last ?? {}
   requireEqual({ inputTokens, outputTokens }, replyWithCall.usage, 'The usage')
 }
 
 async function checkJson(harness: ModelHarness): Promise<void> {
-  const { signals } = await outcomeOf(harness, thinkingReply)
+  const { signals } = await callForReply(harness, thinkingReply)
   requireEqual(JSON.parse(JSON.stringify(signals)), signals, 'The signals, written and read')
   require(signals.every((signal) =>
     isPlain(signal),
@@ -129,9 +133,9 @@ function isPlain(value: unknown): boolean {
 }
 
 async function checkPieces(harness: ModelHarness): Promise<void> {
-  const whole = await outcomeOf(harness, thinkingReply)
+  const whole = await callForReply(harness, thinkingReply)
   for (const pieceBytes of [1, 7, 64, 100_000]) {
-    const { signals } = await outcomeOf(harness, thinkingReply, pieceBytes)
+    const { signals } = await callForReply(harness, thinkingReply, pieceBytes)
     requireEqual(signals, whole.signals, `The signals of bytes in pieces of ${pieceBytes}`)
   }
 }
@@ -151,7 +155,7 @@ async function checkParallel(harness: ModelHarness): Promise<void> {
   await onStage(harness, [replying(spokenReply), replying(other)], async ({ model }) => {
     const both = await Promise.all([callModel(model, plainRequest), callModel(model, plainRequest)])
     const texts = both.map((outcome) =>
-      endOf(outcome)
+      readEnd(outcome)
         .parts.map((part) => ('text' in part ? part.text : ''))
         .join(''),
     )

@@ -1,9 +1,9 @@
 import type { Message, ModelRequest } from '@tallystick/core'
 import type { AssistantPart, JsonObject } from '@tallystick/core/vocabulary'
 import {
-  callIdOf,
+  makeCallId,
   callModel,
-  endOf,
+  readEnd,
   hardHistories,
   onStage,
   plainRequest,
@@ -23,7 +23,7 @@ function frozen<T>(value: T): T {
 async function checkFrozen(harness: ModelHarness): Promise<void> {
   await onStage(harness, [replying(spokenReply)], async (stage) => {
     const request = frozen(structuredClone(toolRequest))
-    endOf(await callModel(stage.model, request))
+    readEnd(await callModel(stage.model, request))
     requireEqual(request, toolRequest, 'The request after the call')
   })
 }
@@ -45,11 +45,11 @@ async function checkHistories(harness: ModelHarness): Promise<void> {
 async function checkRoundTrip(harness: ModelHarness): Promise<void> {
   const reply = harness.lacks?.includes('reasoning') ? replyWithCall : { ...replyWithCall, reasoning: ['hm'] }
   await onStage(harness, [replying(reply), replying(spokenReply)], async (stage) => {
-    const { parts, stopReason } = endOf(await callModel(stage.model, toolRequest))
+    const { parts, stopReason } = readEnd(await callModel(stage.model, toolRequest))
     let ordinal = 0
     const owned = parts.map((given): AssistantPart => {
       const { part: _, ...rest } = given
-      return rest.type === 'tool_call' ? { ...rest, toolCallId: callIdOf(++ordinal) } : rest
+      return rest.type === 'tool_call' ? { ...rest, toolCallId: makeCallId(++ordinal) } : rest
     })
     const results = owned
       .filter((part) => part.type === 'tool_call')
@@ -62,7 +62,7 @@ async function checkRoundTrip(harness: ModelHarness): Promise<void> {
       { role: 'assistant', parts: owned, model: stage.model, stopReason, partial: false },
       { role: 'tool', results },
     ]
-    endOf(await callModel(stage.model, frozen({ ...toolRequest, messages })))
+    readEnd(await callModel(stage.model, frozen({ ...toolRequest, messages })))
     const sent = JSON.stringify(stage.bodies[1])
     const inOrder = ['Let me look.', 'Seoul', 'Busan', 'result of 1', 'result of 2', 'result of 3']
     const places = inOrder.map((words) => sent.indexOf(words))
@@ -90,7 +90,7 @@ async function checkNames(harness: ModelHarness): Promise<void> {
     },
   }
   await onStage(harness, [scene], async ({ model }) => {
-    const { parts } = endOf(await callModel(model, request))
+    const { parts } = readEnd(await callModel(model, request))
     requireEqual(new Set(offered).size, oddNames.length, 'The number of names on the wire')
     const called = parts.flatMap((part) => (part.type === 'tool_call' ? [part.name] : []))
     requireEqual(called.toSorted(), oddNames.toSorted(), 'The names that calls come back under')
@@ -99,8 +99,8 @@ async function checkNames(harness: ModelHarness): Promise<void> {
 
 async function checkForbidden(harness: ModelHarness): Promise<void> {
   await onStage(harness, [replying(spokenReply)], async (stage) => {
-    endOf(await callModel(stage.model, { ...toolRequest, toolChoice: { type: 'none' } }))
-    endOf(await callModel(stage.model, toolRequest))
+    readEnd(await callModel(stage.model, { ...toolRequest, toolChoice: { type: 'none' } }))
+    readEnd(await callModel(stage.model, toolRequest))
     const [forbidden, allowed] = stage.bodies.map((body) => JSON.stringify(body))
     require(forbidden !== allowed, 'a request that forbids tools is another than one that allows them')
   })
@@ -117,7 +117,7 @@ async function checkAnswerSchema(harness: ModelHarness): Promise<void> {
   for (const outputSchema of answerSchemas) {
     for (const asked of [plainRequest, toolRequest]) {
       await onStage(harness, [replying(spokenReply)], async (stage) => {
-        endOf(await callModel(stage.model, { ...asked, outputSchema }))
+        readEnd(await callModel(stage.model, { ...asked, outputSchema }))
         const sent = JSON.stringify(stage.bodies[0])
         require(sent.includes('asked_for'), `the request holds the schema ${JSON.stringify(outputSchema)}`)
       })

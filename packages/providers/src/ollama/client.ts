@@ -10,13 +10,13 @@ import {
   named,
   quoted,
   retryable,
-  retryAfterMs,
+  readRetryAfterMs,
   type Verdict,
-  verdictOfStatus,
+  judgeStatus,
   type WireFailures,
 } from '../shared/failure.ts'
 import { objectAt, parseJson, textAt } from '../shared/json.ts'
-import { optionalPackage, type OptionalPackage } from '../shared/options.ts'
+import { declarePackage, type OptionalPackage } from '../shared/options.ts'
 
 /** Verdicts by the vendor's words, since it has no other names for what went wrong. */
 const byWords: readonly (readonly [RegExp, Verdict])[] = [
@@ -43,13 +43,13 @@ export const failures: WireFailures = {
       server: 'The fault is on the other side: see the log of the server.',
     },
   }),
-  providerErrorOf,
+  toProviderError,
   failureInStream,
 }
 const { failed, thrownFailure, truncatedReply } = failures
 
 /** Turns what the client, fetch or the stream threw into a failure without payloads and keys. */
-export function providerErrorOf(error: unknown): ProviderError {
+export function toProviderError(error: unknown): ProviderError {
   if (error instanceof ProviderError) return error
   // The client says so when the body ends without a line that says `done`.
   const isCut = error instanceof Error && error.message.startsWith('Did not receive done')
@@ -72,7 +72,7 @@ export function answeredFailure({
   const requestId = headers.get('x-request-id') ?? undefined
   return failed(judge(words, status), `Ollama answered ${status}${quotedWithoutReply(words)}`, {
     status,
-    ...omitUndefined({ retryAfterMs: retryAfterMs(headers, now), requestId }),
+    ...omitUndefined({ retryAfterMs: readRetryAfterMs(headers, now), requestId }),
   })
 }
 
@@ -101,7 +101,7 @@ function judge(words: string, status: number | undefined): Verdict {
   const known = byWords.find(([pattern]) => pattern.test(words))?.[1]
   // A refusal names the model, and a model may be called anything.
   if (known !== undefined && status !== 404) return known
-  return verdictOfStatus(status)
+  return judgeStatus(status)
 }
 
 function quotedWithoutReply(words: string): string {
@@ -111,7 +111,7 @@ function quotedWithoutReply(words: string): string {
 
 /** The reply ended, and no line of it held a message. */
 export function wordlessReply(): ProviderError {
-  return failed(final('protocol'), 'No line of the stream holds a message, so it is no reply of a chat')
+  return failed(final('protocol'), 'No line of the stream holds a message, so it is not the reply of a chat')
 }
 
 /** The server ended a reply that it did not begin, as after it has only loaded, or unloaded, the model. */
@@ -155,7 +155,7 @@ function checkLines(source: ReadableStream<Uint8Array>, onBytes: () => void): Li
       const line = parseJson(text)
       // The line itself is not quoted.
       if (!isJsonObject(line))
-        failure = failed(retryable('protocol'), 'The stream holds a line that is no JSON object')
+        failure = failed(retryable('protocol'), 'The stream holds a line that is not a JSON object')
       else if ('error' in line) failure = failureInStream(line['error'])
       if (failure !== undefined) break
       passed += `${text}\n`
@@ -198,7 +198,7 @@ function checkLines(source: ReadableStream<Uint8Array>, onBytes: () => void): Li
 /**
  * The official client. The package's root would take a text that names a file for the path of an image, and send the file.
  */
-export const sdk: OptionalPackage<typeof ollamaClient> = optionalPackage(
+export const sdk: OptionalPackage<typeof ollamaClient> = declarePackage(
   'ollama',
   () => import('ollama/browser'),
 )

@@ -16,7 +16,7 @@ const bytesPerTokenMin = 2.5
  * that was not cut may also have that half, so then its text must be long, too.
  */
 export function promptWasCut(body: WireRequest, promptTokens: number | undefined): boolean {
-  const window = contextTokensOf(body)
+  const window = readContextTokens(body)
   if (body.truncate || promptTokens === undefined || window === undefined) return false
   if (promptTokens === window) return true
   const halfWindow = window - Math.floor((window - keptTokens) / 2)
@@ -28,14 +28,14 @@ export function promptWasCut(body: WireRequest, promptTokens: number | undefined
   return bytes > bytesPerTokenMin * window
 }
 
-function contextTokensOf({ options }: WireRequest): number | undefined {
+function readContextTokens({ options }: WireRequest): number | undefined {
   const window = options['num_ctx']
   return typeof window === 'number' ? window : undefined
 }
 
 /** The context of the server; `undefined` if it read a longer prompt than the request allows, as a cloud does. */
 export function contextTokensAt(body: WireRequest, promptTokens: number | undefined): number | undefined {
-  const window = contextTokensOf(body)
+  const window = readContextTokens(body)
   return window !== undefined && promptTokens !== undefined && promptTokens > window ? undefined : window
 }
 
@@ -146,7 +146,7 @@ function* finish(
     const raw = Object.fromEntries(Object.entries(line).filter(([, value]) => typeof value === 'number'))
     yield { type: 'model_usage', usage, raw }
   }
-  if (promptWasCut(body, promptTokens)) throw cutPrompt(promptTokens, contextTokensOf(body))
+  if (promptWasCut(body, promptTokens)) throw cutPrompt(promptTokens, readContextTokens(body))
   const raw = textAt(line, 'done_reason')
   if (parts.length === 0 && raw !== 'stop' && raw !== 'length') throw unwrittenReply(raw)
   const contextTokens = contextTokensAt(body, promptTokens) ?? Infinity

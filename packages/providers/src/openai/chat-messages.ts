@@ -94,8 +94,8 @@ export function chatCallIds(
   const taken = new Set<string>()
   for (const { toolCallId, ownId } of calls) {
     if (ids.has(toolCallId)) continue
-    let id = ownId !== undefined && nine.test(ownId) ? ownId : nineOf(toolCallId, 0)
-    for (let salt = 0; taken.has(id); salt++) id = nineOf(toolCallId, salt)
+    let id = ownId !== undefined && nine.test(ownId) ? ownId : hashToNine(toolCallId, 0)
+    for (let salt = 0; taken.has(id); salt++) id = hashToNine(toolCallId, salt)
     ids.set(toolCallId, id)
     taken.add(id)
   }
@@ -103,7 +103,7 @@ export function chatCallIds(
 }
 
 /** Nine letters and digits that stand for an id: the same ones in every request. */
-function nineOf(text: string, salt: number): string {
+function hashToNine(text: string, salt: number): string {
   // FNV-1a, 32 bits. Not for security: a collision only costs another salt.
   const seven = (variant: string): string => {
     let hash = 0x811c9dc5
@@ -132,7 +132,7 @@ const bridge = '(The results are in.)'
  * The history as these servers accept it: every call is answered right after the message that asked, results hold text
  * only, what they showed comes after all of them, and no reply is empty.
  */
-export function messagesOf(
+export function toMessages(
   renderedMessages: readonly RenderedMessage[],
   binding: Binding,
 ): readonly JsonObject[] {
@@ -327,7 +327,7 @@ export interface RenderedAnswer extends Placeholder {
 export function renderMessage(message: Message, provider: string): RenderedMessage {
   switch (message.role) {
     case 'user': {
-      const pieces = carried(message.parts, carrierOf(provider))
+      const pieces = carried(message.parts, describeCarrier(provider))
       // Left out, it would leave the assistant the last word, which is another request.
       return { role: 'user', pieces: pieces.length > 0 ? pieces : [text('(The message is empty.)')] }
     }
@@ -338,7 +338,7 @@ export function renderMessage(message: Message, provider: string): RenderedMessa
   }
 }
 
-function carrierOf(provider: string): Carrier {
+function describeCarrier(provider: string): Carrier {
   return { provider, documentUrls: false, imageIds: false, audio: true }
 }
 
@@ -350,7 +350,7 @@ function text(words: string): Carried {
 function renderResults({ results }: ToolResultsMessage, provider: string): RenderedMessage {
   const shown: Carried[] = []
   const answers = results.map(({ toolCallId, name, outcome, content }): RenderedAnswer => {
-    const pieces = carriedResult(outcome, content, carrierOf(provider))
+    const pieces = carriedResult(outcome, content, describeCarrier(provider))
     const texts = pieces.flatMap((piece) => (piece.kind === 'text' ? [piece.text] : []))
     const media = pieces.filter((piece) => piece.kind !== 'text')
     if (media.length > 0) {
@@ -383,7 +383,7 @@ function renderReply({ model, parts }: AssistantMessage, provider: string): Rend
     })
   }
   const { reasoning_content: thought, ...message } = wellFormed(fields)
-  const { reasoning, thoughts } = reasoningOf(parts, known)
+  const { reasoning, thoughts } = renderReasoning(parts, known)
   return {
     role: 'assistant',
     ...words,
@@ -411,7 +411,7 @@ function callBody(part: ToolCallPart, providerState: OpaqueData | undefined): Js
 }
 
 /** The reasoning of a reply in the fields that its server showed it in. */
-function reasoningOf(
+function renderReasoning(
   parts: readonly AssistantPart[],
   known: (part: AssistantPart) => OpaqueData | undefined,
 ): Pick<RenderedReply, 'reasoning' | 'thoughts'> {

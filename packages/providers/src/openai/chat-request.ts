@@ -14,7 +14,7 @@ import {
 } from '../shared/request.ts'
 import {
   chatCallIds,
-  messagesOf,
+  toMessages,
   type RenderedMessage,
   renderMessage,
   type WireRequest,
@@ -115,7 +115,7 @@ function renderRequest(
     { maxLength: maxToolNameLength, ...(quirks.toolNames === 'any' && { pattern: anyWord }) },
   )
   warnOfNames(request, names, settings.warn)
-  const history = messagesOf(renderedMessages, { ids: chatCallIds(calls, quirks.callIds), names, quirks })
+  const history = toMessages(renderedMessages, { ids: chatCallIds(calls, quirks.callIds), names, quirks })
   const maxTokens = Math.min(request.maxOutputTokens ?? Infinity, settings.maxOutputTokens ?? Infinity)
   const answer = answerFields(request, settings)
   const instructions = answer.instructions.toWellFormed()

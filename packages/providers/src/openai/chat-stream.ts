@@ -11,8 +11,8 @@ import type {
   StopReason,
 } from '@tallystick/core/vocabulary'
 import type { StreamEnding } from '../shared/body.ts'
-import { itemsOf, numberAt, objectAt, restOf, textAt } from '../shared/json.ts'
-import { readCallInput, StatefulReader, type ReplyReader, saysNothing } from '../shared/reply.ts'
+import { itemsOf, numberAt, objectAt, omitFields, textAt } from '../shared/json.ts'
+import { readCallInput, StatefulReader, type ReplyReader, isEmptyInput } from '../shared/reply.ts'
 import {
   type OpaqueData,
   readOpaque,
@@ -23,7 +23,7 @@ import {
 } from './chat-messages.ts'
 import type { ReplyContext } from './chat-request.ts'
 import { contradiction, failureInStream, lostCall } from './failure.ts'
-import { type CallContext, citationsIn, sourcesOf, usageSignal } from './request.ts'
+import { type CallContext, readCitations, readSources, usageSignal } from './request.ts'
 
 const known: { readonly [raw: string]: StopReason } = {
   stop: 'end',
@@ -51,7 +51,7 @@ const unreadCall = /malformed_function_call/i
  * Returns a server's finish reason in our words. The calls decide whether the model wants tools: many servers say
  * `stop` after calls.
  */
-export function stopReasonOf(raw: string, calls: boolean, refused: boolean): StopReason {
+export function toStopReason(raw: string, calls: boolean, refused: boolean): StopReason {
   const reason = getOwn(known, raw) ?? 'other'
   if (reason !== 'end' && reason !== 'tool_use') return reason
   if (calls) return 'tool_use'
@@ -103,7 +103,7 @@ function findCall(
   nextPart: () => number,
 ): StreamedCall | undefined {
   const { index } = delta
-  const piece: CallPiece = { id: idOf(delta), name: nameIn(delta), text: inputIn(delta), index }
+  const piece: CallPiece = { id: readId(delta), name: readName(delta), text: readInput(delta), index }
   const known = matchPiece(calls, piece, context)
   const call = known === 'another' ? beginCall(calls, piece, nextPart) : known
   if (index !== undefined) call?.indexes.add(index)
@@ -192,38 +192,38 @@ function extendCall(streamed: StreamedCall, delta: WireCallDelta, context: CallC
   const { type } = delta
   if (typeof type === 'string' && !['function', 'custom'].includes(type)) streamed.kind ||= type
   // Some servers repeat the id, others send it empty, or another one with each piece: the first one counts.
-  streamed.id ||= idOf(delta)
+  streamed.id ||= readId(delta)
   // A name may come in pieces, but not behind the beginning of the input.
   if (streamed.name === '' || streamed.inputText === '') {
-    streamed.name = joinedName(streamed.name, nameIn(delta), context)
+    streamed.name = joinedName(streamed.name, readName(delta), context)
   }
-  const rest = restOf(delta, ['index', 'id', 'type', 'function', 'custom'])
+  const rest = omitFields(delta, ['index', 'id', 'type', 'function', 'custom'])
   streamed.fields = { ...streamed.fields, ...rest }
-  streamed.inputIsNull ||= bodyOf(delta)['arguments'] === null
-  const text = inputIn(delta)
+  streamed.inputIsNull ||= readBody(delta)['arguments'] === null
+  const text = readInput(delta)
   // A server that sends a whole call again says nothing new.
-  if (text !== '' && text === streamed.inputText && nameIn(delta) !== '' && isWhole(streamed)) return ''
+  if (text !== '' && text === streamed.inputText && readName(delta) !== '' && isWhole(streamed)) return ''
   streamed.inputText += text
   return text
 }
 
-function bodyOf({ custom, function: asked }: WireCallDelta): JsonObject {
+function readBody({ custom, function: asked }: WireCallDelta): JsonObject {
   return isJsonObject(custom) ? custom : isJsonObject(asked) ? asked : {}
 }
 
 /** Some servers write `null` as a text. */
-function idOf(delta: WireCallDelta): string {
+function readId(delta: WireCallDelta): string {
   const id = textAt(delta, 'id') ?? ''
   return /^(null|none|undefined)$/i.test(id) ? '' : id
 }
 
-function nameIn(delta: WireCallDelta): string {
-  return textAt(bodyOf(delta), 'name') ?? ''
+function readName(delta: WireCallDelta): string {
+  return textAt(readBody(delta), 'name') ?? ''
 }
 
 /** Some servers send an object where a text belongs. */
-function inputIn(delta: WireCallDelta): string {
-  const body = bodyOf(delta)
+function readInput(delta: WireCallDelta): string {
+  const body = readBody(delta)
   const given: Json | undefined = body['arguments'] ?? body['input']
   if (typeof given === 'string') return given
   return given === undefined || given === null ? '' : JSON.stringify(given)
@@ -262,7 +262,7 @@ function readJsonInput(
   { cleaned, takesNothing }: CallContext,
 ): Pick<RequestedCall, 'input' | 'malformed'> {
   const text = inputText.trim()
-  if (takesNothing(name) && saysNothing(text)) return { input: {} }
+  if (takesNothing(name) && isEmptyInput(text)) return { input: {} }
   if (text === '' && (beganLate || inputIsNull)) {
     return {
       input: {},
@@ -342,12 +342,12 @@ export function replyReader(context: ReplyContext): ReplyReader {
  */
 function readChunk(reply: Reply, chunk: WireChunk): readonly ModelSignal[] {
   if (!isJsonObject(chunk)) return []
-  const told = errorIn(chunk)
+  const told = readError(chunk)
   if (told) throw failureInStream(told)
   const signals = start(reply, chunk)
   const choices = ownChoices(reply, chunk)
   for (const choice of choices) signals.push(...readChoice(reply, choice))
-  if (Array.isArray(chunk.citations)) reply.listed = sourcesOf(chunk.citations)
+  if (Array.isArray(chunk.citations)) reply.listed = readSources(chunk.citations)
   // Kimi counts in the last choice.
   const usage = chunk.usage ?? objectAt(chunk.x_groq, 'usage') ?? objectAt(choices.at(-1), 'usage')
   if (isJsonObject(usage)) signals.push(usageSignal(usage, 'chat'))
@@ -355,7 +355,7 @@ function readChunk(reply: Reply, chunk: WireChunk): readonly ModelSignal[] {
 }
 
 /** Returns the error that a chunk reports, in a field or as the whole chunk. */
-function errorIn(chunk: WireChunk): unknown {
+function readError(chunk: WireChunk): unknown {
   if (chunk.error) return chunk.error
   const words = ['message', 'detail'].some((name) => textAt(chunk, name))
   return chunk.choices === undefined && words ? chunk : undefined
@@ -367,17 +367,17 @@ function ownChoices(reply: Reply, chunk: WireChunk): readonly JsonObject[] {
   const [first] = choices
   if (first === undefined) return []
   if (count.own === undefined) {
-    count.own = placeOf(first)
+    count.own = readPlace(first)
     count.next = count.own + 1
     return [first]
   }
-  const own = choices.find((choice) => placeOf(choice) === count.own)
+  const own = choices.find((choice) => readPlace(choice) === count.own)
   if (own !== undefined) {
     if (count.held.length > 0) Object.assign(count, { held: [], ways: 'several' })
     if (count.ways !== 'counts') count.next = Infinity
     return [own]
   }
-  if (count.ways === 'several' || placeOf(first) !== count.next) return []
+  if (count.ways === 'several' || readPlace(first) !== count.next) return []
   count.next++
   count.held.push(first)
   // Choices that take turns come under one id, and nobody asks for so many.
@@ -387,7 +387,7 @@ function ownChoices(reply: Reply, chunk: WireChunk): readonly JsonObject[] {
   return count.held.splice(0)
 }
 
-function placeOf(choice: JsonObject): number {
+function readPlace(choice: JsonObject): number {
   return numberAt(choice, 'index') ?? 0
 }
 
@@ -433,13 +433,13 @@ function readChoice(reply: Reply, choice: JsonObject): ModelSignal[] {
   const delta = objectAt(choice, 'delta') ?? objectAt(choice, 'message') ?? {}
   const signals = readReasoning(reply, delta)
   signals.push(...readContent(reply, delta['content']))
-  signals.push(...more(reply, 'refusal', textAt(delta, 'refusal') ?? ''))
+  signals.push(...addText(reply, 'refusal', textAt(delta, 'refusal') ?? ''))
   const old = objectAt(delta, 'function_call')
   const calls = delta['tool_calls'] ?? (old ? [{ index: 0, function: old }] : [])
   for (const piece of itemsOf(calls)) if (isJsonObject(piece)) signals.push(...readCall(reply, piece))
   const extra = objectAt(delta, 'extra_content')
   if (extra) reply.message['extra_content'] = { ...objectAt(reply.message, 'extra_content'), ...extra }
-  reply.pieces.findLast(({ kind }) => kind === 'text')?.citations.push(...citationsIn(delta['annotations']))
+  reply.pieces.findLast(({ kind }) => kind === 'text')?.citations.push(...readCitations(delta['annotations']))
   const reason = textAt(choice, 'finish_reason')
   if (reason) reply.rawStopReason = reason
   if (reason !== undefined && isBroken(reason)) {
@@ -452,7 +452,7 @@ function readChoice(reply: Reply, choice: JsonObject): ModelSignal[] {
 function readReasoning(reply: Reply, delta: JsonObject): ModelSignal[] {
   const details = delta['reasoning_details']
   const field = (['reasoning_content', 'reasoning'] as const).find((one) => textAt(delta, one))
-  const signals = field === undefined ? [] : more(reply, field, textAt(delta, field) ?? '')
+  const signals = field === undefined ? [] : addText(reply, field, textAt(delta, field) ?? '')
   // A model that thought nothing says so, and its server wants to hear it again.
   if (delta['reasoning_content'] === '') reply.message['reasoning_content'] = ''
   if (!Array.isArray(details) || details.length === 0) return signals
@@ -464,19 +464,19 @@ function readReasoning(reply: Reply, delta: JsonObject): ModelSignal[] {
 
 /** Text as a string, or in pieces, some of which are thoughts. */
 function readContent(reply: Reply, content: Json | undefined): ModelSignal[] {
-  if (typeof content === 'string') return more(reply, 'text', content)
+  if (typeof content === 'string') return addText(reply, 'text', content)
   if (!Array.isArray(content)) return []
   return content.flatMap((one: Json) => {
-    if (textAt(one, 'type') !== 'thinking') return more(reply, 'text', textAt(one, 'text') ?? '')
+    if (textAt(one, 'type') !== 'thinking') return addText(reply, 'text', textAt(one, 'text') ?? '')
     const thoughts = isJsonObject(one) ? one['thinking'] : undefined
     const texts = Array.isArray(thoughts)
       ? thoughts.map((thought: Json) => textAt(thought, 'text') ?? '')
       : []
-    return more(reply, 'thinking', typeof thoughts === 'string' ? thoughts : texts.join(''))
+    return addText(reply, 'thinking', typeof thoughts === 'string' ? thoughts : texts.join(''))
   })
 }
 
-function more(reply: Reply, kind: Piece['kind'], text: string): ModelSignal[] {
+function addText(reply: Reply, kind: Piece['kind'], text: string): ModelSignal[] {
   if (text === '') return []
   const last = reply.pieces.at(-1)
   const piece = last?.kind === kind && last.part === reply.parts - 1 ? last : addPiece(reply, kind)
@@ -532,7 +532,7 @@ function finish(reply: Reply, ending: StreamEnding): readonly ModelSignal[] | un
   const refused = reply.pieces.some(({ kind }) => kind === 'refusal')
   if (raw !== undefined && getOwn(known, raw) === 'tool_use' && calls.length + own.length === 0)
     throw lostCall(raw)
-  const stopReason = stopReasonOf(raw ?? 'stop', calls.length > 0, refused)
+  const stopReason = toStopReason(raw ?? 'stop', calls.length > 0, refused)
   const { messageId, context } = reply
   const { provider } = context
   const parts: ReplyPart[] = [
@@ -615,7 +615,7 @@ function mergeDetails(details: readonly Json[]): readonly Json[] {
       continue
     }
     const text = `${textAt(begun, field) ?? ''}${textAt(detail, field) ?? ''}`
-    Object.assign(begun, restOf(detail, [field]), text !== '' && { [field]: text })
+    Object.assign(begun, omitFields(detail, [field]), text !== '' && { [field]: text })
   }
   return merged
 }

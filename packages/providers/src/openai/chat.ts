@@ -1,6 +1,6 @@
 import type { Model } from '@tallystick/core'
 import { createModel, lazyClient } from '../shared/model.ts'
-import { ownOptions, type RecordedOptions } from '../shared/options.ts'
+import { copyOptions, type RecordedOptions } from '../shared/options.ts'
 import { api } from './chat-messages.ts'
 import { requestRenderer } from './chat-request.ts'
 import { replyReader } from './chat-stream.ts'
@@ -38,7 +38,7 @@ const recorded: RecordedOptions<OpenAIChatOptions> = {
  */
 export function openaiChat(modelId: string, given: OpenAIChatOptions = {}): Model {
   checkChatOptions(modelId, given)
-  const options = ownOptions('openaiChat', given)
+  const options = copyOptions('openaiChat', given)
   const { server = 'openai' } = options
   const provider = options.provider ?? server
   const render = requestRenderer({

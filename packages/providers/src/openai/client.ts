@@ -6,10 +6,10 @@ import type { Subscriber } from 'rxjs'
 import { observeResponse } from '../shared/body.ts'
 import { type Connect, type Connection, forwardEvents, longestTimerMs } from '../shared/call.ts'
 import { numberAt, objectAt, textAt } from '../shared/json.ts'
-import { optionalPackage, type OptionalPackage } from '../shared/options.ts'
+import { declarePackage, type OptionalPackage } from '../shared/options.ts'
 import type { ReplyReader } from '../shared/reply.ts'
 import type { OwnSecrets } from '../shared/secrets.ts'
-import { failures, requestIdIn } from './failure.ts'
+import { failures, readRequestId } from './failure.ts'
 import type { OpenAICommonOptions } from './options.ts'
 
 /** What is needed of the official SDK. */
@@ -20,7 +20,7 @@ interface OpenAISdk {
 }
 
 /** The official SDK. */
-export const sdk: OptionalPackage<OpenAISdk> = optionalPackage('openai', async () => {
+export const sdk: OptionalPackage<OpenAISdk> = declarePackage('openai', async () => {
   const [{ OpenAI }, { Stream }] = await Promise.all([import('openai'), import('openai/streaming')])
   return { OpenAI, Stream }
 })
@@ -172,7 +172,7 @@ export function startCall(call: Call): () => void {
       if (subscriber.closed) return undefined
       const events = await opened(call, connection, (given) => background.retrieve(id, from, given)).catch(
         (error: unknown) => {
-          if (failures.providerErrorOf(error, { now: context.clock.now() }).class === 'network') throw error
+          if (failures.toProviderError(error, { now: context.clock.now() }).class === 'network') throw error
           // A response that is gone is no fault of the request: another one may succeed.
           place.returns = maxReturns
           throw failure
@@ -239,7 +239,7 @@ async function opened(
   if (!hasResponse(asked)) return asked
   // The client may be the user's own: then nothing was loaded before.
   const [response, { Stream }] = await Promise.all([asked.asResponse(), sdk.load(call.maker)])
-  connection.facts.requestId = requestIdIn(response.headers)
+  connection.facts.requestId = readRequestId(response.headers)
   connection.facts.contentType = response.headers.get('content-type') ?? undefined
   const { tail } = connection
   const observed = observeResponse(response, {

@@ -2,7 +2,7 @@ import { ProviderError } from '@tallystick/core'
 import { getOwn, isJsonObject } from '@tallystick/core/internal'
 import {
   type ApiError,
-  clientFailure,
+  toClientFailure,
   commonFailures,
   connectionFailure,
   type FailureFacts,
@@ -12,10 +12,10 @@ import {
   named,
   quoted,
   retryable,
-  retryAfterMs,
-  statedRetry,
+  readRetryAfterMs,
+  readStatedRetry,
   type Verdict,
-  verdictOfStatus,
+  judgeStatus,
   type WireFailures,
   withRequestId,
 } from '../shared/failure.ts'
@@ -82,7 +82,7 @@ function judge({ status, type, code, words }: Answer): Verdict {
   const verdict =
     getOwn(byWord, code ?? '') ??
     getOwn(byWord, type ?? '') ??
-    (isRefused ? final('invalid_request') : verdictOfStatus(status, ownStatuses))
+    (isRefused ? final('invalid_request') : judgeStatus(status, ownStatuses))
   if (verdict.class === 'rate_limited' && /^request too large for/i.test(words)) {
     return final('context_overflow')
   }
@@ -103,13 +103,13 @@ export const failures: WireFailures = {
       content_filtered: 'The request or its output was withheld; the same request will meet the same end.',
     },
   }),
-  providerErrorOf,
+  toProviderError,
   failureInStream,
 }
 const { failed } = failures
 
 /** Reads the service's id of a request. Servers differ in the name of the header. */
-export function requestIdIn(headers: HeaderReader): string | undefined {
+export function readRequestId(headers: HeaderReader): string | undefined {
   for (const name of ['x-request-id', 'request-id', 'apim-request-id']) {
     const id = headers.get(name)
     if (id) return id
@@ -118,13 +118,13 @@ export function requestIdIn(headers: HeaderReader): string | undefined {
 }
 
 /** Turns what the SDK, fetch or the stream threw into a failure without payloads and keys. */
-export function providerErrorOf(error: unknown, facts: FailureFacts): ProviderError {
+export function toProviderError(error: unknown, facts: FailureFacts): ProviderError {
   if (error instanceof ProviderError) {
-    return withCode(codeOf(error), withRequestId(error, facts.requestId))
+    return withCode(readCode(error), withRequestId(error, facts.requestId))
   }
   if (isApiError(error)) return answeredFailure(error, facts)
   const { requestId } = facts
-  return clientFailure(failures, error, keyWords, requestId === undefined ? {} : { requestId })
+  return toClientFailure(failures, error, keyWords, requestId === undefined ? {} : { requestId })
 }
 
 const keyWords = /credential|apiKey|authentication method/i
@@ -137,7 +137,7 @@ export function failureInStream(error: unknown): ProviderError {
 
 function answeredFailure(error: ApiError, facts: FailureFacts): ProviderError {
   const { status, headers } = error
-  const requestId = (headers && requestIdIn(headers)) ?? facts.requestId
+  const requestId = (headers && readRequestId(headers)) ?? facts.requestId
   const known = {
     ...(status !== undefined && { status }),
     ...(requestId !== undefined && { requestId }),
@@ -151,9 +151,9 @@ function answeredFailure(error: ApiError, facts: FailureFacts): ProviderError {
   if (status === undefined) {
     return withCode(answer.code, failed(verdict, brokenOff(answer), known))
   }
-  const asked = headers && retryAfterMs(headers, facts.now)
+  const asked = headers && readRetryAfterMs(headers, facts.now)
   const failure = failed(
-    { ...verdict, retryable: statedRetry(headers) ?? verdict.retryable },
+    { ...verdict, retryable: readStatedRetry(headers) ?? verdict.retryable },
     `The service answered ${status}${named(answer.code ?? answer.type)}${quoted(answer.words)}`,
     { ...known, ...(asked !== undefined && { retryAfterMs: asked }) },
   )
@@ -185,7 +185,7 @@ function withCode(code: string | undefined, failure: ProviderError): ProviderErr
 }
 
 /** Returns the vendor's code of a failure, if it gave one. */
-export function codeOf(failure: ProviderError): string | undefined {
+export function readCode(failure: ProviderError): string | undefined {
   return codes.get(failure)
 }
 

@@ -15,7 +15,7 @@ import type {
   UserPart,
 } from '@tallystick/core/vocabulary'
 import { countAt, itemsOf, numberAt, objectAt, textAt } from '../shared/json.ts'
-import { coherentUsage, known } from '../shared/reply.ts'
+import { mergeUsageCounts, omitUnknown } from '../shared/reply.ts'
 import { bareType, decodedText, keptFileId, leftOutText, type ToolNames } from '../shared/request.ts'
 import type { OpenAICustomTool, OpenAIWarning } from './options.ts'
 
@@ -250,7 +250,7 @@ function refusableChoice(wireChoice: unknown): string | undefined {
 }
 
 /** Reads the citations of a text. In Chat Completions their fields are in an object of their own. */
-export function citationsIn(annotations: Json | undefined): readonly Citation[] {
+export function readCitations(annotations: Json | undefined): readonly Citation[] {
   return itemsOf(annotations).flatMap((one) => {
     const fields = objectAt(one, textAt(one, 'type') ?? '') ?? one
     if (!isJsonObject(fields)) return []
@@ -260,7 +260,7 @@ export function citationsIn(annotations: Json | undefined): readonly Citation[] 
     // Some servers say 0 and 0 if they do not know.
     const isPlace = Number.isInteger(from) && Number.isInteger(to) && from >= 0 && to > from
     return [
-      known<Citation>({
+      omitUnknown<Citation>({
         url,
         fileId,
         title: textAt(fields, 'title') ?? textAt(fields, 'filename'),
@@ -273,12 +273,12 @@ export function citationsIn(annotations: Json | undefined): readonly Citation[] 
 }
 
 /** Reads what a search found, as OpenAI or another server lists it: as texts, or as objects. */
-export function sourcesOf(found: readonly Json[]): readonly Source[] {
+export function readSources(found: readonly Json[]): readonly Source[] {
   return found.flatMap((one) => {
     const url = typeof one === 'string' ? one : textAt(one, 'url')
     const fileId = textAt(one, 'file_id')
     if (url === undefined && fileId === undefined) return []
-    return [known<Source>({ url, fileId, title: textAt(one, 'title') ?? textAt(one, 'filename') })]
+    return [omitUnknown<Source>({ url, fileId, title: textAt(one, 'title') ?? textAt(one, 'filename') })]
   })
 }
 
@@ -300,7 +300,7 @@ const usageNames = {
 export function usageSignal(raw: JsonObject, wire: 'responses' | 'chat', webSearches?: number): ModelSignal {
   const { input, inputDetails, output, outputDetails } = usageNames[wire]
   const details = objectAt(raw, inputDetails)
-  const usage = coherentUsage(
+  const usage = mergeUsageCounts(
     {
       inputTokens: countAt(raw, input),
       outputTokens: countAt(raw, output),

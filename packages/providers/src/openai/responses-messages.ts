@@ -15,7 +15,7 @@ import {
   api,
   type CallKind,
   type KeptResponse,
-  nativeKindOf,
+  readNativeKind,
   type OpaqueData,
   readOpaque,
   resultItem,
@@ -355,7 +355,7 @@ function renderGenuine(restored: RestoredPart): JsonObject | undefined {
         ),
       }
     case 'tool_call':
-      return isQuestion(providerState) || nativeKindOf(item)
+      return isQuestion(providerState) || readNativeKind(item)
         ? item
         : { ...withFittingId(item), ...renderCall({ ...restored, part }) }
     case 'provider':
@@ -433,7 +433,7 @@ function callPlaceholder(
   const { toolCallId, name, providerCallId } = part
   const item = providerState?.item
   const custom = providerState?.field !== undefined && typeof part.input[providerState.field] === 'string'
-  const native = genuine && item && nativeKindOf(item)
+  const native = genuine && item && readNativeKind(item)
   const kind = isQuestion(providerState)
     ? 'mcp_approval_request'
     : native
@@ -476,5 +476,5 @@ function withFittingId(item: JsonObject): JsonObject {
 export function awaitsCaller(item: JsonObject): boolean {
   const type = textAt(item, 'type')
   if (type === 'tool_search_call') return textAt(item, 'execution') === 'client'
-  return type === 'computer_call' || type === 'local_shell_call' || nativeKindOf(item) !== undefined
+  return type === 'computer_call' || type === 'local_shell_call' || readNativeKind(item) !== undefined
 }

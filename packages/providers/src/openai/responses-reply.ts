@@ -10,17 +10,17 @@ import type {
   RequestedCall,
   TextPart,
 } from '@tallystick/core/vocabulary'
-import { listAt, objectAt, restOf, textAt } from '../shared/json.ts'
-import { type CallInput, readCallInput, saysNothing } from '../shared/reply.ts'
+import { listAt, objectAt, omitFields, textAt } from '../shared/json.ts'
+import { type CallInput, readCallInput, isEmptyInput } from '../shared/reply.ts'
 import { contradiction } from './failure.ts'
-import { citationsIn, sourcesOf } from './request.ts'
+import { readCitations, readSources } from './request.ts'
 import { awaitsCaller } from './responses-messages.ts'
 import type { ReplyContext } from './responses-request.ts'
 import {
   type CallKind,
   isCallKind,
   type KeptResponse,
-  nativeKindOf,
+  readNativeKind,
   type OpaqueData,
   toOpaque,
 } from './responses-wire.ts'
@@ -88,7 +88,7 @@ function readExecutedInput(item: JsonObject): JsonObject {
     const { input, malformed } = readCallInput(text)
     return malformed === undefined ? input : { text }
   }
-  return isJsonObject(text) ? text : (objectAt(item, 'action') ?? restOf(item, nonInputFields))
+  return isJsonObject(text) ? text : (objectAt(item, 'action') ?? omitFields(item, nonInputFields))
 }
 
 /** A piece of a message's content, or all the text of a reasoning item. */
@@ -118,7 +118,7 @@ export interface Item {
   call?: RequestedCall
 }
 
-export function kindOf(
+export function classifyItem(
   { fields }: Item,
   { nativeTools, hasProviderTools, knows }: ReplyContext,
 ): 'message' | 'reasoning' | 'call' | 'provider' {
@@ -126,7 +126,7 @@ export function kindOf(
   if (type === 'message' || type === 'reasoning') return type
   if (!isCallKind(type)) return 'provider'
   if (type === 'shell_call' || type === 'apply_patch_call') {
-    const native = nativeKindOf(fields)
+    const native = readNativeKind(fields)
     return native !== undefined && nativeTools[native] !== undefined ? 'call' : 'provider'
   }
   // xAI shows what its own tools do as calls of custom tools that nobody offered.
@@ -184,9 +184,9 @@ const callReaders: { readonly [kind in CallKind]: CallReader } = {
     const text = textOfInput(fields['arguments']) || inputText
     const name = context.toolName(textAt(fields, 'name') ?? '')
     const read: CallInput =
-      context.takesNothing(name) && saysNothing(text) ? { input: {} } : readCallInput(text)
+      context.takesNothing(name) && isEmptyInput(text) ? { input: {} } : readCallInput(text)
     const input = read.malformed === undefined ? context.cleaned(name, read.input) : read.input
-    const rest = restOf(fields, ['arguments', 'call_id', 'name'])
+    const rest = omitFields(fields, ['arguments', 'call_id', 'name'])
     return {
       providerCallId: textAt(fields, 'call_id') ?? '',
       name,
@@ -199,7 +199,7 @@ const callReaders: { readonly [kind in CallKind]: CallReader } = {
     const name = context.toolName(textAt(fields, 'name') ?? '')
     const field = context.customField(name)
     const input: JsonObject = { [field]: textOfInput(fields['input']) || inputText }
-    const rest = restOf(fields, ['input', 'call_id', 'name'])
+    const rest = omitFields(fields, ['input', 'call_id', 'name'])
     return {
       providerCallId: textAt(fields, 'call_id') ?? '',
       name,
@@ -229,7 +229,7 @@ function nativeCall(
   name = '',
   asked: JsonObject = {},
 ): Omit<RequestedCall, 'type'> & { providerState: OpaqueData } {
-  const input = restOf(asked, [])
+  const input = omitFields(asked, [])
   return { providerCallId: textAt(fields, 'call_id') ?? '', name, input, providerState: { item: fields } }
 }
 
@@ -241,7 +241,7 @@ function textOfInput(stated: Json | undefined): string {
 
 /** An item's content without ids and status: equal for an item that is told of twice under other ids. */
 export function describeContent(fields: JsonObject): string {
-  const content = restOf(fields, ['id', 'call_id', 'status'])
+  const content = omitFields(fields, ['id', 'call_id', 'status'])
   return JSON.stringify(Object.entries(content).toSorted(([a], [b]) => (a < b ? -1 : 1)))
 }
 
@@ -255,9 +255,9 @@ export function toParts(item: Item, context: ReplyContext, kept: KeptResponse | 
       at,
       ...(kept && { kept }),
     })
-  switch (kindOf(item, context)) {
+  switch (classifyItem(item, context)) {
     case 'message': {
-      const rest = restOf(fields, ['content'])
+      const rest = omitFields(fields, ['content'])
       return [...item.pieces]
         .sort(([a], [b]) => a - b)
         .map(([index, piece]) => ({
@@ -287,7 +287,7 @@ export function toParts(item: Item, context: ReplyContext, kept: KeptResponse | 
       if (!item.closed || part === undefined) return []
       const kind = textAt(fields, 'type') ?? 'unknown'
       const executed = readExecuted(fields)
-      const sources = sourcesOf([
+      const sources = readSources([
         ...listAt(objectAt(fields, 'action'), 'sources'),
         ...listAt(fields, 'results'),
       ])
@@ -315,14 +315,14 @@ function withStreamedContent(fields: JsonObject, { text, place }: Piece): JsonOb
 /** What a piece of content cites. */
 function citedBy(fields: JsonObject, index: number): Pick<TextPart, 'citations'> {
   const stated = listAt(fields, 'content')[index]
-  const citations = citationsIn(isJsonObject(stated) ? stated['annotations'] : undefined)
+  const citations = readCitations(isJsonObject(stated) ? stated['annotations'] : undefined)
   return citations.length > 0 ? { citations } : {}
 }
 
 /** Fields of a piece of content beside its text: citations, which go back with it. Token odds do not. */
 function contentAt(fields: JsonObject, index: number, piece: Piece): JsonObject {
   const stated = listAt(fields, 'content')[index]
-  const rest = isJsonObject(stated) ? restOf(stated, ['type', 'text', 'refusal', 'logprobs']) : {}
+  const rest = isJsonObject(stated) ? omitFields(stated, ['type', 'text', 'refusal', 'logprobs']) : {}
   return { type: piece.type, ...rest }
 }
 
@@ -386,14 +386,14 @@ export function addPiece(reply: Reply, item: Item, index: number, type: string):
   return piece
 }
 
-export function toolNameOf({ context }: Reply, { fields }: Item): string {
+export function readToolName({ context }: Reply, { fields }: Item): string {
   return fields['type'] === 'mcp_approval_request'
     ? context.approvalTool
     : context.toolName(textAt(fields, 'name') ?? '')
 }
 
 export function inputSignal(reply: Reply, item: Item, text: string): ModelSignal[] {
-  return [{ type: 'model_tool_input', part: item.part!, name: toolNameOf(reply, item), text }]
+  return [{ type: 'model_tool_input', part: item.part!, name: readToolName(reply, item), text }]
 }
 
 /** The item as it ended wins over what streamed: text that it does not hold is replaced. */
@@ -416,7 +416,7 @@ export function closeItem(
   const item = open ? known : openItem(reply, index, given)
   item.fields = given
   item.closed = true
-  const kind = kindOf(item, reply.context)
+  const kind = classifyItem(item, reply.context)
   if (kind === 'provider') return before
   if (kind !== 'call') return [...before, ...showRest(item, reply)]
   const isText = item.inputText !== '' && textAt(item.fields, 'type') === 'custom_tool_call'

@@ -12,7 +12,7 @@ import {
   withAnswerSchema,
   withProviderOptions,
 } from '../shared/request.ts'
-import { codeOf } from './failure.ts'
+import { readCode } from './failure.ts'
 import type { OpenAICustomTool, OpenAIWarning } from './options.ts'
 import {
   callContext,
@@ -361,7 +361,7 @@ function lostState({ failure, body, changes, given = {} }: Refused): Fallback | 
   if (changes.stateLost || (after ?? conversation) === undefined) return undefined
   if ((after ?? conversation) === (given.previousResponseId ?? given.conversationId)) return undefined
   const isLost =
-    lostCodes.has(codeOf(failure) ?? '') ||
+    lostCodes.has(readCode(failure) ?? '') ||
     (/\b(previous response|conversation)\b/i.test(failure.message) &&
       /\b(not found|does not exist|expired)/i.test(failure.message))
   if (!isLost) return undefined

@@ -11,14 +11,14 @@ import {
   describeContent,
   inputSignal,
   type Item,
-  kindOf,
+  classifyItem,
   openItem,
   readCall,
   releaseUnread,
   type Reply,
   showText,
   startReply,
-  toolNameOf,
+  readToolName,
   toParts,
 } from './responses-reply.ts'
 import type { ReplyContext } from './responses-request.ts'
@@ -85,7 +85,7 @@ function closeLateItems(reply: Reply, response: WireResponse): ModelSignal[] {
 /** Closes calls with complete input, for a server that never ends its items. */
 function closeUnendedCalls(reply: Reply): ModelSignal[] {
   return reply.items.flatMap((item) => {
-    if (item.closed || kindOf(item, reply.context) !== 'call' || !item.inputWhole) return []
+    if (item.closed || classifyItem(item, reply.context) !== 'call' || !item.inputWhole) return []
     item.closed = true
     return readCall(reply, item)
   })
@@ -136,7 +136,9 @@ function waitsForCaller({ items, context }: Reply): (item: Item) => boolean {
       .map(({ fields }) => fields['call_id']),
   )
   return (item) =>
-    kindOf(item, context) === 'provider' && awaitsCaller(item.fields) && !answered.has(item.fields['call_id'])
+    classifyItem(item, context) === 'provider' &&
+    awaitsCaller(item.fields) &&
+    !answered.has(item.fields['call_id'])
 }
 
 /** A reply that was cut keeps its text. Its last call is dropped, since it may be incomplete. */
@@ -292,7 +294,8 @@ function openPiece(
 ): ModelSignal[] {
   const item = reply.byIndex.get(index)
   const type = textAt(part, 'type')
-  if (item === undefined || kindOf(item, reply.context) !== 'message' || item.pieces.has(place)) return []
+  if (item === undefined || classifyItem(item, reply.context) !== 'message' || item.pieces.has(place))
+    return []
   if (type !== 'output_text' && type !== 'refusal') return []
   const piece = addPiece(reply, item, place, type)
   return showText(piece, textAt(part, type === 'refusal' ? 'refusal' : 'text') ?? '')
@@ -318,12 +321,12 @@ function moreReasoning(reply: Reply, index: number, event: WireEvent): ModelSign
 
 function moreInput(reply: Reply, index: number, { delta }: WireEvent, type: string): ModelSignal[] {
   const item = continueItem(reply, index, type)
-  if (kindOf(item, reply.context) !== 'call' || typeof delta !== 'string' || delta === '') return []
+  if (classifyItem(item, reply.context) !== 'call' || typeof delta !== 'string' || delta === '') return []
   const first = item.inputText === ''
   item.inputText += delta
   if (textAt(item.fields, 'type') !== 'custom_tool_call') return inputSignal(reply, item, delta)
   // Free text becomes JSON, an object with one field, piece by piece.
-  const begin = first ? `{${JSON.stringify(reply.context.customField(toolNameOf(reply, item)))}:"` : ''
+  const begin = first ? `{${JSON.stringify(reply.context.customField(readToolName(reply, item)))}:"` : ''
   return inputSignal(reply, item, begin + JSON.stringify(delta).slice(1, -1))
 }
 

@@ -102,7 +102,7 @@ export type CallKind = (typeof callKinds)[number]
 export type NativeKind = 'shell' | 'apply_patch'
 
 /** The native tool that an item calls, unless the vendor runs it in a container of its own. */
-export function nativeKindOf(item: JsonObject): NativeKind | undefined {
+export function readNativeKind(item: JsonObject): NativeKind | undefined {
   if (item['type'] === 'apply_patch_call') return 'apply_patch'
   const environment = item['environment']
   const isHosted = isJsonObject(environment) && environment['type'] !== 'local'
@@ -113,12 +113,12 @@ export function isCallKind(type: string | undefined): type is CallKind {
   return callKinds.some((kind) => kind === type)
 }
 
-function carrierOf(provider: string): Carrier {
+function describeCarrier(provider: string): Carrier {
   return { provider, documentUrls: true, imageIds: true, audio: false }
 }
 
 export function userItem({ parts }: UserMessage, provider: string): JsonObject {
-  const pieces = carried(parts, carrierOf(provider))
+  const pieces = carried(parts, describeCarrier(provider))
   const [first] = pieces
   // Without it the assistant would have the last word, which is another request.
   if (first === undefined) return { role: 'user', content: '(The message is empty.)' }
@@ -147,7 +147,7 @@ function inputPiece(piece: Carried): JsonObject {
 
 /** The item that answers a call. The whole request decides its id and kind. */
 export function resultItem({ toolCallId, outcome, content }: ToolResult, provider: string): JsonObject {
-  const pieces = carriedResult(outcome, content, carrierOf(provider))
+  const pieces = carriedResult(outcome, content, describeCarrier(provider))
   const texts = pieces.map((piece) => (piece.kind === 'text' ? piece.text : undefined))
   const plain = texts.every((text) => text !== undefined)
   const output = plain ? texts.join('\n\n') : pieces.map(inputPiece)

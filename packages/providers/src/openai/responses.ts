@@ -1,7 +1,7 @@
 import type { Model } from '@tallystick/core'
 import { omitUndefined } from '@tallystick/core/internal'
 import { createModel, lazyClient } from '../shared/model.ts'
-import { ownOptions, type RecordedOptions } from '../shared/options.ts'
+import { copyOptions, type RecordedOptions } from '../shared/options.ts'
 import {
   type Attempt,
   type BackgroundCalls,
@@ -24,7 +24,7 @@ import { api } from './responses-wire.ts'
  */
 export function openai(modelId: string, given: OpenAIOptions = {}): Model {
   checkResponsesOptions(modelId, given)
-  const options = ownOptions('openai', given)
+  const options = copyOptions('openai', given)
   const { chain, conversation } = options
   const provider = options.provider ?? 'openai'
   const render = requestRenderer({

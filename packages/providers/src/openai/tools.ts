@@ -5,7 +5,7 @@ import type { Warn } from '../shared/options.ts'
 import { schemaInWords, type ToolNames } from '../shared/request.ts'
 import type { OpenAICustomTool, OpenAIWarning } from './options.ts'
 
-function typesOf(node: JsonObject): readonly Json[] {
+function listTypes(node: JsonObject): readonly Json[] {
   const type = node['type']
   return Array.isArray(type) ? (type as readonly Json[]) : type === undefined ? [] : [type]
 }
@@ -167,7 +167,7 @@ function keywords(node: JsonObject, { path }: Place, { notes }: Fitting): JsonOb
 function shape(node: JsonObject, place: Place, fitting: Fitting): JsonObject {
   const { path, depth } = place
   const choices = node['anyOf'] ?? node['oneOf']
-  const types = typesOf(node)
+  const types = listTypes(node)
   if (!Array.isArray(choices) && !['type', 'enum', 'const'].some((keyword) => keyword in node)) {
     throw new NotStrict(`anything is allowed at ${path}`)
   }
@@ -177,7 +177,8 @@ function shape(node: JsonObject, place: Place, fitting: Fitting): JsonObject {
   if (!Array.isArray(choices)) return { ...listed, ...closed }
   if (node['anyOf'] === undefined) fitting.notes.push(`oneOf at ${path} was sent as anyOf`)
   const isObject = (schema: Json): boolean =>
-    isJsonObject(schema) && ('$ref' in schema || 'properties' in schema || typesOf(schema).includes('object'))
+    isJsonObject(schema) &&
+    ('$ref' in schema || 'properties' in schema || listTypes(schema).includes('object'))
   // With several objects nobody could tell afterwards whose null it was.
   const within = choices.filter(isObject).length > 1 ? { ...fitting, optional: 'refused' as const } : fitting
   const anyOf = (choices as readonly Json[]).map((choice, index) =>

@@ -3,15 +3,15 @@ import { dirname } from 'node:path'
 import { ConfigurationError } from '@tallystick/core'
 import { isJsonObject } from '@tallystick/core/internal'
 import { canonicalJson, digestOf, type Json, type JsonObject } from '@tallystick/core/vocabulary'
-import { numberAt, objectAt, textAt } from '../shared/json.ts'
+import { numberAt, objectAt, parseJson, textAt } from '../shared/json.ts'
 import { struckOut, withoutKeyShapes } from '../shared/secrets.ts'
 
-/** What a recording holds: exchanges over HTTP with their bytes, or calls of a model with their signals. */
+/** A recording holds exchanges over HTTP with their bytes, or calls of a model with their signals. */
 export type RecordingKind = 'exchanges' | 'calls'
 
 const version = 1
 
-/** Writes JSON Lines. What was written is in the file, whatever becomes of the process. */
+/** Writes JSON Lines. What was written is in the file, even if the process dies. */
 export interface RecordingWriter {
   /** The number of the next exchange or call, from 1: several may be open at once, so each line names its own. */
   next(): number
@@ -19,9 +19,9 @@ export interface RecordingWriter {
 }
 
 /**
- * A new recording in `file`. What was there before is replaced when the first line is written, and not sooner.
+ * Begins a new recording in `file`. Its first line replaces an earlier recording.
  *
- * Throws `ConfigurationError` where the file cannot be written.
+ * Throws `ConfigurationError` if the file cannot be written.
  */
 export function recordingWriter(file: string, kind: RecordingKind): RecordingWriter {
   try {
@@ -47,12 +47,18 @@ export function recordingWriter(file: string, kind: RecordingKind): RecordingWri
 }
 
 /**
- * The lines of a recording, after its first one, which says what it is.
+ * Reads the lines of a recording after the first one, which says what it is.
  *
- * Throws `ConfigurationError` where the file is not there, is no recording of this kind, or is damaged.
+ * Throws `ConfigurationError` if the file is missing, is not a recording of this kind, or is damaged.
  */
 export function readRecording(file: string, kind: RecordingKind): readonly JsonObject[] {
-  const [header, ...lines] = linesOf(file).map((line, place) => parsedLine(file, line, place + 1))
+  const [header, ...lines] = readLines(file).map((line, place) => {
+    const value = parseJson(line)
+    if (isJsonObject(value)) return value
+    throw new ConfigurationError(
+      `Line ${place + 1} of the recording ${file} is not a JSON object, so the recording is damaged. Record it anew.`,
+    )
+  })
   const found = textAt(header, 'recording')
   const foundVersion = numberAt(header, 'version')
   if (found !== kind || foundVersion !== version) {
@@ -64,7 +70,7 @@ export function readRecording(file: string, kind: RecordingKind): readonly JsonO
   return lines
 }
 
-function linesOf(file: string): readonly string[] {
+function readLines(file: string): readonly string[] {
   try {
     return readFileSync(file, 'utf8')
       .split('\n')
@@ -74,32 +80,18 @@ function linesOf(file: string): readonly string[] {
   }
 }
 
-function parsedLine(file: string, line: string, number: number): JsonObject {
-  try {
-    const value: unknown = JSON.parse(line)
-    if (isJsonObject(value)) return value
-  } catch {
-    // What is wrong is said below; the line itself may hold anything.
-  }
-  throw new ConfigurationError(
-    `Line ${number} of the recording ${file} is no JSON object, so the recording is damaged. Record it anew.`,
-  )
-}
-
-/** How a request finds its recorded answer: by what it asks, or by its turn. */
+/** A request finds its recorded answer by its content, or by its turn. */
 export type Matching = 'request' | 'order'
 
 /** Hands out what was recorded, each entry once. */
 export interface ReplayOrder<Entry> {
-  /** The answer to a request of this key; `undefined` where none is left. */
+  /** Takes the answer to a request of this key; `undefined` if none is left. */
   take(key: string): Entry | undefined
-  /** The first that was not taken yet. */
   readonly waiting: Entry | undefined
-  /** How many were not taken yet. */
   readonly left: number
 }
 
-/** Entries by key, those of one key in their order; or all of them in their order, whatever is asked. */
+/** Hands out entries by key, those of one key in their order; or all in their order, whatever the key. */
 export function replayOrder<Entry>(
   entries: readonly { readonly key: string; readonly entry: Entry }[],
   matching: Matching,
@@ -120,8 +112,8 @@ export function replayOrder<Entry>(
 }
 
 /**
- * A text in which the ids of tool calls no longer tell which run they were made in: a new run makes the same calls under
- * ids of its own, and has to find the answers all the same.
+ * Removes the run from ids of tool calls: a new run makes the same calls under ids of its own, and has to find the same
+ * answers.
  */
 export function withoutRunIds(text: string): string {
   return text.replaceAll(/\bcall_[0-9a-f]{32}_(?=\d+_\d+_\d+)/g, 'call_run_')
@@ -131,11 +123,11 @@ const secretHeaders = /^(proxy-)?authorization$|cookie|key|token|secret/i
 const secretFields =
   /^(authorization|authorization_token|(x-)?api[-_]?key|password|(client_)?secret|(access|refresh)_token)$/i
 
-// A shorter one is a word that servers without keys are given, such as "ollama", and may be in any text.
+// Servers without keys are given a shorter word, such as "ollama", which may be in any text.
 const secretLengthMin = 16
 
-/** The secrets that a request's headers hold: whole values, and what they are made of. */
-function secretsIn(headers: Headers): readonly string[] {
+/** Lists the secrets in a request's headers: whole values, and their pieces. */
+function listSecrets(headers: Headers): readonly string[] {
   const values = [...headers].filter(([name]) => secretHeaders.test(name)).map(([, value]) => value)
   const pieces = values.flatMap((value) => [value, ...value.split(/[\s;,=]+/)])
   return [...new Set(pieces)]
@@ -143,12 +135,11 @@ function secretsIn(headers: Headers): readonly string[] {
     .sort((one, other) => other.length - one.length)
 }
 
-/** A text without these secrets, and without what looks like a key. */
 function withoutSecrets(text: string, secrets: readonly string[]): string {
   return withoutKeyShapes(secrets.reduce((rest, secret) => rest.replaceAll(secret, struckOut), text))
 }
 
-/** A body without secrets: texts under a name that says that they are one, and these. */
+/** Strikes out these secrets, and texts whose name says that they are one. */
 function bodyWithoutSecrets(value: Json, secrets: readonly string[]): Json {
   if (typeof value === 'string') return withoutSecrets(value, secrets)
   if (Array.isArray(value)) return value.map((item: Json) => bodyWithoutSecrets(item, secrets))
@@ -161,22 +152,22 @@ function bodyWithoutSecrets(value: Json, secrets: readonly string[]): Json {
   )
 }
 
-/** Takes pieces of bytes and hands them on as they came, but for secrets, which may cross their borders. */
+/** Passes pieces of bytes on without secrets, which may cross their borders. */
 export interface SecretFilter {
   push(bytes: Uint8Array): void
-  /** Hands on what was held back. */
+  /** Passes on what was held back. */
   flush(): void
 }
 
 /**
- * Hands on each piece at once, unless a secret may have begun at its end: such a one waits for the next. Pieces that share
- * a secret become one.
+ * Passes each piece on at once, unless a secret may begin at its end: then it waits for the next. Pieces that share a secret
+ * become one.
  */
 export function withoutSecretsAcross(
   secrets: readonly string[],
   handOn: (bytes: Uint8Array) => void,
 ): SecretFilter {
-  // A character a byte: secrets come out of headers, which hold no others.
+  // One character for each byte: secrets come from headers, which hold no others.
   let held: string[] = []
   const flush = (): void => {
     for (const piece of held.splice(0)) handOn(Uint8Array.from(piece, (character) => character.charCodeAt(0)))
@@ -189,21 +180,19 @@ export function withoutSecretsAcross(
         held = [secrets.reduce((rest, secret) => rest.replaceAll(secret, struckOut), text)]
       }
       const end = held.join('')
-      if (!secrets.some((secret) => mayBegin(secret, end))) flush()
+      const mayBegin = (secret: string): boolean => {
+        const longest = Math.min(secret.length - 1, end.length)
+        return Array.from({ length: longest }, (_, at) => secret.slice(0, at + 1)).some((part) =>
+          end.endsWith(part),
+        )
+      }
+      if (!secrets.some(mayBegin)) flush()
     },
     flush,
   }
 }
 
-/** Whether a text ends with the beginning of a secret. */
-function mayBegin(secret: string, text: string): boolean {
-  for (let length = Math.min(secret.length - 1, text.length); length > 0; length--) {
-    if (text.endsWith(secret.slice(0, length))) return true
-  }
-  return false
-}
-
-/** A request as a recording holds it: no header, no query and no secret is in it. */
+/** A recorded request, without headers, query and secrets. */
 export interface RecordedRequest {
   readonly method: string
   /** Without user, query and fragment. */
@@ -212,7 +201,7 @@ export interface RecordedRequest {
   readonly body: Json
 }
 
-/** A piece of a body as it came: text where its bytes are UTF-8, else base64. */
+/** A piece of a body as it came: text if its bytes are UTF-8, else base64. */
 export type RecordedPiece = { readonly text: string } | { readonly base64: string }
 
 /** How an exchange ended: normally; with a broken connection; or abandoned by the caller. */
@@ -221,7 +210,7 @@ export type ExchangeEnding =
   | { readonly type: 'broken'; readonly message: string; readonly code?: string }
   | { readonly type: 'abandoned' }
 
-/** One request, and what came of it. `status` is absent where no answer began. */
+/** One request and its answer. `status` is absent if no answer began. */
 export interface Exchange {
   readonly request: RecordedRequest
   readonly status?: number
@@ -230,8 +219,8 @@ export interface Exchange {
   readonly ending: ExchangeEnding
 }
 
-/** What a request asks, and the secrets in its headers. The caller's own request is left unread. */
-export async function requestOf(
+/** Describes a request, and lists the secrets in its headers. The caller's own request stays unread. */
+export async function describeRequest(
   input: string | URL | Request,
   init: RequestInit | undefined,
 ): Promise<{ readonly request: RecordedRequest; readonly secrets: readonly string[] }> {
@@ -241,48 +230,40 @@ export async function requestOf(
   const given = input instanceof Request ? input.clone() : input
   const asked = new Request(given, readable ? rest : { ...rest, body: null })
   const { origin, pathname } = new URL(asked.url)
-  const secrets = secretsIn(asked.headers)
+  const secrets = listSecrets(asked.headers)
   const text = await asked.text()
   return {
     request: {
       method: asked.method,
       url: `${origin}${pathname}`,
-      body: text === '' ? null : bodyWithoutSecrets(jsonOrText(text), secrets),
+      body: text === '' ? null : bodyWithoutSecrets((parseJson(text) as Json | undefined) ?? text, secrets),
     },
     secrets,
   }
 }
 
-function jsonOrText(text: string): Json {
-  try {
-    return JSON.parse(text) as Json
-  } catch {
-    return text
-  }
-}
-
-/** What two requests share that are to get the same answer. The host is left out: recordings are played anywhere. */
+/** Equal for requests that get the same answer. The host does not count: recordings are played anywhere. */
 export function exchangeKey({ method, url, body }: RecordedRequest): string {
   return digestOf(`${method} ${new URL(url).pathname} ${withoutRunIds(canonicalJson(body))}`)
 }
 
-/** What is known of an exchange, line by line: its request and how its answer begins, each piece, and its ending. */
+/** A line of an exchange: its request and the beginning of its answer, a piece, or its ending. */
 export type ExchangeLine =
   | Pick<Exchange, 'request' | 'headers' | 'status'>
   | RecordedPiece
   | { readonly ending: ExchangeEnding }
 
 /**
- * The exchanges that these lines tell of, in the order in which they began. One without an ending was still open when
- * the recording stopped: as if it had been given up. `undefined` where a line belongs to none.
+ * Reads the exchanges of these lines, in the order in which they began. One without an ending was still open when the
+ * recording stopped, as if it had been given up. Returns `undefined` if a line belongs to none.
  */
-export function exchangesOf(lines: readonly JsonObject[]): readonly Exchange[] | undefined {
+export function readExchanges(lines: readonly JsonObject[]): readonly Exchange[] | undefined {
   const exchanges = new Map<number, Exchange & { readonly pieces: RecordedPiece[] }>()
   for (const line of lines) {
     const number = numberAt(line, 'number') ?? 0
     const before = exchanges.get(number)
     const ending = objectAt(line, 'ending')
-    const begun = before === undefined ? beginningOf(line) : undefined
+    const begun = before === undefined ? readBeginning(line) : undefined
     if (begun !== undefined) exchanges.set(number, begun)
     else if (before === undefined) return undefined
     else if (textAt(line, 'text') !== undefined || textAt(line, 'base64') !== undefined) {
@@ -293,7 +274,7 @@ export function exchangesOf(lines: readonly JsonObject[]): readonly Exchange[] |
   return [...exchanges].toSorted(([one], [other]) => one - other).map(([, exchange]) => exchange)
 }
 
-function beginningOf(line: JsonObject): (Exchange & { readonly pieces: RecordedPiece[] }) | undefined {
+function readBeginning(line: JsonObject): (Exchange & { readonly pieces: RecordedPiece[] }) | undefined {
   const request = objectAt(line, 'request')
   if (request === undefined || !URL.canParse(textAt(request, 'url') ?? '')) return undefined
   const status = numberAt(line, 'status')
@@ -306,8 +287,7 @@ function beginningOf(line: JsonObject): (Exchange & { readonly pieces: RecordedP
   }
 }
 
-/** Bytes as a recording holds them. */
-export function pieceOf(bytes: Uint8Array): RecordedPiece {
+export function toPiece(bytes: Uint8Array): RecordedPiece {
   try {
     // A mark of the byte order is a part of the bytes.
     return { text: new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(bytes) }
@@ -316,8 +296,7 @@ export function pieceOf(bytes: Uint8Array): RecordedPiece {
   }
 }
 
-/** The bytes of a piece. */
-export function bytesOf(piece: RecordedPiece): Uint8Array {
+export function toBytes(piece: RecordedPiece): Uint8Array {
   if ('text' in piece) return new TextEncoder().encode(piece.text)
   return Uint8Array.from(atob(piece.base64), (character) => character.charCodeAt(0))
 }

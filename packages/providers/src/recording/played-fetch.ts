@@ -1,23 +1,22 @@
 import { ConfigurationError } from '@tallystick/core'
 import type { Json, JsonObject } from '@tallystick/core/vocabulary'
 import {
-  bytesOf,
+  toBytes,
   type Exchange,
   type ExchangeEnding,
   exchangeKey,
-  exchangesOf,
+  readExchanges,
   readRecording,
   type RecordedRequest,
   type ReplayOrder,
   replayOrder,
-  requestOf,
+  describeRequest,
   withoutRunIds,
 } from './file.ts'
 import { type PlayedFetchOptions, playedOptions, requireRecordingOptions } from './recording-fetch.ts'
 
 /**
- * Where two values first differ, as a path such as `messages.2.content`; `undefined` where they do not. Says where and
- * not what: values are prompts.
+ * Finds where two values first differ, as a path such as `messages.2.content`. Values are prompts, so it does not say how.
  */
 function firstDifference(one: Json | undefined, other: Json | undefined, path = ''): string | undefined {
   if (one === other) return undefined
@@ -31,7 +30,6 @@ function firstDifference(one: Json | undefined, other: Json | undefined, path = 
   return undefined
 }
 
-/** An object, or a list, which is one whose keys are places. */
 function isComposed(value: Json | undefined): value is JsonObject {
   return typeof value === 'object' && value !== null
 }
@@ -44,16 +42,15 @@ export interface PlayedFetch {
 }
 
 /**
- * A `fetch` that answers from a recording of `recordingFetch`, to the byte and in the recorded pieces, each exchange
- * once. A request that has no recorded answer gets an answer of status 400 that says where it differs from what was
- * recorded. A connection that broke, breaks again; an answer that was given up continues to where it was, and then
- * waits.
+ * Returns a `fetch` that answers from a recording of `recordingFetch`, to the byte and in the recorded pieces, each exchange
+ * once. A request without a recorded answer gets status 400 with a text that says where it differs. A connection that broke
+ * breaks again; an answer that was given up continues to where it was, and then waits.
  *
- * Throws `ConfigurationError` where the file is not there, or is no such recording.
+ * Throws `ConfigurationError` if the file is missing, or is not such a recording.
  */
 export function playedFetch(file: string, options: PlayedFetchOptions = {}): PlayedFetch {
   requireRecordingOptions('playedFetch', playedOptions, { file, options })
-  const exchanges = exchangesOf(readRecording(file, 'exchanges'))
+  const exchanges = readExchanges(readRecording(file, 'exchanges'))
   if (exchanges === undefined) {
     throw new ConfigurationError(
       `The recording ${file} holds a line that belongs to no exchange, so it is damaged. Record it anew.`,
@@ -66,9 +63,11 @@ export function playedFetch(file: string, options: PlayedFetchOptions = {}): Pla
   const play = async (input: string | URL | Request, init?: RequestInit): Promise<Response> => {
     const signal = init?.signal ?? (input instanceof Request ? input.signal : undefined)
     signal?.throwIfAborted()
-    const { request } = await requestOf(input, init)
+    const { request } = await describeRequest(input, init)
     const exchange = order.take(exchangeKey(request))
-    return exchange === undefined ? noAnswer(request, order, file) : played(exchange, signal ?? undefined)
+    return exchange === undefined
+      ? noAnswer(request, order, file)
+      : playExchange(exchange, signal ?? undefined)
   }
   return Object.assign(play, {
     assertComplete() {
@@ -82,7 +81,7 @@ export function playedFetch(file: string, options: PlayedFetchOptions = {}): Pla
 
 /** Said as an answer, since clients hide what a `fetch` throws, and try again. */
 function noAnswer(request: RecordedRequest, { waiting }: ReplayOrder<Exchange>, file: string): Response {
-  const where = waiting && differenceOf(request, waiting.request)
+  const where = waiting && findDifference(request, waiting.request)
   const why =
     waiting === undefined
       ? 'all of its exchanges have been played'
@@ -92,7 +91,7 @@ function noAnswer(request: RecordedRequest, { waiting }: ReplayOrder<Exchange>, 
   return Response.json(body, { status: 400, headers: { 'x-should-retry': 'false' } })
 }
 
-function differenceOf(request: RecordedRequest, recorded: RecordedRequest): string | undefined {
+function findDifference(request: RecordedRequest, recorded: RecordedRequest): string | undefined {
   if (request.method !== recorded.method) return 'its method'
   if (new URL(request.url).pathname !== new URL(recorded.url).pathname) return 'its path'
   const bare = ({ body }: RecordedRequest) =>
@@ -100,7 +99,7 @@ function differenceOf(request: RecordedRequest, recorded: RecordedRequest): stri
   return firstDifference(bare(recorded), bare(request))
 }
 
-async function played(
+async function playExchange(
   { status, headers, pieces, ending }: Exchange,
   signal: AbortSignal | undefined,
 ): Promise<Response> {
@@ -113,7 +112,7 @@ async function played(
         await Promise.resolve()
         signal?.throwIfAborted()
         const piece = left.shift()
-        if (piece !== undefined) return controller.enqueue(bytesOf(piece))
+        if (piece !== undefined) return controller.enqueue(toBytes(piece))
         if (ending.type === 'end') return controller.close()
         await brokenOff(ending, signal)
       },

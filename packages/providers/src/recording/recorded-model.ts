@@ -14,7 +14,7 @@ import { listAt, numberAt, objectAt, textAt } from '../shared/json.ts'
 import { readRecording, recordingWriter, type ReplayOrder, replayOrder, withoutRunIds } from './file.ts'
 import { type PlayedModelOptions, playedOptions, requireRecordingOptions } from './recording-fetch.ts'
 
-/** A request by the digests of its parts: enough to find its answer and to say where another differs. */
+/** The digests of a request's parts: enough to find its answer, and to say where another request differs. */
 interface RequestDigests {
   readonly instructions: string
   readonly messages: readonly string[]
@@ -23,15 +23,13 @@ interface RequestDigests {
   readonly settings: string
 }
 
-/** How a call ended: with the end of the reply, with a failure, or given up by who had asked. */
 type CallEnding =
   | { readonly type: 'completed' }
   | { readonly type: 'failed'; readonly failure: ModelFailure }
   | { readonly type: 'abandoned' }
 
-/** One call of a model, and what it reported. */
 interface RecordedCall {
-  /** Its place among the calls, as they began. */
+  /** Its place in the order in which calls began. */
   readonly number: number
   readonly model: ModelRef
   readonly request: RequestDigests
@@ -39,8 +37,8 @@ interface RecordedCall {
   readonly ending: CallEnding
 }
 
-/** The digests of a request, in which the ids that a run gave its tool calls count for nothing. */
-function digestsOf({ instructions, messages, tools, ...settings }: ModelRequest): RequestDigests {
+/** Ids that a run gave its tool calls do not count. */
+function digestParts({ instructions, messages, tools, ...settings }: ModelRequest): RequestDigests {
   const digest = (value: unknown): string => digestOf(withoutRunIds(canonicalJson(value as Json)))
   return {
     instructions: digest(instructions),
@@ -50,25 +48,8 @@ function digestsOf({ instructions, messages, tools, ...settings }: ModelRequest)
   }
 }
 
-/** What two requests share that are to get the same reply. */
-function callKey(request: RequestDigests): string {
-  return digestOf(request)
-}
-
-/** A call as a line of a recording holds it. */
-function callLine({ number, model, request, signals, ending }: RecordedCall): JsonObject {
-  const { provider, api, modelId } = model
-  return {
-    number,
-    model: { provider, api, modelId },
-    request: { ...request },
-    signals: signals as unknown as readonly Json[],
-    ending: ending as unknown as JsonObject,
-  }
-}
-
-/** Returns a line of a recording as a call; `undefined` for any other line. */
-function callOf(line: JsonObject): RecordedCall | undefined {
+/** Reads a call from a line of a recording; `undefined` for any other line. */
+function readCallLine(line: JsonObject): RecordedCall | undefined {
   const [model, request, ending] = ['model', 'request', 'ending'].map((key) => objectAt(line, key))
   const signals = listAt(line, 'signals')
   if (numberAt(line, 'number') === undefined || textAt(model, 'modelId') === undefined) return undefined
@@ -82,11 +63,11 @@ function callOf(line: JsonObject): RecordedCall | undefined {
 }
 
 /**
- * The same model, which keeps what it reports to each call in `file`, with the digests of what it was asked, for
- * `playedModel`. For any model; the bytes of its wire are kept by `recordingFetch`. The recording
- * that was there is replaced when the first call has ended.
+ * Returns the same model, which records its calls in `file` for `playedModel`: what it reported, and digests of what it was
+ * asked. For any model; `recordingFetch` records the bytes of a wire. The first call that ends replaces an earlier
+ * recording.
  *
- * Throws `ConfigurationError` for what is no model, and where the file cannot be written.
+ * Throws `ConfigurationError` if `model` is not a model, or if the file cannot be written.
  */
 export function recordModel(model: Model, file: string): Model {
   requireOptions('recordModel', calledModel, model, 'the model')
@@ -106,7 +87,11 @@ export function recordModel(model: Model, file: string): Model {
         const keep = (ending: CallEnding): void => {
           if (kept) return
           kept = true
-          writer.write(callLine({ number, model, request: digestsOf(request), signals, ending }))
+          const call: RecordedCall = {
+            ...{ number, request: digestParts(request), signals, ending },
+            model: { provider, api, modelId },
+          }
+          writer.write(call as unknown as JsonObject)
         }
         subscriber.add(
           model.stream(request, context).subscribe({
@@ -133,36 +118,38 @@ export function recordModel(model: Model, file: string): Model {
 
 /** A model that plays a recording, under the name of the model that was recorded. */
 export interface PlayedModel extends Model {
-  /** What it was asked, in order. */
+  /** The requests that it got, in order. */
   readonly requests: readonly ModelRequest[]
   /** Throws `ConfigurationError` when recorded calls are left over. */
   assertComplete(): void
 }
 
 /**
- * A model that reports what the recording of `recordModel` in `file` holds, each call once. A request that has no
- * recorded reply fails with `invalid_request`, which says where it differs from what was recorded. A call that was
- * given up continues to where it was, and then waits.
+ * Returns a model that plays the recording of `recordModel` in `file`, each call once. A request without a recorded reply
+ * fails with `invalid_request`, which says where it differs from what was recorded. A call that was given up continues to
+ * where it was, and then waits.
  *
- * Throws `ConfigurationError` where the file is not there, or is no such recording.
+ * Throws `ConfigurationError` if the file is missing, or is not such a recording.
  */
 export function playedModel(file: string, options: PlayedModelOptions = {}): PlayedModel {
   requireRecordingOptions('playedModel', playedOptions, { file, options })
-  const calls = inOrder(
-    readRecording(file, 'calls').map((line, place) => {
-      const call = callOf(line)
+  const calls = readRecording(file, 'calls')
+    .map((line, place) => {
+      const call = readCallLine(line)
       if (call === undefined) {
         throw new ConfigurationError(
-          `Line ${place + 2} of the recording ${file} is no call of a model, so the recording is damaged. Record it anew.`,
+          `Line ${place + 2} of the recording ${file} is not a call of a model, so the recording is damaged. Record it anew.`,
         )
       }
       return call
-    }),
-  ).map((call) => ({ key: callKey(call.request), entry: call }))
+    })
+    // Calls are written when they end, and numbered when they begin.
+    .toSorted((one, other) => one.number - other.number)
+    .map((call) => ({ key: digestOf(call.request), entry: call }))
   const order = replayOrder(calls, options.match ?? 'request')
   const requests: ModelRequest[] = []
   return {
-    ...theModel(
+    ...readModel(
       file,
       calls.map(({ entry }) => entry),
     ),
@@ -176,21 +163,19 @@ export function playedModel(file: string, options: PlayedModelOptions = {}): Pla
     stream: (request) =>
       new Observable((subscriber) => {
         requests.push(request)
-        const digests = digestsOf(request)
-        const call = order.take(callKey(digests))
+        const digests = digestParts(request)
+        const call = order.take(digestOf(digests))
         if (call === undefined) return subscriber.error(noReply(digests, order, file))
         void play(call, subscriber)
       }),
   }
 }
 
-/** Calls are written when they end, and numbered when they begin. */
-function inOrder(calls: readonly RecordedCall[]): readonly RecordedCall[] {
-  return calls.toSorted((one, other) => one.number - other.number)
-}
-
-/** One recording is of one model: its name decides what goes back to it of its earlier replies. */
-function theModel(file: string, calls: readonly RecordedCall[]): Pick<Model, 'provider' | 'api' | 'modelId'> {
+/** A recording is of one model, whose name decides what goes back to it of its earlier replies. */
+function readModel(
+  file: string,
+  calls: readonly RecordedCall[],
+): Pick<Model, 'provider' | 'api' | 'modelId'> {
   const [first, ...others] = calls.map(({ model }) => model)
   if (first === undefined) {
     throw new ConfigurationError(`The recording ${file} holds no call. Record it anew.`)
@@ -209,12 +194,12 @@ function noReply(asked: RequestDigests, { waiting }: ReplayOrder<RecordedCall>, 
   const why =
     waiting === undefined
       ? 'all of its calls have been played'
-      : `the next one differs in ${differenceOf(asked, waiting.request)}`
+      : `the next one differs in ${findDifference(asked, waiting.request)}`
   const message = `No reply to this request is recorded in ${file.split(/[/\\]/).at(-1)}: ${why}. Record it anew.`
   return new ProviderError({ class: 'invalid_request', retryable: false, message })
 }
 
-function differenceOf(asked: RequestDigests, recorded: RequestDigests): string {
+function findDifference(asked: RequestDigests, recorded: RequestDigests): string {
   if (asked.instructions !== recorded.instructions) return 'its instructions'
   if (asked.tools !== recorded.tools) return 'its tools'
   const place = recorded.messages.findIndex((digest, at) => asked.messages[at] !== digest)
@@ -226,7 +211,7 @@ function differenceOf(asked: RequestDigests, recorded: RequestDigests): string {
 
 async function play({ signals, ending }: RecordedCall, subscriber: Subscriber<ModelSignal>): Promise<void> {
   for (const signal of signals) {
-    // One promise turn between signals, so that commands can come in between, as they do on a wire.
+    // Commands can come between two signals, as they do on a wire.
     await Promise.resolve()
     if (subscriber.closed) return
     subscriber.next(signal)

@@ -4,23 +4,20 @@ import {
   type ExchangeEnding,
   type ExchangeLine,
   type Matching,
-  pieceOf,
+  toPiece,
   recordingWriter,
-  requestOf,
+  describeRequest,
   withoutSecretsAcross,
 } from './file.ts'
 
 const { anyFunction, fields, filledText, maybe, oneOf } = option
 
-/** What `recordingFetch` takes beside the file. */
 const recordingOptions: OptionCheck = fields<RecordingFetchOptions>({ fetch: maybe(anyFunction) })
 
-/** What `playedFetch` and `playedModel` take beside the file. */
 export const playedOptions: OptionCheck = fields<PlayedFetchOptions>({
   match: maybe(oneOf(['request', 'order'])),
 })
 
-/** Throws for a file without a name, and for options that are not valid. `maker` is the function that was called. */
 export function requireRecordingOptions(
   maker: string,
   check: OptionCheck,
@@ -30,23 +27,22 @@ export function requireRecordingOptions(
   requireOptions(maker, check, options)
 }
 
-// What adapters read of an answer's head. Others name the account, or set cookies.
+// The headers that adapters read. Others name the account, or set cookies.
 const keptHeaders = /^(content-type|request-id|x-request-id|retry-after|retry-after-ms|x-should-retry)$/
 
 /**
- * A `fetch` to hand to an adapter or to its client, which makes the requests and keeps each with its answer in `file`, to
- * the byte and in the pieces that they came in, for `playedFetch`. No header of a request, no query and nothing that its
- * headers show to be a secret is written. The recording that was there is replaced when the first
- * answer begins.
+ * Returns a `fetch` for an adapter or its client, which makes the requests and records each with its answer in `file`, to the
+ * byte and in the pieces that came, for `playedFetch`. Headers of requests, queries, and secrets in headers are not written.
+ * The first answer replaces an earlier recording.
  *
- * Throws `ConfigurationError` where the file cannot be written.
+ * Throws `ConfigurationError` if the file cannot be written.
  */
 export function recordingFetch(file: string, options: RecordingFetchOptions = {}): typeof globalThis.fetch {
   requireRecordingOptions('recordingFetch', recordingOptions, { file, options })
   const writer = recordingWriter(file, 'exchanges')
   return async (input, init) => {
     const number = writer.next()
-    const { request, secrets } = await requestOf(input, init)
+    const { request, secrets } = await describeRequest(input, init)
     const write = (line: ExchangeLine): void => writer.write({ number, ...line } as unknown as JsonObject)
     const signal = init?.signal ?? (input instanceof Request ? input.signal : undefined)
     try {
@@ -54,10 +50,10 @@ export function recordingFetch(file: string, options: RecordingFetchOptions = {}
       const { status } = response
       const headers = Object.fromEntries([...response.headers].filter(([name]) => keptHeaders.test(name)))
       write({ request, status, headers })
-      return recorded(response, { secrets, signal, write })
+      return recordBody(response, { secrets, signal, write })
     } catch (error) {
       write({ request, headers: {} })
-      write({ ending: endingOf(error, signal) })
+      write({ ending: toEnding(error, signal) })
       throw error
     }
   }
@@ -65,14 +61,14 @@ export function recordingFetch(file: string, options: RecordingFetchOptions = {}
 
 interface Recording {
   readonly secrets: readonly string[]
-  /** Who has given up reads no more, so that the body alone does not show it. */
+  /** A caller who gives up stops reading, which the body alone does not show. */
   readonly signal: AbortSignal | undefined
   readonly write: (line: ExchangeLine) => void
 }
 
-/** The same answer, each piece of which is written before it is handed on. */
-function recorded(response: Response, { secrets, signal, write }: Recording): Response {
-  const pieces = withoutSecretsAcross(secrets, (bytes) => write(pieceOf(bytes)))
+/** Writes each piece of an answer before passing it on. */
+function recordBody(response: Response, { secrets, signal, write }: Recording): Response {
+  const pieces = withoutSecretsAcross(secrets, (bytes) => write(toPiece(bytes)))
   let ended = false
   const end = (ending: ExchangeEnding): void => {
     signal?.removeEventListener('abort', abandon)
@@ -100,7 +96,7 @@ function recorded(response: Response, { secrets, signal, write }: Recording): Re
           if (!ended) pieces.push(value)
           controller.enqueue(value)
         } catch (error) {
-          end(endingOf(error, signal))
+          end(toEnding(error, signal))
           throw error
         }
       },
@@ -114,15 +110,15 @@ function recorded(response: Response, { secrets, signal, write }: Recording): Re
   return new Response(body, response)
 }
 
-function endingOf(error: unknown, signal: AbortSignal | undefined): ExchangeEnding {
+function toEnding(error: unknown, signal: AbortSignal | undefined): ExchangeEnding {
   if (signal?.aborted || (error instanceof Error && error.name === 'AbortError')) return { type: 'abandoned' }
   const cause = error instanceof Error ? error.cause : undefined
-  const code = codeOf(error) ?? codeOf(cause)
+  const code = readCode(error) ?? readCode(cause)
   const message = error instanceof Error ? error.message : 'The connection broke.'
   return { type: 'broken', message, ...(code !== undefined && { code }) }
 }
 
-function codeOf(error: unknown): string | undefined {
+function readCode(error: unknown): string | undefined {
   const code = error instanceof Error && 'code' in error ? error.code : undefined
   return typeof code === 'string' ? code : undefined
 }

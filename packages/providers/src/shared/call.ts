@@ -180,7 +180,7 @@ function failureOf<Event>(
 ): ProviderError {
   // A client that parses what came of an event, when the stream was cut inside it, finds broken JSON.
   if (error instanceof SyntaxError && tail.endedInLine) return failures.truncatedReply(facts.requestId)
-  return failures.providerErrorOf(error, { now: context.clock.now(), requestId: facts.requestId })
+  return failures.toProviderError(error, { now: context.clock.now(), requestId: facts.requestId })
 }
 
 /** Ends the reply if it is complete already: some wires prove it before their last word. */

@@ -44,7 +44,7 @@ const brokenConnection = /^(E(?!RR_)[A-Z_]+|UND_ERR_\w+|ERR_(TLS|SSL)_\w+|CERT_\
 const brokenTrust = /_(CERT|SIGNATURE)$|_CERT_/
 
 /** Recognises an error that a broken connection caused, by its code or by its words; `undefined` for any other. */
-export function networkFailure(
+export function readNetworkFailure(
   error: unknown,
 ): { readonly class: 'network' | 'timeout'; readonly code?: string } | undefined {
   let cause = error
@@ -88,7 +88,7 @@ const byStatus: { readonly [status: number]: Verdict } = {
 }
 
 /** Judges an answer by its status alone, with exceptions of the wire. Without a status the other side is at fault. */
-export function verdictOfStatus(status: number | undefined, own: typeof byStatus = {}): Verdict {
+export function judgeStatus(status: number | undefined, own: typeof byStatus = {}): Verdict {
   if (status === undefined) return retryable('server')
   const known = own[status] ?? byStatus[status]
   return known ?? (status >= 500 ? retryable('server') : final('invalid_request'))
@@ -107,13 +107,13 @@ export function isApiError(error: unknown): error is ApiError {
 }
 
 /** Turns what an official client threw into a failure, except an `ApiError`. `keyWords` tell that it found no key. */
-export function clientFailure(
+export function toClientFailure(
   { failed, thrownFailure }: CommonFailures,
   error: unknown,
   keyWords: RegExp,
   known: KnownFacts,
 ): ProviderError {
-  if (!(error instanceof Error) || networkFailure(error) !== undefined) return thrownFailure(error, known)
+  if (!(error instanceof Error) || readNetworkFailure(error) !== undefined) return thrownFailure(error, known)
   if (error.name === 'SyntaxError') {
     return failed(retryable('protocol'), 'The stream holds an event that is not valid JSON', known)
   }
@@ -133,7 +133,7 @@ export function connectionFailure(
   { cause }: Error,
   { who, timedOut, known }: { readonly who: string; readonly timedOut: boolean; readonly known: KnownFacts },
 ): ProviderError {
-  const network = networkFailure(cause)
+  const network = readNetworkFailure(cause)
   if (network?.class === 'timeout' || timedOut) {
     return failed(retryable('timeout'), `No answer came in time${named(network?.code)}`, known)
   }
@@ -141,7 +141,7 @@ export function connectionFailure(
 }
 
 /** Reads whether to try again, if the service says so. */
-export function statedRetry(headers: HeaderReader | undefined): boolean | undefined {
+export function readStatedRetry(headers: HeaderReader | undefined): boolean | undefined {
   const stated = headers?.get('x-should-retry')
   return stated === 'true' ? true : stated === 'false' ? false : undefined
 }
@@ -157,7 +157,7 @@ export interface HeaderReader {
  * Reads how long a provider asks to wait, in whole milliseconds: `retry-after-ms`, else `retry-after` in seconds or as a date,
  * which is relative to `now`. Returns `undefined` for a wait that is not positive or not readable.
  */
-export function retryAfterMs(headers: HeaderReader, now: number): number | undefined {
+export function readRetryAfterMs(headers: HeaderReader, now: number): number | undefined {
   const decimal = /^\d+(\.\d+)?$/
   const exact = headers.get('retry-after-ms')?.trim() ?? ''
   const asked = headers.get('retry-after')?.trim() ?? ''
@@ -213,7 +213,7 @@ export interface FailureFacts {
 /** The failures of one wire. */
 export interface WireFailures extends CommonFailures {
   /** Turns what the client, `fetch` or the stream threw into a failure without payloads and keys. */
-  readonly providerErrorOf: (error: unknown, facts: FailureFacts) => ProviderError
+  readonly toProviderError: (error: unknown, facts: FailureFacts) => ProviderError
   /** Reads the failure that an answer of status 200 reports. */
   readonly failureInStream: (error: unknown) => ProviderError
 }
@@ -243,7 +243,7 @@ export function commonFailures({
   return {
     failed,
     thrownFailure(error, known) {
-      const network = networkFailure(error)
+      const network = readNetworkFailure(error)
       if (network !== undefined) {
         return failed(retryable(network.class), `The connection broke${named(network.code)}`, known)
       }

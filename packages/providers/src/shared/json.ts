@@ -50,7 +50,7 @@ export function itemsOf(value: Json | undefined): readonly Json[] {
 }
 
 /** Copies an object without the named fields, and without empty ones (`null`, `undefined`, an empty list). */
-export function restOf(object: JsonObject, without: readonly string[]): JsonObject {
+export function omitFields(object: JsonObject, without: readonly string[]): JsonObject {
   const rest: { [key: string]: Json } = {}
   for (const [key, value] of Object.entries(object)) {
     if (without.includes(key) || value === null || value === undefined) continue

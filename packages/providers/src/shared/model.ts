@@ -5,12 +5,12 @@ import type { WireFailures } from './failure.ts'
 import {
   type OptionalPackage,
   type RecordedOptions,
-  recordedOptions,
+  describeOptions,
   type Warn,
   type Warning,
   type WireOptions,
 } from './options.ts'
-import { type OwnSecrets, ownSecrets } from './secrets.ts'
+import { type OwnSecrets, collectSecrets } from './secrets.ts'
 
 /** One call of a model. */
 export interface ModelCall<Client, Reported extends Warning> {
@@ -52,7 +52,7 @@ export function createModel<Options extends WireOptions, Client extends object, 
   start,
   ...model
 }: ModelDefinition<Options, Client, Reported>): Model {
-  const secrets = ownSecrets(options)
+  const secrets = collectSecrets(options)
   const reported = new Set<string>()
   let client = typeof given === 'function' ? undefined : given
   let connecting: Promise<Client> | undefined
@@ -66,7 +66,7 @@ export function createModel<Options extends WireOptions, Client extends object, 
   }
   return {
     ...model,
-    ...recordedOptions(options, recorded),
+    ...describeOptions(options, recorded),
     stream: (request, context) =>
       defer(() => {
         const warnings = new Set<string>()
@@ -80,7 +80,7 @@ export function createModel<Options extends WireOptions, Client extends object, 
         const connected = client === undefined ? from((connecting ??= connect())) : of(client)
         return connected.pipe(
           catchError((error: unknown) =>
-            throwError(() => failures.providerErrorOf(error, { now: context.clock.now() })),
+            throwError(() => failures.toProviderError(error, { now: context.clock.now() })),
           ),
           switchMap(
             (over) =>

@@ -104,7 +104,7 @@ const recordable = ['extraBody', 'toolFields', 'providerTools', 'settings', 'pro
 /**
  * Copies the data of the options, so that the caller cannot change it: the ledger records what every call sends.
  */
-export function ownOptions<Options extends object>(maker: string, options: Options): Options {
+export function copyOptions<Options extends object>(maker: string, options: Options): Options {
   const entries = Object.entries(options).map(([name, value]): [string, unknown] => {
     // A client of the user's own may be a plain object.
     if (name === 'client' || !isPlain(value)) return [name, value]
@@ -127,7 +127,7 @@ function isPlain(value: unknown): boolean {
 }
 
 /** Returns what the ledger keeps of the options, so that each call shows what was sent, and a resume with others is detected. */
-export function recordedOptions<Options extends WireOptions>(
+export function describeOptions<Options extends WireOptions>(
   options: Options,
   { pinned: names, added = {}, written }: RecordedOptions<Options>,
 ): { readonly pinnedOptions?: JsonObject; readonly additions?: readonly RequestAddition[] } {
@@ -139,20 +139,22 @@ export function recordedOptions<Options extends WireOptions>(
   }
   const additions = [
     ...Object.entries(added).flatMap(([option, field]) =>
-      addition(option, field as string, options[option as keyof Options]),
+      describeAddition(option, field as string, options[option as keyof Options]),
     ),
     ...Object.entries(extraBody).flatMap(([field, value]) =>
-      addition('extraBody', field, value, written.includes(field)),
+      describeAddition('extraBody', field, value, written.includes(field)),
     ),
     ...Object.entries(toolFields).flatMap(([tool, fields]) =>
       Object.entries(fields).flatMap(([field, value]) =>
-        addition('toolFields', `tools.${tool}.${field}`, value, writtenOfTool.has(field)),
+        describeAddition('toolFields', `tools.${tool}.${field}`, value, writtenOfTool.has(field)),
       ),
     ),
     ...providerTools.flatMap((tool) =>
-      addition('providerTools', `tools.${textAt(tool, 'name') ?? textAt(tool, 'type') ?? ''}`, tool),
+      describeAddition('providerTools', `tools.${textAt(tool, 'name') ?? textAt(tool, 'type') ?? ''}`, tool),
     ),
-    ...Object.entries(headers).flatMap(([name, value]) => addition('headers', name.toLowerCase(), value)),
+    ...Object.entries(headers).flatMap(([name, value]) =>
+      describeAddition('headers', name.toLowerCase(), value),
+    ),
   ]
   return {
     ...(Object.keys(pinned).length > 0 && { pinnedOptions: pinned }),
@@ -166,7 +168,7 @@ const writtenOfTool: ReadonlySet<string> = new Set([
   ...(['input_schema', 'function', 'custom'] as const),
 ])
 
-function addition(
+function describeAddition(
   option: string,
   field: string,
   value: unknown,
@@ -214,7 +216,7 @@ export interface OptionalPackage<Module> {
 }
 
 /** `load` imports the package by its literal name, so that bundlers see it. */
-export function optionalPackage<Module>(name: string, load: () => Promise<Module>): OptionalPackage<Module> {
+export function declarePackage<Module>(name: string, load: () => Promise<Module>): OptionalPackage<Module> {
   let loading: Promise<Module> | undefined
   return {
     require: (maker) => {

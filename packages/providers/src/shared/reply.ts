@@ -90,7 +90,7 @@ export function readGivenInput(given: unknown): CallInput {
 }
 
 /** True for empty arguments: some servers write null, or an empty list, for a tool without parameters. */
-export function saysNothing(text: string): boolean {
+export function isEmptyInput(text: string): boolean {
   return ['', 'null', '[]'].includes(text.trim())
 }
 
@@ -114,7 +114,7 @@ type Counts = { readonly [field in keyof Usage]-?: number | undefined }
  * cache beside the prompt: their `total` shows it, or a part that is larger than its whole. What was not reported stays
  * unknown.
  */
-export function coherentUsage(given: Counts, total?: number): Usage {
+export function mergeUsageCounts(given: Counts, total?: number): Usage {
   const counts = soundCounts(given)
   const { inputTokens, outputTokens, reasoningTokens = 0, cacheReadTokens = 0, cacheWriteTokens = 0 } = counts
   const beside = (parts: number, whole: number): boolean => {
@@ -140,7 +140,7 @@ function soundCounts(counts: Counts): Counts {
 }
 
 /** Leaves out fields that are unknown or empty. */
-export function known<T extends object>(fields: { readonly [K in keyof T]-?: T[K] | undefined }): T {
+export function omitUnknown<T extends object>(fields: { readonly [K in keyof T]-?: T[K] | undefined }): T {
   const filled = Object.entries(fields).filter(([, value]) => value !== undefined && value !== '')
   return Object.fromEntries(filled) as T
 }

@@ -32,7 +32,7 @@ export interface OwnSecrets {
 }
 
 /** Starts with the secrets in `options`, which may hold a client. */
-export function ownSecrets(options: unknown): OwnSecrets {
+export function collectSecrets(options: unknown): OwnSecrets {
   const noted = new Set<string>()
   let known: KnownSecrets | undefined
   const add = (value: string): void => {
