@@ -1,6 +1,6 @@
-import type { RunState, Usage } from '@tallystick/core'
+import type { Usage } from '@tallystick/core'
 import type { DeferredCall } from '@tallystick/core/internal'
-import type { MoveOf, MoveTable } from '../stream/run-moves.ts'
+import type { MoveTable } from '../stream/run-moves.ts'
 import {
   type OpenAiEnding,
   openAiEndings,
@@ -31,211 +31,172 @@ export interface ChatNames {
  * with an error, and the run continues.
  */
 export function createChunkTable(names: ChatNames = {}): MoveTable<ChatChunk> {
-  const chat = new Chat(names)
+  let fields: ChatFields | undefined
   let isBroken = false
-  const unlessBroken = (chunks: readonly ChatChunk[]): readonly ChatChunk[] => (isBroken ? [] : chunks)
-  const begin = (): readonly ChatChunk[] => {
-    isBroken = false
-    return [chat.chunk({ role: 'assistant', content: '' })]
+  const chunk = (delta: object, finish_reason: string | null = null): ChatChunk => {
+    const choice = { index: 0, delta, logprobs: null, finish_reason }
+    return { ...fields, object: 'chat.completion.chunk', choices: [choice] }
   }
-  return {
-    ...unused,
-    run_started: (move) => (chat.start(move), begin()),
-    run_reopened: ({ state }) => (chat.reopen(state), begin()),
-    step_started: () => chat.beginStep(),
-    part_started: (move) => chat.startPart(move),
-    part_added: (move) => {
-      const content = chat.add(move)
-      return unlessBroken(content === '' ? [] : [chat.chunk({ content })])
+  return createTable<ChatChunk>(names, {
+    begin(given) {
+      fields = given
+      isBroken = false
+      return [chunk({ role: 'assistant', content: '' })]
     },
-    step_withdrawn: () => {
-      const withdrawn = chat.withdraw()
-      const chunks = unlessBroken(withdrawn ? [withdrawnError] : [])
-      isBroken ||= withdrawn
+    add: (content) => (isBroken ? [] : [chunk({ content })]),
+    withdraw() {
+      const chunks = isBroken ? [] : [withdrawnError]
+      isBroken = true
       return chunks
     },
-    run_waits: (move) => unlessBroken(toChunks(chat, chat.endOfWait(move))),
-    run_finished: (move) => unlessBroken(toChunks(chat, chat.endOfRun(move))),
-  }
+    end(end) {
+      if (isBroken) return []
+      if ('error' in end) return [end.error]
+      const { finish, calls, usage } = end
+      return [
+        ...calls.map((call, index) => chunk({ tool_calls: [{ index, ...call }] })),
+        chunk({}, finish),
+        ...(names.includesUsage ? [{ ...fields, object: 'chat.completion.chunk', choices: [], usage }] : []),
+      ]
+    },
+  })
 }
 
 /** Maps the moves of a run to one whole completion at its end. */
 export function createAnswerTable(names: ChatNames = {}): MoveTable<ChatAnswer> {
-  const chat = new Chat(names)
-  const silently =
-    <Move>(learn: (move: Move) => unknown) =>
-    (move: Move): readonly ChatAnswer[] => {
-      learn(move)
+  let fields: ChatFields | undefined
+  return createTable<ChatAnswer>(names, {
+    begin(given) {
+      fields = given
       return []
-    }
-  return {
-    ...unused,
-    run_started: silently((move) => chat.start(move)),
-    run_reopened: silently(({ state }) => chat.reopen(state)),
-    step_started: silently(() => chat.beginStep()),
-    part_started: silently((move) => chat.startPart(move)),
-    part_added: silently((move) => chat.add(move)),
-    step_withdrawn: silently(() => chat.withdraw()),
-    run_waits: (move) => [toAnswer(chat, chat.endOfWait(move))],
-    run_finished: (move) => [toAnswer(chat, chat.endOfRun(move))],
-  }
+    },
+    add: () => [],
+    withdraw: () => [],
+    end(end, text) {
+      if ('error' in end) return [{ status: end.status, body: end.error }]
+      const { finish, calls, usage } = end
+      const asked = calls.length > 0 && { tool_calls: calls }
+      const message = { role: 'assistant', content: text === '' ? null : text, refusal: null, ...asked }
+      const choice = { index: 0, message, logprobs: null, finish_reason: finish }
+      return [{ status: 200, body: { ...fields, object: 'chat.completion', choices: [choice], usage } }]
+    },
+  })
 }
 
-const unused = {
-  input_taken: null,
-  input_dropped: null,
-  part_ended: null,
-  call_started: null,
-  call_input_added: null,
-  call_requested: null,
-  approval_requested: null,
-  approval_decided: null,
-  call_progressed: null,
-  call_ended: null,
-  step_ended: null,
-  answer_ended: null,
-  message_waits: null,
+interface ChatFields {
+  readonly id: string
+  readonly created: number
+  readonly model: string
 }
 
-/** How a completion ends. */
+/** The end of a completion. */
 type ChatEnd =
   | { readonly finish: string; readonly calls: readonly object[]; readonly usage: object }
   | { readonly status: number; readonly error: FacadeError }
 
+interface ChatOutput<Out> {
+  readonly begin: (fields: ChatFields) => readonly Out[]
+  /** Gets what is added to the message. */
+  readonly add: (text: string) => readonly Out[]
+  /** Called when text that was added is withdrawn. */
+  readonly withdraw: () => readonly Out[]
+  /** Gets the whole message, without withdrawn text. */
+  readonly end: (end: ChatEnd, text: string) => readonly Out[]
+}
+
+/** Follows the answer of a run as one message. Its parts are paragraphs. */
+function createTable<Out>(names: ChatNames, output: ChatOutput<Out>): MoveTable<Out> {
+  let usedBefore: Usage = {}
+  /** The texts that were not withdrawn, one for each part. */
+  let texts: string[] = []
+  /** How many there were when the step began. */
+  let before = 0
+  const begin = (runId: string, agent: string, at: number): readonly Out[] =>
+    output.begin({
+      id: `chatcmpl-${runId}`,
+      created: Math.floor(at / 1_000),
+      model: names.model ?? agent,
+    })
+  const end = (ending: ChatEnd): readonly Out[] =>
+    output.end(ending, texts.filter((each) => each !== '').join('\n\n'))
+  const usage = (now: Usage): object => {
+    const { input, cached, output: written, reasoning } = subtractUsage(now, usedBefore)
+    return {
+      prompt_tokens: input,
+      completion_tokens: written,
+      total_tokens: input + written,
+      prompt_tokens_details: { cached_tokens: cached },
+      completion_tokens_details: { reasoning_tokens: reasoning },
+    }
+  }
+  return {
+    run_started: ({ runId, agent, at }) => begin(runId, agent, at),
+    input_taken: null,
+    input_dropped: null,
+    step_started: () => {
+      before = texts.length
+      return []
+    },
+    part_started: ({ kind }) => {
+      if (kind === 'text') texts.push('')
+      return []
+    },
+    part_added: ({ kind, text }) => {
+      if (kind !== 'text' || text === '') return []
+      const last = texts.pop() ?? ''
+      const isParagraph = last === '' && texts.some((each) => each !== '')
+      texts.push(last + text)
+      return output.add(isParagraph ? `\n\n${text}` : text)
+    },
+    part_ended: null,
+    call_started: null,
+    call_input_added: null,
+    call_requested: null,
+    step_withdrawn: () => (texts.splice(before).some((text) => text !== '') ? output.withdraw() : []),
+    approval_requested: null,
+    approval_decided: null,
+    call_progressed: null,
+    call_ended: null,
+    step_ended: null,
+    run_reopened: ({ state: { runId, agent, at, totals } }) => {
+      usedBefore = totals.usage
+      texts = []
+      before = 0
+      return begin(runId, agent, at)
+    },
+    answer_ended: null,
+    message_waits: null,
+    run_waits: ({ state, waits }) => {
+      const used = usage(state.totals.usage)
+      const [approval] = waits.approvals
+      if (waits.deferred.length > 0)
+        return end({ finish: 'tool_calls', calls: waits.deferred.map(toCall), usage: used })
+      if (approval === undefined) return end({ finish: 'length', calls: [], usage: used })
+      const { runId, toolCallId, name } = approval
+      const how = `POST /runs/${runId}/approve or /deny with toolCallId ${toolCallId} decides; then the same request under the same Idempotency-Key, or GET /runs/${state.runId}/result, gives the answer.`
+      const what = `Run ${state.runId} waits for a person to approve its call of ${name}, and Chat Completions has no words for that.`
+      return end({ status: 409, error: toOpenAiError(409, 'approval_required', `${what} ${how}`) })
+    },
+    run_finished: ({ runId, reason, usage: total }) => {
+      const ending = openAiEndings[reason]
+      const finish = finishes[ending]
+      if (finish !== undefined) return end({ finish, calls: [], usage: usage(total) })
+      const status = ending === 'cancelled' ? 409 : 502
+      return end({ status, error: toOpenAiError(status, reason, formatFailure(runId, reason)) })
+    },
+  }
+}
+
 const withdrawnError = toOpenAiError(
   502,
   'text_withdrawn',
-  'The run took text back that this stream has sent: the reply failed and is asked for anew, or a guardrail replaced it. The run continues. Send the request again under the same Idempotency-Key, or without stream, to get its answer.',
+  'The run withdrew text that this stream has sent: the reply failed and is asked for again, or a guardrail replaced it. The run continues. Send the request again under the same Idempotency-Key, or without stream, to get its answer.',
 )
 
 const finishes: Readonly<Partial<Record<OpenAiEnding, string>>> = {
   completed: 'stop',
   cut: 'length',
   withheld: 'content_filter',
-}
-
-function toChunks(chat: Chat, end: ChatEnd): readonly ChatChunk[] {
-  if ('error' in end) return [end.error]
-  const { finish, calls, usage } = end
-  const asked = calls.map((call, index) => chat.chunk({ tool_calls: [{ index, ...call }] }))
-  return [...asked, chat.chunk({}, finish), ...(chat.includesUsage ? [chat.usageChunk(usage)] : [])]
-}
-
-function toAnswer(chat: Chat, end: ChatEnd): ChatAnswer {
-  if ('error' in end) return { status: end.status, body: end.error }
-  return { status: 200, body: chat.completion(end.finish, end.calls, end.usage) }
-}
-
-/** The answer of a run as one message. */
-class Chat {
-  readonly #names: ChatNames
-  #fields: { readonly id: string; readonly created: number; readonly model: string } | undefined
-  #usedBefore: Usage = {}
-  /** The texts that were not taken back, one for each part. */
-  #texts: string[] = []
-  /** How many there were when the step began. */
-  #before = 0
-
-  constructor(names: ChatNames) {
-    this.#names = names
-  }
-
-  get includesUsage(): boolean {
-    return this.#names.includesUsage ?? false
-  }
-
-  start({ runId, agent, at }: MoveOf<'run_started'>): void {
-    this.#begin(runId, agent, at)
-  }
-
-  reopen({ runId, agent, at, totals }: RunState): void {
-    this.#usedBefore = totals.usage
-    this.#texts = []
-    this.#before = 0
-    this.#begin(runId, agent, at)
-  }
-
-  #begin(runId: string, agent: string, at: number): void {
-    this.#fields = {
-      id: `chatcmpl-${runId}`,
-      created: Math.floor(at / 1_000),
-      model: this.#names.model ?? agent,
-    }
-  }
-
-  beginStep(): readonly never[] {
-    this.#before = this.#texts.length
-    return []
-  }
-
-  startPart({ kind }: MoveOf<'part_started'>): readonly never[] {
-    if (kind === 'text') this.#texts.push('')
-    return []
-  }
-
-  /** Returns what is added to the message: the parts are paragraphs of it. */
-  add({ kind, text }: MoveOf<'part_added'>): string {
-    if (kind !== 'text' || text === '') return ''
-    const [last, earlier] = [this.#texts.pop() ?? '', this.#texts.some((each) => each !== '')]
-    this.#texts.push(last + text)
-    return last === '' && earlier ? `\n\n${text}` : text
-  }
-
-  /** Takes back what the step has said, and returns whether that was anything. */
-  withdraw(): boolean {
-    return this.#texts.splice(this.#before).some((text) => text !== '')
-  }
-
-  endOfWait({ state, waits }: MoveOf<'run_waits'>): ChatEnd {
-    const usage = this.#usage(state.totals.usage)
-    if (waits.deferred.length > 0) return { finish: 'tool_calls', calls: waits.deferred.map(toCall), usage }
-    const [approval] = waits.approvals
-    if (approval === undefined) return { finish: 'length', calls: [], usage }
-    const { runId, toolCallId, name } = approval
-    const how = `POST /runs/${runId}/approve or /deny with toolCallId ${toolCallId} decides; then the same request under the same Idempotency-Key, or GET /runs/${state.runId}/result, gives the answer.`
-    const what = `Run ${state.runId} waits for a person to approve its call of ${name}, and Chat Completions has no words for that.`
-    return { status: 409, error: toOpenAiError(409, 'approval_required', `${what} ${how}`) }
-  }
-
-  endOfRun({ runId, reason, usage }: MoveOf<'run_finished'>): ChatEnd {
-    const ending = openAiEndings[reason]
-    const finish = finishes[ending]
-    if (finish !== undefined) return { finish, calls: [], usage: this.#usage(usage) }
-    const status = ending === 'cancelled' ? 409 : 502
-    return { status, error: toOpenAiError(status, reason, formatFailure(runId, reason)) }
-  }
-
-  #usage(now: Usage): object {
-    const { input, cached, output, reasoning } = subtractUsage(now, this.#usedBefore)
-    return {
-      prompt_tokens: input,
-      completion_tokens: output,
-      total_tokens: input + output,
-      prompt_tokens_details: { cached_tokens: cached },
-      completion_tokens_details: { reasoning_tokens: reasoning },
-    }
-  }
-
-  chunk(delta: object, finish_reason: string | null = null): ChatChunk {
-    const choice = { index: 0, delta, logprobs: null, finish_reason }
-    return { ...this.#fields, object: 'chat.completion.chunk', choices: [choice] }
-  }
-
-  usageChunk(usage: object): ChatChunk {
-    return { ...this.#fields, object: 'chat.completion.chunk', choices: [], usage }
-  }
-
-  completion(
-    finish_reason: string,
-    calls: readonly object[],
-    usage: object,
-  ): { readonly [field: string]: unknown } {
-    const text = this.#texts.filter((each) => each !== '').join('\n\n')
-    const asked = calls.length > 0 && { tool_calls: calls }
-    const message = { role: 'assistant', content: text === '' ? null : text, refusal: null, ...asked }
-    const choice = { index: 0, message, logprobs: null, finish_reason }
-    return { ...this.#fields, object: 'chat.completion', choices: [choice], usage }
-  }
 }
 
 /** A call that the client runs: it sends the result in a message of the role tool. */

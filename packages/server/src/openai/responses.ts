@@ -1,21 +1,10 @@
-import type { PendingApproval, RunId, RunState, RuntimeEvent, Usage } from '@tallystick/core'
+import type { PendingApproval, RunId, RuntimeEvent, Usage } from '@tallystick/core'
 import { type DeferredCall, option, requireOptions } from '@tallystick/core/internal'
 import { type JsonObject, parseRunId } from '@tallystick/core/vocabulary'
 import type { Observable } from 'rxjs'
-import { toApprovalId, mapEvents, type MoveOf, type MoveTable, requireEvents } from '../stream/run-moves.ts'
-import { openAiEndings, formatFailure, subtractUsage } from './answer.ts'
-import { type ChatChunk, createChunkTable, type ChatNames } from './chat.ts'
-
-/** A response is a run from an event on, until it ends or waits. */
-function toResponseId(runId: string, after: number): string {
-  return after === 0 ? `resp_${runId}` : `resp_${runId}_${after}`
-}
-
-/** Returns the run of a response; `undefined` if this server gave no such id. */
-export function parseResponseId(responseId: string): RunId | undefined {
-  const [, run = ''] = /^resp_([0-9a-f-]{36})(?:_\d{1,15})?$/.exec(responseId) ?? []
-  return parseRunId(run)
-}
+import { mapEvents, type MoveTable, requireEvents, toApprovalId } from '../stream/run-moves.ts'
+import { formatFailure, openAiEndings, subtractUsage } from './answer.ts'
+import { type ChatChunk, type ChatNames, createChunkTable } from './chat.ts'
 
 /** An event of OpenAI's Responses API. */
 export type ResponseEvent = {
@@ -32,44 +21,7 @@ export interface ResponseNames {
   readonly metadata?: JsonObject | undefined
 }
 
-interface Item {
-  readonly id: string
-  readonly type: string
-  readonly [field: string]: unknown
-}
-
-/**
- * Maps each move of a run to the Responses API. The response at the end holds what is on record, without text that was
- * taken back. Calls that the agent runs itself are not shown; calls that wait for a person or the client come last.
- */
-export function createResponseTable(names: ResponseNames = {}): MoveTable<ResponseEvent> {
-  const table = new ResponseTable(names)
-  return {
-    run_started: (move) => table.start(move),
-    input_taken: null,
-    input_dropped: null,
-    step_started: () => table.beginStep(),
-    part_started: (move) => table.startPart(move),
-    part_added: (move) => table.addToPart(move),
-    part_ended: () => table.endPart(),
-    step_withdrawn: () => table.withdraw(),
-    call_started: null,
-    call_input_added: null,
-    call_requested: null,
-    approval_requested: null,
-    approval_decided: null,
-    call_progressed: null,
-    call_ended: null,
-    step_ended: null,
-    run_reopened: ({ state }) => table.reopen(state),
-    answer_ended: null,
-    message_waits: null,
-    run_waits: (move) => table.wait(move),
-    run_finished: (move) => table.finish(move),
-  }
-}
-
-/** A part of the reply that is under way. */
+/** The part of the reply that is under way. */
 interface OpenPart {
   readonly kind: 'text' | 'reasoning'
   readonly id: string
@@ -77,211 +29,198 @@ interface OpenPart {
   text: string
 }
 
-class ResponseTable {
-  readonly #names: ResponseNames
-  #fields: { readonly id: string; readonly created_at: number; readonly model: string } | undefined
-  #usedBefore: Usage = {}
-  #sequence = 0
-  #items = 0
-  #output: Item[] = []
+/**
+ * Maps each move of a run to the Responses API. The response at the end holds what is on record, without withdrawn text.
+ * Calls that the agent runs itself are not shown; calls that wait for a person or the client come last.
+ */
+export function createResponseTable(names: ResponseNames = {}): MoveTable<ResponseEvent> {
+  let fields: { readonly id: string; readonly created_at: number; readonly model: string } | undefined
+  let usedBefore: Usage = {}
+  let sequence = 0
+  let items = 0
+  let output: object[] = []
   /** How many items there were when the step began. */
-  #before = 0
-  #open: OpenPart | undefined
+  let before = 0
+  let open: OpenPart | undefined
 
-  constructor(names: ResponseNames) {
-    this.#names = names
-  }
-
-  start({ runId, agent, at }: MoveOf<'run_started'>): readonly ResponseEvent[] {
-    return this.#begin(toResponseId(runId, 0), agent, at)
-  }
-
-  /** A request that answers what a run waits for gets a response of its own. */
-  reopen({ runId, seq, agent, at, totals }: RunState): readonly ResponseEvent[] {
-    this.#usedBefore = totals.usage
-    this.#sequence = 0
-    this.#items = 0
-    this.#output = []
-    this.#before = 0
-    this.#open = undefined
-    return this.#begin(toResponseId(runId, seq), agent, at)
-  }
-
-  #begin(id: string, agent: string, at: number): readonly ResponseEvent[] {
-    this.#fields = { id, created_at: Math.floor(at / 1_000), model: this.#names.model ?? agent }
-    const response = this.#response('in_progress')
-    return [this.#event('response.created', { response }), this.#event('response.in_progress', { response })]
-  }
-
-  beginStep(): readonly ResponseEvent[] {
-    this.#before = this.#output.length
-    return []
-  }
-
-  startPart({ kind, partId }: MoveOf<'part_started'>): readonly ResponseEvent[] {
-    const open: OpenPart = {
-      kind,
-      id: `${kind === 'text' ? 'msg' : 'rs'}_${partId}`,
-      index: this.#items++,
-      text: '',
-    }
-    this.#open = open
-    const item = kind === 'text' ? toMessageItem(open.id, 'in_progress') : toReasoningItem(open.id)
-    return [
-      this.#event('response.output_item.added', { output_index: open.index, item }),
-      this.#partEvent(open, kind === 'text' ? 'content_part.added' : 'reasoning_summary_part.added', {
-        part: toPart(kind, ''),
-      }),
-    ]
-  }
-
-  addToPart({ text: delta }: MoveOf<'part_added'>): readonly ResponseEvent[] {
-    const open = this.#open
-    if (open === undefined || delta === '') return []
-    open.text += delta
-    if (open.kind === 'reasoning') return [this.#partEvent(open, 'reasoning_summary_text.delta', { delta })]
-    return [this.#partEvent(open, 'output_text.delta', { delta, logprobs: [] })]
-  }
-
-  endPart(): readonly ResponseEvent[] {
-    const open = this.#open
-    if (open === undefined) return []
-    this.#open = undefined
-    const { kind, text, id, index } = open
-    const part = toPart(kind, text)
-    const item = kind === 'text' ? toMessageItem(id, 'completed', [part]) : toReasoningItem(id, [part])
-    this.#output.push(item)
-    const isText = kind === 'text'
-    return [
-      this.#partEvent(open, isText ? 'output_text.done' : 'reasoning_summary_text.done', {
-        text,
-        ...(isText && { logprobs: [] }),
-      }),
-      this.#partEvent(open, isText ? 'content_part.done' : 'reasoning_summary_part.done', { part }),
-      this.#event('response.output_item.done', { output_index: index, item }),
-    ]
-  }
-
-  withdraw(): readonly ResponseEvent[] {
-    this.#output.length = this.#before
-    return []
-  }
-
-  wait({ state, waits }: MoveOf<'run_waits'>): readonly ResponseEvent[] {
-    const asked = [
-      ...waits.deferred.flatMap((call) => this.#functionCall(call)),
-      ...waits.approvals.flatMap((approval) => this.#question(approval, state.agent)),
-    ]
-    const isCut = asked.length === 0
-    const response = this.#response(isCut ? 'incomplete' : 'completed', {
-      usage: this.#usage(state.totals.usage),
-      ...(isCut && { incomplete_details: { reason: 'max_output_tokens' } }),
+  const event = (type: string, more: object): ResponseEvent => ({
+    type: `response.${type}`,
+    sequence_number: sequence++,
+    ...more,
+  })
+  const partEvent = ({ kind, id, index }: OpenPart, name: string, more: object): ResponseEvent =>
+    event(name, {
+      item_id: id,
+      output_index: index,
+      ...(kind === 'text' ? { content_index: 0 } : { summary_index: 0 }),
+      ...more,
     })
-    return [...asked, this.#event(isCut ? 'response.incomplete' : 'response.completed', { response })]
+  const response = (status: string, more: object = {}): object => ({
+    ...fields,
+    object: 'response',
+    status,
+    error: null,
+    incomplete_details: null,
+    instructions: null,
+    max_output_tokens: null,
+    metadata: names.metadata ?? {},
+    output: [...output],
+    parallel_tool_calls: true,
+    previous_response_id: names.previousResponseId ?? null,
+    store: true,
+    temperature: null,
+    text: { format: { type: 'text' } },
+    tool_choice: 'auto',
+    tools: [],
+    top_p: null,
+    truncation: 'disabled',
+    usage: null,
+    ...more,
+  })
+  const begin = (id: string, agent: string, at: number): readonly ResponseEvent[] => {
+    fields = { id, created_at: Math.floor(at / 1_000), model: names.model ?? agent }
+    const begun = { response: response('in_progress') }
+    return [event('created', begun), event('in_progress', begun)]
   }
-
-  finish({ runId, reason, usage }: MoveOf<'run_finished'>): readonly ResponseEvent[] {
-    const used = { usage: this.#usage(usage) }
-    const ending = openAiEndings[reason]
-    if (ending === 'completed') {
-      return [this.#event('response.completed', { response: this.#response('completed', used) })]
-    }
-    if (ending === 'cut' || ending === 'withheld') {
-      const why = ending === 'cut' ? 'max_output_tokens' : 'content_filter'
-      const response = this.#response('incomplete', { ...used, incomplete_details: { reason: why } })
-      return [this.#event('response.incomplete', { response })]
-    }
-    const error = ending === 'failed' ? { code: 'server_error', message: formatFailure(runId, reason) } : null
-    return [this.#event('response.failed', { response: this.#response(ending, { ...used, error }) })]
-  }
-
-  /** A call that the client runs: it sends the result as `function_call_output`. */
-  #functionCall({ toolCallId, name, input }: DeferredCall): readonly ResponseEvent[] {
-    const [id, output_index, text] = [`fc_${toolCallId}`, this.#items++, JSON.stringify(input)]
-    const item = {
-      id,
-      type: 'function_call',
-      call_id: toolCallId,
-      name,
-      arguments: text,
-      status: 'completed',
-    }
-    const begun = { ...item, arguments: '', status: 'in_progress' }
-    this.#output.push(item)
-    return [
-      this.#event('response.output_item.added', { output_index, item: begun }),
-      this.#event('response.function_call_arguments.delta', { item_id: id, output_index, delta: text }),
-      this.#event('response.function_call_arguments.done', {
-        item_id: id,
-        output_index,
-        name,
-        arguments: text,
-      }),
-      this.#event('response.output_item.done', { output_index, item }),
-    ]
-  }
-
-  /** A call that waits for a person, who answers with `mcp_approval_response`. */
-  #question(approval: PendingApproval, agent: string): readonly ResponseEvent[] {
-    const output_index = this.#items++
-    const item = {
-      id: toApprovalId(approval),
-      type: 'mcp_approval_request',
-      server_label: agent,
-      name: approval.name,
-      arguments: JSON.stringify(approval.input),
-    }
-    this.#output.push(item)
-    return [
-      this.#event('response.output_item.added', { output_index, item }),
-      this.#event('response.output_item.done', { output_index, item }),
-    ]
-  }
-
-  #event(type: string, fields: object): ResponseEvent {
-    return { type, sequence_number: this.#sequence++, ...fields }
-  }
-
-  #partEvent({ kind, id, index }: OpenPart, name: string, fields: object): ResponseEvent {
-    const place = kind === 'text' ? { content_index: 0 } : { summary_index: 0 }
-    return this.#event(`response.${name}`, { item_id: id, output_index: index, ...place, ...fields })
-  }
-
-  #usage(now: Usage): object {
-    const { input, cached, output, reasoning: reasoned } = subtractUsage(now, this.#usedBefore)
+  const usage = (now: Usage): object => {
+    const { input, cached, output: written, reasoning } = subtractUsage(now, usedBefore)
     return {
       input_tokens: input,
       input_tokens_details: { cached_tokens: cached },
-      output_tokens: output,
-      output_tokens_details: { reasoning_tokens: reasoned },
-      total_tokens: input + output,
+      output_tokens: written,
+      output_tokens_details: { reasoning_tokens: reasoning },
+      total_tokens: input + written,
     }
+  }
+  /** A call that the client runs: it sends the result as `function_call_output`. */
+  const functionCall = ({ toolCallId, name, input }: DeferredCall): readonly ResponseEvent[] => {
+    const [id, output_index, text] = [`fc_${toolCallId}`, items++, JSON.stringify(input)]
+    const call = { id, type: 'function_call', call_id: toolCallId, name }
+    const item = { ...call, arguments: text, status: 'completed' }
+    output.push(item)
+    const place = { item_id: id, output_index }
+    return [
+      event('output_item.added', { output_index, item: { ...call, arguments: '', status: 'in_progress' } }),
+      event('function_call_arguments.delta', { ...place, delta: text }),
+      event('function_call_arguments.done', { ...place, name, arguments: text }),
+      event('output_item.done', { output_index, item }),
+    ]
+  }
+  /** A call that waits for a person, who answers with `mcp_approval_response`. */
+  const question = (approval: PendingApproval, agent: string): readonly ResponseEvent[] => {
+    const output_index = items++
+    const { name, input } = approval
+    const call = { server_label: agent, name, arguments: JSON.stringify(input) }
+    const item = { id: toApprovalId(approval), type: 'mcp_approval_request', ...call }
+    output.push(item)
+    return [
+      event('output_item.added', { output_index, item }),
+      event('output_item.done', { output_index, item }),
+    ]
   }
 
-  #response(status: string, fields: object = {}): object {
-    return {
-      ...this.#fields,
-      object: 'response',
-      status,
-      error: null,
-      incomplete_details: null,
-      instructions: null,
-      max_output_tokens: null,
-      metadata: this.#names.metadata ?? {},
-      output: [...this.#output],
-      parallel_tool_calls: true,
-      previous_response_id: this.#names.previousResponseId ?? null,
-      store: true,
-      temperature: null,
-      text: { format: { type: 'text' } },
-      tool_choice: 'auto',
-      tools: [],
-      top_p: null,
-      truncation: 'disabled',
-      usage: null,
-      ...fields,
-    }
+  return {
+    run_started: ({ runId, agent, at }) => begin(toResponseId(runId, 0), agent, at),
+    input_taken: null,
+    input_dropped: null,
+    step_started: () => {
+      before = output.length
+      return []
+    },
+    part_started: ({ kind, partId }) => {
+      const isText = kind === 'text'
+      open = { kind, id: `${isText ? 'msg' : 'rs'}_${partId}`, index: items++, text: '' }
+      const item = isText ? toMessageItem(open.id, 'in_progress') : toReasoningItem(open.id)
+      return [
+        event('output_item.added', { output_index: open.index, item }),
+        partEvent(open, isText ? 'content_part.added' : 'reasoning_summary_part.added', {
+          part: toPart(kind, ''),
+        }),
+      ]
+    },
+    part_added: ({ text: delta }) => {
+      if (open === undefined || delta === '') return []
+      open.text += delta
+      return open.kind === 'reasoning'
+        ? [partEvent(open, 'reasoning_summary_text.delta', { delta })]
+        : [partEvent(open, 'output_text.delta', { delta, logprobs: [] })]
+    },
+    part_ended: () => {
+      if (open === undefined) return []
+      const ended = open
+      open = undefined
+      const { kind, text, id, index } = ended
+      const isText = kind === 'text'
+      const part = toPart(kind, text)
+      const item = isText ? toMessageItem(id, 'completed', [part]) : toReasoningItem(id, [part])
+      output.push(item)
+      return [
+        isText
+          ? partEvent(ended, 'output_text.done', { text, logprobs: [] })
+          : partEvent(ended, 'reasoning_summary_text.done', { text }),
+        partEvent(ended, isText ? 'content_part.done' : 'reasoning_summary_part.done', { part }),
+        event('output_item.done', { output_index: index, item }),
+      ]
+    },
+    call_started: null,
+    call_input_added: null,
+    call_requested: null,
+    step_withdrawn: () => {
+      output.length = before
+      return []
+    },
+    approval_requested: null,
+    approval_decided: null,
+    call_progressed: null,
+    call_ended: null,
+    step_ended: null,
+    // A request that answers what a run waits for gets a response of its own.
+    run_reopened: ({ state: { runId, seq, agent, at, totals } }) => {
+      usedBefore = totals.usage
+      sequence = 0
+      items = 0
+      before = 0
+      output = []
+      open = undefined
+      return begin(toResponseId(runId, seq), agent, at)
+    },
+    answer_ended: null,
+    message_waits: null,
+    run_waits: ({ state, waits }) => {
+      const asked = [
+        ...waits.deferred.flatMap(functionCall),
+        ...waits.approvals.flatMap((approval) => question(approval, state.agent)),
+      ]
+      const used = { usage: usage(state.totals.usage) }
+      if (asked.length > 0) return [...asked, event('completed', { response: response('completed', used) })]
+      const details = { incomplete_details: { reason: 'max_output_tokens' } }
+      return [event('incomplete', { response: response('incomplete', { ...used, ...details }) })]
+    },
+    run_finished: ({ runId, reason, usage: total }) => {
+      const used = { usage: usage(total) }
+      const ending = openAiEndings[reason]
+      if (ending === 'completed') return [event('completed', { response: response('completed', used) })]
+      if (ending === 'cut' || ending === 'withheld') {
+        const why = ending === 'cut' ? 'max_output_tokens' : 'content_filter'
+        const more = { ...used, incomplete_details: { reason: why } }
+        return [event('incomplete', { response: response('incomplete', more) })]
+      }
+      const error =
+        ending === 'failed' ? { code: 'server_error', message: formatFailure(runId, reason) } : null
+      return [event('failed', { response: response(ending, { ...used, error }) })]
+    },
   }
+}
+
+/** A response is a run from an event on, until it ends or waits. */
+function toResponseId(runId: string, after: number): string {
+  return after === 0 ? `resp_${runId}` : `resp_${runId}_${after}`
+}
+
+/** Reads the run from the id of a response; `undefined` if this server gave no such id. */
+export function parseResponseId(responseId: string): RunId | undefined {
+  const [, run = ''] = /^resp_([0-9a-f-]{36})(?:_\d{1,15})?$/.exec(responseId) ?? []
+  return parseRunId(run)
 }
 
 function toPart(kind: OpenPart['kind'], text: string): object {
@@ -290,14 +229,13 @@ function toPart(kind: OpenPart['kind'], text: string): object {
     : { type: 'summary_text', text }
 }
 
-function toMessageItem(id: string, status: string, content: readonly object[] = []): Item {
+function toMessageItem(id: string, status: string, content: readonly object[] = []): object {
   return { id, type: 'message', status, role: 'assistant', content }
 }
 
-function toReasoningItem(id: string, summary: readonly object[] = []): Item {
+function toReasoningItem(id: string, summary: readonly object[] = []): object {
   return { id, type: 'reasoning', summary }
 }
-
 const { anyObject, anyText, fields, maybe, trueOrFalse } = option
 
 const responseNames = fields<ResponseNames>({
