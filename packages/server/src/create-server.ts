@@ -43,6 +43,7 @@ import { addCommands, commandOperations } from './runs/commands.ts'
 import { addAllEvents, addEvents, eventOperations } from './runs/events.ts'
 import { addAgents, addReads, addSessions, readOperations } from './runs/reads.ts'
 import { addStarts, startOperations } from './runs/start.ts'
+import { LiveTexts } from './stream/live-text.ts'
 import { SharedReads } from './stream/shared-reads.ts'
 
 /** A request by its method and path. */
@@ -112,6 +113,12 @@ export interface ServerOptions {
   readonly maxHeaderBytes?: number | undefined
   /** How often a stream without events shows that it lives. Default: 15 seconds. */
   readonly heartbeatMs?: number | undefined
+  /**
+   * Sends readers of `GET /runs/ID/events` the text of replies before it is on record, as events named `live_text` without an
+   * id: `{ turn, attempt, part, text, replaces? }`. Only for runs that requests to this process start or resume, and only
+   * if the runtime was created with `liveText: true`. Default: false.
+   */
+  readonly liveText?: boolean | undefined
   /** Gets the faults of the server, which callers do not see. Default: the error output of the host. */
   readonly report?: ((error: unknown, what: string) => void) | undefined
   readonly clock?: Clock | undefined
@@ -120,8 +127,18 @@ export interface ServerOptions {
 /** Decides whether a request is served now. */
 export type Admit = (request: Request, principal: Principal) => boolean | number | Promise<boolean | number>
 
-const { anyFunction, anyObject, fields, filledText, listOf, maybe, milliseconds, numberFrom, valueThat } =
-  option
+const {
+  anyFunction,
+  anyObject,
+  fields,
+  filledText,
+  listOf,
+  maybe,
+  milliseconds,
+  numberFrom,
+  trueOrFalse,
+  valueThat,
+} = option
 
 /** An object that has these functions. */
 function hasMethods(expected: string, ...names: readonly string[]): OptionCheck {
@@ -158,6 +175,7 @@ const serverOptions = fields<ServerOptions>(
     bodyTimeoutMs: maybe(milliseconds),
     maxHeaderBytes: maybe(numberFrom(1_000, { whole: true })),
     heartbeatMs: maybe(milliseconds),
+    liveText: maybe(trueOrFalse),
     report: maybe(anyFunction),
     clock: maybe(anyObject),
   },
@@ -224,6 +242,7 @@ export function createServer(options: ServerOptions): Server {
     },
     places: createSealedPlaces(options.placeSecret),
     reads: new SharedReads(ledger),
+    liveTexts: options.liveText === true ? new LiveTexts() : undefined,
     stream: { clock, heartbeatMs: options.heartbeatMs ?? 15_000, stopping: stop.signal, report },
   }
   const app = createApp(served, options, token)

@@ -1,6 +1,7 @@
 import type { Agent, Runtime } from '@tallystick/core'
 import type { ContextOfRecord } from '@tallystick/core/internal'
 import type { StreamHost } from '../stream/followed-stream.ts'
+import type { LiveTexts } from '../stream/live-text.ts'
 import type { FollowedLedger } from '../stream/shared-reads.ts'
 import type { SealedPlaces } from './cursors.ts'
 import { isIncluded, type Permission, type Principal } from './principal.ts'
@@ -15,6 +16,8 @@ export interface Served extends FollowedLedger {
   readonly body: BodyLimits
   readonly places: SealedPlaces
   readonly stream: StreamHost
+  /** Set if readers of events get text before it is on record. */
+  readonly liveTexts: LiveTexts | undefined
   /** The path before those of the server. */
   readonly basePath: string
 }

@@ -124,7 +124,7 @@ export function addCommands(app: Hono<RequestScope>, served: Served): void {
     // Until the resume is on record, or the run has stopped.
     const { seq } = (await served.ledger.head(runId)) ?? { seq: 0 }
     const run = served.runtime.resume(runId, { context: served.context, takeOver })
-    await Promise.race([awaitFirstEvent(run, seq, served.stream.report), run.result])
+    await Promise.race([awaitFirstEvent(served, run, seq), run.result])
     return respondJson({ accepted: true }, 202)
   })
 }

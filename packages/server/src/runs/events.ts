@@ -14,6 +14,8 @@ import {
   type RequestScope,
   type Served,
 } from '../http/served.ts'
+import { map } from 'rxjs'
+import { mergeFrames } from '../stream/live-text.ts'
 import { streamChanges, formatFrame, streamHeaders } from '../stream/followed-stream.ts'
 import { type Operations } from '../http/openapi.ts'
 
@@ -39,7 +41,15 @@ export function addEvents(app: Hono<RequestScope>, served: Served): void {
       },
       served.stream,
     )
-    return new Response(stream, { headers: streamHeaders })
+    const live$ = served.liveTexts?.of(runId)
+    if (live$ === undefined) return new Response(stream, { headers: streamHeaders })
+    const frames$ = live$.pipe(
+      map((piece) => `event: live_text\n${formatFrame({ data: JSON.stringify(piece) })}`),
+    )
+    const merged = mergeFrames(stream, frames$, (error) =>
+      served.stream.report(error, `Readers of run ${runId} get no live text`),
+    )
+    return new Response(merged, { headers: streamHeaders })
   })
 }
 

@@ -22,22 +22,22 @@ import {
   requirePermission,
   type Served,
 } from '../http/served.ts'
-import type { StreamHost } from '../stream/followed-stream.ts'
 import { forkBody, startBody, type StartBody } from './schema.ts'
 import { type Operations, startParameters } from '../http/openapi.ts'
 
 /**
- * Resolves with the next event of a run that this process drives. A failure before that event is one of the request,
- * and a later one is reported: no request waits for it.
+ * Resolves with the next event of a run that this process drives. A failure before that event is one of the request;
+ * a later one is reported, since no request waits for it.
  */
 export async function awaitFirstEvent(
+  { liveTexts, stream: { report } }: Pick<Served, 'liveTexts' | 'stream'>,
   run: Run,
   after: number,
-  report: StreamHost['report'],
 ): Promise<RuntimeEvent> {
   let isOnRecord = false
+  liveTexts?.add(run)
   run.result.catch((error: unknown) => {
-    if (isOnRecord) report(error, `Run ${run.id} failed and is driven here no more`)
+    if (isOnRecord) report(error, `Run ${run.id} failed and is no longer driven here`)
   })
   const event = await firstValueFrom(run.after(after).events$)
   isOnRecord = true
@@ -69,7 +69,7 @@ export function addStarts(app: Hono<RequestScope>, served: Served): void {
       mayFollow: requireOwnSession(ledger, principal),
       ...omitUndefined({ edit, writes, sessionId }),
     })
-    await awaitFirstEvent(run, 0, served.stream.report)
+    await awaitFirstEvent(served, run, 0)
     return respondStarted(served, run)
   })
 }
@@ -105,7 +105,7 @@ export async function startRun(
     ...omitUndefined({ tags, metadata, deadline, idempotencyKey, traceId }),
     ...omitUndefined({ modelSettings, toolChoice, parallelToolCalls }),
   })
-  await awaitFirstEvent(run, 0, served.stream.report)
+  await awaitFirstEvent(served, run, 0)
   if (idempotencyKey !== undefined) {
     // A run that its caller does not see answers it nothing, whatever the key was made of.
     if (!(await isVisible(ledger, principal, run.id))) throw keyUsed()
