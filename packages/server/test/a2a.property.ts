@@ -9,7 +9,7 @@ import { playProgram } from '@tallystick/testkit'
 import { randomProgram } from '@tallystick/testkit/random'
 import { toA2a, type A2aUpdate } from '@tallystick/server'
 import { newTask, tries } from '../../../scripts/testing/effort.ts'
-import { createA2aTable } from '../src/a2a/map.ts'
+import { TaskView } from '../src/a2a/map.ts'
 import { shownTexts } from './kit/shown-texts.ts'
 import { splitStreams } from './kit/split-streams.ts'
 
@@ -68,8 +68,12 @@ describe('a run for clients of A2A', () => {
         .asyncProperty(randomProgram, fc.nat(), async (program, cut) => {
           const { events, others } = await playProgram(program)
           for (const run of [events, ...others]) {
-            const [before, after] = splitStreams(() => createA2aTable(), run, 1 + (cut % (run.length - 1)))
-            const [all] = splitStreams(() => createA2aTable(), run, run.length)
+            const [before, after] = splitStreams(
+              () => new TaskView().table,
+              run,
+              1 + (cut % (run.length - 1)),
+            )
+            const [all] = splitStreams(() => new TaskView().table, run, run.length)
             const task = await taskOf(all)
             expect(await taskOf([...before, ...after])).toEqual(task)
             // It begins with the task as it is, for a client that has nothing of it yet.

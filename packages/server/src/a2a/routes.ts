@@ -23,7 +23,7 @@ import { startRun } from '../runs/start.ts'
 import { readState } from '../runs/view.ts'
 import { streamHeaders } from '../stream/followed-stream.ts'
 import { type FollowedRun, awaitAnswer, streamProtocol, RunReader } from '../stream/protocol.ts'
-import { createA2aTable, type A2aTask, type A2aUpdate, TaskView } from './map.ts'
+import { type A2aTask, type A2aUpdate, TaskView } from './map.ts'
 import {
   type A2aAnswer,
   a2aCall,
@@ -128,7 +128,7 @@ async function send(scope: A2aScope): Promise<Response> {
 
 /** Resolves when a run has ended, waits, or is left to another process. */
 async function waitUntilIdle({ served, request: { signal } }: A2aScope, run: FollowedRun): Promise<void> {
-  await awaitAnswer(served, run, createA2aTable(), { ...served.stream, signal })
+  await awaitAnswer(served, run, new TaskView().table, { ...served.stream, signal })
 }
 
 async function cancel(scope: A2aScope): Promise<Response> {
@@ -223,7 +223,7 @@ async function requireTask({ served, principal, agent, call }: A2aScope, id?: st
 /** Reads the task as it is now. */
 async function readTask({ served }: A2aScope, runId: RunId): Promise<A2aTask> {
   const view = new TaskView()
-  const reader = new RunReader<A2aUpdate>(served.ledger, { after: 0 }, createA2aTable(view))
+  const reader = new RunReader<A2aUpdate>(served.ledger, { after: 0 }, view.table)
   for await (const event of served.ledger.read(runId)) reader.read(event)
   await reader.endAtWait()
   return view.task
@@ -235,7 +235,7 @@ function respond({ call }: A2aScope, value: object): Response {
 
 function streamTask({ served, call }: A2aScope, run: FollowedRun): Response {
   const protocol = {
-    newTable: () => createA2aTable(),
+    newTable: () => new TaskView().table,
     textOf: (update: A2aUpdate) =>
       `data: ${JSON.stringify({ jsonrpc: '2.0', id: call.id, result: update })}\n\n`,
     ending: '',

@@ -1,11 +1,10 @@
-import type { RunState, RuntimeEvent } from '@tallystick/core'
+import type { RuntimeEvent } from '@tallystick/core'
 import { omitUndefined, option, requireOptions } from '@tallystick/core/internal'
 import type { UserPart } from '@tallystick/core/vocabulary'
 import type { Observable } from 'rxjs'
 import {
   toApprovalId,
   mapEvents,
-  type MoveOf,
   type MoveTable,
   requireEvents,
   toResultText,
@@ -28,46 +27,19 @@ export interface AgUiNames {
   readonly messages?: readonly AgUiMessage[] | undefined
 }
 
-/** Maps each move of a run to AG-UI. A snapshot of the other messages removes text that was taken back. */
+/** Maps each move of a run to AG-UI. A snapshot of the other messages removes withdrawn text. */
 export function createAgUiTable(names: AgUiNames = {}): MoveTable<AgUiEvent> {
-  return toMoveTable(new AgUiTable(names))
+  return new AgUiView(names).table
 }
 
-function toMoveTable(table: AgUiTable): MoveTable<AgUiEvent> {
-  return {
-    run_started: (move) => [table.start(move)],
-    input_taken: null,
-    input_dropped: null,
-    step_started: () => table.beginStep(),
-    part_started: (move) => table.startPart(move),
-    part_added: (move) => table.addToPart(move),
-    part_ended: (move) => table.endPart(move),
-    call_started: ({ toolCallId, name }) => table.startCall(toolCallId, name),
-    call_input_added: ({ toolCallId, text }) => table.addInput(toolCallId, text),
-    call_requested: (move) => table.requestCall(move),
-    step_withdrawn: () => table.withdraw(),
-    approval_requested: null,
-    approval_decided: null,
-    call_progressed: ({ toolCallId, data }) => [
-      { type: 'CUSTOM', name: 'tool_progress', value: { toolCallId, data } },
-    ],
-    call_ended: (move) => table.endCall(move),
-    step_ended: null,
-    run_reopened: ({ state }) => table.reopen(state),
-    run_waits: (move) => table.wait(move),
-    answer_ended: ({ state }) => table.endAnswer(state),
-    message_waits: (move) => [...table.reopen(move.state), ...table.wait(move)],
-    run_finished: (move) => table.finish(move),
-  }
-}
-
-class AgUiTable {
+/** A run as a client of AG-UI sees it. */
+class AgUiView {
   readonly #names: AgUiNames
   #threadId: string
   /** The messages that the client has by now. */
   readonly messages: AgUiMessage[]
   /** How many messages there were when the step began. */
-  #before = 0
+  #before: number
   #text = ''
   /** Calls whose input is being written, and whether any of it was sent. */
   readonly #open = new Map<string, { readonly name: string; hasInput: boolean }>()
@@ -79,9 +51,97 @@ class AgUiTable {
     this.#before = this.messages.length
   }
 
-  start({ runId, sessionId, parentRunId }: MoveOf<'run_started'>): AgUiEvent {
-    this.#threadId = this.#names.threadId ?? sessionId ?? runId
-    return { type: 'RUN_STARTED', ...this.#named(runId), ...omitUndefined({ parentRunId }) }
+  readonly table: MoveTable<AgUiEvent> = {
+    run_started: ({ runId, sessionId, parentRunId }) => {
+      this.#threadId = this.#names.threadId ?? sessionId ?? runId
+      return [{ type: 'RUN_STARTED', ...this.#named(runId), ...omitUndefined({ parentRunId }) }]
+    },
+    input_taken: null,
+    input_dropped: null,
+    step_started: () => {
+      this.#before = this.messages.length
+      return []
+    },
+    part_started: ({ kind, partId: messageId }) => {
+      this.#text = ''
+      if (kind === 'text') return [{ type: 'TEXT_MESSAGE_START', messageId, role: 'assistant' }]
+      return [
+        { type: 'REASONING_START', messageId },
+        { type: 'REASONING_MESSAGE_START', messageId, role: 'reasoning' },
+      ]
+    },
+    part_added: ({ kind, partId: messageId, text: delta }) => {
+      if (delta === '') return []
+      this.#text += delta
+      const type = kind === 'text' ? 'TEXT_MESSAGE_CONTENT' : 'REASONING_MESSAGE_CONTENT'
+      return [{ type, messageId, delta }]
+    },
+    part_ended: ({ kind, partId: messageId }) => {
+      const role = kind === 'text' ? 'assistant' : 'reasoning'
+      this.messages.push({ id: messageId, role, content: this.#text })
+      if (kind === 'text') return [{ type: 'TEXT_MESSAGE_END', messageId }]
+      return [
+        { type: 'REASONING_MESSAGE_END', messageId },
+        { type: 'REASONING_END', messageId },
+      ]
+    },
+    call_started: ({ toolCallId, name }) => this.#startCall(toolCallId, name),
+    call_input_added: ({ toolCallId, text: delta }) => {
+      const open = this.#open.get(toolCallId)
+      if (open === undefined || delta === '') return []
+      open.hasInput = true
+      return [{ type: 'TOOL_CALL_ARGS', toolCallId, delta }]
+    },
+    call_requested: ({ toolCallId, name, input }) => {
+      const open = this.#open.get(toolCallId)
+      const text = JSON.stringify(input)
+      const call = { id: toolCallId, type: 'function', function: { name, arguments: text } }
+      this.messages.push({ id: toolCallId, role: 'assistant', toolCalls: [call] })
+      // A stream before this one may have shown the beginning of the call, and ended it.
+      const started = open ? [] : this.#startCall(toolCallId, name)
+      this.#open.delete(toolCallId)
+      const whole = open?.hasInput ? [] : [{ type: 'TOOL_CALL_ARGS', toolCallId, delta: text }]
+      return [...started, ...whole, { type: 'TOOL_CALL_END', toolCallId }]
+    },
+    step_withdrawn: () => {
+      const ends = this.#endOpenCalls()
+      this.messages.length = this.#before
+      return [...ends, { type: 'MESSAGES_SNAPSHOT', messages: [...this.messages] }]
+    },
+    approval_requested: null,
+    approval_decided: null,
+    call_progressed: ({ toolCallId, data }) => [
+      { type: 'CUSTOM', name: 'tool_progress', value: { toolCallId, data } },
+    ],
+    call_ended: ({ toolCallId, content: parts }) => {
+      const content = toResultText(parts)
+      const id = `${toolCallId}.result`
+      this.messages.push({ id, role: 'tool', toolCallId, content })
+      return [{ type: 'TOOL_CALL_RESULT', messageId: id, toolCallId, content, role: 'tool' }]
+    },
+    step_ended: null,
+    run_reopened: ({ state }) => this.#reopen(state.runId),
+    // The run continues with a later message, in the stream of that.
+    answer_ended: ({ state: { runId } }) => {
+      const finished = { type: 'RUN_FINISHED', ...this.#named(runId), outcome: { type: 'success' } }
+      return [...this.#endOpenCalls(), { ...finished, result: { runId } }]
+    },
+    message_waits: ({ state, waits }) => [...this.#reopen(state.runId), ...this.#wait(state.runId, waits)],
+    run_waits: ({ state, waits }) => this.#wait(state.runId, waits),
+    run_finished: ({ runId, reason, detail, text, usage, costUsd }) => {
+      if (reason === 'model_failed' || reason === 'empty_reply') {
+        return [{ type: 'RUN_ERROR', message: 'The model did not answer.', code: reason }]
+      }
+      const { inputTokens, outputTokens } = usage
+      const finished: AgUiEvent = {
+        type: 'RUN_FINISHED',
+        ...this.#named(runId),
+        outcome: { type: reason === 'cancelled' ? 'cancelled' : 'success' },
+        result: { runId, reason, text, ...omitUndefined({ detail, costUsd }) },
+        usage: [omitUndefined({ inputTokens, outputTokens })],
+      }
+      return [...this.#endOpenCalls(), finished]
+    },
   }
 
   #named(runId: string): { readonly threadId: string; readonly runId: string } {
@@ -89,104 +149,19 @@ class AgUiTable {
   }
 
   /** Begins the rest of a run that waited, which is a run of its own for the client. */
-  reopen({ runId }: RunState): readonly AgUiEvent[] {
+  #reopen(runId: string): readonly AgUiEvent[] {
     this.#open.clear()
     return [{ type: 'RUN_STARTED', ...this.#named(runId) }]
   }
 
-  /** Ends it with what the run waits for. */
-  wait({ state, waits }: MoveOf<'run_waits' | 'message_waits'>): readonly AgUiEvent[] {
+  #wait(runId: string, waits: RunWaits): readonly AgUiEvent[] {
     const outcome = { type: 'interrupt', interrupts: toInterrupts(waits) }
-    return [...this.#endOpenCalls(), { type: 'RUN_FINISHED', ...this.#named(state.runId), outcome }]
+    return [...this.#endOpenCalls(), { type: 'RUN_FINISHED', ...this.#named(runId), outcome }]
   }
 
-  /** Ends it with the answer: the run goes on with a later message, in the stream of that. */
-  endAnswer({ runId }: RunState): readonly AgUiEvent[] {
-    const finished = { type: 'RUN_FINISHED', ...this.#named(runId), outcome: { type: 'success' } }
-    return [...this.#endOpenCalls(), { ...finished, result: { runId } }]
-  }
-
-  beginStep(): readonly AgUiEvent[] {
-    this.#before = this.messages.length
-    return []
-  }
-
-  startPart({ kind, partId: messageId }: MoveOf<'part_started'>): readonly AgUiEvent[] {
-    this.#text = ''
-    if (kind === 'text') return [{ type: 'TEXT_MESSAGE_START', messageId, role: 'assistant' }]
-    return [
-      { type: 'REASONING_START', messageId },
-      { type: 'REASONING_MESSAGE_START', messageId, role: 'reasoning' },
-    ]
-  }
-
-  addToPart({ kind, partId: messageId, text: delta }: MoveOf<'part_added'>): readonly AgUiEvent[] {
-    if (delta === '') return []
-    this.#text += delta
-    const type = kind === 'text' ? 'TEXT_MESSAGE_CONTENT' : 'REASONING_MESSAGE_CONTENT'
-    return [{ type, messageId, delta }]
-  }
-
-  endPart({ kind, partId: messageId }: MoveOf<'part_ended'>): readonly AgUiEvent[] {
-    const role = kind === 'text' ? 'assistant' : 'reasoning'
-    this.messages.push({ id: messageId, role, content: this.#text })
-    if (kind === 'text') return [{ type: 'TEXT_MESSAGE_END', messageId }]
-    return [
-      { type: 'REASONING_MESSAGE_END', messageId },
-      { type: 'REASONING_END', messageId },
-    ]
-  }
-
-  startCall(toolCallId: string, name: string): readonly AgUiEvent[] {
+  #startCall(toolCallId: string, name: string): readonly AgUiEvent[] {
     this.#open.set(toolCallId, { name, hasInput: false })
     return [{ type: 'TOOL_CALL_START', toolCallId, toolCallName: name }]
-  }
-
-  addInput(toolCallId: string, delta: string): readonly AgUiEvent[] {
-    const open = this.#open.get(toolCallId)
-    if (open === undefined || delta === '') return []
-    open.hasInput = true
-    return [{ type: 'TOOL_CALL_ARGS', toolCallId, delta }]
-  }
-
-  requestCall({ toolCallId, name, input }: MoveOf<'call_requested'>): readonly AgUiEvent[] {
-    const open = this.#open.get(toolCallId)
-    const text = JSON.stringify(input)
-    const call = { id: toolCallId, type: 'function', function: { name, arguments: text } }
-    this.messages.push({ id: toolCallId, role: 'assistant', toolCalls: [call] })
-    // A stream before this one may have shown the beginning of the call, and ended it.
-    const started = open ? [] : this.startCall(toolCallId, name)
-    this.#open.delete(toolCallId)
-    const whole = open?.hasInput ? [] : [{ type: 'TOOL_CALL_ARGS', toolCallId, delta: text }]
-    return [...started, ...whole, { type: 'TOOL_CALL_END', toolCallId }]
-  }
-
-  withdraw(): readonly AgUiEvent[] {
-    const ends = this.#endOpenCalls()
-    this.messages.length = this.#before
-    return [...ends, { type: 'MESSAGES_SNAPSHOT', messages: [...this.messages] }]
-  }
-
-  endCall({ toolCallId, content: parts }: MoveOf<'call_ended'>): readonly AgUiEvent[] {
-    const content = toResultText(parts)
-    const id = `${toolCallId}.result`
-    this.messages.push({ id, role: 'tool', toolCallId, content })
-    return [{ type: 'TOOL_CALL_RESULT', messageId: id, toolCallId, content, role: 'tool' }]
-  }
-
-  finish({ runId, reason, detail, text, usage, costUsd }: MoveOf<'run_finished'>): readonly AgUiEvent[] {
-    if (reason === 'model_failed' || reason === 'empty_reply') {
-      return [{ type: 'RUN_ERROR', message: 'The model did not answer.', code: reason }]
-    }
-    const { inputTokens, outputTokens } = usage
-    const finished: AgUiEvent = {
-      type: 'RUN_FINISHED',
-      ...this.#named(runId),
-      outcome: { type: reason === 'cancelled' ? 'cancelled' : 'success' },
-      result: { runId, reason, text, ...omitUndefined({ detail, costUsd }) },
-      usage: [omitUndefined({ inputTokens, outputTokens })],
-    }
-    return [...this.#endOpenCalls(), finished]
   }
 
   /** Ends calls whose input broke off: they are in no message. */
@@ -241,10 +216,10 @@ export class AgUiMessages {
   readonly table: MoveTable<unknown>
 
   constructor() {
-    const writer = new AgUiTable({})
-    this.messages = writer.messages
+    const view = new AgUiView({})
+    this.messages = view.messages
     this.table = {
-      ...toMoveTable(writer),
+      ...view.table,
       input_taken: ({ messageId, parts }) => this.addInput(messageId, parts),
       input_dropped: ({ messageId, parts }) => this.addInput(messageId, parts),
     }
