@@ -60,6 +60,7 @@ describe('a text that is nearly JSON', () => {
     ['half an escape', '{"a":"\\u00"}'],
     ['an escape of no digits', '{"a":"\\uZZZZ"}'],
     ['an escape at the end', '"\\'],
+    ['a number that reading would round', '{a: 2512292042121000001}'],
     ['words before it', 'Here it is: {"a":1}'],
     ['words after it', '{"a":1} is it'],
     ['two values', '{"a":1}{"b":2}'],

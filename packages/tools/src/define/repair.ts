@@ -165,7 +165,7 @@ class Reader {
     return text.slice(opening.length, -3)
   }
 
-  /** What a text says that was written as JSON within JSON. */
+  /** What JSON says; numbers that reading would change have no one meaning. */
   #inner(text: string): Json {
     try {
       return readJson(text) as Json
@@ -183,9 +183,7 @@ class Reader {
     if (char === '"' || char === "'") return this.#string(char)
     const digits = this.#match(number)
     if (digits !== '') {
-      const value = Number(digits)
-      if (!Number.isFinite(value)) throw unreadable
-      return value
+      return this.#inner(digits)
     }
     const word = this.#match(name)
     const value = words.get(word)

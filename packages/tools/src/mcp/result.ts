@@ -106,7 +106,8 @@ export async function resultContent(
   const isShown = result.content.some(
     (block) => block.type === 'text' && (block.text === only || sameJson(block.text, structured)),
   )
-  const shown = isShown ? parts : [...parts, ...contentParts([{ type: 'text', text: structured }], reading)]
+  const own = JSON.stringify(structuredContent, (_name, value: unknown) => shownNumber(value))
+  const shown = isShown ? parts : [...parts, ...contentParts([{ type: 'text', text: own }], reading)]
   if (isError || outputSchema === undefined) return shown
   const fault = await structureFault(structuredContent, outputSchema)
   return fault === undefined ? shown : [...shown, text(fault)]
@@ -205,6 +206,13 @@ function binaryPart(mediaType: string, data: string): ResultPart {
   } catch {
     return text(`(What should be ${cleanLine(mediaType, 100)} was left out: it is no Base64.)`)
   }
+}
+
+/** A whole number that was rounded when the client library read it, which a model must not take for an id, as text that says so. */
+function shownNumber(value: unknown): unknown {
+  const isRounded =
+    value === Infinity || value === -Infinity || (Number.isInteger(value) && !Number.isSafeInteger(value))
+  return isRounded ? `about ${String(value)} (rounded: numbers beyond 2^53 have to be sent as text)` : value
 }
 
 /** The text of an object that holds nothing else: libraries wrap texts so, and give them as texts as well. */

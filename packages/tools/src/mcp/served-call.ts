@@ -8,7 +8,14 @@ import type {
   ServerContext,
 } from '@modelcontextprotocol/server'
 import type { AgentTool, Clock, Run, RunResult, Runtime, Tool } from '@tallystick/core'
-import { isAgentTool, nearestNames, omitUndefined, option, type OptionCheck } from '@tallystick/core/internal'
+import {
+  isAgentTool,
+  nearestNames,
+  omitUndefined,
+  option,
+  type OptionCheck,
+  parsedFault,
+} from '@tallystick/core/internal'
 import {
   type CallVerdict,
   type Json,
@@ -278,6 +285,8 @@ async function answer(
   { tools, options, stop, timers }: FactoryParts,
 ): Promise<CallToolResult> {
   if (tool === undefined) return servedResult(unknownTool(name, tools))
+  const fault = parsedFault(input)
+  if (fault !== undefined) return servedResult(textEnding('invalid_input', `${fault} Nothing was run.`))
   // oxlint-disable-next-line no-underscore-dangle -- the protocol's own name
   const meta = mcpReq._meta ?? {}
   const key = meta[idempotencyKeyName]

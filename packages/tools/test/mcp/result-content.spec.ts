@@ -184,6 +184,15 @@ describe('the structure of an answer', () => {
     expect(await answer(['21'], { degrees: 21 })).toEqual(['21', '{"degrees":21}'])
   })
 
+  it('given numbers beyond 2^53, when it is read, then a text has them whole, and the structure says that they are rounded', async () => {
+    const structure = JSON.parse('{"id":2512292042121000001}') as JsonObject
+    expect(await answer(['{"id":2512292042121000001}'], structure)).toEqual(['{"id":2512292042121000001}'])
+    const [shown] = await answer([], structure)
+    expect(shown).toBe(
+      '{"id":"about 2512292042121000000 (rounded: numbers beyond 2^53 have to be sent as text)"}',
+    )
+  })
+
   it('given a text of a million characters, when it is compared, then only word for word', async () => {
     const structured = { text: 'x', of: 'y'.repeat(999_978) }
     const spaced = JSON.stringify(structured).replace(':', ': ')

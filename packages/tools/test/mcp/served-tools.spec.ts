@@ -151,6 +151,14 @@ describe('a call of a client', () => {
     for (const { runId, toolCallId } of runs) expect(toolCallId).toBe(toolCallIdOf(runId, 1, 1, 1))
   })
 
+  it('given a number beyond 2^53, when it is called, then the client reads a refusal, and nothing runs', async () => {
+    const { call } = await serving([toolOf(() => of(said('Done.')))])
+    expect(await call('act', { input: { id: 2_512_292_042_121_000_001 } })).toMatchObject({
+      isError: true,
+      text: expect.stringContaining('may have been rounded') as string,
+    })
+  })
+
   it('given a verdict, when the tool is checked, then the client reads a refusal, and nothing runs', async () => {
     let runs = 0
     const run = () => (runs++, of(said('ok')))
