@@ -5,11 +5,11 @@ import { asPlainText } from '../../packages/core/src/machine/history.ts'
 import { jsonOfAnswer } from '../../packages/core/src/tools/tool-schema.ts'
 import { SecretMask } from '../../packages/replay/src/secrets.ts'
 import { failureText } from '../../packages/providers/src/shared/failure.ts'
-import { globOf } from '../../packages/tools/src/built-in/files/names.ts'
-import { linesWith } from '../../packages/tools/src/built-in/files/text.ts'
-import { markdownOfHtml } from '../../packages/tools/src/built-in/http-fetch/markdown.ts'
+import { parseGlob } from '../../packages/tools/src/built-in/files/names.ts'
+import { findLines } from '../../packages/tools/src/built-in/files/text.ts'
+import { toMarkdown } from '../../packages/tools/src/built-in/http-fetch/markdown.ts'
 import { visibleText } from '../../packages/tools/src/define/text.ts'
-import { refusalOf } from '../../packages/tools/src/built-in/sql-query/sqlite-statement.ts'
+import { refuseUnseen } from '../../packages/tools/src/built-in/sql-query/sqlite-statement.ts'
 import { effort } from '../testing/effort.ts'
 import { type BlockCounter, blockCounter } from '../patterns/block-steps.ts'
 
@@ -21,15 +21,15 @@ const scans: readonly (readonly [string, (text: string) => unknown])[] = [
   ['the secrets that are known, in a text', (text) => known.spansIn(text)],
   ['the secrets in a text', (text) => mask.text(text)],
   ['the JSON of an answer', jsonOfAnswer],
-  ['the kind of a statement', refusalOf],
+  ['the kind of a statement', refuseUnseen],
   ['the words of a failure', failureText],
-  ['the lines with a text', (text) => linesWith(`${'a'.repeat(50)}b`, text.replaceAll('\n', 'a'), Infinity)],
+  ['the lines with a text', (text) => findLines(`${'a'.repeat(50)}b`, text.replaceAll('\n', 'a'), Infinity)],
   ['the output of a program', visibleText],
-  ['the paths of a glob', globOf('*a*a*a*{a,*a}**/*a*b')],
-  ['a page', (text) => markdownOfHtml(text, 'https://a.example/', Infinity)],
+  ['the paths of a glob', parseGlob('*a*a*a*{a,*a}**/*a*b')],
+  ['a page', (text) => toMarkdown(text, 'https://a.example/', Infinity)],
   [
     'the tags of a page',
-    (text) => markdownOfHtml(text.replaceAll('a', '<a b=c>'), 'https://a.example/', Infinity),
+    (text) => toMarkdown(text.replaceAll('a', '<a b=c>'), 'https://a.example/', Infinity),
   ],
   ['a history as plain text', (text) => asPlainText([{ role: 'user', parts: [{ type: 'text', text }] }])],
 ]

@@ -37,9 +37,9 @@ export const unheldTimers: Timers = {
 }
 
 /** The ends of the output of a process, by which the processes are known that it handed them on to. */
-export function outputEndsOf(processId: number | undefined): ReadonlySet<string> {
+export function readOutputEnds(processId: number | undefined): ReadonlySet<string> {
   const ends = [1, 2].flatMap((descriptor) => {
-    const end = linkAt(`/proc/${processId}/fd/${descriptor}`)
+    const end = readLink(`/proc/${processId}/fd/${descriptor}`)
     return /^(?:socket|pipe):/.test(end) ? [end] : []
   })
   return new Set(ends)
@@ -47,7 +47,9 @@ export function outputEndsOf(processId: number | undefined): ReadonlySet<string>
 
 /** Ends processes that have left the group of a program and still hold its output. Linux alone tells which these are. */
 export function endHolders(ends: ReadonlySet<string>): void {
-  endProcesses((name) => namesIn(`/proc/${name}/fd`).some((fd) => ends.has(linkAt(`/proc/${name}/fd/${fd}`))))
+  endProcesses((name) =>
+    readNames(`/proc/${name}/fd`).some((fd) => ends.has(readLink(`/proc/${name}/fd/${fd}`))),
+  )
 }
 
 /** The variable of its environment by which a process is known that has left the group of the one that started it. */
@@ -60,14 +62,14 @@ const maxSearches = 10
 export function endMarked(mark: string): void {
   const variable = `${markVariable}=${mark}\0`
   for (let search = 0; search < maxSearches; search++) {
-    if (endProcesses((name) => environmentOf(name).includes(variable)) === 0) return
+    if (endProcesses((name) => readEnvironment(name).includes(variable)) === 0) return
   }
 }
 
 /** Ends the processes whose folder in `/proc` is one of these, and returns how many it ended. */
 function endProcesses(isMeant: (name: string) => boolean): number {
   let ended = 0
-  for (const name of namesIn('/proc')) {
+  for (const name of readNames('/proc')) {
     const processId = Number(name)
     if (!Number.isInteger(processId) || processId === process.pid || !isMeant(name)) continue
     try {
@@ -81,7 +83,7 @@ function endProcesses(isMeant: (name: string) => boolean): number {
 }
 
 /** An empty text for a process that has ended, or that belongs to another user. */
-function environmentOf(name: string): string {
+function readEnvironment(name: string): string {
   try {
     return readFileSync(`/proc/${name}/environ`, 'latin1')
   } catch {
@@ -89,7 +91,7 @@ function environmentOf(name: string): string {
   }
 }
 
-function namesIn(folder: string): readonly string[] {
+function readNames(folder: string): readonly string[] {
   try {
     return readdirSync(folder)
   } catch {
@@ -98,7 +100,7 @@ function namesIn(folder: string): readonly string[] {
 }
 
 /** Returns where a link leads; an empty text if the link cannot be read. */
-function linkAt(path: string): string {
+function readLink(path: string): string {
   try {
     return readlinkSync(path)
   } catch {
@@ -140,7 +142,7 @@ done
 `
 
 /** Starts its process with the first group. On Windows, which has no groups, it does nothing. */
-export function processGuard(): ProcessGuard {
+export function startProcessGuard(): ProcessGuard {
   let shell: ChildProcess | undefined
   let gone: Promise<void> | undefined
   const send = (line: string): void => {
@@ -181,12 +183,12 @@ export function processGuard(): ProcessGuard {
  * A server of Node in which no request ends the process: one that asks for no URL is answered 400, and one whose answer
  * throws or rejects 500. Without this, an exception in a listener of Node ends the process.
  */
-export function httpServer(
+export function createHttpServer(
   answer: (request: IncomingMessage, response: ServerResponse, url: URL) => unknown,
 ): Server {
   const server = createServer((request, response) => {
     response.on('error', () => {})
-    const url = urlOf(request)
+    const url = parseUrl(request)
     if (url === null) return void response.writeHead(400, { connection: 'close' }).end()
     const answered = async (): Promise<unknown> => await answer(request, response, url)
     answered().catch(() => {
@@ -200,6 +202,6 @@ export function httpServer(
 }
 
 /** A target such as `//` begins with a slash, and would be read as the name of a host if it were resolved. */
-function urlOf({ url = '/' }: IncomingMessage): URL | null {
+function parseUrl({ url = '/' }: IncomingMessage): URL | null {
   return URL.parse(url.startsWith('/') ? `http://localhost${url}` : url)
 }

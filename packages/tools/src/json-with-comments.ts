@@ -4,7 +4,7 @@ import { type Node, type ParseError, parseTree, printParseErrorCode } from 'json
  * Reads JSON, with comments and commas at the end of lists, as editors write it: its value, or a sentence about the first
  * fault, without anything of the text.
  */
-export function jsonWithComments(text: string): { readonly value: unknown } | { readonly fault: string } {
+export function readJsonWithComments(text: string): { readonly value: unknown } | { readonly fault: string } {
   const errors: ParseError[] = []
   const json = withoutMark(text)
   try {
@@ -12,10 +12,10 @@ export function jsonWithComments(text: string): { readonly value: unknown } | { 
     const [first] = errors
     if (first !== undefined) {
       return {
-        fault: `It is no JSON at ${placeOf(json, first.offset)} (${printParseErrorCode(first.error)}).`,
+        fault: `It is no JSON at ${describePlace(json, first.offset)} (${printParseErrorCode(first.error)}).`,
       }
     }
-    return tree === undefined ? { fault: 'It is no JSON (it is empty).' } : { value: valueOf(tree) }
+    return tree === undefined ? { fault: 'It is no JSON (it is empty).' } : { value: readNode(tree) }
   } catch (error) {
     if (error instanceof RangeError) return { fault: 'It is nested too deeply.' }
     throw error
@@ -28,18 +28,18 @@ export function withoutMark(text: string): string {
 }
 
 /** Own properties only, whatever they are called. */
-function valueOf(node: Node): unknown {
-  if (node.type === 'array') return (node.children ?? []).map(valueOf)
+function readNode(node: Node): unknown {
+  if (node.type === 'array') return (node.children ?? []).map(readNode)
   if (node.type !== 'object') return node.value
   return Object.fromEntries(
     (node.children ?? []).map(({ children: [key, value] = [] }) => [
       String(key?.value),
-      value === undefined ? undefined : valueOf(value),
+      value === undefined ? undefined : readNode(value),
     ]),
   )
 }
 
-function placeOf(text: string, offset: number): string {
+function describePlace(text: string, offset: number): string {
   const before = text.slice(0, offset)
   const column = before.length - before.lastIndexOf('\n')
   return `line ${before.split('\n').length}, column ${column}`

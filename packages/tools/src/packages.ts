@@ -17,7 +17,7 @@ export interface OptionalPackage<Module> {
 }
 
 /** `load` imports the package by its literal name, so that bundlers see it. */
-export function optionalPackage<Module>(name: string, load: () => Promise<Module>): OptionalPackage<Module> {
+export function declarePackage<Module>(name: string, load: () => Promise<Module>): OptionalPackage<Module> {
   let loading: Promise<Module> | undefined
   const loadOr = async (errorOf: (cause: unknown) => Error): Promise<Module> => {
     loading ??= load()
@@ -32,9 +32,9 @@ export function optionalPackage<Module>(name: string, load: () => Promise<Module
     require(user) {
       if (!isInBundle()) requirePackage(user, name)
     },
-    load: (user) => loadOr((cause) => new ConfigurationError(missingText(user, name, cause), { cause })),
+    load: (user) => loadOr((cause) => new ConfigurationError(describeMissing(user, name, cause), { cause })),
     loadInCall: (tool) =>
-      loadOr((cause) => new ToolError(missingText(`The tool ${tool}`, name, cause), { cause })),
+      loadOr((cause) => new ToolError(describeMissing(`The tool ${tool}`, name, cause), { cause })),
   }
 }
 
@@ -43,7 +43,7 @@ export function requirePackage(user: string, name: string): void {
   try {
     resolvePackage(name)
   } catch (error) {
-    throw new ConfigurationError(missingText(user, name, error), { cause: error })
+    throw new ConfigurationError(describeMissing(user, name, error), { cause: error })
   }
 }
 
@@ -67,7 +67,7 @@ function isInBundle(): boolean {
   }
 }
 
-function missingText(user: string, name: string, cause: unknown): string {
+function describeMissing(user: string, name: string, cause: unknown): string {
   const what = isMissing(cause) ? 'is not installed' : 'could not be loaded'
   return `${user} needs the package ${name}, which ${what}. Add it: npm install ${name}.`
 }
@@ -99,7 +99,7 @@ export function requireNativeInterface(
  * What the user reads where the native part of better-sqlite3 is missing, or was not built for this machine; `undefined` for
  * any other error. The error of Node quotes paths, and says nothing of what to do.
  */
-export function nativeFailure(subject: string, error: unknown): ConfigurationError | undefined {
+export function explainNativeFailure(subject: string, error: unknown): ConfigurationError | undefined {
   const code = error instanceof Error && 'code' in error ? error.code : undefined
   if (code !== 'MODULE_NOT_FOUND' && code !== 'ERR_DLOPEN_FAILED') return undefined
   const what = code === 'MODULE_NOT_FOUND' ? 'is missing' : 'could not be loaded'
@@ -110,7 +110,7 @@ export function nativeFailure(subject: string, error: unknown): ConfigurationErr
 }
 
 /** The driver of Postgres. */
-export const pgPackage: OptionalPackage<typeof pg> = optionalPackage('pg', () => import('pg'))
+export const pgPackage: OptionalPackage<typeof pg> = declarePackage('pg', () => import('pg'))
 
 /** The client that makes the requests. */
-export const undiciPackage: OptionalPackage<typeof undici> = optionalPackage('undici', () => import('undici'))
+export const undiciPackage: OptionalPackage<typeof undici> = declarePackage('undici', () => import('undici'))

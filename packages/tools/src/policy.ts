@@ -8,7 +8,7 @@ import {
   sentenceOfError,
 } from '@tallystick/core/internal'
 import type { ToolEffect } from '@tallystick/core/vocabulary'
-import { jsonWithComments } from './json-with-comments.ts'
+import { readJsonWithComments } from './json-with-comments.ts'
 
 // Approval policies as data: rules that allow, ask or deny by tool, agent, effect and input.
 
@@ -16,7 +16,7 @@ import { jsonWithComments } from './json-with-comments.ts'
  * Whether a text fits a pattern, in which `*` stands for any text. Takes time in proportion to the text, for each `*` of
  * the pattern.
  */
-function fitsPattern(pattern: string, text: string): boolean {
+function isFitting(pattern: string, text: string): boolean {
   const [first = '', ...others] = pattern.split('*')
   const last = others.pop()
   if (last === undefined) return text === pattern
@@ -33,8 +33,8 @@ function fitsPattern(pattern: string, text: string): boolean {
 /** Whether a text fits one of the patterns. */
 function fitsAny(patterns: string | readonly string[], text: string): boolean {
   return typeof patterns === 'string'
-    ? fitsPattern(patterns, text)
-    : patterns.some((pattern) => fitsPattern(pattern, text))
+    ? isFitting(patterns, text)
+    : patterns.some((pattern) => isFitting(pattern, text))
 }
 
 /** Whether a condition holds; `undecided` where the value cannot be compared so. */
@@ -48,11 +48,11 @@ function all(findings: readonly Finding[]): Finding {
 
 /** Whether the field of an input at a path fits a condition. */
 function fieldFits(input: unknown, path: string, condition: InputCondition): Finding {
-  return fits(fieldAt(input, path), condition)
+  return fits(readField(input, path), condition)
 }
 
 /** The value at a path, or `undefined`. Only own fields of objects and items of lists are looked at. */
-function fieldAt(input: unknown, path: string): unknown {
+function readField(input: unknown, path: string): unknown {
   let value = input
   for (const name of path.split('.')) {
     if (typeof value !== 'object' || value === null || !Object.hasOwn(value, name)) return undefined
@@ -260,15 +260,15 @@ const ruledCall = option.valueThat(
 export function decideByRules(rules: ApprovalRules, call: RuledCall): RuledDecision {
   requireRules(rules, 'decideByRules')
   requireOptions('decideByRules', ruledCall, call, 'the call')
-  return decidedBy(rules, call)
+  return findDecision(rules, call)
 }
 
 /** The same for rules that were checked. */
-function decidedBy({ rules, otherwise = 'ask' }: ApprovalRules, call: RuledCall): RuledDecision {
+function findDecision({ rules, otherwise = 'ask' }: ApprovalRules, call: RuledCall): RuledDecision {
   for (const [index, rule] of rules.entries()) {
     const found = ruleFits(rule, call)
     if (found === true || (found === 'undecided' && rule.decision !== 'allow')) {
-      return { decision: rule.decision, rule: index + 1, reason: reasonOf(rule, index + 1, found) }
+      return { decision: rule.decision, rule: index + 1, reason: describeReason(rule, index + 1, found) }
     }
   }
   return { decision: otherwise, reason: `No rule fits this call, and ${otherwise} is decided otherwise.` }
@@ -283,7 +283,7 @@ function ruleFits({ tool, agent, effect, input = {} }: ApprovalRule, call: Ruled
   ])
 }
 
-function reasonOf({ name, why, decision }: ApprovalRule, number: number, found: Finding): string {
+function describeReason({ name, why, decision }: ApprovalRule, number: number, found: Finding): string {
   const verdict =
     why ??
     { allow: 'The call is allowed.', ask: 'A person decides.', deny: 'The call is not allowed.' }[decision]
@@ -300,7 +300,7 @@ export function approvalRules(given: ApprovalRules): ApprovalPolicy {
   requireRules(given, 'approvalRules')
   const rules = structuredClone(given)
   return ({ name: tool, agent, effect, input }) => {
-    const { decision, reason } = decidedBy(rules, { tool, agent, effect, input })
+    const { decision, reason } = findDecision(rules, { tool, agent, effect, input })
     if (decision === 'allow') return 'run'
     return decision === 'ask' ? { ask: reason } : { deny: `${reason} Nothing was run.` }
   }
@@ -320,7 +320,7 @@ export interface CheckedExample {
 export function checkExamples(rules: ApprovalRules): readonly CheckedExample[] {
   requireRules(rules, 'checkExamples')
   return (rules.examples ?? []).map((example, index) => {
-    const decided = decidedBy(rules, example.call)
+    const decided = findDecision(rules, example.call)
     return { number: index + 1, example, decided, holds: decided.decision === example.decision }
   })
 }
@@ -332,28 +332,28 @@ const maxBytes = 1024 * 1024
  * names the file: it is missing, too large (1 MiB at most), no JSON, or does not hold rules.
  */
 export function readApprovalRules(path: string): ApprovalRules {
-  const given = parsed(textOf(path), path)
+  const given = parseRules(readText(path), path)
   requireRules(given, `The approval rules of ${path}`)
   return given
 }
 
-function textOf(path: string): string {
+function readText(path: string): string {
   try {
     const { size } = statSync(path)
     if (size > maxBytes) throw new Error(`it has ${size} bytes, and rules have at most ${maxBytes}`)
     return readFileSync(path, 'utf8')
   } catch (cause) {
-    throw unreadable(path, cause)
+    throw createUnreadable(path, cause)
   }
 }
 
-function parsed(text: string, path: string): unknown {
-  const read = jsonWithComments(text)
-  if ('fault' in read) throw unreadable(path, read.fault)
+function parseRules(text: string, path: string): unknown {
+  const read = readJsonWithComments(text)
+  if ('fault' in read) throw createUnreadable(path, read.fault)
   return read.value
 }
 
-function unreadable(path: string, cause: unknown): ConfigurationError {
+function createUnreadable(path: string, cause: unknown): ConfigurationError {
   return new ConfigurationError(
     `The file ${path} cannot be read as approval rules: ${sentenceOfError(cause)} Name a JSON file with version, rules and, where ` +
       'wanted, otherwise and examples.',

@@ -2,7 +2,7 @@ import { ConfigurationError } from '@tallystick/core'
 import type { ToolSignal } from '@tallystick/core/vocabulary'
 import { defineTool, file, image, json, text } from '@tallystick/tools'
 import { describe, expect, it } from 'vitest'
-import { contentOf } from '../src/define/content.ts'
+import { toContent } from '../src/define/content.ts'
 import { signalsOf } from './one-call.ts'
 
 async function endingFor(returned: unknown): Promise<Extract<ToolSignal, { type: 'tool_ended' }>> {
@@ -147,14 +147,14 @@ describe('what a tool returns', () => {
   })
 
   it('is the JSON of an object without a prototype, and nothing of one whose content is elsewhere', () => {
-    expect(contentOf(Object.create(null))).toEqual([{ type: 'text', text: '{}' }])
+    expect(toContent(Object.create(null))).toEqual([{ type: 'text', text: '{}' }])
     class Stream {
       readonly name = 'a stream'
       async *[Symbol.asyncIterator]() {
         yield 1
       }
     }
-    expect(() => contentOf(new Stream())).toThrow('is an instance of Stream, which JSON cannot carry')
+    expect(() => toContent(new Stream())).toThrow('is an instance of Stream, which JSON cannot carry')
   })
 
   it('is not shared with the tool: changing it later changes nothing', async () => {

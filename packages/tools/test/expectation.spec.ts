@@ -1,9 +1,9 @@
 import type { JsonObject } from '@tallystick/core/vocabulary'
 import { file, image } from '@tallystick/tools'
 import { describe, expect, it } from 'vitest'
-import { jsonOf } from '../src/define/content.ts'
-import { expectationAt, isOfTypes, kindOf } from '../src/define/input-issues.ts'
-import { jsonSchemaParse } from '../src/define/schema.ts'
+import { toJson } from '../src/define/content.ts'
+import { readExpectation, isOfTypes, readKind } from '../src/define/input-issues.ts'
+import { createSchemaParse } from '../src/define/schema.ts'
 
 describe('what a schema expects at a place', () => {
   it.each<[string, JsonObject, readonly PropertyKey[], object]>([
@@ -102,7 +102,7 @@ describe('what a schema expects at a place', () => {
     ['nothing in another document', { $ref: 'other#/a', a: { type: 'string' } }, [], {}],
     ['nothing at a reference that is no text', { $ref: 1, type: 'string' }, [], {}],
   ])('is %s', (_, schema, path, expected) => {
-    expect(expectationAt(schema, path)).toEqual(expected)
+    expect(readExpectation(schema, path)).toEqual(expected)
   })
 
   it('is looked for through sixteen references, and no further', () => {
@@ -115,14 +115,14 @@ describe('what a schema expects at a place', () => {
         ]),
       ),
     })
-    expect([16, 17].map((length) => expectationAt(chain(length), []))).toEqual([{ types: ['string'] }, {}])
-    expect(expectationAt({ $ref: '#' }, [])).toEqual({})
+    expect([16, 17].map((length) => readExpectation(chain(length), []))).toEqual([{ types: ['string'] }, {}])
+    expect(readExpectation({ $ref: '#' }, [])).toEqual({})
   })
 })
 
 describe('a kind of value', () => {
   it('is that of JSON', () => {
-    expect([null, [], {}, 'a', 1, true, undefined].map(kindOf)).toEqual([
+    expect([null, [], {}, 'a', 1, true, undefined].map(readKind)).toEqual([
       ...['null', 'array', 'object', 'string', 'number', 'boolean', 'undefined'],
     ])
     expect([1, 1.5, '1'].map((value) => isOfTypes(value, ['integer']))).toEqual([true, false, false])
@@ -132,7 +132,7 @@ describe('a kind of value', () => {
 
 describe('what a JSON Schema has against an input', () => {
   const issues = async (schema: JsonObject, input: JsonObject): Promise<unknown> => {
-    const parsed = await jsonSchemaParse('t', schema)(input)
+    const parsed = await createSchemaParse('t', schema)(input)
     return parsed.ok ? [] : parsed.issues.map(({ path }) => path.join('.'))
   }
   const text = { type: 'string' }
@@ -198,8 +198,8 @@ describe('what a JSON Schema has against an input', () => {
 describe('a value as JSON', () => {
   it('is nested 200 levels deep, and no deeper', () => {
     const nested = (levels: number): unknown => (levels === 0 ? 1 : { a: nested(levels - 1) })
-    expect(JSON.stringify(jsonOf(nested(200)))).toHaveLength(200 * 6 + 1)
-    expect(() => jsonOf(nested(201))).toThrow('is nested deeper than 200 levels')
+    expect(JSON.stringify(toJson(nested(200)))).toHaveLength(200 * 6 + 1)
+    expect(() => toJson(nested(201))).toThrow('is nested deeper than 200 levels')
   })
 })
 

@@ -1,13 +1,13 @@
 import type { Json, JsonObject } from '@tallystick/core/vocabulary'
 import { describe, expect, it } from 'vitest'
 import {
-  expectationAt,
+  readExpectation,
   explainIssues,
   type InputIssue,
   isOfTypes,
-  kindOf,
+  readKind,
 } from '../src/define/input-issues.ts'
-import { jsonSchemaParse } from '../src/define/schema.ts'
+import { createSchemaParse } from '../src/define/schema.ts'
 
 /** The lines for some issues, without the sentence before them. */
 function lines(inputSchema: JsonObject, input: JsonObject, issues: readonly InputIssue[]): readonly string[] {
@@ -113,53 +113,53 @@ describe('what a schema expects at a place', () => {
 
   it('is unknown below a reference that leads back to itself, in circles, or to nothing', () => {
     const circle = { ...ofKeys({ a: { anyOf: [text, { $ref: '#/x' }] } }), x: { $ref: '#/x' } }
-    expect(expectationAt(circle, ['a'])).toEqual({})
-    expect(expectationAt(ofKeys({ a: { anyOf: [text, { $ref: '#/nowhere' }] } }), ['a'])).toEqual({})
-    expect(expectationAt(ofKeys({ a: { anyOf: [text, { $ref: 'other.json' }] } }), ['a'])).toEqual({})
-    expect(expectationAt(ofKeys({ a: { anyOf: [text, true] } }), ['a'])).toEqual({})
+    expect(readExpectation(circle, ['a'])).toEqual({})
+    expect(readExpectation(ofKeys({ a: { anyOf: [text, { $ref: '#/nowhere' }] } }), ['a'])).toEqual({})
+    expect(readExpectation(ofKeys({ a: { anyOf: [text, { $ref: 'other.json' }] } }), ['a'])).toEqual({})
+    expect(readExpectation(ofKeys({ a: { anyOf: [text, true] } }), ['a'])).toEqual({})
   })
 
   it('follows references with escaped names, and choices', () => {
     const schema = { ...ofKeys({ a: { $ref: '#/x~1y~0z/%C3%A9' } }), 'x/y~z': { é: text } }
-    expect(expectationAt(schema, ['a'])).toEqual({ types: ['string'] })
+    expect(readExpectation(schema, ['a'])).toEqual({ types: ['string'] })
     const choice = ofKeys({ a: { oneOf: [text, { type: 'null' }, text] } })
-    expect(expectationAt(choice, ['a'])).toEqual({ types: ['string', 'null'] })
-    expect(expectationAt(ofKeys({ a: { type: 'number', anyOf: [text] } }), ['a'])).toEqual({
+    expect(readExpectation(choice, ['a'])).toEqual({ types: ['string', 'null'] })
+    expect(readExpectation(ofKeys({ a: { type: 'number', anyOf: [text] } }), ['a'])).toEqual({
       types: ['number'],
     })
   })
 
   it('follows lists by place, lists of one kind, and further keys', () => {
     const list = (more: JsonObject) => ofKeys({ list: { type: 'array', ...more } })
-    expect(expectationAt(list({ prefixItems: [{}, text] }), ['list', 1])).toEqual({ types: ['string'] })
-    expect(expectationAt(list({ items: [text] }), ['list', 0])).toEqual({ types: ['string'] })
-    expect(expectationAt(list({ items: text }), ['list', 7])).toEqual({ types: ['string'] })
-    expect(expectationAt({ type: 'object', additionalProperties: text }, ['any'])).toEqual({
+    expect(readExpectation(list({ prefixItems: [{}, text] }), ['list', 1])).toEqual({ types: ['string'] })
+    expect(readExpectation(list({ items: [text] }), ['list', 0])).toEqual({ types: ['string'] })
+    expect(readExpectation(list({ items: text }), ['list', 7])).toEqual({ types: ['string'] })
+    expect(readExpectation({ type: 'object', additionalProperties: text }, ['any'])).toEqual({
       types: ['string'],
     })
-    expect(expectationAt(list({ additionalProperties: text }), ['list', 0])).toEqual({})
-    expect(expectationAt(ofKeys({ a: text }), [Symbol('a')])).toEqual({})
-    expect(expectationAt(ofKeys({}), ['toString'])).toEqual({})
+    expect(readExpectation(list({ additionalProperties: text }), ['list', 0])).toEqual({})
+    expect(readExpectation(ofKeys({ a: text }), [Symbol('a')])).toEqual({})
+    expect(readExpectation(ofKeys({}), ['toString'])).toEqual({})
   })
 
   it('knows the keys of an object that is closed, and only of one', () => {
     const closed = { ...ofKeys({ a: text }), additionalProperties: false }
-    expect(expectationAt(closed, [])).toEqual({ types: ['object'], keys: ['a'] })
-    expect(expectationAt({ type: 'object', additionalProperties: false }, [])).toMatchObject({ keys: [] })
-    expect(expectationAt({ ...closed, patternProperties: {} }, [])).not.toHaveProperty('keys')
-    expect(expectationAt({ anyOf: [closed, closed] }, [])).not.toHaveProperty('keys')
+    expect(readExpectation(closed, [])).toEqual({ types: ['object'], keys: ['a'] })
+    expect(readExpectation({ type: 'object', additionalProperties: false }, [])).toMatchObject({ keys: [] })
+    expect(readExpectation({ ...closed, patternProperties: {} }, [])).not.toHaveProperty('keys')
+    expect(readExpectation({ anyOf: [closed, closed] }, [])).not.toHaveProperty('keys')
   })
 
   it('takes the types from the values where only these are given', () => {
-    expect(expectationAt({ enum: ['a', 1, 'b', null, [1]] }, [])).toEqual({
+    expect(readExpectation({ enum: ['a', 1, 'b', null, [1]] }, [])).toEqual({
       types: ['string', 'number', 'null', 'array'],
       values: ['a', 1, 'b', null, [1]],
     })
-    expect(expectationAt({ anyOf: [{ const: 'a' }, text] }, [])).toEqual({ types: ['string'] })
+    expect(readExpectation({ anyOf: [{ const: 'a' }, text] }, [])).toEqual({ types: ['string'] })
   })
 
   it('tells kinds and types apart', () => {
-    expect([null, [], {}, 'a', 1, true].map(kindOf)).toEqual([
+    expect([null, [], {}, 'a', 1, true].map(readKind)).toEqual([
       ...['null', 'array', 'object', 'string', 'number', 'boolean'],
     ])
     expect([1, 1.5, '1'].map((value) => isOfTypes(value, ['integer']))).toEqual([true, false, false])
@@ -170,7 +170,7 @@ describe('what a schema expects at a place', () => {
 
 describe('what a plain schema has against an input', () => {
   const issues = async (schema: JsonObject, input: JsonObject) => {
-    const verdict = await jsonSchemaParse('plan', { type: 'object', ...schema })(input)
+    const verdict = await createSchemaParse('plan', { type: 'object', ...schema })(input)
     return verdict.ok ? [] : verdict.issues.map(({ path, message }) => `${path.join('/')}: ${message}`)
   }
   const number = { type: 'number' }

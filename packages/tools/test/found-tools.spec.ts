@@ -1,6 +1,6 @@
 import type { Message } from '@tallystick/core'
 import { describe, expect, it } from 'vitest'
-import { foundAnswer, namesBack } from '../src/toolkit/searchable-tools.ts'
+import { writeFound, readFoundNames } from '../src/toolkit/searchable-tools.ts'
 
 /** A message with the results of tools: each a name, what it says, and how it ended. */
 const results = (...given: readonly (readonly [name: string, text: string, outcome?: string])[]): Message =>
@@ -11,7 +11,7 @@ const results = (...given: readonly (readonly [name: string, text: string, outco
     })),
   }) as unknown as Message
 const finding = (...names: readonly string[]) =>
-  JSON.stringify(foundAnswer(names.map((name) => ({ name, description: '' }))))
+  JSON.stringify(writeFound(names.map((name) => ({ name, description: '' }))))
 
 describe('the names that a conversation used or found', () => {
   it.each<[string, readonly Message[], readonly string[]]>([
@@ -28,15 +28,15 @@ describe('the names that a conversation used or found', () => {
     ['nothing that another tool says it found', [results(['a', finding('b')])], ['a']],
     ['nothing of a result that is no finding', [results(['find', '{}'], ['find', 'none'])], ['find', 'find']],
   ])('are %s', (_what, messages, names) => {
-    expect([...namesBack(messages, 'find')]).toEqual(names)
+    expect([...readFoundNames(messages, 'find')]).toEqual(names)
   })
 })
 
 describe('the answer of a search', () => {
   it('holds the first 300 characters of a description', () => {
     const description = 'x'.repeat(300)
-    expect(foundAnswer([{ name: 'a', description }])).toMatchObject({ found: [{ name: 'a', description }] })
-    expect(foundAnswer([{ name: 'a', description: `${description}y` }])).toMatchObject({
+    expect(writeFound([{ name: 'a', description }])).toMatchObject({ found: [{ name: 'a', description }] })
+    expect(writeFound([{ name: 'a', description: `${description}y` }])).toMatchObject({
       found: [{ description: expect.stringMatching(/^x+ … \(cut\)$/) }],
     })
   })

@@ -1,7 +1,7 @@
 import * as fc from 'fast-check'
 import { expect, it } from 'vitest'
 import { tries } from '../../../scripts/testing/effort.ts'
-import { copyOfInput } from '../src/define/input-issues.ts'
+import { copyInput } from '../src/define/input-issues.ts'
 
 /** Every object and array within a value, itself included. */
 function objectsIn(value: unknown): readonly object[] {
@@ -19,7 +19,7 @@ it('the copy of an input is the one that structuredClone makes, and shares nothi
   )
   fc.assert(
     fc.property(fc.oneof({ weight: 9, arbitrary: json }, special), (value) => {
-      const copy = copyOfInput(value)
+      const copy = copyInput(value)
       expect(copy).toStrictEqual(structuredClone(value))
       expect(Object.keys(Object(copy) as object)).toEqual(Object.keys(Object(value) as object))
       const originals = new Set(objectsIn(value))

@@ -2,7 +2,7 @@ import { hostileTexts } from '@tallystick/testkit'
 import * as fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { tries } from '../../../scripts/testing/effort.ts'
-import { fittedValue, nearJson, repairedInput } from '../src/define/repair.ts'
+import { fitValue, readNearJson, repairUnfit } from '../src/define/repair.ts'
 
 const fence = 'a code fence around it was removed'
 const comments = 'comments were removed'
@@ -46,7 +46,7 @@ describe('a text that is nearly JSON', () => {
     [' ```json\n{"a":1}\n``` \n', { a: 1 }, [fence]],
     ['{"__proto__":{"x":1}}', JSON.parse('{"__proto__":{"x":1}}'), []],
   ])('%j is read', (given, value, repairs) => {
-    expect(nearJson(given)).toEqual({ value, repairs, isCut: repairs.includes(cut) })
+    expect(readNearJson(given)).toEqual({ value, repairs, isCut: repairs.includes(cut) })
   })
 
   it.each([
@@ -89,25 +89,25 @@ describe('a text that is nearly JSON', () => {
     ['too many names in each other', `${'{"a":'.repeat(65)}{`],
     ['too much', `["${'x'.repeat(199_997)}"]`],
   ])('%s is not guessed at', (_what, given) => {
-    expect(nearJson(given)).toBeUndefined()
+    expect(readNearJson(given)).toBeUndefined()
   })
 
   it('as deep and as long as is allowed is read', () => {
-    expect(nearJson('['.repeat(65))?.isCut).toBe(true)
-    expect(nearJson(`${'{"a":'.repeat(64)}{`)?.isCut).toBe(true)
-    expect(nearJson(`["${'x'.repeat(199_996)}"]`)?.repairs).toEqual([])
+    expect(readNearJson('['.repeat(65))?.isCut).toBe(true)
+    expect(readNearJson(`${'{"a":'.repeat(64)}{`)?.isCut).toBe(true)
+    expect(readNearJson(`["${'x'.repeat(199_996)}"]`)?.repairs).toEqual([])
   })
 
   it('that is JSON is read as what it is, or left alone, and any text ends', () => {
     fc.assert(
       fc.property(fc.jsonValue({ maxDepth: 5 }), fc.integer({ min: 0, max: 3 }), (value, space) => {
         const given = JSON.stringify({ value }, undefined, space)
-        expect(nearJson(given)).toEqual({ value: JSON.parse(given), repairs: [], isCut: false })
+        expect(readNearJson(given)).toEqual({ value: JSON.parse(given), repairs: [], isCut: false })
       }),
       { numRuns: tries(200) },
     )
     for (const { text: hostile } of hostileTexts) {
-      const read = nearJson(hostile.slice(0, 100_000))
+      const read = readNearJson(hostile.slice(0, 100_000))
       expect(JSON.stringify(read?.value ?? null)).toBeTypeOf('string')
     }
   })
@@ -152,7 +152,7 @@ describe('a value that nearly fits a schema', () => {
     ['a text without a type', undefined, '5', '5'],
     ['a number for a text', 'string', 5, 5],
   ])('%s', (_what, type, ...[given, value, kind]) => {
-    const fits = fittedValue(of(type) as never, { a: given } as never)
+    const fits = fitValue(of(type) as never, { a: given } as never)
     expect(fits.value).toEqual({ a: value })
     expect(fits.repairs).toEqual(kind === undefined ? [] : [`a was a text and was read as ${kind}`])
   })
@@ -165,7 +165,7 @@ describe('a value that nearly fits a schema', () => {
       row: { n: '3', 'odd\nname': 'true', more: '4' },
       toString: '5',
     }
-    expect(fittedValue(schema as never, given as never)).toEqual({
+    expect(fitValue(schema as never, given as never)).toEqual({
       value: { rows: [{ n: 1 }, { n: 2 }], row: { n: 3, 'odd\nname': true, more: '4' }, toString: '5' },
       repairs: [
         'rows was a text and was read as a list',
@@ -174,11 +174,11 @@ describe('a value that nearly fits a schema', () => {
         'row.… was a text and was read as true or false',
       ],
     })
-    expect(fittedValue({ type: 'object' }, '{}')).toEqual({
+    expect(fitValue({ type: 'object' }, '{}')).toEqual({
       ...{ value: {}, repairs: ['it was a text and was read as an object'] },
     })
-    expect(fittedValue(undefined, '{}').value).toBe('{}')
-    expect(fittedValue({ properties: { a: null } }, { a: '{}' }).value).toEqual({ a: '{}' })
+    expect(fitValue(undefined, '{}').value).toBe('{}')
+    expect(fitValue({ properties: { a: null } }, { a: '{}' }).value).toEqual({ a: '{}' })
   })
 
   it('is left alone deeper than any input', () => {
@@ -188,17 +188,17 @@ describe('a value that nearly fits a schema', () => {
       schema = { type: 'array', items: schema }
       value = [value]
     }
-    expect(fittedValue(schema as never, value as never).repairs).toEqual([])
+    expect(fitValue(schema as never, value as never).repairs).toEqual([])
     const [inner] = value as unknown[]
     const { items } = schema as { items: object }
-    expect(fittedValue(items as never, inner as never).repairs).toHaveLength(1)
+    expect(fitValue(items as never, inner as never).repairs).toHaveLength(1)
   })
 })
 
 describe('a repaired input', () => {
   const inputSchema = { type: 'object', properties: { n: { type: 'number' } } }
   const repaired = (text: string) =>
-    repairedInput({ inputSchema }, { malformed: { text, bytes: text.length, truncated: false } } as never)
+    repairUnfit({ inputSchema }, { malformed: { text, bytes: text.length, truncated: false } } as never)
 
   it.each(['[1,]', "'5'", '5 /* five */', 'None', 'five', '{"n":'])(
     '%j is no object that can be read',
@@ -216,6 +216,6 @@ describe('a repaired input', () => {
   })
 
   it('is given where something had to be repaired alone', () => {
-    expect(repairedInput({ inputSchema }, { input: { n: true } })).toBeUndefined()
+    expect(repairUnfit({ inputSchema }, { input: { n: true } })).toBeUndefined()
   })
 })

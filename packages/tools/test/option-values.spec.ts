@@ -7,7 +7,7 @@ import { httpFetch } from '@tallystick/tools/http-fetch'
 import { shell } from '@tallystick/tools/shell'
 import { sqlQuery } from '@tallystick/tools/sql-query'
 import { describe, expect, it } from 'vitest'
-import { nativeFailure, requireNativeInterface } from '../src/packages.ts'
+import { explainNativeFailure, requireNativeInterface } from '../src/packages.ts'
 
 interface Values {
   readonly taken: readonly unknown[]
@@ -314,10 +314,10 @@ it.each([
   'the native part of better-sqlite3 that ends in %s %s here, and there is a way to build it',
   (code, what) => {
     const error = Object.assign(new Error('Cannot find module better_sqlite3.node'), { code })
-    const { message } = nativeFailure('The tool a', error) ?? {}
+    const { message } = explainNativeFailure('The tool a', error) ?? {}
     expect(message).toContain(`The tool a needs the native part of better-sqlite3, which ${what} here (`)
     expect(message).toMatch(/build it: npm explore better-sqlite3 -- npm run build-release\.$/)
-    expect(nativeFailure('The tool a', new Error('SQLITE_BUSY'))).toBeUndefined()
+    expect(explainNativeFailure('The tool a', new Error('SQLITE_BUSY'))).toBeUndefined()
   },
 )
 

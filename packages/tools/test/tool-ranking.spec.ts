@@ -2,7 +2,7 @@ import * as fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { hostileTexts } from '@tallystick/testkit'
 import { tries } from '../../../scripts/testing/effort.ts'
-import { toolIndex, wordsOf } from '../src/toolkit/searchable-tools.ts'
+import { indexTools, readWords } from '../src/toolkit/searchable-tools.ts'
 
 const tool = (name: string, description = '', inputs: readonly string[] = []) => ({
   name,
@@ -22,7 +22,7 @@ const office = [
   tool('sql_query', 'Runs one statement that reads the database.', ['sql']),
   tool('cafe_orders', 'Bestellungen im Café: alle offenen Posten.'),
 ]
-const index = toolIndex(office)
+const index = indexTools(office)
 
 /** BM25 as a textbook has it, over the words of each tool; a beginning counts half where no tool has the word. */
 function textbookScores(
@@ -59,12 +59,12 @@ function textbookScores(
 
 describe('words of which no tool has all', () => {
   it('count half as much where they only begin a word, and a word that is there counts whole', () => {
-    const both = toolIndex([tool('lamp'), tool('chair')])
+    const both = indexTools([tool('lamp'), tool('chair')])
     expect(both.find('lamp lamps chair')).toEqual(['lamp', 'chair'])
-    const halves = toolIndex([tool('lamp', 'house'), tool('other', 'garden window')])
+    const halves = indexTools([tool('lamp', 'house'), tool('other', 'garden window')])
     expect(halves.find('house gard windo')).toEqual(['lamp', 'other'])
     expect(
-      toolIndex([tool('one', 'lamp'), tool('other', 'garden window river')]).find('lamp gard windo rive'),
+      indexTools([tool('one', 'lamp'), tool('other', 'garden window river')]).find('lamp gard windo rive'),
     ).toEqual(['other', 'one'])
   })
 })
@@ -82,7 +82,7 @@ describe('the words of a text', () => {
     ['  ,;-- ', []],
     [`${'x '.repeat(2_000)}last`, Array.from({ length: 2_000 }, () => 'x')],
   ])('%j', (text, words) => {
-    expect(wordsOf(text)).toEqual(words)
+    expect(readWords(text)).toEqual(words)
   })
 })
 
@@ -102,7 +102,7 @@ describe('a search over tools', () => {
   })
 
   it('puts the tool with exactly that name first, whatever else fits', () => {
-    const many = toolIndex([
+    const many = indexTools([
       tool('send_mail', 'send send send'),
       tool('Send', 'Other.'),
       tool('resend', 'send'),
@@ -113,19 +113,19 @@ describe('a search over tools', () => {
 
   it('knows a word by its beginning where no tool has it, and counts that less', () => {
     expect(index.find('workspa')[0]).toBe('mcp__slack__list_channels')
-    const two = toolIndex([tool('a', 'channel'), tool('b', 'channeling weather'), tool('c', 'weather')])
+    const two = indexTools([tool('a', 'channel'), tool('b', 'channeling weather'), tool('c', 'weather')])
     expect(two.find('chann')).toEqual(['a', 'b'])
     expect(two.find('channelling')).toEqual(['a', 'b'])
-    expect(toolIndex([tool('a', 'weathervane'), tool('b', 'city')]).find('weather city')).toEqual(['b', 'a'])
+    expect(indexTools([tool('a', 'weathervane'), tool('b', 'city')]).find('weather city')).toEqual(['b', 'a'])
     expect(two.find('we')).toEqual([])
     expect(two.find('wea')).toEqual(['c', 'b'])
-    expect(toolIndex([tool('a', 'at')]).find('atlas')).toEqual([])
+    expect(indexTools([tool('a', 'at')]).find('atlas')).toEqual([])
   })
 
   it('counts a name more than a description, that more than an input, and a rare word more than a common one', () => {
-    const fields = toolIndex([tool('x', 'y', ['log']), tool('y', 'log'), tool('log', 'z'), tool('z', 'x')])
+    const fields = indexTools([tool('x', 'y', ['log']), tool('y', 'log'), tool('log', 'z'), tool('z', 'x')])
     expect(fields.find('a log')).toEqual(['log', 'y', 'x'])
-    const rare = toolIndex([
+    const rare = indexTools([
       tool('a', 'log file'),
       tool('b', 'log file'),
       tool('c', 'log'),
@@ -135,17 +135,17 @@ describe('a search over tools', () => {
   })
 
   it('counts a word less in a long text, and more words of a query more', () => {
-    const long = toolIndex([tool('a', `log ${'and more '.repeat(40)}`), tool('b', 'log')])
+    const long = indexTools([tool('a', `log ${'and more '.repeat(40)}`), tool('b', 'log')])
     expect(long.find('log')).toEqual(['b', 'a'])
-    const words = toolIndex([tool('a', 'log'), tool('b', 'disk log'), tool('c', 'disk')])
+    const words = indexTools([tool('a', 'log'), tool('b', 'disk log'), tool('c', 'disk')])
     expect(words.find('disk log')[0]).toBe('b')
   })
 
   it('keeps the order of the tools among equals, and finds nothing without a word that fits', () => {
-    expect(toolIndex([tool('b', 'log'), tool('a', 'log')]).find('log')).toEqual(['b', 'a'])
+    expect(indexTools([tool('b', 'log'), tool('a', 'log')]).find('log')).toEqual(['b', 'a'])
     expect(index.find('astronomy')).toEqual([])
     expect(index.find('')).toEqual([])
-    expect(toolIndex([]).find('log')).toEqual([])
+    expect(indexTools([]).find('log')).toEqual([])
   })
 
   it('ranks by BM25, with a name worth three times a description and an input half of it', () => {
@@ -164,7 +164,7 @@ describe('a search over tools', () => {
             ...each,
             name: [`n${'abcdef'.charAt(at)}`, ...each.name],
           }))
-          const ranked = toolIndex(
+          const ranked = indexTools(
             named.map(({ name, description, inputs }) => tool(name.join('_'), description.join(' '), inputs)),
           ).find(query.join(' '))
           const scores = textbookScores(named, query)
@@ -183,10 +183,10 @@ describe('a search over tools', () => {
     fc.assert(
       fc.property(fc.array(fc.tuple(someText, someText), { minLength: 1, maxLength: 8 }), (texts) => {
         const tools = texts.map(([name, description], at) => tool(`${at}${name}`, description))
-        const made = toolIndex(tools)
+        const made = indexTools(tools)
         for (const { name, description } of tools) {
           expect(made.find(name)).toContain(name)
-          expect(made.find(description).includes(name)).toBe(wordsOf(description).length > 0)
+          expect(made.find(description).includes(name)).toBe(readWords(description).length > 0)
         }
       }),
       { numRuns: tries(60) },

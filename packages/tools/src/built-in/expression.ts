@@ -11,8 +11,8 @@ interface Rational {
 }
 
 /** A fraction of two whole numbers, the second of which is not 0, in lowest terms. */
-function rational(numerator: bigint, denominator = 1n, exact = true): Rational {
-  const divisor = commonDivisor(magnitude(numerator), magnitude(denominator))
+function createRational(numerator: bigint, denominator = 1n, exact = true): Rational {
+  const divisor = findCommonDivisor(takeMagnitude(numerator), takeMagnitude(denominator))
   const signed = denominator < 0n ? -divisor : divisor
   return { numerator: numerator / signed, denominator: denominator / signed, exact }
 }
@@ -20,7 +20,7 @@ function rational(numerator: bigint, denominator = 1n, exact = true): Rational {
 /** The sum of two numbers. */
 function add(a: Rational, b: Rational): Rational {
   const numerator = a.numerator * b.denominator + b.numerator * a.denominator
-  return rational(numerator, a.denominator * b.denominator, a.exact && b.exact)
+  return createRational(numerator, a.denominator * b.denominator, a.exact && b.exact)
 }
 
 /** The same number with the other sign. */
@@ -30,16 +30,16 @@ function negate(a: Rational): Rational {
 
 /** The product of two numbers. */
 function multiply(a: Rational, b: Rational): Rational {
-  return rational(a.numerator * b.numerator, a.denominator * b.denominator, a.exact && b.exact)
+  return createRational(a.numerator * b.numerator, a.denominator * b.denominator, a.exact && b.exact)
 }
 
 /** The quotient of two numbers, the second of which is not 0. */
 function divide(a: Rational, b: Rational): Rational {
-  return rational(a.numerator * b.denominator, a.denominator * b.numerator, a.exact && b.exact)
+  return createRational(a.numerator * b.denominator, a.denominator * b.numerator, a.exact && b.exact)
 }
 
 /** The greatest whole number that is not above. */
-function floor({ numerator, denominator, exact }: Rational): Rational {
+function roundDown({ numerator, denominator, exact }: Rational): Rational {
   const truncated = numerator / denominator
   const below = numerator < 0n && denominator !== 1n
   return { numerator: below ? truncated - 1n : truncated, denominator: 1n, exact }
@@ -56,17 +56,17 @@ function isBelow(a: Rational, b: Rational): boolean {
 }
 
 /** A whole number without its sign. */
-function magnitude(value: bigint): bigint {
+function takeMagnitude(value: bigint): bigint {
   return value < 0n ? -value : value
 }
 
 /** How many decimal digits a whole number has. */
-function digitsOf(value: bigint): number {
-  return magnitude(value).toString().length
+function countDigits(value: bigint): number {
+  return takeMagnitude(value).toString().length
 }
 
 /** The whole part of the square root of a whole number that is not negative. */
-function wholeRoot(value: bigint): bigint {
+function findWholeRoot(value: bigint): bigint {
   if (value < 2n) return value
   // Newton's method from above: falls until it is the root.
   let root = 1n << BigInt((value.toString(2).length + 1) >> 1)
@@ -77,7 +77,7 @@ function wholeRoot(value: bigint): bigint {
   }
 }
 
-function commonDivisor(a: bigint, b: bigint): bigint {
+function findCommonDivisor(a: bigint, b: bigint): bigint {
   while (b !== 0n) [a, b] = [b, a % b]
   return a
 }
@@ -93,21 +93,21 @@ const maxFractionCharacters = 40
  * A number as a model reads it: whole numbers and finite decimals in full, as in `0.3`; what has no end, or too many
  * places, rounded to 30 digits and marked: `0.333333333333333333333333333333 (rounded; exactly 1/3)`.
  */
-function numberText(value: Rational): string {
+function writeNumber(value: Rational): string {
   const { numerator, denominator, exact } = value
-  const places = placesOf(denominator)
+  const places = countPlaces(denominator)
   const sign = numerator < 0n ? '-' : ''
   if (exact && places !== undefined && places <= maxPlaces) {
-    const digits = (magnitude(numerator) * 10n ** BigInt(places)) / denominator
+    const digits = (takeMagnitude(numerator) * 10n ** BigInt(places)) / denominator
     return sign + withPoint(digits.toString(), places)
   }
   const fraction = `${numerator}/${denominator}`
   const exactly = exact && fraction.length <= maxFractionCharacters ? `; exactly ${fraction}` : ''
-  return `${sign}${rounded(magnitude(numerator), denominator)} (rounded${exactly})`
+  return `${sign}${writeRounded(takeMagnitude(numerator), denominator)} (rounded${exactly})`
 }
 
 /** How many places a fraction with this denominator has after the point; `undefined` when it never ends. */
-function placesOf(denominator: bigint): number | undefined {
+function countPlaces(denominator: bigint): number | undefined {
   let rest = denominator
   let [twos, fives] = [0, 0]
   for (; rest % 2n === 0n; rest /= 2n) twos++
@@ -121,14 +121,14 @@ function withPoint(digits: string, places: number): string {
   return `${padded.slice(0, -places)}.${padded.slice(-places)}`
 }
 
-function rounded(numerator: bigint, denominator: bigint): string {
+function writeRounded(numerator: bigint, denominator: bigint): string {
   if (numerator === 0n) return '0'
   // The power of ten of the first digit: 10^exponent <= value < 10^(exponent + 1).
-  let exponent = digitsOf(numerator) - digitsOf(denominator)
-  if (scaled(numerator, -exponent) < scaled(denominator, exponent)) exponent--
+  let exponent = countDigits(numerator) - countDigits(denominator)
+  if (scaleUp(numerator, -exponent) < scaleUp(denominator, exponent)) exponent--
   const shift = roundedDigits - 1 - exponent
-  const divisor = scaled(denominator, -shift)
-  let digits = ((2n * scaled(numerator, shift) + divisor) / (2n * divisor)).toString()
+  const divisor = scaleUp(denominator, -shift)
+  let digits = ((2n * scaleUp(numerator, shift) + divisor) / (2n * divisor)).toString()
   if (digits.length > roundedDigits) exponent++
   while (digits.endsWith('0')) digits = digits.slice(0, -1)
   if (exponent < -7 || exponent >= roundedDigits) {
@@ -139,7 +139,7 @@ function rounded(numerator: bigint, denominator: bigint): string {
 }
 
 /** Times a power of ten; negative powers leave it as it is, since they are put on the other side. */
-function scaled(value: bigint, powerOfTen: number): bigint {
+function scaleUp(value: bigint, powerOfTen: number): bigint {
   return value * 10n ** BigInt(Math.max(0, powerOfTen))
 }
 
@@ -165,20 +165,20 @@ interface CalculatorFunction {
   readonly of: (inputs: readonly Rational[], at: number) => Rational
 }
 
-const zero = rational(0n)
-const half = rational(1n, 2n)
+const zero = createRational(0n)
+const half = createRational(1n, 2n)
 /** Digits of a root that has no finite number of them. */
 const rootDigits = 60
 
 /** Every function by name. */
 const functions: Readonly<Record<string, CalculatorFunction>> = {
   abs: one(absolute),
-  ceil: one((value) => negate(floor(negate(value)))),
-  floor: one(floor),
+  ceil: one((value) => negate(roundDown(negate(value)))),
+  floor: one(roundDown),
   max: many((a, b) => (isBelow(a, b) ? b : a)),
   min: many((a, b) => (isBelow(b, a) ? b : a)),
   round: { inputsMin: 1, maxInputs: 2, of: ([value = zero, places = zero], at) => round(value, places, at) },
-  sqrt: one(squareRoot),
+  sqrt: one(takeRoot),
   sum: many(add),
 }
 
@@ -191,50 +191,50 @@ function many(of: (a: Rational, b: Rational) => Rational): CalculatorFunction {
 }
 
 function absolute(value: Rational): Rational {
-  return { ...value, numerator: magnitude(value.numerator) }
+  return { ...value, numerator: takeMagnitude(value.numerator) }
 }
 
 /** Rounds to so many places after the point (before it, if negative); halves go away from 0. */
 function round(value: Rational, places: Rational, at: number): Rational {
-  if (places.denominator !== 1n || magnitude(places.numerator) > maxDigits) {
+  if (places.denominator !== 1n || takeMagnitude(places.numerator) > maxDigits) {
     throw new CalculationError(at, `round takes whole places from -${maxDigits} to ${maxDigits}`)
   }
-  const shift = 10n ** magnitude(places.numerator)
-  const scale = places.numerator < 0n ? rational(1n, shift) : rational(shift)
-  const rounded = divide(floor(add(multiply(absolute(value), scale), half)), scale)
+  const shift = 10n ** takeMagnitude(places.numerator)
+  const scale = places.numerator < 0n ? createRational(1n, shift) : createRational(shift)
+  const rounded = divide(roundDown(add(multiply(absolute(value), scale), half)), scale)
   return value.numerator < 0n ? negate(rounded) : rounded
 }
 
 /** Exact where the root is a fraction, else to 60 digits and marked as inexact. */
-function squareRoot({ numerator, denominator, exact }: Rational, at: number): Rational {
+function takeRoot({ numerator, denominator, exact }: Rational, at: number): Rational {
   if (numerator < 0n) throw new CalculationError(at, 'a negative number has no square root')
-  const [above, below] = [wholeRoot(numerator), wholeRoot(denominator)]
-  if (above * above === numerator && below * below === denominator) return rational(above, below, exact)
-  const wholeDigits = Math.ceil((digitsOf(numerator) - digitsOf(denominator)) / 2)
+  const [above, below] = [findWholeRoot(numerator), findWholeRoot(denominator)]
+  if (above * above === numerator && below * below === denominator) return createRational(above, below, exact)
+  const wholeDigits = Math.ceil((countDigits(numerator) - countDigits(denominator)) / 2)
   const shift = BigInt(Math.max(0, rootDigits - wholeDigits))
-  return rational(wholeRoot((numerator * 100n ** shift) / denominator), 10n ** shift, false)
+  return createRational(findWholeRoot((numerator * 100n ** shift) / denominator), 10n ** shift, false)
 }
 
 /** `base` to a whole `exponent`. Throws `CalculationError` for another exponent, 0 to a negative one, and too many digits. */
-function power(base: Rational, exponent: Rational, at: number): Rational {
+function raise(base: Rational, exponent: Rational, at: number): Rational {
   if (exponent.denominator !== 1n) {
     throw new CalculationError(at, 'the exponent is not a whole number; for a square root use sqrt(x)')
   }
-  const times = magnitude(exponent.numerator)
+  const times = takeMagnitude(exponent.numerator)
   const exact = base.exact && exponent.exact
   if (base.numerator === 0n && exponent.numerator < 0n) throw new CalculationError(at, 'division by zero')
   // Only 0, 1 and -1 stay small under any exponent.
-  if (base.denominator === 1n && magnitude(base.numerator) < 2n) {
-    if (times === 0n) return rational(1n, 1n, exact)
-    return rational(times % 2n === 0n ? magnitude(base.numerator) : base.numerator, 1n, exact)
+  if (base.denominator === 1n && takeMagnitude(base.numerator) < 2n) {
+    if (times === 0n) return createRational(1n, 1n, exact)
+    return createRational(times % 2n === 0n ? takeMagnitude(base.numerator) : base.numerator, 1n, exact)
   }
-  const digits = Math.max(digitsOf(base.numerator), digitsOf(base.denominator)) - 1
+  const digits = Math.max(countDigits(base.numerator), countDigits(base.denominator)) - 1
   // A number of n + 1 digits is at least 10^n, and any other at least 2.
   if (times * BigInt(digits) > maxDigits || times > maxDigits * 4) {
     throw new CalculationError(at, `the result needs more than ${maxDigits} digits`)
   }
   const [above, below] = [base.numerator ** times, base.denominator ** times]
-  return exponent.numerator < 0n ? rational(below, above, exact) : rational(above, below, exact)
+  return exponent.numerator < 0n ? createRational(below, above, exact) : createRational(above, below, exact)
 }
 
 const bound = 10n ** BigInt(maxDigits)
@@ -242,13 +242,16 @@ const bound = 10n ** BigInt(maxDigits)
 /** The value of an expression. Throws `CalculationError` where it has none, or one of too many digits. */
 function evaluate(expression: Expression): Rational {
   const { kind, at } = expression
-  if (kind === 'number') return numberOf(expression.text, at)
+  if (kind === 'number') return readNumber(expression.text, at)
   if (kind === 'negated') return negate(evaluate(expression.operand))
-  if (kind === 'call') return bounded(call(expression.name, expression.inputs.map(evaluate), at), at)
-  return bounded(operate(expression.operator, evaluate(expression.left), evaluate(expression.right), at), at)
+  if (kind === 'call') return requireBounded(call(expression.name, expression.inputs.map(evaluate), at), at)
+  return requireBounded(
+    applyOperator(expression.operator, evaluate(expression.left), evaluate(expression.right), at),
+    at,
+  )
 }
 
-function operate(operator: Operator, left: Rational, right: Rational, at: number): Rational {
+function applyOperator(operator: Operator, left: Rational, right: Rational, at: number): Rational {
   switch (operator) {
     case '+':
       return add(left, right)
@@ -257,11 +260,11 @@ function operate(operator: Operator, left: Rational, right: Rational, at: number
     case '*':
       return multiply(left, right)
     case '/':
-      return divide(left, notZero(right, at))
+      return divide(left, requireNonZero(right, at))
     case '%':
-      return add(left, negate(multiply(truncate(divide(left, notZero(right, at))), right)))
+      return add(left, negate(multiply(truncate(divide(left, requireNonZero(right, at))), right)))
     case '^':
-      return power(left, right, at)
+      return raise(left, right, at)
   }
 }
 
@@ -282,27 +285,27 @@ function call(name: string, inputs: readonly Rational[], at: number): Rational {
   return called.of(inputs, at)
 }
 
-function numberOf(text: string, at: number): Rational {
+function readNumber(text: string, at: number): Rational {
   const [, whole = '', places = '', exponent = '0'] =
     // Every token of a number has this form.
     /^(\d*)(?:\.(\d+))?(?:[eE]([+-]?\d+))?$/.exec(text.replaceAll('_', '')) as RegExpExecArray
   const scale = Number(exponent) - places.length
-  if (Math.abs(scale) > maxDigits) throw tooLarge(at)
+  if (Math.abs(scale) > maxDigits) throw createTooLarge(at)
   const above = BigInt(whole + places) * 10n ** BigInt(Math.max(0, scale))
-  return bounded(rational(above, 10n ** BigInt(Math.max(0, -scale))), at)
+  return requireBounded(createRational(above, 10n ** BigInt(Math.max(0, -scale))), at)
 }
 
-function notZero(value: Rational, at: number): Rational {
+function requireNonZero(value: Rational, at: number): Rational {
   if (value.numerator === 0n) throw new CalculationError(at, 'division by zero')
   return value
 }
 
-function bounded(value: Rational, at: number): Rational {
-  if (magnitude(value.numerator) >= bound || value.denominator >= bound) throw tooLarge(at)
+function requireBounded(value: Rational, at: number): Rational {
+  if (takeMagnitude(value.numerator) >= bound || value.denominator >= bound) throw createTooLarge(at)
   return value
 }
 
-function tooLarge(at: number): CalculationError {
+function createTooLarge(at: number): CalculationError {
   return new CalculationError(at, `the result needs more than ${maxDigits} digits`)
 }
 
@@ -354,7 +357,7 @@ function parse(tokens: readonly Token[]): Expression {
   }
   const isSign = (text: string): boolean => peek().text === text
   const expect = (text: string, opened: number): void => {
-    if (!isSign(text)) throw unexpected(peek(), `"${text}" for the "(" at character ${opened + 1}`)
+    if (!isSign(text)) throw createUnexpected(peek(), `"${text}" for the "(" at character ${opened + 1}`)
     next()
   }
 
@@ -377,7 +380,7 @@ function parse(tokens: readonly Token[]): Expression {
     if (kind === 'name') return call(text, at, depth)
     if (text === '-') return { kind: 'negated', operand: expression(signBinding, depth + 1), at }
     if (text === '+') return expression(signBinding, depth + 1)
-    if (text !== '(') throw unexpected(token, 'a number, a function or "("')
+    if (text !== '(') throw createUnexpected(token, 'a number, a function or "("')
     const inner = expression(0, depth + 1)
     expect(')', at)
     return inner
@@ -385,7 +388,7 @@ function parse(tokens: readonly Token[]): Expression {
 
   const call = (name: string, at: number, depth: number): Expression => {
     if (!isSign('('))
-      throw unexpected(peek(), `"(" after ${name}: names are functions, there are no variables`)
+      throw createUnexpected(peek(), `"(" after ${name}: names are functions, there are no variables`)
     const opened = next().at
     const inputs = [expression(0, depth + 1)]
     while (isSign(',')) {
@@ -397,11 +400,11 @@ function parse(tokens: readonly Token[]): Expression {
   }
 
   const whole = expression(0, 0)
-  if (peek().kind !== 'end') throw unexpected(peek(), 'an operator or the end')
+  if (peek().kind !== 'end') throw createUnexpected(peek(), 'an operator or the end')
   return whole
 }
 
-function unexpected({ kind, text, at }: Token, wanted: string): CalculationError {
+function createUnexpected({ kind, text, at }: Token, wanted: string): CalculationError {
   const found = kind === 'end' ? 'the end' : `"${text}"`
   const hint = text === ',' ? '; write thousands without a comma, as 1000 or 1_000' : ''
   return new CalculationError(at, `expected ${wanted}, found ${found}${hint}`)
@@ -422,22 +425,22 @@ const signs = '+-*/%^(),'
 const aliases: Readonly<Record<string, string>> = { '×': '*', '·': '*', '÷': '/', '−': '-' }
 
 /** Splits an expression into tokens; the last is `end`. Throws `CalculationError` for a character that has no place. */
-function tokensOf(expression: string): readonly Token[] {
+function readTokens(expression: string): readonly Token[] {
   const tokens: Token[] = []
   let at = 0
   while (at < expression.length) {
-    const token = tokenAt(expression, at)
+    const token = readToken(expression, at)
     if (token) tokens.push(token)
-    at += token ? lengthOf(expression, token) : 1
+    at += token ? measureToken(expression, token) : 1
   }
   return [...tokens, { kind: 'end', text: '', at: expression.length }]
 }
 
-function tokenAt(expression: string, at: number): Token | undefined {
+function readToken(expression: string, at: number): Token | undefined {
   const character = String.fromCodePoint(expression.codePointAt(at) ?? 0)
   if (/\s/.test(character)) return undefined
   const digits = match(number, expression, at)
-  if (digits !== '') return { kind: 'number', text: numberLiteral(digits, at), at }
+  if (digits !== '') return { kind: 'number', text: requireLiteral(digits, at), at }
   const word = match(name, expression, at)
   if (word !== '') return { kind: 'name', text: word, at }
   if (expression.startsWith('**', at)) return { kind: 'sign', text: '^', at }
@@ -455,12 +458,12 @@ function match(pattern: RegExp, expression: string, at: number): string {
 }
 
 /** Leading zeros are refused because they are what "1,000" leaves after its comma. */
-function numberLiteral(digits: string, at: number): string {
+function requireLiteral(digits: string, at: number): string {
   if (!/^0[\d_]/.test(digits)) return digits
   throw new CalculationError(at, `${digits} starts with 0; write thousands without a comma, as 1000 or 1_000`)
 }
 
-function lengthOf(expression: string, { text, at }: Token): number {
+function measureToken(expression: string, { text, at }: Token): number {
   return expression.startsWith('**', at) ? 2 : text.length
 }
 
@@ -469,5 +472,5 @@ export function calculate(expression: string): string {
   if (expression.length > maxLength) {
     throw new CalculationError(maxLength, `an expression has at most ${maxLength} characters`)
   }
-  return numberText(evaluate(parse(tokensOf(expression))))
+  return writeNumber(evaluate(parse(readTokens(expression))))
 }

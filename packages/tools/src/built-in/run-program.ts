@@ -2,7 +2,7 @@ import { type ChildProcess, spawn } from 'node:child_process'
 import { StringDecoder } from 'node:string_decoder'
 import type { Json } from '@tallystick/core/vocabulary'
 import { visibleText } from '../define/text.ts'
-import { endHolders, outputEndsOf, processGuard, scheduleLimit, type Timers } from '../host.ts'
+import { endHolders, readOutputEnds, startProcessGuard, scheduleLimit, type Timers } from '../host.ts'
 
 /** The beginning and the end of what a program writes to one stream. */
 interface KeptOutput {
@@ -15,7 +15,7 @@ interface KeptOutput {
 }
 
 /** Keeps `maxBytes` of a stream: one half from its beginning, the other from its end. */
-export function keptOutput(maxBytes: number): KeptOutput {
+export function keepOutput(maxBytes: number): KeptOutput {
   const headBytes = Math.ceil(maxBytes / 2)
   const tailBytes = maxBytes - headBytes
   const head: Uint8Array[] = []
@@ -56,21 +56,21 @@ export function keptOutput(maxBytes: number): KeptOutput {
       const half = Math.ceil(Math.min(shownBytes, maxBytes) / 2)
       const [first, last] =
         omitted === 0
-          ? halves(Buffer.concat([start, end]), half)
+          ? cutHalves(Buffer.concat([start, end]), half)
           : [start.subarray(0, half), end.subarray(Math.max(0, end.length - half))]
-      const [beginning, ending] = [wholeEnd(first), wholeStart(last)]
+      const [beginning, ending] = [cutWholeEnd(first), cutWholeStart(last)]
       const cut = written - beginning.length - ending.length
       return `${visibleText(beginning.toString())}\n… (${cut} bytes are left out) …\n${visibleText(ending.toString())}`
     },
   }
 }
 
-function halves(all: Buffer, half: number): readonly [Buffer, Buffer] {
+function cutHalves(all: Buffer, half: number): readonly [Buffer, Buffer] {
   return [all.subarray(0, half), all.subarray(Math.max(half, all.length - half))]
 }
 
 /** Without the bytes at the end that begin a character and do not end it. */
-function wholeEnd(bytes: Buffer): Buffer {
+function cutWholeEnd(bytes: Buffer): Buffer {
   for (let back = 1; back <= bytes.length; back++) {
     const byte = Number(bytes.at(-back))
     if ((byte & 0xc0) === 0x80) continue
@@ -81,7 +81,7 @@ function wholeEnd(bytes: Buffer): Buffer {
 }
 
 /** Without the bytes at the start that end a character and do not begin it. */
-function wholeStart(bytes: Buffer): Buffer {
+function cutWholeStart(bytes: Buffer): Buffer {
   let start = 0
   while (start < 3 && (Number(bytes[start]) & 0xc0) === 0x80) start++
   return bytes.subarray(start)
@@ -104,11 +104,7 @@ export interface OutputProgress {
  * Reports `{ stream, text }`, ten times a second at most. After `maxBytes` it says once that it reports no more: a flood
  * must not fill the ledger.
  */
-export function outputProgress(
-  report: (data: Json) => void,
-  maxBytes: number,
-  timers: Timers,
-): OutputProgress {
+export function reportOutput(report: (data: Json) => void, maxBytes: number, timers: Timers): OutputProgress {
   const decoders = { stdout: new StringDecoder('utf8'), stderr: new StringDecoder('utf8') }
   let waiting: { readonly stream: StreamName; text: string }[] = []
   let [left, cancel, isOver] = [maxBytes, undefined as (() => void) | undefined, false]
@@ -186,27 +182,27 @@ const drainMs = 500
  */
 export async function runProgram(start: Start, bounds: Bounds, caller: Caller): Promise<Ended> {
   const { maxBytes, timers } = bounds
-  const outputs = { stdout: keptOutput(maxBytes), stderr: keptOutput(maxBytes) }
-  const { child, group } = await started(start)
-  const progress = outputProgress(caller.progress, maxBytes, timers)
+  const outputs = { stdout: keepOutput(maxBytes), stderr: keepOutput(maxBytes) }
+  const { child, group } = await startProgram(start)
+  const progress = reportOutput(caller.progress, maxBytes, timers)
   const [input, ...ownStreams] = child.stdio
   const streams = (['stdout', 'stderr'] as const).map((name, index) =>
-    collected(ownStreams[index], (chunk) => {
+    collectOutput(ownStreams[index], (chunk) => {
       outputs[name].write(chunk)
       progress.write(name, chunk)
     }),
   )
-  const ends = outputEndsOf(group)
-  const guard = processGuard()
+  const ends = readOutputEnds(group)
+  const guard = startProcessGuard()
   guard.add(group)
-  const stop = stopper(group, bounds, caller.signal)
+  const stop = createStopper(group, bounds, caller.signal)
   input?.on('error', () => {})
   input?.end(start.stdin)
-  const { exitCode, signal } = await exitOf(child)
+  const { exitCode, signal } = await waitForExit(child)
   // What it started in its group ends with it, also what ignores the signal that asks.
   const stopped = stop.end()
   signalGroup(group, 'SIGKILL')
-  await drained(streams, ends, timers)
+  await drainOutput(streams, ends, timers)
   input?.destroy()
   progress.end()
   guard.remove(group)
@@ -220,7 +216,7 @@ interface Started {
   readonly group: number
 }
 
-function started({ path, args, cwd, env, stdin }: Start): Promise<Started> {
+function startProgram({ path, args, cwd, env, stdin }: Start): Promise<Started> {
   return new Promise((resolve, reject) => {
     const child = spawn(path, [...args], {
       cwd,
@@ -234,7 +230,7 @@ function started({ path, args, cwd, env, stdin }: Start): Promise<Started> {
   })
 }
 
-function exitOf(
+function waitForExit(
   child: ChildProcess,
 ): Promise<{ readonly exitCode: number | null; readonly signal: NodeJS.Signals | null }> {
   return new Promise((resolve) => {
@@ -251,7 +247,7 @@ interface Collected {
   close(): void
 }
 
-function collected(stream: Stream, write: (chunk: Buffer) => void): Collected {
+function collectOutput(stream: Stream, write: (chunk: Buffer) => void): Collected {
   stream?.on('data', write)
   stream?.on('error', () => {})
   const closed = new Promise((resolve) => (stream ? stream.once('close', resolve) : resolve(undefined)))
@@ -259,7 +255,7 @@ function collected(stream: Stream, write: (chunk: Buffer) => void): Collected {
 }
 
 /** Resolves when the output is read to its end. What still holds it after a while has left the group, and is ended. */
-async function drained(
+async function drainOutput(
   outputs: readonly Collected[],
   ends: ReadonlySet<string>,
   timers: Timers,
@@ -280,7 +276,7 @@ async function drained(
 }
 
 /** Stops a group at an abort, or when its time is over. */
-function stopper(
+function createStopper(
   group: number,
   { timeoutMs, graceMs, timers }: Bounds,
   signal: AbortSignal,

@@ -4,7 +4,7 @@ import { delimiter, isAbsolute, join, sep } from 'node:path'
 import { ConfigurationError } from '@tallystick/core'
 import type { JsonObject } from '@tallystick/core/vocabulary'
 import type { InputIssue } from '../define/input-issues.ts'
-import { boundedTest, type ReadSchema, readSchema } from '../define/schema.ts'
+import { createBoundedTest, type ReadSchema, readSchema } from '../define/schema.ts'
 import { maxPathCharacters } from './files/names.ts'
 
 /** A program with the path that it is started by. */
@@ -21,7 +21,7 @@ export interface FoundProgram {
  * relative, or within the root, are passed over: tools that write there must not be able to make a program. Throws
  * `ConfigurationError` for a program that is not found.
  */
-export function foundProgram(
+export function findProgram(
   tool: string,
   [name, { path, args, read = false, about }]: readonly [string, ShellProgram],
   { root, searched = process.env['PATH'] ?? '' }: { readonly root: string; readonly searched?: string },
@@ -73,8 +73,8 @@ export interface ShellInput extends JsonObject {
 const maxShownRules = 12
 
 /** The schema of a call, which refuses arguments that are not allowed before a person is asked about them. */
-export function inputSchema(tool: string, programs: readonly FoundProgram[]): ReadSchema<ShellInput> {
-  const { jsonSchema, parse } = readSchema(tool, schemaOf(programs))
+export function createInputSchema(tool: string, programs: readonly FoundProgram[]): ReadSchema<ShellInput> {
+  const { jsonSchema, parse } = readSchema(tool, describeInput(programs))
   return {
     jsonSchema,
     async parse(given) {
@@ -82,14 +82,14 @@ export function inputSchema(tool: string, programs: readonly FoundProgram[]): Re
       if (!parsed.ok) return parsed
       // The schema has been checked.
       const input = parsed.value as ShellInput
-      const issues = [...faultsOfTexts(input), ...faultsOfArguments(programs, input)]
+      const issues = [...checkTexts(input), ...checkArguments(programs, input)]
       return issues.length > 0 ? { ok: false, issues } : { ok: true, value: input }
     },
   }
 }
 
 /** What no process can be given. */
-function faultsOfTexts({ args = [], stdin = '' }: ShellInput): readonly InputIssue[] {
+function checkTexts({ args = [], stdin = '' }: ShellInput): readonly InputIssue[] {
   const faults = args.flatMap((arg, index): readonly InputIssue[] =>
     arg.includes('\0') ? [{ path: ['args', index], message: 'holds a NUL character' }] : [],
   )
@@ -98,13 +98,13 @@ function faultsOfTexts({ args = [], stdin = '' }: ShellInput): readonly InputIss
     : [...faults, { path: ['stdin'], message: 'holds half of a surrogate pair' }]
 }
 
-function faultsOfArguments(
+function checkArguments(
   programs: readonly FoundProgram[],
   { program, args = [] }: ShellInput,
 ): readonly InputIssue[] {
   const found = programs.find(({ name }) => name === program)
   if (found === undefined || isAllowed(found, args)) return []
-  const rules = rulesText(found)
+  const rules = describeRules(found)
   return [
     {
       path: ['args'],
@@ -130,36 +130,36 @@ function isAllowedBy(rule: readonly string[] | OpenArguments, args: readonly str
   const { first, more } = 'first' in rule ? rule : { first: rule, more: undefined }
   if (!first.every((arg, index) => args[index] === arg)) return false
   const others = args.slice(first.length)
-  return more === true || others.every((arg) => more !== undefined && wholeTest(more)?.(arg) === true)
+  return more === true || others.every((arg) => more !== undefined && createWholeTest(more)?.(arg) === true)
 }
 
 /** Tries all of an argument: a pattern without anchors would let one pass that only holds what is meant. */
-export function wholeTest({ source, ignoreCase }: RegExp): ((arg: string) => boolean) | undefined {
-  return boundedTest(`^(?:${source})$`, { ignoresCase: ignoreCase })
+export function createWholeTest({ source, ignoreCase }: RegExp): ((arg: string) => boolean) | undefined {
+  return createBoundedTest(`^(?:${source})$`, { ignoresCase: ignoreCase })
 }
 
-function ruleText(rule: readonly string[] | OpenArguments): string {
+function describeRule(rule: readonly string[] | OpenArguments): string {
   if (!('first' in rule)) return rule.join(' ')
   return [...rule.first, rule.more === true ? '…' : `[${rule.more.source} …]`].join(' ')
 }
 
-function rulesText({ name, args }: FoundProgram): string {
+function describeRules({ name, args }: FoundProgram): string {
   if (args === undefined || typeof args === 'function') return ''
-  const shown = args.slice(0, maxShownRules).map((rule) => `${name} ${ruleText(rule)}`)
+  const shown = args.slice(0, maxShownRules).map((rule) => `${name} ${describeRule(rule)}`)
   return shown.join(', ') + (args.length > maxShownRules ? ' and others' : '')
 }
 
 /** The programs in words, for the description of the tool. */
-export function programsText(programs: readonly FoundProgram[]): string {
+export function describePrograms(programs: readonly FoundProgram[]): string {
   const lines = programs.map((program) => {
-    const rules = rulesText(program)
+    const rules = describeRules(program)
     const about = program.about === undefined ? '' : `: ${program.about.trim()}`
     return `- ${program.name}${about}${rules === '' ? '' : ` (only ${rules})`}`
   })
   return `The programs are:\n${lines.join('\n')}`
 }
 
-function schemaOf(programs: readonly FoundProgram[]): JsonObject {
+function describeInput(programs: readonly FoundProgram[]): JsonObject {
   return {
     type: 'object',
     required: ['program'],

@@ -1,23 +1,23 @@
 import {
-  foundProgram,
+  findProgram,
   type FoundProgram,
-  inputSchema,
-  programsText,
+  createInputSchema,
+  describePrograms,
   type ShellInput,
-  wholeTest,
+  createWholeTest,
 } from './shell-input.ts'
 import type { StandardSchemaV1 } from '@standard-schema/spec'
 import { ConfigurationError, type Tool } from '@tallystick/core'
 import { option, type OptionCheck, requireOptions } from '@tallystick/core/internal'
 import type { Json, JsonObject } from '@tallystick/core/vocabulary'
 import { type ApprovalFunction, approvalPolicy, type ApprovalPolicy } from '../define/approval.ts'
-import { assertSpecification, toolOf } from '../define/define-tool.ts'
+import { assertSpecification, createTool } from '../define/define-tool.ts'
 import { ToolError } from '../define/outcome.ts'
 import type { ToolContext } from '../define/run-tool.ts'
 import { boundedText } from '../define/text.ts'
 import { hostTimers, type Timers } from '../host.ts'
-import { partsOf, pathText, quoted, shownNames } from './files/names.ts'
-import { type Root, rootAt, withPlace } from './files/root.ts'
+import { splitPath, joinPath, quotePath, createNameRules } from './files/names.ts'
+import { type Root, openRoot, withPlace } from './files/root.ts'
 import { type Bounds, type Ended, runProgram } from './run-program.ts'
 
 /**
@@ -90,7 +90,7 @@ const open = fields<OpenArguments>({
   first: listOf(anyText),
   more: valueThat(
     'true for anything, or a RegExp without lookaround, references back and repeats over 1,000',
-    (value) => value === true || (value instanceof RegExp && wholeTest(value) !== undefined),
+    (value) => value === true || (value instanceof RegExp && createWholeTest(value) !== undefined),
   ),
 })
 const allowedList: OptionCheck = (value) => (Array.isArray(value) ? listOf(anyText)(value) : open(value))
@@ -166,9 +166,9 @@ export function shell(options: ShellOptions): Tool {
       `The tool ${name} needs groups of processes, which Windows does not have: use it on Linux or macOS.`,
     )
   }
-  const root = rootAt('shell', options.root, shownNames('shell', [], true))
+  const root = openRoot('shell', options.root, createNameRules('shell', [], true))
   const programs = Object.entries(options.programs).map((each) =>
-    foundProgram(name, each, { root: root.real }),
+    findProgram(name, each, { root: root.real }),
   )
   const bounds = {
     maxBytes: options.maxBytes ?? 30_000,
@@ -176,15 +176,15 @@ export function shell(options: ShellOptions): Tool {
     graceMs,
     timers: options.timers ?? hostTimers,
   }
-  const schema = inputSchema(name, programs)
+  const schema = createInputSchema(name, programs)
   const setup: Setup = { root, programs, env: { ...options.env }, bounds }
   const specification = {
     name,
-    description: `${about === undefined ? '' : `${about.trim()} `}${description}\n${programsText(programs)}`,
+    description: `${about === undefined ? '' : `${about.trim()} `}${description}\n${describePrograms(programs)}`,
     effect: programs.every(({ reads }) => reads) ? ('read' as const) : ('write' as const),
     // The limit of the program is reached first; this one is for a host that hangs.
     timeoutMs: timeoutMs + graceMs + 5_000,
-    approval: approvalOf(programs, approval),
+    approval: readApproval(programs, approval),
     execute: (input: ShellInput, context: ToolContext) => execute(setup, input, context),
   }
   assertSpecification({
@@ -193,7 +193,7 @@ export function shell(options: ShellOptions): Tool {
     execute: () => undefined,
     approval: 'always',
   })
-  return Object.freeze(toolOf<StandardSchemaV1<unknown, ShellInput>>(specification, schema))
+  return Object.freeze(createTool<StandardSchemaV1<unknown, ShellInput>>(specification, schema))
 }
 
 const description =
@@ -208,21 +208,21 @@ interface Setup {
   readonly bounds: Bounds
 }
 
-function approvalOf(
+function readApproval(
   programs: readonly FoundProgram[],
   policy: ApprovalPolicy<JsonObject>,
 ): ApprovalFunction<ShellInput> {
   return (input, context) => {
     if (programs.find(({ name }) => name === input.program)?.reads) return false
     if (policy === 'never') return false
-    return policy === 'always' ? `runs ${commandText(input)}` : policy(input, context)
+    return policy === 'always' ? `runs ${describeCommand(input)}` : policy(input, context)
   }
 }
 
 /** The call for a person: each argument in quotes that has more than plain characters, so that none passes for two. */
-function commandText({ program, args = [], cwd, stdin }: ShellInput): string {
-  const words = args.map((arg) => (/^[\w./:=@%+,-]+$/.test(arg) ? arg : quoted(arg)))
-  const where = cwd === undefined ? '' : ` in ${quoted(cwd)}`
+function describeCommand({ program, args = [], cwd, stdin }: ShellInput): string {
+  const words = args.map((arg) => (/^[\w./:=@%+,-]+$/.test(arg) ? arg : quotePath(arg)))
+  const where = cwd === undefined ? '' : ` in ${quotePath(cwd)}`
   const input = stdin === undefined ? '' : `, with ${stdin.length} characters of input`
   return `${boundedText([program, ...words].join(' '), 1_000)}${where}${input}`
 }
@@ -233,19 +233,20 @@ async function execute(
   context: ToolContext,
 ): Promise<Json> {
   const program = programs.find(({ name }) => name === input.program)
-  if (program === undefined) throw new ToolError(`There is no program ${quoted(input.program)}.`)
+  if (program === undefined) throw new ToolError(`There is no program ${quotePath(input.program)}.`)
   const { args = [], cwd = '.', stdin } = input
-  return await withPlace(root, partsOf(cwd), {}, async ({ folder, name, path }) => {
-    if (name !== undefined) throw new ToolError(`${quoted(pathText(path))} is no folder to run a program in.`)
+  return await withPlace(root, splitPath(cwd), {}, async ({ folder, name, path }) => {
+    if (name !== undefined)
+      throw new ToolError(`${quotePath(joinPath(path))} is no folder to run a program in.`)
     context.signal.throwIfAborted()
     const start = { path: program.path, args, cwd: folder.at('.'), env, stdin }
     const ended = await runProgram(start, bounds, context).catch((error: unknown) => {
-      throw new ToolError(`${program.name} could not be started (${codeOf(error)}). Nothing was run.`, {
+      throw new ToolError(`${program.name} could not be started (${readCode(error)}). Nothing was run.`, {
         cause: error,
       })
     })
-    if (ended.stopped === undefined) return shown(ended)
-    const sofar = `Until then: ${JSON.stringify(shown(ended, maxStoppedBytes))}`
+    if (ended.stopped === undefined) return showEnded(ended)
+    const sofar = `Until then: ${JSON.stringify(showEnded(ended, maxStoppedBytes))}`
     if (ended.stopped === 'aborted') throw new ToolError(`${program.name} was stopped. ${sofar}`)
     const late = `${program.name} had not ended after ${bounds.timeoutMs} ms and was stopped.`
     throw new ToolError(`${late} It may have done part of its work. ${sofar}`, { outcome: 'timed_out' })
@@ -255,7 +256,7 @@ async function execute(
 /** Bytes of each stream that the error of a stopped program shows. */
 const maxStoppedBytes = 3_000
 
-function shown({ exitCode, signal, outputs }: Ended, maxBytes?: number): JsonObject {
+function showEnded({ exitCode, signal, outputs }: Ended, maxBytes?: number): JsonObject {
   const names = ['stdout', 'stderr'] as const
   const cut = names.filter((name) => outputs[name].omitted > 0)
   const note = `Not all of ${cut.join(' and ')} is shown: have the program write less, or to a file.`
@@ -267,7 +268,7 @@ function shown({ exitCode, signal, outputs }: Ended, maxBytes?: number): JsonObj
   }
 }
 
-function codeOf(error: unknown): string {
+function readCode(error: unknown): string {
   return error instanceof Error && 'code' in error && typeof error.code === 'string'
     ? error.code
     : 'the system refuses it'

@@ -6,11 +6,11 @@ import { parse, YAMLParseError } from 'yaml'
 import { defineTool } from '../define/define-tool.ts'
 import type { ToolContext } from '../define/run-tool.ts'
 import { visibleText } from '../define/text.ts'
-import { shownNames } from './files/names.ts'
+import { createNameRules } from './files/names.ts'
 import { readFile } from './files/read.ts'
-import { rootAt } from './files/root.ts'
+import { openRoot } from './files/root.ts'
 import { findFiles } from './files/search.ts'
-import { bytesOf, type FolderRules, readText } from './files/text.ts'
+import { encodeFile, type FolderRules, readText } from './files/text.ts'
 
 /** What the head of a `SKILL.md` says of its skill. */
 interface SkillHead {
@@ -26,23 +26,23 @@ const fence = /^---[ \t]*\r?\n/
 
 /** Reads the head of a `SKILL.md`, as the Agent Skills format has it. Throws `ConfigurationError`. */
 function readSkillHead(path: string, folderName: string): SkillHead {
-  const head = parsedHead(path, beginningOf(path))
+  const head = parseHead(path, readBeginning(path))
   const { name, description } = head
   if (typeof name !== 'string' || name.length > maxName || !/^[a-z0-9]+(?:-[a-z0-9]+)*$/.test(name)) {
-    throw wrong(
+    throw createFault(
       path,
       `its name has to be up to ${maxName} small letters, digits and single hyphens, as in pdf-forms`,
     )
   }
   if (name !== folderName) {
-    throw wrong(
+    throw createFault(
       path,
       `its name is ${name}, and its folder is called ${JSON.stringify(folderName)}. Call both the same`,
     )
   }
   const text = typeof description === 'string' ? visibleText(description).replaceAll(/\s+/g, ' ').trim() : ''
   if (text === '' || text.length > maxDescription) {
-    throw wrong(
+    throw createFault(
       path,
       `its description has to be a text of 1 to ${maxDescription} characters that says what the skill does and when to use it`,
     )
@@ -51,12 +51,12 @@ function readSkillHead(path: string, folderName: string): SkillHead {
 }
 
 /** Returns the text of a `SKILL.md` after its head. */
-function skillBody(text: string): string {
-  return text.slice(headOf(text)?.end ?? 0).trim()
+function cutHead(text: string): string {
+  return text.slice(findHead(text)?.end ?? 0).trim()
 }
 
 /** The YAML between the two lines of hyphens, and where the body begins. */
-function headOf(text: string): { readonly yaml: string; readonly end: number } | undefined {
+function findHead(text: string): { readonly yaml: string; readonly end: number } | undefined {
   const start = fence.exec(text)?.[0].length
   if (start === undefined) return undefined
   const close = /(?:^|\n)---[ \t]*(?:\r?\n|$)/.exec(text.slice(start))
@@ -64,10 +64,13 @@ function headOf(text: string): { readonly yaml: string; readonly end: number } |
   return { yaml: text.slice(start, start + close.index), end: start + close.index + close[0].length }
 }
 
-function parsedHead(path: string, text: string): Readonly<Record<string, unknown>> {
-  const head = headOf(text)
+function parseHead(path: string, text: string): Readonly<Record<string, unknown>> {
+  const head = findHead(text)
   if (head === undefined) {
-    throw wrong(path, `it does not begin with a head between two lines of --- within ${maxHeadBytes} bytes`)
+    throw createFault(
+      path,
+      `it does not begin with a head between two lines of --- within ${maxHeadBytes} bytes`,
+    )
   }
   try {
     const parsed: unknown = parse(head.yaml, { maxAliasCount: 0 })
@@ -76,29 +79,29 @@ function parsedHead(path: string, text: string): Readonly<Record<string, unknown
     }
   } catch (error) {
     const line = error instanceof YAMLParseError ? error.message.split('\n')[0] : String(error)
-    throw wrong(path, `its head is no YAML: ${line}`)
+    throw createFault(path, `its head is no YAML: ${line}`)
   }
-  throw wrong(path, 'its head has to hold name: and description:')
+  throw createFault(path, 'its head has to hold name: and description:')
 }
 
 /** The beginning of a file, which is long enough for a head. */
-function beginningOf(path: string): string {
+function readBeginning(path: string): string {
   let file: number | undefined
   try {
     file = openSync(path, 'r')
-    if (!fstatSync(file).isFile()) throw wrong(path, 'it is no file')
+    if (!fstatSync(file).isFile()) throw createFault(path, 'it is no file')
     const bytes = Buffer.alloc(maxHeadBytes)
     const length = readSync(file, bytes)
     return bytes.toString('utf8', 0, length).replace(/^\ufeff/, '')
   } catch (error) {
     if (error instanceof ConfigurationError) throw error
-    throw wrong(path, `it cannot be read (${String(error)})`)
+    throw createFault(path, `it cannot be read (${String(error)})`)
   } finally {
     if (file !== undefined) closeSync(file)
   }
 }
 
-function wrong(path: string, what: string): ConfigurationError {
+function createFault(path: string, what: string): ConfigurationError {
   return new ConfigurationError(`skills: ${path} is no skill: ${what}.`)
 }
 
@@ -115,9 +118,9 @@ const skillFile = 'SKILL.md'
  * Finds skills: each path is the folder of one skill, or a folder of such folders. They come by name. Throws
  * `ConfigurationError` for a path without a skill, and for two skills of one name.
  */
-function foundSkills(paths: readonly string[]): readonly Skill[] {
+function findSkills(paths: readonly string[]): readonly Skill[] {
   const skills = new Map<string, Skill>()
-  for (const folder of paths.flatMap(skillFolders)) {
+  for (const folder of paths.flatMap(findSkillFolders)) {
     const skill = {
       ...readSkillHead(join(folder, skillFile), basename(folder)),
       folder: realpathSync.native(folder),
@@ -133,8 +136,8 @@ function foundSkills(paths: readonly string[]): readonly Skill[] {
   return [...skills.values()].toSorted((one, other) => (one.name < other.name ? -1 : 1))
 }
 
-function skillFolders(path: string): readonly string[] {
-  const folder = realFolder(path)
+function findSkillFolders(path: string): readonly string[] {
+  const folder = resolveFolder(path)
   if (existsSync(join(folder, skillFile))) return [folder]
   const folders = readdirSync(folder)
     .filter((name) => !name.startsWith('.'))
@@ -146,7 +149,7 @@ function skillFolders(path: string): readonly string[] {
   )
 }
 
-function realFolder(path: string): string {
+function resolveFolder(path: string): string {
   try {
     const real = realpathSync.native(path)
     readdirSync(real)
@@ -209,18 +212,20 @@ const skillsOptions = fields<SkillsOptions>(
 export function skills(options: SkillsOptions): Skills {
   requireOptions('skills', skillsOptions, options)
   const { from, only, toolName = 'read_skill', showFolders = false, maxBytes = 50_000 } = options
-  const list = chosen(foundSkills([from].flat()), only)
+  const list = chooseSkills(findSkills([from].flat()), only)
   if (list.length === 0) {
     throw new ConfigurationError(
       'skills: no folder or no name was given, so there is no skill. Give at least one of each.',
     )
   }
-  const known = new Map(list.map((skill) => [skill.name, { skill, rules: rulesOf(skill.folder, maxBytes) }]))
+  const known = new Map(
+    list.map((skill) => [skill.name, { skill, rules: createRules(skill.folder, maxBytes) }]),
+  )
   const tool = defineTool({
     name: toolName,
     description:
       'Reads a skill: instructions for one kind of task. Read the skill before such a task. With path it reads another file of the skill, where its instructions name one.',
-    input: inputOf(list),
+    input: describeInput(list),
     effect: 'read',
     timeoutMs: 30_000,
     execute: async (input, context: ToolContext) => {
@@ -228,10 +233,10 @@ export function skills(options: SkillsOptions): Skills {
       // The schema has been checked, and names each of them.
       const { skill, rules } = known.get(name) as { readonly skill: Skill; readonly rules: FolderRules }
       if (path !== undefined) return await readFile(rules, { path, ...(offset && { offset }) }, context)
-      return await wholeSkill(skill, rules, { offset, showFolders, context })
+      return await readWholeSkill(skill, rules, { offset, showFolders, context })
     },
   })
-  return { list, instructions: instructionsOf(list, toolName), tool }
+  return { list, instructions: writeInstructions(list, toolName), tool }
 }
 
 interface ReadSkillInput {
@@ -240,7 +245,7 @@ interface ReadSkillInput {
   readonly offset?: number
 }
 
-function inputOf(list: readonly Skill[]): Parameters<typeof defineTool>[0]['input'] {
+function describeInput(list: readonly Skill[]): Parameters<typeof defineTool>[0]['input'] {
   return {
     type: 'object',
     required: ['name'],
@@ -263,15 +268,15 @@ function inputOf(list: readonly Skill[]): Parameters<typeof defineTool>[0]['inpu
   }
 }
 
-function rulesOf(folder: string, maxBytes: number): FolderRules {
+function createRules(folder: string, maxBytes: number): FolderRules {
   return {
-    root: rootAt('skills', folder, shownNames('skills', ['node_modules/'], false)),
+    root: openRoot('skills', folder, createNameRules('skills', ['node_modules/'], false)),
     ...{ maxBytes, maxFileBytes: 10_000_000, maxEntries: 200, maxVisited: 10_000 },
   }
 }
 
 /** The instructions of a skill, and the names of its other files. Instructions that do not fit are shown by lines. */
-async function wholeSkill(
+async function readWholeSkill(
   { name, folder }: Skill,
   rules: FolderRules,
   {
@@ -281,8 +286,8 @@ async function wholeSkill(
   }: { readonly offset?: number | undefined; readonly showFolders: boolean; readonly context: ToolContext },
 ): Promise<string> {
   const { text } = await readText(rules, skillFile, context)
-  const body = skillBody(text)
-  if (offset !== undefined || bytesOf(body) > rules.maxBytes) {
+  const body = cutHead(text)
+  if (offset !== undefined || encodeFile(body) > rules.maxBytes) {
     return await readFile(rules, { path: skillFile, ...(offset && { offset }) }, context)
   }
   const found = await findFiles(rules, { glob: '**/*' }, context)
@@ -301,7 +306,7 @@ async function wholeSkill(
   ].join('\n')
 }
 
-function instructionsOf(list: readonly Skill[], toolName: string): string {
+function writeInstructions(list: readonly Skill[], toolName: string): string {
   const lines = list.map(({ name, description }) => `- ${name}: ${description}`)
   return [
     `# Skills`,
@@ -310,7 +315,7 @@ function instructionsOf(list: readonly Skill[], toolName: string): string {
   ].join('\n')
 }
 
-function chosen(found: readonly Skill[], only: readonly string[] | undefined): readonly Skill[] {
+function chooseSkills(found: readonly Skill[], only: readonly string[] | undefined): readonly Skill[] {
   if (only === undefined) return found
   const names = found.map(({ name }) => name)
   requireOptions('skills', listOf(option.oneOf(names)), only, 'only')

@@ -35,12 +35,12 @@ export function judge<Input, Context>(
   input: Input,
   context: ApprovalContext<Context>,
 ): CallVerdict | Promise<CallVerdict> {
-  const failed = (error: unknown): CallVerdict => failedPolicy(context.tool, error)
+  const failed = (error: unknown): CallVerdict => refuseByFailure(context.tool, error)
   try {
     const answer = ask(policy, input, context)
     const verdictOf = (given: unknown): CallVerdict => {
-      const unusable = unusableAnswer(policyAnswer, given, 'its answer')
-      return unusable ? failed(unusable) : verdictOfAnswer(given)
+      const unusable = findUnusable(policyAnswer, given, 'its answer')
+      return unusable ? failed(unusable) : toVerdict(given)
     }
     return option.isThenable(answer) ? answer.then(verdictOf, failed) : verdictOf(answer)
   } catch (error) {
@@ -58,22 +58,22 @@ const policyAnswer: OptionCheck = option.valueThat(
   (value) => typeof value === 'boolean' || typeof value === 'string',
 )
 
-function unusableAnswer(check: OptionCheck, answer: unknown, path: string): UnusableAnswer | undefined {
+function findUnusable(check: OptionCheck, answer: unknown, path: string): UnusableAnswer | undefined {
   const fault = option.faultIn(path, check(answer))
   return fault && new UnusableAnswer(`${fault.path} ${fault.what}`)
 }
 
 function requireAnswer(check: OptionCheck, answer: unknown, path: string): void {
-  const unusable = unusableAnswer(check, answer, path)
+  const unusable = findUnusable(check, answer, path)
   if (unusable) throw unusable
 }
 
-function verdictOfAnswer(answer: unknown): CallVerdict {
+function toVerdict(answer: unknown): CallVerdict {
   if (answer === false) return { kind: 'run' }
   return typeof answer === 'string' && answer !== '' ? { kind: 'ask', reason: answer } : { kind: 'ask' }
 }
 
-function failedPolicy(tool: string, error: unknown): CallVerdict {
+function refuseByFailure(tool: string, error: unknown): CallVerdict {
   // What else a policy throws is the caller's own affair, and may hold what a model must not see.
   const cause = error instanceof UnusableAnswer ? ` (${error.message})` : ''
   const text =
@@ -106,7 +106,7 @@ export function anyOf<Input, Context>(
   requirePolicies('anyOf', policies)
   return async (input, context) => {
     const answers = await askEach(policies, input, context)
-    return answers.some((answer) => answer !== false) && reasonsOf(answers)
+    return answers.some((answer) => answer !== false) && joinReasons(answers)
   }
 }
 
@@ -117,7 +117,7 @@ export function allOf<Input, Context>(
   requirePolicies('allOf', policies)
   return async (input, context) => {
     const answers = await askEach(policies, input, context)
-    return answers.every((answer) => answer !== false) && reasonsOf(answers)
+    return answers.every((answer) => answer !== false) && joinReasons(answers)
   }
 }
 
@@ -152,6 +152,6 @@ async function askEach<Input, Context>(
   return answers
 }
 
-function reasonsOf(answers: readonly ApprovalAnswer[]): string | true {
+function joinReasons(answers: readonly ApprovalAnswer[]): string | true {
   return answers.filter((answer) => typeof answer === 'string' && answer !== '').join('; ') || true
 }

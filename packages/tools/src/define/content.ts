@@ -22,7 +22,7 @@ class NotJsonError extends TypeError {
  * `JSON.stringify` does; what `JSON.stringify` would lose without a word (a Map, a Response, NaN, a function) is a
  * `NotJsonError` instead.
  */
-export function jsonOf(value: unknown): Json {
+export function toJson(value: unknown): Json {
   return copy(value, '$', [])
 }
 
@@ -128,7 +128,7 @@ export function image(source: ImageSource): ImagePart {
     throw new ConfigurationError(`image() takes a mediaType such as "image/png", not "${source.mediaType}".`)
   }
   const detail = source.detail === undefined ? {} : { detail: source.detail }
-  return mark({ type: 'image', mediaType: source.mediaType, ...detail, ...bytesOf('image', source) })
+  return mark({ type: 'image', mediaType: source.mediaType, ...detail, ...readSource('image', source) })
 }
 
 /** A document for the model to read, such as a PDF. */
@@ -140,12 +140,12 @@ export function file(source: FileSource): FilePart {
     )
   }
   const name = source.name === undefined ? {} : { name: source.name }
-  return mark({ type: 'file', mediaType: source.mediaType, ...name, ...bytesOf('file', source) })
+  return mark({ type: 'file', mediaType: source.mediaType, ...name, ...readSource('file', source) })
 }
 
 /** A value as JSON text, even if it could be read as lines or parts: `json(['a', 'b'])` is `["a","b"]`. */
 export function json(value: unknown): TextPart {
-  return mark({ type: 'text', text: JSON.stringify(jsonOf(value)) })
+  return mark({ type: 'text', text: JSON.stringify(toJson(value)) })
 }
 
 /**
@@ -153,27 +153,27 @@ export function json(value: unknown): TextPart {
  * is a text that says so, made parts are themselves, and any other value is JSON text. Throws `NotJsonError` for what JSON
  * cannot carry.
  */
-export function contentOf(value: unknown): readonly ResultPart[] {
+export function toContent(value: unknown): readonly ResultPart[] {
   if (value === undefined) return [{ type: 'text', text: 'Done. The tool has nothing to report.' }]
-  if (typeof value === 'string') return wholeText(value)
+  if (typeof value === 'string') return requireText(value)
   if (isMade(value)) return [{ ...value }]
   if (Array.isArray(value) && value.length > 0) {
     const items: readonly unknown[] = Array.from(value)
     // Not as JSON, where their line breaks and quotes would be escaped; nor as parts, which some models read as one word.
-    if (items.every((item) => typeof item === 'string')) return wholeText(items.join('\n'))
-    if (items.some(isMade)) return items.filter((item) => item !== '').map(partOf)
+    if (items.every((item) => typeof item === 'string')) return requireText(items.join('\n'))
+    if (items.some(isMade)) return items.filter((item) => item !== '').map(toPart)
   }
-  return [{ type: 'text', text: JSON.stringify(jsonOf(value)) }]
+  return [{ type: 'text', text: JSON.stringify(toJson(value)) }]
 }
 
 /** A text that is not empty, since models refuse those. */
-function wholeText(text: string): readonly TextPart[] {
+function requireText(text: string): readonly TextPart[] {
   return [{ type: 'text', text: text.trim() === '' ? 'Done. The result is an empty text.' : text }]
 }
 
-function partOf(value: unknown): ResultPart {
+function toPart(value: unknown): ResultPart {
   if (isMade(value)) return { ...value }
-  return { type: 'text', text: typeof value === 'string' ? value : JSON.stringify(jsonOf(value)) }
+  return { type: 'text', text: typeof value === 'string' ? value : JSON.stringify(toJson(value)) }
 }
 
 function isMade(value: unknown): value is ResultPart {
@@ -184,7 +184,7 @@ function mark<Part extends ResultPart>(part: Part): Part {
   return Object.freeze(Object.defineProperty(part, made, { value: true }))
 }
 
-function bytesOf(
+function readSource(
   maker: string,
   { data, url, providerFile }: Source,
 ): { data: string } | { url: string } | { providerFile: ProviderFile } {
@@ -192,22 +192,22 @@ function bytesOf(
     throw new ConfigurationError(`${maker}() takes exactly one of data, url and providerFile.`)
   }
   if (url !== undefined) return { url }
-  if (providerFile !== undefined) return { providerFile: keptFile(maker, providerFile) }
-  if (typeof data !== 'string') return { data: base64(data) }
+  if (providerFile !== undefined) return { providerFile: requireProviderFile(maker, providerFile) }
+  if (typeof data !== 'string') return { data: encodeBase64(data) }
   if (!/^[A-Za-z0-9+/]+={0,2}$/.test(data) || data.length % 4 !== 0) {
     throw new ConfigurationError(`${maker}() takes data as base64 text, or as bytes in a Uint8Array.`)
   }
   return { data }
 }
 
-function keptFile(maker: string, { provider, id }: ProviderFile): ProviderFile {
+function requireProviderFile(maker: string, { provider, id }: ProviderFile): ProviderFile {
   if (provider && id) return { provider, id }
   throw new ConfigurationError(
     `${maker}() takes a providerFile with the provider that keeps it, and its id there.`,
   )
 }
 
-function base64(bytes: Uint8Array): string {
+function encodeBase64(bytes: Uint8Array): string {
   let binary = ''
   for (let at = 0; at < bytes.length; at += 8192)
     binary += String.fromCharCode(...bytes.subarray(at, at + 8192))

@@ -20,14 +20,14 @@ import type {
   ToolEffect,
 } from '@tallystick/core/vocabulary'
 import { approvalPolicy, type ApprovalPolicy, judge } from './approval.ts'
-import { copyOfInput, explainIssues, type Parsed } from './input-issues.ts'
-import { endingOf } from './outcome.ts'
-import { repairedInput } from './repair.ts'
+import { copyInput, explainIssues, type Parsed } from './input-issues.ts'
+import { createEnding } from './outcome.ts'
+import { repairUnfit } from './repair.ts'
 import {
   type Deferral,
   retryOptions,
   type RetryOptions,
-  retryPolicyOf,
+  toRetryPolicy,
   runTool,
   type ToolContext,
 } from './run-tool.ts'
@@ -109,11 +109,11 @@ export function assertSpecification<Schema extends InputSchema, Context, Output 
     toolOptions,
     specification,
   )
-  const fault = faultOfRecovery(specification) ?? faultOfRetry(specification)
+  const fault = findRecoveryFault(specification) ?? findRetryFault(specification)
   if (fault !== undefined) throw new ConfigurationError(`The tool ${specification.name} ${fault}`)
 }
 
-function faultOfRecovery<Schema extends InputSchema, Context, Output extends InputSchema>(
+function findRecoveryFault<Schema extends InputSchema, Context, Output extends InputSchema>(
   specification: ToolSpecification<Schema, Context, Output>,
 ): string | undefined {
   const { recovery, reconcile } = specification
@@ -125,7 +125,7 @@ function faultOfRecovery<Schema extends InputSchema, Context, Output extends Inp
   return `has a reconcile function that recovery '${recovery}' never calls. Leave one of the two out.`
 }
 
-function faultOfRetry<Schema extends InputSchema, Context, Output extends InputSchema>({
+function findRetryFault<Schema extends InputSchema, Context, Output extends InputSchema>({
   retry,
   effect,
   recovery,
@@ -150,12 +150,12 @@ export function defineTool<
   Name extends string = string,
 >(specification: ToolSpecification<Schema, Context, Output, Name>): DefinedTool<Name, Schema, Context> {
   assertSpecification(specification)
-  const tool = toolOf(specification, readSchema(specification.name, specification.input))
+  const tool = createTool(specification, readSchema(specification.name, specification.input))
   return Object.freeze(tool) as DefinedTool<Name, Schema, Context>
 }
 
 /** A tool of a definition that was checked, with a schema that was read. */
-export function toolOf<
+export function createTool<
   Schema extends InputSchema,
   Context = unknown,
   Output extends InputSchema = JsonObject,
@@ -182,9 +182,9 @@ export function toolOf<
     description,
     inputSchema: schema.jsonSchema,
     effect,
-    recovery: recoveryOf(specification),
+    recovery: readRecovery(specification),
     ...omitUndefined({ timeoutMs, quietMs, serial, maxConcurrency, repeats, maxResultChars }),
-    ...(retry && { retry: retryPolicyOf(retry) }),
+    ...(retry && { retry: toRetryPolicy(retry) }),
     approval: typeof approval === 'string' ? approval : 'by code',
     check(input, context) {
       const verdictOn = (parsed: Parsed<InputOf<Schema>>): CallVerdict | Promise<CallVerdict> => {
@@ -206,14 +206,14 @@ export function toolOf<
       }
       let parsing: ReturnType<typeof schema.parse>
       try {
-        parsing = schema.parse(copyOfInput(input))
+        parsing = schema.parse(copyInput(input))
       } catch (error) {
         return unchecked(error)
       }
       return option.isThenable(parsing) ? parsing.then(verdictOn, unchecked) : verdictOn(parsing)
     },
     ...(repairInput === true && {
-      repair: (unfit: UnfitInput) => repairedInput({ inputSchema: schema.jsonSchema }, unfit),
+      repair: (unfit: UnfitInput) => repairUnfit({ inputSchema: schema.jsonSchema }, unfit),
     }),
     run: (call) => runTool(body, call),
     ...(reconcile && { reconcile: (call) => askOutside(schema, effect, reconcile, call) }),
@@ -228,19 +228,19 @@ async function askOutside<Input, Context>(
 ): Promise<Reconciliation> {
   try {
     const { runId, turn, toolCallId, attempt, idempotencyKey, context: own, input } = call
-    const parsed = await schema.parse(copyOfInput(input))
+    const parsed = await schema.parse(copyInput(input))
     if (!parsed.ok) return { state: 'unknown' }
     const context = Object.freeze({ runId, turn, toolCallId, attempt, idempotencyKey, context: own })
     const answer = await reconcile(parsed.value, context)
     // A lookup that answered something else has not answered.
     if (typeof answer !== 'object' || typeof answer.happened !== 'boolean') return { state: 'unknown' }
-    return answer.happened ? { state: 'done', ...endingOf(answer.result, effect) } : { state: 'not_done' }
+    return answer.happened ? { state: 'done', ...createEnding(answer.result, effect) } : { state: 'not_done' }
   } catch {
     return { state: 'unknown' }
   }
 }
 
-function recoveryOf(
+function readRecovery(
   specification: Pick<ToolSpecification<JsonObject>, 'effect' | 'recovery'> & {
     readonly reconcile?: unknown
   },

@@ -15,16 +15,18 @@ export interface Expectation {
 }
 
 /** Reads from a JSON Schema what it expects at a path, through local references and choices. */
-export function expectationAt(root: JsonObject, path: readonly PropertyKey[]): Expectation {
-  let places: readonly JsonObject[] = branches(root, root, 0)
+export function readExpectation(root: JsonObject, path: readonly PropertyKey[]): Expectation {
+  let places: readonly JsonObject[] = listBranches(root, root, 0)
   for (const key of path) {
-    places = places.flatMap((schema) => below(schema, key)).flatMap((schema) => branches(root, schema, 0))
+    places = places
+      .flatMap((schema) => listBelow(schema, key))
+      .flatMap((schema) => listBranches(root, schema, 0))
   }
   if (places.length === 0) return {}
-  const types = places.map(typesOf)
-  const values = places.map(valuesOf)
+  const types = places.map(readTypes)
+  const values = places.map(readValues)
   const [only] = places
-  const keys = places.length === 1 && only ? keysOf(only) : undefined
+  const keys = places.length === 1 && only ? readKeys(only) : undefined
   return {
     ...(types.every((known) => known !== undefined) && { types: [...new Set(types.flat())] }),
     ...(values.every((known) => known !== undefined) && { values: values.flat() }),
@@ -33,13 +35,15 @@ export function expectationAt(root: JsonObject, path: readonly PropertyKey[]): E
 }
 
 /** A schema, or the schemas that it is a choice of. */
-function branches(root: JsonObject, schema: JsonObject, depth: number): readonly JsonObject[] {
+function listBranches(root: JsonObject, schema: JsonObject, depth: number): readonly JsonObject[] {
   if (depth > maxDepth) return [{}]
   const target = typeof schema.$ref === 'string' ? resolve(root, schema.$ref) : undefined
-  if (schema.$ref !== undefined) return target ? branches(root, target, depth + 1) : [{}]
+  if (schema.$ref !== undefined) return target ? listBranches(root, target, depth + 1) : [{}]
   const choice = schema.anyOf ?? schema.oneOf
   if (!Array.isArray(choice) || schema.type !== undefined) return [schema]
-  return choice.flatMap((branch: Json) => (isJsonObject(branch) ? branches(root, branch, depth + 1) : [{}]))
+  return choice.flatMap((branch: Json) =>
+    isJsonObject(branch) ? listBranches(root, branch, depth + 1) : [{}],
+  )
 }
 
 function resolve(root: JsonObject, reference: string): JsonObject | undefined {
@@ -52,7 +56,7 @@ function resolve(root: JsonObject, reference: string): JsonObject | undefined {
   return isJsonObject(place) ? place : undefined
 }
 
-function below(schema: JsonObject, key: PropertyKey): readonly JsonObject[] {
+function listBelow(schema: JsonObject, key: PropertyKey): readonly JsonObject[] {
   if (typeof key === 'symbol') return []
   const { properties, prefixItems, items, additionalProperties } = schema
   const named = isJsonObject(properties) ? getOwn(properties, String(key)) : undefined
@@ -63,34 +67,34 @@ function below(schema: JsonObject, key: PropertyKey): readonly JsonObject[] {
   return isJsonObject(found) ? [found] : []
 }
 
-function typesOf(schema: JsonObject): readonly string[] | undefined {
+function readTypes(schema: JsonObject): readonly string[] | undefined {
   const { type } = schema
   if (typeof type === 'string') return [type]
   if (Array.isArray(type)) return type.filter((name) => typeof name === 'string')
-  const values = valuesOf(schema)
-  return values && [...new Set(values.map(kindOf))]
+  const values = readValues(schema)
+  return values && [...new Set(values.map(readKind))]
 }
 
-function valuesOf(schema: JsonObject): readonly Json[] | undefined {
+function readValues(schema: JsonObject): readonly Json[] | undefined {
   if (schema.const !== undefined) return [schema.const]
   return Array.isArray(schema.enum) ? schema.enum : undefined
 }
 
-function keysOf(schema: JsonObject): readonly string[] | undefined {
+function readKeys(schema: JsonObject): readonly string[] | undefined {
   const { properties, additionalProperties, patternProperties } = schema
   if (additionalProperties !== false || patternProperties !== undefined) return undefined
   return isJsonObject(properties) ? Object.keys(properties) : []
 }
 
 /** The JSON kind of a value, as an explanation names it. */
-export function kindOf(value: unknown): string {
+export function readKind(value: unknown): string {
   if (value === null) return 'null'
   return Array.isArray(value) ? 'array' : typeof value
 }
 
 /** Whether a value is of one of the JSON types. */
 export function isOfTypes(value: unknown, types: readonly string[]): boolean {
-  return types.some((type) => (type === 'integer' ? Number.isInteger(value) : type === kindOf(value)))
+  return types.some((type) => (type === 'integer' ? Number.isInteger(value) : type === readKind(value)))
 }
 
 const maxLines = 8
@@ -108,7 +112,7 @@ export function explainIssues(
 ): string {
   const lines = new Set<string>()
   for (const issue of issues) {
-    for (const line of linesOf(tool.inputSchema, input, issue))
+    for (const line of writeLines(tool.inputSchema, input, issue))
       lines.add(boundedText(line, maxLineCharacters))
   }
   const shown = [...lines].slice(0, maxLines).map((line) => `- ${line}`)
@@ -119,37 +123,37 @@ export function explainIssues(
   )
 }
 
-function linesOf(schema: JsonObject, input: JsonObject, issue: InputIssue): readonly string[] {
+function writeLines(schema: JsonObject, input: JsonObject, issue: InputIssue): readonly string[] {
   if (issue.unknownKeys)
-    return issue.unknownKeys.map((key) => unknownKey(schema, input, [...issue.path, key]))
-  const label = pathText(input, issue.path)
+    return issue.unknownKeys.map((key) => explainUnknownKey(schema, input, [...issue.path, key]))
+  const label = writePath(input, issue.path)
   const parentPath = issue.path.slice(0, -1)
   const key = issue.path.at(-1)
-  const parent = valueAt(input, parentPath)
-  const value = valueAt(input, issue.path)
+  const parent = readAt(input, parentPath)
+  const value = readAt(input, issue.path)
   if (key !== undefined && holdsKeys(parent) && !Object.hasOwn(parent, key)) {
-    return [`${label}: missing${expected(schema, issue.path, ', ')}`]
+    return [`${label}: missing${explainExpected(schema, issue.path, ', ')}`]
   }
-  const allowed = expectationAt(schema, parentPath).keys
+  const allowed = readExpectation(schema, parentPath).keys
   if (key !== undefined && allowed && !allowed.includes(String(key)))
-    return [unknownKey(schema, input, issue.path)]
-  const { types, values } = expectationAt(schema, issue.path)
+    return [explainUnknownKey(schema, input, issue.path)]
+  const { types, values } = readExpectation(schema, issue.path)
   if (types && !isOfTypes(value, types))
-    return [`${label}:${expected(schema, issue.path)}, received ${kindOf(value)}`]
+    return [`${label}:${explainExpected(schema, issue.path)}, received ${readKind(value)}`]
   if (values && !values.some((known) => known === value)) {
-    return [`${label}:${expected(schema, issue.path)}, received another ${kindOf(value)}`]
+    return [`${label}:${explainExpected(schema, issue.path)}, received another ${readKind(value)}`]
   }
-  return [`${label}: ${tidy(issue.message, label)}`]
+  return [`${label}: ${tidyMessage(issue.message, label)}`]
 }
 
-function unknownKey(schema: JsonObject, input: JsonObject, path: readonly PropertyKey[]): string {
-  const keys = expectationAt(schema, path.slice(0, -1)).keys
+function explainUnknownKey(schema: JsonObject, input: JsonObject, path: readonly PropertyKey[]): string {
+  const keys = readExpectation(schema, path.slice(0, -1)).keys
   const known = keys && keys.length > 0 ? `; the keys are ${keys.slice(0, maxValuesShown).join(', ')}` : ''
-  return `${pathText(input, path)}: unknown key${known}`
+  return `${writePath(input, path)}: unknown key${known}`
 }
 
-function expected(schema: JsonObject, path: readonly PropertyKey[], lead = ' '): string {
-  const { types, values } = expectationAt(schema, path)
+function explainExpected(schema: JsonObject, path: readonly PropertyKey[], lead = ' '): string {
+  const { types, values } = readExpectation(schema, path)
   if (values && values.length > 0) {
     const shown = values.slice(0, maxValuesShown).map((value) => JSON.stringify(value))
     const more = values.length > maxValuesShown ? ', …' : ''
@@ -159,7 +163,7 @@ function expected(schema: JsonObject, path: readonly PropertyKey[], lead = ' '):
 }
 
 /** A validator's message without what the line says already: a category in front, or the path (arktype). */
-function tidy(message: string, label: string): string {
+function tidyMessage(message: string, label: string): string {
   const withoutPath = message.startsWith(`${label} `) ? message.slice(label.length + 1) : message
   const bare = withoutPath.replace(/^Invalid (?:input|type|value|option): /, '')
   const text = bare === '' || bare === 'Invalid input' ? 'does not fit the schema' : bare
@@ -167,17 +171,17 @@ function tidy(message: string, label: string): string {
 }
 
 /** `items[2].name`; keys that are no plain words in quotes; the input itself as `input`. */
-function pathText(input: JsonObject, path: readonly PropertyKey[]): string {
+function writePath(input: JsonObject, path: readonly PropertyKey[]): string {
   let label = ''
   path.forEach((key, index) => {
-    if (Array.isArray(valueAt(input, path.slice(0, index)))) label += `[${String(key)}]`
+    if (Array.isArray(readAt(input, path.slice(0, index)))) label += `[${String(key)}]`
     else if (/^[\w$-]+$/.test(String(key))) label += `${label && '.'}${String(key)}`
     else label += `[${JSON.stringify(String(key))}]`
   })
   return label || 'input'
 }
 
-function valueAt(input: unknown, path: readonly PropertyKey[]): unknown {
+function readAt(input: unknown, path: readonly PropertyKey[]): unknown {
   let value = input
   for (const key of path) value = holdsKeys(value) && Object.hasOwn(value, key) ? value[key] : undefined
   return value
@@ -209,14 +213,14 @@ export type Parse<Input> = (input: JsonObject) => Parsed<Input> | Promise<Parsed
  * A copy of an input that schemas and tools may change, as `structuredClone` makes it: JSON, as inputs are, in a tenth of its
  * time.
  */
-export function copyOfInput<Value>(value: Value): Value {
+export function copyInput<Value>(value: Value): Value {
   if (typeof value !== 'object' || value === null) return value
-  if (Array.isArray(value)) return value.map((item: unknown) => copyOfInput(item)) as Value
+  if (Array.isArray(value)) return value.map((item: unknown) => copyInput(item)) as Value
   const prototype: unknown = Object.getPrototypeOf(value)
   if (prototype !== Object.prototype) return structuredClone(value)
   const copy: Record<string, unknown> = {}
   for (const [key, field] of Object.entries(value)) {
-    const own = copyOfInput(field as unknown)
+    const own = copyInput(field as unknown)
     // A key of that name would set the prototype instead of a field.
     if (key === '__proto__') defineField(copy, key, own)
     else copy[key] = own

@@ -1,6 +1,6 @@
 import { TallystickError } from '@tallystick/core'
 import type { Outcome, ResultPart, ToolEffect } from '@tallystick/core/vocabulary'
-import { contentOf, jsonOf } from './content.ts'
+import { toContent, toJson } from './content.ts'
 import type { InputIssue, Parsed } from './input-issues.ts'
 import type { OutputCheck } from './schema.ts'
 import { boundedText } from './text.ts'
@@ -50,51 +50,51 @@ export interface Ending {
 }
 
 /** An ending that is one text. */
-export function textEnding(outcome: Outcome, text: string): Ending {
+export function createTextEnding(outcome: Outcome, text: string): Ending {
   return { outcome, content: [{ type: 'text', text }] }
 }
 
 /** What a tool returned, as an ending: `success`, or `failed` where JSON cannot carry it. */
-export function endingOf(returned: unknown, effect: ToolEffect): Ending {
+export function createEnding(returned: unknown, effect: ToolEffect): Ending {
   try {
-    return { outcome: 'success', content: contentOf(returned) }
+    return { outcome: 'success', content: toContent(returned) }
   } catch (error) {
     const done = effect === 'write' ? ' What it does has been done: do not call it again for that.' : ''
     const why = boundedText(describeError(error), maxErrorCharacters)
     return {
-      ...textEnding('failed', `The tool ran, but what it returned cannot be shown (${why}).${done}`),
+      ...createTextEnding('failed', `The tool ran, but what it returned cannot be shown (${why}).${done}`),
       thrown: error,
     }
   }
 }
 
 /** What a tool threw, as an ending. The model reads name and message only: a stack helps no model, and names the caller's files. */
-export function failureOf(thrown: unknown): Ending {
-  const own = ownWords(thrown)
-  if (own) return textEnding(own.outcome, boundedText(own.message, maxMessageCharacters))
-  return { ...textEnding('failed', boundedText(describeError(thrown), maxErrorCharacters)), thrown }
+export function endThrown(thrown: unknown): Ending {
+  const own = readToolError(thrown)
+  if (own) return createTextEnding(own.outcome, boundedText(own.message, maxMessageCharacters))
+  return { ...createTextEnding('failed', boundedText(describeError(thrown), maxErrorCharacters)), thrown }
 }
 
 /** A call that was stopped on request; `thrown` is what the tool threw at that. */
-export function cancellationOf(reason: string, effect: ToolEffect, thrown: unknown): Ending {
-  const message = ownWords(thrown)?.message
+export function endCancelled(reason: string, effect: ToolEffect, thrown: unknown): Ending {
+  const message = readToolError(thrown)?.message
   const own = message === undefined ? '' : ` ${boundedText(message, maxMessageCharacters)}`
   const partly =
     effect === 'write' ? ' It may have done part of its work: check before calling it again.' : ''
-  return textEnding('cancelled', `The call was cancelled${because(reason)}.${partly}${own}`)
+  return createTextEnding('cancelled', `The call was cancelled${describeReason(reason)}.${partly}${own}`)
 }
 
 /** A call that was stopped on request before the tool began. */
-export function cancelledUnstarted(reason: string): Ending {
-  return textEnding('cancelled', `The call was cancelled${because(reason)}. Nothing was run.`)
+export function endUnstarted(reason: string): Ending {
+  return createTextEnding('cancelled', `The call was cancelled${describeReason(reason)}. Nothing was run.`)
 }
 
-function because(reason: string): string {
+function describeReason(reason: string): string {
   return reason === '' ? '' : `: ${boundedText(reason, maxErrorCharacters).replace(/\.$/, '')}`
 }
 
 // A thrown value may be anything, a proxy whose every trap throws included.
-function ownWords(thrown: unknown): ToolError | undefined {
+function readToolError(thrown: unknown): ToolError | undefined {
   try {
     return thrown instanceof ToolError ? thrown : undefined
   } catch {
@@ -133,34 +133,34 @@ export interface ResultRules {
  * What a tool returned, as an ending: checked against its output schema, whole, and as the model is shown it. At once where the
  * tool has neither an output schema nor `toModel`.
  */
-export function resultEnding(returned: unknown, rules: ResultRules): Ending | Promise<Ending> {
-  if (rules.output === undefined && rules.toModel === undefined) return endingOf(returned, rules.effect)
-  return checkedEnding(returned, rules)
+export function endReturned(returned: unknown, rules: ResultRules): Ending | Promise<Ending> {
+  if (rules.output === undefined && rules.toModel === undefined) return createEnding(returned, rules.effect)
+  return endChecked(returned, rules)
 }
 
-async function checkedEnding(returned: unknown, rules: ResultRules): Promise<Ending> {
+async function endChecked(returned: unknown, rules: ResultRules): Promise<Ending> {
   const { effect, output, toModel } = rules
   let checked: Parsed<unknown>
   try {
     checked = output ? await output(returned) : { ok: true, value: returned }
   } catch (error) {
     const why = boundedText(describeError(error), maxIssueCharacters)
-    const ending = unshownEnding(returned, `could not be checked against its output schema (${why})`, effect)
+    const ending = endUnshown(returned, `could not be checked against its output schema (${why})`, effect)
     return { ...ending, thrown: error }
   }
   if (!checked.ok)
-    return unshownEnding(returned, 'does not fit its output schema', effect, linesOf(checked.issues))
-  const ending = endingOf(checked.value, effect)
+    return endUnshown(returned, 'does not fit its output schema', effect, describeIssues(checked.issues))
+  const ending = createEnding(checked.value, effect)
   if (toModel === undefined || ending.outcome !== 'success') return ending
-  return { ...ending, ...(await projectionOf(checked.value, toModel as (result: unknown) => unknown)) }
+  return { ...ending, ...(await projectResult(checked.value, toModel as (result: unknown) => unknown)) }
 }
 
-async function projectionOf(
+async function projectResult(
   result: unknown,
   toModel: (result: unknown) => unknown,
 ): Promise<Pick<Ending, 'projected' | 'thrown'>> {
   try {
-    return { projected: contentOf(await toModel(result)) }
+    return { projected: toContent(await toModel(result)) }
   } catch (error) {
     // The call has succeeded, and its result is on record: only the words for the model failed.
     const why = boundedText(describeError(error), maxIssueCharacters)
@@ -170,7 +170,7 @@ async function projectionOf(
 }
 
 /** What does not fit, in lines for the model. */
-function linesOf(issues: readonly InputIssue[]): readonly string[] {
+function describeIssues(issues: readonly InputIssue[]): readonly string[] {
   const lines = issues.map(({ path, message }) => {
     const place = path.length === 0 ? 'the result' : path.map(String).join('.')
     return `- ${boundedText(`${place}: ${message.replaceAll(/\s+/g, ' ')}`, maxIssueCharacters)}`
@@ -180,7 +180,7 @@ function linesOf(issues: readonly InputIssue[]): readonly string[] {
 }
 
 /** The model reads why it is not shown what the tool returned, and the record holds what it was. */
-function unshownEnding(
+function endUnshown(
   returned: unknown,
   why: string,
   effect: ToolEffect,
@@ -188,13 +188,13 @@ function unshownEnding(
 ): Ending {
   const done = effect === 'write' ? ' What it does has been done: do not call it again for that.' : ''
   const reason = `The tool ran, but what it returned ${why}, so it is not shown.${done}`
-  const { content } = textEnding('failed', [reason, ...lines].join('\n'))
-  return { outcome: 'failed', content: [...content, ...recorded(returned)], projected: content }
+  const { content } = createTextEnding('failed', [reason, ...lines].join('\n'))
+  return { outcome: 'failed', content: [...content, ...recordReturned(returned)], projected: content }
 }
 
-function recorded(returned: unknown): Ending['content'] {
+function recordReturned(returned: unknown): Ending['content'] {
   try {
-    return [{ type: 'text', text: JSON.stringify(jsonOf(returned)) }]
+    return [{ type: 'text', text: JSON.stringify(toJson(returned)) }]
   } catch {
     return []
   }

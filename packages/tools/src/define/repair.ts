@@ -14,20 +14,20 @@ const maxDepth = 32
  * Reads texts as the numbers, truth values, objects and lists that a JSON Schema expects in their place, where the text says
  * exactly that. References and choices between schemas are left alone, and so is whatever fits as it is.
  */
-export function fittedValue(schema: Json | undefined, value: Json): FittedValue {
+export function fitValue(schema: Json | undefined, value: Json): FittedValue {
   const repairs: string[] = []
-  return { value: fitted(schema, value, [], repairs), repairs }
+  return { value: fitFields(schema, value, [], repairs), repairs }
 }
 
-function fitted(schema: Json | undefined, value: Json, path: readonly string[], repairs: string[]): Json {
+function fitFields(schema: Json | undefined, value: Json, path: readonly string[], repairs: string[]): Json {
   if (path.length > maxDepth || !isJsonObject(schema)) return value
   const types = [schema['type']].flat()
   const read = typeof value === 'string' && !types.includes('string') ? readAs(types, value) : undefined
-  if (read !== undefined) repairs.push(`${placeOf(path)} was a text and was read as ${read.kind}`)
+  if (read !== undefined) repairs.push(`${describePlace(path)} was a text and was read as ${read.kind}`)
   const own = read === undefined ? value : read.value
   if (Array.isArray(own)) {
     const { items } = schema
-    return own.map((item: Json, index) => fitted(items, item, [...path, String(index)], repairs))
+    return own.map((item: Json, index) => fitFields(items, item, [...path, String(index)], repairs))
   }
   if (!isJsonObject(own)) return own
   const { properties } = schema
@@ -35,7 +35,7 @@ function fitted(schema: Json | undefined, value: Json, path: readonly string[], 
     Object.entries(own).map(([key, item]) => {
       // What every object inherits says nothing as a schema.
       const inner = isJsonObject(properties) ? properties[key] : undefined
-      return [key, fitted(inner, item, [...path, key], repairs)]
+      return [key, fitFields(inner, item, [...path, key], repairs)]
     }),
   )
 }
@@ -45,7 +45,7 @@ function readAs(
   types: readonly (Json | undefined)[],
   text: string,
 ): { readonly kind: string; readonly value: Json } | undefined {
-  const value = parsed(text)
+  const value = parseText(text)
   if (typeof value === 'number') {
     const isOfType = types.includes('number') || (types.includes('integer') && Number.isInteger(value))
     return isOfType && isExact(value, text) ? { kind: 'a number', value } : undefined
@@ -55,7 +55,7 @@ function readAs(
   return isJsonObject(value) && types.includes('object') ? { kind: 'an object', value } : undefined
 }
 
-function parsed(text: string): Json {
+function parseText(text: string): Json {
   try {
     return readJson(text) as Json
   } catch {
@@ -73,7 +73,7 @@ function isShort(text: string): boolean {
   return text.replaceAll(/\D/g, '').length <= 15 && !/e/i.test(text)
 }
 
-function placeOf(path: readonly string[]): string {
+function describePlace(path: readonly string[]): string {
   return path.length === 0 ? 'it' : path.map((key) => (/^[\w-]{1,60}$/.test(key) ? key : '…')).join('.')
 }
 
@@ -107,7 +107,7 @@ type Repair = keyof typeof repairTexts
  * Reads a text that is nearly JSON, in one pass. It repairs only what can mean one thing. Returns `undefined` for texts
  * without an end, values without a name, the same name twice, unknown escapes, and words around the value.
  */
-export function nearJson(text: string): NearJson | undefined {
+export function readNearJson(text: string): NearJson | undefined {
   if (text.length > maxLength) return undefined
   const reader = new Reader(text)
   try {
@@ -299,13 +299,13 @@ const maxRepairs = 20
  * Repairs the input of a model for the schema of a tool; returns `undefined` if it could mean several things or
  * nothing.
  */
-export function repairedInput(
+export function repairUnfit(
   { inputSchema }: Pick<Tool, 'inputSchema'>,
   { input, malformed }: Pick<UnfitInput, 'input' | 'malformed'>,
 ): RepairedInput | undefined {
-  const read = malformed ? nearJson(malformed.text) : { value: input as Json, repairs: [], isCut: false }
+  const read = malformed ? readNearJson(malformed.text) : { value: input as Json, repairs: [], isCut: false }
   if (read === undefined) return undefined
-  const { value, repairs: fits } = fittedValue(inputSchema, read.value)
+  const { value, repairs: fits } = fitValue(inputSchema, read.value)
   const repairs = [...read.repairs, ...fits]
   if (typeof value !== 'object' || value === null || Array.isArray(value)) return undefined
   if (repairs.length === 0 || repairs.length > maxRepairs) return undefined

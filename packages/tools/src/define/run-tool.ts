@@ -12,16 +12,16 @@ import {
   type ToolSpending,
 } from '@tallystick/core/vocabulary'
 import { Observable, type Observer, Subscriber, type Subscription, type Unsubscribable } from 'rxjs'
-import { jsonOf } from './content.ts'
-import { copyOfInput, explainIssues } from './input-issues.ts'
+import { toJson } from './content.ts'
+import { copyInput, explainIssues } from './input-issues.ts'
 import {
-  cancellationOf,
-  cancelledUnstarted,
+  endCancelled,
+  endUnstarted,
   type Ending,
-  failureOf,
-  resultEnding,
+  endThrown,
+  endReturned,
   type ResultRules,
-  textEnding,
+  createTextEnding,
   ToolError,
 } from './outcome.ts'
 import type { ReadSchema } from './schema.ts'
@@ -90,7 +90,7 @@ class LazyAbort {
   get signal(): AbortSignal {
     if (this.#controller === undefined) {
       this.#controller = new AbortController()
-      if (this.#reason !== undefined) this.#controller.abort(errorOf(this.#reason))
+      if (this.#reason !== undefined) this.#controller.abort(createAbortError(this.#reason))
     }
     return this.#controller.signal
   }
@@ -99,7 +99,7 @@ class LazyAbort {
   abort(reason: string): void {
     if (this.#reason !== undefined) return
     this.#reason = reason
-    this.#controller?.abort(errorOf(reason))
+    this.#controller?.abort(createAbortError(reason))
   }
 }
 
@@ -125,7 +125,7 @@ const signalField = {
   },
 }
 
-function errorOf(reason: string): DOMException {
+function createAbortError(reason: string): DOMException {
   return new DOMException(reason || 'The call was cancelled', 'AbortError')
 }
 
@@ -168,7 +168,7 @@ export const retryOptions: OptionCheck = fields<RetryOptions>(
 )
 
 /** The policy that a runtime keeps: data, which the ledger holds. */
-export function retryPolicyOf({ when: _when, ...given }: RetryOptions): RetryPolicy {
+export function toRetryPolicy({ when: _when, ...given }: RetryOptions): RetryPolicy {
   const { maxAttempts, baseMs, capMs, maxRetryAfterMs, maxTotalMs } = given
   const { baseMs: base, capMs: cap, maxRetryAfterMs: longest } = defaultRetryPolicy
   return {
@@ -187,7 +187,7 @@ interface Again {
 }
 
 /** Whether a call may be tried again that threw this. */
-function againAfter(retry: RetryOptions | undefined, thrown: unknown): Again {
+function decideRetry(retry: RetryOptions | undefined, thrown: unknown): Again {
   if (retry === undefined) return {}
   try {
     const own = thrown instanceof ToolError ? thrown : undefined
@@ -335,19 +335,19 @@ class Execution<Input, Context> implements Unsubscribable {
     const { input } = this.#call
     try {
       // Never at once: the caller has its subscription before the tool reports anything.
-      const parsed = await body.schema.parse(copyOfInput(input))
+      const parsed = await body.schema.parse(copyInput(input))
       if (!parsed.ok) {
         const tool = { name: body.name, inputSchema: body.schema.jsonSchema }
-        return textEnding('invalid_input', explainIssues(tool, input, parsed.issues))
+        return createTextEnding('invalid_input', explainIssues(tool, input, parsed.issues))
       }
-      if (this.#abort.reason !== undefined) return cancelledUnstarted(this.#abort.reason)
+      if (this.#abort.reason !== undefined) return endUnstarted(this.#abort.reason)
       const returned = await body.execute(parsed.value, this.#context())
       if (isDeferral(returned)) return returned
-      const ending = resultEnding(returned, body)
+      const ending = endReturned(returned, body)
       return ending instanceof Promise ? await ending : ending
     } catch (thrown) {
-      if (this.#abort.reason !== undefined) return cancellationOf(this.#abort.reason, body.effect, thrown)
-      return { ...failureOf(thrown), ...againAfter(body.retry, thrown) }
+      if (this.#abort.reason !== undefined) return endCancelled(this.#abort.reason, body.effect, thrown)
+      return { ...endThrown(thrown), ...decideRetry(body.retry, thrown) }
     }
   }
 
@@ -357,7 +357,7 @@ class Execution<Input, Context> implements Unsubscribable {
     const given = {
       progress: (data: Json) => {
         if (!this.#subscriber.closed)
-          this.#subscriber.next({ type: 'tool_progressed', data: progressData(data) })
+          this.#subscriber.next({ type: 'tool_progressed', data: toProgressData(data) })
       },
       idempotencyKey,
       runId,
@@ -384,9 +384,9 @@ function noLimits(): ReturnType<ToolContext['left']> {
 }
 
 /** Progress is for people who watch: what JSON cannot carry is named in its place, and does not end the call. */
-function progressData(data: unknown): Json {
+function toProgressData(data: unknown): Json {
   try {
-    return jsonOf(data)
+    return toJson(data)
   } catch (error) {
     return `(a progress report was left out: ${error instanceof Error ? error.message : 'it is no JSON'})`
   }
@@ -401,7 +401,7 @@ export type TraceparentOf = (
 ) => string | undefined | Promise<string | undefined>
 
 /** Returns the header of a call; `undefined` where the function fails or returns another text: no trace stops a call. */
-export async function traceparentFor(
+export async function askTraceparent(
   traceparentOf: TraceparentOf | undefined,
   { runId, toolCallId }: Pick<ToolContext, 'runId' | 'toolCallId'>,
 ): Promise<string | undefined> {

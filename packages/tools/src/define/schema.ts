@@ -11,7 +11,7 @@ import { ConfigurationError } from '@tallystick/core'
 import { option, sentenceOfError } from '@tallystick/core/internal'
 import type { Json, JsonObject } from '@tallystick/core/vocabulary'
 import { RE2JS } from 're2js'
-import { jsonOf } from './content.ts'
+import { toJson } from './content.ts'
 import type { InputIssue, Parse, Parsed } from './input-issues.ts'
 
 /**
@@ -19,7 +19,7 @@ import type { InputIssue, Parse, Parsed } from './input-issues.ts'
  * model wrote, can keep JavaScript's own engine busy longer than any process lives. `undefined` for an expression that
  * cannot be tried so: one that looks ahead or behind, refers back, or repeats more than 1,000 times.
  */
-export function boundedTest(
+export function createBoundedTest(
   source: string,
   { ignoresCase = false }: { readonly ignoresCase?: boolean } = {},
 ): ((text: string) => boolean) | undefined {
@@ -27,7 +27,7 @@ export function boundedTest(
   if (/\\k</.test(source)) return undefined
   try {
     const flags = ignoresCase ? RE2JS.CASE_INSENSITIVE : 0
-    const pattern = RE2JS.compile(RE2JS.translateRegExp(inSameWords(source)), flags)
+    const pattern = RE2JS.compile(RE2JS.translateRegExp(translateClasses(source)), flags)
     return (text) => pattern.matcher(text).find()
   } catch {
     return undefined
@@ -38,7 +38,7 @@ export function boundedTest(
 const lineEnds = '\\n\\r\\x{2028}\\x{2029}'
 const spaces = `\\t\\v\\f \\x{a0}\\x{feff}\\p{Zs}${lineEnds}`
 
-function inSameWords(source: string): string {
+function translateClasses(source: string): string {
   return source.replaceAll(/\\.|\[\^?(?:\\.|[^\]\\])*\]?|\./gsu, (token) => {
     if (token === '.') return `[^${lineEnds}]`
     if (token === '\\s') return `[${spaces}]`
@@ -69,21 +69,21 @@ const wrappers = new Set([
 ])
 
 /** Checks inputs against a plain JSON Schema, without `eval`. Throws `ConfigurationError` for a broken schema. */
-export function jsonSchemaParse(toolName: string, jsonSchema: JsonObject): Parse<JsonObject> {
+export function createSchemaParse(toolName: string, jsonSchema: JsonObject): Parse<JsonObject> {
   // The validator writes into the schema that it is given.
   const schema: Schema = structuredClone(jsonSchema)
   assertSound(toolName, schema)
   const namesPatterns = boundPatterns(toolName, schema)
-  const validator = new Validator(schema, draftOf(jsonSchema), false)
+  const validator = new Validator(schema, readDraft(jsonSchema), false)
   return (input) => {
-    const long = namesPatterns ? longNameIn(input) : undefined
+    const long = namesPatterns ? findLongName(input) : undefined
     if (long !== undefined) return { ok: false, issues: [long] }
     const { valid, errors } = validator.validate(input)
-    return valid ? { ok: true, value: input } : { ok: false, issues: issuesOf(errors) }
+    return valid ? { ok: true, value: input } : { ok: false, issues: readIssues(errors) }
   }
 }
 
-function draftOf({ $schema }: { readonly $schema?: Json }): SchemaDraft {
+function readDraft({ $schema }: { readonly $schema?: Json }): SchemaDraft {
   if (typeof $schema !== 'string') return '2020-12'
   if (/draft-0?4\b/.test($schema)) return '4'
   // Draft 7 reads what draft 6 says.
@@ -131,24 +131,24 @@ function boundPatterns(toolName: string, schema: Schema): boolean {
     const { pattern, patternProperties = {} } = part
     for (const source of Object.keys(patternProperties)) {
       namesPatterns = true
-      if (!isQuickPattern(source)) throw endlessPattern(toolName, source)
+      if (!isQuickPattern(source)) throw createEndlessPattern(toolName, source)
     }
     if (typeof pattern !== 'string') continue
     const name = `${patternFormat}${pattern}`
-    if (!Object.hasOwn(format, name)) format[name] = testOf(toolName, pattern)
+    if (!Object.hasOwn(format, name)) format[name] = requireBoundedTest(toolName, pattern)
     delete part.pattern
     part.allOf = [...(part.allOf ?? []), { format: name }]
   }
   return namesPatterns
 }
 
-function testOf(toolName: string, source: string): (text: string) => boolean {
-  const test = boundedTest(source)
-  if (test === undefined) throw endlessPattern(toolName, source)
+function requireBoundedTest(toolName: string, source: string): (text: string) => boolean {
+  const test = createBoundedTest(source)
+  if (test === undefined) throw createEndlessPattern(toolName, source)
   return test
 }
 
-function endlessPattern(toolName: string, source: string): ConfigurationError {
+function createEndlessPattern(toolName: string, source: string): ConfigurationError {
   return new ConfigurationError(
     `The JSON Schema of the tool ${toolName} has the pattern "${source}", and to try it on what a model wrote could take longer than any process lives: it looks ahead or behind, refers back, repeats more than 1,000 times, or, for names of properties, repeats in several places. Write it without that, or give a Standard Schema with a check of your own.`,
   )
@@ -174,12 +174,12 @@ function isQuickPattern(source: string): boolean {
 /** The longest name of a property that a pattern is tried on. */
 const maxName = 1_000
 
-function longNameIn(value: Json, path: readonly string[] = []): InputIssue | undefined {
+function findLongName(value: Json, path: readonly string[] = []): InputIssue | undefined {
   if (typeof value !== 'object' || value === null) return undefined
   for (const [name, field] of Object.entries(value)) {
     if (name.length > maxName)
       return { path, message: `has the name of a property that is longer than ${maxName} characters` }
-    const below = longNameIn(field, [...path, name])
+    const below = findLongName(field, [...path, name])
     if (below) return below
   }
   return undefined
@@ -193,7 +193,7 @@ function isPattern(source: string): boolean {
   }
 }
 
-function issuesOf(errors: readonly OutputUnit[]): readonly InputIssue[] {
+function readIssues(errors: readonly OutputUnit[]): readonly InputIssue[] {
   const issues: InputIssue[] = []
   let choice: string | undefined
   for (const { keyword, keywordLocation, instanceLocation, error } of errors) {
@@ -201,21 +201,21 @@ function issuesOf(errors: readonly OutputUnit[]): readonly InputIssue[] {
     if (choice !== undefined && keywordLocation.startsWith(`${choice}/`)) continue
     choice = keyword === 'anyOf' || keyword === 'oneOf' || keyword === 'not' ? keywordLocation : undefined
     if (wrappers.has(keyword)) continue
-    issues.push({ path: pathOf(instanceLocation, error), message: plain(error) })
+    issues.push({ path: readPath(instanceLocation, error), message: shortenError(error) })
   }
-  if (issues.length === 0) issues.push({ path: [], message: plain(errors[0]?.error ?? '') })
+  if (issues.length === 0) issues.push({ path: [], message: shortenError(errors[0]?.error ?? '') })
   return issues
 }
 
 /** Returns the path of the invalid value; for a missing key, the path where it should be. */
-function pathOf(instanceLocation: string, error: string): readonly string[] {
-  const path = keysOf(instanceLocation)
+function readPath(instanceLocation: string, error: string): readonly string[] {
+  const path = splitPointer(instanceLocation)
   const missing = /^Instance does not have required property "(.*)"\.$/s.exec(error)?.[1]
   return missing === undefined ? path : [...path, missing]
 }
 
 /** The validator calls the value "Instance"; the line that this lands in names the value already. */
-function plain(error: string): string {
+function shortenError(error: string): string {
   return error
     .replace(`format "${patternFormat}`, 'pattern "')
     .replace(/^Instance /, '')
@@ -223,7 +223,7 @@ function plain(error: string): string {
 }
 
 /** `#/items/0/a~1b` → `items`, `0`, `a/b`. */
-function keysOf(pointer: string): readonly string[] {
+function splitPointer(pointer: string): readonly string[] {
   return pointer
     .split('/')
     .slice(1)
@@ -249,15 +249,15 @@ export type OutputCheck = (value: unknown) => Parsed<unknown> | Promise<Parsed<u
 
 /** Reads the `output` of a tool's definition. Throws `ConfigurationError` for one that cannot serve. */
 export function readOutput(toolName: string, output: InputSchema): OutputCheck {
-  if (isStandard(output)) return standardParse(output)
+  if (isStandard(output)) return createStandardParse(output)
   if (typeof output !== 'object' || output === null || Array.isArray(output)) {
     throw new ConfigurationError(
       `The output of the tool ${toolName} is no schema. Give a Standard Schema (such as z.object({ … })) or a JSON Schema object.`,
     )
   }
-  const parse = jsonSchemaParse(toolName, output)
+  const parse = createSchemaParse(toolName, output)
   // As JSON, since that is what the schema speaks of, and what is recorded.
-  return (value) => parse(jsonOf(value) as JsonObject)
+  return (value) => parse(toJson(value) as JsonObject)
 }
 
 interface JsonSchemaConverter {
@@ -275,8 +275,8 @@ export function readSchema<Schema extends InputSchema>(
       `The input of the tool ${toolName} is no schema. Give a Standard Schema (such as z.object({ … })) or a JSON Schema object.`,
     )
   }
-  const jsonSchema = jsonSchemaObject(toolName, input)
-  return { jsonSchema, parse: jsonSchemaParse(toolName, jsonSchema) } as ReadSchema<InputOf<Schema>>
+  const jsonSchema = readSchemaObject(toolName, input)
+  return { jsonSchema, parse: createSchemaParse(toolName, jsonSchema) } as ReadSchema<InputOf<Schema>>
 }
 
 // arktype's schemas are functions.
@@ -288,7 +288,7 @@ function readStandard(toolName: string, schema: StandardSchemaV1): ReadSchema<un
   const standard = schema['~standard']
   const converter =
     'jsonSchema' in standard ? (standard.jsonSchema as JsonSchemaConverter | undefined) : undefined
-  if (typeof converter?.input !== 'function') throw noJsonSchema(toolName, standard.vendor)
+  if (typeof converter?.input !== 'function') throw createNoJsonSchema(toolName, standard.vendor)
   let raw: unknown
   try {
     raw = converter.input({ target: 'draft-2020-12' })
@@ -299,11 +299,11 @@ function readStandard(toolName: string, schema: StandardSchemaV1): ReadSchema<un
       { cause: error },
     )
   }
-  const { $schema: _dialect, ...jsonSchema } = jsonSchemaObject(toolName, raw)
-  return { jsonSchema, parse: standardParse(schema) }
+  const { $schema: _dialect, ...jsonSchema } = readSchemaObject(toolName, raw)
+  return { jsonSchema, parse: createStandardParse(schema) }
 }
 
-function noJsonSchema(toolName: string, vendor: string): ConfigurationError {
+function createNoJsonSchema(toolName: string, vendor: string): ConfigurationError {
   const remedy =
     vendor === 'valibot'
       ? 'Wrap it: input: toStandardJsonSchema(schema), from the package @valibot/to-json-schema.'
@@ -315,10 +315,10 @@ function noJsonSchema(toolName: string, vendor: string): ConfigurationError {
   )
 }
 
-function jsonSchemaObject(toolName: string, raw: unknown): JsonObject & { readonly $schema?: string } {
+function readSchemaObject(toolName: string, raw: unknown): JsonObject & { readonly $schema?: string } {
   let schema: unknown
   try {
-    schema = jsonOf(raw)
+    schema = toJson(raw)
   } catch (error) {
     throw new ConfigurationError(
       `The JSON Schema of the tool ${toolName} is not JSON: ${sentenceOfError(error)} Give plain objects, arrays, strings and numbers.`,
@@ -334,23 +334,25 @@ function jsonSchemaObject(toolName: string, raw: unknown): JsonObject & { readon
   )
 }
 
-function standardParse(schema: StandardSchemaV1): OutputCheck {
+function createStandardParse(schema: StandardSchemaV1): OutputCheck {
   return (input) => {
     const result = schema['~standard'].validate(input)
-    return option.isThenable(result) ? result.then(parsedOf) : parsedOf(result)
+    return option.isThenable(result) ? result.then(readStandardResult) : readStandardResult(result)
   }
 }
 
 /** Throws a `TypeError` where a schema says neither: every value would pass it. */
-function parsedOf(result: StandardSchemaV1.Result<unknown>): Parsed<unknown> {
+function readStandardResult(result: StandardSchemaV1.Result<unknown>): Parsed<unknown> {
   const { issues } = Object(result) as Partial<StandardSchemaV1.FailureResult>
   if (issues === undefined ? !('value' in Object(result)) : !Array.isArray(issues))
     throw new TypeError('its validate answered neither a value nor issues')
-  return result.issues ? { ok: false, issues: result.issues.map(issueOf) } : { ok: true, value: result.value }
+  return result.issues
+    ? { ok: false, issues: result.issues.map(readStandardIssue) }
+    : { ok: true, value: result.value }
 }
 
 /** Vendors differ: a path is of keys, or of objects that hold one; zod names unknown keys in a list beside it. */
-function issueOf(issue: StandardSchemaV1.Issue): InputIssue {
+function readStandardIssue(issue: StandardSchemaV1.Issue): InputIssue {
   const path = Array.from(issue.path ?? [], (segment) =>
     typeof segment === 'object' ? segment.key : segment,
   )

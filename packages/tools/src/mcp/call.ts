@@ -12,15 +12,15 @@ import type { OpenedClient, SharedParts } from './client.ts'
 import type { McpConnection } from './connection.ts'
 import {
   type CallDeadline,
-  callDeadline,
+  startDeadline,
   type CallFailure,
-  callFailureOf,
-  failureError,
+  readCallFailure,
+  createFailureError,
   type ModelBudget,
   noTimeoutMs,
   pause,
-  resultOrAborted,
-  unreachable,
+  waitUnlessAborted,
+  createUnreachable,
 } from './deadline.ts'
 import type { ListedTool } from './listing.ts'
 import { withoutAnySecrets, withoutSecrets } from './result.ts'
@@ -49,7 +49,7 @@ export interface TaskParts {
 }
 
 /** Whether a server takes calls of a tool only as tasks, which it works on after it has answered. */
-export function runsAsTask({ raw }: ListedTool, { client }: OpenedClient): boolean {
+export function isRunAsTask({ raw }: ListedTool, { client }: OpenedClient): boolean {
   const isRequired = raw.execution?.taskSupport === 'required'
   return isRequired && client.getServerCapabilities()?.tasks?.requests?.tools?.call !== undefined
 }
@@ -64,18 +64,18 @@ export async function callAsTask(
   opened: OpenedClient,
   parts: TaskParts,
 ): Promise<CallToolResult> {
-  const task = await createdTask(params, opened, parts)
+  const task = await createTask(params, opened, parts)
   const { signal } = parts
   let current = opened
   try {
-    return await followed(task, opened, parts, (next) => (current = next))
+    return await followTask(task, opened, parts, (next) => (current = next))
   } finally {
     if (signal.aborted) cancelTask(task.taskId, current, parts)
   }
 }
 
 /** Creates a task. Where the signal aborts first, a task that is created all the same is cancelled. */
-async function createdTask(
+async function createTask(
   params: CallToolRequest['params'],
   opened: OpenedClient,
   parts: TaskParts,
@@ -110,7 +110,7 @@ async function createdTask(
 }
 
 /** Follows a task over lost connections. */
-async function followed(
+async function followTask(
   task: Task,
   from: OpenedClient,
   parts: TaskParts,
@@ -121,27 +121,27 @@ async function followed(
   let losses = 0
   for (;;) {
     try {
-      return await settled(task, opened, parts, () => (losses = 0))
+      return await settleTask(task, opened, parts, () => (losses = 0))
     } catch (error) {
       signal.throwIfAborted()
       if (error instanceof ToolError) throw error
-      const failure = callFailureOf(error, shared)
-      if (failure.kind === 'answered' || failure.kind === 'unauthorized') throw forgotten(error, parts)
-      if (++losses > maxLosses) throw forgotten(error, parts)
+      const failure = readCallFailure(error, shared)
+      if (failure.kind === 'answered' || failure.kind === 'unauthorized') throw createForgotten(error, parts)
+      if (++losses > maxLosses) throw createForgotten(error, parts)
       if (failure.kind === 'unknown_session') connection.replace(opened)
     }
-    await pause(pollMs(task, parts), shared.timers, signal)
+    await pause(readPollMs(task, parts), shared.timers, signal)
     signal.throwIfAborted()
     opened = await connection.ready(signal).catch((error: unknown) => {
       signal.throwIfAborted()
-      throw forgotten(error, parts)
+      throw createForgotten(error, parts)
     })
     onReopened(opened)
   }
 }
 
 /** Asks for the state of a task until it is over, or its result has come. */
-async function settled(
+async function settleTask(
   created: Task,
   { client }: OpenedClient,
   parts: TaskParts,
@@ -154,7 +154,7 @@ async function settled(
   const woken = new AbortController()
   let result: Promise<CallToolResult> | undefined
   const ask = (): Promise<CallToolResult> => {
-    const asked = resultOf(client, taskId, parts)
+    const asked = readResult(client, taskId, parts)
     const wake = (): void => woken.abort()
     asked.then(wake, wake)
     return asked
@@ -162,7 +162,7 @@ async function settled(
   let reported = ''
   for (let task = created; ;) {
     const saying = `${task.status} ${task.statusMessage ?? ''}`
-    onReport(saying === reported ? undefined : stateOf(task, parts))
+    onReport(saying === reported ? undefined : readState(task, parts))
     reported = saying
     if (task.status === 'cancelled') {
       throw new ToolError('The server cancelled the task of this call. A part of it may have happened.')
@@ -170,7 +170,7 @@ async function settled(
     // A server hands out its questions to the user on the way of the result.
     if (task.status !== 'working') result ??= ask()
     if (result !== undefined && (task.status === 'completed' || task.status === 'failed')) return await result
-    await pause(pollMs(task, parts), shared.timers, AbortSignal.any([signal, woken.signal]))
+    await pause(readPollMs(task, parts), shared.timers, AbortSignal.any([signal, woken.signal]))
     signal.throwIfAborted()
     if (result !== undefined && woken.signal.aborted) return await result
     task = await client.request(
@@ -182,7 +182,7 @@ async function settled(
   }
 }
 
-async function resultOf(
+async function readResult(
   client: OpenedClient['client'],
   taskId: string,
   { shared: { sdk }, signal, connection }: TaskParts,
@@ -194,7 +194,7 @@ async function resultOf(
       { timeout: noTimeoutMs, signal },
     )
   } catch (error) {
-    const failure = callFailureOf(error, { sdk })
+    const failure = readCallFailure(error, { sdk })
     if (failure.kind !== 'answered') throw error
     throw new ToolError(cleanText(withoutAnySecrets(failure.text, connection.server.secrets), 8_000))
   }
@@ -210,18 +210,18 @@ function cancelTask(taskId: string, { client }: OpenedClient, { shared: { sdk } 
 }
 
 /** A server says how often it wants to be asked; it is asked often enough to be heard of in time. */
-function pollMs({ pollInterval = defaultPollMs }: Task, { quietMs }: TaskParts): number {
+function readPollMs({ pollInterval = defaultPollMs }: Task, { quietMs }: TaskParts): number {
   return Math.max(leastPollMs, Math.min(pollInterval, Math.floor(quietMs / 2)))
 }
 
-function stateOf({ status, statusMessage }: Task, { connection }: TaskParts): Json {
+function readState({ status, statusMessage }: Task, { connection }: TaskParts): Json {
   if (statusMessage === undefined) return { status }
   const { secrets } = connection.server
   // Struck out before it is cut, since a cut secret is not recognised.
   return { status, message: cleanLine(withoutSecrets(statusMessage, secrets), 500) }
 }
 
-function forgotten(error: unknown, { connection: { server } }: TaskParts): ToolError {
+function createForgotten(error: unknown, { connection: { server } }: TaskParts): ToolError {
   const why = error instanceof Error ? error.message : String(error)
   const shown = cleanLine(withoutAnySecrets(why, server.secrets), 300)
   return new ToolError(
@@ -266,16 +266,16 @@ export async function callTool(
 ): Promise<CallToolResult> {
   const { options, name } = connection.server
   const { timeoutMs = defaultTimeoutMs, maxTotalMs = defaultMaxTotalMs } = options
-  const deadline = callDeadline(shared.timers, timeoutMs, maxTotalMs, call.budget)
+  const deadline = startDeadline(shared.timers, timeoutMs, maxTotalMs, call.budget)
   connection.deadlines.add(deadline)
   const signal = AbortSignal.any([call.signal, deadline.signal])
   const tried = { wasSent: false }
   try {
-    return await attempts(call, { connection, shared, deadline, tried }, signal)
+    return await callRepeatedly(call, { connection, shared, deadline, tried }, signal)
   } catch (error) {
     // The client library ends a call that was cancelled and one that took too long in the same way.
     if (call.signal.aborted) throw call.signal.reason
-    if (deadline.signal.aborted) throw lateError(name, tried.wasSent)
+    if (deadline.signal.aborted) throw createLateError(name, tried.wasSent)
     throw error
   } finally {
     deadline.stop()
@@ -291,13 +291,13 @@ interface Attempts {
   readonly tried: { wasSent: boolean }
 }
 
-async function attempts(
+async function callRepeatedly(
   call: ToolCall,
   { connection, shared, deadline, tried }: Attempts,
   signal: AbortSignal,
 ): Promise<CallToolResult> {
   for (let repeats = 0; ; repeats++) {
-    const opened = await connected(connection, signal)
+    const opened = await waitForClient(connection, signal)
     // The time of the call is the server's; that of the start is over.
     deadline.progress()
     tried.wasSent = true
@@ -308,9 +308,9 @@ async function attempts(
     } catch (error) {
       signal.throwIfAborted()
       if (error instanceof ToolError) throw error
-      const failure = callFailureOf(error, shared)
+      const failure = readCallFailure(error, shared)
       if (!(await isToRepeat(failure, call, { connection, opened, repeats, signal }))) {
-        throw failureError(failure, connection.server, connection.faults())
+        throw createFailureError(failure, connection.server, connection.faults())
       }
       tried.wasSent = failure.kind === 'in_doubt'
     }
@@ -345,7 +345,7 @@ async function isToRepeat(
       return repeats === 0
     case 'unauthorized':
       if (opened.authorize === undefined || repeats >= maxAuthorizations) return false
-      await resultOrAborted(opened.authorize(), signal)
+      await waitUnlessAborted(opened.authorize(), signal)
       connection.replace(opened)
       return true
     case 'in_doubt':
@@ -353,12 +353,12 @@ async function isToRepeat(
   }
 }
 
-async function connected(connection: McpConnection, signal: AbortSignal): Promise<OpenedClient> {
+async function waitForClient(connection: McpConnection, signal: AbortSignal): Promise<OpenedClient> {
   try {
     return await connection.ready(signal)
   } catch {
     signal.throwIfAborted()
-    throw unreachable(connection.server.name, connection.faults())
+    throw createUnreachable(connection.server.name, connection.faults())
   }
 }
 
@@ -383,7 +383,7 @@ async function send(
     arguments: { ...input },
     ...(Object.keys(meta).length > 0 && { _meta: meta }),
   }
-  if (runsAsTask(tool, opened)) {
+  if (isRunAsTask(tool, opened)) {
     const { timeoutMs: quietMs = defaultTimeoutMs, maxTotalMs: totalMs = defaultMaxTotalMs } = options
     return await callAsTask(params, opened, { connection, shared, signal, quietMs, totalMs, onReport })
   }
@@ -393,24 +393,24 @@ async function send(
     toolDefinition,
     signal,
     timeout: noTimeoutMs,
-    onprogress: (report) => onReport(progressData(report, secrets)),
+    onprogress: (report) => onReport(toProgressData(report, secrets)),
   })
 }
 
-function progressData({ progress, total, message }: Progress, secrets: KnownSecrets): Json {
+function toProgressData({ progress, total, message }: Progress, secrets: KnownSecrets): Json {
   return {
-    progress: finite(progress),
-    ...(total !== undefined && { total: finite(total) }),
+    progress: toFinite(progress),
+    ...(total !== undefined && { total: toFinite(total) }),
     // Struck out before it is cut, since a cut secret is not recognised.
     ...(typeof message === 'string' && { message: cleanLine(withoutSecrets(message, secrets), 500) }),
   }
 }
 
-function finite(value: number): number {
+function toFinite(value: number): number {
   return Number.isFinite(value) ? value : 0
 }
 
-function lateError(name: string, wasSent: boolean): ToolError {
+function createLateError(name: string, wasSent: boolean): ToolError {
   const what = wasSent
     ? 'It was asked to stop. What it was asked for may have happened all the same.'
     : 'Nothing was run: there was no connection to it.'

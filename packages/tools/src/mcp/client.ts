@@ -4,27 +4,27 @@ import { omitUndefined, estimateTextTokens } from '@tallystick/core/internal'
 import type { TraceparentOf } from '../define/run-tool.ts'
 import { visibleText } from '../define/text.ts'
 import type { ProcessGuard, Timers } from '../host.ts'
-import { type OptionalPackage, optionalPackage } from '../packages.ts'
+import { type OptionalPackage, declarePackage } from '../packages.ts'
 import type { client } from './client-library.ts'
-import { type CallDeadline, type ModelBudget, noTimeoutMs, resultOrAborted } from './deadline.ts'
-import { boundedFetch, renewedDiscovery, watchingStreams, withLostResponses } from './fetch.ts'
+import { type CallDeadline, type ModelBudget, noTimeoutMs, waitUnlessAborted } from './deadline.ts'
+import { boundFetch, renewDiscovery, watchStreams, withLostResponses } from './fetch.ts'
 import { mendToolLists, type ToolChanges } from './listing.ts'
 import {
-  childEnvironment,
+  createChildEnvironment,
   type Environment,
   type HttpServer,
   isHttpServer,
   type McpHooks,
   type McpQuestion,
   type McpServer,
-  rootUri,
+  toRootUri,
   type SampleAnswer,
   type SamplingLimits,
   type StdioServer,
 } from './options.ts'
 import { withoutAnySecrets } from './result.ts'
 import { cleanText, type LearnedSecrets } from './secrets.ts'
-import { type StdioTransport, stdioTransport } from './server-process.ts'
+import { type StdioTransport, createStdioTransport } from './server-process.ts'
 
 const defaultMaxMessageBytes = 10_000_000
 /** How often a user is sent to an authorization page for one connection. */
@@ -79,28 +79,30 @@ async function openProcess(
     cwd,
     maxMessageBytes,
     platform: process.platform,
-    env: childEnvironment(environment, env, process.platform),
+    env: createChildEnvironment(environment, env, process.platform),
   }
-  const transport = stdioTransport(given, { sdk, timers, guard })
+  const transport = createStdioTransport(given, { sdk, timers, guard })
   const client = makeClient()
   try {
-    await connected(client, transport, { sdk, signal })
+    await connectClient(client, transport, { sdk, signal })
   } catch (error) {
     const exit = transport.process.exit()
     await transport.close()
-    throw new Error(whyNotStarted(given, error, exit) + stderrText(transport, secrets), { cause: error })
+    throw new Error(explainNotStarted(given, error, exit) + describeStderr(transport, secrets), {
+      cause: error,
+    })
   }
   return {
     client,
     kind: 'stdio',
-    whyLost: () => `its process ended (${transport.process.exit()})${stderrText(transport, secrets)}`,
+    whyLost: () => `its process ended (${transport.process.exit()})${describeStderr(transport, secrets)}`,
     close: () => transport.close(),
     // What a process was asked ends with it.
     idle: () => Promise.resolve(),
   }
 }
 
-function whyNotStarted(
+function explainNotStarted(
   { command, cwd }: Pick<StdioServer, 'command' | 'cwd'>,
   error: unknown,
   exit: string | undefined,
@@ -117,7 +119,10 @@ function whyNotStarted(
   return error instanceof Error ? error.message : String(error)
 }
 
-function stderrText({ process: { stderrTail } }: StdioTransport, secrets: NamedServer['secrets']): string {
+function describeStderr(
+  { process: { stderrTail } }: StdioTransport,
+  secrets: NamedServer['secrets'],
+): string {
   const lastWords = withoutAnySecrets(stderrTail.text(), secrets)
   return lastWords === '' ? '' : `. Its last words on standard error:\n${cleanText(lastWords, 2_000)}`
 }
@@ -156,17 +161,22 @@ async function openStreamable(
 ): Promise<OpenedClient> {
   const makeTransport = (onGone: () => void): client.StreamableHTTPClientTransport =>
     new sdk.StreamableHTTPClientTransport(new URL(server.options.url), {
-      ...httpOptions(server, onGone),
+      ...createHttpOptions(server, onGone),
       reconnectionScheduler: (reopen, delayMs) => timers.schedule(delayMs, reopen),
     })
-  const { client, transport, idle } = await authorized(server, makeClient, { makeTransport, sdk }, signal)
+  const { client, transport, idle } = await connectAuthorized(
+    server,
+    makeClient,
+    { makeTransport, sdk },
+    signal,
+  )
   return {
     client,
     kind: 'http',
     whyLost: () => 'its connection ended',
-    ...authorizing(transport, server),
+    ...offerAuthorization(transport, server),
     async close() {
-      await farewell(transport, timers)
+      await endSession(transport, timers)
       await client.close()
     },
     idle,
@@ -174,7 +184,7 @@ async function openStreamable(
 }
 
 /** Ends the session at the server, which is waited for at most a second: it may be gone. */
-async function farewell(
+async function endSession(
   transport: client.StreamableHTTPClientTransport,
   timers: SharedParts['timers'],
 ): Promise<void> {
@@ -191,8 +201,8 @@ async function openSse(
   signal: AbortSignal,
 ): Promise<OpenedClient> {
   const makeTransport = (onGone: () => void): client.SSEClientTransport =>
-    new sdk.SSEClientTransport(new URL(server.options.url), httpOptions(server, onGone))
-  const { client, transport, idle } = await authorized(
+    new sdk.SSEClientTransport(new URL(server.options.url), createHttpOptions(server, onGone))
+  const { client, transport, idle } = await connectAuthorized(
     server,
     () => makeClient('legacy'),
     { makeTransport, sdk },
@@ -202,18 +212,18 @@ async function openSse(
     client,
     kind: 'sse',
     whyLost: () => 'its stream of events ended',
-    ...authorizing(transport, server),
+    ...offerAuthorization(transport, server),
     close: () => client.close(),
     idle,
   }
 }
 
-function httpOptions(
+function createHttpOptions(
   { options, secrets }: NamedHttpServer,
   onGone: () => void,
 ): client.StreamableHTTPClientTransportOptions {
   const { headers, authProvider, maxMessageBytes = defaultMaxMessageBytes } = options
-  const bounded = boundedFetch(options.fetch ?? fetch, maxMessageBytes)
+  const bounded = boundFetch(options.fetch ?? fetch, maxMessageBytes)
   const learning: client.FetchLike = (url, init) => {
     // Tokens come and go while a server runs: what it is sent is what must not come back.
     const [, token = ''] = new Headers(init?.headers).get('authorization')?.split(' ') ?? []
@@ -221,13 +231,13 @@ function httpOptions(
     return bounded(url, init)
   }
   return {
-    fetch: renewedDiscovery(watchingStreams(learning, options.url, onGone), options.url, authProvider),
+    fetch: renewDiscovery(watchStreams(learning, options.url, onGone), options.url, authProvider),
     ...(headers !== undefined && { requestInit: { headers: { ...headers } } }),
     ...(authProvider !== undefined && { authProvider }),
   }
 }
 
-function authorizing(
+function offerAuthorization(
   transport: AuthorizedTransport,
   { askUser }: NamedServer,
 ): Pick<OpenedClient, 'authorize'> {
@@ -245,7 +255,7 @@ interface AuthorizedClient<T> extends Pick<OpenedClient, 'client' | 'idle'> {
 }
 
 /** Connects, and where the server sends the user to an authorization page, again with what comes back from there. */
-async function authorized<T extends AuthorizedTransport>(
+async function connectAuthorized<T extends AuthorizedTransport>(
   { askUser }: NamedServer,
   makeClient: MakeClient,
   { makeTransport, sdk }: { readonly makeTransport: (onGone: () => void) => T; readonly sdk: typeof client },
@@ -259,7 +269,7 @@ async function authorized<T extends AuthorizedTransport>(
     })
     const requests = withLostResponses(transport)
     try {
-      await connected(client, transport, { sdk, signal })
+      await connectClient(client, transport, { sdk, signal })
       requests.clear()
       return { client, transport, idle: () => requests.idle() }
     } catch (error) {
@@ -275,7 +285,7 @@ async function authorized<T extends AuthorizedTransport>(
 /**
  * Connects a client; rejects when the signal aborts, and the caller closes the transport. Nothing begins where it has aborted.
  */
-async function connected(
+async function connectClient(
   made: client.Client,
   transport: client.Transport,
   { sdk, signal }: { readonly sdk: typeof client; readonly signal: AbortSignal },
@@ -283,11 +293,11 @@ async function connected(
   signal.throwIfAborted()
   mendToolLists(transport, sdk)
   // A stream of events that is closed before it names its endpoint would be waited for without an end.
-  await resultOrAborted(made.connect(transport, { timeout: noTimeoutMs }), signal)
+  await waitUnlessAborted(made.connect(transport, { timeout: noTimeoutMs }), signal)
 }
 
 /** How the revision of the protocol is found out. */
-export function negotiation(
+export function readNegotiation(
   options: NamedServer['options'],
 ): NonNullable<client.ClientOptions['versionNegotiation']> {
   const era = options.era ?? (isHttpServer(options) && options.type !== 'sse' ? 'auto' : 'legacy')
@@ -316,7 +326,7 @@ interface AskedQuestions {
  * Bounds what a server asks of the user and of a model: each answer costs money or patience, and the time of its call
  * stands still meanwhile, so that nothing else would end it.
  */
-export function askedQuestions(calls: ReadonlySet<CallDeadline>, limits: QuestionLimits): AskedQuestions {
+export function queueQuestions(calls: ReadonlySet<CallDeadline>, limits: QuestionLimits): AskedQuestions {
   const asked = new WeakMap<CallDeadline, Record<keyof QuestionLimits, number>>()
   let last: Promise<unknown> = Promise.resolve()
   const take = (kind: keyof QuestionLimits): CallDeadline => {
@@ -350,29 +360,29 @@ const maxTextCharacters = 100_000
  * see. Throws for fields whose names hide something, and for addresses of another kind than web pages, or with a user's name
  * in them, which would pass for the name of a host.
  */
-function shownQuestion<Question>(question: Question): Question {
-  return shownValue(question, '') as Question
+function showQuestion<Question>(question: Question): Question {
+  return showValue(question, '') as Question
 }
 
-function shownValue(value: unknown, name: string): unknown {
-  if (typeof value === 'string') return name === 'url' ? webAddress(value) : shownText(value, name)
-  if (Array.isArray(value)) return value.map((each) => shownValue(each, name))
+function showValue(value: unknown, name: string): unknown {
+  if (typeof value === 'string') return name === 'url' ? readWebAddress(value) : showText(value, name)
+  if (Array.isArray(value)) return value.map((each) => showValue(each, name))
   if (typeof value !== 'object' || value === null) return value
   return Object.fromEntries(
     Object.entries(value).map(([field, each]) => {
       if (visibleText(field) !== field)
         throw new Error('The question has a field whose name is not all visible.')
-      return [field, shownValue(each, field)]
+      return [field, showValue(each, field)]
     }),
   )
 }
 
 /** The content of an image or a sound is no text. */
-function shownText(text: string, name: string): string {
+function showText(text: string, name: string): string {
   return name === 'data' || name === 'blob' ? text : cleanText(text, maxTextCharacters)
 }
 
-function webAddress(text: string): string {
+function readWebAddress(text: string): string {
   const url = URL.parse(text)
   if (url !== null && /^https?:$/.test(url.protocol) && url.username === '' && url.password === '')
     return url.href
@@ -398,16 +408,16 @@ const trustingValidator: NonNullable<ClientOptions['jsonSchemaValidator']> = {
 }
 
 /** Makes the client of a server, with the hooks that the user gave, and no other. */
-function newClient(
+function createClient(
   { name, options }: NamedServer,
   { sdk, hooks, sampling }: Pick<SharedParts, 'sdk' | 'hooks' | 'sampling'>,
   events: ClientEvents,
   era?: 'legacy',
 ): Client {
   const { elicit, sample } = hooks
-  const roots = options.roots?.flatMap((root) => rootUri(root) ?? [])
+  const roots = options.roots?.flatMap((root) => toRootUri(root) ?? [])
   const made = new sdk.Client(clientInfo, {
-    versionNegotiation: era === undefined ? negotiation(options) : { mode: era },
+    versionNegotiation: era === undefined ? readNegotiation(options) : { mode: era },
     jsonSchemaValidator: trustingValidator,
     capabilities: {
       ...(elicit && { elicitation: { form: { applyDefaults: true }, url: {} } }),
@@ -426,7 +436,7 @@ function newClient(
     answer: (shown: Request, question: McpQuestion, call: CallDeadline) => Promise<Answer>,
   ): Promise<Answer> =>
     events.questions.inTurn(kind, signal, (call) =>
-      answer(shownQuestion(request), Object.freeze({ server: name, signal }), call),
+      answer(showQuestion(request), Object.freeze({ server: name, signal }), call),
     )
   if (elicit) {
     made.setRequestHandler('elicitation/create', (request, { mcpReq }) =>
@@ -434,7 +444,7 @@ function newClient(
         'elicit',
         request.params,
         mcpReq.signal,
-        (shown, question) => answered(() => elicit(shown, question), events),
+        (shown, question) => askHook(() => elicit(shown, question), events),
       ),
     )
   }
@@ -449,7 +459,7 @@ function newClient(
         mcpReq.signal,
         (shown, question, { budget }) => {
           const ask = (maxTokens: number): Promise<SampleAnswer> =>
-            answered(() => sample({ ...shown, maxTokens }, question), events)
+            askHook(() => sample({ ...shown, maxTokens }, question), events)
           return sampleWithin(
             budget,
             { ...shown, maxTokens: Math.min(shown.maxTokens, sampling.maxTokens) },
@@ -502,7 +512,7 @@ function estimateTokens(content: unknown): number {
   return estimateTextTokens(text) + images * tokensOfImage
 }
 
-async function answered<Answer>(
+async function askHook<Answer>(
   answer: () => Answer | Promise<Answer>,
   { onQuestion }: ClientEvents,
 ): Promise<Answer> {
@@ -530,14 +540,14 @@ export interface ListedClient {
 }
 
 /** Connects to a server and reads its tools. Rejects with what went wrong; nothing is left of the attempt then. */
-export async function listedClient(
+export async function openListedClient(
   server: NamedServer,
   shared: SharedParts,
   events: ConnectionEvents,
   signal: AbortSignal,
 ): Promise<ListedClient> {
   for (let authorizations = 0; ; authorizations++) {
-    const listed = await attempt(server, shared, events, signal)
+    const listed = await tryToOpen(server, shared, events, signal)
     if ('tools' in listed) return listed
     const { error, authorize } = listed
     // Some servers take the handshake without a token, and want one for their tools.
@@ -547,7 +557,7 @@ export async function listedClient(
   }
 }
 
-async function attempt(
+async function tryToOpen(
   server: NamedServer,
   shared: SharedParts,
   { onTools, onLost, ...events }: ConnectionEvents,
@@ -559,7 +569,7 @@ async function attempt(
     if (opened !== undefined && tools !== null) onTools(opened, tools)
   }
   const make = (era?: 'legacy'): Client =>
-    newClient(server, shared, { ...events, onTools: onListChanged }, era)
+    createClient(server, shared, { ...events, onTools: onListChanged }, era)
   const made = await openClient(server, make, shared, signal)
   // oxlint-disable-next-line unicorn/prefer-add-event-listener -- a client is no event target
   made.client.onclose = () => {
@@ -617,7 +627,7 @@ export interface SharedParts {
 }
 
 /** The official client of the protocol. */
-export const mcpPackage: OptionalPackage<typeof client> = optionalPackage(
+export const mcpPackage: OptionalPackage<typeof client> = declarePackage(
   '@modelcontextprotocol/client',
   () => import('@modelcontextprotocol/client'),
 )

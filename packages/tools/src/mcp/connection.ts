@@ -1,14 +1,14 @@
 import type { Tool } from '@modelcontextprotocol/client'
 import {
-  askedQuestions,
+  queueQuestions,
   type ConnectionEvents,
-  listedClient,
+  openListedClient,
   type NamedServer,
   type OpenedClient,
   type SharedParts,
 } from './client.ts'
-import { type CallDeadline, callDeadline, pause, resultOrAborted, standStill } from './deadline.ts'
-import { type Listing, listingOf, toolChanges } from './listing.ts'
+import { type CallDeadline, startDeadline, pause, waitUnlessAborted, pauseAll } from './deadline.ts'
+import { type Listing, readListing, compareListings } from './listing.ts'
 import { isHttpServer } from './options.ts'
 import { withoutAnySecrets } from './result.ts'
 import { cleanText } from './secrets.ts'
@@ -69,11 +69,11 @@ interface Held {
 }
 
 /** Prepares the connection to a server; `start` makes the first attempt. */
-export function connectionTo(server: NamedServer, shared: SharedParts): McpConnection {
+export function createConnection(server: NamedServer, shared: SharedParts): McpConnection {
   const closing = new AbortController()
   const deadlines = new Set<CallDeadline>()
   const held: Held = {
-    server: { ...server, ...userOf(server, deadlines, closing.signal) },
+    server: { ...server, ...createAskUser(server, deadlines, closing.signal) },
     shared,
     closing,
     deadlines,
@@ -93,7 +93,7 @@ export function connectionTo(server: NamedServer, shared: SharedParts): McpConne
     listing: () => held.listing,
     current: () => held.opened,
     start: () => begin(held, open),
-    ready: (signal) => ready(held, signal),
+    ready: (signal) => waitForClient(held, signal),
     replace: (from) => lose(held, from, openNow, closeOnceIdle),
     lost: (from) => lose(held, from, openAgain, closeOnceIdle),
     answered() {
@@ -112,7 +112,7 @@ export function connectionTo(server: NamedServer, shared: SharedParts): McpConne
 }
 
 /** Asks the user for an authorization, who may take any time for it, as long as the connection is wanted. */
-function userOf(
+function createAskUser(
   { name, options }: NamedServer,
   deadlines: ReadonlySet<CallDeadline>,
   closing: AbortSignal,
@@ -121,10 +121,10 @@ function userOf(
   if (authorizationCallback === undefined) return {}
   return {
     askUser: async () => {
-      const runAgain = standStill(deadlines)
+      const runAgain = pauseAll(deadlines)
       const question = Object.freeze({ server: name, signal: closing })
       const asked = async (): Promise<URLSearchParams> => await authorizationCallback(question)
-      return await resultOrAborted(asked(), closing).finally(runAgain)
+      return await waitUnlessAborted(asked(), closing).finally(runAgain)
     },
   }
 }
@@ -136,13 +136,13 @@ function begin(held: Held, work: (held: Held) => Promise<void>): Promise<void> {
   return (held.attempt ??= work(held).finally(() => (held.attempt = undefined)))
 }
 
-async function ready(held: Held, signal: AbortSignal): Promise<OpenedClient> {
+async function waitForClient(held: Held, signal: AbortSignal): Promise<OpenedClient> {
   if (held.opened === undefined) {
     if (held.attempt === undefined) {
       held.losses = 0
       held.state = 'reconnecting'
     }
-    await resultOrAborted(begin(held, open), signal)
+    await waitUnlessAborted(begin(held, open), signal)
   }
   if (held.opened === undefined) throw new Error(held.fault)
   return held.opened
@@ -155,20 +155,20 @@ const maxElicitations = 10
 async function open(held: Held): Promise<void> {
   const { server, shared, closing, deadlines } = held
   const startMs = server.options.startMs ?? defaultStartMs
-  const time = callDeadline(shared.timers, startMs, startMs)
+  const time = startDeadline(shared.timers, startMs, startMs)
   deadlines.add(time)
   const limits = { elicit: maxElicitations, sample: shared.sampling.maxPerCall }
   const events: ConnectionEvents = {
-    questions: askedQuestions(deadlines, limits),
+    questions: queueQuestions(deadlines, limits),
     onTools: (from, tools) => {
       if (from === held.opened) take(held, tools)
     },
     onLost: (from) => lose(held, from),
-    onQuestion: () => standStill(deadlines),
+    onQuestion: () => pauseAll(deadlines),
   }
   try {
     const signal = AbortSignal.any([closing.signal, time.signal])
-    const { opened, tools } = await listedClient(server, shared, events, signal)
+    const { opened, tools } = await openListedClient(server, shared, events, signal)
     held.opened = opened
     held.state = 'ready'
     held.fault = undefined
@@ -178,7 +178,7 @@ async function open(held: Held): Promise<void> {
     held.state = 'failed'
     held.fault = time.signal.aborted
       ? `it did not answer within ${startMs} ms (startMs says how long it may take)`
-      : faultText(held, error)
+      : describeFault(held, error)
   } finally {
     time.stop()
     deadlines.delete(time)
@@ -194,7 +194,7 @@ function lose(
   if (held.opened !== from) return
   held.opened = undefined
   held.losses++
-  held.fault = `the connection was lost: ${faultText(held, new Error(from.whyLost()))}`
+  held.fault = `the connection was lost: ${describeFault(held, new Error(from.whyLost()))}`
   const farewell = end(from, held.closing.signal).catch(() => {})
   held.farewell = held.farewell.then(() => farewell)
   void begin(held, work)
@@ -202,7 +202,7 @@ function lose(
 
 /** Closes a client when it has the answers that it waits for, or when the signal aborts. */
 async function closeOnceIdle(client: OpenedClient, signal: AbortSignal): Promise<void> {
-  await resultOrAborted(client.idle(), signal).catch(() => {})
+  await waitUnlessAborted(client.idle(), signal).catch(() => {})
   await client.close()
 }
 
@@ -231,12 +231,13 @@ async function openAgain(held: Held): Promise<void> {
 
 function take(held: Held, tools: readonly Tool[]): void {
   const before = held.listing
-  held.listing = listingOf(held.server.name, tools, held.server.secrets)
-  const changes = before === nothingListed ? undefined : toolChanges(held.server.name, before, held.listing)
+  held.listing = readListing(held.server.name, tools, held.server.secrets)
+  const changes =
+    before === nothingListed ? undefined : compareListings(held.server.name, before, held.listing)
   if (changes) held.shared.onChange(changes)
 }
 
-function faultText({ server }: Held, error: unknown): string {
+function describeFault({ server }: Held, error: unknown): string {
   const text = error instanceof Error ? error.message : String(error)
   return cleanText(withoutAnySecrets(text, server.secrets), 3_000)
 }

@@ -3,7 +3,7 @@ import { ToolError } from '../define/outcome.ts'
 import type { ToolContext } from '../define/run-tool.ts'
 import type { Timers } from '../host.ts'
 import type { NamedServer, SharedParts } from './client.ts'
-import { lostResponseCode, saysSessionIsUnknown } from './fetch.ts'
+import { lostResponseCode, isUnknownSession } from './fetch.ts'
 import { withoutAnySecrets } from './result.ts'
 import { cleanText } from './secrets.ts'
 
@@ -25,7 +25,7 @@ export interface CallDeadline {
 export type ModelBudget = Pick<ToolContext, 'left' | 'spend'>
 
 /** Starts the time of a call: `quietMs` without progress, and `totalMs` at most since the last question was answered. */
-export function callDeadline(
+export function startDeadline(
   timers: Timers,
   quietMs: number,
   totalMs: number,
@@ -76,7 +76,7 @@ export function callDeadline(
 }
 
 /** Has the deadlines that there are now stand still. Returns what lets them run again. */
-export function standStill(deadlines: Iterable<CallDeadline>): () => void {
+export function pauseAll(deadlines: Iterable<CallDeadline>): () => void {
   const paused = [...deadlines]
   for (const deadline of paused) deadline.pause()
   return () => {
@@ -102,7 +102,7 @@ export function pause(ms: number, timers: Timers, signal: AbortSignal): Promise<
 }
 
 /** Settles like the work, or rejects with the reason of the signal when that aborts before. */
-export function resultOrAborted<Result>(work: Promise<Result>, signal: AbortSignal): Promise<Result> {
+export function waitUnlessAborted<Result>(work: Promise<Result>, signal: AbortSignal): Promise<Result> {
   return new Promise((resolve, reject) => {
     const abort = (): void => reject(signal.reason as Error)
     if (signal.aborted) abort()
@@ -130,8 +130,8 @@ const unsentCodes: ReadonlySet<unknown> = new Set([
 ])
 
 /** Reads what the client library threw at a call. */
-export function callFailureOf(error: unknown, { sdk }: Pick<SharedParts, 'sdk'>): CallFailure {
-  if (error instanceof sdk.SdkHttpError) return httpFailure(error.status, error.message)
+export function readCallFailure(error: unknown, { sdk }: Pick<SharedParts, 'sdk'>): CallFailure {
+  if (error instanceof sdk.SdkHttpError) return readHttpFailure(error.status, error.message)
   if (error instanceof sdk.UnauthorizedError) return { kind: 'unauthorized' }
   if (error instanceof sdk.ProtocolError) {
     return error.code === (lostResponseCode as number)
@@ -148,17 +148,17 @@ export function callFailureOf(error: unknown, { sdk }: Pick<SharedParts, 'sdk'>)
 
 const happened = 'What was asked for may have happened all the same: find out before asking for it again.'
 
-function httpFailure(status: number, message: string): CallFailure {
+function readHttpFailure(status: number, message: string): CallFailure {
   // Many servers answer 400 to a session that they have forgotten, where the protocol asks for 404.
-  if (status === 404 || (status === 400 && saysSessionIsUnknown(message))) return { kind: 'unknown_session' }
-  if (status === 401 || status === 403) return { kind: 'answered', text: unauthorizedText(status) }
+  if (status === 404 || (status === 400 && isUnknownSession(message))) return { kind: 'unknown_session' }
+  if (status === 401 || status === 403) return { kind: 'answered', text: describeUnauthorized(status) }
   // Something on the way lost the server or its answer: what it was asked for, it may have done.
   if (status === 502 || status === 504) return { kind: 'in_doubt' }
   const after = status >= 500 && status !== 503 ? ` ${happened}` : ''
   return { kind: 'answered', text: `The server answered with HTTP ${status}: ${message}${after}` }
 }
 
-function unauthorizedText(status: number): string {
+function describeUnauthorized(status: number): string {
   return `The server refused the call (HTTP ${status}): it wants another authorization. Nothing was run.`
 }
 
@@ -171,7 +171,7 @@ function wasUnsent(error: unknown): boolean {
 }
 
 /** What a model reads of a failure that no further attempt has repaired. */
-export function failureError(
+export function createFailureError(
   failure: CallFailure,
   { name, secrets }: NamedServer,
   faults: readonly string[],
@@ -180,7 +180,7 @@ export function failureError(
     case 'answered':
       return new ToolError(cleanText(withoutAnySecrets(failure.text, secrets), 8_000))
     case 'unauthorized':
-      return new ToolError(unauthorizedText(401))
+      return new ToolError(describeUnauthorized(401))
     case 'in_doubt':
       return new ToolError(
         `The connection to the MCP server ${name} was lost during this call. It may have taken effect: find out before you ask for it again.`,
@@ -188,12 +188,12 @@ export function failureError(
       )
     case 'unsent':
     case 'unknown_session':
-      return unreachable(name, faults)
+      return createUnreachable(name, faults)
   }
 }
 
 /** What a model reads where there is no connection. */
-export function unreachable(name: string, faults: readonly string[]): ToolError {
+export function createUnreachable(name: string, faults: readonly string[]): ToolError {
   const why = faults[0] === undefined ? '' : ` (${faults[0].split('\n')[0]})`
   return new ToolError(
     `The MCP server ${name} cannot be reached now${why}. Nothing was run. Continue without it, or try again later.`,

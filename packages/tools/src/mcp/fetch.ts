@@ -8,13 +8,13 @@ const newline = 0x0a
  * one event of a stream of events, which may never end. Each event comes in a chunk of its own: the client library hears of
  * progress a moment after its event, and would lose it where the answer came in the same chunk.
  */
-export function boundedFetch(inner: FetchLike, maxMessageBytes: number): FetchLike {
+export function boundFetch(inner: FetchLike, maxMessageBytes: number): FetchLike {
   return async (url, init) => {
     const response = await inner(url, init)
     const { body, status, statusText, headers } = response
     if (body === null) return response
     const isStream = headers.get('content-type')?.startsWith('text/event-stream') === true
-    const bounded = body.pipeThrough(messageBound(maxMessageBytes, isStream))
+    const bounded = body.pipeThrough(createMessageBound(maxMessageBytes, isStream))
     const copy = new Response(bounded, { status, statusText, headers })
     // Where it came from decides how a redirect is judged.
     Object.defineProperties(copy, {
@@ -25,7 +25,7 @@ export function boundedFetch(inner: FetchLike, maxMessageBytes: number): FetchLi
   }
 }
 
-function messageBound(maxBytes: number, isStream: boolean): TransformStream<Uint8Array, Uint8Array> {
+function createMessageBound(maxBytes: number, isStream: boolean): TransformStream<Uint8Array, Uint8Array> {
   let seen = 0
   let line = 0
   let longest = 0
@@ -102,7 +102,7 @@ class OpenRequests {
  * A fetch that has a provider of OAuth forget which authorization server it found, where the server refuses a token: it may
  * have moved to another one, and what is kept would lead to the old one again.
  */
-export function renewedDiscovery(
+export function renewDiscovery(
   inner: client.FetchLike,
   serverUrl: string,
   provider: client.AuthProvider | client.OAuthClientProvider | undefined,
@@ -123,7 +123,7 @@ export function renewedDiscovery(
  * A fetch that calls `onGone` when a stream of events was open at a URL and cannot be opened again there, since the server
  * cannot be reached. A server that answers is there, whatever it answers.
  */
-export function watchingStreams(inner: FetchLike, serverUrl: string, onGone: () => void): FetchLike {
+export function watchStreams(inner: FetchLike, serverUrl: string, onGone: () => void): FetchLike {
   const { href } = new URL(serverUrl)
   let wasOpen = false
   return async (url, init) => {
@@ -167,7 +167,7 @@ export function withLostResponses(transport: Transport): OpenRequests {
     const id = 'method' in message && 'id' in message ? message.id : undefined
     // A subscription hears of it in its own way.
     if (id === undefined || options?.onRequestStreamEnd !== undefined) {
-      const given = cancelledBy(message)
+      const given = cancelBy(message)
       if (given !== undefined) open.delete(given)
       return await send(message, options)
     }
@@ -190,7 +190,7 @@ export function withLostResponses(transport: Transport): OpenRequests {
 }
 
 /** The request that a message takes back: no answer is due any more. */
-function cancelledBy(message: JSONRPCMessage): RequestId | undefined {
+function cancelBy(message: JSONRPCMessage): RequestId | undefined {
   if (!('method' in message) || message.method !== 'notifications/cancelled') return undefined
   return message.params?.['requestId'] as RequestId | undefined
 }
@@ -206,7 +206,7 @@ const without = /\bserver not initialized\b/
  * Whether a text of a server says that the session of a request is missing, unknown, invalid or over. A text that only
  * speaks of sessions may come from a tool that ran.
  */
-export function saysSessionIsUnknown(text: string): boolean {
+export function isUnknownSession(text: string): boolean {
   const words = text
     .slice(0, 2_000)
     .toLowerCase()

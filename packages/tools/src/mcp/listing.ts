@@ -1,7 +1,7 @@
 import type { StandardSchemaV1 } from '@standard-schema/spec'
 import type { KnownSecrets } from '@tallystick/core/internal'
 import { digestOf, type Json, type JsonObject } from '@tallystick/core/vocabulary'
-import { jsonOf } from '../define/content.ts'
+import { toJson } from '../define/content.ts'
 import type { client } from './client-library.ts'
 import { withoutSecrets } from './result.ts'
 import { cleanLine, cleanText } from './secrets.ts'
@@ -56,7 +56,7 @@ function mendTool(given: unknown, sdk: typeof client): Fields {
   const faultIn = (tool: Fields): string | undefined => {
     let issue: StandardSchemaV1.Issue | undefined
     try {
-      jsonOf(tool)
+      toJson(tool)
       const checked = schema['~standard'].validate(tool)
       if (checked instanceof Promise || checked.issues === undefined) return undefined
       issue = checked.issues[0]
@@ -101,10 +101,10 @@ const maxServerLength = 20
  * in eight digits of a hash over both names, so that no two tools share a name. It is the same in every process, and says
  * nothing about the way back: `origin` of the tool does.
  */
-export function exposedName(server: string, tool: string): string {
+export function toExposedName(server: string, tool: string): string {
   const plain = `mcp__${server}__${tool}`
   if (plain.length <= maxLength && isLossless(server, tool)) return plain
-  const readable = `mcp__${readableName(server).slice(0, maxServerLength)}__${readableName(tool)}`
+  const readable = `mcp__${toReadableName(server).slice(0, maxServerLength)}__${toReadableName(tool)}`
   const hash = digestOf([server, tool]).slice(0, hashLength)
   return `${readable.slice(0, maxLength - hashLength - 1)}_${hash}`
 }
@@ -115,7 +115,7 @@ function isLossless(server: string, tool: string): boolean {
   return isPlain && !server.includes('__') && !server.endsWith('_') && !/_[0-9a-f]{8}$/.test(`_${tool}`)
 }
 
-function readableName(name: string): string {
+function toReadableName(name: string): string {
   return name.slice(0, maxLength).replaceAll(/[^\w-]/g, '_')
 }
 
@@ -151,7 +151,7 @@ export interface Listing {
 }
 
 /** Takes over what a server lists. A tool that cannot be offered is left out, and named with the reason. */
-export function listingOf(server: string, tools: readonly client.Tool[], secrets: KnownSecrets): Listing {
+export function readListing(server: string, tools: readonly client.Tool[], secrets: KnownSecrets): Listing {
   const listed = new Map<string, ListedTool>()
   const exposed = new Set<string>()
   const faults: string[] = []
@@ -160,7 +160,7 @@ export function listingOf(server: string, tools: readonly client.Tool[], secrets
   }
   for (const raw of tools.slice(0, maxTools)) {
     const shown = JSON.stringify(cleanLine(raw.name, 64))
-    const tool = listedTool(server, raw, secrets)
+    const tool = readListedTool(server, raw, secrets)
     if (typeof tool === 'string') faults.push(`the tool ${shown} is left out: ${tool}`)
     else if (exposed.has(tool.exposedName)) faults.push(`the tool ${shown} is left out: it is listed twice`)
     else {
@@ -171,20 +171,20 @@ export function listingOf(server: string, tools: readonly client.Tool[], secrets
   return { tools: listed, faults: faults.slice(0, 20) }
 }
 
-function listedTool(server: string, raw: client.Tool, secrets: KnownSecrets): ListedTool | string {
+function readListedTool(server: string, raw: client.Tool, secrets: KnownSecrets): ListedTool | string {
   const { name, annotations = {} } = raw
   const fault = listFaultOf(raw)
   if (fault !== undefined) return fault
   if (name === '' || name.length > maxNameCharacters) return `its name has ${name.length} characters`
-  const inputSchema = schemaOf(raw.inputSchema, secrets)
+  const inputSchema = readSchema(raw.inputSchema, secrets)
   if (typeof inputSchema === 'string') return `its input schema ${inputSchema}`
-  const outputSchema = raw.outputSchema === undefined ? undefined : schemaOf(raw.outputSchema, secrets)
+  const outputSchema = raw.outputSchema === undefined ? undefined : readSchema(raw.outputSchema, secrets)
   const title = raw.title ?? annotations.title ?? ''
-  const given = shownText(raw.description?.trim() || title, secrets)
+  const given = showText(raw.description?.trim() || title, secrets)
   const description = given === '' ? `The tool ${cleanLine(name, 64)} of ${cleanLine(server, 64)}.` : given
   return {
     name,
-    exposedName: exposedName(server, name),
+    exposedName: toExposedName(server, name),
     description,
     inputSchema,
     ...(typeof outputSchema === 'object' && { outputSchema }),
@@ -195,16 +195,16 @@ function listedTool(server: string, raw: client.Tool, secrets: KnownSecrets): Li
 }
 
 /** What a server says of itself is recorded with every run: it may hold what the server was configured with. */
-function shownText(text: string, secrets: KnownSecrets): string {
+function showText(text: string, secrets: KnownSecrets): string {
   return cleanText(
     withoutSecrets(text.slice(0, 2 * maxDescriptionCharacters), secrets),
     maxDescriptionCharacters,
   )
 }
 
-function schemaOf(raw: unknown, secrets: KnownSecrets): JsonObject | string {
+function readSchema(raw: unknown, secrets: KnownSecrets): JsonObject | string {
   try {
-    const json = jsonOf(raw)
+    const json = toJson(raw)
     const length = JSON.stringify(json).length
     if (length > maxSchemaCharacters) return `has ${length} characters; ${maxSchemaCharacters} are taken`
     const { $schema: _dialect, ...schema } = withCleanTexts(json, secrets) as JsonObject & {
@@ -227,7 +227,7 @@ function withCleanTexts(value: Json, secrets: KnownSecrets): Json {
   return Object.fromEntries(
     Object.entries(value).map(([key, each]) => [
       key,
-      texts.has(key) && typeof each === 'string' ? shownText(each, secrets) : withCleanTexts(each, secrets),
+      texts.has(key) && typeof each === 'string' ? showText(each, secrets) : withCleanTexts(each, secrets),
     ]),
   )
 }
@@ -242,7 +242,7 @@ export interface ToolChanges {
 }
 
 /** The difference between two lists of one server; `undefined` where they are equal. */
-export function toolChanges(server: string, before: Listing, after: Listing): ToolChanges | undefined {
+export function compareListings(server: string, before: Listing, after: Listing): ToolChanges | undefined {
   const names = (listing: Listing, other: Listing): readonly string[] =>
     [...listing.tools.values()].flatMap((tool) => (other.tools.has(tool.name) ? [] : [tool.exposedName]))
   const changed = [...after.tools.values()].flatMap((tool) => {

@@ -4,33 +4,33 @@ import { posix, resolve, win32 } from 'node:path'
 import { ConfigurationError } from '@tallystick/core'
 import { getOwn, option, requireOptions } from '@tallystick/core/internal'
 import { parse as parseToml, TomlError } from 'smol-toml'
-import { jsonWithComments, withoutMark } from '../json-with-comments.ts'
+import { readJsonWithComments, withoutMark } from '../json-with-comments.ts'
 import type { Environment, McpServer, StdioServer } from './options.ts'
 import {
-  configError,
-  expansionOf,
+  createConfigError,
+  createExpansion,
   type McpHost,
   mcpHosts,
   type ReadServer,
-  serverEntry,
-  serverOfEntry,
+  parseEntry,
+  readServer,
   type VariableValues,
 } from './server-entry.ts'
 
 /** The variables of a file of lines `NAME=value`, as editors read it. Lines of another form are left out. */
-export function envFileValues(text: string): Readonly<Record<string, string>> {
+export function parseEnvFile(text: string): Readonly<Record<string, string>> {
   const entries = text.split(/\r?\n/).flatMap((line) => {
     const at = line.indexOf('=')
     const name = line
       .slice(0, Math.max(at, 0))
       .replace(/^\s*export\s/, '')
       .trim()
-    return /^[A-Za-z_]\w*$/.test(name) ? [[name, plainValue(line.slice(at + 1).trim())] as const] : []
+    return /^[A-Za-z_]\w*$/.test(name) ? [[name, parsePlainValue(line.slice(at + 1).trim())] as const] : []
   })
   return Object.fromEntries(entries)
 }
 
-function plainValue(value: string): string {
+function parsePlainValue(value: string): string {
   const [quote] = value
   const isQuoted = (quote === '"' || quote === "'") && value.length > 1 && value.endsWith(quote)
   return isQuoted ? value.slice(1, -1) : value
@@ -54,8 +54,8 @@ interface HostFile {
 }
 
 /** The files of a host, the one that holds over the others first. */
-export function hostFiles(host: McpHost, place: HostPlace): readonly HostFile[] {
-  const files = hostPaths(host, place).map((path): HostFile => ({ path, scope: 'all' }))
+export function listHostFiles(host: McpHost, place: HostPlace): readonly HostFile[] {
+  const files = findHostPaths(host, place).map((path): HostFile => ({ path, scope: 'all' }))
   if (host !== 'claude-code') return files
   const path = ofClaudeCode(place)
   return [{ path, scope: 'one_project' }, ...files, { path, scope: 'every_project' }]
@@ -63,16 +63,16 @@ export function hostFiles(host: McpHost, place: HostPlace): readonly HostFile[] 
 
 /** The file of the user, with servers of each project and of all. */
 function ofClaudeCode({ platform, home }: HostPlace): string {
-  return joinedOn(platform)(home, '.claude.json')
+  return joinOn(platform)(home, '.claude.json')
 }
 
-function joinedOn(platform: NodeJS.Platform): (...parts: string[]) => string {
+function joinOn(platform: NodeJS.Platform): (...parts: string[]) => string {
   const system = platform === 'win32' ? win32 : posix
   return (...parts) => system.join(...parts)
 }
 
-function hostPaths(host: McpHost, { platform, home, folder, env }: HostPlace): readonly string[] {
-  const join = joinedOn(platform)
+function findHostPaths(host: McpHost, { platform, home, folder, env }: HostPlace): readonly string[] {
+  const join = joinOn(platform)
   switch (host) {
     case 'claude-desktop':
       return [join(applicationData(), 'Claude', 'claude_desktop_config.json')]
@@ -103,28 +103,28 @@ function hostPaths(host: McpHost, { platform, home, folder, env }: HostPlace): r
 const maxCharacters = 5_000_000
 
 /** Reads JSON, with comments and commas at the end of lists, as editors write it. Throws `ConfigurationError`. */
-export function jsonConfig(text: string, file: string): unknown {
+export function parseJsonConfig(text: string, file: string): unknown {
   requireSize(text, file)
-  const read = jsonWithComments(text)
-  if ('fault' in read) throw configError({ file }, `${read.fault} Correct it there.`)
+  const read = readJsonWithComments(text)
+  if ('fault' in read) throw createConfigError({ file }, `${read.fault} Correct it there.`)
   return read.value
 }
 
 /** Reads TOML. Throws `ConfigurationError`. */
-export function tomlConfig(text: string, file: string): unknown {
+export function parseTomlConfig(text: string, file: string): unknown {
   requireSize(text, file)
   try {
     return parseToml(withoutMark(text))
   } catch (error) {
     // The library's message shows the lines around the fault, which may hold keys.
     const place = error instanceof TomlError ? ` at line ${error.line}, column ${error.column}` : ''
-    throw configError({ file }, `It is no TOML${place}. Correct it there.`)
+    throw createConfigError({ file }, `It is no TOML${place}. Correct it there.`)
   }
 }
 
 function requireSize(text: string, file: string): void {
   if (text.length > maxCharacters) {
-    throw configError(
+    throw createConfigError(
       { file },
       `It has ${text.length} characters; a configuration has ${maxCharacters} at most.`,
     )
@@ -149,16 +149,16 @@ export interface ConfigFile {
  */
 export function readMcpConfig(given: ConfigFile): ReadonlyMap<string, ReadServer> {
   const { host, file, text, values, only } = given
-  const root = host === 'codex' ? tomlConfig(text, file) : jsonConfig(text, file)
-  if (!isObject(root)) throw configError({ file }, 'It is no object.')
-  const entries = entriesOf(root, given)
+  const root = host === 'codex' ? parseTomlConfig(text, file) : parseJsonConfig(text, file)
+  if (!isObject(root)) throw createConfigError({ file }, 'It is no object.')
+  const entries = readEntries(root, given)
   const read = [...entries].filter(([name]) => only === undefined || only.includes(name))
   return new Map(
     read.map(([server, raw]) => {
       const place = { file, server }
-      if (!isObject(raw)) throw configError(place, 'it is no object.')
-      const entry = serverEntry(raw, place, expansionOf(host, values, place))
-      return [server, serverOfEntry(entry, host, values.env)]
+      if (!isObject(raw)) throw createConfigError(place, 'it is no object.')
+      const entry = parseEntry(raw, place, createExpansion(host, values, place))
+      return [server, readServer(entry, host, values.env)]
     }),
   )
 }
@@ -166,7 +166,7 @@ export function readMcpConfig(given: ConfigFile): ReadonlyMap<string, ReadServer
 /** Under which key hosts keep their servers. */
 const keys: Readonly<Partial<Record<McpHost, string>>> = { vscode: 'servers', codex: 'mcp_servers' }
 
-function entriesOf(
+function readEntries(
   root: Readonly<Record<string, unknown>>,
   { host, file, scope, values }: ConfigFile,
 ): ReadonlyMap<string, unknown> {
@@ -175,13 +175,13 @@ function entriesOf(
   const project = isObject(projects) ? getOwn(projects, values.folder) : undefined
   return new Map(
     Object.entries({
-      ...(scope !== 'one_project' && serversAt(root, key, file)),
-      ...(scope !== 'every_project' && isObject(project) && serversAt(project, key, file)),
+      ...(scope !== 'one_project' && readServers(root, key, file)),
+      ...(scope !== 'every_project' && isObject(project) && readServers(project, key, file)),
     }),
   )
 }
 
-function serversAt(
+function readServers(
   holder: Readonly<Record<string, unknown>>,
   key: string,
   file: string,
@@ -189,7 +189,7 @@ function serversAt(
   const servers = getOwn(holder, key)
   if (servers === undefined || servers === null) return {}
   if (isObject(servers)) return servers
-  throw configError({ file }, `${key} has to be an object of servers.`)
+  throw createConfigError({ file }, `${key} has to be an object of servers.`)
 }
 
 function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
@@ -248,8 +248,8 @@ export async function loadMcpConfig(options: LoadMcpOptions): Promise<LoadedMcp>
   const home = options.home ?? homedir()
   const place = { platform: process.platform, home, folder, env }
   const files: readonly HostFile[] =
-    path === undefined ? hostFiles(from, place) : [{ path: resolve(path), scope: 'all' }]
-  const texts = await Promise.all(files.map((file) => textAt(file.path)))
+    path === undefined ? listHostFiles(from, place) : [{ path: resolve(path), scope: 'all' }]
+  const texts = await Promise.all(files.map((file) => readTextAt(file.path)))
   const found = files.flatMap((file, at) => {
     const text = texts[at]
     return text === undefined ? [] : [{ ...file, text }]
@@ -278,7 +278,7 @@ export async function loadMcpConfig(options: LoadMcpOptions): Promise<LoadedMcp>
   return { servers: Object.fromEntries(servers), files: names(found) }
 }
 
-async function textAt(path: string): Promise<string | undefined> {
+async function readTextAt(path: string): Promise<string | undefined> {
   try {
     return await readFile(path, 'utf8')
   } catch (error) {
@@ -295,8 +295,9 @@ async function withEnvFile(
   folder: string,
 ): Promise<McpServer> {
   if (envFile === undefined) return server
-  const text = await textAt(resolve(folder, envFile))
-  if (text === undefined) throw configError(place, `its envFile ${JSON.stringify(envFile)} is not there.`)
+  const text = await readTextAt(resolve(folder, envFile))
+  if (text === undefined)
+    throw createConfigError(place, `its envFile ${JSON.stringify(envFile)} is not there.`)
   const { env, ...others } = server as StdioServer
-  return { ...others, env: { ...envFileValues(text), ...env } }
+  return { ...others, env: { ...parseEnvFile(text), ...env } }
 }

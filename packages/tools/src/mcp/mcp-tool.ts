@@ -2,19 +2,19 @@ import type { Tool } from '@tallystick/core'
 import { nearestNames } from '@tallystick/core/internal'
 import type { CallVerdict, JsonObject, Recovery, ResultPart, ToolEffect } from '@tallystick/core/vocabulary'
 import type { ApprovalContext, ApprovalFunction } from '../define/approval.ts'
-import { toolOf } from '../define/define-tool.ts'
+import { createTool } from '../define/define-tool.ts'
 import { ToolError } from '../define/outcome.ts'
-import { type ToolContext, traceparentFor } from '../define/run-tool.ts'
-import { jsonSchemaParse, type ReadSchema } from '../define/schema.ts'
+import { type ToolContext, askTraceparent } from '../define/run-tool.ts'
+import { createSchemaParse, type ReadSchema } from '../define/schema.ts'
 import { callTool, defaultMaxTotalMs } from './call.ts'
 import type { SharedParts } from './client.ts'
 import type { McpConnection } from './connection.ts'
 import type { Annotations, ListedTool } from './listing.ts'
-import { checkedSchema, resultContent, type ResultReading } from './result.ts'
+import { readCheckedSchema, toResultContent, type ResultReading } from './result.ts'
 import { cleanLine } from './secrets.ts'
 
 /** How calls of a tool are treated, by what its server says about it, where that is believed. */
-export function effectOf(
+export function readEffect(
   { readOnlyHint, idempotentHint }: Annotations,
   isTrusted: boolean,
 ): { readonly effect: ToolEffect; readonly recovery: Recovery } {
@@ -35,20 +35,20 @@ export interface ToolParts {
 const maxRemembered = 10_000
 
 /** A server's tool, as it was listed, as a tool of an agent. */
-export function mcpTool(listed: ListedTool, parts: ToolParts): Tool {
+export function createMcpTool(listed: ListedTool, parts: ToolParts): Tool {
   const { connection, shared, pins } = parts
   const { options, name: server } = connection.server
-  const { effect, recovery } = effectOf(listed.annotations, options.trusted === true)
+  const { effect, recovery } = readEffect(listed.annotations, options.trusted === true)
   /** What the check of a call has seen of the tool: what runs must be the same. */
   const judged = new Map<string, string>()
-  const schema = checkedInput(listed)
-  const tool = toolOf<JsonObject>(
+  const schema = createInputSchema(listed)
+  const tool = createTool<JsonObject>(
     {
       name: listed.exposedName,
       description: listed.description,
       effect,
       recovery,
-      approval: askingWhereChanged(listed, parts),
+      approval: createApproval(listed, parts),
       // The call's own time ends first. A person who answers a server's question takes the time that it takes.
       ...(isAnswering(shared) ? {} : { timeoutMs: (options.maxTotalMs ?? defaultMaxTotalMs) + 2_000 }),
       execute: (input, context) => execute(input, context),
@@ -69,10 +69,10 @@ export function mcpTool(listed: ListedTool, parts: ToolParts): Tool {
       )
     }
     pins.accept(now)
-    const traceparent = await traceparentFor(shared.traceparent, context)
+    const traceparent = await askTraceparent(shared.traceparent, context)
     const budget = { left, spend }
     const call = { tool: now, input, effect, signal, progress, idempotencyKey, traceparent, budget }
-    const parts = await callContent(await callTool(call, connection, shared), now, connection)
+    const parts = await toCallContent(await callTool(call, connection, shared), now, connection)
     return parts.length === 0 ? undefined : parts
   }
   return Object.freeze({
@@ -82,8 +82,8 @@ export function mcpTool(listed: ListedTool, parts: ToolParts): Tool {
     approval: typeof options.approval === 'function' ? 'by code' : (options.approval ?? 'never'),
     origin: Object.freeze({ server, name: listed.name }),
     check: (input, context): CallVerdict | Promise<CallVerdict> => {
-      const now = nowListed(listed, connection)
-      if (now === undefined) return goneVerdict(listed.exposedName, server, parts.namesNow())
+      const now = findListed(listed, connection)
+      if (now === undefined) return refuseGone(listed.exposedName, server, parts.namesNow())
       if (judged.size >= maxRemembered) judged.clear()
       judged.set(context.toolCallId, now.digest)
       return tool.check(input, context)
@@ -92,13 +92,13 @@ export function mcpTool(listed: ListedTool, parts: ToolParts): Tool {
 }
 
 /** The tool as its server lists it now; as it was, where no list can be had. */
-function nowListed(listed: ListedTool, connection: McpConnection): ListedTool | undefined {
+function findListed(listed: ListedTool, connection: McpConnection): ListedTool | undefined {
   const now = connection.listing().tools.get(listed.name)
   return now ?? (connection.current() === undefined ? listed : undefined)
 }
 
 /** How a server's results are read. */
-export function readingOf({ server: { options, secrets } }: McpConnection): ResultReading {
+export function createReading({ server: { options, secrets } }: McpConnection): ResultReading {
   const maxCharacters = options.maxResultCharacters ?? 100_000
   return { secrets, maxCharacters, maxBinaryCharacters: 50 * maxCharacters }
 }
@@ -107,33 +107,30 @@ function isAnswering({ hooks }: SharedParts): boolean {
   return hooks.elicit !== undefined || hooks.sample !== undefined
 }
 
-function checkedInput({ exposedName, inputSchema }: ListedTool): ReadSchema<JsonObject> {
-  const jsonSchema = checkedSchema(inputSchema)
-  return { jsonSchema, parse: jsonSchemaParse(exposedName, jsonSchema) }
+function createInputSchema({ exposedName, inputSchema }: ListedTool): ReadSchema<JsonObject> {
+  const jsonSchema = readCheckedSchema(inputSchema)
+  return { jsonSchema, parse: createSchemaParse(exposedName, jsonSchema) }
 }
 
 /** The user's policy, and a question in any case where the tool is not what it was. */
-function askingWhereChanged(
-  listed: ListedTool,
-  { connection, pins }: ToolParts,
-): ApprovalFunction<JsonObject> {
+function createApproval(listed: ListedTool, { connection, pins }: ToolParts): ApprovalFunction<JsonObject> {
   const { approval = 'never' } = connection.server.options
   return async (input: JsonObject, context: ApprovalContext) => {
     const now = connection.listing().tools.get(listed.name) ?? listed
-    if (pins.hasChanged(now)) return changedReason(now, connection.server.name)
+    if (pins.hasChanged(now)) return describeChange(now, connection.server.name)
     if (typeof approval === 'function') return await approval(input, context)
     return approval === 'always'
   }
 }
 
-function changedReason({ description }: ListedTool, server: string): string {
+function describeChange({ description }: ListedTool, server: string): string {
   return (
     `The MCP server ${cleanLine(server, 64)} has changed the description or the input schema of this tool since it was ` +
     `first listed. It says now: ${cleanLine(description, 300)}`
   )
 }
 
-function goneVerdict(name: string, server: string, names: readonly string[]): CallVerdict {
+function refuseGone(name: string, server: string, names: readonly string[]): CallVerdict {
   const near = nearestNames(name, names, 3)
   const hint = near.length === 0 ? '' : ` The nearest are ${near.join(', ')}.`
   const text = `The MCP server ${server} does not offer the tool ${name} any more. Nothing was run.${hint}`
@@ -141,12 +138,12 @@ function goneVerdict(name: string, server: string, names: readonly string[]): Ca
 }
 
 /** What a server answered, as parts. Throws a `ToolError` with the server's words where it says that the tool failed. */
-export async function callContent(
+export async function toCallContent(
   result: Awaited<ReturnType<typeof callTool>>,
   { outputSchema }: ListedTool,
   connection: McpConnection,
 ): Promise<readonly ResultPart[]> {
-  const parts = await resultContent(result, outputSchema, readingOf(connection))
+  const parts = await toResultContent(result, outputSchema, createReading(connection))
   if (result.isError !== true) return parts
   const message = parts.map((part) => (part.type === 'text' ? part.text : `(${part.mediaType})`)).join('\n')
   throw new ToolError(message || 'The tool failed, and its server did not say why.')
@@ -165,7 +162,7 @@ interface PinnedTools {
 }
 
 /** Begins with the digests that a person knows. */
-export function pinnedTools(known: Readonly<Record<string, string>>): PinnedTools {
+export function createPins(known: Readonly<Record<string, string>>): PinnedTools {
   const digests = new Map(Object.entries(known))
   return {
     see(tool) {

@@ -4,16 +4,22 @@ import { nearestNames, omitUndefined } from '@tallystick/core/internal'
 import type { Json, JsonObject, ResultPart } from '@tallystick/core/vocabulary'
 import { type Observable, Subject } from 'rxjs'
 import { ToolError } from '../define/outcome.ts'
-import { hostTimers, processGuard } from '../host.ts'
+import { hostTimers, startProcessGuard } from '../host.ts'
 import { callTool } from './call.ts'
 import { mcpPackage, type SharedParts } from './client.ts'
-import { type ConnectionState, connectionTo, type McpConnection } from './connection.ts'
-import { callDeadline, callFailureOf, failureError, noTimeoutMs, unreachable } from './deadline.ts'
+import { type ConnectionState, createConnection, type McpConnection } from './connection.ts'
+import {
+  startDeadline,
+  readCallFailure,
+  createFailureError,
+  noTimeoutMs,
+  createUnreachable,
+} from './deadline.ts'
 import type { ListedTool, ToolChanges } from './listing.ts'
-import { callContent, effectOf, mcpTool, pinnedTools, readingOf } from './mcp-tool.ts'
+import { toCallContent, readEffect, createMcpTool, createPins, createReading } from './mcp-tool.ts'
 import { type McpOptions, requireMcpOptions } from './options.ts'
-import { contentParts, resourcePart, withoutSecrets } from './result.ts'
-import { cleanLine, cleanText, knownSecretsOf } from './secrets.ts'
+import { toParts, toResourcePart, withoutSecrets } from './result.ts'
+import { cleanLine, cleanText, findKnownSecrets } from './secrets.ts'
 
 const maxTextCharacters = 8_000
 
@@ -25,14 +31,14 @@ async function ask<Answer>(
 ): Promise<Answer> {
   const { options, name } = connection.server
   const { timeoutMs = 60_000, maxTotalMs = 600_000 } = options
-  const deadline = callDeadline(shared.timers, timeoutMs, maxTotalMs)
+  const deadline = startDeadline(shared.timers, timeoutMs, maxTotalMs)
   const { signal } = deadline
   connection.deadlines.add(deadline)
   let isConnected = false
   try {
     const { client } = await connection.ready(signal).catch(() => {
       signal.throwIfAborted()
-      throw unreachable(name, connection.faults())
+      throw createUnreachable(name, connection.faults())
     })
     isConnected = true
     deadline.progress()
@@ -43,7 +49,7 @@ async function ask<Answer>(
       const why = isConnected ? '' : ' There was no connection to it.'
       throw new ToolError(`The MCP server ${name} did not answer in time.${why}`, { outcome: 'timed_out' })
     }
-    throw failureError(callFailureOf(error, shared), connection.server, connection.faults())
+    throw createFailureError(readCallFailure(error, shared), connection.server, connection.faults())
   } finally {
     deadline.stop()
     connection.deadlines.delete(deadline)
@@ -51,7 +57,10 @@ async function ask<Answer>(
 }
 
 /** The resources of a server and its templates of resources; nothing of a server that has neither. */
-export function resourcesOf(connection: McpConnection, shared: SharedParts): Promise<readonly McpResource[]> {
+export function listResources(
+  connection: McpConnection,
+  shared: SharedParts,
+): Promise<readonly McpResource[]> {
   return ask(connection, shared, async (client, request) => {
     if (client.getServerCapabilities()?.resources === undefined) return []
     const { resources } = await client.listResources(undefined, request)
@@ -65,17 +74,17 @@ export function resourcesOf(connection: McpConnection, shared: SharedParts): Pro
         isTemplate: true,
       })),
     ].map(({ uri, name, description, mimeType, isTemplate }) => ({
-      uri: cleanedText(connection, uri),
+      uri: cleanPart(connection, uri),
       isTemplate,
-      name: cleanedText(connection, name),
-      ...described(connection, description),
-      ...(mimeType !== undefined && { mimeType: cleanedText(connection, mimeType) }),
+      name: cleanPart(connection, name),
+      ...describeFault(connection, description),
+      ...(mimeType !== undefined && { mimeType: cleanPart(connection, mimeType) }),
     }))
   })
 }
 
 /** What a resource holds. */
-export function resourceAt(
+export function readResource(
   connection: McpConnection,
   shared: SharedParts,
   uri: string,
@@ -83,23 +92,23 @@ export function resourceAt(
   return ask(connection, shared, async (client, request) => {
     const { contents } = await client.readResource({ uri }, request)
     const [first] = contents
-    if (contents.length === 1 && first && !('text' in first)) return [resourcePart(first)]
+    if (contents.length === 1 && first && !('text' in first)) return [toResourcePart(first)]
     const blocks = contents.map((resource) => ({ type: 'resource' as const, resource }))
-    return contentParts(blocks, readingOf(connection))
+    return toParts(blocks, createReading(connection))
   })
 }
 
 /** The prompts of a server; nothing of a server that has no prompts. */
-export function promptsOf(connection: McpConnection, shared: SharedParts): Promise<readonly McpPrompt[]> {
+export function listPrompts(connection: McpConnection, shared: SharedParts): Promise<readonly McpPrompt[]> {
   return ask(connection, shared, async (client, request) => {
     if (client.getServerCapabilities()?.prompts === undefined) return []
     const { prompts } = await client.listPrompts(undefined, request)
     return prompts.map((prompt: Prompt) => ({
-      name: cleanedText(connection, prompt.name),
-      ...described(connection, prompt.description),
+      name: cleanPart(connection, prompt.name),
+      ...describeFault(connection, prompt.description),
       arguments: (prompt.arguments ?? []).map((argument) => ({
-        name: cleanedText(connection, argument.name),
-        ...described(connection, argument.description),
+        name: cleanPart(connection, argument.name),
+        ...describeFault(connection, argument.description),
         required: argument.required === true,
       })),
     }))
@@ -107,7 +116,7 @@ export function promptsOf(connection: McpConnection, shared: SharedParts): Promi
 }
 
 /** A prompt with its arguments filled in. */
-export function promptOf(
+export function readPrompt(
   connection: McpConnection,
   shared: SharedParts,
   name: string,
@@ -115,23 +124,23 @@ export function promptOf(
 ): Promise<McpPromptMessages> {
   return ask(connection, shared, async (client, request) => {
     const { description, messages } = await client.getPrompt({ name, arguments: { ...input } }, request)
-    const reading = readingOf(connection)
+    const reading = createReading(connection)
     return {
-      ...described(connection, description),
-      messages: messages.map(({ role, content }) => ({ role, content: contentParts([content], reading) })),
+      ...describeFault(connection, description),
+      messages: messages.map(({ role, content }) => ({ role, content: toParts([content], reading) })),
     }
   })
 }
 
-function cleanedText({ server }: McpConnection, text: string): string {
+function cleanPart({ server }: McpConnection, text: string): string {
   return cleanText(withoutSecrets(text, server.secrets), maxTextCharacters)
 }
 
-function described(
+function describeFault(
   connection: McpConnection,
   description: string | undefined,
 ): { readonly description?: string } {
-  return description === undefined ? {} : { description: cleanedText(connection, description) }
+  return description === undefined ? {} : { description: cleanPart(connection, description) }
 }
 
 /**
@@ -144,7 +153,7 @@ export async function mcpTools(options: McpOptions): Promise<McpManager> {
   requireMcpOptions(options)
   const sdk = await mcpPackage.load('mcpTools()')
   const changes$ = new Subject<ToolChanges>()
-  const guard = processGuard()
+  const guard = startProcessGuard()
   const shared: SharedParts = {
     sdk,
     guard,
@@ -162,10 +171,10 @@ export async function mcpTools(options: McpOptions): Promise<McpManager> {
       .filter(([, server]) => server.disabled !== true)
       .map(([name, server]) => [
         name,
-        connectionTo({ name, options: server, secrets: knownSecretsOf(server) }, shared),
+        createConnection({ name, options: server, secrets: findKnownSecrets(server) }, shared),
       ]),
   )
-  const manager = managerOf(connections, shared, options, changes$)
+  const manager = createManager(connections, shared, options, changes$)
   await Promise.all([...connections.values()].map((connection) => connection.start()))
   // What is listed first is what later lists are compared with.
   void manager.tools
@@ -182,21 +191,21 @@ export async function mcpTools(options: McpOptions): Promise<McpManager> {
   return manager
 }
 
-function managerOf(
+function createManager(
   connections: ReadonlyMap<string, McpConnection>,
   shared: SharedParts,
   options: McpOptions,
   changes$: Subject<ToolChanges>,
 ): McpManager {
-  const pins = pinnedTools(options.pins ?? {})
+  const pins = createPins(options.pins ?? {})
   const made = new Map<McpConnection, { readonly from: unknown; readonly tools: readonly Tool[] }>()
   const toolsOf = (connection: McpConnection): readonly Tool[] => {
     const from = connection.listing()
     const known = made.get(connection)
     if (known?.from === from) return known.tools
-    const tools = offeredTools(connection).map((listed) => {
+    const tools = listOffered(connection).map((listed) => {
       pins.see(listed)
-      return mcpTool(listed, { connection, shared, pins, namesNow })
+      return createMcpTool(listed, { connection, shared, pins, namesNow })
     })
     made.set(connection, { from, tools })
     return tools
@@ -229,7 +238,7 @@ function managerOf(
       return allTools()
     },
     get servers() {
-      return [...connections.values()].map(statusOf)
+      return [...connections.values()].map(readStatus)
     },
     get pins() {
       allTools()
@@ -238,16 +247,16 @@ function managerOf(
     changes$: changes$.asObservable(),
     call: async (server, name, input, given = {}) =>
       await callNamed(connectionOf(server), shared, { name, input, ...given }),
-    resources: async (server) => await resourcesOf(connectionOf(server), shared),
-    readResource: async (server, uri) => await resourceAt(connectionOf(server), shared, uri),
-    prompts: async (server) => await promptsOf(connectionOf(server), shared),
+    resources: async (server) => await listResources(connectionOf(server), shared),
+    readResource: async (server, uri) => await readResource(connectionOf(server), shared, uri),
+    prompts: async (server) => await listPrompts(connectionOf(server), shared),
     getPrompt: async (server, prompt, input = {}) =>
-      await promptOf(connectionOf(server), shared, prompt, input),
+      await readPrompt(connectionOf(server), shared, prompt, input),
     async reconnect(server) {
       const connection = connectionOf(server)
       // How it ended, the status says.
       await connection.ready(new AbortController().signal).catch(() => {})
-      return statusOf(connection)
+      return readStatus(connection)
     },
     close: () => (closing ??= close()),
     [Symbol.asyncDispose]: () => (closing ??= close()),
@@ -266,21 +275,21 @@ async function callNamed(
     const hint = known([...listing().tools.keys()], name)
     throw new ToolError(`The MCP server ${server.name} has no tool ${JSON.stringify(name)}. ${hint}`)
   }
-  const { effect } = effectOf(tool.annotations, server.options.trusted === true)
+  const { effect } = readEffect(tool.annotations, server.options.trusted === true)
   const given = { tool, input, effect, signal: signal ?? new AbortController().signal }
   const progress = onProgress ?? ((): void => {})
-  return await callContent(await callTool({ ...given, progress }, connection, shared), tool, connection)
+  return await toCallContent(await callTool({ ...given, progress }, connection, shared), tool, connection)
 }
 
 /** The tools of a server that the user wants. */
-function offeredTools(connection: McpConnection): readonly ListedTool[] {
+function listOffered(connection: McpConnection): readonly ListedTool[] {
   const { includeTools, excludeTools = [] } = connection.server.options
   return [...connection.listing().tools.values()].filter(
     ({ name }) => (includeTools === undefined || includeTools.includes(name)) && !excludeTools.includes(name),
   )
 }
 
-function statusOf(connection: McpConnection): McpServerStatus {
+function readStatus(connection: McpConnection): McpServerStatus {
   const opened = connection.current()
   const version = opened?.client.getServerVersion()
   const protocolVersion = opened?.client.getNegotiatedProtocolVersion()
@@ -290,7 +299,7 @@ function statusOf(connection: McpConnection): McpServerStatus {
     ...(opened && { transport: opened.kind }),
     ...(version && { server: { name: shown(version.name), version: shown(version.version) } }),
     ...(protocolVersion !== undefined && { protocolVersion }),
-    tools: offeredTools(connection).length,
+    tools: listOffered(connection).length,
     faults: connection.faults(),
   }
 }

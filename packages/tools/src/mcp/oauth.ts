@@ -4,13 +4,13 @@ import { readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import type { Server } from 'node:http'
 import { ConfigurationError } from '@tallystick/core'
 import { option, requireOptions } from '@tallystick/core/internal'
-import { httpServer, type Timers, unheldTimers } from '../host.ts'
+import { createHttpServer, type Timers, unheldTimers } from '../host.ts'
 import type { client } from './client-library.ts'
-import { resultOrAborted } from './deadline.ts'
+import { waitUnlessAborted } from './deadline.ts'
 import { type HttpServer, isHttpUrl, type McpQuestion } from './options.ts'
 
 /** Where a browser comes back to after the authorization page. Only this machine reaches it. */
-export function redirectUrlOf(port: number): string {
+export function toRedirectUrl(port: number): string {
   return `http://127.0.0.1:${port}/callback`
 }
 
@@ -38,7 +38,7 @@ const listeners = new Map<number, Listener>()
  * Listens for a browser that comes back with a state, which other programs cannot guess. A request without it changes nothing.
  * Rejects where the port cannot be had.
  */
-export async function expectRedirect(
+export async function listenForRedirect(
   state: string,
   port: number,
   waitMs: number,
@@ -67,7 +67,7 @@ export async function expectRedirect(
     stop()
     const why = error instanceof Error ? error.message : String(error)
     throw new ConfigurationError(
-      `oauthServer: it cannot listen for the browser at ${redirectUrlOf(port)} (${why}). Give another redirectPort.`,
+      `oauthServer: it cannot listen for the browser at ${toRedirectUrl(port)} (${why}). Give another redirectPort.`,
       { cause: error },
     )
   }
@@ -75,14 +75,14 @@ export async function expectRedirect(
     stop,
     async answer(signal) {
       server.ref()
-      return await resultOrAborted(came, AbortSignal.any([signal, late.signal])).finally(stop)
+      return await waitUnlessAborted(came, AbortSignal.any([signal, late.signal])).finally(stop)
     },
   }
 }
 
 function listen(port: number): Listener {
   const waiting: Listener['waiting'] = new Map()
-  const server = httpServer((request, response, { pathname, searchParams }) => {
+  const server = createHttpServer((request, response, { pathname, searchParams }) => {
     const state = searchParams.get('state') ?? ''
     const resolve = pathname === '/callback' && request.method === 'GET' ? waiting.get(state) : undefined
     response.setHeader('content-type', 'text/plain; charset=utf-8')
@@ -125,14 +125,14 @@ export interface TokenFile {
  * The tokens of the server at a URL, in a file that may hold those of others. It is read each time, since other processes
  * change it; only its owner can read it, and it is replaced at once.
  */
-export function tokenFile(path: string, url: string): TokenFile {
+export function openTokenFile(path: string, url: string): TokenFile {
   const all = (): Readonly<Record<string, Kept>> => {
     let text: string
     try {
       text = readFileSync(path, 'utf8')
     } catch (error) {
       if (error instanceof Error && 'code' in error && error.code === 'ENOENT') return {}
-      throw unusable(path, 'cannot be read', error)
+      throw createUnusable(path, 'cannot be read', error)
     }
     try {
       const read: unknown = JSON.parse(text)
@@ -141,7 +141,7 @@ export function tokenFile(path: string, url: string): TokenFile {
     } catch {
       // Said below, without what the file holds.
     }
-    throw unusable(path, 'holds something else')
+    throw createUnusable(path, 'holds something else')
   }
   const read = (): Kept => {
     const every = all()
@@ -160,13 +160,13 @@ export function tokenFile(path: string, url: string): TokenFile {
         renameSync(beside, path)
       } catch (error) {
         rmSync(beside, { force: true })
-        throw unusable(path, 'cannot be written', error)
+        throw createUnusable(path, 'cannot be written', error)
       }
     },
   }
 }
 
-function unusable(path: string, what: string, cause?: unknown): ConfigurationError {
+function createUnusable(path: string, what: string, cause?: unknown): ConfigurationError {
   const code = cause instanceof Error && 'code' in cause ? ` (${String(cause.code)})` : ''
   return new ConfigurationError(
     `oauthServer: the file of tokens ${path} ${what}${code}. Give another path, or delete it and sign in again.`,
@@ -229,13 +229,13 @@ export function oauthServer(url: string, options: OAuthOptions): HttpServer {
   requireOptions('oauthServer: the URL', serverUrl, url)
   requireOptions('oauthServer', oauthOptions, options)
   const { redirectPort = 8_976, waitMs = 300_000, timers = unheldTimers } = options
-  const file = tokenFile(options.file, new URL(url).href)
+  const file = openTokenFile(options.file, new URL(url).href)
   const memory: { verifier?: string; redirect?: Promise<Redirect> } = {}
   const authProvider: client.OAuthClientProvider = {
-    redirectUrl: redirectUrlOf(redirectPort),
-    clientMetadata: clientMetadataOf(options, redirectPort),
+    redirectUrl: toRedirectUrl(redirectPort),
+    clientMetadata: createClientMetadata(options, redirectPort),
     state: () => randomBytes(32).toString('base64url'),
-    clientInformation: () => givenClient(options) ?? file.read().client,
+    clientInformation: () => readGivenClient(options) ?? file.read().client,
     saveClientInformation: (kept) => file.change({ client: kept }),
     tokens: () => file.read().tokens,
     saveTokens: (tokens) => file.change({ tokens }),
@@ -255,7 +255,7 @@ export function oauthServer(url: string, options: OAuthOptions): HttpServer {
       const before = memory.redirect
       // Each page has a state of its own, also where two calls are refused at the same time.
       const state = page.searchParams.get('state') ?? ''
-      const next = expectRedirect(state, redirectPort, waitMs, timers)
+      const next = listenForRedirect(state, redirectPort, waitMs, timers)
       memory.redirect = next
       // Only the last page leads to tokens: what waits for the one before waits for this one.
       await Promise.allSettled([next, before?.then((redirect) => redirect.stop())])
@@ -282,18 +282,21 @@ const removed: Readonly<Record<'all' | 'client' | 'tokens' | 'discovery', Kept>>
   discovery: { discovery: undefined },
 }
 
-function givenClient({ clientId, clientSecret }: OAuthOptions): client.OAuthClientInformation | undefined {
+function readGivenClient({
+  clientId,
+  clientSecret,
+}: OAuthOptions): client.OAuthClientInformation | undefined {
   if (clientId === undefined) return undefined
   return { client_id: clientId, ...(clientSecret !== undefined && { client_secret: clientSecret }) }
 }
 
-function clientMetadataOf(
+function createClientMetadata(
   { clientName = 'Tallystick', clientSecret, scope }: OAuthOptions,
   redirectPort: number,
 ): client.OAuthClientMetadata {
   return {
     client_name: clientName,
-    redirect_uris: [redirectUrlOf(redirectPort)],
+    redirect_uris: [toRedirectUrl(redirectPort)],
     grant_types: ['authorization_code', 'refresh_token'],
     response_types: ['code'],
     token_endpoint_auth_method: clientSecret === undefined ? 'none' : 'client_secret_post',

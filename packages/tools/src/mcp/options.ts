@@ -112,7 +112,9 @@ const common: OptionChecks<AnyServer> = {
   required: maybe(trueOrFalse),
   disabled: maybe(trueOrFalse),
   secrets: maybe(listOf(anyText)),
-  roots: maybe(listOf(valueThat('an absolute path or a file: URL', (value) => rootUri(value) !== undefined))),
+  roots: maybe(
+    listOf(valueThat('an absolute path or a file: URL', (value) => toRootUri(value) !== undefined)),
+  ),
 }
 
 const otherNames = {
@@ -165,7 +167,7 @@ export const mcpServer: OptionCheck = (value) => {
 }
 
 /** The URL of a folder that is given as an absolute path, or as that URL. */
-export function rootUri(root: unknown): string | undefined {
+export function toRootUri(root: unknown): string | undefined {
   if (typeof root !== 'string') return undefined
   if (isAbsolute(root)) return pathToFileURL(root).href
   return URL.canParse(root) && new URL(root).protocol === 'file:' ? new URL(root).href : undefined
@@ -338,7 +340,7 @@ const safeNames: Readonly<Record<'posix' | 'windows', readonly string[]>> = {
 export type Environment = Readonly<Record<string, string | undefined>>
 
 /** The environment of a server's process: what its configuration names, and of the host only what is safe. */
-export function childEnvironment(
+export function createChildEnvironment(
   host: Environment,
   named: Environment,
   platform: NodeJS.Platform,

@@ -1,7 +1,7 @@
 import { getOwn, isJsonObject, type KnownSecrets, withoutKeys } from '@tallystick/core/internal'
 import type { Json, JsonObject, ResultPart } from '@tallystick/core/vocabulary'
 import { file, image, text } from '../define/content.ts'
-import { jsonSchemaParse } from '../define/schema.ts'
+import { createSchemaParse } from '../define/schema.ts'
 import { boundedText } from '../define/text.ts'
 import type { client } from './client-library.ts'
 import { cleanLine } from './secrets.ts'
@@ -16,7 +16,7 @@ const ifNumber: Checked = (value) => (typeof value === 'number' ? value : undefi
 const ifTexts: Checked = (value) => (isTexts(value) ? value : undefined)
 const ifList: Checked = (value) => (Array.isArray(value) ? value : undefined)
 const eachBelow: Checked = (value, depth) =>
-  Array.isArray(value) ? value.map((each: Json) => below(each, depth)) : undefined
+  Array.isArray(value) ? value.map((each: Json) => listBelow(each, depth)) : undefined
 
 /**
  * The keywords that are checked: they take time in proportion to schema and value, and where less is checked below them,
@@ -41,13 +41,13 @@ const keywords: Readonly<Record<string, Checked>> = {
   allOf: eachBelow,
   anyOf: eachBelow,
   prefixItems: eachBelow,
-  items: (value, depth) => (Array.isArray(value) ? undefined : below(value, depth)),
+  items: (value, depth) => (Array.isArray(value) ? undefined : listBelow(value, depth)),
   properties: (value, depth) =>
     isJsonObject(value)
-      ? Object.fromEntries(Object.entries(value).map(([name, each]) => [name, below(each, depth)]))
+      ? Object.fromEntries(Object.entries(value).map(([name, each]) => [name, listBelow(each, depth)]))
       : undefined,
   additionalProperties: (value, depth, schema) =>
-    schema['patternProperties'] === undefined ? below(value, depth) : undefined,
+    schema['patternProperties'] === undefined ? listBelow(value, depth) : undefined,
 }
 
 /**
@@ -55,7 +55,7 @@ const keywords: Readonly<Record<string, Checked>> = {
  * hostile one could make expensive. Patterns (which may backtrack), references (which may multiply), `not` and what depends
  * on other keywords are left to the server. So a usual mistake is explained without asking it.
  */
-export function checkedSchema(schema: JsonObject, depth = 0): JsonObject {
+export function readCheckedSchema(schema: JsonObject, depth = 0): JsonObject {
   const checked: Record<string, Json> = {}
   for (const [keyword, value] of Object.entries(schema)) {
     const part = getOwn(keywords, keyword)?.(value, depth, schema)
@@ -68,9 +68,9 @@ export function checkedSchema(schema: JsonObject, depth = 0): JsonObject {
   return choice === undefined ? checked : { ...checked, anyOf: choice }
 }
 
-function below(schema: Json, depth: number): Json {
+function listBelow(schema: Json, depth: number): Json {
   if (typeof schema === 'boolean') return schema
-  return isJsonObject(schema) && depth < maxDepth ? checkedSchema(schema, depth + 1) : true
+  return isJsonObject(schema) && depth < maxDepth ? readCheckedSchema(schema, depth + 1) : true
 }
 
 function isTexts(value: Json): boolean {
@@ -93,28 +93,28 @@ export interface ResultReading extends ResultBounds {
 const maxParts = 256
 
 /** What a server answered, as parts of a result, within bounds, with the secrets of its configuration struck out. */
-export async function resultContent(
+export async function toResultContent(
   result: client.CallToolResult,
   outputSchema: JsonObject | undefined,
   reading: ResultReading,
 ): Promise<readonly ResultPart[]> {
   const { structuredContent, isError } = result
-  const parts = contentParts(result.content, reading)
+  const parts = toParts(result.content, reading)
   if (structuredContent === undefined) return parts
   const structured = JSON.stringify(structuredContent)
-  const only = onlyText(structuredContent)
+  const only = readOnlyText(structuredContent)
   const isShown = result.content.some(
-    (block) => block.type === 'text' && (block.text === only || sameJson(block.text, structured)),
+    (block) => block.type === 'text' && (block.text === only || isSameJson(block.text, structured)),
   )
-  const own = JSON.stringify(structuredContent, (_name, value: unknown) => shownNumber(value))
-  const shown = isShown ? parts : [...parts, ...contentParts([{ type: 'text', text: own }], reading)]
+  const own = JSON.stringify(structuredContent, (_name, value: unknown) => showNumber(value))
+  const shown = isShown ? parts : [...parts, ...toParts([{ type: 'text', text: own }], reading)]
   if (isError || outputSchema === undefined) return shown
-  const fault = await structureFault(structuredContent, outputSchema)
+  const fault = await describeStructureFault(structuredContent, outputSchema)
   return fault === undefined ? shown : [...shown, text(fault)]
 }
 
 /** Blocks of a message, of a result or of a prompt, as parts. */
-export function contentParts(
+export function toParts(
   blocks: readonly client.ContentBlock[],
   { secrets, maxCharacters, maxBinaryCharacters }: ResultReading,
 ): readonly ResultPart[] {
@@ -122,9 +122,9 @@ export function contentParts(
   let binary = maxBinaryCharacters
   const parts: ResultPart[] = []
   for (const block of blocks.slice(0, maxParts)) {
-    const part = partOf(block)
+    const part = toPart(block)
     if (part.type === 'text') {
-      const whole = beginningWithout(secrets, part.text, characters)
+      const whole = cutWithout(secrets, part.text, characters)
       const leftOut = Math.max(0, part.text.length - Math.max(characters, 0))
       const shown = leftOut > 0 ? cut(whole, characters, leftOut) : whole
       if (characters > 0) parts.push(text(shown.toWellFormed()))
@@ -158,7 +158,7 @@ export function withoutAnySecrets(given: string, secrets: KnownSecrets): string 
  * The beginning of a text without secrets, `characters` of it at least where it is that long and nothing was struck out.
  * Struck out before it is cut, since a cut secret is not recognised; and only what may be shown is looked at.
  */
-function beginningWithout(secrets: KnownSecrets, whole: string, characters: number): string {
+function cutWithout(secrets: KnownSecrets, whole: string, characters: number): string {
   const near = whole.slice(0, Math.max(0, characters) + secrets.maxFormLength)
   const struck = withoutSecrets(near, secrets)
   if (near.length === whole.length) return struck
@@ -171,13 +171,13 @@ function cut(whole: string, maxCharacters: number, leftOut: number): string {
   return `${kept}\n(${leftOut} characters were left out: ask for less, or for a part.)`
 }
 
-function partOf(block: client.ContentBlock): ResultPart {
+function toPart(block: client.ContentBlock): ResultPart {
   switch (block.type) {
     case 'text':
       return text(block.text)
     case 'image':
     case 'audio':
-      return binaryPart(block.mimeType, block.data)
+      return toBinaryPart(block.mimeType, block.data)
     case 'resource_link': {
       const { uri, name, mimeType, description } = block
       const kind = mimeType === undefined ? '' : ` (${cleanLine(mimeType, 100)})`
@@ -185,7 +185,7 @@ function partOf(block: client.ContentBlock): ResultPart {
       return text(`Resource ${cleanLine(name, 200)}${kind} at ${cleanLine(uri, 2_000)}${suffix}`)
     }
     case 'resource':
-      return resourcePart(block.resource)
+      return toResourcePart(block.resource)
     default:
       // A newer protocol may know more kinds.
       return text(boundedText(JSON.stringify(block), 10_000))
@@ -193,14 +193,14 @@ function partOf(block: client.ContentBlock): ResultPart {
 }
 
 /** What a resource holds, as a part. */
-export function resourcePart(
+export function toResourcePart(
   resource: client.TextResourceContents | client.BlobResourceContents,
 ): ResultPart {
   if ('text' in resource) return text(resource.text)
-  return binaryPart(resource.mimeType ?? 'application/octet-stream', resource.blob)
+  return toBinaryPart(resource.mimeType ?? 'application/octet-stream', resource.blob)
 }
 
-function binaryPart(mediaType: string, data: string): ResultPart {
+function toBinaryPart(mediaType: string, data: string): ResultPart {
   try {
     return mediaType.startsWith('image/') ? image({ mediaType, data }) : file({ mediaType, data })
   } catch {
@@ -209,19 +209,19 @@ function binaryPart(mediaType: string, data: string): ResultPart {
 }
 
 /** A whole number that was rounded when the client library read it, which a model must not take for an id, as text that says so. */
-function shownNumber(value: unknown): unknown {
+function showNumber(value: unknown): unknown {
   const isRounded =
     value === Infinity || value === -Infinity || (Number.isInteger(value) && !Number.isSafeInteger(value))
   return isRounded ? `about ${String(value)} (rounded: numbers beyond 2^53 have to be sent as text)` : value
 }
 
 /** The text of an object that holds nothing else: libraries wrap texts so, and give them as texts as well. */
-function onlyText(structured: unknown): string | undefined {
+function readOnlyText(structured: unknown): string | undefined {
   const values = Object.values(Object(structured) as object)
   return values.length === 1 && typeof values[0] === 'string' ? values[0] : undefined
 }
 
-function sameJson(given: string, json: string): boolean {
+function isSameJson(given: string, json: string): boolean {
   if (given === json) return true
   try {
     return given.length < 1_000_000 && JSON.stringify(JSON.parse(given)) === json
@@ -231,8 +231,8 @@ function sameJson(given: string, json: string): boolean {
 }
 
 /** What a server's answer lacks of what its own schema promises: the model had better not rely on it. */
-async function structureFault(given: unknown, outputSchema: JsonObject): Promise<string | undefined> {
-  const parse = jsonSchemaParse('the result', checkedSchema(outputSchema))
+async function describeStructureFault(given: unknown, outputSchema: JsonObject): Promise<string | undefined> {
+  const parse = createSchemaParse('the result', readCheckedSchema(outputSchema))
   const parsed = await parse(given as JsonObject)
   if (parsed.ok) return undefined
   const places = parsed.issues

@@ -25,8 +25,8 @@ export interface LearnedSecrets extends KnownSecrets {
 }
 
 /** The secrets of a server: they are struck out of everything that it says. */
-export function knownSecretsOf(server: McpServer): LearnedSecrets {
-  const given = configuredSecrets(server)
+export function findKnownSecrets(server: McpServer): LearnedSecrets {
+  const given = listConfigured(server)
   const tokens = new Set<string>()
   let known = knownSecrets(given)
   return {
@@ -46,26 +46,26 @@ export function knownSecretsOf(server: McpServer): LearnedSecrets {
 }
 
 /** The secrets in the configuration of a server. */
-function configuredSecrets(server: McpServer): readonly string[] {
+function listConfigured(server: McpServer): readonly string[] {
   const given = server.secrets ?? []
   if (!isHttpServer(server)) {
     const env = server.env ?? {}
-    return [...given, ...namedSecrets(env), ...Object.values(env).flatMap(passwordIn)]
+    return [...given, ...listNamed(env), ...Object.values(env).flatMap(readPassword)]
   }
   const headers = Object.entries(server.headers ?? {}).flatMap(([name, value]) =>
     openHeaders.has(name.toLowerCase()) ? [] : [value, ...value.split(/[\s;,=]/)],
   )
   const { username, searchParams } = new URL(server.url)
-  const parameters = namedSecrets(Object.fromEntries(searchParams))
-  return [...given, ...headers, ...parameters, username, ...passwordIn(server.url)]
+  const parameters = listNamed(Object.fromEntries(searchParams))
+  return [...given, ...headers, ...parameters, username, ...readPassword(server.url)]
 }
 
-function namedSecrets(values: Readonly<Record<string, string>>): readonly string[] {
+function listNamed(values: Readonly<Record<string, string>>): readonly string[] {
   return Object.entries(values).flatMap(([name, value]) => (looksSecret(name) ? [value] : []))
 }
 
 /** The password of what may be the URL of a database. */
-function passwordIn(value: string): readonly string[] {
+function readPassword(value: string): readonly string[] {
   if (!URL.canParse(value)) return []
   const { password } = new URL(value)
   return [decodeURIComponentOr(password)]

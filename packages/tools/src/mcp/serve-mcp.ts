@@ -5,24 +5,24 @@ import type * as node from '@modelcontextprotocol/node'
 import type * as sdk from '@modelcontextprotocol/server'
 import { ConfigurationError, type Tool } from '@tallystick/core'
 import { isAgentTool, requireOptions } from '@tallystick/core/internal'
-import { hostTimers, httpServer } from '../host.ts'
-import { type OptionalPackage, optionalPackage } from '../packages.ts'
+import { hostTimers, createHttpServer } from '../host.ts'
+import { type OptionalPackage, declarePackage } from '../packages.ts'
 import {
   type ServeHttpOptions,
   type ServeMcpOptions,
   serveOptions,
-  serverFactory,
+  createServerFactory,
   toolList,
 } from './served-call.ts'
 
 /** The official server of the protocol. */
-const serverPackage: OptionalPackage<typeof sdk> = optionalPackage(
+const serverPackage: OptionalPackage<typeof sdk> = declarePackage(
   '@modelcontextprotocol/server',
   () => import('@modelcontextprotocol/server'),
 )
 
 /** Its connection to the HTTP servers of Node. */
-const nodePackage: OptionalPackage<typeof node> = optionalPackage(
+const nodePackage: OptionalPackage<typeof node> = declarePackage(
   '@modelcontextprotocol/node',
   () => import('@modelcontextprotocol/node'),
 )
@@ -44,7 +44,7 @@ async function listenHttp(
   const answer = node.toNodeHandler(handler)
   // A page in a browser of this machine must not reach it by another name, nor from its own origin.
   const guards = token === undefined ? [node.localhostHostValidation(), node.localhostOriginValidation()] : []
-  const server = httpServer((request, response, { pathname }) => {
+  const server = createHttpServer((request, response, { pathname }) => {
     if (!guards.every((isAllowed) => isAllowed(request, response))) return undefined
     if (pathname !== '/mcp') return response.writeHead(404).end()
     if (token !== undefined && !isToken(request.headers.authorization, token)) {
@@ -107,7 +107,7 @@ export async function serveMcp(
   const sdk = await serverPackage.load('serveMcp()')
   const stop = new AbortController()
   const parts = { tools, options, sdk, stop: stop.signal, timers: options.timers ?? hostTimers }
-  const factory = serverFactory(parts)
+  const factory = createServerFactory(parts)
   if (options.http !== undefined) {
     const listener: HttpListener = await listenHttp(factory, options.http, sdk)
     return served(stop, () => listener.close(), listener.url)

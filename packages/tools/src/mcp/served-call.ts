@@ -27,19 +27,19 @@ import {
   type ToolSignal,
 } from '@tallystick/core/vocabulary'
 import { filter, Observable, ReplaySubject } from 'rxjs'
-import { jsonOf } from '../define/content.ts'
-import { type Ending, failureOf, textEnding } from '../define/outcome.ts'
+import { toJson } from '../define/content.ts'
+import { type Ending, endThrown, createTextEnding } from '../define/outcome.ts'
 import type { Timers } from '../host.ts'
 
 /** Has an agent answer a client, in a run of its own that is on record. The client learns which tools it calls. */
-export async function servedAgent(
+export async function callAgent(
   { agent, name, taskOf, answerOf }: AgentTool,
   runtime: Runtime,
   { input, signal, progress, context }: ServedCallParts,
 ): Promise<Ending> {
   const given = await taskOf(input)
   if ('fault' in given) {
-    return textEnding(
+    return createTextEnding(
       'invalid_input',
       `The input does not fit the schema of ${name}: ${given.fault}. Nothing was run.`,
     )
@@ -58,37 +58,40 @@ export async function servedAgent(
     error: () => {},
   })
   try {
-    return endingOfRun(await run.result, answerOf)
+    return endRun(await run.result, answerOf)
   } finally {
     following.unsubscribe()
     signal.removeEventListener('abort', cancel)
   }
 }
 
-function endingOfRun(result: RunResult, answerOf: AgentTool['answerOf']): Ending {
+function endRun(result: RunResult, answerOf: AgentTool['answerOf']): Ending {
   const { runId, text, pendingApprovals } = result
   switch (result.status) {
     case 'done': {
       if (result.reason !== 'answered') {
-        return textEnding(
+        return createTextEnding(
           'failed',
           `The agent ended without an answer (${result.reason}). ${text}\nIts run is ${runId}.`,
         )
       }
       if (answerOf !== undefined) return readEnding(result, answerOf)
       const { output = text } = result
-      return textEnding('success', typeof output === 'string' ? output : JSON.stringify(output))
+      return createTextEnding('success', typeof output === 'string' ? output : JSON.stringify(output))
     }
     case 'suspended': {
       const waits = pendingApprovals.map((each) => each.name).join(', ')
       const what = waits === '' ? 'a person' : `a person who decides about ${waits}`
-      return textEnding(
+      return createTextEnding(
         'failed',
         `The agent waits for ${what}. Its run is ${runId}: decide there, and ask again.`,
       )
     }
     case 'interrupted':
-      return textEnding('failed', `The agent was interrupted. Its run is ${runId}, which can be resumed.`)
+      return createTextEnding(
+        'failed',
+        `The agent was interrupted. Its run is ${runId}, which can be resumed.`,
+      )
   }
 }
 
@@ -96,9 +99,11 @@ function readEnding(result: RunResult, answerOf: NonNullable<AgentTool['answerOf
   const { text, output, turns, toolCalls } = result
   try {
     const read = answerOf({ text, output, turns, toolCalls })
-    return typeof read === 'string' ? textEnding('success', read) : { outcome: 'success', content: read }
+    return typeof read === 'string'
+      ? createTextEnding('success', read)
+      : { outcome: 'success', content: read }
   } catch (error) {
-    return failureOf(error)
+    return endThrown(error)
   }
 }
 
@@ -124,18 +129,18 @@ interface ServedCallParts {
 }
 
 /** Makes one call of a tool for a client: checks it, asks where the tool asks, runs it, and stops it at its time. */
-async function servedCall(tool: Tool<unknown>, parts: ServedCallParts): Promise<Ending> {
+async function callTool(tool: Tool<unknown>, parts: ServedCallParts): Promise<Ending> {
   const { input, signal, context, idempotencyKey = randomUUID() } = parts
   const runId = parseRunId(randomUUID())
   if (runId === undefined) throw new Error('A UUID is no run id.')
   const place = { runId, turn: 1, toolCallId: toolCallIdOf(runId, 1, 1, 1), context }
-  const refusal = await refusalOf(await tool.check(input, place), tool.name, parts)
+  const refusal = await describeRefusal(await tool.check(input, place), tool.name, parts)
   if (refusal) return refusal
-  if (signal.aborted) return textEnding('cancelled', 'The call was cancelled. Nothing was run.')
-  return await ended(tool, { ...place, input, attempt: 1, idempotencyKey }, parts)
+  if (signal.aborted) return createTextEnding('cancelled', 'The call was cancelled. Nothing was run.')
+  return await waitForEnd(tool, { ...place, input, attempt: 1, idempotencyKey }, parts)
 }
 
-async function refusalOf(
+async function describeRefusal(
   verdict: CallVerdict,
   tool: string,
   { input, approve }: ServedCallParts,
@@ -144,13 +149,13 @@ async function refusalOf(
     case 'run':
       return undefined
     case 'refuse':
-      return textEnding(verdict.outcome, verdict.text)
+      return createTextEnding(verdict.outcome, verdict.text)
     case 'ask': {
       const { reason } = verdict
       const isApproved = (await approve?.({ tool, input, ...(reason !== undefined && { reason }) })) === true
       if (isApproved) return undefined
       const why = reason === undefined ? '' : ` (${reason})`
-      return textEnding(
+      return createTextEnding(
         'denied',
         `A person has to approve this call${why}, and no person did. Nothing was run.`,
       )
@@ -158,7 +163,7 @@ async function refusalOf(
   }
 }
 
-function ended(
+function waitForEnd(
   tool: Tool<unknown>,
   run: Omit<ToolRun, 'cancelled$'>,
   { signal, progress, timers }: ServedCallParts,
@@ -170,7 +175,7 @@ function ended(
     const stop = (): void => cancelled$.next('the client cancelled the call')
     const giveUp = (reason: string): void => {
       // Before the tool hears of it: what it still says is too late.
-      end(textEnding('timed_out', 'The tool was given up because it took too long.'))
+      end(createTextEnding('timed_out', 'The tool was given up because it took too long.'))
       cancelled$.next(reason)
     }
     const cancelTimer =
@@ -193,7 +198,7 @@ function ended(
       resolve(ending)
     }
     signal.addEventListener('abort', stop)
-    signalsOf(tool, { ...run, cancelled$ }).subscribe({
+    listSignals(tool, { ...run, cancelled$ }).subscribe({
       next: (report) => {
         if (report.type === 'tool_progressed') {
           waitForProgress()
@@ -201,29 +206,29 @@ function ended(
         } else if (report.type === 'tool_ended') end(report)
         else
           end(
-            textEnding(
+            createTextEnding(
               'failed',
               `The work continues elsewhere (${report.externalId}), and no client hears of its end.`,
             ),
           )
       },
-      error: (error: unknown) => end(textEnding('failed', `The tool failed: ${String(error)}`)),
-      complete: () => end(textEnding('failed', 'The tool ended without a result.')),
+      error: (error: unknown) => end(createTextEnding('failed', `The tool failed: ${String(error)}`)),
+      complete: () => end(createTextEnding('failed', 'The tool ended without a result.')),
     })
   })
 }
 
 /** What a tool reports, also where it throws instead of reporting. */
-function signalsOf(tool: Tool<unknown>, run: ToolRun): Observable<ToolSignal> {
+function listSignals(tool: Tool<unknown>, run: ToolRun): Observable<ToolSignal> {
   return new Observable((subscriber) => tool.run(run).subscribe(subscriber))
 }
 
 /** The ending of a call as a client reads it. */
-function servedResult({ outcome, content }: Ending): CallToolResult {
-  return { content: content.map(blockOf), ...(outcome !== 'success' && { isError: true }) }
+function toServedResult({ outcome, content }: Ending): CallToolResult {
+  return { content: content.map(toBlock), ...(outcome !== 'success' && { isError: true }) }
 }
 
-function blockOf(part: ResultPart): ContentBlock {
+function toBlock(part: ResultPart): ContentBlock {
   if (part.type === 'text') return { type: 'text', text: part.text }
   const { mediaType: mimeType, url, data } = part
   if (url !== undefined) return { type: 'resource_link', uri: url, name: url, mimeType }
@@ -250,10 +255,10 @@ export interface FactoryParts {
 }
 
 /** Makes a server for each connection, or for each request where the protocol knows no connections. */
-export function serverFactory(parts: FactoryParts): () => Server {
+export function createServerFactory(parts: FactoryParts): () => Server {
   const { tools, options } = parts
   const { name = 'tallystick', version = '1.0.0', instructions } = options
-  const listed = tools.map(listedTool)
+  const listed = tools.map(listTool)
   const byName = new Map(tools.map((tool) => [tool.name, tool]))
   return () => {
     const server = new parts.sdk.Server(
@@ -269,7 +274,7 @@ export function serverFactory(parts: FactoryParts): () => Server {
   }
 }
 
-function listedTool({ name, description, inputSchema, effect }: Tool<unknown>): sdk.Tool {
+function listTool({ name, description, inputSchema, effect }: Tool<unknown>): sdk.Tool {
   return {
     name,
     description,
@@ -284,45 +289,49 @@ async function answer(
   { mcpReq }: ServerContext,
   { tools, options, stop, timers }: FactoryParts,
 ): Promise<CallToolResult> {
-  if (tool === undefined) return servedResult(unknownTool(name, tools))
+  if (tool === undefined) return toServedResult(endUnknown(name, tools))
   const fault = parsedFault(input)
-  if (fault !== undefined) return servedResult(textEnding('invalid_input', `${fault} Nothing was run.`))
+  if (fault !== undefined)
+    return toServedResult(createTextEnding('invalid_input', `${fault} Nothing was run.`))
   // oxlint-disable-next-line no-underscore-dangle -- the protocol's own name
   const meta = mcpReq._meta ?? {}
   const key = meta[idempotencyKeyName]
   const call: ServedCallParts = {
     input: input as JsonObject,
     signal: AbortSignal.any([mcpReq.signal, stop]),
-    progress: reporter(mcpReq, meta.progressToken),
+    progress: createReporter(mcpReq, meta.progressToken),
     idempotencyKey: typeof key === 'string' && key !== '' && key.length <= 256 ? key : undefined,
     context: options.context,
     timers,
     approve: options.approve,
   }
-  return servedResult(await endingOf(tool, call, options))
+  return toServedResult(await callServed(tool, call, options))
 }
 
-async function endingOf(
+async function callServed(
   tool: Tool<unknown>,
   call: ServedCallParts,
   { runtime }: ServeMcpOptions,
 ): Promise<Ending> {
   try {
-    if (isAgentTool(tool) && runtime !== undefined) return await servedAgent(tool, runtime, call)
-    return await servedCall(tool, call)
+    if (isAgentTool(tool) && runtime !== undefined) return await callAgent(tool, runtime, call)
+    return await callTool(tool, call)
   } catch (error) {
-    return textEnding('failed', `The tool failed: ${error instanceof Error ? error.message : String(error)}`)
+    return createTextEnding(
+      'failed',
+      `The tool failed: ${error instanceof Error ? error.message : String(error)}`,
+    )
   }
 }
 
-function unknownTool(name: string, tools: readonly Tool<unknown>[]): Ending {
+function endUnknown(name: string, tools: readonly Tool<unknown>[]): Ending {
   const near = nearestNames(
     name,
     tools.map((tool) => tool.name),
     3,
   )
   const hint = near.length === 0 ? '' : ` The nearest are ${near.join(', ')}.`
-  return textEnding(
+  return createTextEnding(
     'unknown_tool',
     `There is no tool ${JSON.stringify(name.slice(0, 100))}. Nothing was run.${hint}`,
   )
@@ -332,7 +341,7 @@ function unknownTool(name: string, tools: readonly Tool<unknown>[]): Ending {
  * Passes progress on, where the client wants it: its numbers, or how many reports there were. A report that JSON cannot
  * carry is dropped.
  */
-function reporter(
+function createReporter(
   mcpReq: ServerContext['mcpReq'],
   progressToken: string | number | undefined,
 ): (data: Json) => void {
@@ -342,7 +351,7 @@ function reporter(
     const data = carried(reported)
     if (data === undefined) return
     const { progress = ++reports, total, message } = Object(data) as Readonly<Record<string, unknown>>
-    const logged = typeof message === 'string' ? message : textOfJson(data)
+    const logged = typeof message === 'string' ? message : writeJson(data)
     const params = {
       progressToken,
       progress: typeof progress === 'number' ? progress : ++reports,
@@ -354,14 +363,14 @@ function reporter(
   }
 }
 
-function textOfJson(data: Json): string {
+function writeJson(data: Json): string {
   return typeof data === 'string' ? data : JSON.stringify(data)
 }
 
 /** A report as JSON carries it. Tools that `defineTool` did not make may report anything. */
 function carried(reported: unknown): Json | undefined {
   try {
-    return jsonOf(reported)
+    return toJson(reported)
   } catch {
     return undefined
   }

@@ -10,7 +10,7 @@ interface ConfigPlace {
 }
 
 /** An error that names the file, the server and the fault, and never a value: that may be a key. */
-export function configError({ file, server }: ConfigPlace, what: string): ConfigurationError {
+export function createConfigError({ file, server }: ConfigPlace, what: string): ConfigurationError {
   const where = server === undefined ? '' : ` The MCP server ${JSON.stringify(cleanLine(server, 64))}:`
   return new ConfigurationError(`${cleanLine(file, 500)}:${where} ${what}`)
 }
@@ -22,27 +22,29 @@ export interface ReadServer {
 }
 
 /** Makes a server of an entry, in the manner of its host. Throws `ConfigurationError`. */
-export function serverOfEntry(
+export function readServer(
   entry: ServerEntry,
   host: McpHost,
   env: Readonly<Record<string, string | undefined>>,
 ): ReadServer {
-  const remote = urlOf(entry, host)
+  const remote = readUrl(entry, host)
   const command = entry.text('command')
   if (command === undefined && remote === undefined) {
     // The others have a URL there.
     const hint = entry.has('url') ? ' Windsurf reads serverUrl, not url.' : ''
-    throw configError(entry.place, `it has neither a command nor a URL.${hint}`)
+    throw createConfigError(entry.place, `it has neither a command nor a URL.${hint}`)
   }
   if (command !== undefined && remote !== undefined) {
-    throw configError(entry.place, 'it has a command and a URL; leave one of the two out.')
+    throw createConfigError(entry.place, 'it has a command and a URL; leave one of the two out.')
   }
-  const shared = sharedOptions(entry, host)
-  const server = remote ? { ...remote, headers: headersOf(entry, host, env) } : processOf(entry, host, env)
+  const shared = readSharedOptions(entry, host)
+  const server = remote
+    ? { ...remote, headers: readHeaders(entry, host, env) }
+    : readProcess(entry, host, env)
   // Which texts are secrets is known only now.
-  const made = omitUndefined({ ...server, ...shared, secrets: secretsOf(entry) }) as McpServer
+  const made = omitUndefined({ ...server, ...shared, secrets: readSecrets(entry) }) as McpServer
   const fault = mcpServer(made)
-  if (fault) throw configError(entry.place, `${fault.path} ${fault.what}.`)
+  if (fault) throw createConfigError(entry.place, `${fault.path} ${fault.what}.`)
   const envFile =
     remote === undefined && (host === 'cursor' || host === 'vscode') ? entry.text('envFile') : undefined
   return { server: made, ...omitUndefined({ envFile }) }
@@ -53,8 +55,8 @@ interface Remote {
   readonly type?: 'http' | 'sse'
 }
 
-function urlOf(entry: ServerEntry, host: McpHost): Remote | undefined {
-  const type = typeOf(entry)
+function readUrl(entry: ServerEntry, host: McpHost): Remote | undefined {
+  const type = readType(entry)
   if (host === 'gemini') {
     const http = entry.text('httpUrl')
     if (http !== undefined) return { url: http, type: 'http' }
@@ -67,7 +69,7 @@ function urlOf(entry: ServerEntry, host: McpHost): Remote | undefined {
   return url === undefined ? undefined : { url, ...omitUndefined({ type: given }) }
 }
 
-function typeOf(entry: ServerEntry): 'http' | 'sse' | undefined {
+function readType(entry: ServerEntry): 'http' | 'sse' | undefined {
   const type = entry.text('type') ?? entry.text('transport')
   switch (type) {
     case undefined:
@@ -81,11 +83,11 @@ function typeOf(entry: ServerEntry): 'http' | 'sse' | undefined {
     case 'sse':
       return 'sse'
     default:
-      throw configError(entry.place, 'its type is not one of stdio, http and sse.')
+      throw createConfigError(entry.place, 'its type is not one of stdio, http and sse.')
   }
 }
 
-function processOf(
+function readProcess(
   entry: ServerEntry,
   host: McpHost,
   env: Readonly<Record<string, string | undefined>>,
@@ -93,14 +95,13 @@ function processOf(
   return {
     command: entry.text('command'),
     args: entry.texts('args'),
-    env:
-      host === 'codex' ? { ...passedOn(entry, env), ...entry.textsByName('env') } : entry.textsByName('env'),
+    env: host === 'codex' ? { ...passOn(entry, env), ...entry.textsByName('env') } : entry.textsByName('env'),
     cwd: entry.text('cwd'),
   }
 }
 
 /** Variables that Codex passes on by their names. */
-function passedOn(
+function passOn(
   entry: ServerEntry,
   env: Readonly<Record<string, string | undefined>>,
 ): Readonly<Record<string, string>> {
@@ -112,14 +113,14 @@ function passedOn(
   return Object.fromEntries(known)
 }
 
-function headersOf(
+function readHeaders(
   entry: ServerEntry,
   host: McpHost,
   env: Readonly<Record<string, string | undefined>>,
 ): Readonly<Record<string, string>> | undefined {
   if (host !== 'codex') return entry.textsByName('headers')
   if (entry.has('bearer_token')) {
-    throw configError(
+    throw createConfigError(
       entry.place,
       'bearer_token is not read from a file; name a variable in bearer_token_env_var.',
     )
@@ -127,7 +128,7 @@ function headersOf(
   const valueOf = (name: string): string => {
     const value = getOwn(env, name)
     if (value !== undefined) return value
-    throw configError(
+    throw createConfigError(
       entry.place,
       `the variable ${JSON.stringify(name.slice(0, 100))} is not set. Set it, or leave the server out (servers names those to read).`,
     )
@@ -141,7 +142,7 @@ function headersOf(
   }
 }
 
-function sharedOptions(entry: ServerEntry, host: McpHost): object {
+function readSharedOptions(entry: ServerEntry, host: McpHost): object {
   if (host === 'codex') {
     return {
       disabled: entry.flag('enabled') === false ? true : undefined,
@@ -163,7 +164,7 @@ function sharedOptions(entry: ServerEntry, host: McpHost): object {
 }
 
 /** Values of variables that are called like secrets, which may be within an argument or a URL. */
-function secretsOf({ expansion }: ServerEntry): readonly string[] | undefined {
+function readSecrets({ expansion }: ServerEntry): readonly string[] | undefined {
   const secrets = [...expansion.used].flatMap(([name, value]) =>
     name.startsWith('input:') || looksSecret(name) ? [value] : [],
   )
@@ -186,7 +187,7 @@ interface ServerEntry {
 }
 
 /** Reads the fields of an entry. Throws `ConfigurationError` for one of another kind. */
-export function serverEntry(
+export function parseEntry(
   raw: Readonly<Record<string, unknown>>,
   place: ConfigPlace,
   expansion: Expansion,
@@ -200,7 +201,7 @@ export function serverEntry(
     const value = valueOf(field)
     if (value === undefined || value === null) return undefined
     const taken = take(value)
-    if (taken === undefined) throw configError(place, `${field} has to be ${expected}.`)
+    if (taken === undefined) throw createConfigError(place, `${field} has to be ${expected}.`)
     return taken
   }
   const takeText = (value: unknown): string | undefined =>
@@ -266,7 +267,7 @@ const patterns: Readonly<Partial<Record<McpHost, RegExp>>> = {
 }
 
 /** Makes the expansion of one server's texts. A variable without a value is a `ConfigurationError` that names it. */
-export function expansionOf(host: McpHost, values: VariableValues, place: ConfigPlace): Expansion {
+export function createExpansion(host: McpHost, values: VariableValues, place: ConfigPlace): Expansion {
   const used = new Map<string, string>()
   const pattern = patterns[host]
   return {
@@ -276,11 +277,11 @@ export function expansionOf(host: McpHost, values: VariableValues, place: Config
       return given.replaceAll(pattern, (...found) => {
         const [whole] = found
         const { name = '', bare } = found.at(-1) as Readonly<Record<string, string | undefined>>
-        const { variable, fallback } = bare === undefined ? named(host, name) : { variable: bare }
+        const { variable, fallback } = bare === undefined ? findNamed(host, name) : { variable: bare }
         // Shells have more ways to write variables, and these hosts leave them as they are.
         if (variable === undefined) return whole
-        const value = valueOf(host, variable, values) ?? fallback
-        if (value === undefined) throw configError(place, missingText(host, variable))
+        const value = readValue(host, variable, values) ?? fallback
+        if (value === undefined) throw createConfigError(place, describeMissing(host, variable))
         used.set(variable, value)
         return value
       })
@@ -294,7 +295,7 @@ interface NamedVariable {
 }
 
 /** Reads what is between the braces: a name, and in two hosts a default after `:-`. */
-function named(host: McpHost, name: string): NamedVariable {
+function findNamed(host: McpHost, name: string): NamedVariable {
   if (host !== 'claude-code' && host !== 'gemini') return { variable: name }
   const at = name.indexOf(':-')
   const variable = at === -1 ? name : name.slice(0, at)
@@ -302,7 +303,7 @@ function named(host: McpHost, name: string): NamedVariable {
   return { variable, ...(at !== -1 && { fallback: name.slice(at + 2) }) }
 }
 
-function valueOf(
+function readValue(
   host: McpHost,
   name: string,
   { env, folder, home, inputs }: VariableValues,
@@ -326,7 +327,7 @@ function valueOf(
   }
 }
 
-function missingText(host: McpHost, name: string): string {
+function describeMissing(host: McpHost, name: string): string {
   const shown = JSON.stringify(name.slice(0, 100))
   if (name.startsWith('input:')) {
     return `the input ${shown} has no value. Give it in inputs, or leave the server out (servers names those to read).`

@@ -17,7 +17,7 @@ interface StderrTail {
 }
 
 /** Keeps the last 8 kB, however much is written. */
-export function stderrTail(): StderrTail {
+export function keepStderrTail(): StderrTail {
   let kept: Buffer = Buffer.alloc(0)
   let isCut = false
   return {
@@ -80,14 +80,14 @@ interface ServerProcess {
 }
 
 /** Prepares a process; `start` starts it. */
-export function serverProcess(
+export function startServerProcess(
   given: ServerCommand,
   events: ProcessEvents,
   timers: Timers,
   guard: ProcessGuard,
 ): ServerProcess {
   const isPosix = given.platform !== 'win32'
-  const tail = stderrTail()
+  const tail = keepStderrTail()
   const mark = randomUUID()
   let child: ChildProcess | undefined
   let exit: string | undefined
@@ -133,7 +133,7 @@ export function serverProcess(
     kill: () => signalGroup('SIGKILL'),
     start: () =>
       new Promise((resolve, reject) => {
-        const started = spawned(given, mark)
+        const started = spawnServer(given, mark)
         const [, output, errors] = started.stdio
         started.once('error', reject)
         started.once('spawn', () => {
@@ -161,7 +161,7 @@ export function serverProcess(
   }
 }
 
-function spawned({ command, args, env, cwd, platform }: ServerCommand, mark: string): ChildProcess {
+function spawnServer({ command, args, env, cwd, platform }: ServerCommand, mark: string): ChildProcess {
   const isPosix = platform !== 'win32'
   return spawn(command, [...args], {
     stdio: ['pipe', 'pipe', 'pipe'],
@@ -208,7 +208,10 @@ export interface StdioTransport extends Transport {
 }
 
 /** Makes a transport; the client that connects through it starts the process. */
-export function stdioTransport(command: StdioCommand, { sdk, timers, guard }: StdioParts): StdioTransport {
+export function createStdioTransport(
+  command: StdioCommand,
+  { sdk, timers, guard }: StdioParts,
+): StdioTransport {
   const messages = new sdk.ReadBuffer({ maxBufferSize: command.maxMessageBytes })
   let reading: Promise<void> = Promise.resolve()
   /** Why the process was ended. */
@@ -252,7 +255,7 @@ export function stdioTransport(command: StdioCommand, { sdk, timers, guard }: St
   const onGone = (): void => {
     void reading.then(() => transport.onclose?.())
   }
-  const server = serverProcess(command, { onOutput, onGone, onError: report }, timers, guard)
+  const server = startServerProcess(command, { onOutput, onGone, onError: report }, timers, guard)
   const transport: StdioTransport = {
     process: { stderrTail: server.stderrTail, exit: () => whyKilled ?? server.exit() },
     start: () => server.start(),

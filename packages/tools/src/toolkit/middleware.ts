@@ -18,8 +18,8 @@ import {
   type ToolSignal,
 } from '@tallystick/core/vocabulary'
 import { Observable, type Subscription } from 'rxjs'
-import { describeError, type Ending, failureOf, textEnding } from '../define/outcome.ts'
-import { repairedInput } from '../define/repair.ts'
+import { describeError, type Ending, endThrown, createTextEnding } from '../define/outcome.ts'
+import { repairUnfit } from '../define/repair.ts'
 import { boundedText } from '../define/text.ts'
 
 /** One start of a call, on its way to its tool. */
@@ -74,10 +74,10 @@ export function wrapTools<Context>(
   middleware: readonly ToolMiddleware<Context>[],
 ): readonly Tool<Context>[] {
   requireOptions('wrapTools', wrapOptions, { tools, middleware })
-  return tools.map((tool) => wrapped(tool, middleware))
+  return tools.map((tool) => wrapTool(tool, middleware))
 }
 
-function wrapped<Context>(
+function wrapTool<Context>(
   tool: Tool<Context>,
   middleware: readonly ToolMiddleware<Context>[],
 ): Tool<Context> {
@@ -88,7 +88,7 @@ function wrapped<Context>(
   }
   const outside = middleware.toReversed()
   const run = (call: ToolRun<Context>): Observable<ToolSignal> =>
-    outside.reduce((inside, each) => around(each, tool, call, inside), tool.run(call))
+    outside.reduce((inside, each) => runAround(each, tool, call, inside), tool.run(call))
   return Object.freeze({
     ...tool,
     run,
@@ -101,7 +101,7 @@ function wrapped<Context>(
 }
 
 /** One middleware around what is inside of it: progress passes through, and exactly one ending follows. */
-function around<Context>(
+function runAround<Context>(
   { name, run, progress }: ToolMiddleware<Context>,
   tool: Tool<Context>,
   start: ToolRun<Context>,
@@ -169,7 +169,7 @@ function around<Context>(
       }
       subscriber.complete()
     }
-    work().then(end, (thrown: unknown) => end(failed(name, { hasRun, effect: tool.effect }, thrown)))
+    work().then(end, (thrown: unknown) => end(endFailed(name, { hasRun, effect: tool.effect }, thrown)))
     return () => {
       cancellation.unsubscribe()
       inner?.unsubscribe()
@@ -182,16 +182,16 @@ function around<Context>(
 }
 
 /** What the middleware threw, as an ending. The result of the tool is not in it: it may be what was to be hidden. */
-function failed(
+function endFailed(
   name: string,
   { hasRun, effect }: { readonly hasRun: boolean; readonly effect: ToolEffect },
   thrown: unknown,
 ): Ending {
-  if (!hasRun) return failureOf(thrown)
+  if (!hasRun) return endThrown(thrown)
   const why = boundedText(describeError(thrown), 2_000)
   const done = effect === 'write' ? ' It may have taken effect: check before you call it again.' : ''
   const text = `The tool was run, but ${name} failed around it (${why}), so its result is not shown.${done}`
-  return { ...textEnding('failed', text), thrown }
+  return { ...createTextEnding('failed', text), thrown }
 }
 
 /** An entry of `audit`: a call is about to run, or has ended. */
@@ -327,16 +327,16 @@ export function redact(change: (text: string) => string): ToolMiddleware {
       const { content, projected } = ending
       return { ...ending, content: parts(content), ...(projected && { projected: parts(projected) }) }
     },
-    progress: (data) => changedTexts(data, change),
+    progress: (data) => changeTexts(data, change),
   }
 }
 
-function changedTexts(data: Json, change: (text: string) => string): Json {
+function changeTexts(data: Json, change: (text: string) => string): Json {
   if (typeof data === 'string') return change(data)
-  if (Array.isArray(data)) return data.map((item) => changedTexts(item as Json, change))
+  if (Array.isArray(data)) return data.map((item) => changeTexts(item as Json, change))
   if (typeof data !== 'object' || data === null) return data
   return Object.fromEntries(
-    Object.entries(data).map(([key, item]) => [change(key), changedTexts(item, change)]),
+    Object.entries(data).map(([key, item]) => [change(key), changeTexts(item, change)]),
   )
 }
 
@@ -362,11 +362,11 @@ export function dryRun<Context>(
   requireOptions('dryRun', checkableTools, { tools })
   requireOptions('dryRun', dryRunOptions, options)
   return tools.map((tool) =>
-    tool.effect === 'read' || tool.handoff ? tool : described(tool, options.describe),
+    tool.effect === 'read' || tool.handoff ? tool : describeWrites(tool, options.describe),
   )
 }
 
-function described<Context>(tool: Tool<Context>, describe: DryRunOptions['describe']): Tool<Context> {
+function describeWrites<Context>(tool: Tool<Context>, describe: DryRunOptions['describe']): Tool<Context> {
   const { name } = tool
   return Object.freeze({
     ...tool,
@@ -374,9 +374,11 @@ function described<Context>(tool: Tool<Context>, describe: DryRunOptions['descri
       const verdict = await tool.check(input, context)
       if (verdict.kind === 'refuse') return verdict
       const asked =
-        verdict.kind === 'ask' ? ` A person would have been asked first${why(verdict.reason)}.` : ''
+        verdict.kind === 'ask'
+          ? ` A person would have been asked first${describeReason(verdict.reason)}.`
+          : ''
       const text =
-        `This is a dry run, in which nothing is changed. ${whatOf(name, input, describe)}${asked} ` +
+        `This is a dry run, in which nothing is changed. ${describeCall(name, input, describe)}${asked} ` +
         'Continue as if it were done, and say in your answer that it was not.'
       return { kind: 'refuse', outcome: 'skipped', text }
     },
@@ -387,7 +389,7 @@ function described<Context>(tool: Tool<Context>, describe: DryRunOptions['descri
   })
 }
 
-function whatOf(tool: string, input: JsonObject, describe: DryRunOptions['describe']): string {
+function describeCall(tool: string, input: JsonObject, describe: DryRunOptions['describe']): string {
   const plain = `${tool} would have been called with ${boundedText(JSON.stringify(input), maxDescription)}.`
   try {
     const ownText: unknown = describe?.({ tool, input })
@@ -397,7 +399,7 @@ function whatOf(tool: string, input: JsonObject, describe: DryRunOptions['descri
   }
 }
 
-function why(reason: string | undefined): string {
+function describeReason(reason: string | undefined): string {
   return reason === undefined ? '' : ` (${boundedText(reason, maxDescription)})`
 }
 
@@ -415,6 +417,6 @@ const checkableTools = fields<{ readonly tools: readonly object[] }>({
 export function repairInputs<Context>(tools: readonly Tool<Context>[]): readonly Tool<Context>[] {
   requireOptions('repairInputs', checkableTools, { tools })
   return tools.map((tool) =>
-    Object.freeze({ ...tool, repair: (unfit: UnfitInput) => repairedInput(tool, unfit) }),
+    Object.freeze({ ...tool, repair: (unfit: UnfitInput) => repairUnfit(tool, unfit) }),
   )
 }

@@ -54,13 +54,13 @@ export function readResult(given: ReadResultOptions): Tool {
     maxResultChars: maxChars + 500,
     execute: async (input, { runId, messages }) => {
       const { call, from = 0, find } = input as { call: string; from?: number; find?: string }
-      const text = await wholeText({ ledger, ownRun: runId, messages: messages() }, call)
-      return page(text, { from, find, maxChars })
+      const text = await joinTexts({ ledger, ownRun: runId, messages: messages() }, call)
+      return readPage(text, { from, find, maxChars })
     },
   })
 }
 
-function page(
+function readPage(
   text: string,
   {
     from,
@@ -72,14 +72,14 @@ function page(
   if (found < 0) return `That text does not occur in the result from character ${from} on.`
   if (found >= text.length)
     return `The result has ${text.length} characters: there is nothing from ${from} on.`
-  const start = atCharacter(text, found)
-  const end = atCharacter(text, Math.min(text.length, start + maxChars))
+  const start = moveToCharacter(text, found)
+  const end = moveToCharacter(text, Math.min(text.length, start + maxChars))
   const more = end < text.length ? ` The next part begins at ${end}.` : ' This is its end.'
   return `Characters ${start} to ${end} of ${text.length}.${more}\n${text.slice(start, end)}`
 }
 
 /** The same place, or the one before it where it is within a character. */
-function atCharacter(text: string, place: number): number {
+function moveToCharacter(text: string, place: number): number {
   return Number(text.codePointAt(place - 1)) > 0xffff ? place - 1 : place
 }
 
@@ -90,18 +90,18 @@ interface Reader {
   readonly messages: readonly Message[]
 }
 
-async function wholeText(reader: Reader, call: string): Promise<string> {
+async function joinTexts(reader: Reader, call: string): Promise<string> {
   const { ledger, ownRun } = reader
   const runId = runIdOfCall(call)
-  const last = runId && (await reachInto(ledger, ownRun, runId))
-  if (runId === undefined || last === undefined) throw noResult(call)
+  const last = runId && (await findReach(ledger, ownRun, runId))
+  if (runId === undefined || last === undefined) throw createNoResult(call)
   const toolCallId = call as ToolCallId
   let result: EventOf<'tool_result'> | undefined
   for await (const event of ledger.find({ runId, toolCallId, types: ['tool_result', 'guardrail_tripped'] })) {
     if (event.type === 'tool_result' && event.seq <= last) result = event
     else if (event.type === 'guardrail_tripped') refuseWithheld(event)
   }
-  if (result === undefined || !(await wasShown(result, reader))) throw noResult(call)
+  if (result === undefined || !(await wasShown(result, reader))) throw createNoResult(call)
   if (result.removed)
     throw new ToolError('The content of this result was removed, and cannot be read any more.')
   return textOf(result.projected ?? result.content)
@@ -117,7 +117,7 @@ async function wasShown(
   { messages, ledger, ownRun }: Reader,
 ): Promise<boolean> {
   const shown = withoutSpace(messages.flatMap(readTexts).join('\n'))
-  const texts = (result.shown ?? result.projected ?? result.content).flatMap(textsOfPart)
+  const texts = (result.shown ?? result.projected ?? result.content).flatMap(readPartTexts)
   if (texts.every((text) => shown.includes(withoutSpace(text)))) return true
   if (result.runId !== ownRun) return false
   const query = { runId: ownRun, types: ['agent_handed_off', 'history_edited'] as const }
@@ -132,10 +132,10 @@ async function wasShown(
 function readTexts(message: Message): readonly string[] {
   if (message.role === 'assistant') return []
   const parts = message.role === 'user' ? message.parts : message.results.flatMap(({ content }) => content)
-  return parts.flatMap(textsOfPart)
+  return parts.flatMap(readPartTexts)
 }
 
-function textsOfPart(part: UserPart): readonly string[] {
+function readPartTexts(part: UserPart): readonly string[] {
   return part.type === 'text' ? [part.text] : []
 }
 
@@ -150,7 +150,7 @@ function refuseWithheld({ on, action }: EventOf<'guardrail_tripped'>): void {
   throw new ToolError('A guardrail has withheld or changed this result, so the rest of it cannot be read.')
 }
 
-function noResult(call: string): ToolError {
+function createNoResult(call: string): ToolError {
   return new ToolError(
     `There is no result of a call ${call.slice(0, 100)} in this conversation. Give the call that is named where a result was cut.`,
   )
@@ -160,7 +160,7 @@ function noResult(call: string): ToolError {
  * The last event of a run that this run has a part in: any of its own and of its session's, of a run that it was forked or
  * branched from those up to there. `undefined` where it has none.
  */
-async function reachInto(
+async function findReach(
   ledger: ReadResultOptions['ledger'],
   ownRun: RunId,
   runId: RunId,

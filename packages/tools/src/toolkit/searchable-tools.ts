@@ -13,7 +13,7 @@ interface Found {
 }
 
 /** The answer of a search that found these tools. */
-export function foundAnswer(
+export function writeFound(
   tools: readonly { readonly name: string; readonly description: string }[],
 ): Found | string {
   return tools.length === 0
@@ -31,11 +31,11 @@ export function foundAnswer(
  * The names of the tools that a conversation used or found, the latest first; of searches of one reply first all that came
  * first, then all that came second.
  */
-export function* namesBack(messages: readonly Message[], searchName: string): Generator<string> {
+export function* readFoundNames(messages: readonly Message[], searchName: string): Generator<string> {
   for (const message of messages.toReversed()) {
     if (message.role !== 'tool') continue
     for (const { name, outcome } of message.results) if (outcome !== 'unknown_tool') yield name
-    const found = message.results.filter(({ name }) => name === searchName).flatMap(namesFound)
+    const found = message.results.filter(({ name }) => name === searchName).flatMap(readNames)
     yield* found.toSorted((a, b) => a.rank - b.rank).map(({ name }) => name)
   }
 }
@@ -44,7 +44,7 @@ export function* namesBack(messages: readonly Message[], searchName: string): Ge
  * The names in a result of a search, each with its place in it: none where the search failed, or its result was cut or
  * changed on its way to the model.
  */
-function namesFound({ content }: ToolResult): readonly { readonly name: string; readonly rank: number }[] {
+function readNames({ content }: ToolResult): readonly { readonly name: string; readonly rank: number }[] {
   try {
     const { found } = JSON.parse(textOf(content)) as Found
     return found.map(({ name }, rank) => ({ name, rank }))
@@ -59,18 +59,18 @@ const maxLength = 4_000
  * The words of a text as they are compared: names in camelCase, snake_case and kebab-case fall apart, accents and endings
  * such as those of plurals go.
  */
-export function wordsOf(text: string): readonly string[] {
+export function readWords(text: string): readonly string[] {
   const apart = text
     .slice(0, maxLength)
     .normalize('NFKD')
     .replaceAll(/\p{M}/gu, '')
     .replaceAll(/(\p{Ll}|\p{N})(\p{Lu})/gu, '$1 $2')
     .toLowerCase()
-  return Array.from(apart.matchAll(/\p{L}+|\p{N}+/gu), ([word]) => stemOf(word))
+  return Array.from(apart.matchAll(/\p{L}+|\p{N}+/gu), ([word]) => cutStem(word))
 }
 
 /** `creating`, `creates` and `create` are one word, and so are `reply` and `replies`. */
-function stemOf(word: string): string {
+function cutStem(word: string): string {
   const stem = word.replace(/(?:ing|ed|es|s|e)$/, '')
   const kept = stem.length < 3 ? word : stem
   return kept.replace(/y$/, 'i')
@@ -101,8 +101,8 @@ interface Entry {
 }
 
 /** Makes an index over the names, descriptions and inputs of tools, which ranks by BM25. */
-export function toolIndex(tools: readonly Pick<Tool, 'name' | 'description' | 'inputSchema'>[]): ToolIndex {
-  const entries = tools.map(entryOf)
+export function indexTools(tools: readonly Pick<Tool, 'name' | 'description' | 'inputSchema'>[]): ToolIndex {
+  const entries = tools.map(indexTool)
   const meanLength = entries.reduce((sum, { length }) => sum + length, 0) / entries.length
   const counts = new Map<string, number>()
   for (const { words } of entries)
@@ -123,7 +123,7 @@ export function toolIndex(tools: readonly Pick<Tool, 'name' | 'description' | 'i
   }
   return {
     find(query) {
-      const asked = askedWords(query, counts)
+      const asked = readAskedWords(query, counts)
       const exact = query.trim().toLowerCase()
       return entries
         .map((entry) => ({
@@ -137,14 +137,14 @@ export function toolIndex(tools: readonly Pick<Tool, 'name' | 'description' | 'i
   }
 }
 
-function entryOf({
+function indexTool({
   name,
   description,
   inputSchema,
 }: Pick<Tool, 'name' | 'description' | 'inputSchema'>): Entry {
   const words = new Map<string, number>()
   const add = (text: string, weight: number): void => {
-    for (const word of wordsOf(text)) words.set(word, (words.get(word) ?? 0) + weight)
+    for (const word of readWords(text)) words.set(word, (words.get(word) ?? 0) + weight)
   }
   add(name, weights.name)
   add(description, weights.description)
@@ -153,9 +153,9 @@ function entryOf({
 }
 
 /** The words of the index that are asked for: each one itself, or where no tool has it, those that share its beginning. */
-function askedWords(query: string, known: ReadonlyMap<string, number>): ReadonlyMap<string, number> {
+function readAskedWords(query: string, known: ReadonlyMap<string, number>): ReadonlyMap<string, number> {
   const asked = new Map<string, number>()
-  for (const word of wordsOf(query)) {
+  for (const word of readWords(query)) {
     if (known.has(word)) {
       asked.set(word, 1)
       continue
@@ -213,9 +213,9 @@ export function searchableTools<Context = AnyContext>(
   requireOptions('searchableTools', Array.isArray(tools) ? toolList : source, tools, 'tools')
   requireOptions('searchableTools', searchOptions, options)
   const { always = [], maxShown = 20, maxFound = 5, about, toolName = 'search_tools' } = options
-  const toolsNow = listedBy(tools)
+  const toolsNow = readListed(tools)
   if (Array.isArray(tools)) requireNames(toolsNow(), always, toolName)
-  const indexNow = keptIndex()
+  const indexNow = keepIndex()
   const search = defineTool({
     name: toolName,
     description:
@@ -235,7 +235,7 @@ export function searchableTools<Context = AnyContext>(
     execute: (input) => {
       const now = toolsNow()
       const names = indexNow(now).find((input as { query: string }).query)
-      return foundAnswer(
+      return writeFound(
         names.slice(0, maxFound).flatMap((name) => now.find((tool) => tool.name === name) ?? []),
       )
     },
@@ -247,7 +247,7 @@ export function searchableTools<Context = AnyContext>(
     offered: ({ messages, before }) => {
       const names = new Set(toolsNow().map(({ name }) => name))
       const fixed = [toolName, ...always]
-      const latest = latestNames({ messages, before }, toolName)
+      const latest = readLatestNames({ messages, before }, toolName)
       const shown = new Set(
         latest.filter((name) => names.has(name) && !fixed.includes(name)).slice(0, maxShown),
       )
@@ -264,7 +264,7 @@ function isTool(value: unknown): boolean {
   return typeof name === 'string' && typeof description === 'string' && typeof check === 'function'
 }
 
-function listedBy<Context>(
+function readListed<Context>(
   given: readonly Tool<Context>[] | ToolSource<Context>,
 ): () => readonly Tool<Context>[] {
   if ('tools' in given) return () => given.tools.filter(isTool)
@@ -273,17 +273,17 @@ function listedBy<Context>(
 }
 
 /** The names that were used or found, the latest first, then those of the last turn that the conversation tells no more of. */
-function latestNames({ messages, before }: OfferingTurn, searchName: string): readonly string[] {
-  return [...new Set([...namesBack(messages(), searchName), ...before.toReversed()])]
+function readLatestNames({ messages, before }: OfferingTurn, searchName: string): readonly string[] {
+  return [...new Set([...readFoundNames(messages(), searchName), ...before.toReversed()])]
 }
 
 /** Makes an index anew only where the tools are others than before. */
-function keptIndex(): (tools: readonly Tool<never>[]) => ToolIndex {
+function keepIndex(): (tools: readonly Tool<never>[]) => ToolIndex {
   let known: { readonly tools: readonly Tool<never>[]; readonly index: ToolIndex } | undefined
   return (tools) => {
     const isSame =
       known?.tools.length === tools.length && tools.every((tool, at) => tool === known?.tools[at])
-    if (known === undefined || !isSame) known = { tools, index: toolIndex(tools) }
+    if (known === undefined || !isSame) known = { tools, index: indexTools(tools) }
     return known.index
   }
 }

@@ -76,7 +76,7 @@ export function todoList(given: TodoListOptions): Tool {
     serial: todoListName,
     execute: async (input, { runId }) => {
       const { items } = input as { items?: readonly TodoItem[] }
-      return { items: items?.map(shownItem) ?? (await recordedItems(ledger, runId)) }
+      return { items: items?.map(showItem) ?? (await readItems(ledger, runId)) }
     },
     toModel: (result) => {
       const { items } = result as { items: readonly TodoItem[] }
@@ -86,18 +86,18 @@ export function todoList(given: TodoListOptions): Tool {
 }
 
 /** One line of visible text: no item can look like two. */
-function shownItem({ text, state }: TodoItem): TodoItem {
+function showItem({ text, state }: TodoItem): TodoItem {
   return { text: visibleText(text).replaceAll(/\s+/g, ' ').trim(), state }
 }
 
 /** The last list of a run; where it has none, of the run that it continues. */
-async function recordedItems(ledger: TodoListOptions['ledger'], ownRun: RunId): Promise<readonly TodoItem[]> {
+async function readItems(ledger: TodoListOptions['ledger'], ownRun: RunId): Promise<readonly TodoItem[]> {
   let run = ownRun
   let last = Infinity
   for (let links = 0; links < maxLinks; links++) {
     const found = await listIn(ledger, run, last)
     if (found) return found
-    const parent = await continuedRun(ledger, run)
+    const parent = await findContinuedRun(ledger, run)
     if (parent === undefined) break
     run = parent.runId
     last = parent.relation === 'session' ? Infinity : parent.seq
@@ -131,7 +131,7 @@ function hidesThePast(event: RuntimeEvent): boolean {
   )
 }
 
-async function continuedRun(ledger: TodoListOptions['ledger'], runId: RunId) {
+async function findContinuedRun(ledger: TodoListOptions['ledger'], runId: RunId) {
   const parent = (await readStart(ledger, runId))?.parent
   return parent?.relation === 'child' ? undefined : parent
 }

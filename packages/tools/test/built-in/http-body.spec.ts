@@ -1,11 +1,11 @@
 // How the body of an answer is read: which types are shown, in which character set, and how much of it.
 import { describe, expect, it } from 'vitest'
 import {
-  decoded,
+  decodePage,
   defaultContentTypes,
   isPage,
   isShown,
-  pageType,
+  readPageType,
   readBytes,
 } from '../../src/built-in/http-fetch/exchange.ts'
 
@@ -39,7 +39,7 @@ describe('a media type', () => {
 })
 
 describe('the character set of a page', () => {
-  const typeOf = (page: string, type: string | null = 'text/html') => pageType(Buffer.from(page), type)
+  const typeOf = (page: string, type: string | null = 'text/html') => readPageType(Buffer.from(page), type)
   it.each([
     ['<META CHARSET="Latin1">', 'text/html; charset=latin1'],
     ["<meta http-equiv=x content='text/html; charset = l1'>", 'text/html; charset=l1'],
@@ -67,7 +67,7 @@ describe('a text', () => {
     ['text/plain', '\ufffd'],
     [null, '\ufffd'],
   ])('of type %j is decoded', (type, text) => {
-    expect(decoded(Uint8Array.from([0xe9]), type)).toBe(text)
+    expect(decodePage(Uint8Array.from([0xe9]), type)).toBe(text)
   })
 })
 

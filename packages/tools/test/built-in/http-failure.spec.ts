@@ -1,6 +1,6 @@
 import { ToolError } from '@tallystick/tools'
 import { describe, expect, it } from 'vitest'
-import { failureOf } from '../../src/built-in/http-fetch/exchange.ts'
+import { describeFailure } from '../../src/built-in/http-fetch/exchange.ts'
 
 const coded = (code: unknown, cause?: unknown) => Object.assign(new Error('secret', { cause }), { code })
 /** An error within so many others. */
@@ -43,13 +43,13 @@ describe('a failed request', () => {
     ['a secret', 'the request failed'],
     [undefined, 'the request failed'],
   ])('of %s is named by its code, and by nothing that a library says', (thrown, reason) => {
-    expect(failureOf(thrown, (text) => text)).toMatchObject({
+    expect(describeFailure(thrown, (text) => text)).toMatchObject({
       ...{ name: 'ToolError', message: `There is no answer: ${reason}.`, outcome: 'failed' },
     })
   })
 
   it('of a port that no client connects to names the port', () => {
-    expect(failureOf(within(1, new Error('bad port')), (text) => text).message).toMatch(
+    expect(describeFailure(within(1, new Error('bad port')), (text) => text).message).toMatch(
       /^The port of that URL/,
     )
   })
@@ -59,7 +59,7 @@ describe('a failed request', () => {
     const refused = Object.assign(new ToolError('No entry for swordfish', { outcome: 'timed_out' }), {
       cause: inner,
     })
-    const failure = failureOf(within(1, refused), (text) => text.replace('swordfish', '***'))
+    const failure = describeFailure(within(1, refused), (text) => text.replace('swordfish', '***'))
     expect(failure).toBeInstanceOf(ToolError)
     expect(failure).toMatchObject({ message: 'No entry for ***', outcome: 'timed_out' })
   })

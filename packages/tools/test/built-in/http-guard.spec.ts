@@ -5,7 +5,7 @@ import { httpFetch } from '@tallystick/tools/http-fetch'
 import type { HttpFetchOptions } from '@tallystick/tools/http-fetch'
 import { generate } from 'selfsigned'
 import { afterEach, describe, expect, it, vi } from 'vitest'
-import { notPublic } from '../../src/built-in/http-fetch/reach.ts'
+import { findNonPublic } from '../../src/built-in/http-fetch/reach.ts'
 import { endingOf } from '../one-call.ts'
 import type { LoopbackServer } from './loopback-server.ts'
 import { loopbackServer } from './loopback-server.ts'
@@ -154,7 +154,7 @@ describe('an address', () => {
     ['4000::1', 'reserved'],
     ['no address', 'unreadable'],
   ])('%s is one of the public internet, or of a range: %s', (address, range) => {
-    expect(notPublic(address)).toBe(range)
+    expect(findNonPublic(address)).toBe(range)
   })
 })
 

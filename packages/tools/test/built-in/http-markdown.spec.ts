@@ -1,6 +1,6 @@
 // Pages as Markdown, one trait a page: what may be beside what, and where lines begin and end.
 import { describe, expect, it } from 'vitest'
-import { linkTarget, markdownOfHtml } from '../../src/built-in/http-fetch/markdown.ts'
+import { resolveLink, toMarkdown } from '../../src/built-in/http-fetch/markdown.ts'
 
 const base = 'https://a.example/dir/'
 const link = '[a](https://a.example/dir/y)'
@@ -18,7 +18,7 @@ describe('blocks of a page', () => {
     ['<blockquote>a</blockquote><blockquote>b</blockquote>', '> a\n\n> b'],
     [`${'<blockquote>'.repeat(14)}x`, `${'> '.repeat(12)}x`],
   ])('%j', (html, shown) => {
-    expect(markdownOfHtml(html, base, 1_000).markdown).toBe(shown)
+    expect(toMarkdown(html, base, 1_000).markdown).toBe(shown)
   })
 })
 
@@ -26,7 +26,7 @@ describe('an element that is a block', () => {
   it.each(['p', 'dl', 'figure', 'form', 'address', 'details', 'table'])(
     '%s has empty lines around it',
     (name) => {
-      expect(markdownOfHtml(`a<${name}>b</${name}>c`, base, 99).markdown).toBe('a\n\nb\n\nc')
+      expect(toMarkdown(`a<${name}>b</${name}>c`, base, 99).markdown).toBe('a\n\nb\n\nc')
     },
   )
 
@@ -34,14 +34,14 @@ describe('an element that is a block', () => {
     ...['div', 'section', 'article', 'main', 'header', 'footer', 'nav', 'aside', 'dt', 'dd', 'figcaption'],
     ...['fieldset', 'legend', 'summary', 'caption', 'center', 'hgroup', 'search', 'menu'],
   ])('%s is on lines of its own', (name) => {
-    expect(markdownOfHtml(`a<${name}>b</${name}>c`, base, 99).markdown).toBe('a\nb\nc')
+    expect(toMarkdown(`a<${name}>b</${name}>c`, base, 99).markdown).toBe('a\nb\nc')
   })
 
   it.each([
     ...['script', 'style', 'noscript', 'template', 'svg', 'math', 'canvas', 'iframe', 'object', 'select'],
     ...['textarea', 'audio', 'video', 'datalist'],
   ])('%s is not seen', (name) => {
-    expect(markdownOfHtml(`a<${name}>b</${name}>c`, base, 99).markdown).toBe('ac')
+    expect(toMarkdown(`a<${name}>b</${name}>c`, base, 99).markdown).toBe('ac')
   })
 })
 
@@ -60,7 +60,7 @@ describe('lists of a page', () => {
     ['<ol start=1234567><li>a</ol>', '1. a'],
     ['<ul><li># a<li>- b', '- \\# a\n- \\- b'],
   ])('%j', (html, shown) => {
-    expect(markdownOfHtml(html, base, 1_000).markdown).toBe(shown)
+    expect(toMarkdown(html, base, 1_000).markdown).toBe(shown)
   })
 })
 
@@ -83,7 +83,7 @@ describe('tables of a page', () => {
     ],
     ['<table></table><td>x</td>y<tr>z', 'x\ny\nz'],
   ])('%j', (html, shown) => {
-    expect(markdownOfHtml(html, base, 1_000).markdown).toBe(shown)
+    expect(toMarkdown(html, base, 1_000).markdown).toBe(shown)
   })
 })
 
@@ -107,21 +107,21 @@ describe('text of a page', () => {
     ['<base><a href="y">a</a>', link],
     ['<base href="javascript:x"><a href="y"> a </a>', link],
   ])('%j', (html, shown) => {
-    expect(markdownOfHtml(html, base, 1_000).markdown).toBe(shown)
+    expect(toMarkdown(html, base, 1_000).markdown).toBe(shown)
   })
 })
 
 describe('the end of a page', () => {
   it('is where it has as much as it may, or is too deep', () => {
-    expect(markdownOfHtml('abc', base, 3)).toStrictEqual({ markdown: 'abc', more: true })
-    expect(markdownOfHtml('abc', base, 4)).toStrictEqual({ markdown: 'abc', more: false })
-    expect(markdownOfHtml(`${'<div>'.repeat(500)}x`, base, 9)).toEqual({ markdown: 'x', more: false })
-    expect(markdownOfHtml(`${'<div>'.repeat(501)}x`, base, 9)).toEqual({ markdown: '', more: true })
+    expect(toMarkdown('abc', base, 3)).toStrictEqual({ markdown: 'abc', more: true })
+    expect(toMarkdown('abc', base, 4)).toStrictEqual({ markdown: 'abc', more: false })
+    expect(toMarkdown(`${'<div>'.repeat(500)}x`, base, 9)).toEqual({ markdown: 'x', more: false })
+    expect(toMarkdown(`${'<div>'.repeat(501)}x`, base, 9)).toEqual({ markdown: '', more: true })
   })
 
   it('does not change its title, which has 300 characters at most', () => {
-    expect(markdownOfHtml('<title> </title>a', base, 9)).toStrictEqual({ markdown: 'a', more: false })
-    const titled = (length: number) => markdownOfHtml(`<title>${'t'.repeat(length)}`, base, 9).title
+    expect(toMarkdown('<title> </title>a', base, 9)).toStrictEqual({ markdown: 'a', more: false })
+    const titled = (length: number) => toMarkdown(`<title>${'t'.repeat(length)}`, base, 9).title
     expect([titled(300), titled(301)]).toEqual(['t'.repeat(300), 't'.repeat(300)])
   })
 })
@@ -142,6 +142,6 @@ describe('the target of a link', () => {
     ['x'.repeat(1_979), undefined],
     [`http://a.example/x${'/../x'.repeat(400)}`, undefined],
   ])('%j', (href, target) => {
-    expect(linkTarget(href, base)).toBe(target)
+    expect(resolveLink(href, base)).toBe(target)
   })
 })

@@ -3,12 +3,12 @@ import { httpFetch } from '@tallystick/tools/http-fetch'
 import * as fc from 'fast-check'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { tries } from '../../../../scripts/testing/effort.ts'
-import { markdownOfHtml } from '../../src/built-in/http-fetch/markdown.ts'
+import { toMarkdown } from '../../src/built-in/http-fetch/markdown.ts'
 import { endingOf } from '../one-call.ts'
 import { loopbackServer } from './loopback-server.ts'
 
 const base = 'https://a.example/dir/'
-const markdown = (html: string): string => markdownOfHtml(html, base, 10_000).markdown
+const markdown = (html: string): string => toMarkdown(html, base, 10_000).markdown
 
 describe('a page as Markdown', () => {
   it.each<[string, string, string]>([
@@ -75,7 +75,7 @@ describe('a page as Markdown', () => {
   })
 
   it('has a title, on one line', () => {
-    expect(markdownOfHtml('<head><title>\n A  &amp; b</title></head>c<title>d</title>', base, 99)).toEqual({
+    expect(toMarkdown('<head><title>\n A  &amp; b</title></head>c<title>d</title>', base, 99)).toEqual({
       title: 'A & b',
       markdown: 'c',
       more: false,
@@ -83,12 +83,12 @@ describe('a page as Markdown', () => {
   })
 
   it('is cut at its length, and where it is nested without measure', () => {
-    expect(markdownOfHtml('<p>a'.repeat(1_000), base, 10)).toEqual({
+    expect(toMarkdown('<p>a'.repeat(1_000), base, 10)).toEqual({
       markdown: 'a\n\na\n\na\n\na',
       more: true,
     })
     for (const tag of ['<div>', '<ul><li>', '<blockquote>', '<b>']) {
-      expect(markdownOfHtml(`${tag.repeat(100_000)}x`, base, 1_000)).toMatchObject({ more: true })
+      expect(toMarkdown(`${tag.repeat(100_000)}x`, base, 1_000)).toMatchObject({ more: true })
     }
     const deep = markdown(`${'<blockquote>'.repeat(400)}x`)
     expect([deep.endsWith('x'), deep.length < 100]).toEqual([true, true])
@@ -139,7 +139,7 @@ describe('a page as Markdown', () => {
     const pages = fc.array(fc.oneof(tags, fc.string({ maxLength: 5 })), { maxLength: 60 })
     fc.assert(
       fc.property(pages, fc.integer({ min: 1, max: 200 }), (parts, length) => {
-        const page = markdownOfHtml(parts.join(''), base, length)
+        const page = toMarkdown(parts.join(''), base, length)
         expect(page.markdown.length).toBeLessThanOrEqual(length)
         expect(page.markdown).not.toMatch(/\n{3}/)
       }),

@@ -7,7 +7,7 @@ import { httpFetch } from '@tallystick/tools/http-fetch'
 import { sqliteMemory } from '@tallystick/tools/memory'
 import { sqlQuery } from '@tallystick/tools/sql-query'
 import { describe, expect, it, onTestFinished, vi } from 'vitest'
-import { optionalPackage, requirePackage } from '../../src/packages.ts'
+import { declarePackage, requirePackage } from '../../src/packages.ts'
 import { ToolError } from '../../src/define/outcome.ts'
 
 const coded = (code: unknown) => Object.assign(new Error('no'), { code })
@@ -22,7 +22,7 @@ describe('an optional package of a tool', () => {
     ['it throws without a code', new Error('no'), 'could not be loaded'],
     ['it throws what is no error', { code: 'MODULE_NOT_FOUND' }, 'could not be loaded'],
   ])('that does not load is named, with the line that installs it: %s', async (_, cause, what) => {
-    const lost = optionalPackage('lost', () => Promise.reject(cause))
+    const lost = declarePackage('lost', () => Promise.reject(cause))
     const thrown = (loading: Promise<unknown>): Promise<unknown> => loading.catch((error: unknown) => error)
     const [made, called] = [await thrown(lost.load('maker()')), await thrown(lost.loadInCall('maker'))]
     expect(made).toBeInstanceOf(ConfigurationError)
@@ -37,7 +37,7 @@ describe('an optional package of a tool', () => {
       .fn<() => Promise<string>>()
       .mockResolvedValue('module')
       .mockRejectedValueOnce(coded('MODULE_NOT_FOUND'))
-    const kept = optionalPackage('late', load)
+    const kept = declarePackage('late', load)
     await expect(kept.load('maker')).rejects.toThrow('npm install late')
     expect(await Promise.all([kept.load('maker'), kept.load('maker')])).toEqual(['module', 'module'])
     expect(load).toHaveBeenCalledTimes(2)
@@ -46,7 +46,7 @@ describe('an optional package of a tool', () => {
   it('is looked for before it is needed', () => {
     const load = () => Promise.reject(new Error('never called'))
     for (const look of [
-      (name: string) => optionalPackage(name, load).require('The tool maker'),
+      (name: string) => declarePackage(name, load).require('The tool maker'),
       (name: string) => requirePackage('The tool maker', name),
     ]) {
       expect(() => look('no-such-package')).toThrow(ConfigurationError)

@@ -4,7 +4,7 @@ import { EventEmitter, getEventListeners } from 'node:events'
 import { syncBuiltinESMExports } from 'node:module'
 import { ToolError } from '@tallystick/tools'
 import { afterEach, describe, expect, it, vi } from 'vitest'
-import { keptProcesses, maxIdleMs, maxStartMs } from '../../src/built-in/sql-query/sqlite-host.ts'
+import { keepProcesses, maxIdleMs, maxStartMs } from '../../src/built-in/sql-query/sqlite-host.ts'
 import { HeldTimers } from './held-timers.ts'
 
 const request = {
@@ -39,7 +39,7 @@ function started() {
   })
   syncBuiltinESMExports()
   const [timers, idleTimers, abort] = [new HeldTimers(), new HeldTimers(), new AbortController()]
-  const processes = keptProcesses(timers, idleTimers)
+  const processes = keepProcesses(timers, idleTimers)
   const seen: unknown[] = []
   const run = (): void =>
     void processes.run(request, abort.signal).then(

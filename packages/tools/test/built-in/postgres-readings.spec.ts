@@ -2,7 +2,7 @@
 import { getEventListeners } from 'node:events'
 import { sqlQuery } from '@tallystick/tools/sql-query'
 import { describe, expect, it } from 'vitest'
-import { ConnectionGate, postgresFailure, valueJson } from '../../src/built-in/sql-query/postgres.ts'
+import { ConnectionGate, readFailure, toJsonValue } from '../../src/built-in/sql-query/postgres.ts'
 import { endingOf } from '../one-call.ts'
 
 describe('a value that Postgres sends as text', () => {
@@ -25,7 +25,7 @@ describe('a value that Postgres sends as text', () => {
     ['JSON', 3802, '{"n": 1}', '{"n": 1}'],
     ['text', 25, 't', 't'],
   ])('given %s (%i), when it is %s, then the model reads %j', (_what, type, text, value) => {
-    expect(valueJson(type)(text)).toEqual(value)
+    expect(toJsonValue(type)(text)).toEqual(value)
   })
 })
 
@@ -66,13 +66,13 @@ describe('what Postgres refuses', () => {
   it.each(['57014', '25P03', '25P04'])(
     'given %s, when a statement ends with it, then it was stopped by a time limit',
     (code) => {
-      expect(postgresFailure(said(code))).toEqual({ reply: { kind: 'timed_out' }, asksForTables: false })
+      expect(readFailure(said(code))).toEqual({ reply: { kind: 'timed_out' }, asksForTables: false })
     },
   )
 
   it('given a lock that is not to be had in time, when a statement ends with it, then it did not run', () => {
     const why = 'what it reads was locked for too long by another one'
-    expect(postgresFailure(said('55P03')).reply).toEqual({ kind: 'not_started', why })
+    expect(readFailure(said('55P03')).reply).toEqual({ kind: 'not_started', why })
   })
 
   it.each(['42601', '25006', '0A000', '42P11', '42P03'])(
@@ -80,23 +80,23 @@ describe('what Postgres refuses', () => {
     (code) => {
       const message =
         'Postgres says: it is so. Only one statement that reads can be run: SELECT, WITH … SELECT, VALUES, TABLE, or EXPLAIN [ANALYZE] [VERBOSE] of these. Nothing was changed.'
-      expect(postgresFailure(said(code)).reply).toEqual({ kind: 'failed', message })
+      expect(readFailure(said(code)).reply).toEqual({ kind: 'failed', message })
     },
   )
 
   it.each(['42P01', '42703', '42883', '42704', '42601'])(
     'given %s, when a statement ends with it, then the tables are listed for the model',
     (code) => {
-      expect(postgresFailure(said(code)).asksForTables).toBe(true)
+      expect(readFailure(said(code)).asksForTables).toBe(true)
     },
   )
 
   it('given a hint, when a statement ends with it, then the model reads it, and no tables', () => {
-    expect(postgresFailure(said('22012', { hint: 'Divide by something.' }))).toEqual({
+    expect(readFailure(said('22012', { hint: 'Divide by something.' }))).toEqual({
       reply: { kind: 'failed', message: 'Postgres says: it is so. Divide by something.' },
       asksForTables: false,
     })
-    expect(postgresFailure(said('22012')).reply).toMatchObject({ message: 'Postgres says: it is so.' })
+    expect(readFailure(said('22012')).reply).toMatchObject({ message: 'Postgres says: it is so.' })
   })
 
   it.each([
@@ -107,7 +107,7 @@ describe('what Postgres refuses', () => {
   ])(
     'given %s, when it does not serve the tool, then no name of a host or user is shown',
     (code, message) => {
-      expect(postgresFailure(said(code, { message: 'role "ada" at db.example' }))).toEqual({
+      expect(readFailure(said(code, { message: 'role "ada" at db.example' }))).toEqual({
         reply: { kind: 'failed', message },
         asksForTables: false,
       })
@@ -120,7 +120,7 @@ describe('what Postgres refuses', () => {
     [{ code: 'at ENOTFOUND', message: 'no' }, ''],
     [new Error('Connection terminated unexpectedly'), ''],
   ])('given %j, when the way to it is broken, then its code is shown at most', (error, code) => {
-    expect(postgresFailure(error)).toEqual({
+    expect(readFailure(error)).toEqual({
       reply: {
         kind: 'failed',
         message: `The database cannot be reached, or the connection to it was lost${code}.`,

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import type { Response as HttpResponse } from 'undici'
-import { decoded, readBytes, textWithin } from '../../src/built-in/http-fetch/exchange.ts'
+import { decodePage, readBytes, readWithin } from '../../src/built-in/http-fetch/exchange.ts'
 
 describe('a text within some bytes', () => {
   it.each([
@@ -13,7 +13,7 @@ describe('a text within some bytes', () => {
     // A text that fits is left as it is, also one that begins with a byte order mark.
     ['\uFEFFa', 4, '\uFEFFa'],
   ])('of %j in %i bytes is %j', (text, bytesMax, within) => {
-    expect(textWithin(text, bytesMax)).toBe(within)
+    expect(readWithin(text, bytesMax)).toBe(within)
   })
 })
 
@@ -27,7 +27,7 @@ describe('bytes as text', () => {
     ['text/plain', '\uFFFD'],
     [null, '\uFFFD'],
   ])('under %s', (contentType, text) => {
-    expect(decoded(bytes, contentType)).toBe(text)
+    expect(decodePage(bytes, contentType)).toBe(text)
   })
 })
 

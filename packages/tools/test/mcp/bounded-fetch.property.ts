@@ -2,7 +2,7 @@
 import * as fc from 'fast-check'
 import { expect, it } from 'vitest'
 import { tries } from '../../../../scripts/testing/effort.ts'
-import { boundedFetch } from '../../src/mcp/fetch.ts'
+import { boundFetch } from '../../src/mcp/fetch.ts'
 
 const encoder = new TextEncoder()
 
@@ -17,7 +17,7 @@ function streamOf(chunks: readonly string[]): Response {
 }
 
 async function chunksOf(given: readonly string[], maxBytes: number): Promise<readonly string[]> {
-  const response = await boundedFetch(() => Promise.resolve(streamOf(given)), maxBytes)('http://a.example')
+  const response = await boundFetch(() => Promise.resolve(streamOf(given)), maxBytes)('http://a.example')
   const read: string[] = []
   for await (const chunk of response.body ?? []) read.push(new TextDecoder().decode(chunk as Uint8Array))
   return read
@@ -51,7 +51,7 @@ it('a stream keeps its bytes, and no chunk holds a part of two events', async ()
 
 it('a body, and the first event of a stream, may be just as long as a message', async () => {
   const bounded = async (text: string): Promise<string> => {
-    const fetching = boundedFetch(() => Promise.resolve(new Response(text)), 60)
+    const fetching = boundFetch(() => Promise.resolve(new Response(text)), 60)
     return await (await fetching('http://a.example')).text()
   }
   expect(await bounded('x'.repeat(60))).toBe('x'.repeat(60))

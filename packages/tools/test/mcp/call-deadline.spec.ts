@@ -1,13 +1,13 @@
 import { manualClock } from '@tallystick/testkit'
 import { describe, expect, it } from 'vitest'
-import { callDeadline, standStill } from '../../src/mcp/deadline.ts'
+import { startDeadline, pauseAll } from '../../src/mcp/deadline.ts'
 import { HeldTimers } from '../built-in/held-timers.ts'
 
 describe('the time of a call', () => {
   it('ends after a time without progress, or as a whole', async () => {
     for (const over of [10, 100]) {
       const timers = new HeldTimers()
-      const deadline = callDeadline(timers, 10, 100)
+      const deadline = startDeadline(timers, 10, 100)
       deadline.progress()
       expect(timers.count).toBe(2)
       await timers.fire(over)
@@ -20,7 +20,7 @@ describe('the time of a call', () => {
 
   it('stands still while a person decides, also where several questions are open', () => {
     const timers = new HeldTimers()
-    const deadline = callDeadline(timers, 10, 100)
+    const deadline = startDeadline(timers, 10, 100)
     deadline.pause()
     deadline.pause()
     deadline.resume()
@@ -32,7 +32,7 @@ describe('the time of a call', () => {
 
   it('sets no timer any more once the call has ended', () => {
     const timers = new HeldTimers()
-    const deadline = callDeadline(timers, 10, 100)
+    const deadline = startDeadline(timers, 10, 100)
     deadline.pause()
     deadline.stop()
     deadline.resume()
@@ -45,10 +45,10 @@ describe('the time of a call', () => {
 describe('calls while a person answers for one of them', () => {
   it('stand still; one that begins meanwhile has its time prolonged by progress, then and later', () => {
     const clock = manualClock()
-    const asking = callDeadline(clock, 1_000, 10_000)
+    const asking = startDeadline(clock, 1_000, 10_000)
     const deadlines = new Set([asking])
-    const runAgain = standStill(deadlines)
-    const late = callDeadline(clock, 1_000, 10_000)
+    const runAgain = pauseAll(deadlines)
+    const late = startDeadline(clock, 1_000, 10_000)
     deadlines.add(late)
     for (let report = 0; report < 3; report++) {
       clock.advance(900)

@@ -1,9 +1,9 @@
 import * as fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { tries } from '../../../../scripts/testing/effort.ts'
-import { checkedSchema } from '../../src/mcp/result.ts'
-import { exposedName } from '../../src/mcp/listing.ts'
-import { jsonSchemaParse } from '../../src/define/schema.ts'
+import { readCheckedSchema } from '../../src/mcp/result.ts'
+import { toExposedName } from '../../src/mcp/listing.ts'
+import { createSchemaParse } from '../../src/define/schema.ts'
 import type { JsonObject } from '@tallystick/core/vocabulary'
 
 /** Names that are near one another: of few characters, some of them those that the name itself is made of. */
@@ -27,7 +27,7 @@ describe('the names of tools', () => {
       fc.property(
         fc.uniqueArray(pair, { selector: (each) => JSON.stringify(each), minLength: 2, maxLength: 40 }),
         (tools) => {
-          const names = tools.map(([server, tool]) => exposedName(server, tool))
+          const names = tools.map(([server, tool]) => toExposedName(server, tool))
           for (const each of names) expect(each).toMatch(/^mcp__[\w-]{1,59}$/)
           expect(new Set(names).size).toBe(tools.length)
         },
@@ -37,12 +37,12 @@ describe('the names of tools', () => {
   })
 
   it('stay as they are where they say all', () => {
-    expect(exposedName('files', 'read_text_file')).toBe('mcp__files__read_text_file')
-    expect(exposedName('a', '_b')).toBe('mcp__a___b')
-    expect(exposedName('a_', 'b')).not.toBe('mcp__a___b')
+    expect(toExposedName('files', 'read_text_file')).toBe('mcp__files__read_text_file')
+    expect(toExposedName('a', '_b')).toBe('mcp__a___b')
+    expect(toExposedName('a_', 'b')).not.toBe('mcp__a___b')
     // What looks like a cut name is cut, too: a server cannot take the name of another one's tool.
-    const [cut] = [exposedName('a b', 'x')]
-    expect(exposedName('a_b', cut.slice('mcp__a_b__'.length))).not.toBe(cut)
+    const [cut] = [toExposedName('a b', 'x')]
+    expect(toExposedName('a_b', cut.slice('mcp__a_b__'.length))).not.toBe(cut)
   })
 })
 
@@ -79,7 +79,7 @@ describe('the check of a server’s schema', () => {
 
   async function isTaken(given: JsonObject, input: JsonObject): Promise<boolean> {
     try {
-      return (await jsonSchemaParse('t', given)(input)).ok
+      return (await createSchemaParse('t', given)(input)).ok
     } catch {
       return false
     }
@@ -90,7 +90,7 @@ describe('the check of a server’s schema', () => {
     await fc.assert(
       fc.asyncProperty(schema, fc.dictionary(fc.constantFrom('a', 'b', 'c'), value), async (given, input) => {
         if (!(await isTaken(given, input as JsonObject))) return
-        const checked = await jsonSchemaParse('t', checkedSchema(given))(input as JsonObject)
+        const checked = await createSchemaParse('t', readCheckedSchema(given))(input as JsonObject)
         expect(checked).toMatchObject({ ok: true })
       }),
       { numRuns: tries(1_000) },

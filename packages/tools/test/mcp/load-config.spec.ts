@@ -4,7 +4,7 @@ import { dirname, join } from 'node:path'
 import { ConfigurationError } from '@tallystick/core'
 import { loadMcpConfig, type LoadMcpOptions, type McpHost, mcpTools } from '@tallystick/tools/mcp'
 import { afterEach, describe, expect, it } from 'vitest'
-import { hostFiles } from '../../src/mcp/load-config.ts'
+import { listHostFiles } from '../../src/mcp/load-config.ts'
 
 const root = mkdtempSync(join(tmpdir(), 'tallystick-mcp-config-'))
 const folder = join(root, 'project')
@@ -185,7 +185,7 @@ describe('the file of', () => {
 describe('where a file is', () => {
   it('follows the system', () => {
     const at = (platform: NodeJS.Platform, host: McpHost, env = {}): readonly string[] =>
-      hostFiles(host, { platform, home: '/h', folder: '/p', env }).map(({ path }) => path)
+      listHostFiles(host, { platform, home: '/h', folder: '/p', env }).map(({ path }) => path)
     expect(at('darwin', 'claude-desktop')).toEqual([
       '/h/Library/Application Support/Claude/claude_desktop_config.json',
     ])

@@ -2,18 +2,18 @@
 import { ConfigurationError } from '@tallystick/core'
 import { describe, expect, it } from 'vitest'
 import {
-  configError,
+  createConfigError,
   type McpHost,
   type ReadServer,
   type VariableValues,
 } from '../../src/mcp/server-entry.ts'
 import {
   type ConfigScope,
-  envFileValues,
-  hostFiles,
-  jsonConfig,
+  parseEnvFile,
+  listHostFiles,
+  parseJsonConfig,
   readMcpConfig,
-  tomlConfig,
+  parseTomlConfig,
 } from '../../src/mcp/load-config.ts'
 
 interface Given {
@@ -58,13 +58,13 @@ describe('a file of variables', () => {
     ['lines of either end', 'A=1\r\nB=2\nC=3', { A: '1', B: '2', C: '3' }],
     ['lines of another form', '# A=1\n=1\nA\n1A=1\nA B=1', {}],
   ])('with %s', (_what, text, values) => {
-    expect(envFileValues(text)).toEqual(values)
+    expect(parseEnvFile(text)).toEqual(values)
   })
 })
 
 describe('the files of', () => {
   const at = (host: McpHost, platform: NodeJS.Platform, env = {}) =>
-    hostFiles(host, { platform, home: platform === 'win32' ? 'C:\\h' : '/h', folder: '/p', env })
+    listHostFiles(host, { platform, home: platform === 'win32' ? 'C:\\h' : '/h', folder: '/p', env })
   it.each<[McpHost, readonly string[]]>([
     ['claude-desktop', ['/h/.config/Claude/claude_desktop_config.json']],
     ['cursor', ['/p/.cursor/mcp.json', '/h/.cursor/mcp.json']],
@@ -245,16 +245,16 @@ describe('a variable', () => {
 describe('the text of a configuration', () => {
   it('is an object of five million characters at most', () => {
     const whole = `{}${' '.repeat(4_999_998)}`
-    expect(jsonConfig(whole, 'f')).toEqual({})
+    expect(parseJsonConfig(whole, 'f')).toEqual({})
     const why = 'f: It has 5000001 characters; a configuration has 5000000 at most.'
-    expect(() => jsonConfig(`${whole} `, 'f')).toThrow(why)
-    expect(() => tomlConfig(`${whole} `, 'f')).toThrow(why)
+    expect(() => parseJsonConfig(`${whole} `, 'f')).toThrow(why)
+    expect(() => parseTomlConfig(`${whole} `, 'f')).toThrow(why)
     expect(() => readAll('cursor', 'null')).toThrow('f: It is no object.')
   })
 
   it('is named in an error, without line breaks and cut where it is long', () => {
     const message = (file: string, server?: string) =>
-      configError({ file, ...(server !== undefined && { server }) }, 'it is so.').message
+      createConfigError({ file, ...(server !== undefined && { server }) }, 'it is so.').message
     expect(message('a\nb')).toBe('a b: it is so.')
     expect(message('f', 's'.repeat(64))).toBe(`f: The MCP server "${'s'.repeat(64)}": it is so.`)
     expect(message('f', 's'.repeat(65))).toMatch(/^f: The MCP server "s{1,63} … \(cut\)": it is so\.$/)

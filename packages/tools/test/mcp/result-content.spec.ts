@@ -2,7 +2,7 @@ import type * as client from '@modelcontextprotocol/client'
 import { knownSecrets } from '@tallystick/core/internal'
 import type { JsonObject, ResultPart } from '@tallystick/core/vocabulary'
 import { describe, expect, it } from 'vitest'
-import { contentParts, resultContent, type ResultReading } from '../../src/mcp/result.ts'
+import { toParts, toResultContent, type ResultReading } from '../../src/mcp/result.ts'
 
 const reading = (bounds: Partial<ResultReading> = {}): ResultReading => ({
   ...{ secrets: knownSecrets([]), maxCharacters: 1_000, maxBinaryCharacters: 1_000 },
@@ -21,7 +21,7 @@ function read(parts: readonly ResultPart[]): readonly string[] {
 }
 
 const blocks = (given: readonly client.ContentBlock[], bounds?: Partial<ResultReading>): readonly string[] =>
-  read(contentParts(given, reading(bounds)))
+  read(toParts(given, reading(bounds)))
 
 async function answer(
   said: readonly string[],
@@ -29,7 +29,7 @@ async function answer(
   { isError, outputSchema }: { readonly isError?: boolean; readonly outputSchema?: JsonObject } = {},
 ): Promise<readonly string[]> {
   const result = { content: said.map(text), structuredContent, isError } as client.CallToolResult
-  return read(await resultContent(result, outputSchema, reading()))
+  return read(await toResultContent(result, outputSchema, reading()))
 }
 
 describe('the texts of an answer', () => {
@@ -110,7 +110,7 @@ describe('the pictures and files of an answer', () => {
       '(What should be audio/wav was left out: it is no Base64.)',
     ])
     const resource = { uri: 'file:///a', blob: 'aGVs' }
-    expect(contentParts([{ type: 'resource', resource }], reading())).toEqual([
+    expect(toParts([{ type: 'resource', resource }], reading())).toEqual([
       { type: 'file', mediaType: 'application/octet-stream', data: 'aGVs' },
     ])
   })
@@ -198,7 +198,7 @@ describe('the structure of an answer', () => {
     const spaced = JSON.stringify(structured).replace(':', ': ')
     const of = async (content: string, given: JsonObject): Promise<number> => {
       const result = { content: [text(content)], structuredContent: given } as client.CallToolResult
-      return (await resultContent(result, undefined, reading({ maxCharacters: 3_000_000 }))).length
+      return (await toResultContent(result, undefined, reading({ maxCharacters: 3_000_000 }))).length
     }
     expect(spaced).toHaveLength(999_999)
     expect(await of(spaced, structured)).toBe(1)

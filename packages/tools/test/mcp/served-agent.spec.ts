@@ -12,7 +12,7 @@ import type { Json, JsonObject } from '@tallystick/core/vocabulary'
 import { manualClock, scriptedModel } from '@tallystick/testkit'
 import { defineTool } from '@tallystick/tools'
 import { describe, expect, it } from 'vitest'
-import { servedAgent } from '../../src/mcp/served-call.ts'
+import { callAgent } from '../../src/mcp/served-call.ts'
 import { z } from 'zod'
 import { tick } from './connected.ts'
 import { ownTools } from './servers/own-tools.ts'
@@ -62,7 +62,7 @@ function withCall(
   const abort = new AbortController()
   if (isLate) abort.abort()
   const reports: Json[] = []
-  const ending = servedAgent(tool, runtime, {
+  const ending = callAgent(tool, runtime, {
     ...{ input, context, signal: abort.signal, timers: manualClock() },
     progress: (data) => void reports.push(data),
   })

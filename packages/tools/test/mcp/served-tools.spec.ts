@@ -13,7 +13,7 @@ import {
 import { type ServeMcpOptions } from '@tallystick/tools/mcp'
 import { NEVER, Observable, of, throwError } from 'rxjs'
 import { describe, expect, it, onTestFinished } from 'vitest'
-import { serverFactory } from '../../src/mcp/served-call.ts'
+import { createServerFactory } from '../../src/mcp/served-call.ts'
 import { tick } from './connected.ts'
 import { ownTools } from './servers/own-tools.ts'
 
@@ -52,7 +52,7 @@ interface Called {
 async function serving(tools: readonly Tool[], options: ServeMcpOptions = {}) {
   const stop = new AbortController()
   const timers = manualClock()
-  const server = serverFactory({ tools, options, sdk, stop: stop.signal, timers })()
+  const server = createServerFactory({ tools, options, sdk, stop: stop.signal, timers })()
   const client = new Client({ name: 'test', version: '1' })
   const [near, far] = InMemoryTransport.createLinkedPair()
   await server.connect(far)

@@ -3,7 +3,7 @@ import childProcess, { type ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
 import { syncBuiltinESMExports } from 'node:module'
 import { afterEach, describe, expect, it, onTestFinished, vi } from 'vitest'
-import { type ServerCommand, serverProcess } from '../../src/mcp/server-process.ts'
+import { type ServerCommand, startServerProcess } from '../../src/mcp/server-process.ts'
 import { HeldTimers } from '../built-in/held-timers.ts'
 
 const { spawn } = childProcess
@@ -30,7 +30,7 @@ function serving(script: string, more: Partial<ServerCommand> = {}) {
   const guarded: string[] = []
   const gone = Promise.withResolvers<void>()
   const said = Promise.withResolvers<void>()
-  const server = serverProcess(
+  const server = startServerProcess(
     { command: process.execPath, args: ['-e', script], env: {}, platform: process.platform, ...more },
     {
       onOutput: (chunk) => {

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { ConfigurationError } from '@tallystick/core'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { tokenFile } from '../../src/mcp/oauth.ts'
+import { openTokenFile } from '../../src/mcp/oauth.ts'
 
 let folder: string
 let files = 0
@@ -14,7 +14,7 @@ beforeAll(() => {
 afterAll(() => rmSync(folder, { recursive: true }))
 
 const url = 'https://shop.example/mcp'
-const kept = (accessToken: string): Parameters<ReturnType<typeof tokenFile>['change']>[0] => ({
+const kept = (accessToken: string): Parameters<ReturnType<typeof openTokenFile>['change']>[0] => ({
   tokens: { access_token: accessToken, token_type: 'Bearer' },
 })
 
@@ -28,7 +28,7 @@ function holding(text?: string): string {
 describe('the file of tokens', () => {
   it('given no file, when it is read, then it holds nothing, and a change makes one that only its owner reads', () => {
     const path = holding()
-    const file = tokenFile(path, url)
+    const file = openTokenFile(path, url)
     expect(file.read()).toEqual({})
     file.change(kept('a'))
     expect(file.read()).toEqual(kept('a'))
@@ -37,8 +37,8 @@ describe('the file of tokens', () => {
 
   it('given tokens of another server, when those of one change, then the others stay', () => {
     const path = holding()
-    const other = tokenFile(path, 'https://other.example/mcp')
-    const file = tokenFile(path, url)
+    const other = openTokenFile(path, 'https://other.example/mcp')
+    const file = openTokenFile(path, url)
     other.change(kept('b'))
     file.change(kept('a'))
     file.change({})
@@ -54,7 +54,7 @@ describe('the file of tokens', () => {
     'given %j in it, when it is read, then the error says that it holds something else, and not what',
     (text) => {
       const path = holding(text)
-      const read = (): unknown => tokenFile(path, url).read()
+      const read = (): unknown => openTokenFile(path, url).read()
       expect(read).toThrow(ConfigurationError)
       expect(read).toThrow(`the file of tokens ${path} holds something else. Give another path`)
       expect(read).not.toThrow('secret')
@@ -62,14 +62,14 @@ describe('the file of tokens', () => {
   )
 
   it('given a name that every object has, when it is read for that, then it holds nothing', () => {
-    expect(tokenFile(holding('{}'), 'constructor').read()).toEqual({})
+    expect(openTokenFile(holding('{}'), 'constructor').read()).toEqual({})
   })
 
   it('given a folder in its place, when it is read or changed, then the error says why, and no other file is left', () => {
-    const file = tokenFile(folder, url)
+    const file = openTokenFile(folder, url)
     expect(() => file.read()).toThrow(/cannot be read \(EISDIR\)/)
     const path = join(folder, 'missing', 'tokens.json')
-    expect(() => tokenFile(path, url).change(kept('a'))).toThrow(/cannot be written \(ENOENT\)/)
+    expect(() => openTokenFile(path, url).change(kept('a'))).toThrow(/cannot be written \(ENOENT\)/)
     expect(readdirSync(folder).filter((name) => name.includes('.tmp'))).toEqual([])
   })
 })

@@ -1,6 +1,6 @@
 // HTTP 400 of a server: one that does not know the session ran nothing, another may have.
 import { describe, expect, it } from 'vitest'
-import { saysSessionIsUnknown } from '../../src/mcp/fetch.ts'
+import { isUnknownSession } from '../../src/mcp/fetch.ts'
 import { connect, said } from './connected.ts'
 import { sessionServer } from './servers/http-servers.ts'
 
@@ -44,11 +44,11 @@ const other = [
 
 describe('an answer with HTTP 400', () => {
   it.each(unknown)('%j says that the session is unknown', (text) => {
-    expect(saysSessionIsUnknown(text)).toBe(true)
+    expect(isUnknownSession(text)).toBe(true)
   })
 
   it.each(other)('%j does not', (text) => {
-    expect(saysSessionIsUnknown(text)).toBe(false)
+    expect(isUnknownSession(text)).toBe(false)
   })
 
   it.each([

@@ -4,21 +4,21 @@ import type { ReconcileAnswer, ReconcileContext } from '../../define/define-tool
 import { ToolError } from '../../define/outcome.ts'
 import type { ToolContext } from '../../define/run-tool.ts'
 import { boundedText } from '../../define/text.ts'
-import { partsOf, pathText, quoted } from './names.ts'
-import { type Place, statsOf, withPlace } from './root.ts'
+import { splitPath, joinPath, quotePath } from './names.ts'
+import { type Place, readStats, withPlace } from './root.ts'
 import {
-  amount,
+  formatCount,
   findPlaces,
   type FolderRules,
   hasWindowsLines,
-  lineNumbersOf,
-  linesOf,
-  placesOf,
+  numberLines,
+  splitLines,
+  findAllPlaces,
   requireFile,
-  textAt,
+  readTextAt,
 } from './text.ts'
 import {
-  leftBy,
+  findLeftBy,
   type MoveFileInput,
   putFile,
   requireWritable,
@@ -66,20 +66,20 @@ export async function editFile(
   if (input.oldText === input.newText) {
     throw new ToolError('oldText and newText are the same, so there is nothing to change.')
   }
-  return await withPlace(rules.root, partsOf(input.path), {}, async (place) => {
+  return await withPlace(rules.root, splitPath(input.path), {}, async (place) => {
     const { folder, name } = requireFile(place)
-    const { text, stats, path } = await textAt(rules, place, signal)
-    const shownPath = quoted(pathText(path))
+    const { text, stats, path } = await readTextAt(rules, place, signal)
+    const shownPath = quotePath(joinPath(path))
     const { ranges, overlapping, newTextFor } = await findText(text, input, signal)
     await requireWritableFile(folder.at(name), stats, input.path)
     const [first] = ranges
-    if (first === undefined) throw new ToolError(notFound(shownPath, text, input.oldText))
+    if (first === undefined) throw new ToolError(createNotFound(shownPath, text, input.oldText))
     const count = ranges.length + overlapping
-    const lines = lineNumbersOf(
+    const lines = numberLines(
       text,
       ranges.slice(0, maxCounted).map(({ start }) => start),
     )
-    if (count > 1 && input.replaceAll !== true) throw new ToolError(notUnique(shownPath, count, lines))
+    if (count > 1 && input.replaceAll !== true) throw new ToolError(createNotUnique(shownPath, count, lines))
     if (count > maxReplacements)
       throw new ToolError(
         `oldText occurs ${count} times in ${shownPath}, and one edit replaces at most ${maxReplacements}. Nothing was changed: give a longer oldText.`,
@@ -99,9 +99,9 @@ export async function editFile(
         `${shownPath} was changed by another process during the call. Nothing was changed: read it again.`,
       )
     })
-    const where = `at ${ranges.length === 1 ? 'line' : 'lines'} ${listed(lines)}`
-    const shown = after(edited, { place: first.start, line: lines[0] ?? 1 }, newTextFor(first))
-    return `Edited ${shownPath}: ${amount(ranges.length, 'replacement')} ${where}.${shown}`
+    const where = `at ${ranges.length === 1 ? 'line' : 'lines'} ${listPlaces(lines)}`
+    const shown = replaceAt(edited, { place: first.start, line: lines[0] ?? 1 }, newTextFor(first))
+    return `Edited ${shownPath}: ${formatCount(ranges.length, 'replacement')} ${where}.${shown}`
   })
 }
 
@@ -114,7 +114,7 @@ export async function findText(
   { oldText, newText }: Pick<EditFileInput, 'oldText' | 'newText'>,
   signal: AbortSignal,
 ): Promise<FoundText> {
-  const usual = firstLineEnd(text, 0, text.length) ?? '\n'
+  const usual = findLineEnd(text, 0, text.length) ?? '\n'
   const isMixed = text.includes('\r\n') && !hasWindowsLines(text)
   if (isMixed || !hasWindowsLines(text) || oldText.includes('\r')) {
     const { places, overlapping } = await findPlaces(oldText, text, signal)
@@ -140,7 +140,7 @@ export async function findText(
   })
   const lines = withPlainLines(newText)
   const newTextFor = ({ start, end }: Range): string =>
-    (firstLineEnd(text, start, end) ?? usual) === '\r\n' ? lines.replaceAll('\n', '\r\n') : lines
+    (findLineEnd(text, start, end) ?? usual) === '\r\n' ? lines.replaceAll('\n', '\r\n') : lines
   return { ranges, overlapping, newTextFor }
 }
 
@@ -149,7 +149,7 @@ function withPlainLines(text: string): string {
 }
 
 /** How the first line in a part of a text ends; `undefined` where none does. */
-function firstLineEnd(text: string, start: number, end: number): '\n' | '\r\n' | undefined {
+function findLineEnd(text: string, start: number, end: number): '\n' | '\r\n' | undefined {
   const at = text.indexOf('\n', start)
   if (at === -1 || at >= end) return undefined
   return at > start && text[at - 1] === '\r' ? '\r\n' : '\n'
@@ -189,41 +189,45 @@ function isUnchanged(read: Stats, now: Stats): boolean {
   return facts.every((fact) => now[fact] === read[fact])
 }
 
-function notUnique(path: string, count: number, lines: readonly number[]): string {
+function createNotUnique(path: string, count: number, lines: readonly number[]): string {
   return (
-    `oldText occurs ${count} times in ${path}, at lines ${listed(lines)}. Nothing was changed. ` +
+    `oldText occurs ${count} times in ${path}, at lines ${listPlaces(lines)}. Nothing was changed. ` +
     'Give more of the text around the one that is meant, or set replaceAll to change all of them.'
   )
 }
 
-function listed(lines: readonly number[]): string {
+function listPlaces(lines: readonly number[]): string {
   const shown = [...new Set(lines)]
   return shown.slice(0, maxShownLines).join(', ') + (shown.length > maxShownLines ? ' …' : '')
 }
 
 /** What was found instead: the same lines with other white space, or the first of them alone. */
-function notFound(path: string, text: string, oldText: string): string {
+function createNotFound(path: string, text: string, oldText: string): string {
   const start = `oldText does not occur in ${path}. Nothing was changed.`
   if (text.length > maxCompared)
     return `${start} Read the file, and copy the text from it without the numbers of the lines.`
-  const wanted = linesOf(oldText).map((line) => line.trim())
-  const lines = linesOf(text)
+  const wanted = splitLines(oldText).map((line) => line.trim())
+  const lines = splitLines(text)
   const bare = (of: readonly string[]): string => `\n${of.join('\n')}\n`
   const inText = bare(lines.map((line) => line.trim()))
   // A line begins after the line break that ends the line before it, which counts as one of that line.
-  const [first] = lineNumbersOf(inText, placesOf(bare(wanted), inText))
+  const [first] = numberLines(inText, findAllPlaces(bare(wanted), inText))
   if (first !== undefined && wanted.some((line) => line !== ''))
-    return `${start} It occurs with other white space, as these lines:\n${numbered(lines, first, wanted.length)}`
+    return `${start} It occurs with other white space, as these lines:\n${numberEdit(lines, first, wanted.length)}`
   const [opening] = wanted.filter((line) => line !== '')
   const alone = lines.findIndex((line) => line.trim() === opening)
   if (alone === -1)
     return `${start} Read the file, and copy the text from it without the numbers of the lines.`
-  return `${start} Its first line occurs, and what follows differs:\n${numbered(lines, alone + 1, wanted.length)}`
+  return `${start} Its first line occurs, and what follows differs:\n${numberEdit(lines, alone + 1, wanted.length)}`
 }
 
 /** The lines that now hold the new text, with the one before and the one behind. */
-function after(edited: string, { place, line }: { place: number; line: number }, newText: string): string {
-  const count = linesOf(newText).length + 2
+function replaceAt(
+  edited: string,
+  { place, line }: { place: number; line: number },
+  newText: string,
+): string {
+  const count = splitLines(newText).length + 2
   let start = startOfLine(edited, place)
   if (line > 1) start = startOfLine(edited, start - 1)
   let end = start
@@ -231,7 +235,7 @@ function after(edited: string, { place, line }: { place: number; line: number },
     const next = edited.indexOf('\n', end)
     end = next === -1 ? edited.length : next + 1
   }
-  const lines = linesOf(edited.slice(start, end))
+  const lines = splitLines(edited.slice(start, end))
   const first = Math.max(1, line - 1)
   const shown = lines.map((each, index) => `${first + index}\t${boundedText(each, maxShownCharacters)}`)
   return `\n${shown.join('\n')}${count > maxShownLines ? '\n…' : ''}`
@@ -241,7 +245,7 @@ function startOfLine(text: string, place: number): number {
   return place <= 0 ? 0 : text.lastIndexOf('\n', place - 1) + 1
 }
 
-function numbered(lines: readonly string[], first: number, count: number): string {
+function numberEdit(lines: readonly string[], first: number, count: number): string {
   const shown = lines
     .slice(first - 1, first - 1 + Math.min(count, maxShownLines))
     .map((line, index) => `${first + index}\t${boundedText(line, maxShownCharacters)}`)
@@ -257,12 +261,12 @@ const never = new AbortController().signal
  * Whether a write took place. A file with that text says yes. The text in a file beside it, which had not taken the name yet, says
  * no. Another text, or no file, says neither: another process may have changed what was written.
  */
-export async function reconciledWrite(
+export async function reconcileWrite(
   rules: FolderRules,
   { path, content }: WriteFileInput,
   doubt: Doubt,
 ): Promise<ReconcileAnswer> {
-  const found = await textNow(rules, path)
+  const found = await readTextNow(rules, path)
   if (found?.text === content) {
     return {
       happened: true,
@@ -276,12 +280,12 @@ export async function reconciledWrite(
  * Whether an edit took place. The edited text in a file beside it says no, and so does an occurrence of oldText that no edit can
  * have left there. An oldText that is gone says nothing: it may never have been there.
  */
-export async function reconciledEdit(
+export async function reconcileEdit(
   rules: FolderRules,
   input: EditFileInput,
   doubt: Doubt,
 ): Promise<ReconcileAnswer> {
-  const found = await textNow(rules, input.path)
+  const found = await readTextNow(rules, input.path)
   const { text = '' } = found ?? {}
   const { ranges, newTextFor } = await findText(text, input, never)
   const isUntouched = ranges.some(
@@ -298,7 +302,7 @@ export async function reconciledEdit(
  * Whether a move took place. A file or folder that is at its old path, while the new one is free, was not moved; where it is
  * missing at the old path, it may never have been there.
  */
-export async function reconciledMove(
+export async function reconcileMove(
   rules: FolderRules,
   { from, to }: MoveFileInput,
 ): Promise<ReconcileAnswer> {
@@ -320,7 +324,7 @@ function mayBeLeft(
     Math.max(0, place - newText.length + 1),
     place + oldText.length + newText.length - 1,
   )
-  return placesOf(newText, around).length > 0
+  return findAllPlaces(newText, around).length > 0
 }
 
 interface Found {
@@ -329,10 +333,10 @@ interface Found {
 }
 
 /** The text of a file now; `undefined` where these tools read no file. */
-async function textNow(rules: FolderRules, path: string): Promise<Found | undefined> {
-  return await found(rules, partsOf(path), async (place) => {
-    const { text, path: names } = await textAt(rules, place, never)
-    return { text, shown: quoted(pathText(names)) }
+async function readTextNow(rules: FolderRules, path: string): Promise<Found | undefined> {
+  return await answerFound(rules, splitPath(path), async (place) => {
+    const { text, path: names } = await readTextAt(rules, place, never)
+    return { text, shown: quotePath(joinPath(names)) }
   })
 }
 
@@ -342,22 +346,23 @@ async function answerOfLeft(
   path: string,
   { idempotencyKey }: Doubt,
 ): Promise<ReconcileAnswer> {
-  const parts = partsOf(path)
+  const parts = splitPath(path)
   const beside = async ({ folder }: Place): Promise<boolean> =>
-    (await leftBy(folder, idempotencyKey)).length > 0
-  const isLeft = (await found(rules, parts, beside)) ?? (await found(rules, parts.slice(0, -1), beside))
+    (await findLeftBy(folder, idempotencyKey)).length > 0
+  const isLeft =
+    (await answerFound(rules, parts, beside)) ?? (await answerFound(rules, parts.slice(0, -1), beside))
   return isLeft === true ? { happened: false } : 'unknown'
 }
 
 async function isThere(rules: FolderRules, path: string): Promise<boolean> {
-  const parts = partsOf(path)
+  const parts = splitPath(path)
   const entry = async ({ folder, name: notFolder }: Place): Promise<boolean> =>
-    notFolder === undefined && (await statsOf(folder.at(parts.at(-1) ?? '.'))) !== undefined
-  return (await found(rules, parts.slice(0, -1), entry)) ?? false
+    notFolder === undefined && (await readStats(folder.at(parts.at(-1) ?? '.'))) !== undefined
+  return (await answerFound(rules, parts.slice(0, -1), entry)) ?? false
 }
 
 /** What is found at a place; `undefined` where nothing is, or nothing that these tools show. */
-async function found<Result>(
+async function answerFound<Result>(
   { root }: FolderRules,
   parts: readonly string[],
   look: (place: Place) => Promise<Result>,

@@ -1,10 +1,10 @@
-import { filesToolsOf } from './tool-list.ts'
+import { createFilesTools } from './tool-list.ts'
 import type { Tool } from '@tallystick/core'
 import { option, type OptionCheck, requireOptions } from '@tallystick/core/internal'
 import type { JsonObject } from '@tallystick/core/vocabulary'
 import { approvalPolicy, type ApprovalPolicy } from '../../define/approval.ts'
-import { shownNames } from './names.ts'
-import { rootAt } from './root.ts'
+import { createNameRules } from './names.ts'
+import { openRoot } from './root.ts'
 import type { FolderRules } from './text.ts'
 
 /** The folder that a model may use, and how much of it one call may show. */
@@ -86,11 +86,11 @@ export function filesTools(options: FilesOptions): readonly Tool[] {
   requireOptions('filesTools', filesOptions, options)
   const { root, write = false, hidden = false, ignore = ['node_modules/'] } = options
   const rules: FolderRules = {
-    root: rootAt('filesTools', root, shownNames('filesTools', ignore, hidden)),
+    root: openRoot('filesTools', root, createNameRules('filesTools', ignore, hidden)),
     maxBytes: options.maxBytes ?? 50_000,
     maxFileBytes: options.maxFileBytes ?? 10_000_000,
     maxEntries: options.maxEntries ?? 500,
     maxVisited: options.maxVisited ?? 100_000,
   }
-  return filesToolsOf(rules, write, options)
+  return createFilesTools(rules, write, options)
 }

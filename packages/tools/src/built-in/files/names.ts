@@ -15,10 +15,10 @@ const control = /[\u0000-\u001f\u007f]/
  * The names that a path consists of, from the root down; `..` remains, since links decide where it leads. Throws
  * `ToolError` for a path that is not relative to the root, or that systems read differently.
  */
-export function partsOf(path: string, platform: NodeJS.Platform = process.platform): readonly string[] {
+export function splitPath(path: string, platform: NodeJS.Platform = process.platform): readonly string[] {
   const refuse = (why: string): ToolError =>
     new ToolError(
-      `The path ${quoted(path)} ${why}. Give it relative to the root folder, with / between names, as in src/index.ts.`,
+      `The path ${quotePath(path)} ${why}. Give it relative to the root folder, with / between names, as in src/index.ts.`,
     )
   if (control.test(path)) throw refuse('holds a control character')
   if (path.length > maxPathCharacters) throw refuse('is too long')
@@ -28,7 +28,7 @@ export function partsOf(path: string, platform: NodeJS.Platform = process.platfo
   if (platform === 'win32') {
     const strange = parts.find(isReadDifferentlyOnWindows)
     if (strange !== undefined)
-      throw refuse(`holds the name ${quoted(strange)}, which Windows reads differently`)
+      throw refuse(`holds the name ${quotePath(strange)}, which Windows reads differently`)
   }
   return parts
 }
@@ -51,12 +51,12 @@ export function isUsableName(name: string): boolean {
 const unseen = /[\u0080-\u009f\u202a-\u202e\u2066-\u2069\u{e0000}-\u{e007f}]/gu
 
 /** Names as a path relative to the root; the root is `.`. */
-export function pathText(parts: readonly string[]): string {
+export function joinPath(parts: readonly string[]): string {
   return parts.length === 0 ? '.' : parts.join('/')
 }
 
 /** A path in an error: in quotes, with escapes for what is not seen, bounded. */
-export function quoted(path: string): string {
+export function quotePath(path: string): string {
   const shown = path.length > 200 ? `${path.slice(0, 200)}…` : path
   return JSON.stringify(shown.toWellFormed().replaceAll(unseen, '\ufffd'))
 }
@@ -84,7 +84,7 @@ export const maxGlobCharacters = 200
  *
  * All of its states are followed side by side, so that no glob takes more than its length for each character.
  */
-export function globOf(
+export function parseGlob(
   pattern: string,
   { ignoreCase = false }: { readonly ignoreCase?: boolean } = {},
 ): Glob {
@@ -94,25 +94,25 @@ export function globOf(
     throw new GlobError(`is longer than ${maxGlobCharacters} characters`)
   }
   const states = new GlobReader(characters).read()
-  return (path) => matches(states, Array.from(fold(path)))
+  return (path) => isMatching(states, Array.from(fold(path)))
 }
 
-function matches(states: readonly State[], characters: readonly string[]): boolean {
-  let active = closure(states, [0])
+function isMatching(states: readonly State[], characters: readonly string[]): boolean {
+  let active = closeStates(states, [0])
   for (const character of characters) {
     const next = [...active].flatMap((index) => {
       const state = states[index]
       return state?.takes?.(character) ? state.next : []
     })
     if (next.length === 0) return false
-    active = closure(states, next)
+    active = closeStates(states, next)
   }
   // The last state is the end.
   return active.has(states.length - 1)
 }
 
 /** The states that can be reached from these without a character. */
-function closure(states: readonly State[], from: readonly number[]): ReadonlySet<number> {
+function closeStates(states: readonly State[], from: readonly number[]): ReadonlySet<number> {
   const found = new Set(from)
   for (const index of found) {
     const state = states[index]
@@ -248,8 +248,8 @@ export const temporaryName = { start: '.tallystick-', end: '.tmp' } as const
  * from the root, and one that ends with a slash of folders only. Case does not matter, since it does not on every file
  * system. Throws `ConfigurationError` for a glob that cannot be read.
  */
-export function shownNames(tool: string, ignore: readonly string[], hidden: boolean): ShownNames {
-  const rules = ignore.map((pattern) => ruleOf(tool, pattern))
+export function createNameRules(tool: string, ignore: readonly string[], hidden: boolean): ShownNames {
+  const rules = ignore.map((pattern) => parseRule(tool, pattern))
   return {
     unshown(parts, isFolder) {
       const name = parts.at(-1) ?? ''
@@ -274,7 +274,7 @@ interface Rule {
   readonly glob: Glob
 }
 
-function ruleOf(tool: string, pattern: string): Rule {
+function parseRule(tool: string, pattern: string): Rule {
   const fault = (why: string): ConfigurationError =>
     new ConfigurationError(`${tool}: the glob ${JSON.stringify(pattern)} in ignore ${why}.`)
   if (pattern.startsWith('!')) throw fault('begins with !. Leave out the glob that ignores too much instead')
@@ -282,7 +282,7 @@ function ruleOf(tool: string, pattern: string): Rule {
   const path = body.replace(/^\//, '')
   if (path === '') throw fault('names nothing')
   try {
-    const glob = globOf(path, { ignoreCase: true })
+    const glob = parseGlob(path, { ignoreCase: true })
     return { foldersOnly: body !== pattern, ofName: !body.includes('/'), glob }
   } catch (error) {
     if (error instanceof GlobError) throw fault(error.message)

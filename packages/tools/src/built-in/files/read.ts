@@ -2,9 +2,9 @@ import type { Dirent } from 'node:fs'
 import { lstat, opendir } from 'node:fs/promises'
 import { ToolError } from '../../define/outcome.ts'
 import type { ToolContext } from '../../define/run-tool.ts'
-import { isUsableName, partsOf, pathText, quoted } from './names.ts'
-import { codeOf, type Folder, type FolderAccess, withPlace } from './root.ts'
-import { amount, bytesOf, type FolderRules, hasWindowsLines, linesOf, readText } from './text.ts'
+import { isUsableName, splitPath, joinPath, quotePath } from './names.ts'
+import { readCode, type Folder, type FolderAccess, withPlace } from './root.ts'
+import { formatCount, encodeFile, type FolderRules, hasWindowsLines, splitLines, readText } from './text.ts'
 
 /** What `read_file` is asked for. */
 export interface ReadFileInput {
@@ -27,19 +27,19 @@ export async function readFile(
   context: ToolContext,
 ): Promise<string> {
   const { text, path, size } = await readText(rules, input.path, context)
-  const lines = linesOf(text)
+  const lines = splitLines(text)
   const { offset = 1, limit = Infinity, column = 1 } = input
-  const shownPath = quoted(pathText(path))
+  const shownPath = quotePath(joinPath(path))
   if (lines.length === 0) return `${shownPath} is empty.`
   requireIn(lines, { offset, column }, shownPath)
   const page = cut(lines.slice(offset - 1, offset - 1 + limit), { offset, column }, rules.maxBytes)
   const last = offset + page.shown.length - 1
   const isLast = last === lines.length && page.rest === ''
   const whole = isLast && offset === 1 && column === 1
-  const which = whole ? amount(lines.length, 'line') : `lines ${offset} to ${last} of ${lines.length}`
+  const which = whole ? formatCount(lines.length, 'line') : `lines ${offset} to ${last} of ${lines.length}`
   const from = column > 1 ? `, line ${offset} from column ${column}` : ''
   const more = page.rest === '' && !isLast ? ` Continue with offset ${last + 1}.` : page.rest
-  const head = `${shownPath}: ${which}${from} (${amount(size, 'byte')}${endsOf(text, isLast)}).${more}`
+  const head = `${shownPath}: ${which}${from} (${formatCount(size, 'byte')}${findEnds(text, isLast)}).${more}`
   return [head, ...page.shown].join('\n')
 }
 
@@ -47,17 +47,17 @@ export async function readFile(
 function requireIn(lines: readonly string[], { offset, column }: Start, shownPath: string): void {
   const first = lines[offset - 1]
   if (first === undefined) {
-    throw new ToolError(`${shownPath} has ${amount(lines.length, 'line')}: it has no line ${offset}.`)
+    throw new ToolError(`${shownPath} has ${formatCount(lines.length, 'line')}: it has no line ${offset}.`)
   }
   if (column > 1 && column > first.length) {
     throw new ToolError(
-      `Line ${offset} of ${shownPath} has ${amount(first.length, 'character')}: it has no column ${column}.`,
+      `Line ${offset} of ${shownPath} has ${formatCount(first.length, 'character')}: it has no column ${column}.`,
     )
   }
 }
 
 /** What the lines do not show about their ends. */
-function endsOf(text: string, isLast: boolean): string {
+function findEnds(text: string, isLast: boolean): string {
   const ends = hasWindowsLines(text) ? ', lines end with CR LF' : ''
   return isLast && !text.endsWith('\n') ? `${ends}, without a line break at its end` : ends
 }
@@ -79,14 +79,14 @@ function cut(
     const start = index === 0 ? column - 1 : 0
     const text = line.slice(start)
     const numbered = `${offset + index}\t${text}`
-    left -= bytesOf(numbered) + 1
+    left -= encodeFile(numbered) + 1
     if (left >= 0) shown.push(numbered)
     else if (index > 0)
       return { shown, rest: ` Cut at ${maxBytes} bytes: continue with offset ${offset + index}.` }
     else {
-      const part = within(text, maxBytes)
+      const part = isWithinBytes(text, maxBytes)
       const next = `continue with offset ${offset} and column ${start + part.length + 1}`
-      const rest = ` Line ${offset} has ${amount(line.length, 'character')} and is cut at ${maxBytes} bytes: ${next}.`
+      const rest = ` Line ${offset} has ${formatCount(line.length, 'character')} and is cut at ${maxBytes} bytes: ${next}.`
       return { shown: [`${offset}\t${part}`], rest }
     }
   }
@@ -94,7 +94,7 @@ function cut(
 }
 
 /** The beginning of a text that fits, one character at least; never half of a surrogate pair. */
-function within(text: string, maxBytes: number): string {
+function isWithinBytes(text: string, maxBytes: number): string {
   const bytes = Buffer.from(text.slice(0, maxBytes))
   let end = Math.min(bytes.length, maxBytes)
   while ((Number(bytes[end]) & 0xc0) === 0x80) end--
@@ -124,7 +124,7 @@ export interface Left {
 }
 
 /** What a walk begins with. */
-export function nothingLeft(): Left {
+export function createNothingLeft(): Left {
   return { unreadable: 0, unusable: 0, visited: 0, isCut: false }
 }
 
@@ -140,14 +140,14 @@ export async function* walk(
   signal: AbortSignal,
   left: Left,
 ): AsyncGenerator<Visited, void, undefined> {
-  for (const visited of await shownEntries(rules, folder, signal, left)) {
+  for (const visited of await showEntries(rules, folder, signal, left)) {
     yield visited
     if (visited.kind !== 'folder') continue
     if (left.isCut || visited.path.length >= maxDepth) {
       left.isCut = true
       continue
     }
-    const inner = await entered(await rules.root.access(), visited)
+    const inner = await enterFolder(await rules.root.access(), visited)
     if (inner === undefined) {
       left.unreadable++
       continue
@@ -161,7 +161,7 @@ export async function* walk(
 }
 
 /** The entries of one folder that tools show, in order of names. */
-async function shownEntries(
+async function showEntries(
   { root, maxVisited }: FolderRules,
   folder: Folder,
   signal: AbortSignal,
@@ -177,17 +177,17 @@ async function shownEntries(
       }
       const path = [...folder.path, entry.name]
       if (root.shown.unshown(path, entry.isDirectory()) !== undefined) continue
-      if (isUsableName(entry.name)) found.push({ folder, name: entry.name, path, kind: kindOf(entry) })
+      if (isUsableName(entry.name)) found.push({ folder, name: entry.name, path, kind: describeKind(entry) })
       else left.unusable++
     }
   } catch (error) {
-    if (codeOf(error) === undefined) throw error
+    if (readCode(error) === undefined) throw error
     left.unreadable++
   }
   return found.sort((a, b) => (a.name < b.name ? -1 : 1))
 }
 
-async function entered(access: FolderAccess, { folder, name }: Visited): Promise<Folder | undefined> {
+async function enterFolder(access: FolderAccess, { folder, name }: Visited): Promise<Folder | undefined> {
   try {
     return await access.enter(folder, name)
   } catch {
@@ -195,14 +195,14 @@ async function entered(access: FolderAccess, { folder, name }: Visited): Promise
   }
 }
 
-function kindOf(entry: Dirent): Visited['kind'] {
+function describeKind(entry: Dirent): Visited['kind'] {
   if (entry.isFile()) return 'file'
   if (entry.isDirectory()) return 'folder'
   return entry.isSymbolicLink() ? 'link' : 'other'
 }
 
 /** What a walk has left out, as sentences for the head of a result. */
-export function leftText(left: Left, maxVisited: number): string {
+export function describeLeft(left: Left, maxVisited: number): string {
   const sentences = [
     left.isCut
       ? ` Not everything was looked at: the folder holds more than ${maxVisited} entries, or goes too deep. Name a folder within it.`
@@ -227,18 +227,18 @@ export async function listFiles(
   { signal }: ToolContext,
 ): Promise<string> {
   const { path: asked = '.', after } = input
-  return await withPlace(rules.root, partsOf(asked), {}, async (place) => {
-    const path = quoted(pathText(place.path))
+  return await withPlace(rules.root, splitPath(asked), {}, async (place) => {
+    const path = quotePath(joinPath(place.path))
     if (place.name !== undefined) throw new ToolError(`${path} is no folder. Read it as a file instead.`)
-    const left = nothingLeft()
-    const entries = await shownEntries(rules, place.folder, signal, left)
+    const left = createNothingLeft()
+    const entries = await showEntries(rules, place.folder, signal, left)
     if (left.unreadable > 0) throw new ToolError(`${path} cannot be read: the permission is missing.`)
     const rest = after === undefined ? entries : entries.filter(({ name }) => name > after)
     const shown: string[] = []
     let bytes = 0
     for (const entry of rest.slice(0, rules.maxEntries)) {
-      const line = await lineOf(entry)
-      bytes += bytesOf(line) + 1
+      const line = await showEntry(entry)
+      bytes += encodeFile(line) + 1
       if (bytes > rules.maxBytes && shown.length > 0) break
       shown.push(line)
     }
@@ -246,20 +246,20 @@ export async function listFiles(
       shown.length < rest.length
         ? ` Shown are ${shown.length}: continue with after ${JSON.stringify(rest[shown.length - 1]?.name)}.`
         : ''
-    const from = after === undefined ? '' : ` after ${quoted(after)}`
+    const from = after === undefined ? '' : ` after ${quotePath(after)}`
     return [
-      `${path}: ${amount(rest.length, 'entry', 'entries')}${from}.${more}${leftText(left, rules.maxVisited)}`,
+      `${path}: ${formatCount(rest.length, 'entry', 'entries')}${from}.${more}${describeLeft(left, rules.maxVisited)}`,
       ...shown,
     ].join('\n')
   })
 }
 
-async function lineOf({ folder, name, kind }: Visited): Promise<string> {
+async function showEntry({ folder, name, kind }: Visited): Promise<string> {
   if (kind === 'folder') return `${name}/`
   if (kind === 'link') return `${name} (link)`
   if (kind === 'other') return `${name} (no regular file)`
   try {
-    return `${name} (${amount((await lstat(folder.at(name))).size, 'byte')})`
+    return `${name} (${formatCount((await lstat(folder.at(name))).size, 'byte')})`
   } catch {
     return `${name} (gone)`
   }

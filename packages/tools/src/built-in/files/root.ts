@@ -4,7 +4,7 @@ import { isAbsolute, join, relative, sep } from 'node:path'
 import { ConfigurationError } from '@tallystick/core'
 import { nearestNames } from '@tallystick/core/internal'
 import { ToolError } from '../../define/outcome.ts'
-import { isUsableName, pathText, quoted, type ShownNames } from './names.ts'
+import { isUsableName, joinPath, quotePath, type ShownNames } from './names.ts'
 
 /** A folder inside the root that a call holds. Close it. */
 export interface Folder {
@@ -51,18 +51,18 @@ const noLink = handleOnly | constants.O_NOFOLLOW
  * Access on Linux. Every name is looked up in a folder that is held open, through `/proc/self/fd`: whatever becomes of the
  * names above meanwhile, no lookup passes through them, and no link is followed.
  */
-export function byHandle(root: string): FolderAccess {
+export function openByHandle(root: string): FolderAccess {
   // What the system knows of an open handle needs no disk: asking at once takes a tenth of the time.
   const requireInside = (handle: FileHandle): void => {
-    if (!isInside(root, readlinkSync(pathOf(handle)), '/')) throw new OutsideError()
+    if (!isInside(root, readlinkSync(toHandlePath(handle)), '/')) throw new OutsideError()
   }
   const opened = async (path: string, at: readonly string[]): Promise<Folder> => {
     const handle = await open(path, noLink | constants.O_DIRECTORY)
-    return await orClosed(handle, async () => {
+    return await closeOnError(handle, async () => {
       requireInside(handle)
       return {
         path: at,
-        at: (name) => `${pathOf(handle)}/${name}`,
+        at: (name) => `${toHandlePath(handle)}/${name}`,
         close: () => handle.close(),
       }
     })
@@ -76,8 +76,8 @@ export function byHandle(root: string): FolderAccess {
       try {
         if (!fstatSync(entry.fd).isFile()) throw new NotAFileError()
         // The very file that was looked at, whatever has its name now.
-        const file = await open(pathOf(entry), constants.O_RDONLY)
-        return await orClosed(file, async () => {
+        const file = await open(toHandlePath(entry), constants.O_RDONLY)
+        return await closeOnError(file, async () => {
           requireInside(file)
           return file
         })
@@ -95,8 +95,10 @@ async function hasHandlePaths(root: string): Promise<boolean> {
   try {
     const handle = await open(root, noLink | constants.O_DIRECTORY)
     try {
-      const [held, named] = [await handle.stat(), await stat(`${pathOf(handle)}/.`)]
-      return held.ino === named.ino && held.dev === named.dev && (await readlink(pathOf(handle))) === root
+      const [held, named] = [await handle.stat(), await stat(`${toHandlePath(handle)}/.`)]
+      return (
+        held.ino === named.ino && held.dev === named.dev && (await readlink(toHandlePath(handle))) === root
+      )
     } finally {
       await handle.close()
     }
@@ -105,11 +107,11 @@ async function hasHandlePaths(root: string): Promise<boolean> {
   }
 }
 
-function pathOf(handle: FileHandle): string {
+function toHandlePath(handle: FileHandle): string {
   return `/proc/self/fd/${handle.fd}`
 }
 
-async function orClosed<Result>(handle: FileHandle, use: () => Promise<Result>): Promise<Result> {
+async function closeOnError<Result>(handle: FileHandle, use: () => Promise<Result>): Promise<Result> {
   try {
     return await use()
   } catch (error) {
@@ -124,7 +126,7 @@ async function orClosed<Result>(handle: FileHandle, use: () => Promise<Result>):
  * check and the use of a name a process that swaps folders at that moment can have names outside the root listed, made or
  * moved.
  */
-export function byName(root: string): FolderAccess {
+export function openByName(root: string): FolderAccess {
   const folderAt = (path: readonly string[]): Folder => ({
     path,
     at: (name) => join(root, ...path, name),
@@ -174,16 +176,16 @@ export interface Root {
 }
 
 /** Resolves the folder once. Throws `ConfigurationError` where there is no such folder. */
-export function rootAt(tool: string, folder: string, shown: ShownNames, access?: 'by name'): Root {
-  const real = realFolder(tool, folder)
+export function openRoot(tool: string, folder: string, shown: ShownNames, access?: 'by name'): Root {
+  const real = resolveFolder(tool, folder)
   let found: Promise<FolderAccess> | undefined
   const find = async (): Promise<FolderAccess> =>
-    access === undefined && (await hasHandlePaths(real)) ? byHandle(real) : byName(real)
+    access === undefined && (await hasHandlePaths(real)) ? openByHandle(real) : openByName(real)
   return { real, shown, access: () => (found ??= find()) }
 }
 
 /** The path of a folder without links. Throws `ConfigurationError` where there is no such folder. */
-function realFolder(tool: string, folder: string): string {
+function resolveFolder(tool: string, folder: string): string {
   let real: string
   try {
     real = realpathSync.native(folder)
@@ -200,7 +202,7 @@ function realFolder(tool: string, folder: string): string {
 }
 
 /** The code of an error of the system, such as `ENOENT`. */
-export function codeOf(error: unknown): string | undefined {
+export function readCode(error: unknown): string | undefined {
   const code: unknown = error instanceof Error && 'code' in error ? error.code : undefined
   return typeof code === 'string' ? code : undefined
 }
@@ -230,19 +232,19 @@ const meanings: Readonly<Record<string, string>> = {
  * An error of the system in words that a model can act on, without the paths of this machine. Anything else that was
  * thrown is returned as it is.
  */
-export function faultAt(error: unknown, path: string): unknown {
+export function describeFault(error: unknown, path: string): unknown {
   if (error instanceof ToolError) return error
   if (error instanceof OutsideError) {
     return new ToolError(
-      `${quoted(path)} leads outside the root folder: a folder on its way was changed during the call.`,
+      `${quotePath(path)} leads outside the root folder: a folder on its way was changed during the call.`,
     )
   }
   if (error instanceof NotAFileError) {
-    return new ToolError(`${quoted(path)} is no regular file: it was changed during the call. Look again.`)
+    return new ToolError(`${quotePath(path)} is no regular file: it was changed during the call. Look again.`)
   }
-  const code = codeOf(error)
+  const code = readCode(error)
   if (code === undefined) return error
-  return new ToolError(`${quoted(path)} ${meanings[code] ?? `cannot be used (${code})`}.`)
+  return new ToolError(`${quotePath(path)} ${meanings[code] ?? `cannot be used (${code})`}.`)
 }
 
 /** Where a path leads: a folder, or an entry of a folder. The folder is open until the call has used it. */
@@ -281,7 +283,7 @@ export async function withPlace<Result>(
   try {
     return await use(await walk.toPlace(lookup))
   } catch (error) {
-    throw faultAt(error, pathText(parts))
+    throw describeFault(error, joinPath(parts))
   } finally {
     await walk.close()
   }
@@ -299,7 +301,7 @@ class Walk {
   constructor(root: Root, access: FolderAccess, parts: readonly string[]) {
     this.#root = root
     this.#access = access
-    this.#asked = quoted(pathText(parts))
+    this.#asked = quotePath(joinPath(parts))
     this.#left = parts
   }
 
@@ -341,12 +343,12 @@ class Walk {
   ): Promise<Place | undefined> {
     const path = [...folder.path, name]
     this.#assertShown(path, false)
-    const stats = await statsOf(folder.at(name))
+    const stats = await readStats(folder.at(name))
     if (stats === undefined) {
       if (!toMake || left.includes('..')) throw await this.#missing(folder, name)
       if (left.length === 0) return { folder, name, path }
       this.#assertShown(path, true)
-      await madeFolder(folder.at(name))
+      await makeFolder(folder.at(name))
       return undefined
     }
     if (stats.isSymbolicLink()) {
@@ -361,7 +363,7 @@ class Walk {
       return undefined
     }
     if (left.length > 0)
-      throw new ToolError(`${quoted(pathText(path))} is no folder, so ${this.#asked} does not exist.`)
+      throw new ToolError(`${quotePath(joinPath(path))} is no folder, so ${this.#asked} does not exist.`)
     return { folder, name, path, stats }
   }
 
@@ -387,7 +389,7 @@ class Walk {
   #assertShown(path: readonly string[], isFolder: boolean): void {
     const why = this.#root.shown.unshown(path, isFolder)
     if (why === undefined) return
-    throw new ToolError(`${quoted(pathText(path))} is ${why}: this tool neither shows nor changes it.`)
+    throw new ToolError(`${quotePath(joinPath(path))} is ${why}: this tool neither shows nor changes it.`)
   }
 
   async #missing(folder: Folder, name: string): Promise<ToolError> {
@@ -396,8 +398,8 @@ class Walk {
     const hint =
       near.length === 0
         ? ''
-        : ` Did you mean ${near.map((each) => quoted(pathText([...folder.path, each]))).join(' or ')}?`
-    return new ToolError(`${quoted(pathText(path))} does not exist.${hint}`)
+        : ` Did you mean ${near.map((each) => quotePath(joinPath([...folder.path, each]))).join(' or ')}?`
+    return new ToolError(`${quotePath(joinPath(path))} does not exist.${hint}`)
   }
 
   /** Some names of a folder that tools show. */
@@ -414,20 +416,20 @@ class Walk {
 }
 
 /** What has a name, links not followed; `undefined` where nothing has it. */
-export async function statsOf(path: string): Promise<Stats | undefined> {
+export async function readStats(path: string): Promise<Stats | undefined> {
   try {
     return await lstat(path)
   } catch (error) {
-    if (codeOf(error) === 'ENOENT') return undefined
+    if (readCode(error) === 'ENOENT') return undefined
     throw error
   }
 }
 
-async function madeFolder(path: string): Promise<void> {
+async function makeFolder(path: string): Promise<void> {
   try {
     await mkdir(path)
   } catch (error) {
     // Another call made it meanwhile, or something else, which the next look finds.
-    if (codeOf(error) !== 'EEXIST') throw error
+    if (readCode(error) !== 'EEXIST') throw error
   }
 }

@@ -1,18 +1,18 @@
 import { ToolError } from '../../define/outcome.ts'
 import type { ToolContext } from '../../define/run-tool.ts'
 import { boundedText, foldCase } from '../../define/text.ts'
-import { type Glob, GlobError, globOf, partsOf, pathText, quoted } from './names.ts'
-import { type Left, leftText, nothingLeft, walk } from './read.ts'
+import { type Glob, GlobError, parseGlob, splitPath, joinPath, quotePath } from './names.ts'
+import { type Left, describeLeft, createNothingLeft, walk } from './read.ts'
 import { type Folder, type Place, withPlace } from './root.ts'
 import {
-  amount,
-  bytesOf,
+  formatCount,
+  encodeFile,
   type FileText,
   type FolderRules,
-  linesOf,
-  linesWith,
-  placeOf,
-  textOfFile,
+  splitLines,
+  findLines,
+  locate,
+  decodeFile,
 } from './text.ts'
 
 /** What `find_files` is asked for. */
@@ -27,16 +27,16 @@ export async function findFiles(
   input: FindFilesInput,
   { signal }: ToolContext,
 ): Promise<string> {
-  return await withPlace(rules.root, partsOf(input.path ?? '.'), {}, async (place) => {
+  return await withPlace(rules.root, splitPath(input.path ?? '.'), {}, async (place) => {
     const { name, path } = place
     if (name !== undefined)
-      throw new ToolError(`${quoted(pathText(path))} is not a folder. Search in a folder.`)
+      throw new ToolError(`${quotePath(joinPath(path))} is not a folder. Search in a folder.`)
     const search = (matches: Glob): Promise<FoundFiles> =>
       searchFolder(rules, place, { matches, input, signal })
     // A model that copies the path of a route, such as `app/[slug]/page.tsx`, means that very path.
     const literal = input.glob.replaceAll(/[[\]]/g, '\\$&')
-    const matches = askedGlob(input.glob)
-    const named = literal === input.glob ? undefined : await search(askedGlob(literal))
+    const matches = parseAskedGlob(input.glob)
+    const named = literal === input.glob ? undefined : await search(parseAskedGlob(literal))
     return named !== undefined && named.count > 0 ? named.text : (await search(matches)).text
   })
 }
@@ -55,38 +55,38 @@ async function searchFolder(
     signal,
   }: { readonly matches: Glob; readonly input: FindFilesInput; readonly signal: AbortSignal },
 ): Promise<FoundFiles> {
-  const left = nothingLeft()
+  const left = createNothingLeft()
   const found: string[] = []
   let [bytes, isFull] = [0, false]
   for await (const entry of walk(rules, folder, signal, left)) {
-    if (entry.kind === 'folder' || !matches(pathText(entry.path.slice(path.length)))) continue
-    const line = pathText(entry.path) + (entry.kind === 'link' ? ' (link)' : '')
-    bytes += bytesOf(line) + 1
+    if (entry.kind === 'folder' || !matches(joinPath(entry.path.slice(path.length)))) continue
+    const line = joinPath(entry.path) + (entry.kind === 'link' ? ' (link)' : '')
+    bytes += encodeFile(line) + 1
     isFull = found.length >= rules.maxEntries || bytes > rules.maxBytes
     if (isFull) break
     found.push(line)
   }
-  const where = path.length === 0 ? '' : ` in ${quoted(pathText(path))}`
+  const where = path.length === 0 ? '' : ` in ${quotePath(joinPath(path))}`
   const many = isFull
     ? ` These are the first; there are more. Make the glob narrower, or name a folder as path.`
     : ''
-  const head = `${amount(found.length, 'file')} for ${quoted(input.glob)}${where}.${many}${leftText(left, rules.maxVisited)}`
+  const head = `${formatCount(found.length, 'file')} for ${quotePath(input.glob)}${where}.${many}${describeLeft(left, rules.maxVisited)}`
   return { count: found.length, text: [head, ...found].join('\n') }
 }
 
 /** Reads the glob that a model gave; one without a slash is of a name in any folder. */
-function askedGlob(glob: string): Glob {
+function parseAskedGlob(glob: string): Glob {
   const path = glob.replace(/^\.\//, '')
   if (path.startsWith('/')) {
     throw new ToolError(
-      `The glob ${quoted(glob)} is absolute. Write it from the folder that is searched, as in src/**/*.ts.`,
+      `The glob ${quotePath(glob)} is absolute. Write it from the folder that is searched, as in src/**/*.ts.`,
     )
   }
   try {
-    return globOf(path.includes('/') ? path : `**/${path}`)
+    return parseGlob(path.includes('/') ? path : `**/${path}`)
   } catch (error) {
     if (!(error instanceof GlobError)) throw error
-    throw new ToolError(`The glob ${quoted(glob)} ${error.message}.`, { cause: error })
+    throw new ToolError(`The glob ${quotePath(glob)} ${error.message}.`, { cause: error })
   }
 }
 
@@ -128,7 +128,7 @@ export async function searchFiles(
       'The text holds a line break, and lines are searched one by one. Search for one line of it.',
     )
   }
-  const matches = input.glob === undefined ? () => true : askedGlob(input.glob)
+  const matches = input.glob === undefined ? () => true : parseAskedGlob(input.glob)
   const search: Search = {
     lines: [],
     bytes: 0,
@@ -139,26 +139,26 @@ export async function searchFiles(
     tooLarge: 0,
     unreadable: 0,
   }
-  const left = nothingLeft()
-  return await withPlace(rules.root, partsOf(input.path ?? '.'), {}, async (place) => {
-    for await (const { folder, name, path } of filesAt(rules, place, signal, left)) {
-      if (!matches(pathText(place.name === undefined ? path.slice(place.path.length) : path.slice(-1))))
+  const left = createNothingLeft()
+  return await withPlace(rules.root, splitPath(input.path ?? '.'), {}, async (place) => {
+    for await (const { folder, name, path } of findFilesAt(rules, place, signal, left)) {
+      if (!matches(joinPath(place.name === undefined ? path.slice(place.path.length) : path.slice(-1))))
         continue
-      const read = await textIn(rules, folder, name, signal)
+      const read = await readSearchable(rules, folder, name, signal)
       if (read?.kind === 'text')
-        collect(search, rules, path, matchesIn(read.text, input, rules.maxEntries + 1))
+        collect(search, rules, path, findMatches(read.text, input, rules.maxEntries + 1))
       else search[read === undefined ? 'unreadable' : read.kind === 'binary' ? 'binary' : 'tooLarge']++
       if (search.isFull) break
     }
     return [
-      `${headOf(search, rules, input, place)}${leftText(left, rules.maxVisited)}`,
+      `${cutHead(search, rules, input, place)}${describeLeft(left, rules.maxVisited)}`,
       ...search.lines,
     ].join('\n')
   })
 }
 
 /** The file at a place, or the files below it. */
-async function* filesAt(
+async function* findFilesAt(
   rules: FolderRules,
   { folder, name, path }: Place,
   signal: AbortSignal,
@@ -170,7 +170,7 @@ async function* filesAt(
   }
 }
 
-async function textIn(
+async function readSearchable(
   rules: FolderRules,
   folder: Folder,
   name: string,
@@ -180,7 +180,7 @@ async function textIn(
   const file = await access.openFile(folder, name).catch(() => undefined)
   if (file === undefined) return undefined
   try {
-    return await textOfFile(file, rules.maxFileBytes, signal)
+    return await decodeFile(file, rules.maxFileBytes, signal)
   } finally {
     await file.close()
   }
@@ -195,12 +195,12 @@ interface ShownLine {
   readonly isApart: boolean
 }
 
-function matchesIn(text: string, input: SearchFilesInput, count: number): readonly ShownLine[] {
+function findMatches(text: string, input: SearchFilesInput, count: number): readonly ShownLine[] {
   const { text: sought, ignoreCase = false, context = 0 } = input
   const [where, what] = ignoreCase ? [foldCase(text), foldCase(sought)] : [text, sought]
-  const numbers = new Set(linesWith(what, where, count))
+  const numbers = new Set(findLines(what, where, count))
   if (numbers.size === 0) return []
-  const lines = linesOf(text)
+  const lines = splitLines(text)
   const shown: ShownLine[] = []
   for (const number of numbers) {
     const last = shown.at(-1)?.number
@@ -211,14 +211,14 @@ function matchesIn(text: string, input: SearchFilesInput, count: number): readon
       shown.push({ number: near, text: line, isMatch: numbers.has(near), isApart: isApart && near === from })
     }
   }
-  return shown.map((line) => ({ ...line, text: aroundMatch(line.text, sought, ignoreCase) }))
+  return shown.map((line) => ({ ...line, text: cutAround(line.text, sought, ignoreCase) }))
 }
 
 /** A line, or the part of a long one in which the text is. */
-function aroundMatch(line: string, sought: string, ignoreCase: boolean): string {
+function cutAround(line: string, sought: string, ignoreCase: boolean): string {
   if (line.length <= maxLineCharacters) return line
   const [where, what] = ignoreCase ? [foldCase(line), foldCase(sought)] : [line, sought]
-  const start = Math.max(0, placeOf(what, where) - maxLineCharacters / 3)
+  const start = Math.max(0, locate(what, where) - maxLineCharacters / 3)
   const part = boundedText(line.slice(start), maxLineCharacters)
   return start === 0 ? part : `… ${part}`.toWellFormed()
 }
@@ -230,7 +230,7 @@ function collect(
   lines: readonly ShownLine[],
 ): void {
   if (lines.length === 0) return
-  if (!add(search, rules, pathText(path))) return
+  if (!add(search, rules, joinPath(path))) return
   search.files++
   for (const { number, text, isMatch, isApart } of lines) {
     if (isMatch && search.matches >= rules.maxEntries) {
@@ -244,20 +244,20 @@ function collect(
 }
 
 function add(search: Search, { maxBytes }: FolderRules, line: string): boolean {
-  search.bytes += bytesOf(line) + 1
+  search.bytes += encodeFile(line) + 1
   if (search.bytes > maxBytes) search.isFull = true
   else search.lines.push(line)
   return !search.isFull
 }
 
-function headOf(
+function cutHead(
   search: Search,
   { maxFileBytes }: FolderRules,
   { text }: SearchFilesInput,
   { path }: Place,
 ): string {
-  const where = path.length === 0 ? '' : ` in ${quoted(pathText(path))}`
-  const files = search.matches === 0 ? '' : ` in ${amount(search.files, 'file')}`
+  const where = path.length === 0 ? '' : ` in ${quotePath(joinPath(path))}`
+  const files = search.matches === 0 ? '' : ` in ${formatCount(search.files, 'file')}`
   const more = search.isFull
     ? ' These are the first; there are more. Search for a longer text, or name a glob or a folder.'
     : ''
@@ -267,5 +267,5 @@ function headOf(
     ...(search.unreadable > 0 ? [`${search.unreadable} that cannot be read`] : []),
   ]
   const notSearched = passed.length === 0 ? '' : ` Files not searched: ${passed.join(', ')}.`
-  return `${amount(search.matches, 'line')} with ${quoted(text)}${files}${where}.${more}${notSearched}`
+  return `${formatCount(search.matches, 'line')} with ${quotePath(text)}${files}${where}.${more}${notSearched}`
 }

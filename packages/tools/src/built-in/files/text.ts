@@ -3,7 +3,7 @@ import type { FileHandle } from 'node:fs/promises'
 import { setImmediate } from 'node:timers/promises'
 import { ToolError } from '../../define/outcome.ts'
 import type { ToolContext } from '../../define/run-tool.ts'
-import { partsOf, pathText, quoted } from './names.ts'
+import { splitPath, joinPath, quotePath } from './names.ts'
 import { type Place, type Root, withPlace } from './root.ts'
 
 /** A file as text, or why it has no text to show: `size` is in bytes, as far as it is known. */
@@ -17,7 +17,7 @@ const pieceBytes = 256 * 1024
  * The whole text of an open file of at most `maxBytes`. A file with NUL characters, or whose bytes are not UTF-8, is
  * binary. A mark of the byte order at the start stays part of the text.
  */
-export async function textOfFile(file: FileHandle, maxBytes: number, signal: AbortSignal): Promise<FileText> {
+export async function decodeFile(file: FileHandle, maxBytes: number, signal: AbortSignal): Promise<FileText> {
   const stats = await file.stat()
   if (stats.size > maxBytes) return { kind: 'too_large', size: stats.size }
   const pieces: Buffer[] = []
@@ -45,7 +45,7 @@ export async function textOfFile(file: FileHandle, maxBytes: number, signal: Abo
 }
 
 /** The lines of a text, without their ends; the end of the last line begins no further one. */
-export function linesOf(text: string): readonly string[] {
+export function splitLines(text: string): readonly string[] {
   const lines = text.split('\n')
   if (lines.at(-1) === '') lines.pop()
   return lines.map((line) => (line.endsWith('\r') ? line.slice(0, -1) : line))
@@ -63,8 +63,8 @@ type Seek = (text: string, from: number) => number
  * Seeks a text that is not empty. It looks at each character a bounded number of times, however the two texts repeat
  * themselves (the algorithm of Knuth, Morris and Pratt).
  */
-function seekerOf(sought: string): Seek {
-  const borders = bordersOf(sought)
+function createSeeker(sought: string): Seek {
+  const borders = findBorders(sought)
   return (text, from) => {
     let matched = 0
     for (let place = from; place < text.length; place++) {
@@ -78,7 +78,7 @@ function seekerOf(sought: string): Seek {
 }
 
 /** For each beginning of a text the length of its longest proper beginning that is also its end. */
-function bordersOf(text: string): Uint32Array {
+function findBorders(text: string): Uint32Array {
   const borders = new Uint32Array(text.length)
   for (let place = 1, matched = 0; place < text.length; place++) {
     while (matched > 0 && text.charCodeAt(place) !== text.charCodeAt(matched))
@@ -102,7 +102,7 @@ export interface FoundPlaces {
 
 /** Finds the places where a text that is not empty begins in another one, without holding the event loop. */
 export async function findPlaces(sought: string, text: string, signal: AbortSignal): Promise<FoundPlaces> {
-  const borders = bordersOf(sought)
+  const borders = findBorders(sought)
   const places: number[] = []
   let [overlapping, end, matched] = [0, 0, 0]
   for (let from = 0; from < text.length; from += sliceLength) {
@@ -127,22 +127,22 @@ export async function findPlaces(sought: string, text: string, signal: AbortSign
 }
 
 /** The places where a text begins in another one, without overlaps. */
-export function placesOf(sought: string, text: string): readonly number[] {
+export function findAllPlaces(sought: string, text: string): readonly number[] {
   if (sought === '') return []
-  const seek = seekerOf(sought)
+  const seek = createSeeker(sought)
   const places: number[] = []
   for (let place = seek(text, 0); place !== -1; place = seek(text, place + sought.length)) places.push(place)
   return places
 }
 
 /** The place where a text that is not empty first begins in another one; -1 where it does not. */
-export function placeOf(sought: string, text: string): number {
-  return seekerOf(sought)(text, 0)
+export function locate(sought: string, text: string): number {
+  return createSeeker(sought)(text, 0)
 }
 
 /** The numbers, from 1, of the first lines that hold a text; the text is not empty and holds no line break. */
-export function linesWith(sought: string, text: string, count: number): readonly number[] {
-  const seek = seekerOf(sought)
+export function findLines(sought: string, text: string, count: number): readonly number[] {
+  const seek = createSeeker(sought)
   const numbers: number[] = []
   let [line, lineStart] = [1, 0]
   for (let from = 0; numbers.length < count;) {
@@ -164,7 +164,7 @@ export function linesWith(sought: string, text: string, count: number): readonly
 }
 
 /** The numbers, from 1, of the lines in which these places of a text are; the places rise. */
-export function lineNumbersOf(text: string, places: readonly number[]): readonly number[] {
+export function numberLines(text: string, places: readonly number[]): readonly number[] {
   let [line, next] = [1, text.indexOf('\n')]
   return places.map((place) => {
     while (next !== -1 && next < place) [line, next] = [line + 1, text.indexOf('\n', next + 1)]
@@ -173,12 +173,12 @@ export function lineNumbersOf(text: string, places: readonly number[]): readonly
 }
 
 /** A number of things in words: `1 line`, `2 lines`. */
-export function amount(count: number, one: string, many = `${one}s`): string {
+export function formatCount(count: number, one: string, many = `${one}s`): string {
   return `${count} ${count === 1 ? one : many}`
 }
 
 /** Bytes of a text in UTF-8. */
-export function bytesOf(text: string): number {
+export function encodeFile(text: string): number {
   return Buffer.byteLength(text)
 }
 
@@ -207,25 +207,30 @@ export async function readText(
   path: string,
   { signal }: Pick<ToolContext, 'signal'>,
 ): Promise<ReadText> {
-  return await withPlace(rules.root, partsOf(path), {}, async (place) => await textAt(rules, place, signal))
+  return await withPlace(
+    rules.root,
+    splitPath(path),
+    {},
+    async (place) => await readTextAt(rules, place, signal),
+  )
 }
 
 /** The text of the file at a place. Throws `ToolError` for what is no text file, or too large a one. */
-export async function textAt(rules: FolderRules, place: Place, signal: AbortSignal): Promise<ReadText> {
-  const path = quoted(pathText(place.path))
+export async function readTextAt(rules: FolderRules, place: Place, signal: AbortSignal): Promise<ReadText> {
+  const path = quotePath(joinPath(place.path))
   const { folder, name } = requireFile(place)
   const access = await rules.root.access()
   const file = await access.openFile(folder, name)
   try {
-    const read = await textOfFile(file, rules.maxFileBytes, signal)
+    const read = await decodeFile(file, rules.maxFileBytes, signal)
     if (read.kind === 'text') return { ...read, path: place.path }
     if (read.kind === 'binary') {
       throw new ToolError(
-        `${path} is no text in UTF-8 but binary (${amount(read.size, 'byte')}): this tool reads text only.`,
+        `${path} is no text in UTF-8 but binary (${formatCount(read.size, 'byte')}): this tool reads text only.`,
       )
     }
     throw new ToolError(
-      `${path} is too large: it has ${amount(read.size, 'byte')}, and at most ${rules.maxFileBytes} are read.`,
+      `${path} is too large: it has ${formatCount(read.size, 'byte')}, and at most ${rules.maxFileBytes} are read.`,
     )
   } finally {
     await file.close()
@@ -240,5 +245,5 @@ export function requireFile({ folder, name, path, stats }: Place): {
   if (name !== undefined && stats?.isFile()) return { folder, name }
   const what =
     name === undefined ? 'a folder, and a file is needed' : 'no regular file but a device, a pipe or a socket'
-  throw new ToolError(`${quoted(pathText(path))} is ${what}.`)
+  throw new ToolError(`${quotePath(joinPath(path))} is ${what}.`)
 }

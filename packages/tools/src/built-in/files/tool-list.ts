@@ -3,14 +3,14 @@ import type { Tool } from '@tallystick/core'
 import type { JsonObject, ToolEffect } from '@tallystick/core/vocabulary'
 import { defineTool, type ReconcileAnswer, type ReconcileContext } from '../../define/define-tool.ts'
 import type { ToolContext } from '../../define/run-tool.ts'
-import { editFile, reconciledEdit, reconciledMove, reconciledWrite } from './edit.ts'
+import { editFile, reconcileEdit, reconcileMove, reconcileWrite } from './edit.ts'
 import { maxGlobCharacters, maxPathCharacters } from './names.ts'
 import { listFiles, readFile } from './read.ts'
 import { findFiles, searchFiles } from './search.ts'
 import type { FolderRules } from './text.ts'
 import { moveFile, writeFile } from './write.ts'
 
-function pathOf(what: string): JsonObject {
+function describePath(what: string): JsonObject {
   return {
     type: 'string',
     minLength: 1,
@@ -19,13 +19,13 @@ function pathOf(what: string): JsonObject {
   }
 }
 
-function numberFrom1(description: string): JsonObject {
+function describeNumber(description: string): JsonObject {
   return { type: 'integer', minimum: 1, maximum: Number.MAX_SAFE_INTEGER, description }
 }
 
-const within = pathOf('The folder to look in. Default: the root folder')
+const within = describePath('The folder to look in. Default: the root folder')
 
-function globFor(what: string): JsonObject {
+function describeGlob(what: string): JsonObject {
   return {
     type: 'string',
     minLength: 1,
@@ -34,7 +34,7 @@ function globFor(what: string): JsonObject {
   }
 }
 
-function objectOf(required: readonly string[], properties: JsonObject): JsonObject {
+function describeObject(required: readonly string[], properties: JsonObject): JsonObject {
   return { type: 'object', required, additionalProperties: false, properties }
 }
 
@@ -50,8 +50,8 @@ type FilesToolName =
 
 /** The inputs of the tools, by their names. */
 const inputs: Readonly<Record<FilesToolName, JsonObject>> = {
-  list_files: objectOf([], {
-    path: pathOf('The folder. Default: the root folder'),
+  list_files: describeObject([], {
+    path: describePath('The folder. Default: the root folder'),
     after: {
       type: 'string',
       minLength: 1,
@@ -59,16 +59,16 @@ const inputs: Readonly<Record<FilesToolName, JsonObject>> = {
       description: 'Lists only the names after this one, to continue a long list.',
     },
   }),
-  find_files: objectOf(['glob'], { glob: globFor('Which files'), path: within }),
-  search_files: objectOf(['text'], {
+  find_files: describeObject(['glob'], { glob: describeGlob('Which files'), path: within }),
+  search_files: describeObject(['text'], {
     text: {
       type: 'string',
       minLength: 1,
       maxLength: 1_000,
       description: 'Text within one line, exactly as it is in the files.',
     },
-    path: pathOf('The folder or file to look in. Default: the root folder'),
-    glob: globFor('Which files are searched'),
+    path: describePath('The folder or file to look in. Default: the root folder'),
+    glob: describeGlob('Which files are searched'),
     ignoreCase: { type: 'boolean', description: 'Whether upper and lower case are the same. Default false.' },
     context: {
       type: 'integer',
@@ -77,20 +77,20 @@ const inputs: Readonly<Record<FilesToolName, JsonObject>> = {
       description: 'Lines shown before and after each line. Default 0.',
     },
   }),
-  read_file: objectOf(['path'], {
-    path: pathOf('The file'),
-    offset: numberFrom1('The first line to show. Default 1.'),
-    limit: numberFrom1('How many lines to show at most. Default: as many as fit.'),
-    column: numberFrom1(
+  read_file: describeObject(['path'], {
+    path: describePath('The file'),
+    offset: describeNumber('The first line to show. Default 1.'),
+    limit: describeNumber('How many lines to show at most. Default: as many as fit.'),
+    column: describeNumber(
       'The first character to show of the first line, to continue within a very long one. Default 1.',
     ),
   }),
-  write_file: objectOf(['path', 'content'], {
-    path: pathOf('The file'),
+  write_file: describeObject(['path', 'content'], {
+    path: describePath('The file'),
     content: { type: 'string', description: 'All that the file holds afterwards.' },
   }),
-  edit_file: objectOf(['path', 'oldText', 'newText'], {
-    path: pathOf('The file'),
+  edit_file: describeObject(['path', 'oldText', 'newText'], {
+    path: describePath('The file'),
     oldText: {
       type: 'string',
       minLength: 1,
@@ -102,14 +102,14 @@ const inputs: Readonly<Record<FilesToolName, JsonObject>> = {
       description: 'Whether every occurrence is replaced. Default false: oldText occurs once.',
     },
   }),
-  move_file: objectOf(['from', 'to'], {
-    from: pathOf('The file or folder to move'),
-    to: pathOf('Its new path, name included'),
+  move_file: describeObject(['from', 'to'], {
+    from: describePath('The file or folder to move'),
+    to: describePath('Its new path, name included'),
   }),
 }
 
 /** The tools over a root that was resolved. */
-export function filesToolsOf(
+export function createFilesTools(
   rules: FolderRules,
   write: boolean,
   { prefix = '', about, timeoutMs = 30_000, approval }: Omit<FilesOptions, 'root'>,
@@ -178,7 +178,7 @@ const bodies: Readonly<Record<FilesToolName, Body>> = {
     description:
       'Creates a text file, or replaces all that a file holds; missing folders are made. To change part of a file use edit_file.',
     execute: writeFile,
-    reconcile: reconciledWrite,
+    reconcile: reconcileWrite,
   },
   edit_file: {
     effect: 'write',
@@ -186,12 +186,12 @@ const bodies: Readonly<Record<FilesToolName, Body>> = {
       'Replaces an exact text in a file by another one. Read the file first, and copy oldText from it without the numbers of the lines; ' +
       'it has to occur once, so take enough of the lines around it, unless replaceAll is true.',
     execute: editFile,
-    reconcile: reconciledEdit,
+    reconcile: reconcileEdit,
   },
   move_file: {
     effect: 'write',
     description: 'Moves or renames a file or a folder. It replaces nothing: the new path has to be free.',
     execute: moveFile,
-    reconcile: reconciledMove,
+    reconcile: reconcileMove,
   },
 }

@@ -3,9 +3,17 @@ import { constants, renameSync, type Stats } from 'node:fs'
 import { access, type FileHandle, link, open, opendir, readdir, rename, unlink } from 'node:fs/promises'
 import { ToolError } from '../../define/outcome.ts'
 import type { ToolContext } from '../../define/run-tool.ts'
-import { partsOf, pathText, quoted, temporaryName } from './names.ts'
-import { codeOf, faultAt, type Folder, type FolderAccess, type Place, statsOf, withPlace } from './root.ts'
-import { amount, bytesOf, type FolderRules, linesOf, requireFile } from './text.ts'
+import { splitPath, joinPath, quotePath, temporaryName } from './names.ts'
+import {
+  readCode,
+  describeFault,
+  type Folder,
+  type FolderAccess,
+  type Place,
+  readStats,
+  withPlace,
+} from './root.ts'
+import { formatCount, encodeFile, type FolderRules, splitLines, requireFile } from './text.ts'
 
 /** A file that is not there yet; a link in its place is refused as well. */
 const newFile = constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL
@@ -33,7 +41,7 @@ export async function putFile(
   check: () => void,
 ): Promise<void> {
   if (call.attempt > 1) {
-    for (const left of await leftBy(folder, call.idempotencyKey)) await unlink(folder.at(left))
+    for (const left of await findLeftBy(folder, call.idempotencyKey)) await unlink(folder.at(left))
   }
   const temporary = `${startOf(call.idempotencyKey)}${randomBytes(12).toString('hex')}${temporaryName.end}`
   const file = await open(folder.at(temporary), newFile, 0o666)
@@ -52,7 +60,7 @@ export async function putFile(
     await unlink(folder.at(temporary)).catch(() => {})
     throw error
   }
-  await synced(folder)
+  await writeSynced(folder)
 }
 
 async function keepOwnerAndMode(file: FileHandle, { uid, gid, mode }: Stats): Promise<void> {
@@ -72,7 +80,7 @@ async function keepOwnerAndMode(file: FileHandle, { uid, gid, mode }: Stats): Pr
 }
 
 /** The names of files that a call has left in a folder: it ended before the text took its name. */
-export async function leftBy(folder: Folder, idempotencyKey: string): Promise<readonly string[]> {
+export async function findLeftBy(folder: Folder, idempotencyKey: string): Promise<readonly string[]> {
   const start = startOf(idempotencyKey)
   return (await readdir(folder.at('.'))).filter((name) => name.startsWith(start))
 }
@@ -83,7 +91,7 @@ function startOf(idempotencyKey: string): string {
 }
 
 /** Makes the names of a folder durable, where the system can. */
-async function synced(folder: Folder): Promise<void> {
+async function writeSynced(folder: Folder): Promise<void> {
   let handle: FileHandle | undefined
   try {
     handle = await open(folder.at('.'), constants.O_RDONLY)
@@ -109,15 +117,15 @@ export async function writeFile(
 ): Promise<string> {
   const { path: asked, content } = input
   const size = requireWritable(rules, asked, content)
-  return await withPlace(rules.root, partsOf(asked), { toMake: true }, async (place) => {
-    const { folder, name } = fileToWrite(place)
+  return await withPlace(rules.root, splitPath(asked), { toMake: true }, async (place) => {
+    const { folder, name } = readFileToWrite(place)
     const call = { idempotencyKey, attempt }
     if (place.stats !== undefined) await requireWritableFile(folder.at(name), place.stats, asked)
     const text = { folder, name, text: content, replaced: place.stats, call }
     await putFile(await rules.root.access(), text, () => signal.throwIfAborted())
     const done = place.stats === undefined ? 'Created' : 'Replaced'
-    const before = place.stats === undefined ? '' : `; before ${amount(place.stats.size, 'byte')}`
-    return `${done} ${quoted(pathText(place.path))} (${amount(linesOf(content).length, 'line')}, ${amount(size, 'byte')}${before}).`
+    const before = place.stats === undefined ? '' : `; before ${formatCount(place.stats.size, 'byte')}`
+    return `${done} ${quotePath(joinPath(place.path))} (${formatCount(splitLines(content).length, 'line')}, ${formatCount(size, 'byte')}${before}).`
   })
 }
 
@@ -135,27 +143,27 @@ export async function requireWritableFile(at: string, { mode }: Stats, path: str
     ))
   if (mayWrite) return
   throw new ToolError(
-    `${quoted(path)} is read-only. Nothing was changed: ask the user to make it writable first.`,
+    `${quotePath(path)} is read-only. Nothing was changed: ask the user to make it writable first.`,
   )
 }
 
 /** Bytes of a text that may be written. Throws `ToolError` for one that is too long, or that no file can hold. */
 export function requireWritable({ maxFileBytes }: FolderRules, path: string, text: string): number {
-  const size = bytesOf(text)
+  const size = encodeFile(text)
   if (size > maxFileBytes) {
     throw new ToolError(
-      `The text for ${quoted(path)} has ${amount(size, 'byte')}, and at most ${maxFileBytes} are written. Nothing was changed.`,
+      `The text for ${quotePath(path)} has ${formatCount(size, 'byte')}, and at most ${maxFileBytes} are written. Nothing was changed.`,
     )
   }
   if (!text.isWellFormed() || text.includes('\0')) {
     throw new ToolError(
-      `The text for ${quoted(path)} holds a NUL or half of a surrogate pair, which is no text in UTF-8. Nothing was changed.`,
+      `The text for ${quotePath(path)} holds a NUL or half of a surrogate pair, which is no text in UTF-8. Nothing was changed.`,
     )
   }
   return size
 }
 
-function fileToWrite(place: Place): { readonly folder: Place['folder']; readonly name: string } {
+function readFileToWrite(place: Place): { readonly folder: Place['folder']; readonly name: string } {
   const { folder, name, stats } = place
   return name !== undefined && stats === undefined ? { folder, name } : requireFile(place)
 }
@@ -178,7 +186,7 @@ export async function assertNothingUncovered(
     try {
       for await (const entry of await opendir(inner.at('.'))) {
         signal.throwIfAborted()
-        if (++visited > rules.maxVisited) throw tooMany(from, rules.maxVisited)
+        if (++visited > rules.maxVisited) throw createTooMany(from, rules.maxVisited)
         const path = [...inner.path, entry.name]
         const isFolder = entry.isDirectory()
         const isShown = rules.root.shown.unshown(path, isFolder) === undefined
@@ -186,7 +194,7 @@ export async function assertNothingUncovered(
         if (isShown) continue
         if (rules.root.shown.unshown([...to, ...path.slice(from.length)], isFolder) !== undefined) continue
         throw new ToolError(
-          `${quoted(pathText(from))} holds files that are ignored there and would not be at the new path. Nothing was moved.`,
+          `${quotePath(joinPath(from))} holds files that are ignored there and would not be at the new path. Nothing was moved.`,
         )
       }
     } finally {
@@ -196,9 +204,9 @@ export async function assertNothingUncovered(
   await look(folder, name)
 }
 
-function tooMany(path: readonly string[], maxVisited: number): ToolError {
+function createTooMany(path: readonly string[], maxVisited: number): ToolError {
   return new ToolError(
-    `${quoted(pathText(path))} holds more than ${maxVisited} entries, too many to move. Move folders within it.`,
+    `${quotePath(joinPath(path))} holds more than ${maxVisited} entries, too many to move. Move folders within it.`,
   )
 }
 
@@ -220,35 +228,35 @@ export async function moveFile(
   input: MoveFileInput,
   { signal }: ToolContext,
 ): Promise<string> {
-  const [fromParts, toParts] = [namedParts(input.from), namedParts(input.to)]
+  const [fromParts, toParts] = [splitNamed(input.from), splitNamed(input.to)]
   return await withPlace(
     rules.root,
     fromParts.slice(0, -1),
     {},
     async ({ folder: source, name: notFolder, path }) => {
       const name = fromParts.at(-1) ?? ''
-      if (notFolder !== undefined) throw new ToolError(`${quoted(pathText(path))} is no folder.`)
+      if (notFolder !== undefined) throw new ToolError(`${quotePath(joinPath(path))} is no folder.`)
       const from = [...source.path, name]
       const isFolder = await requireMovable(rules, source, name)
       return await withPlace(rules.root, toParts, { toMake: true }, async (to) => {
-        const target = quoted(pathText(to.path))
+        const target = quotePath(joinPath(to.path))
         if (to.name === undefined || to.stats !== undefined) {
           throw new ToolError(`${target} exists already. Nothing was moved: name a path that is free.`)
         }
         if (isFolder) await assertNothingUncovered(rules, { folder: source, name }, to.path, signal)
         requireShown(rules, to.path, isFolder)
         signal.throwIfAborted()
-        await moved({ folder: source, name }, { folder: to.folder, name: to.name }, isFolder).catch(
+        await moveEntry({ folder: source, name }, { folder: to.folder, name: to.name }, isFolder).catch(
           (error: unknown) => {
             const fault =
-              codeOf(error) === 'EEXIST'
+              readCode(error) === 'EEXIST'
                 ? new ToolError(`${target} exists already. Nothing was moved.`)
                 : error
-            throw faultAt(fault, pathText(from))
+            throw describeFault(fault, joinPath(from))
           },
         )
-        await Promise.all([synced(source), synced(to.folder)])
-        return `Moved ${quoted(pathText(from))} to ${target}.`
+        await Promise.all([writeSynced(source), writeSynced(to.folder)])
+        return `Moved ${quotePath(joinPath(from))} to ${target}.`
       })
     },
   )
@@ -258,37 +266,38 @@ export async function moveFile(
 async function requireMovable(rules: FolderRules, folder: Folder, name: string): Promise<boolean> {
   const path = [...folder.path, name]
   requireShown(rules, path, false)
-  const stats = await statsOf(folder.at(name))
-  if (stats === undefined) throw new ToolError(`${quoted(pathText(path))} does not exist. Nothing was moved.`)
+  const stats = await readStats(folder.at(name))
+  if (stats === undefined)
+    throw new ToolError(`${quotePath(joinPath(path))} does not exist. Nothing was moved.`)
   requireShown(rules, path, stats.isDirectory())
   if (stats.isDirectory() || stats.isFile()) return stats.isDirectory()
   const what = stats.isSymbolicLink() ? 'a link' : 'no regular file'
-  throw new ToolError(`${quoted(pathText(path))} is ${what}, and only files and folders are moved.`)
+  throw new ToolError(`${quotePath(joinPath(path))} is ${what}, and only files and folders are moved.`)
 }
 
 function requireShown({ root }: FolderRules, path: readonly string[], isFolder: boolean): void {
   const why = root.shown.unshown(path, isFolder)
   if (why !== undefined)
-    throw new ToolError(`${quoted(pathText(path))} is ${why}: this tool neither shows nor changes it.`)
+    throw new ToolError(`${quotePath(joinPath(path))} is ${why}: this tool neither shows nor changes it.`)
 }
 
 /** A file gets its new name only where that is free, then loses the old one: a crash loses nothing. */
-async function moved(from: Entry, to: Entry, isFolder: boolean): Promise<void> {
+async function moveEntry(from: Entry, to: Entry, isFolder: boolean): Promise<void> {
   const [source, target] = [from.folder.at(from.name), to.folder.at(to.name)]
   if (isFolder) return await rename(source, target)
   try {
     await link(source, target)
   } catch (error) {
     // File systems without hard links.
-    if (!['EPERM', 'ENOTSUP', 'EOPNOTSUPP', 'ENOSYS'].includes(codeOf(error) ?? '')) throw error
+    if (!['EPERM', 'ENOTSUP', 'EOPNOTSUPP', 'ENOSYS'].includes(readCode(error) ?? '')) throw error
     return await rename(source, target)
   }
   await unlink(source)
 }
 
-function namedParts(path: string): readonly string[] {
-  const parts = partsOf(path)
+function splitNamed(path: string): readonly string[] {
+  const parts = splitPath(path)
   const last = parts.at(-1)
   if (last !== undefined && last !== '..') return parts
-  throw new ToolError(`The path ${quoted(path)} ends with no name. Name the file or folder to move.`)
+  throw new ToolError(`The path ${quotePath(path)} ends with no name. Name the file or folder to move.`)
 }

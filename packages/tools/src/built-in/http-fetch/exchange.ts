@@ -5,8 +5,8 @@ import { ToolError } from '../../define/outcome.ts'
 import { boundedText } from '../../define/text.ts'
 import { scheduleLimit, type Timers } from '../../host.ts'
 import { undiciPackage } from '../../packages.ts'
-import { markdownOfHtml } from './markdown.ts'
-import { guardedAgent, type HeaderPolicy, masked, type ReachPolicy, readUrl } from './reach.ts'
+import { toMarkdown } from './markdown.ts'
+import { createGuardedAgent, type HeaderPolicy, maskForms, type ReachPolicy, readUrl } from './reach.ts'
 
 /** Media types that are shown when nothing else is said. */
 export const defaultContentTypes: readonly string[] = [
@@ -34,11 +34,11 @@ export function isPage(contentType: string | null): boolean {
 }
 
 /** The content type of a page with the character set that it names itself, where its server names none. */
-export function pageType(bytes: Buffer, contentType: string | null): string {
+export function readPageType(bytes: Buffer, contentType: string | null): string {
   const type = contentType ?? ''
   if (/charset=/i.test(type)) return type
   const head = bytes.toString('latin1', 0, 1_024).toLowerCase()
-  const named = textAfter(textAfter(head, '<meta'), 'charset')
+  const named = readAfter(readAfter(head, '<meta'), 'charset')
   const charset = /^\s*=\s*["']?([\w-]{1,40})/.exec(named)?.[1]
   return charset === undefined ? type : `${type}; charset=${charset}`
 }
@@ -61,13 +61,13 @@ export async function readBytes(
 }
 
 /** Bytes as text, in the character set that the content type names, else UTF-8. */
-export function decoded(bytes: Uint8Array, contentType: string | null): string {
+export function decodePage(bytes: Uint8Array, contentType: string | null): string {
   const charset = /charset="?([\w-]+)/i.exec(contentType ?? '')?.[1] ?? 'utf-8'
-  return decoderOf(charset).decode(bytes)
+  return findDecoder(charset).decode(bytes)
 }
 
 /** At most so many bytes of a text, and no part of a character. */
-export function textWithin(text: string, maxBytes: number): string {
+export function readWithin(text: string, maxBytes: number): string {
   const bytes = Buffer.from(text)
   return bytes.length <= maxBytes
     ? text
@@ -75,12 +75,12 @@ export function textWithin(text: string, maxBytes: number): string {
 }
 
 /** What follows the first place of a word; empty where the text lacks the word. */
-function textAfter(text: string, word: string): string {
+function readAfter(text: string, word: string): string {
   const place = text.indexOf(word)
   return place === -1 ? '' : text.slice(place + word.length)
 }
 
-function decoderOf(charset: string): TextDecoder {
+function findDecoder(charset: string): TextDecoder {
   try {
     return new TextDecoder(charset)
   } catch {
@@ -107,14 +107,14 @@ const maxDepth = 8
  * A failed exchange as an error for the model: our own words where a rule refused it, else the reason by its code.
  * Messages of the network's libraries are not passed on, since they may name addresses and hold what was sent.
  */
-export function failureOf(thrown: unknown, show: (text: string) => string): ToolError {
-  const chain = causesOf(thrown)
+export function describeFailure(thrown: unknown, show: (text: string) => string): ToolError {
+  const chain = listCauses(thrown)
   const refused = chain.find((error) => error instanceof ToolError)
   if (refused) return new ToolError(show(refused.message), { outcome: refused.outcome })
   if (chain.some(({ message }) => message === 'bad port')) {
     return new ToolError('The port of that URL belongs to another protocol, and is never connected to.')
   }
-  const code = chain.map(codeOf).find((found) => found !== undefined)
+  const code = chain.map(readCode).find((found) => found !== undefined)
   const certificate = code !== undefined && /CERT|SIGNATURE|ERR_TLS|ERR_SSL/.test(code)
   const reason = certificate
     ? 'the connection cannot be trusted'
@@ -122,7 +122,7 @@ export function failureOf(thrown: unknown, show: (text: string) => string): Tool
   return new ToolError(`There is no answer: ${reason}${code === undefined ? '' : ` (${code})`}.`)
 }
 
-function causesOf(thrown: unknown): readonly Error[] {
+function listCauses(thrown: unknown): readonly Error[] {
   const chain: Error[] = []
   let error = thrown
   while (error instanceof Error && chain.length < maxDepth) {
@@ -132,7 +132,7 @@ function causesOf(thrown: unknown): readonly Error[] {
   return chain
 }
 
-function codeOf(error: Error): string | undefined {
+function readCode(error: Error): string | undefined {
   return 'code' in error && typeof error.code === 'string' && /^[A-Z0-9_]+$/.test(error.code)
     ? error.code
     : undefined
@@ -182,7 +182,7 @@ const maxPageBytes = 2_000_000
  * with the outcome `timed_out` unless nothing was sent; rejects with the signal's reason when that aborts. Every connection
  * is closed when it settles.
  */
-export async function exchange(
+export async function exchangePage(
   request: HttpRequest,
   rules: Exchange,
   signal: AbortSignal,
@@ -194,7 +194,7 @@ export async function exchange(
   const way = { wasReached: false, isConnecting: false }
   try {
     const undici = await undiciPackage.loadInCall(rules.tool)
-    const dispatcher = guardedAgent(undici, rules.reach, rules.timeoutMs, (isConnecting) => {
+    const dispatcher = createGuardedAgent(undici, rules.reach, rules.timeoutMs, (isConnecting) => {
       way.isConnecting = isConnecting
       way.wasReached ||= !isConnecting
     })
@@ -207,8 +207,8 @@ export async function exchange(
     return await answerOf(response, { url, raw: request.raw }, rules)
   } catch (error) {
     if (signal.aborted) throw signal.reason
-    if (deadline.signal.aborted) throw lateError(rules, way)
-    throw failureOf(error, (text) => masked(text, rules.headers))
+    if (deadline.signal.aborted) throw createLateError(rules, way)
+    throw describeFailure(error, (text) => maskForms(text, rules.headers))
   } finally {
     cancelTimer()
     await agent?.destroy()
@@ -216,7 +216,7 @@ export async function exchange(
 }
 
 /** What a model reads at the time limit: what was late, and whether anything was sent. */
-function lateError(
+function createLateError(
   { timeoutMs }: Exchange,
   { wasReached, isConnecting }: { readonly wasReached: boolean; readonly isConnecting: boolean },
 ): ToolError {
@@ -264,7 +264,7 @@ async function follow(
     const sent = headersOf({ 'user-agent': 'tallystick', ...hop.headers })
     for (const [name, value] of Object.entries(headers.byOrigin.get(url.origin) ?? {})) sent.set(name, value)
     const response = await send(url, { method, headers: sent, ...(body !== undefined && { body }) })
-    const next = maxRedirects === 0 ? undefined : nextHop(hop, response, reach)
+    const next = maxRedirects === 0 ? undefined : findNextHop(hop, response, reach)
     if (next === undefined) return { response, url }
     await response.body?.cancel()
     if (redirects === maxRedirects) {
@@ -282,7 +282,7 @@ const redirectStatuses = new Set([301, 302, 303, 307, 308])
  * Returns where a redirect leads; `undefined` if the answer is no redirect, or is to be shown. As browsers do: 303
  * turns all but HEAD into GET, 301 and 302 turn POST into GET, and such a GET loses the body.
  */
-function nextHop(hop: Hop, { status, headers }: Response, reach: ReachPolicy): Hop | undefined {
+function findNextHop(hop: Hop, { status, headers }: Response, reach: ReachPolicy): Hop | undefined {
   const location = headers.get('location')
   if (location === null || !redirectStatuses.has(status)) return undefined
   const url = readUrl(location, reach, hop.url)
@@ -299,7 +299,7 @@ async function answerOf(
   rules: Exchange,
 ): Promise<HttpAnswer> {
   const { headers, contentTypes, maxBytes } = rules
-  const show = (text: string): string => masked(text, headers)
+  const show = (text: string): string => maskForms(text, headers)
   const shown = shownHeaders.flatMap((name) => {
     const value = response.headers.get(name)
     return value === null ? [] : [[name, boundedText(show(value), maxHeaderCharacters)] as const]
@@ -314,22 +314,22 @@ async function answerOf(
       note: `The body is not shown: it is ${boundedText(show(contentType ?? ''), 100)}.`,
     }
   }
-  if (!raw && isPage(contentType)) return { ...answer, ...(await shownPage(response, url, rules)) }
+  if (!raw && isPage(contentType)) return { ...answer, ...(await showPage(response, url, rules)) }
   // A secret that the limit cuts in two has to be read whole to be known, and masked before it is cut.
   const { bytes, more } = await readBytes(response, maxBytes + headers.secrets.maxFormLength)
-  return { ...answer, ...cut(show(decoded(bytes, contentType)), more, maxBytes) }
+  return { ...answer, ...cut(show(decodePage(bytes, contentType)), more, maxBytes) }
 }
 
 /** A page as Markdown, whose texts are masked, and the Markdown that is made of them as well. */
-async function shownPage(
+async function showPage(
   response: Response,
   url: URL,
   { headers, maxBytes }: Exchange,
 ): Promise<Pick<HttpAnswer, 'title' | 'body' | 'note'>> {
   const { bytes, more } = await readBytes(response, Math.max(maxBytes, maxPageBytes))
-  const show = (text: string): string => masked(text, headers)
-  const source = decoded(bytes, pageType(bytes, response.headers.get('content-type')))
-  const page = markdownOfHtml(source, url.href, maxBytes + headers.secrets.maxFormLength, show)
+  const show = (text: string): string => maskForms(text, headers)
+  const source = decodePage(bytes, readPageType(bytes, response.headers.get('content-type')))
+  const page = toMarkdown(source, url.href, maxBytes + headers.secrets.maxFormLength, show)
   return {
     ...(page.title !== undefined && { title: show(page.title) }),
     ...cut(show(page.markdown), more || page.more, maxBytes),
@@ -337,7 +337,7 @@ async function shownPage(
 }
 
 function cut(text: string, more: boolean, maxBytes: number): Pick<HttpAnswer, 'body' | 'note'> {
-  const body = textWithin(text, maxBytes)
+  const body = readWithin(text, maxBytes)
   if (!more && body === text) return { body }
   return {
     body,
@@ -351,12 +351,12 @@ const known = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE'] as const
 export type Method = (typeof known)[number]
 
 /** Whether any of the methods may change something. */
-export function writes(methods: readonly Method[]): boolean {
+export function isWriting(methods: readonly Method[]): boolean {
   return methods.some((method) => method !== 'GET' && method !== 'HEAD')
 }
 
 /** The methods that a tool was given. Throws `ConfigurationError` for none, or an unknown one. */
-export function methodsOf(toolName: string, methods: readonly Method[]): readonly [Method, ...Method[]] {
+export function listMethods(toolName: string, methods: readonly Method[]): readonly [Method, ...Method[]] {
   const [first, ...others] = methods
   const unknown = methods.find((method) => !known.includes(method))
   if (first !== undefined && unknown === undefined) return [first, ...others]

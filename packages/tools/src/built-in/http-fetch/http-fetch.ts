@@ -3,18 +3,24 @@ import { option, requireOptions } from '@tallystick/core/internal'
 import type { JsonObject } from '@tallystick/core/vocabulary'
 import { approvalPolicy, type ApprovalPolicy } from '../../define/approval.ts'
 import { defineTool } from '../../define/define-tool.ts'
-import { type ToolContext, traceparentFor, type TraceparentOf } from '../../define/run-tool.ts'
+import { type ToolContext, askTraceparent, type TraceparentOf } from '../../define/run-tool.ts'
 import { hostTimers, type Timers } from '../../host.ts'
-import { headerPolicy, hostResolve, type OriginHeaders, reachPolicy, type Resolve } from './reach.ts'
+import {
+  createHeaderPolicy,
+  hostResolve,
+  type OriginHeaders,
+  createReachPolicy,
+  type Resolve,
+} from './reach.ts'
 import {
   defaultContentTypes,
   type Exchange,
-  exchange,
+  exchangePage,
   type HttpAnswer,
   type HttpRequest,
   type Method,
-  methodsOf,
-  writes,
+  listMethods,
+  isWriting,
 } from './exchange.ts'
 import { undiciPackage } from '../../packages.ts'
 
@@ -79,21 +85,21 @@ export function httpFetch(options: HttpFetchOptions = {}): Tool {
   requireOptions('httpFetch', httpFetchOptions, options)
   const { name = 'http_fetch', approval } = options
   undiciPackage.require(`The tool ${name}`)
-  const methods = methodsOf(name, options.methods ?? ['GET'])
-  const rules = rulesOf(name, options)
+  const methods = listMethods(name, options.methods ?? ['GET'])
+  const rules = createRules(name, options)
   return defineTool({
     name,
-    description: options.description ?? descriptionOf(methods, options.origins),
-    input: inputOf(methods),
-    effect: writes(methods) ? 'write' : 'read',
+    description: options.description ?? describeTool(methods, options.origins),
+    input: describeInput(methods),
+    effect: isWriting(methods) ? 'write' : 'read',
     // The exchange's own limit is reached first; this one is for a host that hangs.
     timeoutMs: rules.timeoutMs + 1_000,
     ...(approval !== undefined && { approval }),
     execute: async (given, context): Promise<HttpAnswer> => {
-      const traceparent = await traceparentFor(options.traceparent, context)
-      const request = requestOf(given, methods, context)
+      const traceparent = await askTraceparent(options.traceparent, context)
+      const request = readRequest(given, methods, context)
       const headers = { ...request.headers, ...(traceparent !== undefined && { traceparent }) }
-      return await exchange({ ...request, headers }, rules, context.signal)
+      return await exchangePage({ ...request, headers }, rules, context.signal)
     },
   })
 }
@@ -124,12 +130,12 @@ const httpFetchOptions = fields<HttpFetchOptions>(
   { domains: 'origins', hosts: 'allow', timeout: 'timeoutMs' },
 )
 
-function rulesOf(name: string, options: HttpFetchOptions): Exchange {
+function createRules(name: string, options: HttpFetchOptions): Exchange {
   const { maxBytes = 50_000, timeoutMs = 15_000, maxRedirects = 5 } = options
   return {
     tool: name,
-    reach: reachPolicy(name, options, options.resolve ?? hostResolve),
-    headers: headerPolicy(name, options.headers ?? {}, options.openHeaders ?? []),
+    reach: createReachPolicy(name, options, options.resolve ?? hostResolve),
+    headers: createHeaderPolicy(name, options.headers ?? {}, options.openHeaders ?? []),
     contentTypes: options.contentTypes ?? defaultContentTypes,
     maxBytes,
     timeoutMs,
@@ -138,7 +144,7 @@ function rulesOf(name: string, options: HttpFetchOptions): Exchange {
   }
 }
 
-function requestOf(
+function readRequest(
   given: JsonObject,
   [defaultMethod]: readonly [Method, ...Method[]],
   { idempotencyKey }: ToolContext,
@@ -154,12 +160,12 @@ function requestOf(
   const method = input.method ?? defaultMethod
   const headers: Record<string, string> = {}
   if (input.body !== undefined) headers['content-type'] = input.contentType ?? 'application/json'
-  if (writes([method])) headers['idempotency-key'] = idempotencyKey
+  if (isWriting([method])) headers['idempotency-key'] = idempotencyKey
   const { url, body, raw = false } = input
   return { url, method, headers, raw, ...(body !== undefined && { body }) }
 }
 
-function descriptionOf(methods: readonly Method[], origins: readonly string[] | undefined): string {
+function describeTool(methods: readonly Method[], origins: readonly string[] | undefined): string {
   const where = origins ? ` Only ${origins.join(', ')} can be reached.` : ''
   return (
     `Sends an HTTP request (${methods.join(', ')}) and answers { url, status, headers, body } as JSON; a web page is shown as Markdown. ` +
@@ -167,7 +173,7 @@ function descriptionOf(methods: readonly Method[], origins: readonly string[] | 
   )
 }
 
-function inputOf(methods: readonly Method[]): JsonObject {
+function describeInput(methods: readonly Method[]): JsonObject {
   const method: JsonObject = { enum: methods, description: `Default ${methods[0]}.` }
   const body: JsonObject = { type: 'string', maxLength: 200_000, description: 'The request body.' }
   const contentType: JsonObject = {
@@ -187,7 +193,7 @@ function inputOf(methods: readonly Method[]): JsonObject {
       },
       raw: { type: 'boolean', description: 'Shows the HTML of a page instead of Markdown. Default false.' },
       ...(methods.length > 1 && { method }),
-      ...(writes(methods) && { body, contentType }),
+      ...(isWriting(methods) && { body, contentType }),
     },
   }
 }

@@ -57,7 +57,7 @@ class MarkdownWriter {
 
   /** Text with its line breaks, between fences longer than any in it. */
   fence(text: string): void {
-    const mark = '`'.repeat(Math.max(3, longestRun(text) + 1))
+    const mark = '`'.repeat(Math.max(3, measureLongestRun(text) + 1))
     if (this.#flat > 0) return this.code(text)
     this.break(2)
     this.write(mark)
@@ -76,7 +76,7 @@ class MarkdownWriter {
   code(text: string): void {
     const line = text.replace(/\s+/g, ' ').trim()
     if (line === '') return
-    const mark = '`'.repeat(longestRun(line) + 1)
+    const mark = '`'.repeat(measureLongestRun(line) + 1)
     const pad = line.startsWith('`') || line.endsWith('`') ? ' ' : ''
     this.write(mark + pad + line + pad + mark)
   }
@@ -146,14 +146,14 @@ class MarkdownWriter {
 }
 
 /** The length of the longest run of backticks. */
-function longestRun(text: string): number {
+function measureLongestRun(text: string): number {
   return (text.match(/`+/g) ?? []).reduce((longest, run) => Math.max(longest, run.length), 0)
 }
 
 const maxLinkCharacters = 2_000
 
 /** Where a link of a page leads, as Markdown takes it; `undefined` for what is no address of a page or of mail. */
-export function linkTarget(href: string | undefined, base: string): string | undefined {
+export function resolveLink(href: string | undefined, base: string): string | undefined {
   if (href === undefined || href.length > maxLinkCharacters) return undefined
   const url = URL.parse(href, base)
   if (url === null || !['http:', 'https:', 'mailto:'].includes(url.protocol)) return undefined
@@ -199,7 +199,7 @@ type End = () => void
  * What a reader sees of a page, as Markdown of at most so many characters; relative links are made whole. Takes time in
  * proportion to the text, whatever that is. `show` sees each text of the page before it is shown.
  */
-export function markdownOfHtml(
+export function toMarkdown(
   html: string,
   url: string,
   maxCharacters: number,
@@ -304,7 +304,7 @@ class PageReader {
           this.#title ??= text
         })
       case 'base':
-        this.#base = linkTarget(attributes['href'], this.#base) ?? this.#base
+        this.#base = resolveLink(attributes['href'], this.#base) ?? this.#base
         return () => {}
       case 'pre':
         return this.#keep((text) => {
@@ -315,7 +315,7 @@ class PageReader {
       case 'samp':
         return this.#keep((text) => writer.code(text))
       case 'a':
-        return this.#link(linkTarget(attributes['href'], this.#base))
+        return this.#link(resolveLink(attributes['href'], this.#base))
       case 'img':
         return this.#image(attributes)
       case 'br':
@@ -367,7 +367,7 @@ class PageReader {
   }
 
   #image({ alt = '', src }: Attributes): End {
-    const target = linkTarget(src, this.#base)
+    const target = resolveLink(src, this.#base)
     const text = alt.replace(/[\s[\]\\`*<]+/g, ' ').trim()
     if (text !== '') this.#writer.write(target === undefined ? text : `![${text}](${target})`)
     return () => {}

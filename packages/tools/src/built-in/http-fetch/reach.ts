@@ -22,7 +22,7 @@ export const hostResolve: Resolve = (hostname) => lookup(hostname, { all: true, 
  * Why an address is not one of the public internet, as in `loopback`; `undefined` for one that is. What is not
  * understood is not public, and of IPv6 only 2000::/3 is, so that addresses which wrap others (::127.0.0.1) are not.
  */
-export function notPublic(address: string): string | undefined {
+export function findNonPublic(address: string): string | undefined {
   if (isIP(address) === 0) return 'unreadable'
   const parsed = ipaddr.process(address)
   const range = parsed.range()
@@ -53,7 +53,7 @@ export interface ReachPolicy {
 }
 
 /** Reads what may be reached from the options of the tool. Throws `ConfigurationError` for what cannot be read. */
-export function reachPolicy(
+export function createReachPolicy(
   toolName: string,
   options: {
     readonly origins?: readonly string[] | undefined
@@ -67,9 +67,9 @@ export function reachPolicy(
   return {
     origins:
       options.origins && new Set(options.origins.map((origin) => readOrigin(toolName, 'origins', origin))),
-    allowed: new Set((options.allow ?? []).map((text) => keyOf(place('allow', text)))),
+    allowed: new Set((options.allow ?? []).map((text) => toHostKey(place('allow', text)))),
     connectTo: new Map(
-      connections.map(([from, to]) => [keyOf(place('connectTo', from)), place('connectTo', to)]),
+      connections.map(([from, to]) => [toHostKey(place('connectTo', from)), place('connectTo', to)]),
     ),
     resolve,
   }
@@ -91,11 +91,11 @@ export function readUrl(text: string, { origins }: ReachPolicy, base?: URL): URL
     throw new ToolError(
       'That is no URL. Give a whole one, as in https://example.com/page. Nothing was requested.',
     )
-  if (!isWeb(url)) throw refusal(url, 'only http: and https: URLs can be fetched')
+  if (!isWeb(url)) throw createRefusal(url, 'only http: and https: URLs can be fetched')
   if (url.username !== '' || url.password !== '')
-    throw refusal(url, 'a URL with a user or password cannot be fetched')
+    throw createRefusal(url, 'a URL with a user or password cannot be fetched')
   if (origins && !origins.has(url.origin))
-    throw refusal(url, `only ${[...origins].join(', ')} can be reached`)
+    throw createRefusal(url, `only ${[...origins].join(', ')} can be reached`)
   return url
 }
 
@@ -103,20 +103,20 @@ export function readUrl(text: string, { origins }: ReachPolicy, base?: URL): URL
  * Returns the addresses to connect to for a host and port. Throws a `ToolError` if one of them may not be reached;
  * rejects as `resolve` does for a name without an address.
  */
-async function targetOf(asked: Place, policy: ReachPolicy): Promise<Target> {
-  const instead = policy.connectTo.get(keyOf(asked))
+async function readTarget(asked: Place, policy: ReachPolicy): Promise<Target> {
+  const instead = policy.connectTo.get(toHostKey(asked))
   const place = instead ?? asked
   const family = isIP(place.host)
   const addresses = family ? [{ address: place.host, family }] : await policy.resolve(place.host)
   const refused =
-    addresses.length === 0 ? 'unknown' : addresses.map(({ address }) => notPublic(address)).find(Boolean)
-  if (refused === undefined || instead || policy.allowed.has(keyOf(asked))) return { ...place, addresses }
+    addresses.length === 0 ? 'unknown' : addresses.map(({ address }) => findNonPublic(address)).find(Boolean)
+  if (refused === undefined || instead || policy.allowed.has(toHostKey(asked))) return { ...place, addresses }
   throw new ToolError(
-    `${keyOf(asked)} cannot be reached: its address is ${refused}, and only public addresses may be reached. Nothing was requested.`,
+    `${toHostKey(asked)} cannot be reached: its address is ${refused}, and only public addresses may be reached. Nothing was requested.`,
   )
 }
 
-function refusal(url: URL, why: string): ToolError {
+function createRefusal(url: URL, why: string): ToolError {
   // A host is all that is named: the rest may hold what was not meant for anyone.
   return new ToolError(`${url.protocol}//${url.host} is refused: ${why}. Nothing was requested from it.`)
 }
@@ -125,7 +125,7 @@ function isWeb(url: URL): boolean {
   return url.protocol === 'http:' || url.protocol === 'https:'
 }
 
-function keyOf({ host, port }: Place): string {
+function toHostKey({ host, port }: Place): string {
   return host.includes(':') ? `[${host}]:${port}` : `${host}:${port}`
 }
 
@@ -153,7 +153,7 @@ interface Undici {
  * answers differently a moment later changes nothing. Calls `onConnecting` with true when a
  * connection is begun, and with false when it is there.
  */
-export function guardedAgent(
+export function createGuardedAgent(
   undici: Undici,
   policy: ReachPolicy,
   connectMs: number,
@@ -169,12 +169,12 @@ export function guardedAgent(
         host: hostname.replaceAll(/^\[|\]$/g, ''),
         port: Number(port) || (options.protocol === 'https:' ? 443 : 80),
       }
-      void targetOf(asked, policy).then(
+      void readTarget(asked, policy).then(
         (target) => {
           const connect = undici.buildConnector({
             timeout: connectMs,
             allowH2: false,
-            lookup: lookupOf(target.addresses),
+            lookup: createLookup(target.addresses),
           })
           connect({ ...options, hostname: target.host, port: String(target.port) }, (...made) => {
             if (made[0] === null) onConnecting(false)
@@ -188,7 +188,7 @@ export function guardedAgent(
 }
 
 /** Answers a connection's look-up with the addresses that were checked. */
-function lookupOf(addresses: readonly HostAddress[]): LookupFunction {
+function createLookup(addresses: readonly HostAddress[]): LookupFunction {
   return (_hostname, { all }, callback) => {
     const [first] = addresses
     if (all) return callback(null, [...addresses])
@@ -221,7 +221,7 @@ const reserved = new Set([
  * Reads the headers that a tool was given; `openHeaders` names those whose value is no secret. Throws `ConfigurationError`,
  * which names no value, also for a secret that is too short to be masked.
  */
-export function headerPolicy(
+export function createHeaderPolicy(
   toolName: string,
   headers: OriginHeaders,
   openHeaders: readonly string[],
@@ -234,15 +234,15 @@ export function headerPolicy(
     for (const [name, value] of Object.entries(given)) {
       assertHeader(toolName, name, value)
       if (open.has(name.toLowerCase())) continue
-      if (coreOf(value).length < secretLengthMin) throw tooShort(toolName, name)
-      secrets.push(...formsOf(value))
+      if (cutCore(value).length < secretLengthMin) throw createTooShort(toolName, name)
+      secrets.push(...listForms(value))
     }
   }
   return { byOrigin, secrets: knownSecrets(secrets) }
 }
 
 /** Puts as many asterisks in place of every secret, so that no other byte moves. */
-export function masked(text: string, { secrets }: HeaderPolicy): string {
+export function maskForms(text: string, { secrets }: HeaderPolicy): string {
   return secrets.struckFrom(text, (secret) => '*'.repeat(Buffer.byteLength(secret)))
 }
 
@@ -250,31 +250,31 @@ export function masked(text: string, { secrets }: HeaderPolicy): string {
  * Returns a value and the parts of it that a server may repeat alone: the token, name and password of Basic, the values
  * of a cookie.
  */
-function formsOf(value: string): readonly string[] {
-  const basic = basicOf(value)
-  return [value, tokenOf(value), coreOf(value), ...(basic ? [basic] : []), ...value.split(/[\s;,=]/)]
+function listForms(value: string): readonly string[] {
+  const basic = decodeBasic(value)
+  return [value, cutToken(value), cutCore(value), ...(basic ? [basic] : []), ...value.split(/[\s;,=]/)]
 }
 
 /**
  * Returns the part of a value that is the secret: without the scheme, and of Basic the password, or the name if there
  * is no password.
  */
-function coreOf(value: string): string {
-  const basic = basicOf(value)
-  if (basic === undefined) return tokenOf(value)
+function cutCore(value: string): string {
+  const basic = decodeBasic(value)
+  if (basic === undefined) return cutToken(value)
   const colon = basic.indexOf(':')
   return basic.slice(colon + 1) || basic.slice(0, Math.max(0, colon))
 }
 
-function tokenOf(value: string): string {
+function cutToken(value: string): string {
   return value.slice(value.lastIndexOf(' ') + 1)
 }
 
-function basicOf(value: string): string | undefined {
-  return /^basic /i.test(value) ? Buffer.from(tokenOf(value), 'base64').toString() : undefined
+function decodeBasic(value: string): string | undefined {
+  return /^basic /i.test(value) ? Buffer.from(cutToken(value), 'base64').toString() : undefined
 }
 
-function tooShort(toolName: string, name: string): ConfigurationError {
+function createTooShort(toolName: string, name: string): ConfigurationError {
   return new ConfigurationError(
     `The header ${JSON.stringify(name)} of the tool ${toolName} has a secret of less than ${secretLengthMin} characters: masking it in results would mask other data, too. ` +
       `Use a longer one, or, if its value is no secret, name the header in openHeaders.`,

@@ -70,7 +70,7 @@ export const ownerName = {
 } as const
 
 /** What a store erases: the memories of an owner, and those about a subject. */
-export function erasedOwner(erased: Erased): { readonly owner: string; readonly subject: string | null } {
+export function readErasedOwner(erased: Erased): { readonly owner: string; readonly subject: string | null } {
   if ('subject' in erased) return { owner: ownerName.subject(erased.subject), subject: erased.subject }
   if ('session' in erased) return { owner: ownerName.session(erased.session), subject: null }
   return { owner: ownerName.own(erased.owner), subject: null }
@@ -90,14 +90,14 @@ const unspaced = /[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\p{Script
  * The words of a text as a store indexes them: without case and accents, and each written as `w` and the hexadecimal digits of
  * its UTF-8. So no text has a meaning in the query language of a store, and all stores agree about what a word is.
  */
-export function indexedWords(text: string): readonly string[] {
-  return plainWords(text).flatMap(wordsOf).map(written)
+export function indexWords(text: string): readonly string[] {
+  return readPlainWords(text).flatMap(readWords).map(writeWord)
 }
 
 /** The phrases of a query, in the form of `indexedWords`. */
 export function searchPhrases(query: string): SearchPhrases {
-  const words = [...new Set(plainWords(query))].slice(0, maxPhrases)
-  return words.map((word) => wordsOf(word).slice(0, maxWordsOfPhrase).map(written))
+  const words = [...new Set(readPlainWords(query))].slice(0, maxPhrases)
+  return words.map((word) => readWords(word).slice(0, maxWordsOfPhrase).map(writeWord))
 }
 
 /** Whether a word may be the beginning of a longer one, by its written form. */
@@ -105,16 +105,16 @@ export function mayContinue(word: string): boolean {
   return word.length > 2 * leastBeginning
 }
 
-function plainWords(text: string): readonly string[] {
+function readPlainWords(text: string): readonly string[] {
   const plain = text.normalize('NFKD').replaceAll(/\p{M}/gu, '').toLowerCase()
   return plain.match(/[\p{L}\p{N}]+/gu) ?? []
 }
 
-function wordsOf(word: string): readonly string[] {
+function readWords(word: string): readonly string[] {
   return word.replaceAll(unspaced, ' $& ').split(' ').filter(Boolean)
 }
 
-function written(word: string): string {
+function writeWord(word: string): string {
   return `w${Buffer.from(word).subarray(0, maxWordBytes).toString('hex')}`
 }
 
@@ -122,7 +122,7 @@ function written(word: string): string {
 const maxLinks = 50
 
 /** The owner that a run on record says: its subject, or its session. A child run has the session of its parent. */
-export async function recordedOwner(
+export async function readRecordedOwner(
   ledger: Pick<Ledger, 'read'>,
   runId: RunId,
   per: 'subject' | 'session',
@@ -130,18 +130,18 @@ export async function recordedOwner(
   const start = await readStart(ledger, runId)
   const subject = start?.subject
   if (per === 'subject') {
-    if (subject === undefined) throw unowned('subject')
+    if (subject === undefined) throw createUnowned('subject')
     return { owner: ownerName.subject(subject), subject }
   }
   let run = start
   for (let links = 0; run && run.sessionId === undefined && links < maxLinks; links++) {
     run = run.parent && (await readStart(ledger, run.parent.runId))
   }
-  if (run?.sessionId === undefined) throw unowned('session')
+  if (run?.sessionId === undefined) throw createUnowned('session')
   return { owner: ownerName.session(run.sessionId), subject }
 }
 
-function unowned(per: 'subject' | 'session'): ToolError {
+function createUnowned(per: 'subject' | 'session'): ToolError {
   const option = per === 'subject' ? 'subject' : 'sessionId'
   return new ToolError(
     `Nothing can be remembered here: this run has no ${per}. The application has to start it with ${option}.`,

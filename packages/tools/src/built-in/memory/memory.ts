@@ -1,4 +1,4 @@
-import { recordedOwner } from './memory-store.ts'
+import { readRecordedOwner } from './memory-store.ts'
 import type { Ledger, RunId, Tool } from '@tallystick/core'
 import { option, type OptionCheck, requireOptions } from '@tallystick/core/internal'
 import type { JsonObject } from '@tallystick/core/vocabulary'
@@ -82,7 +82,7 @@ export function memoryTools(options: MemoryOptions): readonly Tool[] {
     ...{ store: options.store, now: options.now ?? Date.now, approval: options.approval ?? 'never' },
     ...{ maxChars: options.maxChars ?? 2_000, maxMemories: options.maxMemories ?? 1_000 },
     maxShown: options.maxShown ?? 10,
-    ownerOf: (runId) => recordedOwner(ledger, runId, per),
+    ownerOf: (runId) => readRecordedOwner(ledger, runId, per),
   }
   const reading = [searchTool(memories), listTool(memories)]
   return write ? [...reading, saveTool(memories), deleteTool(memories)] : reading
@@ -107,7 +107,7 @@ function searchTool({ store, maxShown, ownerOf }: Memories): Tool {
     name: 'search_memories',
     description:
       'Searches what was saved with save_memory in earlier conversations, by words. Use it before you ask for something that may be known already.',
-    input: objectOf({
+    input: describeObject({
       query: {
         ...{ type: 'string', minLength: 1, maxLength: maxQueryChars },
         description: 'Words to look for; what has more of them comes first. It is no query language.',
@@ -119,7 +119,7 @@ function searchTool({ store, maxShown, ownerOf }: Memories): Tool {
       const { query } = input as { query: string }
       const phrases = searchPhrases(query)
       if (phrases.length === 0) throw new ToolError('The query has no word. Give one word at least.')
-      return shown(await store.search(await ownerOf(runId), phrases, maxShown))
+      return showMemories(await store.search(await ownerOf(runId), phrases, maxShown))
     },
   })
 }
@@ -129,7 +129,10 @@ function listTool({ store, maxShown, ownerOf }: Memories): Tool {
     name: 'list_memories',
     description:
       'Lists what was saved with save_memory, the newest first. Use search_memories to look for something.',
-    input: objectOf({}, { before: { ...id, description: 'Only memories before the one with this id.' } }),
+    input: describeObject(
+      {},
+      { before: { ...id, description: 'Only memories before the one with this id.' } },
+    ),
     effect: 'read',
     timeoutMs,
     execute: async (input, { runId }) => {
@@ -137,7 +140,7 @@ function listTool({ store, maxShown, ownerOf }: Memories): Tool {
       const found = await store.list(await ownerOf(runId), maxShown + 1, before)
       const page = found.slice(0, maxShown)
       const last = found.length > maxShown ? page.at(-1) : undefined
-      return shown(page, last && `There are more: list them with before ${last.id}.`)
+      return showMemories(page, last && `There are more: list them with before ${last.id}.`)
     },
   })
 }
@@ -147,7 +150,7 @@ function saveTool({ store, now, approval, maxChars, maxMemories, ownerOf }: Memo
     name: 'save_memory',
     description:
       'Saves a text for later conversations, such as a fact or a wish of the user. Use it for what will still matter then, one fact at a time.',
-    input: objectOf({
+    input: describeObject({
       text: {
         type: 'string',
         minLength: 1,
@@ -181,7 +184,9 @@ function deleteTool({ store, approval, ownerOf }: Memories): Tool {
     name: 'delete_memory',
     description:
       'Deletes a memory for good. Use it when the user asks for it, or when what it says no longer holds.',
-    input: objectOf({ id: { ...id, description: 'The id of the memory, as a search or a list shows it.' } }),
+    input: describeObject({
+      id: { ...id, description: 'The id of the memory, as a search or a list shows it.' },
+    }),
     effect: 'write',
     approval,
     timeoutMs,
@@ -199,7 +204,7 @@ function deleteTool({ store, approval, ownerOf }: Memories): Tool {
   })
 }
 
-function objectOf(
+function describeObject(
   properties: Readonly<Record<string, object>>,
   optional: Readonly<Record<string, object>> = {},
 ): JsonObject {
@@ -215,7 +220,7 @@ const savedText = ({ id: place }: Memory): string => `Saved as memory ${place}.`
 const deletedText = (place: number): string => `Deleted memory ${place}.`
 
 /** Saved texts are shown within JSON, after a word on what they are: the writer of one may have meant it as an instruction. */
-function shown(memories: readonly Memory[], note?: string): object | string {
+function showMemories(memories: readonly Memory[], note?: string): object | string {
   if (memories.length === 0) return 'No memory was found.'
   return {
     about:

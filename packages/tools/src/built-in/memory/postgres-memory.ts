@@ -3,8 +3,8 @@ import { ConfigurationError } from '@tallystick/core'
 import { option, requireOptions } from '@tallystick/core/internal'
 import { pgPackage } from '../../packages.ts'
 import {
-  erasedOwner,
-  indexedWords,
+  readErasedOwner,
+  indexWords,
   mayContinue,
   type Memory,
   type MemoryOwner,
@@ -38,7 +38,7 @@ export function postgresMemory(options: PostgresMemoryOptions): MemoryStore {
   pgPackage.require('postgresMemory()')
   let opening: Promise<pg.Pool> | undefined
   const pool = async (): Promise<pg.Pool> => {
-    opening ??= openedPool(options)
+    opening ??= openPool(options)
     try {
       return await opening
     } catch (error) {
@@ -51,7 +51,7 @@ export function postgresMemory(options: PostgresMemoryOptions): MemoryStore {
     values: readonly unknown[],
   ): Promise<readonly Row[]> => (await (await pool()).query<Row>(text, [...values])).rows
   const memories = async (text: string, values: readonly unknown[]): Promise<readonly Memory[]> =>
-    (await rows<MemoryRow>(text, values)).map(memoryOf)
+    (await rows<MemoryRow>(text, values)).map(toMemory)
 
   return {
     save: async (owner, memory) =>
@@ -66,14 +66,19 @@ export function postgresMemory(options: PostgresMemoryOptions): MemoryStore {
       (await rows('select 1 from tallystick_memory where owner = $1 and removed_under = $2', [owner, key]))
         .length > 0,
     search: async ({ owner }, phrases, limit) =>
-      await memories(found, [owner, matching(phrases), phrases.map((phrase) => matching([phrase])), limit]),
+      await memories(found, [
+        owner,
+        matchWords(phrases),
+        phrases.map((phrase) => matchWords([phrase])),
+        limit,
+      ]),
     list: async ({ owner }, limit, before = 2 ** 31 - 1) =>
       await memories(
         `${selected} where owner = $1 and removed_under is null and id < $2 order by id desc limit $3`,
         [owner, before, limit],
       ),
     erase: async (erased) => {
-      const { owner, subject } = erasedOwner(erased)
+      const { owner, subject } = readErasedOwner(erased)
       const gone = await rows<{ was_kept: boolean }>(
         'delete from tallystick_memory where owner = $1 or subject = $2 returning removed_under is null as was_kept',
         [owner, subject],
@@ -94,7 +99,7 @@ interface MemoryRow {
   readonly at: string
 }
 
-function memoryOf({ id, text, at }: MemoryRow): Memory {
+function toMemory({ id, text, at }: MemoryRow): Memory {
   return { id, text, at: Number(at) }
 }
 
@@ -125,7 +130,7 @@ async function save(
 ): Promise<Memory | 'full'> {
   const { key, text, at, max } = memory
   const known = await client.query<MemoryRow>(`${selected} where owner = $1 and key = $2`, [owner, key])
-  if (known.rows[0]) return memoryOf(known.rows[0])
+  if (known.rows[0]) return toMemory(known.rows[0])
   const counted = await client.query<{ kept: string; last: number }>(
     'select count(*) filter (where removed_under is null) as kept, coalesce(max(id), 0) as last from tallystick_memory where owner = $1',
     [owner],
@@ -136,7 +141,7 @@ async function save(
   await client.query(
     `insert into tallystick_memory (owner, id, key, subject, text, at, words)
      values ($1, $2, $3, $4, $5, $6, to_tsvector('simple', $7))`,
-    [owner, id, key, subject ?? null, text, at, indexedWords(text).join(' ')],
+    [owner, id, key, subject ?? null, text, at, indexWords(text).join(' ')],
   )
   await client.query(
     'delete from tallystick_memory where owner = $1 and removed_under is not null and id < $2',
@@ -171,7 +176,7 @@ async function inTransaction<Result>(
 }
 
 /** Words hold letters and digits only: no word of a query is part of its language. */
-function matching(phrases: SearchPhrases): string {
+function matchWords(phrases: SearchPhrases): string {
   const one = (words: readonly string[]): string =>
     words
       .map((word, index) => (index === words.length - 1 && mayContinue(word) ? `${word}:*` : word))
@@ -179,7 +184,7 @@ function matching(phrases: SearchPhrases): string {
   return phrases.map((words) => `(${one(words)})`).join(' | ')
 }
 
-async function openedPool({
+async function openPool({
   connectionString,
   maxConnections = 4,
   timeoutMs = 10_000,

@@ -3,10 +3,10 @@ import { existsSync, writeFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { ConfigurationError } from '@tallystick/core'
 import { option, requireOptions } from '@tallystick/core/internal'
-import { nativeFailure, requireNativeInterface, requirePackage } from '../../packages.ts'
+import { explainNativeFailure, requireNativeInterface, requirePackage } from '../../packages.ts'
 import {
-  erasedOwner,
-  indexedWords,
+  readErasedOwner,
+  indexWords,
   mayContinue,
   type Memory,
   type MemoryOwner,
@@ -45,7 +45,7 @@ export function sqliteMemory(path: string): MemoryStore {
   requireOptions('sqliteMemory', filledText, path, 'the path of its file')
   requireNativeInterface('sqliteMemory')
   requirePackage('sqliteMemory()', 'better-sqlite3')
-  const database = opened(path)
+  const database = openFile(path)
   const { underKey, wasRemovedUnder, search, list } = readsOf(database)
   const { save, remove, erase } = writesOf(database)
   return {
@@ -56,7 +56,7 @@ export function sqliteMemory(path: string): MemoryStore {
     search: async (owner, phrases, limit) => search(owner, phrases, limit),
     list: async (owner, limit, before) => list(owner, limit, before),
     erase: async (erased) => {
-      const { owner, subject } = erasedOwner(erased)
+      const { owner, subject } = readErasedOwner(erased)
       return erase.immediate(owner, subject)
     },
     close: async () => database.close(),
@@ -79,7 +79,7 @@ function readsOf(database: Database) {
               `select id, text, at from memory_words join memory on place = memory_words.rowid
                where memory_words match ? and memory.owner = ? order by bm25(memory_words, 0.0, 1.0), id desc limit ?`,
             )
-            .all(matching(owner, phrases), owner, limit) as readonly Memory[]),
+            .all(matchWords(owner, phrases), owner, limit) as readonly Memory[]),
     list: ({ owner }: MemoryOwner, limit: number, before = Number.MAX_SAFE_INTEGER) =>
       database
         .prepare(`${selected} and removed_under is null and id < ? order by id desc limit ?`)
@@ -105,7 +105,7 @@ function writesOf(database: Database) {
     )
     prepared(
       'insert into memory_words (rowid, owner, words) select place, ?, ? from memory where owner = ? and id = ?',
-    ).run(ownerWord(owner.owner), indexedWords(text).join(' '), owner.owner, id)
+    ).run(toOwnerWord(owner.owner), indexWords(text).join(' '), owner.owner, id)
     prepared('delete from memory where owner = ? and removed_under is not null and id < ?').run(
       ...[owner.owner, id - 2 * max],
     )
@@ -135,20 +135,20 @@ function writesOf(database: Database) {
 }
 
 /** Both sides hold letters and digits only: no word of a query is part of its language. */
-function matching(owner: string, phrases: SearchPhrases): string {
+function matchWords(owner: string, phrases: SearchPhrases): string {
   const any = phrases.map((words) => `"${words.join(' ')}"${mayContinue(words.at(-1) ?? '') ? ' *' : ''}`)
-  return `owner : "${ownerWord(owner)}" AND words : (${any.join(' OR ')})`
+  return `owner : "${toOwnerWord(owner)}" AND words : (${any.join(' OR ')})`
 }
 
-function ownerWord(owner: string): string {
+function toOwnerWord(owner: string): string {
   return `o${createHash('sha256').update(owner).digest('hex')}`
 }
 
-function opened(path: string): Database {
+function openFile(path: string): Database {
   const require = createRequire(import.meta.url)
   const Constructor = require('better-sqlite3') as DatabaseConstructor
   makeForOwner(path)
-  const database = constructed(Constructor, path)
+  const database = constructDatabase(Constructor, path)
   try {
     // No write-ahead log, in which a memory would live on; what is deleted is overwritten.
     database.pragma('journal_mode = delete')
@@ -165,11 +165,11 @@ function opened(path: string): Database {
 
 type DatabaseConstructor = new (path: string, options: object) => Database
 
-function constructed(Constructor: DatabaseConstructor, path: string): Database {
+function constructDatabase(Constructor: DatabaseConstructor, path: string): Database {
   try {
     return new Constructor(path, { timeout: busyMs })
   } catch (error) {
-    throw nativeFailure('sqliteMemory', error) ?? error
+    throw explainNativeFailure('sqliteMemory', error) ?? error
   }
 }
 

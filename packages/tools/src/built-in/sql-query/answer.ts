@@ -39,9 +39,9 @@ export type StatementReply =
   | { readonly kind: 'timed_out' }
 
 /** What the model receives of a statement's ending. Throws `ToolError` where it shows no rows. */
-export function toolAnswer(reply: StatementReply, bounds: StatementBounds): Json {
-  if (reply.kind === 'rows') return shown(reply, bounds)
-  if (reply.kind === 'failed') throw new ToolError(failureText(reply))
+export function answerCall(reply: StatementReply, bounds: StatementBounds): Json {
+  if (reply.kind === 'rows') return showRows(reply, bounds)
+  if (reply.kind === 'failed') throw new ToolError(describeFailure(reply))
   if (reply.kind === 'not_started') {
     throw new ToolError(
       `The statement did not run: ${reply.why}. The statement is not the cause: make the same call again, or continue without it.`,
@@ -60,11 +60,13 @@ export function toolAnswer(reply: StatementReply, bounds: StatementBounds): Json
   )
 }
 
-function shown({ columns, rows, cut }: RowsEnding, bounds: StatementBounds): Json {
-  return cut === undefined ? { columns, rows } : { columns, rows, note: noteOf(cut, rows.length, bounds) }
+function showRows({ columns, rows, cut }: RowsEnding, bounds: StatementBounds): Json {
+  return cut === undefined
+    ? { columns, rows }
+    : { columns, rows, note: describeLeftOut(cut, rows.length, bounds) }
 }
 
-function noteOf(cut: Cut, rowsShown: number, { maxRows, maxBytes }: StatementBounds): string {
+function describeLeftOut(cut: Cut, rowsShown: number, { maxRows, maxBytes }: StatementBounds): string {
   if (cut === 'rows') {
     return `Only the first ${maxRows} rows are shown, there are more. Aggregate, filter, or page with ORDER BY, LIMIT and OFFSET.`
   }
@@ -73,7 +75,7 @@ function noteOf(cut: Cut, rowsShown: number, { maxRows, maxBytes }: StatementBou
   return `${start} would be over ${maxBytes} bytes. Select fewer columns or rows, or parts of long values with substr().`
 }
 
-function failureText({ message, schema }: Extract<StatementReply, { kind: 'failed' }>): string {
+function describeFailure({ message, schema }: Extract<StatementReply, { kind: 'failed' }>): string {
   return schema === undefined ? message : `${message}\nThe tables and views are:\n${schema}`
 }
 

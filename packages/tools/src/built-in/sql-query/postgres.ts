@@ -34,7 +34,7 @@ const notReading: ReadonlySet<string> = new Set(['42601', '25006', '0A000', '42P
 const unknownNames: ReadonlySet<string> = new Set(['42P01', '42703', '42883', '42704', '42601'])
 
 /** Why a statement has no answer. Names no host and no user: the model reads it. */
-export function postgresFailure(error: unknown): PostgresFailure {
+export function readFailure(error: unknown): PostgresFailure {
   const { code = '', message = String(error), hint, severity } = error as Partial<Record<string, string>>
   const failed = (text: string, asksForTables = false): PostgresFailure => ({
     reply: { kind: 'failed', message: text },
@@ -71,7 +71,7 @@ const query = `
   order by c.relname limit ${maxTables + 1}`
 
 /** Tables and views with their columns, one a line, as in `orders(id integer, total numeric)`. */
-async function postgresTables(client: ClientBase): Promise<string | undefined> {
+async function listTables(client: ClientBase): Promise<string | undefined> {
   try {
     await client.query('rollback; begin transaction read only')
     const { rows } = await client.query<[string]>({ text: query, rowMode: 'array' })
@@ -114,7 +114,7 @@ async function runInPostgres(
   isTrusted: boolean,
   onStart: () => void,
 ): Promise<StatementEnding> {
-  if (!(await begins(client, request, isTrusted))) {
+  if (!(await isBeginning(client, request, isTrusted))) {
     return {
       kind: 'failed',
       message:
@@ -122,22 +122,22 @@ async function runInPostgres(
     }
   }
   onStart()
-  const explained = explainedOf(request.sql)
+  const explained = explainTables(request.sql)
   const values = [...request.parameters]
   if (explained !== undefined) {
     const { fields, rows } = await client.query<Json[]>({ text: explained, values, ...asArrays })
-    const shown = shownRows(fields, request)
+    const shown = readRows(fields, request)
     for (const row of rows) if (!addRow(shown, row)) break
     return shown.ending()
   }
   await client.query({ text: `declare shown no scroll cursor for ${request.sql}`, values, ...asArrays })
-  return fetched(client, request)
+  return fetchRows(client, request)
 }
 
 const asArrays = { rowMode: 'array', queryMode: 'extended' } as const
 
 /** Begins the transaction; returns whether the role is one to run statements of others as. */
-async function begins(
+async function isBeginning(
   client: ClientBase,
   { timeoutMs, lockTimeoutMs }: PostgresRequest,
   isTrusted: boolean,
@@ -160,26 +160,26 @@ async function begins(
 }
 
 /** An EXPLAIN of a statement that reads: no cursor takes one. Of anything else Postgres says that it is no statement. */
-function explainedOf(sql: string): string | undefined {
+function explainTables(sql: string): string | undefined {
   return /^\s*explain\s+(?:analyze\s+)?(?:verbose\s+)?(?:select|with|values|table)\b/i.test(sql)
     ? sql
     : undefined
 }
 
-async function fetched(client: ClientBase, request: PostgresRequest): Promise<StatementEnding> {
+async function fetchRows(client: ClientBase, request: PostgresRequest): Promise<StatementEnding> {
   let shown: ShownRows | undefined
   for (let count = firstFetch; ; count *= fetchGrowth) {
     const { fields, rows } = await client.query<Json[]>({
       text: `fetch ${count} from shown`,
       rowMode: 'array',
     })
-    shown ??= shownRows(fields, request)
+    shown ??= readRows(fields, request)
     for (const row of rows) if (!addRow(shown, row)) return shown.ending()
     if (rows.length < count) return shown.ending()
   }
 }
 
-function shownRows(fields: readonly { readonly name: string }[], bounds: StatementBounds): ShownRows {
+function readRows(fields: readonly { readonly name: string }[], bounds: StatementBounds): ShownRows {
   return new ShownRows(
     fields.map(({ name }) => name),
     bounds,
@@ -206,19 +206,19 @@ const numbers: ReadonlySet<number> = new Set([
  * are `{ base64, bytes }`. All else, `numeric`, times and JSON included, is shown as Postgres writes it, so that nothing is
  * rounded.
  */
-export function valueJson(type: number): (text: string) => Json {
+export function toJsonValue(type: number): (text: string) => Json {
   if (type === types.boolean) return (text) => text === 't'
-  if (type === types.bytes) return bytesJson
-  return numbers.has(type) ? numberJson : (text) => text
+  if (type === types.bytes) return toJsonBytes
+  return numbers.has(type) ? toJsonNumber : (text) => text
 }
 
-function numberJson(text: string): Json {
+function toJsonNumber(text: string): Json {
   const number = Number(text)
   if (!Number.isFinite(number)) return text
   return Number.isInteger(number) && !Number.isSafeInteger(number) ? text : number
 }
 
-function bytesJson(text: string): Json {
+function toJsonBytes(text: string): Json {
   const bytes = Buffer.from(text.slice('\\x'.length), 'hex')
   return { base64: bytes.toString('base64'), bytes: bytes.length }
 }
@@ -258,7 +258,7 @@ export async function runOverConnection(
 ): Promise<StatementReply> {
   signal.throwIfAborted()
   // The timer below ends it: that of the client tells a late server from a lost one by nothing.
-  const client = newClient(place, noTimeoutMs)
+  const client = createClient(place, noTimeoutMs)
   const stopped = Promise.withResolvers<StatementReply>()
   const stop = (reply: StatementReply) => (): void => stopped.resolve(reply)
   const abort = (): void => stopped.reject(signal.reason as Error)
@@ -275,17 +275,17 @@ export async function runOverConnection(
   const work = async (): Promise<StatementReply> => {
     try {
       await client.connect()
-      limitReceived(client, maxReceivedBytes + 2 * request.maxBytes, stop(tooMuch))
+      limitBytes(client, maxReceivedBytes + 2 * request.maxBytes, stop(tooMuch))
       return await runInPostgres(client, request, place.isTrusted, () => {
         hasStarted = true
         cancelTimer()
         cancelTimer = scheduleLimit(timers, request.timeoutMs, stop({ kind: 'timed_out' }))
       })
     } catch (error) {
-      const { reply, asksForTables } = postgresFailure(error)
+      const { reply, asksForTables } = readFailure(error)
       if (reply.kind === 'timed_out' && !hasStarted) return notStarted('the database was too slow to begin')
       if (reply.kind !== 'failed' || !asksForTables) return reply
-      const schema = await postgresTables(client)
+      const schema = await listTables(client)
       return { ...reply, ...(schema !== undefined && { schema }) }
     } finally {
       isDone = true
@@ -310,12 +310,15 @@ const tooMuch: StatementReply = {
     'The statement was stopped: its rows are far too large. Select fewer columns, or parts of long values with substr().',
 }
 
-function newClient({ driver, connectionString }: PostgresPlace, connectionTimeoutMillis: number): PgClient {
+function createClient(
+  { driver, connectionString }: PostgresPlace,
+  connectionTimeoutMillis: number,
+): PgClient {
   const client = new driver.Client({
     connectionString,
     fallback_application_name: 'tallystick sql_query',
     connectionTimeoutMillis,
-    types: { getTypeParser: valueJson as never },
+    types: { getTypeParser: toJsonValue as never },
   })
   // A lost connection rejects what runs on it; without a listener the process would end.
   client.on('error', () => {})
@@ -323,7 +326,7 @@ function newClient({ driver, connectionString }: PostgresPlace, connectionTimeou
 }
 
 /** Calls `exceed` when the server has sent more than so many bytes. Pieces that come after it are not kept. */
-function limitReceived(client: PgClient, maxBytes: number, exceed: () => void): void {
+function limitBytes(client: PgClient, maxBytes: number, exceed: () => void): void {
   let received = 0
   const { stream } = client.connection
   stream.on('data', (piece: Buffer) => {
@@ -338,7 +341,7 @@ function limitReceived(client: PgClient, maxBytes: number, exceed: () => void): 
 async function cancelStatement(place: PostgresPlace, client: PgClient): Promise<void> {
   const { processID } = client
   if (processID === null) return
-  const other = newClient(place, maxStopMs)
+  const other = createClient(place, maxStopMs)
   const canceled = async (): Promise<void> => {
     await other.connect()
     const query = {

@@ -6,15 +6,15 @@ import { defineTool } from '../../define/define-tool.ts'
 import { ToolError } from '../../define/outcome.ts'
 import { hostTimers, scheduleLimit, type Timers, unheldTimers } from '../../host.ts'
 import { pgPackage, requireNativeInterface, requirePackage } from '../../packages.ts'
-import { type ParameterValue, type StatementBounds, type StatementRequest, toolAnswer } from './answer.ts'
+import { type ParameterValue, type StatementBounds, type StatementRequest, answerCall } from './answer.ts'
 import { ConnectionGate, maxConnectMs, maxStopMs, runOverConnection } from './postgres.ts'
-import { keptProcesses, maxStartMs } from './sqlite-host.ts'
+import { keepProcesses, maxStartMs } from './sqlite-host.ts'
 
 /** The schema of a parameter's value. */
 const parameterValue: JsonObject = { type: ['string', 'number', 'boolean', 'null'] }
 
 /** The schema of what a query tool takes. */
-function queryInput(sqlDescription: string, parameters: JsonObject): JsonObject {
+function describeInput(sqlDescription: string, parameters: JsonObject): JsonObject {
   return {
     type: 'object',
     required: ['sql'],
@@ -105,18 +105,18 @@ const postgresQueryOptions: option.OptionCheck = fields<PostgresQueryOptions>(
 )
 
 /** The bounds of a statement, as they are given or by default. A wait for a lock is by default this share of the time. */
-function boundsOf(options: QueryOptions, lockShare: number): StatementBounds {
+function readBounds(options: QueryOptions, lockShare: number): StatementBounds {
   const { maxRows = 200, maxBytes = 50_000, timeoutMs = 5_000 } = options
   const { lockTimeoutMs = Math.ceil(timeoutMs * lockShare) } = options
   return { maxRows, maxBytes, timeoutMs, lockTimeoutMs }
 }
 
 /** A tool that queries a Postgres database. */
-function postgresQuery(options: PostgresQueryOptions): Tool {
+function createPostgresQuery(options: PostgresQueryOptions): Tool {
   requireOptions('sqlQuery', postgresQueryOptions, options)
   const { connectionString, name = 'sql_query', timers = hostTimers, maxConnections = 4 } = options
   // Where both times end at once, Postgres tells of the statement, not of the lock.
-  const bounds = boundsOf(options, 0.8)
+  const bounds = readBounds(options, 0.8)
   assertReadable(name, connectionString)
   assertLockTimeout(name, bounds)
   pgPackage.require(`The tool ${name}`)
@@ -143,11 +143,11 @@ function postgresQuery(options: PostgresQueryOptions): Tool {
       cancelTimer()
       if (leave === undefined) {
         signal.throwIfAborted()
-        return toolAnswer({ kind: 'not_started', why: crowded }, bounds)
+        return answerCall({ kind: 'not_started', why: crowded }, bounds)
       }
       try {
         const request = { ...bounds, sql, parameters }
-        return toolAnswer(await runOverConnection(place, request, signal, timers), bounds)
+        return answerCall(await runOverConnection(place, request, signal, timers), bounds)
       } finally {
         leave()
       }
@@ -180,7 +180,7 @@ function describePostgres(maxRows: number): string {
   )
 }
 
-const postgresInput: JsonObject = queryInput(
+const postgresInput: JsonObject = describeInput(
   'One SELECT, WITH … SELECT, VALUES, TABLE or EXPLAIN statement in the SQL of PostgreSQL.',
   {
     type: 'array',
@@ -196,13 +196,13 @@ const maxTimerMs = 2_147_483_647
 const maxEndMs = 5_000
 
 /** A tool that queries a SQLite file. */
-function sqliteQuery(options: SqliteQueryOptions): Tool {
+function createSqliteQuery(options: SqliteQueryOptions): Tool {
   requireOptions('sqlQuery', sqliteQueryOptions, options)
   const { path, name = 'sql_query', timers = hostTimers } = options
-  const bounds = boundsOf(options, 1)
+  const bounds = readBounds(options, 1)
   assertUsable(name, path)
   const database = resolve(path)
-  const processes = keptProcesses(timers, options.timers ?? unheldTimers)
+  const processes = keepProcesses(timers, options.timers ?? unheldTimers)
   return defineTool({
     name,
     description: options.description ?? describeSqlite(bounds.maxRows),
@@ -217,7 +217,7 @@ function sqliteQuery(options: SqliteQueryOptions): Tool {
         parameters?: StatementRequest['parameters']
       }
       const reply = await processes.run({ path: database, ...bounds, sql, parameters }, signal)
-      return toolAnswer(reply, bounds)
+      return answerCall(reply, bounds)
     },
   })
 }
@@ -241,7 +241,7 @@ function describeSqlite(maxRows: number): string {
   )
 }
 
-const sqliteInput: JsonObject = queryInput(
+const sqliteInput: JsonObject = describeInput(
   'One SELECT, WITH … SELECT, VALUES or EXPLAIN QUERY PLAN statement in the SQL of SQLite.',
   {
     anyOf: [
@@ -262,5 +262,5 @@ const sqliteInput: JsonObject = queryInput(
  */
 export function sqlQuery(options: SqlQueryOptions): Tool {
   const isPostgres = typeof options === 'object' && options !== null && 'connectionString' in options
-  return isPostgres ? postgresQuery(options) : sqliteQuery(options)
+  return isPostgres ? createPostgresQuery(options) : createSqliteQuery(options)
 }

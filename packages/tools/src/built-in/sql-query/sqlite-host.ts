@@ -37,7 +37,7 @@ function startProcess(): StatementProcess {
   let onMessage: ((message: StatementMessage) => void) | undefined
   child.on('message', (message: StatementMessage) => onMessage?.(message))
   // The last message may be read after the process is gone, but not after the channel to it is closed.
-  const ended = Promise.all([happened(child, 'exit'), happened(child, 'disconnect')])
+  const ended = Promise.all([waitForEvent(child, 'exit'), waitForEvent(child, 'disconnect')])
   const unstarted = new Promise<void>((resolve) => {
     child.once('error', (error) => {
       fault = error
@@ -128,7 +128,7 @@ function start(): ChildProcess {
   return fork(entry, { execArgv: [], env: {}, stdio: ['ignore', 'ignore', 'ignore', 'ipc'] })
 }
 
-function happened(child: ChildProcess, event: 'exit' | 'disconnect'): Promise<void> {
+function waitForEvent(child: ChildProcess, event: 'exit' | 'disconnect'): Promise<void> {
   return new Promise((resolve) => void child.once(event, () => resolve()))
 }
 
@@ -152,7 +152,7 @@ interface IdleProcess {
  * Keeps a few processes for the statements to come, since starting one takes far longer than most statements. A kept
  * process keeps no host alive. `idleTimers` end it.
  */
-export function keptProcesses(timers: Timers, idleTimers: Timers): StatementProcesses {
+export function keepProcesses(timers: Timers, idleTimers: Timers): StatementProcesses {
   const idle: IdleProcess[] = []
 
   const take = (): StatementProcess | undefined => {

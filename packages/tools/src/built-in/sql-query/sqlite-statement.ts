@@ -1,7 +1,7 @@
 import { createRequire } from 'node:module'
 import type { Json } from '@tallystick/core/vocabulary'
 import { boundedText } from '../../define/text.ts'
-import { nativeFailure } from '../../packages.ts'
+import { explainNativeFailure } from '../../packages.ts'
 import { ShownRows, type StatementEnding, type StatementRequest } from './answer.ts'
 
 /** A value as SQLite gives it out; integers are bigints. */
@@ -10,25 +10,25 @@ type Cell = null | string | number | bigint | Uint8Array
 type Binding = null | string | number | bigint
 
 /** Parameters as SQLite takes them: whole numbers as integers, since `?` of a JavaScript number is a REAL. */
-function bindingsOf(
+function toBindings(
   parameters: StatementRequest['parameters'],
 ): readonly Binding[] | readonly [Readonly<Record<string, Binding>>] {
-  if (Array.isArray(parameters)) return parameters.map(bindingOf)
+  if (Array.isArray(parameters)) return parameters.map(toBinding)
   const named = Object.entries(parameters).map(([name, value]) => [
     name.replace(/^[:@$]/, ''),
-    bindingOf(value),
+    toBinding(value),
   ])
   return [Object.fromEntries(named) as Record<string, Binding>]
 }
 
-function bindingOf(value: unknown): Binding {
+function toBinding(value: unknown): Binding {
   if (typeof value === 'boolean') return value ? 1n : 0n
   if (typeof value === 'number' && Number.isSafeInteger(value)) return BigInt(value)
   return value as Binding
 }
 
 /** Bytes that a value takes, at least, as JSON; known without making the JSON. */
-function bytesAtLeast(cell: Cell): number {
+function countBytesAtLeast(cell: Cell): number {
   if (typeof cell === 'string') return cell.length
   return cell instanceof Uint8Array ? cell.length : 1
 }
@@ -36,7 +36,7 @@ function bytesAtLeast(cell: Cell): number {
 /**
  * A value as JSON: integers beyond 2^53 as their digits in a string, blobs as `{ base64, bytes }`, infinities as text.
  */
-function cellJson(cell: Cell): Json {
+function toJsonCell(cell: Cell): Json {
   if (typeof cell === 'bigint') {
     const number = Number(cell)
     return Number.isSafeInteger(number) ? number : cell.toString()
@@ -101,9 +101,9 @@ const readingWords: ReadonlySet<string> = new Set(['SELECT', 'WITH', 'VALUES'])
  *
  * Looks at each character once, since the text is a model's: a pattern over white space and comments would go back.
  */
-export function refusalOf(sql: string): string | undefined {
+export function refuseUnseen(sql: string): string | undefined {
   if (sql.includes('\0')) return `${onlyReads} The text holds a NUL character.`
-  const words = wordsOf(sql)
+  const words = readWords(sql)
   let word = words.next().value
   if (word === 'EXPLAIN') word = words.next().value
   if (word === 'QUERY' && words.next().value === 'PLAN') word = words.next().value
@@ -111,29 +111,29 @@ export function refusalOf(sql: string): string | undefined {
 }
 
 /** The words that a statement begins with, in upper case, up to the first character that belongs to none. */
-function* wordsOf(sql: string): Generator<string, undefined> {
-  let place = skipped(sql, 0)
+function* readWords(sql: string): Generator<string, undefined> {
+  let place = skipSpace(sql, 0)
   while (isWordCharacter(sql, place)) {
     const start = place
     while (isWordCharacter(sql, place)) place++
     yield sql.slice(start, place).toUpperCase()
-    place = skipped(sql, place)
+    place = skipSpace(sql, place)
   }
   return undefined
 }
 
 /** The index after white space and comments, as SQLite skips them: a comment that is not ended goes to the end. */
-function skipped(sql: string, from: number): number {
+function skipSpace(sql: string, from: number): number {
   let place = from
   for (;;) {
     if (isWhiteSpace(sql, place)) place++
-    else if (sql.startsWith('--', place)) place = behind(sql, '\n', place + 2)
-    else if (sql.startsWith('/*', place)) place = behind(sql, '*/', place + 2)
+    else if (sql.startsWith('--', place)) place = findEndAfter(sql, '\n', place + 2)
+    else if (sql.startsWith('/*', place)) place = findEndAfter(sql, '*/', place + 2)
     else return place
   }
 }
 
-function behind(sql: string, end: string, from: number): number {
+function findEndAfter(sql: string, end: string, from: number): number {
   const place = sql.indexOf(end, from)
   return place === -1 ? sql.length : place + end.length
 }
@@ -153,10 +153,10 @@ const maxTables = 50
 const maxCharacters = 4_000
 
 /** The tables and views of a database with their columns, one a line, as in `orders(id INTEGER, total)`. */
-function tablesText(database: Database): string | undefined {
+function describeTables(database: Database): string | undefined {
   try {
-    const names = textsOf(database, namesQuery)
-    const lines = names.slice(0, maxTables).map((name) => lineOf(database, name))
+    const names = readTexts(database, namesQuery)
+    const lines = names.slice(0, maxTables).map((name) => describeTable(database, name))
     if (names.length > maxTables) lines.push(`… and ${names.length - maxTables} more`)
     return lines.length === 0 ? 'none' : boundedText(lines.join('\n'), maxCharacters)
   } catch {
@@ -168,16 +168,16 @@ const namesQuery = `SELECT name FROM sqlite_schema
   WHERE type IN ('table', 'view') AND name NOT LIKE 'sqlite\\_%' ESCAPE '\\' ORDER BY name`
 const columnsQuery = `SELECT trim(name || ' ' || type) FROM pragma_table_info(?) ORDER BY cid`
 
-function lineOf(database: Database, name: string): string {
+function describeTable(database: Database, name: string): string {
   try {
-    return `${name}(${textsOf(database, columnsQuery, name).join(', ')})`
+    return `${name}(${readTexts(database, columnsQuery, name).join(', ')})`
   } catch {
     // A view whose tables are gone has no columns.
     return `${name}(unreadable)`
   }
 }
 
-function textsOf(database: Database, sql: string, ...bindings: readonly string[]): readonly string[] {
+function readTexts(database: Database, sql: string, ...bindings: readonly string[]): readonly string[] {
   return Array.from(
     database
       .prepare(sql)
@@ -192,7 +192,7 @@ function textsOf(database: Database, sql: string, ...bindings: readonly string[]
  * is loaded, open and not locked by a writer, and only the statement is left.
  */
 export function runStatement(request: StatementRequest, onStart: () => void): StatementEnding {
-  const refusal = refusalOf(request.sql)
+  const refusal = refuseUnseen(request.sql)
   if (refusal !== undefined) return { kind: 'failed', message: refusal }
   let database: Database | undefined
   try {
@@ -203,7 +203,7 @@ export function runStatement(request: StatementRequest, onStart: () => void): St
     if (!statement.reader || !statement.readonly) return { kind: 'failed', message: onlyReads }
     return read(statement, request)
   } catch (error) {
-    return failureOf(error, database, request)
+    return describeFailure(error, database, request)
   } finally {
     database?.close()
   }
@@ -215,10 +215,10 @@ function read(statement: Statement, request: StatementRequest): StatementEnding 
   for (const cells of statement
     .raw(true)
     .safeIntegers(true)
-    .iterate(...bindingsOf(request.parameters))) {
+    .iterate(...toBindings(request.parameters))) {
     // A blob of a gigabyte is not made into JSON only to find that it is too large.
-    const atLeast = cells.map(bytesAtLeast).reduce((sum, bytes) => sum + bytes, 0)
-    if (!shown.add(atLeast, () => cells.map(cellJson))) break
+    const atLeast = cells.map(countBytesAtLeast).reduce((sum, bytes) => sum + bytes, 0)
+    if (!shown.add(atLeast, () => cells.map(toJsonCell))) break
   }
   return shown.ending()
 }
@@ -229,12 +229,12 @@ function startReading(database: Database): void {
   database.pragma('schema_version')
 }
 
-function failureOf(
+function describeFailure(
   error: unknown,
   database: Database | undefined,
   { lockTimeoutMs }: StatementRequest,
 ): StatementEnding {
-  const native = nativeFailure('The database', error)
+  const native = explainNativeFailure('The database', error)
   if (native) return { kind: 'failed', message: native.message }
   const message = error instanceof Error ? error.message : String(error)
   if (!database) return { kind: 'failed', message: `The database cannot be opened: ${message}.` }
@@ -243,6 +243,6 @@ function failureOf(
     return { kind: 'not_started', why: `another process kept the database locked for ${lockTimeoutMs} ms` }
   }
   // SQLite's word for a statement that does not fit the tables, or is no SQL.
-  const schema = code === 'SQLITE_ERROR' ? tablesText(database) : undefined
+  const schema = code === 'SQLITE_ERROR' ? describeTables(database) : undefined
   return { kind: 'failed', message: `SQLite says: ${message}.`, ...(schema !== undefined && { schema }) }
 }

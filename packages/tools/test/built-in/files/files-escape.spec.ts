@@ -3,8 +3,8 @@ import { mkdirSync, renameSync, rmSync, symlinkSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { effort } from '../../../../../scripts/testing/effort.ts'
-import { partsOf } from '../../../src/built-in/files/names.ts'
-import { byHandle, byName, NotAFileError, OutsideError } from '../../../src/built-in/files/root.ts'
+import { splitPath } from '../../../src/built-in/files/names.ts'
+import { openByHandle, openByName, NotAFileError, OutsideError } from '../../../src/built-in/files/root.ts'
 import { putFile } from '../../../src/built-in/files/write.ts'
 import {
   caller,
@@ -119,24 +119,24 @@ describe('a path', () => {
     ['a\0b', 'holds a control character'],
     ['a\nb', 'holds a control character'],
   ])('%j is refused', (path, why) => {
-    expect(() => partsOf(path, 'linux')).toThrow(why)
+    expect(() => splitPath(path, 'linux')).toThrow(why)
   })
 
   it.each(['a.', 'a ', 'a/b./c', 'aa:stream', 'NUL', 'com1.txt', 'aux .txt', 'PROGRA~1', 'a?', '...'])(
     '%j is refused on Windows, which reads it differently',
     (path) => {
-      expect(() => partsOf(path, 'win32')).toThrow(/which Windows reads differently/)
-      expect(partsOf(path, 'linux')).toEqual(path.split('/'))
+      expect(() => splitPath(path, 'win32')).toThrow(/which Windows reads differently/)
+      expect(splitPath(path, 'linux')).toEqual(path.split('/'))
     },
   )
 
   it('that is too long is refused', () => {
-    expect(() => partsOf('x/'.repeat(3_000))).toThrow('is too long')
+    expect(() => splitPath('x/'.repeat(3_000))).toThrow('is too long')
   })
 
   it('keeps its names, without what changes nothing', () => {
-    expect(partsOf('./a//b/./c/', 'win32')).toEqual(['a', 'b', 'c'])
-    expect(partsOf('../a', 'win32')).toEqual(['..', 'a'])
+    expect(splitPath('./a//b/./c/', 'win32')).toEqual(['a', 'b', 'c'])
+    expect(splitPath('../a', 'win32')).toEqual(['..', 'a'])
   })
 })
 
@@ -144,7 +144,7 @@ describe('by name, where a folder becomes a link to the outside after it was loo
   it('nothing is read from there, and no text is written there', async () => {
     const box = boxed()
     box.put({ 'dir/a.txt': 'inside' })
-    const access = byName(box.root)
+    const access = openByName(box.root)
     const folder = await access.enter(await access.openRoot(), 'dir')
     renameSync(join(box.root, 'dir'), join(box.root, 'was'))
     symlinkSync(box.outside, join(box.root, 'dir'))
@@ -209,7 +209,7 @@ describe.runIf(process.platform === 'linux')(
       const box = boxed()
       box.put({ 'dir/a.txt': 'inside' })
       const before = openFiles()
-      const access = byHandle(box.root)
+      const access = openByHandle(box.root)
       const root = await access.openRoot()
       const folder = await access.enter(root, 'dir')
       renameSync(join(box.root, 'dir'), join(box.root, 'was'))

@@ -6,8 +6,8 @@ import type { Tool } from '@tallystick/core'
 import { callTool } from '@tallystick/testkit'
 import { filesTools } from '@tallystick/tools/files'
 import { describe, expect, it, onTestFinished, vi } from 'vitest'
-import { shownNames } from '../../../src/built-in/files/names.ts'
-import { rootAt } from '../../../src/built-in/files/root.ts'
+import { createNameRules } from '../../../src/built-in/files/names.ts'
+import { openRoot } from '../../../src/built-in/files/root.ts'
 import { assertNothingUncovered, moveFile } from '../../../src/built-in/files/write.ts'
 import type { ToolContext } from '../../../src/define/run-tool.ts'
 import { caller, pictureOf, sandbox, type Sandbox, toolsOver } from './sandbox.ts'
@@ -157,7 +157,7 @@ describe('move_file', () => {
   it('moves nothing once the call has ended', async () => {
     const box = filled({ 'dir/a.txt': '1', 'b.txt': '2' })
     mkdirSync(join(box.root, 'empty'))
-    const root = rootAt('filesTools', box.root, shownNames('filesTools', [], false))
+    const root = openRoot('filesTools', box.root, createNameRules('filesTools', [], false))
     const rules = { root, maxBytes: 1_000, maxFileBytes: 1_000, maxEntries: 10, maxVisited: 10 }
     const context = { signal: AbortSignal.abort(new Error('enough')) } as ToolContext
     const before = pictureOf(box.root)

@@ -5,8 +5,8 @@ import { createServer } from 'node:net'
 import { join } from 'node:path'
 import { filesTools } from '@tallystick/tools/files'
 import { describe, expect, it, onTestFinished, vi } from 'vitest'
-import { shownNames } from '../../../src/built-in/files/names.ts'
-import { rootAt } from '../../../src/built-in/files/root.ts'
+import { createNameRules } from '../../../src/built-in/files/names.ts'
+import { openRoot } from '../../../src/built-in/files/root.ts'
 import { findFiles } from '../../../src/built-in/files/search.ts'
 import type { ToolContext } from '../../../src/define/run-tool.ts'
 import { caller, disturbedTools, openFiles, sandbox, type Sandbox, toolsOver, ways } from './sandbox.ts'
@@ -314,7 +314,10 @@ describe('find_files', () => {
 
   it('ends with its call', async () => {
     const { root } = filled({ 'a.txt': '' })
-    const rules = { root: rootAt('filesTools', root, shownNames('filesTools', [], false)), ...walkBounds }
+    const rules = {
+      root: openRoot('filesTools', root, createNameRules('filesTools', [], false)),
+      ...walkBounds,
+    }
     const context = { signal: AbortSignal.abort(new Error('enough')) } as ToolContext
     await expect(findFiles(rules, { glob: '*' }, context)).rejects.toThrow('enough')
   })

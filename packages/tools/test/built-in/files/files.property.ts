@@ -4,8 +4,8 @@ import type { JsonObject } from '@tallystick/core/vocabulary'
 import * as fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { tries } from '../../../../../scripts/testing/effort.ts'
-import { GlobError, globOf } from '../../../src/built-in/files/names.ts'
-import { lineNumbersOf, linesWith, placesOf } from '../../../src/built-in/files/text.ts'
+import { GlobError, parseGlob } from '../../../src/built-in/files/names.ts'
+import { numberLines, findLines, findAllPlaces } from '../../../src/built-in/files/text.ts'
 import { caller, openFiles, pictureOf, sandbox, secret, toolsOver, ways } from './sandbox.ts'
 import { anyText } from '../../../../../scripts/testing/any-text.ts'
 
@@ -156,7 +156,7 @@ describe('a glob', () => {
       /\/\/|^\/|\/$|\*\*[^/]|[^/]\*\*|\.|\{a,\}|\*\*$|,\}/.test(pattern)
     const holds = fc.property(glob, subject, (pattern, text) => {
       fc.pre(!isOwn(pattern))
-      expect([pattern, text, globOf(pattern)(text)]).toEqual([pattern, text, matchesGlob(text, pattern)])
+      expect([pattern, text, parseGlob(pattern)(text)]).toEqual([pattern, text, matchesGlob(text, pattern)])
     })
     fc.assert(holds, { numRuns: tries(4_000) })
   })
@@ -177,19 +177,19 @@ describe('a glob', () => {
     ['e\u0301', ['\u00e9'], ['e']],
     [',}a', [',}a'], ['a']],
   ])('%s', (pattern, fitting, others) => {
-    const matches = globOf(pattern)
+    const matches = parseGlob(pattern)
     expect(fitting.filter((text) => !matches(text))).toEqual([])
     expect(others.filter((text) => matches(text))).toEqual([])
   })
 
   it('can be made not to tell upper from lower case', () => {
-    expect(['A.LOG', 'a.log'].map(globOf('*.Log', { ignoreCase: true }))).toEqual([true, true])
-    expect(globOf('*.Log')('a.log')).toBe(false)
+    expect(['A.LOG', 'a.log'].map(parseGlob('*.Log', { ignoreCase: true }))).toEqual([true, true])
+    expect(parseGlob('*.Log')('a.log')).toBe(false)
   })
 
   it('has a length, whatever it holds', () => {
-    expect(() => globOf('a'.repeat(201))).toThrow(GlobError)
-    expect(globOf('a'.repeat(200))('a'.repeat(200))).toBe(true)
+    expect(() => parseGlob('a'.repeat(201))).toThrow(GlobError)
+    expect(parseGlob('a'.repeat(200))('a'.repeat(200))).toBe(true)
   })
 })
 
@@ -202,12 +202,12 @@ describe('places of a text', () => {
       const places: number[] = []
       for (let at = text.indexOf(sought); at !== -1; at = text.indexOf(sought, at + sought.length))
         places.push(at)
-      expect(placesOf(sought, text)).toEqual(places)
+      expect(findAllPlaces(sought, text)).toEqual(places)
       const lines = text.split('\n')
       const numbers = lines.flatMap((line, index) => (line.includes(sought) ? [index + 1] : []))
-      expect(linesWith(sought, text, Infinity)).toEqual(numbers)
-      expect(linesWith(sought, text, 2)).toEqual(numbers.slice(0, 2))
-      expect(lineNumbersOf(text, places)).toEqual(places.map((at) => text.slice(0, at).split('\n').length))
+      expect(findLines(sought, text, Infinity)).toEqual(numbers)
+      expect(findLines(sought, text, 2)).toEqual(numbers.slice(0, 2))
+      expect(numberLines(text, places)).toEqual(places.map((at) => text.slice(0, at).split('\n').length))
     })
     fc.assert(holds, { numRuns: tries(2_000) })
   })

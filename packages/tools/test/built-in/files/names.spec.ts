@@ -2,14 +2,14 @@
 import { ConfigurationError } from '@tallystick/core'
 import { describe, expect, it } from 'vitest'
 import {
-  globOf,
+  parseGlob,
   isUsableName,
-  partsOf,
-  pathText,
-  quoted,
-  shownNames,
+  splitPath,
+  joinPath,
+  quotePath,
+  createNameRules,
 } from '../../../src/built-in/files/names.ts'
-import { lineNumbersOf, linesWith, placesOf } from '../../../src/built-in/files/text.ts'
+import { numberLines, findLines, findAllPlaces } from '../../../src/built-in/files/text.ts'
 
 describe('a path', () => {
   it.each([
@@ -20,8 +20,8 @@ describe('a path', () => {
     ['con', ['con']],
     ['x'.repeat(4_000), ['x'.repeat(4_000)]],
   ])('%j is of names', (path, parts) => {
-    expect(partsOf(path, 'linux')).toEqual(parts)
-    expect(pathText(parts)).toBe(parts.length === 0 ? '.' : parts.join('/'))
+    expect(splitPath(path, 'linux')).toEqual(parts)
+    expect(joinPath(parts)).toBe(parts.length === 0 ? '.' : parts.join('/'))
   })
 
   it.each([
@@ -33,8 +33,8 @@ describe('a path', () => {
     ['C:a', 'is absolute'],
     ['a\\b', 'holds a backslash'],
   ])('%j is refused', (path, why) => {
-    expect(() => partsOf(path, 'linux')).toThrow(
-      `The path ${quoted(path)} ${why}. Give it relative to the root folder, with / between names, as in src/index.ts.`,
+    expect(() => splitPath(path, 'linux')).toThrow(
+      `The path ${quotePath(path)} ${why}. Give it relative to the root folder, with / between names, as in src/index.ts.`,
     )
   })
 
@@ -58,20 +58,20 @@ describe('a path', () => {
     'CONOUT$',
     'a~1',
   ])('with the name %j is refused where Windows reads it', (name) => {
-    expect(() => partsOf(`a/${name}/b`, 'win32')).toThrow(
+    expect(() => splitPath(`a/${name}/b`, 'win32')).toThrow(
       `holds the name ${JSON.stringify(name)}, which Windows reads differently`,
     )
-    expect(partsOf(`a/${name}/b`, 'linux')).toEqual(['a', name, 'b'])
+    expect(splitPath(`a/${name}/b`, 'linux')).toEqual(['a', name, 'b'])
   })
 
   it('names the first of its names that Windows reads differently', () => {
-    expect(() => partsOf('a/b:c/d.', 'win32')).toThrow('holds the name "b:c", which')
+    expect(() => splitPath('a/b:c/d.', 'win32')).toThrow('holds the name "b:c", which')
   })
 
   it.each(['..', 'a', 'console', 'com', 'a.con', 'a~', '.a'])(
     'with the name %j is taken on Windows',
     (name) => {
-      expect(partsOf(name, 'win32')).toEqual([name])
+      expect(splitPath(name, 'win32')).toEqual([name])
     },
   )
 
@@ -82,7 +82,7 @@ describe('a path', () => {
     ['x'.repeat(200), `"${'x'.repeat(200)}"`],
     ['x'.repeat(201), `"${'x'.repeat(200)}…"`],
   ])('%j is quoted so that it is seen', (path, shown) => {
-    expect(quoted(path)).toBe(shown)
+    expect(quotePath(path)).toBe(shown)
   })
 
   it('is of names that a line can hold', () => {
@@ -93,7 +93,7 @@ describe('a path', () => {
 })
 
 describe('what is shown of a folder', () => {
-  const shown = shownNames('t', ['node_modules/', '*.log', '/dist/a', 'b/c'], false)
+  const shown = createNameRules('t', ['node_modules/', '*.log', '/dist/a', 'b/c'], false)
   it.each<[string, boolean, string | undefined]>([
     ['a', false, undefined],
     ['.a', false, 'hidden'],
@@ -111,7 +111,7 @@ describe('what is shown of a folder', () => {
   })
 
   it('may be what is hidden, but for files that are being written', () => {
-    const all = shownNames('t', [], true)
+    const all = createNameRules('t', [], true)
     expect([all.unshown(['.a'], false), all.unshown(['.tallystick-1.tmp'], false)]).toEqual([
       undefined,
       'hidden',
@@ -128,7 +128,7 @@ describe('what is shown of a folder', () => {
     ['/', 'names nothing'],
     ['', 'names nothing'],
   ])('is not told by the glob %j', (glob, why) => {
-    const made = () => shownNames('t', [glob], false)
+    const made = () => createNameRules('t', [glob], false)
     expect(made).toThrow(ConfigurationError)
     expect(made).toThrow(`t: the glob ${JSON.stringify(glob)} in ignore ${why}.`)
   })
@@ -164,17 +164,17 @@ describe('a glob', () => {
     ['\u00e9', ['\u00e9', 'e\u0301'], ['e']],
   ])('%j fits what it says, and no other path', (pattern, fitting, others) => {
     for (const options of [{}, { ignoreCase: true }]) {
-      const glob = globOf(pattern, options)
+      const glob = parseGlob(pattern, options)
       expect(fitting.filter((path) => !glob(path))).toEqual([])
       expect(others.filter((path) => glob(path))).toEqual([])
     }
   })
 
   it('is of 200 characters at most, and of either case where that is asked for', () => {
-    expect(globOf('a'.repeat(200))('a'.repeat(200))).toBe(true)
-    expect(() => globOf('a'.repeat(201))).toThrow('is longer than 200 characters')
-    expect([globOf('A*')('ab'), globOf('A*', { ignoreCase: true })('ab')]).toEqual([false, true])
-    expect(globOf('ΤΕΛΟΣ*', { ignoreCase: true })('τελοσΑ')).toBe(true)
+    expect(parseGlob('a'.repeat(200))('a'.repeat(200))).toBe(true)
+    expect(() => parseGlob('a'.repeat(201))).toThrow('is longer than 200 characters')
+    expect([parseGlob('A*')('ab'), parseGlob('A*', { ignoreCase: true })('ab')]).toEqual([false, true])
+    expect(parseGlob('ΤΕΛΟΣ*', { ignoreCase: true })('τελοσΑ')).toBe(true)
   })
 })
 
@@ -190,7 +190,7 @@ describe('the places of a text in another one', () => {
     ['abab', 'abacabababab', [4, 8]],
     ['aab', 'aaab', [1]],
   ])('%j in %j', (sought, text, places) => {
-    expect(placesOf(sought, text)).toEqual(places)
+    expect(findAllPlaces(sought, text)).toEqual(places)
   })
 
   const text = 'one\ntwo one one\n\none\nthree'
@@ -203,11 +203,11 @@ describe('the places of a text in another one', () => {
     ['o', 9, [1, 2, 4]],
     ['t', 9, [2, 5]],
   ])('are in lines: %j, %i at most', (sought, count, lines) => {
-    expect(linesWith(sought, text, count)).toEqual(lines)
+    expect(findLines(sought, text, count)).toEqual(lines)
   })
 
   it('have the numbers of their lines', () => {
-    expect(lineNumbersOf(text, [0, 3, 4, 15, 16, 17, 20, 21, 25])).toEqual([1, 1, 2, 2, 3, 4, 4, 5, 5])
-    expect(lineNumbersOf('a', [0])).toEqual([1])
+    expect(numberLines(text, [0, 3, 4, 15, 16, 17, 20, 21, 25])).toEqual([1, 1, 2, 2, 3, 4, 4, 5, 5])
+    expect(numberLines('a', [0])).toEqual([1])
   })
 })

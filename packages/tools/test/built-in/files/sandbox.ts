@@ -15,9 +15,9 @@ import type { JsonObject } from '@tallystick/core/vocabulary'
 import type { Tool } from '@tallystick/core'
 import { type CalledTool, callTool } from '@tallystick/testkit'
 import { filesTools, type FilesOptions } from '@tallystick/tools/files'
-import { shownNames } from '../../../src/built-in/files/names.ts'
-import { filesToolsOf } from '../../../src/built-in/files/tool-list.ts'
-import { rootAt } from '../../../src/built-in/files/root.ts'
+import { createNameRules } from '../../../src/built-in/files/names.ts'
+import { createFilesTools } from '../../../src/built-in/files/tool-list.ts'
+import { openRoot } from '../../../src/built-in/files/root.ts'
 import type { FolderRules } from '../../../src/built-in/files/text.ts'
 
 /** What every file outside of the root holds. */
@@ -93,9 +93,9 @@ export function toolsOver(
   options: Omit<FilesOptions, 'root'> = {},
 ): readonly Tool[] {
   if (way === 'by handle') return filesTools({ root, write: true, ...options })
-  const shown = shownNames('filesTools', options.ignore ?? ['node_modules/'], options.hidden ?? false)
+  const shown = createNameRules('filesTools', options.ignore ?? ['node_modules/'], options.hidden ?? false)
   const bounds = { maxBytes: 50_000, maxFileBytes: 10_000_000, maxEntries: 500, maxVisited: 100_000 }
-  return filesToolsOf({ root: rootAt('filesTools', root, shown, 'by name'), ...bounds }, true, options)
+  return createFilesTools({ root: openRoot('filesTools', root, shown, 'by name'), ...bounds }, true, options)
 }
 
 /** Tools over a root in which another process changes something at a moment of a call. */
@@ -112,7 +112,7 @@ export function disturbedTools(
   },
   bounds: Partial<FolderRules> = {},
 ): readonly Tool[] {
-  const root = rootAt('filesTools', folder, shownNames('filesTools', [], false), 'by name')
+  const root = openRoot('filesTools', folder, createNameRules('filesTools', [], false), 'by name')
   const disturbed = root.access().then((access) => ({
     ...access,
     enter: async (...[parent, name]: Parameters<typeof access.enter>) => {
@@ -127,7 +127,7 @@ export function disturbedTools(
     },
   }))
   const rules = { maxBytes: 50_000, maxFileBytes: 500, maxEntries: 500, maxVisited: 1_000, ...bounds }
-  return filesToolsOf({ ...rules, root: { ...root, access: () => disturbed } }, true, {})
+  return createFilesTools({ ...rules, root: { ...root, access: () => disturbed } }, true, {})
 }
 
 /** How many files this process holds open, where the system tells. */

@@ -3,8 +3,8 @@ import { renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { type FileHandle, open } from 'node:fs/promises'
 import { join } from 'node:path'
 import { describe, expect, it, onTestFinished } from 'vitest'
-import { faultAt } from '../../../src/built-in/files/root.ts'
-import { hasWindowsLines, linesOf, textOfFile } from '../../../src/built-in/files/text.ts'
+import { describeFault } from '../../../src/built-in/files/root.ts'
+import { hasWindowsLines, splitLines, decodeFile } from '../../../src/built-in/files/text.ts'
 import { ToolError } from '../../../src/define/outcome.ts'
 import { caller, disturbedTools, sandbox, toolsOver } from './sandbox.ts'
 
@@ -29,7 +29,7 @@ async function textOf(
   onTestFinished(async () => await file.close())
   const stat = async () => Object.assign(await file.stat(), says !== undefined && { size: says })
   const opened = { stat, read: file.read.bind(file) } as unknown as FileHandle
-  const { stats: _, ...read } = { stats: undefined, ...(await textOfFile(opened, maxBytes, signal)) }
+  const { stats: _, ...read } = { stats: undefined, ...(await decodeFile(opened, maxBytes, signal)) }
   return read
 }
 
@@ -63,9 +63,9 @@ describe('a file', () => {
 
 describe('the lines of a text', () => {
   it('are without their ends, and the last one begins no further one', () => {
-    expect(linesOf('')).toEqual([])
-    expect(linesOf('\n')).toEqual([''])
-    expect(linesOf('one\r\ntwo\n\nthree')).toEqual(['one', 'two', '', 'three'])
+    expect(splitLines('')).toEqual([])
+    expect(splitLines('\n')).toEqual([''])
+    expect(splitLines('one\r\ntwo\n\nthree')).toEqual(['one', 'two', '', 'three'])
   })
 
   it('are those of Windows where each of them ends with CR LF', () => {
@@ -169,7 +169,8 @@ describe('a file that another process changes while it is looked up', () => {
 })
 
 describe('a fault of the system', () => {
-  const fault = (code: string) => faultAt(Object.assign(new Error('/of/this/machine'), { code }), 'a.txt')
+  const fault = (code: string) =>
+    describeFault(Object.assign(new Error('/of/this/machine'), { code }), 'a.txt')
 
   it.each([
     ['EACCES', 'cannot be used: the permission is missing'],
@@ -197,8 +198,8 @@ describe('a fault of the system', () => {
 
   it('is not made of anything else that was thrown', () => {
     const others = [new Error('x'), Object.assign(new Error('x'), { code: 5 }), 'ENOENT', { code: 'ENOENT' }]
-    expect(others.map((error) => faultAt(error, 'a.txt'))).toEqual(others)
+    expect(others.map((error) => describeFault(error, 'a.txt'))).toEqual(others)
     const own = new ToolError('own')
-    expect(faultAt(own, 'a.txt')).toBe(own)
+    expect(describeFault(own, 'a.txt')).toBe(own)
   })
 })

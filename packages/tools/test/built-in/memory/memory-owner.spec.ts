@@ -3,7 +3,7 @@ import type { Ledger, RunId } from '@tallystick/core'
 import { sampleRunId } from '@tallystick/testkit'
 import type { EventOf, ParentRef } from '@tallystick/core/vocabulary'
 import { describe, expect, it } from 'vitest'
-import { recordedOwner } from '../../../src/built-in/memory/memory-store.ts'
+import { readRecordedOwner } from '../../../src/built-in/memory/memory-store.ts'
 
 type Start = Partial<Pick<EventOf<'run_started'>, 'sessionId' | 'subject' | 'parent'>>
 
@@ -28,7 +28,7 @@ const familyOf = (parents: number): readonly Start[] => [
 ]
 
 const ownerIn = async (starts: readonly Start[], per: 'subject' | 'session') =>
-  await recordedOwner(startsOf(starts), sampleRunId(0), per)
+  await readRecordedOwner(startsOf(starts), sampleRunId(0), per)
 
 describe('the owner of memories', () => {
   it('is the subject of the run, or its session with the subject', async () => {

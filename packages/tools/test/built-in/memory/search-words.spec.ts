@@ -1,16 +1,16 @@
 // The words of texts and queries, as every store of memories compares them.
 import { describe, expect, it } from 'vitest'
-import { indexedWords, mayContinue, searchPhrases } from '../../../src/built-in/memory/memory-store.ts'
+import { indexWords, mayContinue, searchPhrases } from '../../../src/built-in/memory/memory-store.ts'
 
 const written = (word: string): string => `w${Buffer.from(word).toString('hex')}`
 
 describe('the words of a memory', () => {
   it('given case, accents and signs, when they are indexed, then letters and digits alone are left', () => {
-    expect(indexedWords('Café-Bar, "Nº 7"')).toEqual(['cafe', 'bar', 'no', '7'].map(written))
+    expect(indexWords('Café-Bar, "Nº 7"')).toEqual(['cafe', 'bar', 'no', '7'].map(written))
   })
 
   it('given a script without spaces, when it is indexed, then each character is a word', () => {
-    expect(indexedWords('東京tower')).toEqual(['東', '京', 'tower'].map(written))
+    expect(indexWords('東京tower')).toEqual(['東', '京', 'tower'].map(written))
     expect(searchPhrases('東京')).toEqual([['東', '京'].map(written)])
   })
 
@@ -24,7 +24,7 @@ describe('the words of a memory', () => {
   it('given a long word, when it is read, then sixteen characters of it count where each is a word, and else 192 bytes', () => {
     expect(searchPhrases('京'.repeat(17))).toEqual([Array.from({ length: 16 }, () => written('京'))])
     expect(searchPhrases('a'.repeat(193))).toEqual([[written('a'.repeat(192))]])
-    expect(indexedWords('a'.repeat(193))).toEqual([written('a'.repeat(192))])
+    expect(indexWords('a'.repeat(193))).toEqual([written('a'.repeat(192))])
   })
 
   it('given a short word, when it is searched, then it is no beginning of a longer one', () => {

@@ -1,10 +1,10 @@
 // What is kept of the output of a program: whole characters of its beginning and of its end.
 import { describe, expect, it } from 'vitest'
-import { keptOutput } from '../../../src/built-in/run-program.ts'
+import { keepOutput } from '../../../src/built-in/run-program.ts'
 
 /** What is kept of pieces that are written one after the other. */
 function kept(maxBytes: number, pieces: readonly (string | Uint8Array)[], shownBytes?: number) {
-  const output = keptOutput(maxBytes)
+  const output = keepOutput(maxBytes)
   for (const piece of pieces) output.write(Buffer.from(piece))
   return { text: output.text(shownBytes), written: output.written, omitted: output.omitted }
 }

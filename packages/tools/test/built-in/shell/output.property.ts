@@ -2,7 +2,7 @@ import { Buffer } from 'node:buffer'
 import * as fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { tries } from '../../../../../scripts/testing/effort.ts'
-import { keptOutput, outputProgress } from '../../../src/built-in/run-program.ts'
+import { keepOutput, reportOutput } from '../../../src/built-in/run-program.ts'
 import { visibleText } from '../../../src/define/text.ts'
 import { HeldTimers } from '../held-timers.ts'
 import { anyText } from '../../../../../scripts/testing/any-text.ts'
@@ -24,7 +24,7 @@ describe('the output that is kept', () => {
   it('is the whole, or its beginning and its end with the number of bytes between, however it came', () => {
     const holds = fc.property(text, sizes, fc.integer({ min: 1, max: 120 }), (written, pieces, maxBytes) => {
       const bytes = Buffer.from(written)
-      const kept = keptOutput(maxBytes)
+      const kept = keepOutput(maxBytes)
       for (const piece of piecesOf(bytes, pieces)) kept.write(piece)
       const shown = kept.text()
       expect([kept.written, kept.omitted]).toEqual([bytes.length, Math.max(0, bytes.length - maxBytes)])
@@ -38,7 +38,7 @@ describe('the output that is kept', () => {
   })
 
   it('can be shown shorter than it is kept', () => {
-    const kept = keptOutput(1_000)
+    const kept = keepOutput(1_000)
     kept.write(Buffer.from(`start${'x'.repeat(500)}end`))
     expect(kept.text(10)).toBe('start\n… (498 bytes are left out) …\nxxend')
     kept.write(Buffer.alloc(5_000, 'y'))
@@ -55,7 +55,7 @@ describe('progress', () => {
       async (written, pieces, maxBytes) => {
         const timers = new HeldTimers()
         const reports: unknown[] = []
-        const progress = outputProgress((data) => void reports.push(data), maxBytes, timers)
+        const progress = reportOutput((data) => void reports.push(data), maxBytes, timers)
         for (const piece of piecesOf(Buffer.from(written), pieces)) {
           progress.write('stdout', piece)
           if (piece.includes(10) && timers.count > 0) await timers.fire(100)
@@ -78,7 +78,7 @@ describe('the bound of progress', () => {
     [4, ['1234', 'More than 4 bytes were written: further output is not reported.']],
   ])('of %i bytes is said once, where more is written', (maxBytes, expected) => {
     const reports: unknown[] = []
-    const progress = outputProgress((data) => void reports.push(data), maxBytes, new HeldTimers())
+    const progress = reportOutput((data) => void reports.push(data), maxBytes, new HeldTimers())
     for (const piece of ['123', '45']) progress.write('stdout', Buffer.from(piece))
     progress.end()
     progress.write('stdout', Buffer.from('6'))

@@ -1,6 +1,6 @@
 // What a model may give the shell, and what it reads of the programs and of what it gave wrongly.
 import { describe, expect, it } from 'vitest'
-import { type FoundProgram, inputSchema, programsText } from '../../../src/built-in/shell-input.ts'
+import { type FoundProgram, createInputSchema, describePrograms } from '../../../src/built-in/shell-input.ts'
 
 const program = (name: string, more: Partial<FoundProgram> = {}): FoundProgram =>
   ({ name, file: `/bin/${name}`, read: false, ...more }) as unknown as FoundProgram
@@ -13,7 +13,7 @@ const listed = (count: number): string =>
 describe('the programs in words', () => {
   it('name each, what it is for, and the arguments that are allowed', () => {
     expect(
-      programsText([
+      describePrograms([
         program('ls'),
         program('sh', { about: ' Runs a script. ' }),
         program('git', { about: 'Keeps versions.', args: [['log'], ['show', '--stat']] }),
@@ -25,10 +25,10 @@ describe('the programs in words', () => {
   })
 
   it('show twelve rules', () => {
-    expect(programsText([program('git', { args: starts(12) })])).toBe(
+    expect(describePrograms([program('git', { args: starts(12) })])).toBe(
       `The programs are:\n- git (only ${listed(12)})`,
     )
-    expect(programsText([program('git', { args: starts(13) })])).toBe(
+    expect(describePrograms([program('git', { args: starts(13) })])).toBe(
       `The programs are:\n- git (only ${listed(12)} and others)`,
     )
   })
@@ -38,7 +38,7 @@ describe('the input of the shell', () => {
   const broken = (): never => {
     throw new Error('rules are gone')
   }
-  const { parse } = inputSchema('shell', [
+  const { parse } = createInputSchema('shell', [
     program('ls'),
     program('git', { args: [['log'], ['show', '--stat']] }),
     program('make', { args: ([target]) => target === 'all' }),

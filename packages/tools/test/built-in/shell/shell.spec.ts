@@ -4,7 +4,7 @@ import { join, relative } from 'node:path'
 import { callTool } from '@tallystick/testkit'
 import { shell } from '@tallystick/tools/shell'
 import { afterAll, describe, expect, it, vi } from 'vitest'
-import { foundProgram } from '../../../src/built-in/shell-input.ts'
+import { findProgram } from '../../../src/built-in/shell-input.ts'
 import { HeldTimers } from '../held-timers.ts'
 import { handlesClosed, programFolder, ranOf, runScript, startedProcesses } from './sandbox-shell.ts'
 
@@ -126,7 +126,7 @@ describe('a program', () => {
 
   it('is refused where it is not found, relative, no program, or in the root', () => {
     const find = (name: string, path?: string, searched?: string) => () =>
-      foundProgram('shell', [name, { path }], { root, ...(searched !== undefined && { searched }) })
+      findProgram('shell', [name, { path }], { root, ...(searched !== undefined && { searched }) })
     expect(find('no-such-program')).toThrow(
       /^The tool shell: the program no-such-program is in no folder of PATH outside the root\./,
     )
@@ -148,7 +148,7 @@ describe('a program', () => {
     }
     expect(find('within', undefined, join(root, 'inner'))).toThrow(/outside the root/)
     expect(find('within', undefined, `${root}-beside`)()).toMatchObject({ path: `${root}-beside/within` })
-    expect(() => foundProgram('shell', ['sh', {}], { root: '/', searched: '/bin:/usr/bin' })).toThrow(
+    expect(() => findProgram('shell', ['sh', {}], { root: '/', searched: '/bin:/usr/bin' })).toThrow(
       /outside the root/,
     )
     expect(find(`a/${'b'.repeat(100)}`)).toThrow(` "a/${'b'.repeat(78)}" is no name`)

@@ -2,9 +2,9 @@
 import * as sdk from '@modelcontextprotocol/client'
 import { manualClock } from '@tallystick/testkit'
 import { describe, expect, it, onTestFinished } from 'vitest'
-import { connectionTo, type McpConnection } from '../../../src/mcp/connection.ts'
+import { createConnection, type McpConnection } from '../../../src/mcp/connection.ts'
 import type { SharedParts } from '../../../src/mcp/client.ts'
-import { knownSecretsOf } from '../../../src/mcp/secrets.ts'
+import { findKnownSecrets } from '../../../src/mcp/secrets.ts'
 import type { McpServer } from '../../../src/mcp/options.ts'
 import { isAlive, tick } from '../connected.ts'
 import { scriptedServer } from '../servers/scripted-server.ts'
@@ -39,8 +39,8 @@ function prepared(
     ...{ environment: process.env, backoff: { baseMs: 1, capMs: 1, maxAttempts: 0 }, onChange: () => {} },
     ...more,
   }
-  const server = { name: 'own', options, secrets: knownSecretsOf(options) }
-  const connection = connectionTo(server, shared)
+  const server = { name: 'own', options, secrets: findKnownSecrets(options) }
+  const connection = createConnection(server, shared)
   onTestFinished(() => connection.close())
   return { connection, processes }
 }

@@ -3,7 +3,7 @@ import { textOf } from '@tallystick/core'
 import { lastValueFrom, toArray } from 'rxjs'
 import { type McpManager, mcpTools } from '@tallystick/tools/mcp'
 import { describe, expect, it } from 'vitest'
-import { exposedName } from '../../../src/mcp/listing.ts'
+import { toExposedName } from '../../../src/mcp/listing.ts'
 import { connect } from '../connected.ts'
 import { listed } from '../servers/changing-server.ts'
 import { hello, scriptedServer } from '../servers/scripted-server.ts'
@@ -42,8 +42,8 @@ describe('the tools that a manager offers', () => {
 
   it('given two tools whose names are alike once they are cut, then the first server keeps its own', async () => {
     const [one, other] = ['錀丄', '侗丂']
-    const shared = exposedName('é', one)
-    expect(exposedName('è', other)).toBe(shared)
+    const shared = toExposedName('é', one)
+    expect(toExposedName('è', other)).toBe(shared)
     const manager = await connect({
       é: { url: await listing(one), ...old },
       è: { url: await listing(other, 'more'), ...old },

@@ -1,11 +1,16 @@
 // What the errors of the client library mean for a call, and what a model reads of each.
 import * as sdk from '@modelcontextprotocol/client'
 import { describe, expect, it } from 'vitest'
-import { callFailureOf, type CallFailure, failureError, unreachable } from '../../../src/mcp/deadline.ts'
+import {
+  readCallFailure,
+  type CallFailure,
+  createFailureError,
+  createUnreachable,
+} from '../../../src/mcp/deadline.ts'
 import type { NamedServer } from '../../../src/mcp/client.ts'
-import { knownSecretsOf } from '../../../src/mcp/secrets.ts'
+import { findKnownSecrets } from '../../../src/mcp/secrets.ts'
 
-const meaning = (error: unknown): CallFailure => callFailureOf(error, { sdk })
+const meaning = (error: unknown): CallFailure => readCallFailure(error, { sdk })
 const http = (status: number, message = 'so it is'): CallFailure =>
   meaning(
     new sdk.SdkHttpError(sdk.SdkErrorCode.ClientHttpNotImplemented, message, { status, statusText: '' }),
@@ -92,9 +97,9 @@ describe('a call that failed', () => {
 describe('what a model reads of a failed call', () => {
   const secret = 'swordfish-0123456789'
   const options = { command: 'x', secrets: [secret] }
-  const server: NamedServer = { name: 'shop', options, secrets: knownSecretsOf(options) }
+  const server: NamedServer = { name: 'shop', options, secrets: findKnownSecrets(options) }
   const read = (failure: CallFailure, faults: readonly string[] = []) => {
-    const { message, outcome } = failureError(failure, server, faults)
+    const { message, outcome } = createFailureError(failure, server, faults)
     return { message, outcome }
   }
 
@@ -117,6 +122,6 @@ describe('what a model reads of a failed call', () => {
       `The MCP server shop cannot be reached now${why}. Nothing was run. Continue without it, or try again later.`
     expect(read({ kind: 'unsent' })).toEqual({ message: gone(''), outcome: 'failed' })
     expect(read({ kind: 'unknown_session' }, ['it ended\nsoon', 'more']).message).toBe(gone(' (it ended)'))
-    expect(unreachable('shop', []).message).toBe(gone(''))
+    expect(createUnreachable('shop', []).message).toBe(gone(''))
   })
 })

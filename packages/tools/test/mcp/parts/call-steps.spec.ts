@@ -7,7 +7,7 @@ import { callTool, type ToolCall } from '../../../src/mcp/call.ts'
 import type { McpConnection } from '../../../src/mcp/connection.ts'
 import type { OpenedClient, SharedParts } from '../../../src/mcp/client.ts'
 import type { ListedTool } from '../../../src/mcp/listing.ts'
-import { knownSecretsOf } from '../../../src/mcp/secrets.ts'
+import { findKnownSecrets } from '../../../src/mcp/secrets.ts'
 import { tick } from '../connected.ts'
 
 const secret = 'swordfish-0123456789'
@@ -49,7 +49,7 @@ function stage(
   const opened = { client, ...(authorize && { authorize }) } as unknown as OpenedClient
   const steps: string[] = []
   const connection = {
-    server: { name: 'shop', options, secrets: knownSecretsOf(options) },
+    server: { name: 'shop', options, secrets: findKnownSecrets(options) },
     ready: ready ?? (() => Promise.resolve(opened)),
     replace: () => void steps.push('replaced'),
     lost: () => void steps.push('lost'),

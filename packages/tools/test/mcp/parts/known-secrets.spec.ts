@@ -1,11 +1,11 @@
 // Which texts of a configuration are secrets, and what a process of a server is given of the environment.
 import { describe, expect, it } from 'vitest'
-import { childEnvironment, type McpServer } from '../../../src/mcp/options.ts'
-import { knownSecretsOf, looksSecret } from '../../../src/mcp/secrets.ts'
+import { createChildEnvironment, type McpServer } from '../../../src/mcp/options.ts'
+import { findKnownSecrets, looksSecret } from '../../../src/mcp/secrets.ts'
 
 /** Whether a text is struck out of what a server says. */
 const isStruck = (server: McpServer, text: string): boolean =>
-  knownSecretsOf(server).struckFrom(text, () => '*') === '*'
+  findKnownSecrets(server).struckFrom(text, () => '*') === '*'
 const url = 'https://shop.example/mcp'
 
 describe('a secret', () => {
@@ -41,7 +41,7 @@ describe('a secret', () => {
   })
 
   it('is a token that a server was sent, one of the last eight, in each place where secrets are looked for', () => {
-    const secrets = knownSecretsOf({ command: 'x', secrets: ['swordfish'] })
+    const secrets = findKnownSecrets({ command: 'x', secrets: ['swordfish'] })
     const token = (at: number): string => `token-number-${at}`
     for (const at of [0, 1, 1, 2, 3, 4, 5, 6, 7]) secrets.learn(token(at))
     const struck = (text: string): boolean => secrets.struckFrom(text, () => '*') === '*'
@@ -96,17 +96,18 @@ describe('the environment of a process', () => {
   ]
   it('is what programs need on a system, and what the configuration names', () => {
     const host = Object.fromEntries([...posix, ...windows, 'API_KEY'].map((name) => [name, name]))
-    const names = (platform: NodeJS.Platform) => Object.keys(childEnvironment(host, {}, platform)).toSorted()
+    const names = (platform: NodeJS.Platform) =>
+      Object.keys(createChildEnvironment(host, {}, platform)).toSorted()
     expect(names('linux')).toEqual(posix.toSorted())
     expect(names('win32')).toEqual(windows.toSorted())
     expect(
-      childEnvironment({ HOME: '/h', PATH: '/b' }, { HOME: '/own', A: '1', B: undefined }, 'linux'),
+      createChildEnvironment({ HOME: '/h', PATH: '/b' }, { HOME: '/own', A: '1', B: undefined }, 'linux'),
     ).toEqual({
       ...{ HOME: '/own', PATH: '/b', A: '1' },
     })
   })
 
   it('holds no function of a shell', () => {
-    expect(childEnvironment({ TERM: '() { :; }', TZ: 'a()' }, {}, 'linux')).toEqual({ TZ: 'a()' })
+    expect(createChildEnvironment({ TERM: '() { :; }', TZ: 'a()' }, {}, 'linux')).toEqual({ TZ: 'a()' })
   })
 })

@@ -3,14 +3,14 @@ import type * as client from '@modelcontextprotocol/client'
 import { knownSecrets } from '@tallystick/core/internal'
 import type { JsonObject } from '@tallystick/core/vocabulary'
 import { describe, expect, it } from 'vitest'
-import { checkedSchema } from '../../../src/mcp/result.ts'
-import { type Listing, listingOf, toolChanges } from '../../../src/mcp/listing.ts'
+import { readCheckedSchema } from '../../../src/mcp/result.ts'
+import { type Listing, readListing, compareListings } from '../../../src/mcp/listing.ts'
 
 const secret = 'swordfish-0123456789'
 const inputSchema = { type: 'object' } as const
 const tool = (name: string, more: object = {}): client.Tool => ({ name, inputSchema, ...more })
 const listing = (...tools: readonly client.Tool[]): Listing =>
-  listingOf('shop', tools, knownSecrets([secret]))
+  readListing('shop', tools, knownSecrets([secret]))
 const listed = (more: object) => listing(tool('a', more)).tools.get('a')
 const faults = (...tools: readonly client.Tool[]): readonly string[] => listing(...tools).faults
 
@@ -45,7 +45,7 @@ describe('a tool that a server lists', () => {
 
   it('is named in its description by 64 characters of its name and of its server', () => {
     const [server, name] = ['s'.repeat(70), 'n'.repeat(70)]
-    const { tools } = listingOf(server, [tool(name)], knownSecrets([]))
+    const { tools } = readListing(server, [tool(name)], knownSecrets([]))
     expect(tools.get(name)?.description).toBe(
       `The tool ${'n'.repeat(56)} … (cut) of ${'s'.repeat(56)} … (cut).`,
     )
@@ -147,7 +147,7 @@ describe('the difference between two lists', () => {
       { added: [], removed: [], changed: ['mcp__shop__a', 'mcp__shop__c'] },
     ],
   ])('is %s', (_what, before, after, changes) => {
-    expect(toolChanges('shop', listing(...before), listing(...after))).toEqual(
+    expect(compareListings('shop', listing(...before), listing(...after))).toEqual(
       changes && { server: 'shop', ...changes },
     )
   })
@@ -166,7 +166,7 @@ describe('the part of a schema that is checked', () => {
     ['properties', { properties: { a: { type: 'string' } }, additionalProperties: { type: 'number' } }],
     ['no more properties', { properties: { a: true }, additionalProperties: false }],
   ])('holds %s', (_what, schema) => {
-    expect(checkedSchema(schema)).toEqual(schema)
+    expect(readCheckedSchema(schema)).toEqual(schema)
   })
 
   it.each<[string, JsonObject, JsonObject]>([
@@ -193,13 +193,13 @@ describe('the part of a schema that is checked', () => {
     ],
     ['a choice that is none', { oneOf: 'x', type: 'object' }, { type: 'object' }],
   ])('holds no %s', (_what, schema, checked) => {
-    expect(checkedSchema(schema)).toEqual(checked)
+    expect(readCheckedSchema(schema)).toEqual(checked)
   })
 
   it('ends 32 levels deep', () => {
     const deep = (levels: number, innermost: JsonObject | true): JsonObject =>
       levels === 1 ? { items: innermost } : { items: deep(levels - 1, innermost) }
-    expect(checkedSchema(deep(32, { type: 'string' }))).toEqual(deep(32, { type: 'string' }))
-    expect(checkedSchema(deep(33, { type: 'string' }))).toEqual(deep(33, true))
+    expect(readCheckedSchema(deep(32, { type: 'string' }))).toEqual(deep(32, { type: 'string' }))
+    expect(readCheckedSchema(deep(33, { type: 'string' }))).toEqual(deep(33, true))
   })
 })

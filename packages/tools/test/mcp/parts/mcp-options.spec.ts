@@ -2,7 +2,7 @@
 import { ConfigurationError } from '@tallystick/core'
 import type { McpOptions } from '@tallystick/tools/mcp'
 import { describe, expect, it } from 'vitest'
-import { isHttpUrl, mcpServer, requireMcpOptions, rootUri } from '../../../src/mcp/options.ts'
+import { isHttpUrl, mcpServer, requireMcpOptions, toRootUri } from '../../../src/mcp/options.ts'
 
 interface Values {
   readonly taken: readonly unknown[]
@@ -147,7 +147,7 @@ describe('a place', () => {
     ['http://a.example', undefined],
     [1, undefined],
   ])('%j of a folder has the URL %j', (root, url) => {
-    expect(rootUri(root)).toBe(url)
+    expect(toRootUri(root)).toBe(url)
   })
 
   it('is reached over HTTP where its URL says so', () => {

@@ -1,13 +1,13 @@
 // Which tools a person knows, and what a server that is believed says of them.
 import { describe, expect, it } from 'vitest'
 import type { ListedTool } from '../../../src/mcp/listing.ts'
-import { effectOf, pinnedTools } from '../../../src/mcp/mcp-tool.ts'
+import { readEffect, createPins } from '../../../src/mcp/mcp-tool.ts'
 
 const tool = (exposedName: string, digest: string) => ({ exposedName, digest }) as ListedTool
 
 describe('the tools that a person knows', () => {
   it('are those that were given, or listed first', () => {
-    const pins = pinnedTools({ b: '1' })
+    const pins = createPins({ b: '1' })
     for (const each of [tool('a', '1'), tool('a', '2'), tool('b', '2')]) pins.see(each)
     expect(pins.all()).toEqual({ a: '1', b: '1' })
     expect(Object.keys(pins.all())).toEqual(['a', 'b'])
@@ -28,6 +28,6 @@ describe('a tool of a server', () => {
     [{ idempotentHint: false }, true, 'write', 'report'],
     [{}, true, 'write', 'report'],
   ])('with %j, believed: %s', (annotations, isTrusted, effect, recovery) => {
-    expect(effectOf(annotations, isTrusted)).toEqual({ effect, recovery })
+    expect(readEffect(annotations, isTrusted)).toEqual({ effect, recovery })
   })
 })

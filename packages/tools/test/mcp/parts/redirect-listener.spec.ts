@@ -4,7 +4,7 @@ import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { manualClock } from '@tallystick/testkit'
 import { beforeEach, describe, expect, it, onTestFinished } from 'vitest'
-import { expectRedirect, redirectUrlOf } from '../../../src/mcp/oauth.ts'
+import { listenForRedirect, toRedirectUrl } from '../../../src/mcp/oauth.ts'
 
 let port = 0
 beforeEach(async () => {
@@ -17,14 +17,14 @@ beforeEach(async () => {
 
 const never = new AbortController().signal
 async function waiting(state: string, clock = manualClock()) {
-  const redirect = await expectRedirect(state, port, 1_000, clock)
+  const redirect = await listenForRedirect(state, port, 1_000, clock)
   onTestFinished(() => redirect.stop())
   return redirect
 }
 
 /** What a browser reads there. */
 async function page(query: string, { method = 'GET', path = '/callback' } = {}) {
-  const response = await fetch(new URL(`${path}${query}`, redirectUrlOf(port)), { method })
+  const response = await fetch(new URL(`${path}${query}`, toRedirectUrl(port)), { method })
   const { status, headers } = response
   return { status, text: await response.text(), type: headers.get('content-type') }
 }
@@ -90,7 +90,7 @@ describe('the way back of a browser', () => {
     const taken = createServer().listen(port, '127.0.0.1')
     await once(taken, 'listening')
     const clock = manualClock()
-    await expect(expectRedirect('s', port, 1_000, clock)).rejects.toThrow(
+    await expect(listenForRedirect('s', port, 1_000, clock)).rejects.toThrow(
       /^oauthServer: it cannot listen for the browser at http:\/\/127\.0\.0\.1:\d+\/callback \(listen EADDRINUSE.*\)\. Give another redirectPort\.$/,
     )
     expect(clock.pending).toBe(0)

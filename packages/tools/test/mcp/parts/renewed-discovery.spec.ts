@@ -1,7 +1,7 @@
 // When a provider of OAuth forgets which authorization server it found.
 import type { FetchLike, OAuthClientProvider } from '@modelcontextprotocol/client'
 import { describe, expect, it } from 'vitest'
-import { renewedDiscovery } from '../../../src/mcp/fetch.ts'
+import { renewDiscovery } from '../../../src/mcp/fetch.ts'
 
 const url = 'https://a.example/mcp'
 const token = { headers: { authorization: 'Bearer t' } }
@@ -11,7 +11,7 @@ async function forgotten(status: number, at: string | URL, init?: RequestInit): 
   const scopes: string[] = []
   const provider = { invalidateCredentials: (scope) => void scopes.push(scope) } as OAuthClientProvider
   const answer = new Response(null, { status })
-  const fetching = renewedDiscovery(async () => answer, url, provider)
+  const fetching = renewDiscovery(async () => answer, url, provider)
   expect(await fetching(at, init)).toBe(answer)
   return scopes
 }
@@ -32,9 +32,9 @@ describe('an authorization server that was found', () => {
 
   it('given a provider that cannot forget, or none, then nothing is done', async () => {
     const inner: FetchLike = async () => new Response(null, { status: 401 })
-    expect(renewedDiscovery(inner, url, undefined)).toBe(inner)
-    expect(renewedDiscovery(inner, url, { token: async () => 't' })).toBe(inner)
+    expect(renewDiscovery(inner, url, undefined)).toBe(inner)
+    expect(renewDiscovery(inner, url, { token: async () => 't' })).toBe(inner)
     const unable = { invalidateCredentials: undefined } as unknown as OAuthClientProvider
-    expect((await renewedDiscovery(inner, url, unable)(url, token)).status).toBe(401)
+    expect((await renewDiscovery(inner, url, unable)(url, token)).status).toBe(401)
   })
 })

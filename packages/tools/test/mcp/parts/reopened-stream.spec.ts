@@ -1,6 +1,6 @@
 // When a server counts as gone by its streams of events.
 import { describe, expect, it } from 'vitest'
-import { watchingStreams } from '../../../src/mcp/fetch.ts'
+import { watchStreams } from '../../../src/mcp/fetch.ts'
 
 const url = 'http://127.0.0.1:9/mcp'
 const stream = { method: 'GET', headers: { accept: 'application/json, text/event-stream' } }
@@ -15,7 +15,7 @@ function watched(...statuses: readonly number[]) {
     if (status === 0) throw refused
     return new Response(null, { status })
   }
-  const ask = watchingStreams(inner, url, () => gone++)
+  const ask = watchStreams(inner, url, () => gone++)
   const asked = async (init: RequestInit = stream, at: string | URL = url): Promise<unknown> =>
     await ask(at, init).then(
       ({ status }) => status,

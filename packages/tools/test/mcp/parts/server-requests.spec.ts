@@ -5,8 +5,8 @@ import { manualClock } from '@tallystick/testkit'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import type { McpConnection } from '../../../src/mcp/connection.ts'
 import type { SharedParts } from '../../../src/mcp/client.ts'
-import { promptOf, promptsOf, resourceAt, resourcesOf } from '../../../src/mcp/mcp-tools.ts'
-import { knownSecretsOf } from '../../../src/mcp/secrets.ts'
+import { readPrompt, listPrompts, readResource, listResources } from '../../../src/mcp/mcp-tools.ts'
+import { findKnownSecrets } from '../../../src/mcp/secrets.ts'
 import { tick } from '../connected.ts'
 
 type Answer = object | (() => Promise<object>)
@@ -35,7 +35,7 @@ async function connected(answers: Readonly<Record<string, Answer>>, more: Partia
   onTestFinished(() => client.close())
   const timers = manualClock()
   const connection = {
-    server: { name: 'shop', options, secrets: knownSecretsOf(options) },
+    server: { name: 'shop', options, secrets: findKnownSecrets(options) },
     ready: () => Promise.resolve({ client }),
     faults: () => ['it is away'],
     deadlines: new Set(),
@@ -57,7 +57,7 @@ describe('the resources of a server', () => {
         resourceTemplates: [{ uriTemplate: 'file:///{path}', name: 't', mimeType: 'image/png' }],
       },
     })
-    expect(await resourcesOf(connection, shared)).toEqual([
+    expect(await listResources(connection, shared)).toEqual([
       { uri: 'file:///a', isTemplate: false, name: 'a', description: 'Of [secret].', mimeType: 'text/plain' },
       { uri: 'file:///b', isTemplate: false, name: 'b' },
       { uri: 'file:///{path}', isTemplate: true, name: 't', mimeType: 'image/png' },
@@ -66,12 +66,12 @@ describe('the resources of a server', () => {
 
   it('are listed without templates where it has none, and it has nothing where it offers neither', async () => {
     const one = await connected({ 'resources/list': { resources: [{ uri: 'file:///a', name: 'a' }] } })
-    expect(await resourcesOf(one.connection, one.shared)).toEqual([
+    expect(await listResources(one.connection, one.shared)).toEqual([
       { uri: 'file:///a', isTemplate: false, name: 'a' },
     ])
     const none = await connected({})
-    expect(await resourcesOf(none.connection, none.shared)).toEqual([])
-    expect(await promptsOf(none.connection, none.shared)).toEqual([])
+    expect(await listResources(none.connection, none.shared)).toEqual([])
+    expect(await listPrompts(none.connection, none.shared)).toEqual([])
   })
 
   it.each<[string, readonly object[], readonly object[]]>([
@@ -95,7 +95,7 @@ describe('the resources of a server', () => {
     ['nothing', [], []],
   ])('hold %s', async (_what, contents, parts) => {
     const { connection, shared, asked } = await connected({ 'resources/read': { contents } })
-    expect(await resourceAt(connection, shared, 'file:///a')).toEqual(parts)
+    expect(await readResource(connection, shared, 'file:///a')).toEqual(parts)
     expect(asked).toMatchObject([{ uri: 'file:///a' }])
   })
 
@@ -108,11 +108,11 @@ describe('the resources of a server', () => {
         server: {
           name: 'shop',
           options: { ...options, maxResultCharacters: 1 },
-          secrets: knownSecretsOf(options),
+          secrets: findKnownSecrets(options),
         },
       },
     )
-    expect(await resourceAt(connection, shared, 'a')).toEqual([
+    expect(await readResource(connection, shared, 'a')).toEqual([
       { type: 'image', mediaType: 'image/png', data: blob },
     ])
   })
@@ -131,7 +131,7 @@ describe('the prompts of a server', () => {
         ],
       },
     })
-    expect(await promptsOf(connection, shared)).toEqual([
+    expect(await listPrompts(connection, shared)).toEqual([
       {
         ...{ name: 'a', description: 'Of [secret].' },
         arguments: [
@@ -148,13 +148,13 @@ describe('the prompts of a server', () => {
     const { connection, shared, asked } = await connected({
       'prompts/get': { description: 'Greets.', messages: [said] },
     })
-    expect(await promptOf(connection, shared, 'greet', { to: 'Ada' })).toEqual({
+    expect(await readPrompt(connection, shared, 'greet', { to: 'Ada' })).toEqual({
       description: 'Greets.',
       messages: [{ role: 'assistant', content: [{ type: 'text', text: 'Hello.' }] }],
     })
     expect(asked).toMatchObject([{ name: 'greet', arguments: { to: 'Ada' } }])
     const plain = await connected({ 'prompts/get': { messages: [] } })
-    expect(await promptOf(plain.connection, plain.shared, 'greet', {})).toEqual({ messages: [] })
+    expect(await readPrompt(plain.connection, plain.shared, 'greet', {})).toEqual({ messages: [] })
   })
 })
 
@@ -167,10 +167,10 @@ describe('a request to a server', () => {
     ['within the whole time of a call', { timeoutMs: 900_000 }, 600_000],
     ['within a whole time that it is given', { timeoutMs: 50, maxTotalMs: 40 }, 40],
   ])('has to be answered %s', async (_what, more, milliseconds) => {
-    const server = { name: 'shop', options: { ...options, ...more }, secrets: knownSecretsOf(options) }
+    const server = { name: 'shop', options: { ...options, ...more }, secrets: findKnownSecrets(options) }
     const { connection, shared, timers } = await connected(never, { server })
     const ended: unknown[] = []
-    promptsOf(connection, shared).catch((error: unknown) => void ended.push(error))
+    listPrompts(connection, shared).catch((error: unknown) => void ended.push(error))
     await tick()
     expect(connection.deadlines.size).toBe(1)
     timers.advance(milliseconds - 1)
@@ -191,7 +191,7 @@ describe('a request to a server', () => {
       return connecting.promise
     }
     const late = await connected(never, { ready })
-    const ending = promptsOf(late.connection, late.shared)
+    const ending = listPrompts(late.connection, late.shared)
     late.timers.advance(60_000)
     await expect(ending).rejects.toMatchObject({
       outcome: 'timed_out',
@@ -205,7 +205,7 @@ describe('a request to a server', () => {
       return await slow.connection.ready(signal)
     }
     const connection = { ...slow.connection, ready: readyLate }
-    promptsOf(connection, slow.shared).catch((error: unknown) => void ended.push(error))
+    listPrompts(connection, slow.shared).catch((error: unknown) => void ended.push(error))
     slow.timers.advance(59_999)
     opening.resolve()
     await tick()
@@ -221,7 +221,7 @@ describe('a request to a server', () => {
     const { connection, shared, timers } = await connected({
       'prompts/list': () => Promise.reject(new Error(`no ${secret}`)),
     })
-    await expect(promptsOf(connection, shared)).rejects.toMatchObject({
+    await expect(listPrompts(connection, shared)).rejects.toMatchObject({
       ...{ name: 'ToolError', message: 'The server answered with an error: no [secret]' },
     })
     expect([connection.deadlines.size, timers.pending]).toEqual([0, 0])
@@ -230,7 +230,7 @@ describe('a request to a server', () => {
   it('says why there is no connection', async () => {
     const ready = () => Promise.reject(new Error('no'))
     const { connection, shared } = await connected({}, { ready })
-    await expect(promptsOf(connection, shared)).rejects.toThrow(
+    await expect(listPrompts(connection, shared)).rejects.toThrow(
       'The MCP server shop cannot be reached now (it is away). Nothing was run.',
     )
   })

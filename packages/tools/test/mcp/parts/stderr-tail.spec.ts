@@ -1,10 +1,10 @@
 // What is kept of the standard error of a server.
 import { describe, expect, it } from 'vitest'
-import { stderrTail } from '../../../src/mcp/server-process.ts'
+import { keepStderrTail } from '../../../src/mcp/server-process.ts'
 
 /** What is kept of these chunks. */
 function kept(...chunks: readonly string[]): string {
-  const tail = stderrTail()
+  const tail = keepStderrTail()
   for (const chunk of chunks) tail.write(Buffer.from(chunk))
   return tail.text()
 }
@@ -36,7 +36,7 @@ describe('the end of what a server wrote to its standard error', () => {
   })
 
   it('given a chunk, when its bytes are used again, then what is kept stays the same', () => {
-    const tail = stderrTail()
+    const tail = keepStderrTail()
     const chunk = Buffer.from('kept')
     tail.write(chunk)
     chunk.fill('x')

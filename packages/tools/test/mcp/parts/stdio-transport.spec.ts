@@ -4,13 +4,13 @@ import type { Transport } from '@modelcontextprotocol/client'
 import { manualClock } from '@tallystick/testkit'
 import type { Json } from '@tallystick/core/vocabulary'
 import { describe, expect, it, onTestFinished } from 'vitest'
-import { stdioTransport } from '../../../src/mcp/server-process.ts'
+import { createStdioTransport } from '../../../src/mcp/server-process.ts'
 import { connect } from '../connected.ts'
 import { shellServer } from '../servers/shell-server.ts'
 
 /** A transport to a script of the shell, and what is heard of it. */
 async function started(script: string, { isHeard = true } = {}) {
-  const transport = stdioTransport(
+  const transport = createStdioTransport(
     {
       ...{ command: '/bin/sh', args: ['-c', script], env: {}, platform: process.platform },
       maxMessageBytes: 1_000,

@@ -3,10 +3,10 @@ import * as sdk from '@modelcontextprotocol/client'
 import { type ManualClock, manualClock } from '@tallystick/testkit'
 import type { Json } from '@tallystick/core/vocabulary'
 import { describe, expect, it } from 'vitest'
-import { callAsTask, runsAsTask, type TaskParts } from '../../../src/mcp/call.ts'
+import { callAsTask, isRunAsTask, type TaskParts } from '../../../src/mcp/call.ts'
 import type { OpenedClient } from '../../../src/mcp/client.ts'
 import type { ListedTool } from '../../../src/mcp/listing.ts'
-import { knownSecretsOf } from '../../../src/mcp/secrets.ts'
+import { findKnownSecrets } from '../../../src/mcp/secrets.ts'
 import { tick } from '../connected.ts'
 
 const secret = 'swordfish-0123456789'
@@ -55,7 +55,7 @@ function stage({
   const heard: (Json | undefined)[] = []
   const parts = {
     connection: {
-      server: { name: 'shop', options, secrets: knownSecretsOf(options) },
+      server: { name: 'shop', options, secrets: findKnownSecrets(options) },
       ready: () => Promise.resolve(opened),
       replace: (from: OpenedClient) => void replaced.push(from),
     },
@@ -298,7 +298,7 @@ describe('a task that is not waited for any more', () => {
 
 describe('a tool runs as a task', () => {
   const runs = (taskSupport: string | undefined, capabilities: unknown): boolean =>
-    runsAsTask(
+    isRunAsTask(
       { raw: taskSupport === undefined ? {} : { execution: { taskSupport } } } as unknown as ListedTool,
       { client: { getServerCapabilities: () => capabilities } } as unknown as OpenedClient,
     )

@@ -2,7 +2,7 @@
 import { getEventListeners } from 'node:events'
 import { manualClock } from '@tallystick/testkit'
 import { describe, expect, it } from 'vitest'
-import { pause, resultOrAborted } from '../../../src/mcp/deadline.ts'
+import { pause, waitUnlessAborted } from '../../../src/mcp/deadline.ts'
 import { tick } from '../connected.ts'
 
 /** A signal, how it is aborted, and how many listen to it. */
@@ -51,18 +51,18 @@ describe('a pause', () => {
 describe('a result', () => {
   it('given it comes or fails before the signal aborts, then it is what is waited for', async () => {
     const { signal, listeners } = signalOf()
-    expect(await settled(resultOrAborted(Promise.resolve('there'), signal))).toBe('there')
-    expect(await settled(resultOrAborted(Promise.reject(new Error('no')), signal))).toBe('no')
+    expect(await settled(waitUnlessAborted(Promise.resolve('there'), signal))).toBe('there')
+    expect(await settled(waitUnlessAborted(Promise.reject(new Error('no')), signal))).toBe('no')
     expect(listeners()).toBe(0)
   })
 
   it('given a signal, when it aborts before or meanwhile, then its reason is what is heard', async () => {
     const { signal, abort } = signalOf()
     const never = new Promise(() => {})
-    const waited = resultOrAborted(never, signal)
+    const waited = waitUnlessAborted(never, signal)
     expect(await settled(waited)).toBe('pending')
     abort()
     expect(await settled(waited)).toBe('enough')
-    expect(await settled(resultOrAborted(never, signal))).toBe('enough')
+    expect(await settled(waitUnlessAborted(never, signal))).toBe('enough')
   })
 })
