@@ -3,7 +3,7 @@ import { readdirSync, readFileSync, readlinkSync } from 'node:fs'
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import type { Clock } from '@tallystick/core'
 
-/** What a built-in tool needs of a clock for the time limit that it keeps itself. */
+/** The clock of a built-in tool that keeps a time limit itself. */
 export type Timers = Pick<Clock, 'schedule'>
 
 /**

@@ -12,10 +12,10 @@ export function readJsonWithComments(text: string): { readonly value: unknown } 
     const [first] = errors
     if (first !== undefined) {
       return {
-        fault: `It is no JSON at ${describePlace(json, first.offset)} (${printParseErrorCode(first.error)}).`,
+        fault: `It is not JSON at ${describePlace(json, first.offset)} (${printParseErrorCode(first.error)}).`,
       }
     }
-    return tree === undefined ? { fault: 'It is no JSON (it is empty).' } : { value: readNode(tree) }
+    return tree === undefined ? { fault: 'It is not JSON (it is empty).' } : { value: readNode(tree) }
   } catch (error) {
     if (error instanceof RangeError) return { fault: 'It is nested too deeply.' }
     throw error

@@ -77,7 +77,7 @@ function isMissing(error: unknown): boolean {
   return code === 'ERR_MODULE_NOT_FOUND' || code === 'MODULE_NOT_FOUND'
 }
 
-/** What the native part of better-sqlite3 calls of Node. Where it is missing, the process would end without a word. */
+/** The Node-API version that better-sqlite3 calls. Without it the process would end without a word. */
 const nativeInterfaceMin = 10
 
 /**
@@ -96,7 +96,7 @@ export function requireNativeInterface(
 }
 
 /**
- * What the user reads where the native part of better-sqlite3 is missing, or was not built for this machine; `undefined` for
+ * The error for a native part of better-sqlite3 that is missing, or was not built for this machine; `undefined` for
  * any other error. The error of Node quotes paths, and says nothing of what to do.
  */
 export function explainNativeFailure(subject: string, error: unknown): ConfigurationError | undefined {

@@ -13,7 +13,7 @@ import { readJsonWithComments } from './json-with-comments.ts'
 // Approval policies as data: rules that allow, ask or deny by tool, agent, effect and input.
 
 /**
- * Whether a text fits a pattern, in which `*` stands for any text. Takes time in proportion to the text, for each `*` of
+ * Matches a text with a pattern, in which `*` stands for any text. Takes time in proportion to the text, for each `*` of
  * the pattern.
  */
 function isFitting(pattern: string, text: string): boolean {
@@ -30,25 +30,19 @@ function isFitting(pattern: string, text: string): boolean {
   return text.length - last.length >= from && text.endsWith(last)
 }
 
-/** Whether a text fits one of the patterns. */
 function fitsAny(patterns: string | readonly string[], text: string): boolean {
   return typeof patterns === 'string'
     ? isFitting(patterns, text)
     : patterns.some((pattern) => isFitting(pattern, text))
 }
 
-/** Whether a condition holds; `undecided` where the value cannot be compared so. */
+/** `undecided` where the value cannot be compared in that way. */
 type Finding = boolean | 'undecided'
 
-/** Whether all findings hold: one that does not decides, then one that is undecided. */
+/** A false finding decides, then an undecided one. */
 function all(findings: readonly Finding[]): Finding {
   if (findings.includes(false)) return false
   return findings.includes('undecided') ? 'undecided' : true
-}
-
-/** Whether the field of an input at a path fits a condition. */
-function fieldFits(input: unknown, path: string, condition: InputCondition): Finding {
-  return fits(readField(input, path), condition)
 }
 
 /** The value at a path, or `undefined`. Only own fields of objects and items of lists are looked at. */
@@ -63,7 +57,7 @@ function readField(input: unknown, path: string): unknown {
 
 type Conditions = Exclude<InputCondition, Scalar>
 
-/** What each kind of condition finds in a value that is there. */
+/** The finding of each kind of condition for a value that is present. */
 const findings: {
   readonly [K in Exclude<keyof Conditions, 'present'>]-?: (
     value: unknown,
@@ -78,7 +72,8 @@ const findings: {
   below: (value, bound) => (typeof value === 'number' ? value < bound : 'undecided'),
   atMost: (value, bound) => (typeof value === 'number' ? value <= bound : 'undecided'),
   not: (value, condition) => opposite(fits(value, condition)),
-  some: (value, condition) => (Array.isArray(value) ? someFits(value, condition) : 'undecided'),
+  some: (value, condition) =>
+    Array.isArray(value) ? opposite(all(value.map((item) => opposite(fits(item, condition))))) : 'undecided',
   every: (value, condition) =>
     Array.isArray(value) ? all(value.map((item) => fits(item, condition))) : 'undecided',
 }
@@ -91,22 +86,14 @@ function fits(value: unknown, condition: InputCondition): Finding {
   for (const [kind, expected] of Object.entries(condition)) {
     if (expected === undefined) continue
     if (kind === 'present') found.push((value !== undefined) === expected)
-    else if (value === undefined) found.push(absent(kind, expected as InputCondition))
+    else if (value === undefined)
+      found.push(kind === 'not' ? opposite(fits(undefined, expected as InputCondition)) : 'undecided')
     else
       found.push(
         (findings[kind as keyof typeof findings] as (...given: unknown[]) => Finding)(value, expected),
       )
   }
   return all(found)
-}
-
-/** A field that is missing can only be known not to be there, or the opposite. */
-function absent(kind: string, expected: InputCondition): Finding {
-  return kind === 'not' ? opposite(fits(undefined, expected)) : 'undecided'
-}
-
-function someFits(items: readonly unknown[], condition: InputCondition): Finding {
-  return opposite(all(items.map((item) => opposite(fits(item, condition)))))
 }
 
 function opposite(finding: Finding): Finding {
@@ -232,12 +219,12 @@ const rules: OptionCheck = fields<ApprovalRules>(
   { default: 'otherwise', fallback: 'otherwise', tests: 'examples' },
 )
 
-/** Throws a `ConfigurationError` that names the place where these are no rules; `subject` says what is looked at. */
+/** Throws a `ConfigurationError` that names the place where these are not rules; `subject` says what is looked at. */
 function requireRules(given: unknown, subject: string): asserts given is ApprovalRules {
   requireOptions(subject, rules, given)
 }
 
-/** What rules decide about a call. */
+/** The decision of rules about a call. */
 export interface RuledDecision {
   readonly decision: RuleDecision
   /** The number of the rule that decided, from 1; absent where no rule fits. */
@@ -255,7 +242,7 @@ const ruledCall = option.valueThat(
 /**
  * Returns what the rules decide about a call: the first rule that matches decides. If a condition is undecided, a rule
  * that asks or denies matches, and one that allows does not, so a model gains nothing by leaving a field out or
- * changing its type. Throws a `ConfigurationError` for rules that are wrong, and for what is no call.
+ * changing its type. Throws a `ConfigurationError` for rules that are wrong, and for what is not a call.
  */
 export function decideByRules(rules: ApprovalRules, call: RuledCall): RuledDecision {
   requireRules(rules, 'decideByRules')
@@ -279,7 +266,7 @@ function ruleFits({ tool, agent, effect, input = {} }: ApprovalRule, call: Ruled
     tool === undefined || fitsAny(tool, call.tool),
     agent === undefined || (call.agent === undefined ? 'undecided' : fitsAny(agent, call.agent)),
     effect === undefined || (call.effect === undefined ? 'undecided' : call.effect === effect),
-    ...Object.entries(input).map(([path, condition]) => fieldFits(call.input, path, condition)),
+    ...Object.entries(input).map(([path, condition]) => fits(readField(call.input, path), condition)),
   ])
 }
 
@@ -312,7 +299,7 @@ export interface CheckedExample {
   readonly number: number
   readonly example: RuleExample
   readonly decided: RuledDecision
-  /** Whether that is what the example demands. */
+  /** True if the decision is the one that the example demands. */
   readonly holds: boolean
 }
 
@@ -388,7 +375,7 @@ export type InputCondition =
       readonly below?: number | undefined
       /** A number of at most this. */
       readonly atMost?: number | undefined
-      /** Whether the field is there; `null` is there. */
+      /** Tests presence; `null` is present. */
       readonly present?: boolean | undefined
       /** The opposite of a condition. */
       readonly not?: InputCondition | undefined

@@ -142,7 +142,7 @@ describe('an input', () => {
     expect(long).toMatch(/^- \["long long .* … \(cut\)$/)
   })
 
-  it('is pointed into with keys in quotes where they are no plain words', async () => {
+  it('is pointed into with keys in quotes where they are not plain words', async () => {
     const schema = {
       type: 'object',
       properties: {

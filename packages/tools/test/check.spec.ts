@@ -32,7 +32,7 @@ describe('check', () => {
       async () => 'over budget',
       { kind: 'ask', reason: 'over budget' },
     ],
-    ['asks for an empty reason, which is no permission', () => '', { kind: 'ask' }],
+    ['asks for an empty reason, which is not a permission', () => '', { kind: 'ask' }],
     [
       'shows the policy the input with its defaults',
       (input: object) => JSON.stringify(input),

@@ -231,7 +231,7 @@ describe('makers of parts', () => {
       /base64 text, or as bytes/,
     ],
     [
-      'data that is no base64',
+      'data that is not a base64',
       () => file({ mediaType: 'text/plain', data: 'not base64!' }),
       /base64 text, or as bytes/,
     ],
@@ -257,7 +257,7 @@ describe('makers of parts', () => {
       /file: filename is no option\. Did you mean name\?/,
     ],
     [
-      'a URL that is no text',
+      'a URL that is not text',
       () => file({ mediaType: 'text/plain', url: new URL('https://a.example') } as never),
       /url is an object; expected a text/,
     ],

@@ -176,17 +176,17 @@ describe('defineTool', () => {
     [
       'a pattern that is not one',
       { input: { type: 'object', properties: { a: { pattern: '(' } } } },
-      /"\(" is no regular expression/,
+      /"\(" is not a regular expression/,
     ],
     [
       'a pattern of names that is not one',
       { input: { type: 'object', patternProperties: { '[': { type: 'string' } } } },
-      /"\[" is no regular expression/,
+      /"\[" is not a regular expression/,
     ],
     [
       'several patterns that are not one, of which the first is named',
       { input: { type: 'object', patternProperties: { '(': {}, '[': {} } } },
-      /"\(" is no regular expression/,
+      /"\(" is not a regular expression/,
     ],
     [
       'properties that are a number',
@@ -194,8 +194,8 @@ describe('defineTool', () => {
       /properties are no object/,
     ],
     ['properties that are a list', { input: { type: 'object', properties: [] } }, /properties are no object/],
-    ['a list as a schema', { input: [{ type: 'object' }] }, /is no schema/],
-    ['no schema at all', { input: null }, /is no schema|is null/],
+    ['a list as a schema', { input: [{ type: 'object' }] }, /is not a schema/],
+    ['no schema at all', { input: null }, /is not a schema|is null/],
     [
       'a reference to nowhere',
       { input: { type: 'object', properties: { a: { $ref: '#/$defs/b' } } } },

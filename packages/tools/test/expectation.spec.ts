@@ -100,7 +100,7 @@ describe('what a schema expects at a place', () => {
     ['nothing at a lost reference', { $ref: '#/$defs/a' }, [], {}],
     ['nothing at what is inherited', { $ref: '#/toString' }, [], {}],
     ['nothing in another document', { $ref: 'other#/a', a: { type: 'string' } }, [], {}],
-    ['nothing at a reference that is no text', { $ref: 1, type: 'string' }, [], {}],
+    ['nothing at a reference that is not text', { $ref: 1, type: 'string' }, [], {}],
   ])('is %s', (_, schema, path, expected) => {
     expect(readExpectation(schema, path)).toEqual(expected)
   })

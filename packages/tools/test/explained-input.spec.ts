@@ -96,7 +96,7 @@ describe('an explained input', () => {
     expect(said('one\n  two\n three')).toEqual(['size: one two three'])
   })
 
-  it('points at places in lists, below keys, and below what is no object', () => {
+  it('points at places in lists, below keys, and below what is not an object', () => {
     const input = { list: [{ deep: { 'odd key': 1 } }], text: 'x', none: null }
     expect(lines({}, input, [at(['list', 0, 'deep', 'odd key'])])).toEqual(['list[0].deep["odd key"]: no'])
     expect(lines({}, input, [at(['list', 0, 'deep', '$id-1'])])).toEqual(['list[0].deep.$id-1: missing'])

@@ -26,7 +26,11 @@ describe('the names that a conversation used or found', () => {
       ['find', 'find', 'find', 'a', 'b', 'e', 'c', 'f', 'd'],
     ],
     ['nothing that another tool says it found', [results(['a', finding('b')])], ['a']],
-    ['nothing of a result that is no finding', [results(['find', '{}'], ['find', 'none'])], ['find', 'find']],
+    [
+      'nothing of a result that is not a finding',
+      [results(['find', '{}'], ['find', 'none'])],
+      ['find', 'find'],
+    ],
   ])('are %s', (_what, messages, names) => {
     expect([...readFoundNames(messages, 'find')]).toEqual(names)
   })

@@ -86,7 +86,7 @@ describe('an input that nearly fits', () => {
     ['one that says nothing of it', { count: '2' }, order({ repairInput: undefined })],
     ['what does not fit after it either', '{"count":"two",}', order()],
     ['what has two meanings', '{"count":1,"count":2}', order()],
-    ['what is no object', '[1,]', order()],
+    ['what is not an object', '[1,]', order()],
     ['what nothing can be made of', { count: true }, order()],
     ['more mistakes than a near miss has', { of: 'x', count: 1, ...many(21) }, loose()],
   ])(
@@ -247,7 +247,7 @@ describe('repairInputs', () => {
     })
   })
 
-  it('refuses what is no list of tools, and a tool whose repairInput is no yes or no', () => {
+  it('refuses what is not a list of tools, and a tool whose repairInput is not a yes or no', () => {
     expect(() => repairInputs('all' as never)).toThrow('repairInputs: tools')
     expect(() => repairInputs([{}] as never)).toThrow('repairInputs: tools[0]')
     expect(() => order({ repairInput: 'yes' as never })).toThrow('The tool order: repairInput')

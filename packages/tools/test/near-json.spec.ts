@@ -201,7 +201,7 @@ describe('a repaired input', () => {
     repairUnfit({ inputSchema }, { malformed: { text, bytes: text.length, truncated: false } } as never)
 
   it.each(['[1,]', "'5'", '5 /* five */', 'None', 'five', '{"n":'])(
-    '%j is no object that can be read',
+    '%j is not an object that can be read',
     (given) => {
       expect(repaired(given)).toBeUndefined()
     },

@@ -19,9 +19,9 @@ defineTool({ ...about, output, execute: () => ({ state: 'skipped' }) })
 defineTool({ ...about, output, execute: async () => ({ state: 'skipped' }) })
 // @ts-expect-error the state is missing
 defineTool({ ...about, output, execute: () => ({ lines: [] }) })
-// @ts-expect-error a text is no state
+// @ts-expect-error a text is not a state
 defineTool({ ...about, output, execute: () => 'passed' })
-// @ts-expect-error nothing is no state
+// @ts-expect-error nothing is not a state
 defineTool({ ...about, output, execute: () => {} })
 
 // `toModel` gets the parsed value, wherever it stands.

@@ -30,10 +30,10 @@ describe('a file of approval rules', () => {
   it.each([
     [
       '{\n"version": 1,\n  ]',
-      /rules\.json cannot be read as approval rules: It is no JSON at line 3, column 3 \(\w+\)\./,
+      /rules\.json cannot be read as approval rules: It is not JSON at line 3, column 3 \(\w+\)\./,
     ],
     ['['.repeat(100_000), /It is nested too deeply\. Name a JSON file/],
-    ['', /It is no JSON at line 1, column 1/],
+    ['', /It is not JSON at line 1, column 1/],
     [
       '{"version":1,"rules":[{"decision":"allow","input":{"__proto__":{}}}]}',
       /rules\[0\]\.input\.__proto__ states nothing/,

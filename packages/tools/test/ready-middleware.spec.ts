@@ -192,7 +192,7 @@ describe('the middleware that comes along', () => {
     expect(await outcomes(() => 'all')).toEqual(['success', 'failed'])
   })
 
-  it('redact leaves what is no text as it is: other parts, numbers, and a call that is settled later', async () => {
+  it('redact leaves what is not text as it is: other parts, numbers, and a call that is settled later', async () => {
     const hide = redact((said) => `<${said}>`)
     const picture = image({ data: 'AAAA', mediaType: 'image/png' })
     const showing = tool((_input, { progress }) => {

@@ -30,7 +30,7 @@ const no = { retryable: undefined, retryAfterMs: undefined }
 describe('what a tool says of trying again', () => {
   it.each<[string, () => unknown, RetryOptions | undefined, unknown]>([
     ['any error may be tried again', () => new Error('503'), twice, yes],
-    ['also what is no error', () => 'busy', twice, yes],
+    ['also what is not an error', () => 'busy', twice, yes],
     ['not without retry', () => new Error('503'), undefined, no],
     ['not words meant for the model', () => new ToolError('There is no such file.'), twice, no],
     ['unless they say so', () => new ToolError('Busy.', { retryable: true }), twice, yes],
@@ -47,7 +47,7 @@ describe('what a tool says of trying again', () => {
       { ...yes, retryAfterMs: 0 },
     ],
     ['not where they say no', () => new ToolError('Busy.', { retryAfterMs: 9, retryable: false }), twice, no],
-    ['a wait that is no time is none', () => new ToolError('Busy.', { retryAfterMs: NaN }), twice, yes],
+    ['a wait that is not a time is none', () => new ToolError('Busy.', { retryAfterMs: NaN }), twice, yes],
     ['nor is one for ever', () => new ToolError('Busy.', { retryAfterMs: Infinity }), twice, yes],
     ['nor is one in the past', () => new ToolError('Busy.', { retryAfterMs: -1 }), twice, yes],
     ['as the rule says', () => new Error('404'), { ...twice, when: (e) => String(e).includes('503') }, no],

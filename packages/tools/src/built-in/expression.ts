@@ -17,18 +17,15 @@ function createRational(numerator: bigint, denominator = 1n, exact = true): Rati
   return { numerator: numerator / signed, denominator: denominator / signed, exact }
 }
 
-/** The sum of two numbers. */
 function add(a: Rational, b: Rational): Rational {
   const numerator = a.numerator * b.denominator + b.numerator * a.denominator
   return createRational(numerator, a.denominator * b.denominator, a.exact && b.exact)
 }
 
-/** The same number with the other sign. */
 function negate(a: Rational): Rational {
   return { ...a, numerator: -a.numerator }
 }
 
-/** The product of two numbers. */
 function multiply(a: Rational, b: Rational): Rational {
   return createRational(a.numerator * b.numerator, a.denominator * b.denominator, a.exact && b.exact)
 }
@@ -38,29 +35,24 @@ function divide(a: Rational, b: Rational): Rational {
   return createRational(a.numerator * b.denominator, a.denominator * b.numerator, a.exact && b.exact)
 }
 
-/** The greatest whole number that is not above. */
 function roundDown({ numerator, denominator, exact }: Rational): Rational {
   const truncated = numerator / denominator
   const below = numerator < 0n && denominator !== 1n
   return { numerator: below ? truncated - 1n : truncated, denominator: 1n, exact }
 }
 
-/** The whole number towards 0. */
 function truncate({ numerator, denominator, exact }: Rational): Rational {
   return { numerator: numerator / denominator, denominator: 1n, exact }
 }
 
-/** Whether `a` is less than `b`. */
 function isBelow(a: Rational, b: Rational): boolean {
   return a.numerator * b.denominator < b.numerator * a.denominator
 }
 
-/** A whole number without its sign. */
 function takeMagnitude(value: bigint): bigint {
   return value < 0n ? -value : value
 }
 
-/** How many decimal digits a whole number has. */
 function countDigits(value: bigint): number {
   return takeMagnitude(value).toString().length
 }
@@ -170,7 +162,6 @@ const half = createRational(1n, 2n)
 /** Digits of a root that has no finite number of them. */
 const rootDigits = 60
 
-/** Every function by name. */
 const functions: Readonly<Record<string, CalculatorFunction>> = {
   abs: one(absolute),
   ceil: one((value) => negate(roundDown(negate(value)))),
@@ -309,7 +300,6 @@ function createTooLarge(at: number): CalculationError {
   return new CalculationError(at, `the result needs more than ${maxDigits} digits`)
 }
 
-/** An operator between two expressions. */
 type Operator = '+' | '-' | '*' | '/' | '%' | '^'
 
 /** A parsed expression. `at` is the place of the character that an error about it should name. */
@@ -431,7 +421,7 @@ function readTokens(expression: string): readonly Token[] {
   while (at < expression.length) {
     const token = readToken(expression, at)
     if (token) tokens.push(token)
-    at += token ? measureToken(expression, token) : 1
+    at += token ? (expression.startsWith('**', token.at) ? 2 : token.text.length) : 1
   }
   return [...tokens, { kind: 'end', text: '', at: expression.length }]
 }
@@ -461,10 +451,6 @@ function match(pattern: RegExp, expression: string, at: number): string {
 function requireLiteral(digits: string, at: number): string {
   if (!/^0[\d_]/.test(digits)) return digits
   throw new CalculationError(at, `${digits} starts with 0; write thousands without a comma, as 1000 or 1_000`)
-}
-
-function measureToken(expression: string, { text, at }: Token): number {
-  return expression.startsWith('**', at) ? 2 : text.length
 }
 
 /** The value of an expression, as text. Throws `CalculationError` for one that has none. */

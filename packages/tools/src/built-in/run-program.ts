@@ -87,10 +87,8 @@ function cutWholeStart(bytes: Buffer): Buffer {
   return bytes.subarray(start)
 }
 
-/** Milliseconds between two reports. */
 const everyMs = 100
 
-/** The streams that a program writes to. */
 type StreamName = 'stdout' | 'stderr'
 
 /** Reports what a program writes while it runs. */
@@ -210,7 +208,6 @@ export async function runProgram(start: Start, bounds: Bounds, caller: Caller): 
   return { exitCode, signal, ...(stopped && { stopped }), outputs }
 }
 
-/** A program that runs, with the number of its group. */
 interface Started {
   readonly child: ChildProcess
   readonly group: number
@@ -240,7 +237,6 @@ function waitForExit(
 
 type Stream = ChildProcess['stdio'][number] | undefined
 
-/** The end of one stream of output. */
 interface Collected {
   readonly closed: Promise<unknown>
   /** Reads no more of it. */
@@ -275,7 +271,6 @@ async function drainOutput(
   await closed
 }
 
-/** Stops a group at an abort, or when its time is over. */
 function createStopper(
   group: number,
   { timeoutMs, graceMs, timers }: Bounds,

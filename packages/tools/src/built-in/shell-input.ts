@@ -30,7 +30,7 @@ export function findProgram(
     new ConfigurationError(`The tool ${tool}: the program ${name} ${why}.`)
   if (!/^[A-Za-z0-9_.+-]{1,64}$/.test(name)) {
     throw new ConfigurationError(
-      `The tool ${tool}: ${JSON.stringify(name.slice(0, 80))} is no name of a program. Use letters, digits, _ . + and -, and give path for where it is.`,
+      `The tool ${tool}: ${JSON.stringify(name.slice(0, 80))} is not the name of a program. Use letters, digits, _ . + and -, and give path for where it is.`,
     )
   }
   const found = { name, args, reads: read, about }
@@ -38,7 +38,7 @@ export function findProgram(
     if (!isAbsolute(path))
       throw fault(`has the path ${JSON.stringify(path)}, which is relative. Give an absolute path`)
     if (!isProgram(path))
-      throw fault(`cannot be run: ${JSON.stringify(path)} is no file that may be executed`)
+      throw fault(`cannot be run: ${JSON.stringify(path)} is not a file that may be executed`)
     return { ...found, path }
   }
   for (const folder of searched.split(delimiter)) {
@@ -62,7 +62,6 @@ function isWithin(root: string, folder: string): boolean {
   return real === root || real.startsWith(root.endsWith(sep) ? root : root + sep)
 }
 
-/** What a model asks for. */
 export interface ShellInput extends JsonObject {
   readonly program: string
   readonly args?: readonly string[]
@@ -88,7 +87,7 @@ export function createInputSchema(tool: string, programs: readonly FoundProgram[
   }
 }
 
-/** What no process can be given. */
+/** Finds texts that no process can be given. */
 function checkTexts({ args = [], stdin = '' }: ShellInput): readonly InputIssue[] {
   const faults = args.flatMap((arg, index): readonly InputIssue[] =>
     arg.includes('\0') ? [{ path: ['args', index], message: 'holds a NUL character' }] : [],
@@ -114,7 +113,7 @@ function checkArguments(
   ]
 }
 
-/** Whether a program may be run with these arguments. A function that throws has not allowed them. */
+/** A function that throws has not allowed the arguments. */
 function isAllowed({ args: allowed }: FoundProgram, args: readonly string[]): boolean {
   if (allowed === undefined) return true
   if (typeof allowed !== 'function') return allowed.some((rule) => isAllowedBy(rule, args))

@@ -33,7 +33,7 @@ export type AllowedArguments =
 export interface OpenArguments {
   readonly first: readonly string[]
   /**
-   * What each further argument has to match from its beginning to its end; `true` for anything, options of the program
+   * A pattern that each further argument has to match from its beginning to its end; `true` for anything, options of the program
    * included, of which one may write to a file or run a program.
    */
   readonly more: RegExp | true
@@ -45,9 +45,9 @@ export interface ShellProgram {
   readonly path?: string | undefined
   /** Default: any arguments. They decide what a model can do: `git -c`, for example, runs any program. */
   readonly args?: AllowedArguments | undefined
-  /** Whether it changes nothing with these arguments, so that its calls need no approval. Default `false`. */
+  /** It changes nothing with these arguments, so its calls need no approval. Default `false`. */
   readonly read?: boolean | undefined
-  /** What the program is for; the model reads it. */
+  /** Tells the model the program's purpose. */
   readonly about?: string | undefined
 }
 
@@ -113,7 +113,6 @@ const program = fields<ShellProgram>(
   },
 )
 
-/** What can be given as options. */
 const shellOptions: OptionCheck = fields<ShellOptions>(
   {
     root: filledText,
@@ -200,7 +199,6 @@ const description =
   'Runs a program and answers { exitCode, stdout, stderr } as JSON. There is no shell: give the arguments one by one; ' +
   'pipes, redirects, wildcards and variables do not work. Of long output the middle is left out.'
 
-/** What all calls of a tool share. */
 interface Setup {
   readonly root: Root
   readonly programs: readonly FoundProgram[]
@@ -237,13 +235,20 @@ async function execute(
   const { args = [], cwd = '.', stdin } = input
   return await withPlace(root, splitPath(cwd), {}, async ({ folder, name, path }) => {
     if (name !== undefined)
-      throw new ToolError(`${quotePath(joinPath(path))} is no folder to run a program in.`)
+      throw new ToolError(`${quotePath(joinPath(path))} is not a folder to run a program in.`)
     context.signal.throwIfAborted()
     const start = { path: program.path, args, cwd: folder.at('.'), env, stdin }
     const ended = await runProgram(start, bounds, context).catch((error: unknown) => {
-      throw new ToolError(`${program.name} could not be started (${readCode(error)}). Nothing was run.`, {
-        cause: error,
-      })
+      throw new ToolError(
+        `${program.name} could not be started (${
+          error instanceof Error && 'code' in error && typeof error.code === 'string'
+            ? error.code
+            : 'the system refuses it'
+        }). Nothing was run.`,
+        {
+          cause: error,
+        },
+      )
     })
     if (ended.stopped === undefined) return showEnded(ended)
     const sofar = `Until then: ${JSON.stringify(showEnded(ended, maxStoppedBytes))}`
@@ -266,10 +271,4 @@ function showEnded({ exitCode, signal, outputs }: Ended, maxBytes?: number): Jso
     ...Object.fromEntries(names.map((name) => [name, outputs[name].text(maxBytes)])),
     ...(cut.length > 0 && { note }),
   }
-}
-
-function readCode(error: unknown): string {
-  return error instanceof Error && 'code' in error && typeof error.code === 'string'
-    ? error.code
-    : 'the system refuses it'
 }

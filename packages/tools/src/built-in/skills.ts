@@ -12,10 +12,9 @@ import { openRoot } from './files/root.ts'
 import { findFiles } from './files/search.ts'
 import { encodeFile, type FolderRules, readText } from './files/text.ts'
 
-/** What the head of a `SKILL.md` says of its skill. */
 interface SkillHead {
   readonly name: string
-  /** What the skill does, and when to use it: one line. */
+  /** Its purpose and when to use it: one line. */
   readonly description: string
 }
 
@@ -50,12 +49,6 @@ function readSkillHead(path: string, folderName: string): SkillHead {
   return { name, description: text }
 }
 
-/** Returns the text of a `SKILL.md` after its head. */
-function cutHead(text: string): string {
-  return text.slice(findHead(text)?.end ?? 0).trim()
-}
-
-/** The YAML between the two lines of hyphens, and where the body begins. */
 function findHead(text: string): { readonly yaml: string; readonly end: number } | undefined {
   const start = fence.exec(text)?.[0].length
   if (start === undefined) return undefined
@@ -79,17 +72,16 @@ function parseHead(path: string, text: string): Readonly<Record<string, unknown>
     }
   } catch (error) {
     const line = error instanceof YAMLParseError ? error.message.split('\n')[0] : String(error)
-    throw createFault(path, `its head is no YAML: ${line}`)
+    throw createFault(path, `its head is not YAML: ${line}`)
   }
   throw createFault(path, 'its head has to hold name: and description:')
 }
 
-/** The beginning of a file, which is long enough for a head. */
 function readBeginning(path: string): string {
   let file: number | undefined
   try {
     file = openSync(path, 'r')
-    if (!fstatSync(file).isFile()) throw createFault(path, 'it is no file')
+    if (!fstatSync(file).isFile()) throw createFault(path, 'it is not a file')
     const bytes = Buffer.alloc(maxHeadBytes)
     const length = readSync(file, bytes)
     return bytes.toString('utf8', 0, length).replace(/^\ufeff/, '')
@@ -102,7 +94,7 @@ function readBeginning(path: string): string {
 }
 
 function createFault(path: string, what: string): ConfigurationError {
-  return new ConfigurationError(`skills: ${path} is no skill: ${what}.`)
+  return new ConfigurationError(`skills: ${path} is not a skill: ${what}.`)
 }
 
 /** A skill: a folder with a `SKILL.md`, and what its head says. */
@@ -111,7 +103,6 @@ export interface Skill extends SkillHead {
   readonly folder: string
 }
 
-/** The name of the file that makes a folder a skill. */
 const skillFile = 'SKILL.md'
 
 /**
@@ -156,7 +147,7 @@ function resolveFolder(path: string): string {
     return real
   } catch (error) {
     throw new ConfigurationError(
-      `skills: from is ${JSON.stringify(path)}, which is no folder that can be read. Give the folder of your skills.`,
+      `skills: from is ${JSON.stringify(path)}, which is not a folder that can be read. Give the folder of your skills.`,
       { cause: error },
     )
   }
@@ -171,7 +162,7 @@ export interface SkillsOptions {
   /** The name of the tool. Default `read_skill`. */
   readonly toolName?: string | undefined
   /**
-   * Whether the tool says where the folder of a skill is, so that a tool which runs programs finds its scripts. Default
+   * Tells the model where the folder of a skill is, so that a tool which runs programs finds its scripts. Default
    * `false`.
    */
   readonly showFolders?: boolean | undefined
@@ -286,7 +277,7 @@ async function readWholeSkill(
   }: { readonly offset?: number | undefined; readonly showFolders: boolean; readonly context: ToolContext },
 ): Promise<string> {
   const { text } = await readText(rules, skillFile, context)
-  const body = cutHead(text)
+  const body = text.slice(findHead(text)?.end ?? 0).trim()
   if (offset !== undefined || encodeFile(body) > rules.maxBytes) {
     return await readFile(rules, { path: skillFile, ...(offset && { offset }) }, context)
   }

@@ -23,7 +23,6 @@ export type ApprovalFunction<Input, Context = unknown> = (
 /** When a person has to approve a call: always, never, or when a function says so. */
 export type ApprovalPolicy<Input, Context = unknown> = 'always' | 'never' | ApprovalFunction<Input, Context>
 
-/** What can be given as a policy. */
 export const approvalPolicy: OptionCheck = option.textOr(
   ['always', 'never'],
   option.valueThat("'always', 'never' or a function of the input", (value) => typeof value === 'function'),

@@ -81,7 +81,6 @@ export type ImageSource = Source & { readonly mediaType: string; readonly detail
 /** Input of `file`. `mediaType` as in `application/pdf`. */
 export type FileSource = Source & { readonly mediaType: string; readonly name?: string | undefined }
 
-/** A source before it is known where its bytes are. */
 interface AnySource extends Pick<ImageSource, 'mediaType'> {
   readonly data?: string | Uint8Array | undefined
   readonly url?: string | undefined
@@ -149,7 +148,7 @@ export function json(value: unknown): TextPart {
 }
 
 /**
- * What a tool returned, as parts of its result: a string is one text, an array of strings a text of so many lines, nothing
+ * Turns what a tool returned into parts of its result: a string is one text, an array of strings a text of so many lines, nothing
  * is a text that says so, made parts are themselves, and any other value is JSON text. Throws `NotJsonError` for what JSON
  * cannot carry.
  */

@@ -270,7 +270,7 @@ export type ResultOf<Output extends InputSchema> = Output extends StandardSchema
   : // oxlint-disable-next-line typescript/no-explicit-any -- without a schema only the author knows the type
     any
 
-/** What `execute` may return: what the output schema takes, at once or later, or that the call is settled later. */
+/** Result of `execute`: a value that the output schema takes, at once or later, or a call that is settled later. */
 export type ReturnedFor<Output extends InputSchema> = Output extends StandardSchemaV1
   ? AtOnceOrLater<Known<StandardSchemaV1.InferInput<Output>> | Deferral>
   : // oxlint-disable-next-line typescript/no-generated-empty-object-type -- of any value nothing is known
@@ -304,11 +304,11 @@ export interface ReconcileContext<Context = unknown> {
   readonly attempt: number
   /** The key that `execute` got, to look the effect up by. */
   readonly idempotencyKey: string
-  /** What the application gave this run. Never recorded. */
+  /** The value that the application gave this run. Never recorded. */
   readonly context: Context
 }
 
-/** Whether a call in doubt took place; `result` is what `execute` would have returned. */
+/** Says if a call in doubt took place; `result` is what `execute` would have returned. */
 export type ReconcileAnswer =
   | { readonly happened: true; readonly result: unknown }
   | { readonly happened: false }
@@ -356,7 +356,7 @@ export interface ToolSpecification<
   readonly repairInput?: boolean | undefined
   /** When a person has to approve a call first. Default: never. */
   readonly approval?: ApprovalPolicy<InputOf<Schema>, Context> | undefined
-  /** What a resume does with a call in doubt. Default: `reconcile` when that is given, else reads `rerun`, writes `report`. */
+  /** Tells a resume how to treat a call in doubt. Default: `reconcile` if that is given, else reads `rerun`, writes `report`. */
   readonly recovery?: Recovery | undefined
   /** The longest time of an attempt, in milliseconds; then it ends as `timed_out`. Default: none. */
   readonly timeoutMs?: number | undefined

@@ -4,7 +4,7 @@ import { boundedText } from './text.ts'
 
 const maxDepth = 16
 
-/** What a JSON Schema asks of the value at one place; each part is absent where the schema does not say it plainly. */
+/** The demands of a JSON Schema on the value at one place; a part is absent if the schema does not state it plainly. */
 export interface Expectation {
   /** JSON types, such as `string`, `integer`. */
   readonly types?: readonly string[]
@@ -92,7 +92,6 @@ export function readKind(value: unknown): string {
   return Array.isArray(value) ? 'array' : typeof value
 }
 
-/** Whether a value is of one of the JSON types. */
 export function isOfTypes(value: unknown, types: readonly string[]): boolean {
   return types.some((type) => (type === 'integer' ? Number.isInteger(value) : type === readKind(value)))
 }
@@ -170,7 +169,7 @@ function tidyMessage(message: string, label: string): string {
   return text.replaceAll(/\s+/g, ' ')
 }
 
-/** `items[2].name`; keys that are no plain words in quotes; the input itself as `input`. */
+/** `items[2].name`; keys that are not plain words in quotes; the input itself as `input`. */
 function writePath(input: JsonObject, path: readonly PropertyKey[]): string {
   let label = ''
   path.forEach((key, index) => {

@@ -11,7 +11,7 @@ export type ToolErrorOutcome = 'failed' | 'timed_out' | 'interrupted'
 /** Options of a `ToolError`. */
 export interface ToolErrorOptions {
   readonly outcome?: ToolErrorOutcome
-  /** Whether the same call may succeed later. Default: whether `retryAfterMs` is given. */
+  /** The same call may succeed later. Default: true if `retryAfterMs` is given. */
   readonly retryable?: boolean
   /** How many milliseconds to wait before the call is tried again, as a service asks with Retry-After. */
   readonly retryAfterMs?: number
@@ -43,7 +43,7 @@ const maxMessageCharacters = 16_000
 export interface Ending {
   readonly outcome: Outcome
   readonly content: readonly ResultPart[]
-  /** What the model reads in the place of `content`. */
+  /** Replaces `content` for the model. */
   readonly projected?: readonly ResultPart[]
   /** The exception behind the ending, unless the tool threw it for the model to read. */
   readonly thrown?: unknown
@@ -54,7 +54,7 @@ export function createTextEnding(outcome: Outcome, text: string): Ending {
   return { outcome, content: [{ type: 'text', text }] }
 }
 
-/** What a tool returned, as an ending: `success`, or `failed` where JSON cannot carry it. */
+/** Turns what a tool returned into an ending: `success`, or `failed` if JSON cannot carry it. */
 export function createEnding(returned: unknown, effect: ToolEffect): Ending {
   try {
     return { outcome: 'success', content: toContent(returned) }
@@ -68,7 +68,7 @@ export function createEnding(returned: unknown, effect: ToolEffect): Ending {
   }
 }
 
-/** What a tool threw, as an ending. The model reads name and message only: a stack helps no model, and names the caller's files. */
+/** The model reads name and message only: a stack helps no model, and names the caller's files. */
 export function endThrown(thrown: unknown): Ending {
   const own = readToolError(thrown)
   if (own) return createTextEnding(own.outcome, boundedText(own.message, maxMessageCharacters))
@@ -120,7 +120,6 @@ export function describeError(thrown: unknown): string {
 const maxIssues = 8
 const maxIssueCharacters = 200
 
-/** What a tool says of its results. */
 export interface ResultRules {
   readonly effect: ToolEffect
   /** Checks what the tool returned. */
@@ -130,7 +129,7 @@ export interface ResultRules {
 }
 
 /**
- * What a tool returned, as an ending: checked against its output schema, whole, and as the model is shown it. At once where the
+ * Turns what a tool returned into an ending, checked against its output schema, whole and as the model sees it. At once if the
  * tool has neither an output schema nor `toModel`.
  */
 export function endReturned(returned: unknown, rules: ResultRules): Ending | Promise<Ending> {
@@ -169,7 +168,6 @@ async function projectResult(
   }
 }
 
-/** What does not fit, in lines for the model. */
 function describeIssues(issues: readonly InputIssue[]): readonly string[] {
   const lines = issues.map(({ path, message }) => {
     const place = path.length === 0 ? 'the result' : path.map(String).join('.')

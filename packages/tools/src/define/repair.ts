@@ -40,7 +40,7 @@ function fitFields(schema: Json | undefined, value: Json, path: readonly string[
   )
 }
 
-/** What a text says, where that is of one of the types. */
+/** Reads a text as one of the types; `undefined` if it is none of them. */
 function readAs(
   types: readonly (Json | undefined)[],
   text: string,
@@ -63,24 +63,18 @@ function parseText(text: string): Json {
   }
 }
 
-/** Whether a number is what its text says, to the last digit. */
-function isExact(value: number, text: string): boolean {
-  return String(value) === text || isShort(text)
-}
-
-/** Numbers of so few digits lose none. */
-function isShort(text: string): boolean {
-  return text.replaceAll(/\D/g, '').length <= 15 && !/e/i.test(text)
-}
-
 function describePlace(path: readonly string[]): string {
-  return path.length === 0 ? 'it' : path.map((key) => (/^[\w-]{1,60}$/.test(key) ? key : '…')).join('.')
+  return path.map((key) => (/^[\w-]{1,60}$/.test(key) ? key : '…')).join('.') || 'it'
+}
+
+function isExact(value: number, text: string): boolean {
+  return String(value) === text || (text.replaceAll(/\D/g, '').length <= 15 && !/e/i.test(text))
 }
 
 /** The JSON value that a text was repaired to. */
 export interface NearJson {
   readonly value: Json
-  /** What was made of the text to read it, in words for people; without any of its content. */
+  /** The repairs in words for people, without any of the text's content. */
   readonly repairs: readonly string[]
   /** Its end is missing: what else it would have said is not known. */
   readonly isCut: boolean
@@ -165,7 +159,7 @@ class Reader {
     return text.slice(opening.length, -3)
   }
 
-  /** What JSON says; numbers that reading would change have no one meaning. */
+  /** Reads JSON; a number that reading would change has no single meaning. */
   #inner(text: string): Json {
     try {
       return readJson(text) as Json
@@ -210,7 +204,6 @@ class Reader {
     return items
   }
 
-  /** What is between two brackets, with commas in between. */
   #items(closing: string, read: () => void): void {
     this.#at++
     this.#skip()

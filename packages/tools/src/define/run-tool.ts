@@ -38,7 +38,6 @@ export interface Deferral {
   readonly deadlineMs?: number | undefined
 }
 
-/** A deferral as `settledLater` made it. */
 interface KeptDeferral extends Deferral {
   readonly deadlineMs?: number
 }
@@ -72,7 +71,6 @@ export function settledLater(options: Deferral): Deferral {
   return deferral
 }
 
-/** Whether a tool returned a deferral. */
 function isDeferral(value: unknown): value is KeptDeferral {
   return typeof value === 'object' && value !== null && Reflect.get(value, made) === true
 }
@@ -103,7 +101,6 @@ class LazyAbort {
   }
 }
 
-/** Where a context keeps what aborts its call. */
 const abortOf = Symbol('abort')
 
 /**
@@ -134,7 +131,7 @@ export interface RetryOptions extends GivenRetryPolicy {
   /** Attempts of one call in all, the first included. */
   readonly maxAttempts: number
   /**
-   * Whether a call that threw this error may be made again. Default: true for all errors except a `ToolError` that is
+   * Returns true if a call that threw this error may be made again. Default: true for all errors except a `ToolError` that is
    * not `retryable`. If it throws, the call is not tried again.
    */
   readonly when?: ((error: unknown) => boolean) | undefined
@@ -142,7 +139,6 @@ export interface RetryOptions extends GivenRetryPolicy {
 
 const wait = maybe(numberFrom(0))
 
-/** What can be given as `retry`. */
 export const retryOptions: OptionCheck = fields<RetryOptions>(
   {
     maxAttempts: numberFrom(1, { whole: true }),
@@ -180,13 +176,11 @@ export function toRetryPolicy({ when: _when, ...given }: RetryOptions): RetryPol
   }
 }
 
-/** What an attempt says of trying again. */
 interface Again {
   readonly retryable?: true
   readonly retryAfterMs?: number
 }
 
-/** Whether a call may be tried again that threw this. */
 function decideRetry(retry: RetryOptions | undefined, thrown: unknown): Again {
   if (retry === undefined) return {}
   try {
@@ -221,7 +215,7 @@ export interface ToolContext<Context = unknown> {
   readonly toolCallId: ToolCallId
   /** 1, or more when the call is tried again after a failure, or started again after a crash. */
   readonly attempt: number
-  /** What the application gave this run, such as the signed-in user or a database handle. Never recorded. */
+  /** The value that the application gave this run, such as the signed-in user or a database handle. Never recorded. */
   readonly context: Context
   /**
    * Returns the conversation as the agent's model has it, up to the message that asked for this call; empty where the
@@ -264,7 +258,7 @@ export function runTool<Input, Context>(
   return new Reports(body, call)
 }
 
-/** What a call reports. A subscriber, as the runtime is one, follows it without the detours that RxJS takes for observers of any kind. */
+/** The reports of a call. A subscriber such as the runtime follows them without the detours that RxJS takes for other observers. */
 class Reports<Input, Context> extends Observable<ToolSignal> {
   readonly body: ToolBody<Input, Context>
   readonly call: ToolRun<Context>
@@ -388,7 +382,7 @@ function toProgressData(data: unknown): Json {
   try {
     return toJson(data)
   } catch (error) {
-    return `(a progress report was left out: ${error instanceof Error ? error.message : 'it is no JSON'})`
+    return `(a progress report was left out: ${error instanceof Error ? error.message : 'it is not JSON'})`
   }
 }
 

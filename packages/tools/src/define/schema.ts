@@ -34,7 +34,7 @@ export function createBoundedTest(
   }
 }
 
-/** What `.` and `\s` mean in JavaScript, where the other engine takes fewer line ends and spaces for such. */
+/** `.` and `\s` as JavaScript reads them: the other engine knows fewer line ends and spaces. */
 const lineEnds = '\\n\\r\\x{2028}\\x{2029}'
 const spaces = `\\t\\v\\f \\x{a0}\\x{feff}\\p{Zs}${lineEnds}`
 
@@ -111,11 +111,11 @@ function assertSound(toolName: string, schema: Schema): void {
       ...Object.keys(part.patternProperties ?? {}),
     ]
     const unreadable = sources.find((source) => !isPattern(source))
-    if (unreadable !== undefined) throw broken(`"${unreadable}" is no regular expression`)
+    if (unreadable !== undefined) throw broken(`"${unreadable}" is not a regular expression`)
   }
 }
 
-/** What the name of a format begins with that stands for a pattern; the pattern follows. */
+/** Prefix of the name of a format that stands for a pattern. */
 const patternFormat = 'pattern: '
 
 /**
@@ -155,7 +155,7 @@ function createEndlessPattern(toolName: string, source: string): ConfigurationEr
 }
 
 /**
- * Whether JavaScript tries a pattern in time that grows with the square of a text at most: nothing in it repeats but single
+ * True if JavaScript tries a pattern in time that grows with the square of a text at most: nothing in it repeats but single
  * characters, and in one place. Classes and escapes count as single characters.
  */
 function isQuickPattern(source: string): boolean {
@@ -209,7 +209,10 @@ function readIssues(errors: readonly OutputUnit[]): readonly InputIssue[] {
 
 /** Returns the path of the invalid value; for a missing key, the path where it should be. */
 function readPath(instanceLocation: string, error: string): readonly string[] {
-  const path = splitPointer(instanceLocation)
+  const path = instanceLocation
+    .split('/')
+    .slice(1)
+    .map((segment) => decodeURIComponent(segment).replaceAll('~1', '/').replaceAll('~0', '~'))
   const missing = /^Instance does not have required property "(.*)"\.$/s.exec(error)?.[1]
   return missing === undefined ? path : [...path, missing]
 }
@@ -222,18 +225,10 @@ function shortenError(error: string): string {
     .replace(/\.$/, '')
 }
 
-/** `#/items/0/a~1b` → `items`, `0`, `a/b`. */
-function splitPointer(pointer: string): readonly string[] {
-  return pointer
-    .split('/')
-    .slice(1)
-    .map((segment) => decodeURIComponent(segment).replaceAll('~1', '/').replaceAll('~0', '~'))
-}
-
-/** What `defineTool` takes as `input`: a Standard Schema that also gives JSON Schema, or a JSON Schema of type object. */
+/** Schema of a tool's input: a Standard Schema that also gives JSON Schema, or a JSON Schema of type object. */
 export type InputSchema = StandardSchemaV1 | JsonObject
 
-/** What `execute` receives for a schema: a Standard Schema's output type, or any JSON object. */
+/** Input of `execute`: a Standard Schema's output type, or any JSON object. */
 export type InputOf<Schema extends InputSchema> = Schema extends StandardSchemaV1
   ? StandardSchemaV1.InferOutput<Schema>
   : JsonObject
@@ -252,7 +247,7 @@ export function readOutput(toolName: string, output: InputSchema): OutputCheck {
   if (isStandard(output)) return createStandardParse(output)
   if (typeof output !== 'object' || output === null || Array.isArray(output)) {
     throw new ConfigurationError(
-      `The output of the tool ${toolName} is no schema. Give a Standard Schema (such as z.object({ … })) or a JSON Schema object.`,
+      `The output of the tool ${toolName} is not a schema. Give a Standard Schema (such as z.object({ … })) or a JSON Schema object.`,
     )
   }
   const parse = createSchemaParse(toolName, output)
@@ -272,7 +267,7 @@ export function readSchema<Schema extends InputSchema>(
   if (isStandard(input)) return readStandard(toolName, input) as ReadSchema<InputOf<Schema>>
   if (typeof input !== 'object' || input === null || Array.isArray(input)) {
     throw new ConfigurationError(
-      `The input of the tool ${toolName} is no schema. Give a Standard Schema (such as z.object({ … })) or a JSON Schema object.`,
+      `The input of the tool ${toolName} is not a schema. Give a Standard Schema (such as z.object({ … })) or a JSON Schema object.`,
     )
   }
   const jsonSchema = readSchemaObject(toolName, input)

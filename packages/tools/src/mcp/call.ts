@@ -35,7 +35,6 @@ const maxLosses = 5
 /** Milliseconds that a server has to take a cancel, once no caller waits for the task. */
 const cancelMs = 5_000
 
-/** What following a task needs. */
 export interface TaskParts {
   readonly connection: McpConnection
   readonly shared: SharedParts
@@ -48,7 +47,7 @@ export interface TaskParts {
   readonly onReport: (data?: Json) => void
 }
 
-/** Whether a server takes calls of a tool only as tasks, which it works on after it has answered. */
+/** True if a server takes calls of a tool only as tasks, which it works on after it has answered. */
 export function isRunAsTask({ raw }: ListedTool, { client }: OpenedClient): boolean {
   const isRequired = raw.execution?.taskSupport === 'required'
   return isRequired && client.getServerCapabilities()?.tasks?.requests?.tools?.call !== undefined
@@ -56,7 +55,7 @@ export function isRunAsTask({ raw }: ListedTool, { client }: OpenedClient): bool
 
 /**
  * Calls a tool as a task (revision 2025-11-25), asks for its state until it is over, and returns its result. A connection that
- * is lost meanwhile is made again, and the task asked for there. Rejects like a call, with `ToolError` of the outcome
+ * is lost during it is made again, and the task asked for there. Rejects like a call, with `ToolError` of the outcome
  * `interrupted` where the server does not know the task any more.
  */
 export async function callAsTask(
@@ -109,7 +108,6 @@ async function createTask(
   })
 }
 
-/** Follows a task over lost connections. */
 async function followTask(
   task: Task,
   from: OpenedClient,
@@ -200,7 +198,6 @@ async function readResult(
   }
 }
 
-/** Asks a server to stop a task that no caller waits for. */
 function cancelTask(taskId: string, { client }: OpenedClient, { shared: { sdk } }: TaskParts): void {
   void client
     .request({ method: 'tasks/cancel', params: { taskId } }, sdk.specTypeSchemas.CancelTaskResult, {
@@ -248,7 +245,7 @@ export interface ToolCall {
   readonly idempotencyKey?: string
   /** The place of the call in a trace. */
   readonly traceparent?: string | undefined
-  /** What the server's questions to a model are charged to. */
+  /** The run's limits, to which the server's questions to a model are charged. */
   readonly budget?: ModelBudget
 }
 
@@ -287,7 +284,7 @@ interface Attempts {
   readonly connection: McpConnection
   readonly shared: SharedParts
   readonly deadline: CallDeadline
-  /** Whether what is under way may have reached the server. */
+  /** The request under way may have reached the server. */
   readonly tried: { wasSent: boolean }
 }
 
@@ -327,7 +324,7 @@ interface Tried {
   readonly signal: AbortSignal
 }
 
-/** Whether a call can be made again without harm, once what stood in its way is done away with. */
+/** Removes what stood in the way of a call. Returns true if the call can then be made again without harm. */
 async function isToRepeat(
   failure: CallFailure,
   { effect }: ToolCall,

@@ -111,7 +111,7 @@ function explainNotStarted(
   // The system says the same of a command that there is not.
   const isNowhere = cwd !== undefined && !statSync(cwd, { throwIfNoEntry: false })?.isDirectory()
   if ((code === 'ENOENT' || code === 'ENOTDIR') && isNowhere)
-    return `its cwd ${JSON.stringify(cwd)} is no folder: make it, or give the path of one`
+    return `its cwd ${JSON.stringify(cwd)} is not a folder: make it, or give the path of one`
   if (code === 'ENOENT')
     return `its command ${JSON.stringify(command)} was not found: install it, or give its path`
   if (code === 'EACCES') return `its command ${JSON.stringify(command)} may not be executed`
@@ -140,18 +140,14 @@ async function openHttp(
   try {
     return await openStreamable(server, makeClient, { sdk, timers }, signal)
   } catch (error) {
-    if (type === 'http' || !isUnknownTransport(error, sdk)) throw error
+    if (type === 'http' || !(error instanceof sdk.SdkHttpError && unknownTransport.has(error.status)))
+      throw error
     return await openSse(server, makeClient, sdk, signal)
   }
 }
 
-/** What servers answer that do not know Streamable HTTP. */
+/** Statuses of servers that do not know Streamable HTTP. */
 const unknownTransport: ReadonlySet<number | undefined> = new Set([400, 404, 405])
-
-/** Whether a server does not know Streamable HTTP. Any other failure would fail the older way as well, or hide itself. */
-function isUnknownTransport(error: unknown, sdk: typeof client): boolean {
-  return error instanceof sdk.SdkHttpError && unknownTransport.has(error.status)
-}
 
 async function openStreamable(
   server: NamedHttpServer,
@@ -324,7 +320,7 @@ interface AskedQuestions {
 
 /**
  * Bounds what a server asks of the user and of a model: each answer costs money or patience, and the time of its call
- * stands still meanwhile, so that nothing else would end it.
+ * stands still, so that nothing else would end it.
  */
 export function queueQuestions(calls: ReadonlySet<CallDeadline>, limits: QuestionLimits): AskedQuestions {
   const asked = new WeakMap<CallDeadline, Record<keyof QuestionLimits, number>>()
@@ -356,16 +352,16 @@ export function queueQuestions(calls: ReadonlySet<CallDeadline>, limits: Questio
 const maxTextCharacters = 100_000
 
 /**
- * What a server asks, as a person and a model may be shown it: its texts without what a terminal obeys and a reader does not
- * see. Throws for fields whose names hide something, and for addresses of another kind than web pages, or with a user's name
- * in them, which would pass for the name of a host.
+ * A server's question as a person and a model may see it: its texts without what a terminal obeys and a reader does not see.
+ * Throws for fields whose names hide something, and for addresses other than web pages, or with a user's name in them, which
+ * would pass for the name of a host.
  */
-function showQuestion<Question>(question: Question): Question {
-  return showValue(question, '') as Question
-}
-
 function showValue(value: unknown, name: string): unknown {
-  if (typeof value === 'string') return name === 'url' ? readWebAddress(value) : showText(value, name)
+  if (typeof value === 'string') {
+    if (name === 'url') return readWebAddress(value)
+    // The content of an image or a sound is not text.
+    return name === 'data' || name === 'blob' ? value : cleanText(value, maxTextCharacters)
+  }
   if (Array.isArray(value)) return value.map((each) => showValue(each, name))
   if (typeof value !== 'object' || value === null) return value
   return Object.fromEntries(
@@ -377,23 +373,16 @@ function showValue(value: unknown, name: string): unknown {
   )
 }
 
-/** The content of an image or a sound is no text. */
-function showText(text: string, name: string): string {
-  return name === 'data' || name === 'blob' ? text : cleanText(text, maxTextCharacters)
-}
-
 function readWebAddress(text: string): string {
   const url = URL.parse(text)
   if (url !== null && /^https?:$/.test(url.protocol) && url.username === '' && url.password === '')
     return url.href
-  throw new Error('The question is at an address that is no web page.')
+  throw new Error('The question is at an address that is not a web page.')
 }
 
-/** What a new client tells its connection. */
 interface ClientEvents {
   /** The server's list of tools has changed, and this is all of it now; or it could not be read. */
   readonly onTools: (error: Error | null, tools: readonly client.Tool[] | null) => void
-  /** What the server asks goes through these. */
   readonly questions: AskedQuestions
   /** A hook begins to answer a question of the server. Returns what is called when it has answered. */
   readonly onQuestion: () => () => void
@@ -427,7 +416,7 @@ function createClient(
     listChanged: { tools: { debounceMs: 50, onChanged: events.onTools } },
   })
   // A line that holds no message is no reason to end: servers print such things.
-  // oxlint-disable-next-line unicorn/prefer-add-event-listener -- a client is no event target
+  // oxlint-disable-next-line unicorn/prefer-add-event-listener -- a client is not an event target
   made.onerror = () => {}
   const asked = <Request, Answer>(
     kind: 'elicit' | 'sample',
@@ -436,7 +425,7 @@ function createClient(
     answer: (shown: Request, question: McpQuestion, call: CallDeadline) => Promise<Answer>,
   ): Promise<Answer> =>
     events.questions.inTurn(kind, signal, (call) =>
-      answer(showQuestion(request), Object.freeze({ server: name, signal }), call),
+      answer(showValue(request, '') as Request, Object.freeze({ server: name, signal }), call),
     )
   if (elicit) {
     made.setRequestHandler('elicitation/create', (request, { mcpReq }) =>
@@ -501,7 +490,6 @@ async function sampleWithin(
   return answer
 }
 
-/** About how many tokens something is worth that a model reads or wrote. */
 function estimateTokens(content: unknown): number {
   let images = 0
   const text = JSON.stringify(content, (name, value: unknown) => {
@@ -527,7 +515,6 @@ async function askHook<Answer>(
   }
 }
 
-/** What a connected client reports. */
 export interface ConnectionEvents extends Pick<ClientEvents, 'onQuestion' | 'questions'> {
   readonly onTools: (from: OpenedClient, tools: readonly Tool[]) => void
   readonly onLost: (from: OpenedClient) => void
@@ -571,7 +558,7 @@ async function tryToOpen(
   const make = (era?: 'legacy'): Client =>
     createClient(server, shared, { ...events, onTools: onListChanged }, era)
   const made = await openClient(server, make, shared, signal)
-  // oxlint-disable-next-line unicorn/prefer-add-event-listener -- a client is no event target
+  // oxlint-disable-next-line unicorn/prefer-add-event-listener -- a client is not an event target
   made.client.onclose = () => {
     isLost = true
     onLost(made)
@@ -612,7 +599,7 @@ export interface Backoff {
   readonly maxAttempts: number
 }
 
-/** What the connections of a manager share. */
+/** Shared by the connections of a manager. */
 export interface SharedParts {
   readonly sdk: typeof client
   readonly hooks: McpHooks

@@ -51,7 +51,6 @@ export interface McpConnection {
 
 const nothingListed: Listing = { tools: new Map(), faults: [] }
 
-/** What changes of a connection, and what its parts share. */
 interface Held {
   readonly server: NamedServer
   readonly shared: SharedParts
@@ -131,7 +130,6 @@ function createAskUser(
 
 const closedText = 'the connections to MCP servers were closed'
 
-/** Joins the attempt that is under way, or begins one. */
 function begin(held: Held, work: (held: Held) => Promise<void>): Promise<void> {
   return (held.attempt ??= work(held).finally(() => (held.attempt = undefined)))
 }
@@ -151,7 +149,6 @@ async function waitForClient(held: Held, signal: AbortSignal): Promise<OpenedCli
 /** How often a user is asked within one call. */
 const maxElicitations = 10
 
-/** One attempt to connect. */
 async function open(held: Held): Promise<void> {
   const { server, shared, closing, deadlines } = held
   const startMs = server.options.startMs ?? defaultStartMs
@@ -213,7 +210,6 @@ async function openNow(held: Held): Promise<void> {
   if (held.opened === undefined) await openAgain(held)
 }
 
-/** Tries again and again, each time after a longer wait. */
 async function openAgain(held: Held): Promise<void> {
   const { closing } = held
   const { timers, random, backoff } = held.shared

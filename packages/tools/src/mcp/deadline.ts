@@ -17,7 +17,7 @@ export interface CallDeadline {
   readonly pause: () => void
   readonly resume: () => void
   readonly stop: () => void
-  /** What the server's questions to a model are charged to. Absent outside of runs. */
+  /** The run's limits, to which the server's questions to a model are charged. Absent outside of runs. */
   readonly budget: ModelBudget | undefined
 }
 
@@ -112,7 +112,7 @@ export function waitUnlessAborted<Result>(work: Promise<Result>, signal: AbortSi
 }
 
 /**
- * What a failed call means:
+ * The meaning of a failed call:
  * - `unsent`: nothing reached the server
  * - `unknown_session`: the server does not know the session any more, so that it ran nothing
  * - `unauthorized`: the server wants another authorization, and ran nothing
@@ -170,7 +170,7 @@ function wasUnsent(error: unknown): boolean {
   return false
 }
 
-/** What a model reads of a failure that no further attempt has repaired. */
+/** The error that a model reads once no further attempt is made. */
 export function createFailureError(
   failure: CallFailure,
   { name, secrets }: NamedServer,
@@ -192,7 +192,7 @@ export function createFailureError(
   }
 }
 
-/** What a model reads where there is no connection. */
+/** The error that a model reads if there is no connection. */
 export function createUnreachable(name: string, faults: readonly string[]): ToolError {
   const why = faults[0] === undefined ? '' : ` (${faults[0].split('\n')[0]})`
   return new ToolError(

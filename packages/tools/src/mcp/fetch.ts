@@ -74,7 +74,7 @@ class OpenRequests {
     this.#ids.add(id)
   }
 
-  /** Whether the request waited until now. */
+  /** True if the request was still waiting. */
   delete(id: RequestId): boolean {
     const wasOpen = this.#ids.delete(id)
     this.#tell()
@@ -154,11 +154,11 @@ export const lostResponseCode = -32_098
 export function withLostResponses(transport: Transport): OpenRequests {
   const open = new OpenRequests()
   let why = ''
-  // oxlint-disable-next-line unicorn/prefer-add-event-listener -- a transport is no event target
+  // oxlint-disable-next-line unicorn/prefer-add-event-listener -- a transport is not an event target
   transport.onerror = (error) => {
     why = ` (${error.message})`
   }
-  // oxlint-disable-next-line unicorn/prefer-add-event-listener -- a transport is no event target
+  // oxlint-disable-next-line unicorn/prefer-add-event-listener -- a transport is not an event target
   transport.onmessage = (message: JSONRPCMessage) => {
     if (!('method' in message) && message.id !== undefined) open.delete(message.id)
   }
@@ -203,7 +203,7 @@ const after =
 const without = /\bserver not initialized\b/
 
 /**
- * Whether a text of a server says that the session of a request is missing, unknown, invalid or over. A text that only
+ * True if a text of a server says that the session of a request is missing, unknown, invalid or over. A text that only
  * speaks of sessions may come from a tool that ran.
  */
 export function isUnknownSession(text: string): boolean {

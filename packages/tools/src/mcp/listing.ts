@@ -39,7 +39,7 @@ export function mendToolLists(transport: client.Transport, sdk: typeof client): 
   })
 }
 
-/** What is wrong with a listed tool; `undefined` where nothing was when it came. */
+/** The fault with which a listed tool arrived, if any. */
 function listFaultOf({ _meta: meta }: { readonly _meta?: Fields | undefined }): string | undefined {
   const fault = meta?.[faultField]
   return typeof fault === 'string' ? fault : undefined
@@ -109,7 +109,7 @@ export function toExposedName(server: string, tool: string): string {
   return `${readable.slice(0, maxLength - hashLength - 1)}_${hash}`
 }
 
-/** Whether the plain name can be of no other tool: its first `__` ends the server's name, and it ends in no hash. */
+/** True if no other tool can have the plain name: its first `__` ends the server's name, and it ends in no hash. */
 function isLossless(server: string, tool: string): boolean {
   const isPlain = /^[\w-]+$/.test(server) && /^[\w-]+$/.test(tool)
   return isPlain && !server.includes('__') && !server.endsWith('_') && !/_[0-9a-f]{8}$/.test(`_${tool}`)
@@ -125,7 +125,7 @@ const maxNameCharacters = 256
 /** Tools of one server that are taken. No model chooses among more. */
 const maxTools = 1_000
 
-/** What a server says about its own tools. Believed only of a server that the user trusts. */
+/** A server's hints about its own tools. Believed only of a server that the user trusts. */
 export type Annotations = NonNullable<client.Tool['annotations']>
 
 /** A tool as a server lists it now, cleaned. */
@@ -194,7 +194,7 @@ function readListedTool(server: string, raw: client.Tool, secrets: KnownSecrets)
   }
 }
 
-/** What a server says of itself is recorded with every run: it may hold what the server was configured with. */
+/** A server's own words are recorded with every run, and may hold secrets of its configuration. */
 function showText(text: string, secrets: KnownSecrets): string {
   return cleanText(
     withoutSecrets(text.slice(0, 2 * maxDescriptionCharacters), secrets),
@@ -213,7 +213,7 @@ function readSchema(raw: unknown, secrets: KnownSecrets): JsonObject | string {
     if (schema['type'] !== 'object') return 'is not of type object'
     return schema
   } catch (error) {
-    return `is no JSON (${error instanceof Error ? error.message : 'it cannot be read'})`
+    return `is not JSON (${error instanceof Error ? error.message : 'it cannot be read'})`
   }
 }
 
@@ -232,7 +232,7 @@ function withCleanTexts(value: Json, secrets: KnownSecrets): Json {
   )
 }
 
-/** What a server's new list of tools changes, by the names that models know. */
+/** The changes by a server's new list of tools, by the names that models know. */
 export interface ToolChanges {
   readonly server: string
   readonly added: readonly string[]

@@ -47,7 +47,6 @@ export interface HostPlace {
 /** Which part of a file is read: Claude Code keeps servers of one project, and of all, in one file of the user. */
 export type ConfigScope = 'all' | 'one_project' | 'every_project'
 
-/** A file of a host. */
 interface HostFile {
   readonly path: string
   readonly scope: ConfigScope
@@ -57,13 +56,8 @@ interface HostFile {
 export function listHostFiles(host: McpHost, place: HostPlace): readonly HostFile[] {
   const files = findHostPaths(host, place).map((path): HostFile => ({ path, scope: 'all' }))
   if (host !== 'claude-code') return files
-  const path = ofClaudeCode(place)
+  const path = joinOn(place.platform)(place.home, '.claude.json')
   return [{ path, scope: 'one_project' }, ...files, { path, scope: 'every_project' }]
-}
-
-/** The file of the user, with servers of each project and of all. */
-function ofClaudeCode({ platform, home }: HostPlace): string {
-  return joinOn(platform)(home, '.claude.json')
 }
 
 function joinOn(platform: NodeJS.Platform): (...parts: string[]) => string {
@@ -118,7 +112,7 @@ export function parseTomlConfig(text: string, file: string): unknown {
   } catch (error) {
     // The library's message shows the lines around the fault, which may hold keys.
     const place = error instanceof TomlError ? ` at line ${error.line}, column ${error.column}` : ''
-    throw createConfigError({ file }, `It is no TOML${place}. Correct it there.`)
+    throw createConfigError({ file }, `It is not TOML${place}. Correct it there.`)
   }
 }
 
@@ -150,13 +144,13 @@ export interface ConfigFile {
 export function readMcpConfig(given: ConfigFile): ReadonlyMap<string, ReadServer> {
   const { host, file, text, values, only } = given
   const root = host === 'codex' ? parseTomlConfig(text, file) : parseJsonConfig(text, file)
-  if (!isObject(root)) throw createConfigError({ file }, 'It is no object.')
+  if (!isObject(root)) throw createConfigError({ file }, 'It is not an object.')
   const entries = readEntries(root, given)
   const read = [...entries].filter(([name]) => only === undefined || only.includes(name))
   return new Map(
     read.map(([server, raw]) => {
       const place = { file, server }
-      if (!isObject(raw)) throw createConfigError(place, 'it is no object.')
+      if (!isObject(raw)) throw createConfigError(place, 'it is not an object.')
       const entry = parseEntry(raw, place, createExpansion(host, values, place))
       return [server, readServer(entry, host, values.env)]
     }),
@@ -214,7 +208,7 @@ export interface LoadMcpOptions {
   readonly inputs?: Readonly<Record<string, string>> | undefined
 }
 
-/** What was read, ready for `mcpTools`. */
+/** The servers that were read, ready for `mcpTools`. */
 export interface LoadedMcp {
   readonly servers: Readonly<Record<string, McpServer>>
   /** The files that were read. */
@@ -288,7 +282,7 @@ async function readTextAt(path: string): Promise<string | undefined> {
   }
 }
 
-/** What the entry itself says holds over its file of variables. */
+/** Variables of the entry itself override those of its file. */
 async function withEnvFile(
   { server, envFile }: ReadServer,
   place: { readonly file: string; readonly server: string },

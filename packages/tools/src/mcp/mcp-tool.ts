@@ -23,7 +23,6 @@ export function readEffect(
   return { effect: 'write', recovery: idempotentHint === true ? 'rerun' : 'report' }
 }
 
-/** What the tools of a manager use. */
 export interface ToolParts {
   readonly connection: McpConnection
   readonly shared: SharedParts
@@ -39,7 +38,7 @@ export function createMcpTool(listed: ListedTool, parts: ToolParts): Tool {
   const { connection, shared, pins } = parts
   const { options, name: server } = connection.server
   const { effect, recovery } = readEffect(listed.annotations, options.trusted === true)
-  /** What the check of a call has seen of the tool: what runs must be the same. */
+  /** Digests of the tools that checks of calls have seen: the same must run. */
   const judged = new Map<string, string>()
   const schema = createInputSchema(listed)
   const tool = createTool<JsonObject>(
@@ -50,7 +49,9 @@ export function createMcpTool(listed: ListedTool, parts: ToolParts): Tool {
       recovery,
       approval: createApproval(listed, parts),
       // The call's own time ends first. A person who answers a server's question takes the time that it takes.
-      ...(isAnswering(shared) ? {} : { timeoutMs: (options.maxTotalMs ?? defaultMaxTotalMs) + 2_000 }),
+      ...(shared.hooks.elicit !== undefined || shared.hooks.sample !== undefined
+        ? {}
+        : { timeoutMs: (options.maxTotalMs ?? defaultMaxTotalMs) + 2_000 }),
       execute: (input, context) => execute(input, context),
     },
     schema,
@@ -103,10 +104,6 @@ export function createReading({ server: { options, secrets } }: McpConnection): 
   return { secrets, maxCharacters, maxBinaryCharacters: 50 * maxCharacters }
 }
 
-function isAnswering({ hooks }: SharedParts): boolean {
-  return hooks.elicit !== undefined || hooks.sample !== undefined
-}
-
 function createInputSchema({ exposedName, inputSchema }: ListedTool): ReadSchema<JsonObject> {
   const jsonSchema = readCheckedSchema(inputSchema)
   return { jsonSchema, parse: createSchemaParse(exposedName, jsonSchema) }
@@ -117,17 +114,14 @@ function createApproval(listed: ListedTool, { connection, pins }: ToolParts): Ap
   const { approval = 'never' } = connection.server.options
   return async (input: JsonObject, context: ApprovalContext) => {
     const now = connection.listing().tools.get(listed.name) ?? listed
-    if (pins.hasChanged(now)) return describeChange(now, connection.server.name)
+    if (pins.hasChanged(now))
+      return (
+        `The MCP server ${cleanLine(connection.server.name, 64)} has changed the description or the input schema of this tool since it was ` +
+        `first listed. It says now: ${cleanLine(now.description, 300)}`
+      )
     if (typeof approval === 'function') return await approval(input, context)
     return approval === 'always'
   }
-}
-
-function describeChange({ description }: ListedTool, server: string): string {
-  return (
-    `The MCP server ${cleanLine(server, 64)} has changed the description or the input schema of this tool since it was ` +
-    `first listed. It says now: ${cleanLine(description, 300)}`
-  )
 }
 
 function refuseGone(name: string, server: string, names: readonly string[]): CallVerdict {
@@ -137,7 +131,7 @@ function refuseGone(name: string, server: string, names: readonly string[]): Cal
   return { kind: 'refuse', outcome: 'unknown_tool', text }
 }
 
-/** What a server answered, as parts. Throws a `ToolError` with the server's words where it says that the tool failed. */
+/** Throws a `ToolError` with the server's words if it says that the tool failed. */
 export async function toCallContent(
   result: Awaited<ReturnType<typeof callTool>>,
   { outputSchema }: ListedTool,
@@ -149,11 +143,11 @@ export async function toCallContent(
   throw new ToolError(message || 'The tool failed, and its server did not say why.')
 }
 
-/** What is known of each tool: the digest under which a person, or the first list of its server, has accepted it. */
+/** The digest of each tool under which a person, or the first list of its server, has accepted it. */
 interface PinnedTools {
   /** Accepts what is listed for the first time. */
   see(tool: ListedTool): void
-  /** Whether a tool is another one than was accepted. */
+  /** True if a tool differs from the one that was accepted. */
   hasChanged(tool: ListedTool): boolean
   /** A person has approved a call of the tool as it is now. */
   accept(tool: ListedTool): void

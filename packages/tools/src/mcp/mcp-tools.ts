@@ -77,13 +77,12 @@ export function listResources(
       uri: cleanPart(connection, uri),
       isTemplate,
       name: cleanPart(connection, name),
-      ...describeFault(connection, description),
+      ...cleanDescription(connection, description),
       ...(mimeType !== undefined && { mimeType: cleanPart(connection, mimeType) }),
     }))
   })
 }
 
-/** What a resource holds. */
 export function readResource(
   connection: McpConnection,
   shared: SharedParts,
@@ -105,10 +104,10 @@ export function listPrompts(connection: McpConnection, shared: SharedParts): Pro
     const { prompts } = await client.listPrompts(undefined, request)
     return prompts.map((prompt: Prompt) => ({
       name: cleanPart(connection, prompt.name),
-      ...describeFault(connection, prompt.description),
+      ...cleanDescription(connection, prompt.description),
       arguments: (prompt.arguments ?? []).map((argument) => ({
         name: cleanPart(connection, argument.name),
-        ...describeFault(connection, argument.description),
+        ...cleanDescription(connection, argument.description),
         required: argument.required === true,
       })),
     }))
@@ -126,7 +125,7 @@ export function readPrompt(
     const { description, messages } = await client.getPrompt({ name, arguments: { ...input } }, request)
     const reading = createReading(connection)
     return {
-      ...describeFault(connection, description),
+      ...cleanDescription(connection, description),
       messages: messages.map(({ role, content }) => ({ role, content: toParts([content], reading) })),
     }
   })
@@ -136,7 +135,7 @@ function cleanPart({ server }: McpConnection, text: string): string {
   return cleanText(withoutSecrets(text, server.secrets), maxTextCharacters)
 }
 
-function describeFault(
+function cleanDescription(
   connection: McpConnection,
   description: string | undefined,
 ): { readonly description?: string } {
@@ -263,7 +262,6 @@ function createManager(
   }
 }
 
-/** One call of a tool by the name that its server knows. */
 async function callNamed(
   connection: McpConnection,
   shared: SharedParts,
@@ -281,7 +279,6 @@ async function callNamed(
   return await toCallContent(await callTool({ ...given, progress }, connection, shared), tool, connection)
 }
 
-/** The tools of a server that the user wants. */
 function listOffered(connection: McpConnection): readonly ListedTool[] {
   const { includeTools, excludeTools = [] } = connection.server.options
   return [...connection.listing().tools.values()].filter(
@@ -320,7 +317,7 @@ export interface McpServerStatus {
   readonly state: ConnectionState
   /** `stdio`, `http` or `sse`, while it is connected. */
   readonly transport?: 'stdio' | 'http' | 'sse'
-  /** What the server calls itself. */
+  /** The name and version that the server gives itself. */
   readonly server?: { readonly name: string; readonly version: string }
   /** The revision of the protocol that is spoken, such as `2025-11-25`. */
   readonly protocolVersion?: string

@@ -14,7 +14,6 @@ export function toRedirectUrl(port: number): string {
   return `http://127.0.0.1:${port}/callback`
 }
 
-/** The way back of one browser. */
 interface Redirect {
   /**
    * Resolves with what the browser comes back with, or with nothing when it is stopped. Rejects when it takes too long, or with
@@ -107,7 +106,6 @@ function listen(port: number): Listener {
   return listener
 }
 
-/** What is kept of one server. */
 interface Kept {
   readonly client?: client.StoredOAuthClientInformation | undefined
   readonly tokens?: client.StoredOAuthTokens | undefined

@@ -7,10 +7,9 @@ import { approvalPolicy, type ApprovalPolicy } from '../define/approval.ts'
 import type { TraceparentOf } from '../define/run-tool.ts'
 import type { client } from './client-library.ts'
 
-/** What is said about every server. */
 interface AnyServer {
   /**
-   * Whether what the server says about its own tools is believed: a tool that it calls read-only is then a `read`. Default
+   * Believes what the server says about its own tools: a tool that it calls read-only is then a `read`. Default
    * false: every tool is a `write`, so calls run one by one and are not repeated after a crash.
    */
   readonly trusted?: boolean | undefined
@@ -154,7 +153,6 @@ const httpServer = fields<HttpServer>(
   { ...otherNames, serverUrl: 'url', httpUrl: 'url', auth: 'authProvider' },
 )
 
-/** What can be given as a server. */
 export const mcpServer: OptionCheck = (value) => {
   const { command, url } = Object(value) as { readonly command?: unknown; readonly url?: unknown }
   if (command !== undefined && url !== undefined) {
@@ -173,12 +171,10 @@ export function toRootUri(root: unknown): string | undefined {
   return URL.canParse(root) && new URL(root).protocol === 'file:' ? new URL(root).href : undefined
 }
 
-/** Whether a server is one at a URL. */
 export function isHttpServer(server: McpServer): server is HttpServer {
   return 'url' in server && server.url !== undefined
 }
 
-/** Whether a value is a URL that HTTP reaches. */
 export function isHttpUrl(value: unknown): boolean {
   if (typeof value !== 'string') return false
   const { protocol } = URL.canParse(value) ? new URL(value) : { protocol: '' }
@@ -309,7 +305,7 @@ export interface SamplingLimits {
   readonly maxTokens: number
 }
 
-/** What programs need to run at all. Nothing of it is a secret. */
+/** Variables that programs need to run at all. None is a secret. */
 const safeNames: Readonly<Record<'posix' | 'windows', readonly string[]>> = {
   posix: ['HOME', 'LANG', 'LC_ALL', 'LOGNAME', 'PATH', 'SHELL', 'TERM', 'TMPDIR', 'TZ', 'USER'],
   windows: [

@@ -9,7 +9,7 @@ import { cleanLine } from './secrets.ts'
 /** Levels of a schema that are checked; what is below them is the server's to check. */
 const maxDepth = 32
 
-/** What is checked for a keyword; `undefined`: nothing. */
+/** The part of a keyword that is checked; `undefined` if none is. */
 type Checked = (value: Json, depth: number, schema: JsonObject) => Json | undefined
 
 const ifNumber: Checked = (value) => (typeof value === 'number' ? value : undefined)
@@ -92,7 +92,7 @@ export interface ResultReading extends ResultBounds {
 
 const maxParts = 256
 
-/** What a server answered, as parts of a result, within bounds, with the secrets of its configuration struck out. */
+/** Turns a server's answer into parts of a result, within bounds, with the secrets of its configuration struck out. */
 export async function toResultContent(
   result: client.CallToolResult,
   outputSchema: JsonObject | undefined,
@@ -192,7 +192,6 @@ function toPart(block: client.ContentBlock): ResultPart {
   }
 }
 
-/** What a resource holds, as a part. */
 export function toResourcePart(
   resource: client.TextResourceContents | client.BlobResourceContents,
 ): ResultPart {
@@ -204,7 +203,7 @@ function toBinaryPart(mediaType: string, data: string): ResultPart {
   try {
     return mediaType.startsWith('image/') ? image({ mediaType, data }) : file({ mediaType, data })
   } catch {
-    return text(`(What should be ${cleanLine(mediaType, 100)} was left out: it is no Base64.)`)
+    return text(`(What should be ${cleanLine(mediaType, 100)} was left out: it is not Base64.)`)
   }
 }
 
@@ -230,7 +229,6 @@ function isSameJson(given: string, json: string): boolean {
   }
 }
 
-/** What a server's answer lacks of what its own schema promises: the model had better not rely on it. */
 async function describeStructureFault(given: unknown, outputSchema: JsonObject): Promise<string | undefined> {
   const parse = createSchemaParse('the result', readCheckedSchema(outputSchema))
   const parsed = await parse(given as JsonObject)

@@ -2,7 +2,6 @@ import { type KnownSecrets, knownSecrets } from '@tallystick/core/internal'
 import { boundedText, visibleText } from '../define/text.ts'
 import { isHttpServer, type McpServer } from './options.ts'
 
-/** Headers that are no secrets. */
 const openHeaders: ReadonlySet<string> = new Set([
   'accept',
   'accept-language',
@@ -11,7 +10,7 @@ const openHeaders: ReadonlySet<string> = new Set([
   'user-agent',
 ])
 
-/** What names a variable or a parameter whose value must not be shown. */
+/** Names of variables and parameters whose values must not be shown. */
 const secretName: RegExp =
   /key|token|secret|passw|credential|auth|cookie|session|bearer|private|dsn|connection/i
 
@@ -45,7 +44,6 @@ export function findKnownSecrets(server: McpServer): LearnedSecrets {
   }
 }
 
-/** The secrets in the configuration of a server. */
 function listConfigured(server: McpServer): readonly string[] {
   const given = server.secrets ?? []
   if (!isHttpServer(server)) {
@@ -79,7 +77,6 @@ function decodeURIComponentOr(text: string): string {
   }
 }
 
-/** Whether a variable, a parameter or a header of this name holds a secret. */
 export function looksSecret(name: string): boolean {
   return secretName.test(name)
 }

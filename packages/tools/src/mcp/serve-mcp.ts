@@ -15,19 +15,16 @@ import {
   toolList,
 } from './served-call.ts'
 
-/** The official server of the protocol. */
 const serverPackage: OptionalPackage<typeof sdk> = declarePackage(
   '@modelcontextprotocol/server',
   () => import('@modelcontextprotocol/server'),
 )
 
-/** Its connection to the HTTP servers of Node. */
 const nodePackage: OptionalPackage<typeof node> = declarePackage(
   '@modelcontextprotocol/node',
   () => import('@modelcontextprotocol/node'),
 )
 
-/** An HTTP server that listens. */
 interface HttpListener {
   readonly url: string
   close(): Promise<void>
@@ -141,16 +138,12 @@ function requireServable(tools: readonly Tool[], { runtime, http = {} }: ServeMc
     }
   }
   const { host = '127.0.0.1', token } = http
-  if (!isLoopback(host) && token === undefined) {
+  const isLoopback = host === 'localhost' || host === '::1' || /^127(?:\.\d{1,3}){3}$/.test(host)
+  if (!isLoopback && token === undefined) {
     throw new ConfigurationError(
       `serveMcp: ${host} can be reached from other machines. Give a token that clients have to send, or leave host out.`,
     )
   }
-}
-
-/** Whether a host is this machine alone. */
-function isLoopback(host: string): boolean {
-  return host === 'localhost' || host === '::1' || /^127\.\d{1,3}\.\d{1,3}\.\d{1,3}$/.test(host)
 }
 
 function served(stop: AbortController, end: () => Promise<void>, url?: string): ServedMcp {

@@ -115,7 +115,6 @@ export interface ServedCall {
   readonly reason?: string
 }
 
-/** What one call of a client comes with. */
 interface ServedCallParts {
   readonly input: JsonObject
   readonly signal: AbortSignal
@@ -132,7 +131,7 @@ interface ServedCallParts {
 async function callTool(tool: Tool<unknown>, parts: ServedCallParts): Promise<Ending> {
   const { input, signal, context, idempotencyKey = randomUUID() } = parts
   const runId = parseRunId(randomUUID())
-  if (runId === undefined) throw new Error('A UUID is no run id.')
+  if (runId === undefined) throw new Error('A UUID is not a run id.')
   const place = { runId, turn: 1, toolCallId: toolCallIdOf(runId, 1, 1, 1), context }
   const refusal = await describeRefusal(await tool.check(input, place), tool.name, parts)
   if (refusal) return refusal
@@ -198,7 +197,9 @@ function waitForEnd(
       resolve(ending)
     }
     signal.addEventListener('abort', stop)
-    listSignals(tool, { ...run, cancelled$ }).subscribe({
+    new Observable<ToolSignal>((subscriber) =>
+      tool.run({ ...run, cancelled$ }).subscribe(subscriber),
+    ).subscribe({
       next: (report) => {
         if (report.type === 'tool_progressed') {
           waitForProgress()
@@ -218,12 +219,6 @@ function waitForEnd(
   })
 }
 
-/** What a tool reports, also where it throws instead of reporting. */
-function listSignals(tool: Tool<unknown>, run: ToolRun): Observable<ToolSignal> {
-  return new Observable((subscriber) => tool.run(run).subscribe(subscriber))
-}
-
-/** The ending of a call as a client reads it. */
 function toServedResult({ outcome, content }: Ending): CallToolResult {
   return { content: content.map(toBlock), ...(outcome !== 'success' && { isError: true }) }
 }
@@ -244,7 +239,6 @@ function toBlock(part: ResultPart): ContentBlock {
 /** The name under which a client may send the key by which it knows a call again. */
 const idempotencyKeyName = 'io.github.tallystick/idempotency-key'
 
-/** What the servers of all connections share. */
 export interface FactoryParts {
   readonly tools: readonly Tool<unknown>[]
   readonly options: ServeMcpOptions
@@ -351,7 +345,8 @@ function createReporter(
     const data = carried(reported)
     if (data === undefined) return
     const { progress = ++reports, total, message } = Object(data) as Readonly<Record<string, unknown>>
-    const logged = typeof message === 'string' ? message : writeJson(data)
+    const logged =
+      typeof message === 'string' ? message : typeof data === 'string' ? data : JSON.stringify(data)
     const params = {
       progressToken,
       progress: typeof progress === 'number' ? progress : ++reports,
@@ -361,10 +356,6 @@ function createReporter(
     // A client that has gone hears of nothing any more.
     void mcpReq.notify({ method: 'notifications/progress', params }).catch(() => {})
   }
-}
-
-function writeJson(data: Json): string {
-  return typeof data === 'string' ? data : JSON.stringify(data)
 }
 
 /** A report as JSON carries it. Tools that `defineTool` did not make may report anything. */
@@ -378,7 +369,7 @@ function carried(reported: unknown): Json | undefined {
 
 /** How tools are served. */
 export interface ServeMcpOptions {
-  /** What the server calls itself. Default `tallystick`. */
+  /** The name that clients see. Default `tallystick`. */
   readonly name?: string | undefined
   /** Default `1.0.0`. */
   readonly version?: string | undefined
@@ -408,7 +399,6 @@ export interface ServeHttpOptions {
 
 const { anyFunction, anyObject, fields, filledText, listOf, maybe, valueThat } = option
 
-/** What can be given as options. */
 export const serveOptions: OptionCheck = fields<ServeMcpOptions>(
   {
     name: maybe(filledText),
@@ -439,7 +429,6 @@ export const serveOptions: OptionCheck = fields<ServeMcpOptions>(
   { port: 'http', transport: 'http', onApproval: 'approve' },
 )
 
-/** What can be given as tools. */
 export const toolList: OptionCheck = listOf(
   valueThat('a tool, such as defineTool makes it', (value) => {
     const { name, run, check } = Object(value) as Partial<Tool>

@@ -238,7 +238,7 @@ export function parseEntry(
   }
 }
 
-/** What variables stand for: everything that an expansion depends on. */
+/** Everything that the expansion of variables depends on. */
 export interface VariableValues {
   readonly env: Readonly<Record<string, string | undefined>>
   /** The folder of the project. */

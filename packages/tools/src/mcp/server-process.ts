@@ -52,7 +52,6 @@ const graceMs = 1_000
 /** Milliseconds after a process is gone in which its output is still read, where another process keeps it open. */
 const drainMs = 500
 
-/** What a process reports. */
 export interface ProcessEvents {
   readonly onOutput: (chunk: Buffer) => void
   readonly onError: (error: Error) => void
@@ -65,7 +64,6 @@ export interface ProcessEvents {
  * its environment, on Linux.
  */
 interface ServerProcess {
-  /** What it wrote to its standard error. */
   readonly stderrTail: StderrTail
   /** Resolves when the process runs. Rejects where it cannot be started. */
   start(): Promise<void>
@@ -195,7 +193,6 @@ export interface StdioCommand extends ServerCommand {
   readonly maxMessageBytes: number
 }
 
-/** What a transport over a process needs. */
 export interface StdioParts {
   readonly sdk: Pick<typeof client, 'ReadBuffer' | 'serializeMessage'>
   readonly timers: Timers
@@ -272,7 +269,7 @@ const utf16Marks = [Buffer.from([0xff, 0xfe]), Buffer.from([0xfe, 0xff])]
 class Beginning {
   #bytes: Buffer | undefined = Buffer.alloc(0)
 
-  /** What of a chunk is read now. */
+  /** Returns the part of a chunk that is read now. */
   next(chunk: Buffer): Buffer | 'utf-16' {
     if (this.#bytes === undefined) return chunk
     const bytes = Buffer.concat([this.#bytes, chunk])
@@ -285,7 +282,6 @@ class Beginning {
   }
 }
 
-/** Whether one of the two begins with the other. */
 function startsAlike(bytes: Buffer, mark: Buffer): boolean {
   const length = Math.min(bytes.length, mark.length)
   return bytes.subarray(0, length).equals(mark.subarray(0, length))

@@ -37,7 +37,7 @@ export type MiddlewareEnding =
   | ({
       readonly outcome: Outcome
       readonly content: readonly ResultPart[]
-      /** What the model reads in the place of `content`. */
+      /** Replaces `content` for the model. */
       readonly projected?: readonly ResultPart[]
     } & Retryable)
   | { readonly externalId: string; readonly deadlineMs?: number }
@@ -181,7 +181,7 @@ function runAround<Context>(
   })
 }
 
-/** What the middleware threw, as an ending. The result of the tool is not in it: it may be what was to be hidden. */
+/** The tool's result is left out: it may be what was to be hidden. */
 function endFailed(
   name: string,
   { hasRun, effect }: { readonly hasRun: boolean; readonly effect: ToolEffect },
@@ -375,7 +375,7 @@ function describeWrites<Context>(tool: Tool<Context>, describe: DryRunOptions['d
       if (verdict.kind === 'refuse') return verdict
       const asked =
         verdict.kind === 'ask'
-          ? ` A person would have been asked first${describeReason(verdict.reason)}.`
+          ? ` A person would have been asked first${verdict.reason === undefined ? '' : ` (${boundedText(verdict.reason, maxDescription)})`}.`
           : ''
       const text =
         `This is a dry run, in which nothing is changed. ${describeCall(name, input, describe)}${asked} ` +
@@ -397,10 +397,6 @@ function describeCall(tool: string, input: JsonObject, describe: DryRunOptions['
   } catch {
     return plain
   }
-}
-
-function describeReason(reason: string | undefined): string {
-  return reason === undefined ? '' : ` (${boundedText(reason, maxDescription)})`
 }
 
 const checkableTools = fields<{ readonly tools: readonly object[] }>({

@@ -10,7 +10,6 @@ import { type EventOf, runIdOfCall, type ToolCallId, type UserPart } from '@tall
 import { defineTool } from '../define/define-tool.ts'
 import { ToolError } from '../define/outcome.ts'
 
-/** What `readResult` reads, and how much of it at once. */
 export interface ReadResultOptions {
   /** The ledger of the runs. */
   readonly ledger: Pick<Ledger, 'read' | 'find'>
@@ -108,7 +107,7 @@ async function joinTexts(reader: Reader, call: string): Promise<string> {
 }
 
 /**
- * Whether the agent was shown a result. The ids of calls can be guessed, so what its conversation holds decides: the result, or
+ * True if the agent was shown a result. The ids of calls can be guessed, so what its conversation holds decides: the result, or
  * the text of it in a conversation that was folded into one message. A summary takes results of the run out of the
  * conversation that the agent has read; what came before a handoff or an edit was not said to it otherwise.
  */

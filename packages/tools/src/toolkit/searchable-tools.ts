@@ -6,7 +6,7 @@ import { boundedText } from '../define/text.ts'
 
 const maxDescription = 300
 
-/** What a search tells the model, as JSON: it is read again to know what was found. */
+/** The answer of a search, as JSON: it is read again to know what was found. */
 interface Found {
   readonly found: readonly { readonly name: string; readonly description: string }[]
   readonly note: string
@@ -76,7 +76,6 @@ function cutStem(word: string): string {
   return kept.replace(/y$/, 'i')
 }
 
-/** Finds tools by words. */
 interface ToolIndex {
   /** Returns the names of the tools that have any of the words, the best first. */
   find(query: string): readonly string[]
@@ -93,7 +92,6 @@ const lengthShare = 0.75
 const shareOfBeginning = 0.5
 const leastBeginning = 3
 
-/** The words of one tool, with their weights. */
 interface Entry {
   readonly name: string
   readonly words: ReadonlyMap<string, number>
@@ -180,7 +178,7 @@ export interface SearchableToolsOptions {
   readonly maxShown?: number | undefined
   /** How many tools one search finds. Default: 5. */
   readonly maxFound?: number | undefined
-  /** What the tools are about, in a few words for the model, such as "GitHub, Slack and the calendar". */
+  /** The subjects of the tools, in a few words for the model, such as "GitHub, Slack and the calendar". */
   readonly about?: string | undefined
   /** The name of the tool that searches. Default: `search_tools`. */
   readonly toolName?: string | undefined

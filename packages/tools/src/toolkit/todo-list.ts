@@ -124,7 +124,7 @@ async function listIn(
 
 const listTypes = ['tool_result', 'agent_handed_off', 'history_edited'] as const
 
-/** What a handoff filtered or an edit removed may have been in the list as well: a list from before is not shown again. */
+/** A handoff or an edit may have hidden part of the list: a list from before is not shown again. */
 function hidesThePast(event: RuntimeEvent): boolean {
   return (
     event.type === 'history_edited' || (event.type === 'agent_handed_off' && event.messages !== undefined)

@@ -88,7 +88,7 @@ describe('httpFetch', () => {
     expect(await answer(origin, { allow: [place] })).toMatchObject({ body: 'grün' })
   })
 
-  it('names a body that is no text, and does not read it', async () => {
+  it('names a body that is not text, and does not read it', async () => {
     const written: ServerResponse[] = []
     const { origin, place } = await serve((_request, response) => {
       written.push(response.writeHead(200, { 'content-type': 'image/png' }))
@@ -212,8 +212,11 @@ describe('a request', () => {
   })
 
   it.each([
-    ['not a url', 'That is no URL. Give a whole one, as in https://example.com/page. Nothing was requested.'],
-    ['/page', 'That is no URL.'],
+    [
+      'not a url',
+      'That is not a URL. Give a whole one, as in https://example.com/page. Nothing was requested.',
+    ],
+    ['/page', 'That is not a URL.'],
     [
       'file:///etc/passwd',
       'file:// is refused: only http: and https: URLs can be fetched. Nothing was requested from it.',
@@ -254,17 +257,17 @@ describe('defining it', () => {
     [
       'an allowed host without a port',
       { allow: ['localhost'] },
-      /In allow of the tool http_fetch, "localhost" is no host with a port. Write both, as in localhost:3000/,
+      /In allow of the tool http_fetch, "localhost" is not a host with a port. Write both, as in localhost:3000/,
     ],
-    ['an allowed host with port 0', { allow: ['localhost:0'] }, /no host with a port/],
-    ['an allowed URL', { allow: ['http://localhost:80'] }, /no host with a port/],
+    ['an allowed host with port 0', { allow: ['localhost:0'] }, /not a host with a port/],
+    ['an allowed URL', { allow: ['http://localhost:80'] }, /not a host with a port/],
     ['a place without a port', { connectTo: { 'a.test:80': '127.0.0.1' } }, /In connectTo/],
     [
       'an origin with a path',
       { origins: ['https://a.example/api'] },
-      /In origins of the tool http_fetch, "https:\/\/a.example\/api" is no origin/,
+      /In origins of the tool http_fetch, "https:\/\/a.example\/api" is not an origin/,
     ],
-    ['headers for a host', { headers: { 'a.example': {} } }, /In headers .* is no origin/],
+    ['headers for a host', { headers: { 'a.example': {} } }, /In headers .* is not an origin/],
     ...['Host', 'connection', 'content-length', 'keep-alive', 'transfer-encoding', 'Upgrade'].map(
       (name): [string, HttpFetchOptions, RegExp] => [
         `the header ${name}`,

@@ -47,7 +47,7 @@ describe('a redirect', () => {
     ['//10.0.0.1/', '10.0.0.1:80 cannot be reached: its address is private'],
     ['file:///etc/passwd', 'file:// is refused: only http: and https:'],
     ['http://user:pass@example.com/', 'http://example.com is refused: a URL with a user or password'],
-    ['http://', 'That is no URL.'],
+    ['http://', 'That is not a URL.'],
   ])('to %s is refused', async (location, text) => {
     const start = await to(location)
     expect(await said(start.origin, { allow: [start.place] })).toContain(

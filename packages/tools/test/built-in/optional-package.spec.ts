@@ -20,7 +20,7 @@ describe('an optional package of a tool', () => {
     ['a require cannot find it', coded('MODULE_NOT_FOUND'), 'is not installed'],
     ['it throws by another code', coded('ERR_DLOPEN_FAILED'), 'could not be loaded'],
     ['it throws without a code', new Error('no'), 'could not be loaded'],
-    ['it throws what is no error', { code: 'MODULE_NOT_FOUND' }, 'could not be loaded'],
+    ['it throws what is not an error', { code: 'MODULE_NOT_FOUND' }, 'could not be loaded'],
   ])('that does not load is named, with the line that installs it: %s', async (_, cause, what) => {
     const lost = declarePackage('lost', () => Promise.reject(cause))
     const thrown = (loading: Promise<unknown>): Promise<unknown> => loading.catch((error: unknown) => error)

@@ -133,9 +133,9 @@ describe('skills', () => {
       ['no head', /does not begin with a head/],
       ['---\nname: a\n', /does not begin with a head/],
       ['---\n- a\n---\n', /has to hold name: and description:/],
-      ['---\nname: [\n---\n', /its head is no YAML/],
-      ['---\na: &a [x]\nb: *a\nname: a\n---\n', /its head is no YAML/],
-      ['---\nname: [\n---\n', /its head is no YAML: .*line \d.*\.$/],
+      ['---\nname: [\n---\n', /its head is not YAML/],
+      ['---\na: &a [x]\nb: *a\nname: a\n---\n', /its head is not YAML/],
+      ['---\nname: [\n---\n', /its head is not YAML: .*line \d.*\.$/],
       ['---\n\n---\n', /has to hold name: and description:/],
       ['---\na\n---\n', /has to hold name: and description:/],
       [head('1'), /its name has to be/],
@@ -225,13 +225,15 @@ describe('skills', () => {
 
   it('are refused where a file is in the place of a folder, or a folder in the place of the file', () => {
     const box = filled({ ...office, 'a/SKILL.md/x': '' })
-    expect(() => skills({ from: join(box.root, 'notes', 'README.md') })).toThrow(/no folder that can be read/)
-    expect(() => skills({ from: join(box.root, 'a') })).toThrow(/is no skill: it is no file\.$/)
+    expect(() => skills({ from: join(box.root, 'notes', 'README.md') })).toThrow(
+      /not a folder that can be read/,
+    )
+    expect(() => skills({ from: join(box.root, 'a') })).toThrow(/is not a skill: it is not a file\.$/)
   })
 
   it('are refused where a head says one thing in the place of another', () => {
     const box = filled({ 'a/SKILL.md': '---\nname: &same a\ndescription: *same\n---\n' })
-    expect(() => skills({ from: box.root })).toThrow(/its head is no YAML/)
+    expect(() => skills({ from: box.root })).toThrow(/its head is not YAML/)
   })
 
   it('leave no file open, and list two hundred of their files', async () => {
@@ -247,7 +249,7 @@ describe('skills', () => {
   it('are refused where a folder holds no skill, two have one name, or options are misspelt', () => {
     const box = filled({ ...office, 'more/invoices/SKILL.md': head('invoices') })
     expect(() => skills({ from: join(box.root, 'notes') })).toThrow(/there is no skill in/)
-    expect(() => skills({ from: join(box.root, 'gone') })).toThrow(/no folder that can be read/)
+    expect(() => skills({ from: join(box.root, 'gone') })).toThrow(/not a folder that can be read/)
     expect(() => skills({ from: [box.root, join(box.root, 'more')] })).toThrow(
       /two skills have the name invoices/,
     )

@@ -128,7 +128,7 @@ describe('sqlQuery', () => {
     expect(await answer('SELECT 1 FORM items')).toMatch(/syntax error\.\nThe tables and views are:\nbroken/)
   })
 
-  it('says when the file cannot be opened, also when it is no database', async () => {
+  it('says when the file cannot be opened, also when it is not a database', async () => {
     const missing = sqlQuery({ path: join(folder, 'missing.db') })
     expect(await answer('SELECT 1', [], missing)).toMatch(
       /^failed: The database cannot be opened: .*unable to open/,
@@ -168,7 +168,7 @@ describe('what is shown', () => {
     )
   })
 
-  it('is no row where the first alone is too large', async () => {
+  it('is not a row where the first alone is too large', async () => {
     for (const value of ['zeroblob(60000)', 'hex(zeroblob(30000))']) {
       expect(await answer(`SELECT ${value} AS v`)).toMatchObject({
         columns: ['v'],

@@ -141,7 +141,7 @@ describe('given a server that asks its user, when it asks', () => {
     expect(shown[0]).toMatchObject({ requestedSchema: { properties: { name: { title: 'Your name' } } } })
   })
 
-  it('then an address that is no web page, or that hides its host, reaches nobody', async () => {
+  it('then an address that is not a web page, or that hides its host, reaches nobody', async () => {
     const shown: unknown[] = []
     const manager = await asking({
       elicit: (request) => {

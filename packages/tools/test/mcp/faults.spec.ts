@@ -335,13 +335,13 @@ describe('the process of a server', () => {
   })
 
   it.each(['/no/such/folder', import.meta.filename])(
-    'that is to start in %s, which is no folder, says so',
+    'that is to start in %s, which is not a folder, says so',
     async (cwd) => {
       const manager = await mcpTools({ servers: { lost: { command: process.execPath, cwd } } })
       expect(manager.servers).toMatchObject([
         {
           state: 'failed',
-          faults: [`its cwd ${JSON.stringify(cwd)} is no folder: make it, or give the path of one`],
+          faults: [`its cwd ${JSON.stringify(cwd)} is not a folder: make it, or give the path of one`],
         },
       ])
       await manager.close()

@@ -236,12 +236,12 @@ describe('an error', () => {
     [
       'claude-desktop',
       `{ "mcpServers": { "a": "${key}"`,
-      'It is no JSON at line 1, column 40 (CloseBraceExpected)',
+      'It is not JSON at line 1, column 40 (CloseBraceExpected)',
     ],
-    ['claude-desktop', '', 'It is no JSON'],
-    ['claude-desktop', [], 'It is no object.'],
+    ['claude-desktop', '', 'It is not JSON'],
+    ['claude-desktop', [], 'It is not an object.'],
     ['claude-desktop', { mcpServers: [] }, 'mcpServers has to be an object of servers.'],
-    ['claude-desktop', { mcpServers: { a: key } }, 'The MCP server "a": it is no object.'],
+    ['claude-desktop', { mcpServers: { a: key } }, 'The MCP server "a": it is not an object.'],
     ['claude-desktop', { mcpServers: { a: {} } }, 'it has neither a command nor a URL.'],
     ['claude-desktop', { mcpServers: { a: { command: 'x', args: key } } }, 'args has to be a list of texts.'],
     [
@@ -260,7 +260,7 @@ describe('an error', () => {
       'its type is not one of stdio, http and sse.',
     ],
     ['claude-desktop', { mcpServers: { 'a\u001b[2J': {} } }, 'The MCP server "a":'],
-    ['codex', `[mcp_servers.a]\ncommand = "${key}`, 'It is no TOML at line 2'],
+    ['codex', `[mcp_servers.a]\ncommand = "${key}`, 'It is not TOML at line 2'],
     [
       'cursor',
       { mcpServers: { a: { command: 'x', envFile: 'nope.env' } } },

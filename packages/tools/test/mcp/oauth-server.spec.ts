@@ -298,7 +298,7 @@ describe('what cannot work', () => {
     expect(manager.servers[0]?.faults.join()).toContain('Give another redirectPort.')
   })
 
-  it('is never opened: a page that is no page', async () => {
+  it('is never opened: a page that is not a page', async () => {
     for (const authorizationEndpoint of ['file:///etc/passwd', 'x-own-app://run?it=1']) {
       const pages: string[] = []
       const site = await oauthSite({ authorizationEndpoint })

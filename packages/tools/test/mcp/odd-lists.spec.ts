@@ -66,7 +66,7 @@ describe('a server that lists an odd tool beside a sound one', () => {
   })
 
   it.each([
-    ['a name that is no text', '{"name":7,"inputSchema":{"type":"object"}}', '"7"'],
+    ['a name that is not text', '{"name":7,"inputSchema":{"type":"object"}}', '"7"'],
     ['a text', '"b"', '""'],
     ['null', 'null', '""'],
   ])('given %s for a tool, when it is connected, then the other one is there', async (_what, tool, name) => {

@@ -186,7 +186,7 @@ describe('an entry', () => {
     ['all', {}, 'all', ['own', 'every']],
     ['the project alone', {}, 'one_project', ['own']],
     ['every project', {}, 'every_project', ['every']],
-    ['a project that is no object', { projects: { '/p/own': 1 } }, 'one_project', []],
+    ['a project that is not an object', { projects: { '/p/own': 1 } }, 'one_project', []],
     ['no projects', { projects: null }, 'all', ['every']],
     ['no servers', { mcpServers: null }, 'every_project', []],
   ])('is read for its scope: %s', (_what, more, scope, names) => {
@@ -249,7 +249,7 @@ describe('the text of a configuration', () => {
     const why = 'f: It has 5000001 characters; a configuration has 5000000 at most.'
     expect(() => parseJsonConfig(`${whole} `, 'f')).toThrow(why)
     expect(() => parseTomlConfig(`${whole} `, 'f')).toThrow(why)
-    expect(() => readAll('cursor', 'null')).toThrow('f: It is no object.')
+    expect(() => readAll('cursor', 'null')).toThrow('f: It is not an object.')
   })
 
   it('is named in an error, without line breaks and cut where it is long', () => {

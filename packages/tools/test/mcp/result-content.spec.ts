@@ -102,12 +102,12 @@ describe('the pictures and files of an answer', () => {
     ])
   })
 
-  it('given what is no Base64, or has no type, when they are read, then a sentence stands for it, or the general type', () => {
+  it('given what is not Base64, or has no type, when they are read, then a sentence stands for it, or the general type', () => {
     expect(
       blocks([image('no base64!'), { type: 'audio', data: '!', mimeType: 'audio/wav\u001b[2J' }]),
     ).toEqual([
-      '(What should be image/png was left out: it is no Base64.)',
-      '(What should be audio/wav was left out: it is no Base64.)',
+      '(What should be image/png was left out: it is not Base64.)',
+      '(What should be audio/wav was left out: it is not Base64.)',
     ])
     const resource = { uri: 'file:///a', blob: 'aGVs' }
     expect(toParts([{ type: 'resource', resource }], reading())).toEqual([
@@ -140,7 +140,7 @@ describe('the pictures and files of an answer', () => {
     expect(cut).toMatch(/^Resource n+ … \(cut\) \(m+ … \(cut\)\) at u+ … \(cut\): d+ … \(cut\)$/)
     const media = (length: number) => `m${'/'.repeat(length)}`
     expect(blocks([{ type: 'audio', data: '!', mimeType: media(99) }])).toEqual([
-      `(What should be ${media(99)} was left out: it is no Base64.)`,
+      `(What should be ${media(99)} was left out: it is not Base64.)`,
     ])
     expect(blocks([{ type: 'audio', data: '!', mimeType: media(100) }])[0]).toContain('… (cut) was left out')
   })

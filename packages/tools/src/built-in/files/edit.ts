@@ -26,7 +26,6 @@ import {
   type WriteFileInput,
 } from './write.ts'
 
-/** What `edit_file` is asked for. */
 interface EditFileInput {
   readonly path: string
   readonly oldText: string
@@ -49,7 +48,6 @@ interface Range {
   readonly end: number
 }
 
-/** What an edit replaces in a text, and how many further occurrences begin within those. */
 interface FoundText {
   readonly ranges: readonly Range[]
   readonly overlapping: number
@@ -79,7 +77,11 @@ export async function editFile(
       text,
       ranges.slice(0, maxCounted).map(({ start }) => start),
     )
-    if (count > 1 && input.replaceAll !== true) throw new ToolError(createNotUnique(shownPath, count, lines))
+    if (count > 1 && input.replaceAll !== true)
+      throw new ToolError(
+        `oldText occurs ${count} times in ${shownPath}, at lines ${listPlaces(lines)}. Nothing was changed. ` +
+          'Give more of the text around the one that is meant, or set replaceAll to change all of them.',
+      )
     if (count > maxReplacements)
       throw new ToolError(
         `oldText occurs ${count} times in ${shownPath}, and one edit replaces at most ${maxReplacements}. Nothing was changed: give a longer oldText.`,
@@ -100,7 +102,7 @@ export async function editFile(
       )
     })
     const where = `at ${ranges.length === 1 ? 'line' : 'lines'} ${listPlaces(lines)}`
-    const shown = replaceAt(edited, { place: first.start, line: lines[0] ?? 1 }, newTextFor(first))
+    const shown = showAround(edited, { place: first.start, line: lines[0] ?? 1 }, newTextFor(first))
     return `Edited ${shownPath}: ${formatCount(ranges.length, 'replacement')} ${where}.${shown}`
   })
 }
@@ -181,7 +183,7 @@ function requireRoom({ maxFileBytes }: FolderRules, path: string, length: number
 }
 
 /**
- * Whether a file is the one that was read: what another process wrote meanwhile must not be lost. The time of its last change
+ * True if a file is still the one that was read: what another process wrote since must not be lost. The time of its last change
  * rises with each write, also where a program sets the time of the write back; some file systems, such as FAT, keep only the latter.
  */
 function isUnchanged(read: Stats, now: Stats): boolean {
@@ -189,19 +191,12 @@ function isUnchanged(read: Stats, now: Stats): boolean {
   return facts.every((fact) => now[fact] === read[fact])
 }
 
-function createNotUnique(path: string, count: number, lines: readonly number[]): string {
-  return (
-    `oldText occurs ${count} times in ${path}, at lines ${listPlaces(lines)}. Nothing was changed. ` +
-    'Give more of the text around the one that is meant, or set replaceAll to change all of them.'
-  )
-}
-
 function listPlaces(lines: readonly number[]): string {
   const shown = [...new Set(lines)]
   return shown.slice(0, maxShownLines).join(', ') + (shown.length > maxShownLines ? ' …' : '')
 }
 
-/** What was found instead: the same lines with other white space, or the first of them alone. */
+/** Says what is there instead: the same lines with other white space, or the first of them alone. */
 function createNotFound(path: string, text: string, oldText: string): string {
   const start = `oldText does not occur in ${path}. Nothing was changed.`
   if (text.length > maxCompared)
@@ -222,7 +217,7 @@ function createNotFound(path: string, text: string, oldText: string): string {
 }
 
 /** The lines that now hold the new text, with the one before and the one behind. */
-function replaceAt(
+function showAround(
   edited: string,
   { place, line }: { place: number; line: number },
   newText: string,
@@ -252,13 +247,12 @@ function numberEdit(lines: readonly string[], first: number, count: number): str
   return shown.join('\n') + (count > maxShownLines ? '\n…' : '')
 }
 
-/** The key of the call in doubt. */
 type Doubt = Pick<ReconcileContext, 'idempotencyKey'>
 
 const never = new AbortController().signal
 
 /**
- * Whether a write took place. A file with that text says yes. The text in a file beside it, which had not taken the name yet, says
+ * Finds out if a write took place. A file with that text says yes. The text in a file beside it, which had not taken the name yet, says
  * no. Another text, or no file, says neither: another process may have changed what was written.
  */
 export async function reconcileWrite(
@@ -277,7 +271,7 @@ export async function reconcileWrite(
 }
 
 /**
- * Whether an edit took place. The edited text in a file beside it says no, and so does an occurrence of oldText that no edit can
+ * Finds out if an edit took place. The edited text in a file beside it says no, and so does an occurrence of oldText that no edit can
  * have left there. An oldText that is gone says nothing: it may never have been there.
  */
 export async function reconcileEdit(
@@ -299,7 +293,7 @@ export async function reconcileEdit(
 }
 
 /**
- * Whether a move took place. A file or folder that is at its old path, while the new one is free, was not moved; where it is
+ * Finds out if a move took place. A file or folder that is at its old path, while the new one is free, was not moved; where it is
  * missing at the old path, it may never have been there.
  */
 export async function reconcileMove(
@@ -311,7 +305,7 @@ export async function reconcileMove(
 }
 
 /**
- * Whether an edit may have left this occurrence of oldText: it reaches into a newText, as `ab` does in `aabb` without its `ab`,
+ * True if an edit may have left this occurrence of oldText: it reaches into a newText, as `ab` does in `aabb` without its `ab`,
  * or in what `ab` became by `ab` → `abab`.
  */
 function mayBeLeft(
@@ -361,7 +355,7 @@ async function isThere(rules: FolderRules, path: string): Promise<boolean> {
   return (await answerFound(rules, parts.slice(0, -1), entry)) ?? false
 }
 
-/** What is found at a place; `undefined` where nothing is, or nothing that these tools show. */
+/** `undefined` where nothing is, or nothing that these tools show. */
 async function answerFound<Result>(
   { root }: FolderRules,
   parts: readonly string[],

@@ -11,13 +11,13 @@ import type { FolderRules } from './text.ts'
 export interface FilesOptions {
   /** The folder. Links to it are resolved once, when the tools are made. */
   readonly root: string
-  /** Whether there are tools that write, edit and move. Default `false`. */
+  /** Adds tools that write, edit and move. Default `false`. */
   readonly write?: boolean | undefined
   /** A prefix of each tool name, such as `docs_`, so that an agent can have tools over several folders. */
   readonly prefix?: string | undefined
   /** A sentence about the folder, which begins each description. */
   readonly about?: string | undefined
-  /** Whether names that begin with a dot are shown and used. Default `false`. */
+  /** Shows and uses names that begin with a dot. Default `false`. */
   readonly hidden?: boolean | undefined
   /**
    * Globs of names that are neither shown nor used, as in a `.gitignore`: `dist/`, `*.log`, `/config/local.json`. Upper and lower
@@ -40,7 +40,6 @@ export interface FilesOptions {
 
 const { fields, filledText, listOf, maybe, milliseconds, numberFrom, trueOrFalse, valueThat } = option
 
-/** What can be given as options. */
 const filesOptions: OptionCheck = fields<FilesOptions>(
   {
     root: filledText,

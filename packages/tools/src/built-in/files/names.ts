@@ -42,7 +42,7 @@ function isReadDifferentlyOnWindows(part: string): boolean {
   )
 }
 
-/** Whether results show a name: one that a line can hold, and that `partsOf` takes. */
+/** True for names that results may show: those that fit on a line and that `splitPath` takes. */
 export function isUsableName(name: string): boolean {
   return !control.test(name) && !name.includes('\\') && !name.includes('\ufffd') && name.search(unseen) === -1
 }
@@ -61,10 +61,10 @@ export function quotePath(path: string): string {
   return JSON.stringify(shown.toWellFormed().replaceAll(unseen, '\ufffd'))
 }
 
-/** Whether a path, such as `src/index.ts`, matches. Takes time in proportion to the path times the glob. */
+/** Matches a path such as `src/index.ts`. Takes time in proportion to the path times the glob. */
 export type Glob = (path: string) => boolean
 
-/** What is wrong with a glob, in words that follow "The glob …". */
+/** A faulty glob; the message continues "The glob …". */
 export class GlobError extends Error {
   override readonly name: string = 'GlobError'
 }

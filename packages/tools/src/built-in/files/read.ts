@@ -6,7 +6,6 @@ import { isUsableName, splitPath, joinPath, quotePath } from './names.ts'
 import { readCode, type Folder, type FolderAccess, withPlace } from './root.ts'
 import { formatCount, encodeFile, type FolderRules, hasWindowsLines, splitLines, readText } from './text.ts'
 
-/** What `read_file` is asked for. */
 export interface ReadFileInput {
   readonly path: string
   /** The first line shown, from 1. */
@@ -56,7 +55,7 @@ function requireIn(lines: readonly string[], { offset, column }: Start, shownPat
   }
 }
 
-/** What the lines do not show about their ends. */
+/** Describes line ends that the numbered lines do not show. */
 function findEnds(text: string, isLast: boolean): string {
   const ends = hasWindowsLines(text) ? ', lines end with CR LF' : ''
   return isLast && !text.endsWith('\n') ? `${ends}, without a line break at its end` : ends
@@ -111,7 +110,7 @@ interface Visited {
   readonly kind: 'file' | 'folder' | 'link' | 'other'
 }
 
-/** What a walk has left out, and whether it ended early. */
+/** Counts of what a walk has left out. */
 export interface Left {
   /** Folders that could not be read. */
   unreadable: number
@@ -123,7 +122,6 @@ export interface Left {
   isCut: boolean
 }
 
-/** What a walk begins with. */
 export function createNothingLeft(): Left {
   return { unreadable: 0, unusable: 0, visited: 0, isCut: false }
 }
@@ -201,7 +199,7 @@ function describeKind(entry: Dirent): Visited['kind'] {
   return entry.isSymbolicLink() ? 'link' : 'other'
 }
 
-/** What a walk has left out, as sentences for the head of a result. */
+/** Sentences for the head of a result. */
 export function describeLeft(left: Left, maxVisited: number): string {
   const sentences = [
     left.isCut
@@ -213,7 +211,6 @@ export function describeLeft(left: Left, maxVisited: number): string {
   return sentences.join('')
 }
 
-/** What `list_files` is asked for. */
 export interface ListFilesInput {
   readonly path?: string
   /** The name after which the list begins. */
@@ -229,7 +226,7 @@ export async function listFiles(
   const { path: asked = '.', after } = input
   return await withPlace(rules.root, splitPath(asked), {}, async (place) => {
     const path = quotePath(joinPath(place.path))
-    if (place.name !== undefined) throw new ToolError(`${path} is no folder. Read it as a file instead.`)
+    if (place.name !== undefined) throw new ToolError(`${path} is not a folder. Read it as a file instead.`)
     const left = createNothingLeft()
     const entries = await showEntries(rules, place.folder, signal, left)
     if (left.unreadable > 0) throw new ToolError(`${path} cannot be read: the permission is missing.`)
@@ -257,7 +254,7 @@ export async function listFiles(
 async function showEntry({ folder, name, kind }: Visited): Promise<string> {
   if (kind === 'folder') return `${name}/`
   if (kind === 'link') return `${name} (link)`
-  if (kind === 'other') return `${name} (no regular file)`
+  if (kind === 'other') return `${name} (not a regular file)`
   try {
     return `${name} (${formatCount((await lstat(folder.at(name))).size, 'byte')})`
   } catch {

@@ -28,17 +28,15 @@ export interface FolderAccess {
   assertInside(handle: FileHandle, folder: Folder, name: string): Promise<void>
 }
 
-/** A handle was opened whose file is not inside the root: another process changed a folder meanwhile. */
+/** A handle was opened whose file is not inside the root: another process changed a folder. */
 export class OutsideError extends Error {
   override readonly name: string = 'OutsideError'
 }
 
-/** What was to be opened as a file is something else. */
 export class NotAFileError extends Error {
   override readonly name: string = 'NotAFileError'
 }
 
-/** Whether a path of the system is the root or below it. */
 function isInside(root: string, path: string, separator: string): boolean {
   return path === root || path.startsWith(root.endsWith(separator) ? root : root + separator)
 }
@@ -49,7 +47,7 @@ const noLink = handleOnly | constants.O_NOFOLLOW
 
 /**
  * Access on Linux. Every name is looked up in a folder that is held open, through `/proc/self/fd`: whatever becomes of the
- * names above meanwhile, no lookup passes through them, and no link is followed.
+ * names above, no lookup passes through them, and no link is followed.
  */
 export function openByHandle(root: string): FolderAccess {
   // What the system knows of an open handle needs no disk: asking at once takes a tenth of the time.
@@ -89,7 +87,7 @@ export function openByHandle(root: string): FolderAccess {
   }
 }
 
-/** Whether this system has what `byHandle` needs. */
+/** True if this system has the `/proc` paths that `openByHandle` needs. */
 async function hasHandlePaths(root: string): Promise<boolean> {
   if (process.platform !== 'linux') return false
   try {
@@ -197,7 +195,7 @@ function resolveFolder(tool: string, folder: string): string {
   }
   if (statSync(real).isDirectory()) return real
   throw new ConfigurationError(
-    `${tool}: root is ${JSON.stringify(folder)}, which is no folder. Give a folder.`,
+    `${tool}: root is ${JSON.stringify(folder)}, which is not a folder. Give a folder.`,
   )
 }
 
@@ -220,7 +218,7 @@ const meanings: Readonly<Record<string, string>> = {
   ENFILE: 'cannot be opened now: too many files are open. Try again',
   EIO: 'cannot be read: the disk reports a fault',
   EISDIR: 'is a folder',
-  ENOTDIR: 'is no folder',
+  ENOTDIR: 'is not a folder',
   ENOENT: 'does not exist any more: it was changed during the call. Look again',
   EEXIST: 'was made by another process during the call. Look again',
   ELOOP: 'was replaced by a link during the call. Look again',
@@ -240,7 +238,9 @@ export function describeFault(error: unknown, path: string): unknown {
     )
   }
   if (error instanceof NotAFileError) {
-    return new ToolError(`${quotePath(path)} is no regular file: it was changed during the call. Look again.`)
+    return new ToolError(
+      `${quotePath(path)} is not a regular file: it was changed during the call. Look again.`,
+    )
   }
   const code = readCode(error)
   if (code === undefined) return error
@@ -255,11 +255,10 @@ export interface Place {
   readonly name?: string
   /** The names from the root down, links resolved. */
   readonly path: readonly string[]
-  /** What is there; `undefined` where there is nothing yet. */
+  /** `undefined` if nothing is there yet. */
   readonly stats?: Stats
 }
 
-/** What a path may lead to. */
 export interface Lookup {
   /** A file that does not exist yet is a place, and so are folders above it, which are made. */
   readonly toMake?: boolean
@@ -363,7 +362,7 @@ class Walk {
       return undefined
     }
     if (left.length > 0)
-      throw new ToolError(`${quotePath(joinPath(path))} is no folder, so ${this.#asked} does not exist.`)
+      throw new ToolError(`${quotePath(joinPath(path))} is not a folder, so ${this.#asked} does not exist.`)
     return { folder, name, path, stats }
   }
 
@@ -415,7 +414,7 @@ class Walk {
   }
 }
 
-/** What has a name, links not followed; `undefined` where nothing has it. */
+/** Does not follow links; `undefined` if nothing has the name. */
 export async function readStats(path: string): Promise<Stats | undefined> {
   try {
     return await lstat(path)
@@ -429,7 +428,7 @@ async function makeFolder(path: string): Promise<void> {
   try {
     await mkdir(path)
   } catch (error) {
-    // Another call made it meanwhile, or something else, which the next look finds.
+    // Another call made it, or something else, which the next look finds.
     if (readCode(error) !== 'EEXIST') throw error
   }
 }

@@ -15,7 +15,6 @@ import {
   decodeFile,
 } from './text.ts'
 
-/** What `find_files` is asked for. */
 export interface FindFilesInput {
   readonly glob: string
   readonly path?: string
@@ -90,7 +89,6 @@ function parseAskedGlob(glob: string): Glob {
   }
 }
 
-/** What `search_files` is asked for. */
 export interface SearchFilesInput {
   readonly text: string
   readonly path?: string
@@ -99,10 +97,8 @@ export interface SearchFilesInput {
   readonly context?: number
 }
 
-/** Characters shown of one line. */
 const maxLineCharacters = 300
 
-/** What a search has found, and what it has passed over. */
 interface Search {
   readonly lines: string[]
   bytes: number
@@ -157,7 +153,6 @@ export async function searchFiles(
   })
 }
 
-/** The file at a place, or the files below it. */
 async function* findFilesAt(
   rules: FolderRules,
   { folder, name, path }: Place,
@@ -186,7 +181,6 @@ async function readSearchable(
   }
 }
 
-/** A line to show: one that matches, or one near it. */
 interface ShownLine {
   readonly number: number
   readonly text: string

@@ -22,7 +22,7 @@ export async function decodeFile(file: FileHandle, maxBytes: number, signal: Abo
   if (stats.size > maxBytes) return { kind: 'too_large', size: stats.size }
   const pieces: Buffer[] = []
   let size = 0
-  // Its size is no promise: a file may grow, and some files of the system say that they are empty.
+  // Its size is not a promise: a file may grow, and some files of the system say that they are empty.
   for (;;) {
     signal.throwIfAborted()
     const piece = Buffer.allocUnsafe(pieceBytes)
@@ -51,7 +51,7 @@ export function splitLines(text: string): readonly string[] {
   return lines.map((line) => (line.endsWith('\r') ? line.slice(0, -1) : line))
 }
 
-/** Whether a text has line breaks, each of them CR LF. */
+/** True if a text has line breaks and each is CR LF. */
 export function hasWindowsLines(text: string): boolean {
   return text.includes('\n') && !/(?<!\r)\n/.test(text)
 }
@@ -182,7 +182,7 @@ export function encodeFile(text: string): number {
   return Buffer.byteLength(text)
 }
 
-/** What all tools of a family share: the root, and the bounds of one call. */
+/** The root of a family of tools, and the bounds of one call. */
 export interface FolderRules {
   readonly root: Root
   /** Bytes of text shown in one result. */
@@ -201,7 +201,7 @@ export interface ReadText extends Extract<FileText, { kind: 'text' }> {
   readonly path: readonly string[]
 }
 
-/** Reads the text file at a path. Throws `ToolError` for what is no text file, or too large a one. */
+/** Reads the text file at a path. Throws `ToolError` for what is not a text file, or is too large. */
 export async function readText(
   rules: FolderRules,
   path: string,
@@ -215,7 +215,7 @@ export async function readText(
   )
 }
 
-/** The text of the file at a place. Throws `ToolError` for what is no text file, or too large a one. */
+/** The text of the file at a place. Throws `ToolError` for what is not a text file, or is too large. */
 export async function readTextAt(rules: FolderRules, place: Place, signal: AbortSignal): Promise<ReadText> {
   const path = quotePath(joinPath(place.path))
   const { folder, name } = requireFile(place)
@@ -226,7 +226,7 @@ export async function readTextAt(rules: FolderRules, place: Place, signal: Abort
     if (read.kind === 'text') return { ...read, path: place.path }
     if (read.kind === 'binary') {
       throw new ToolError(
-        `${path} is no text in UTF-8 but binary (${formatCount(read.size, 'byte')}): this tool reads text only.`,
+        `${path} is not text in UTF-8 but binary (${formatCount(read.size, 'byte')}): this tool reads text only.`,
       )
     }
     throw new ToolError(
@@ -244,6 +244,8 @@ export function requireFile({ folder, name, path, stats }: Place): {
 } {
   if (name !== undefined && stats?.isFile()) return { folder, name }
   const what =
-    name === undefined ? 'a folder, and a file is needed' : 'no regular file but a device, a pipe or a socket'
+    name === undefined
+      ? 'a folder, and a file is needed'
+      : 'not a regular file but a device, a pipe or a socket'
   throw new ToolError(`${quotePath(joinPath(path))} is ${what}.`)
 }

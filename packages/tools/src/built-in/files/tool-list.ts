@@ -38,7 +38,6 @@ function describeObject(required: readonly string[], properties: JsonObject): Js
   return { type: 'object', required, additionalProperties: false, properties }
 }
 
-/** The names of the tools, without a prefix. */
 type FilesToolName =
   | 'list_files'
   | 'find_files'
@@ -48,7 +47,6 @@ type FilesToolName =
   | 'edit_file'
   | 'move_file'
 
-/** The inputs of the tools, by their names. */
 const inputs: Readonly<Record<FilesToolName, JsonObject>> = {
   list_files: describeObject([], {
     path: describePath('The folder. Default: the root folder'),

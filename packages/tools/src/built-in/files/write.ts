@@ -103,7 +103,6 @@ async function writeSynced(folder: Folder): Promise<void> {
   }
 }
 
-/** What `write_file` is asked for. */
 export interface WriteFileInput {
   readonly path: string
   readonly content: string
@@ -157,7 +156,7 @@ export function requireWritable({ maxFileBytes }: FolderRules, path: string, tex
   }
   if (!text.isWellFormed() || text.includes('\0')) {
     throw new ToolError(
-      `The text for ${quotePath(path)} holds a NUL or half of a surrogate pair, which is no text in UTF-8. Nothing was changed.`,
+      `The text for ${quotePath(path)} holds a NUL or half of a surrogate pair, which is not text in UTF-8. Nothing was changed.`,
     )
   }
   return size
@@ -186,7 +185,10 @@ export async function assertNothingUncovered(
     try {
       for await (const entry of await opendir(inner.at('.'))) {
         signal.throwIfAborted()
-        if (++visited > rules.maxVisited) throw createTooMany(from, rules.maxVisited)
+        if (++visited > rules.maxVisited)
+          throw new ToolError(
+            `${quotePath(joinPath(from))} holds more than ${rules.maxVisited} entries, too many to move. Move folders within it.`,
+          )
         const path = [...inner.path, entry.name]
         const isFolder = entry.isDirectory()
         const isShown = rules.root.shown.unshown(path, isFolder) === undefined
@@ -204,19 +206,11 @@ export async function assertNothingUncovered(
   await look(folder, name)
 }
 
-function createTooMany(path: readonly string[], maxVisited: number): ToolError {
-  return new ToolError(
-    `${quotePath(joinPath(path))} holds more than ${maxVisited} entries, too many to move. Move folders within it.`,
-  )
-}
-
-/** What `move_file` is asked for. */
 export interface MoveFileInput {
   readonly from: string
   readonly to: string
 }
 
-/** An entry of a folder that is open. */
 interface Entry {
   readonly folder: Folder
   readonly name: string
@@ -235,7 +229,7 @@ export async function moveFile(
     {},
     async ({ folder: source, name: notFolder, path }) => {
       const name = fromParts.at(-1) ?? ''
-      if (notFolder !== undefined) throw new ToolError(`${quotePath(joinPath(path))} is no folder.`)
+      if (notFolder !== undefined) throw new ToolError(`${quotePath(joinPath(path))} is not a folder.`)
       const from = [...source.path, name]
       const isFolder = await requireMovable(rules, source, name)
       return await withPlace(rules.root, toParts, { toMake: true }, async (to) => {
@@ -262,7 +256,7 @@ export async function moveFile(
   )
 }
 
-/** Whether it is a folder that is to be moved. Throws `ToolError` for what cannot be moved. */
+/** Returns true for a folder. Throws `ToolError` for what cannot be moved. */
 async function requireMovable(rules: FolderRules, folder: Folder, name: string): Promise<boolean> {
   const path = [...folder.path, name]
   requireShown(rules, path, false)
@@ -271,7 +265,7 @@ async function requireMovable(rules: FolderRules, folder: Folder, name: string):
     throw new ToolError(`${quotePath(joinPath(path))} does not exist. Nothing was moved.`)
   requireShown(rules, path, stats.isDirectory())
   if (stats.isDirectory() || stats.isFile()) return stats.isDirectory()
-  const what = stats.isSymbolicLink() ? 'a link' : 'no regular file'
+  const what = stats.isSymbolicLink() ? 'a link' : 'not a regular file'
   throw new ToolError(`${quotePath(joinPath(path))} is ${what}, and only files and folders are moved.`)
 }
 

@@ -19,7 +19,7 @@ export const defaultContentTypes: readonly string[] = [
   'application/yaml',
 ]
 
-/** Whether a media type is one of those to show. An answer that names none is taken for text. */
+/** True if a media type is to be shown. An answer that names none counts as text. */
 export function isShown(contentType: string | null, shown: readonly string[]): boolean {
   const type = contentType?.split(';')[0]?.trim().toLowerCase() ?? 'text/plain'
   return shown.some((pattern) => {
@@ -28,7 +28,6 @@ export function isShown(contentType: string | null, shown: readonly string[]): b
   })
 }
 
-/** Whether a media type is that of a page. */
 export function isPage(contentType: string | null): boolean {
   return isShown(contentType, ['text/html', 'application/xhtml+xml'])
 }
@@ -74,7 +73,6 @@ export function readWithin(text: string, maxBytes: number): string {
     : new TextDecoder().decode(bytes.subarray(0, maxBytes), { stream: true })
 }
 
-/** What follows the first place of a word; empty where the text lacks the word. */
 function readAfter(text: string, word: string): string {
   const place = text.indexOf(word)
   return place === -1 ? '' : text.slice(place + word.length)
@@ -138,7 +136,6 @@ function readCode(error: Error): string | undefined {
     : undefined
 }
 
-/** What a model asks for. */
 export interface HttpRequest {
   readonly url: string
   readonly method: Method
@@ -161,7 +158,7 @@ export interface Exchange {
   readonly timers: Timers
 }
 
-/** What a model is shown of an answer. `url` is where it came from in the end. */
+/** An answer as the model sees it. `url` is where it came from after redirects. */
 export type HttpAnswer = {
   readonly url: string
   readonly status: number
@@ -215,7 +212,6 @@ export async function exchangePage(
   }
 }
 
-/** What a model reads at the time limit: what was late, and whether anything was sent. */
 function createLateError(
   { timeoutMs }: Exchange,
   { wasReached, isConnecting }: { readonly wasReached: boolean; readonly isConnecting: boolean },
@@ -234,7 +230,6 @@ function createLateError(
   )
 }
 
-/** One request of an exchange: the first, or the one that a redirect leads to. */
 interface Hop {
   readonly url: URL
   readonly method: string
@@ -243,7 +238,6 @@ interface Hop {
   readonly body?: string
 }
 
-/** How a request goes out. */
 interface Transport {
   readonly headersOf: (known: Readonly<Record<string, string>>) => Headers
   readonly send: (
@@ -279,7 +273,7 @@ async function follow(
 const redirectStatuses = new Set([301, 302, 303, 307, 308])
 
 /**
- * Returns where a redirect leads; `undefined` if the answer is no redirect, or is to be shown. As browsers do: 303
+ * Returns where a redirect leads; `undefined` if the answer is not a redirect, or is to be shown. As browsers do: 303
  * turns all but HEAD into GET, 301 and 302 turn POST into GET, and such a GET loses the body.
  */
 function findNextHop(hop: Hop, { status, headers }: Response, reach: ReachPolicy): Hop | undefined {
@@ -350,7 +344,6 @@ const known = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE'] as const
 /** A request method. */
 export type Method = (typeof known)[number]
 
-/** Whether any of the methods may change something. */
 export function isWriting(methods: readonly Method[]): boolean {
   return methods.some((method) => method !== 'GET' && method !== 'HEAD')
 }

@@ -24,7 +24,7 @@ import {
 } from './exchange.ts'
 import { undiciPackage } from '../../packages.ts'
 
-/** What a model may fetch, and how much of it one call may show. */
+/** Bounds of what a model may fetch and of what one call shows. */
 export interface HttpFetchOptions {
   /** Default `http_fetch`. */
   readonly name?: string | undefined
@@ -50,7 +50,7 @@ export interface HttpFetchOptions {
    * characters.
    */
   readonly headers?: OriginHeaders | undefined
-  /** Names of headers whose value is no secret, such as `x-api-version`: it is not masked, and may have any length. */
+  /** Names of headers whose value is not secret, such as `x-api-version`: it is not masked, and may have any length. */
   readonly openHeaders?: readonly string[] | undefined
   /** Media types whose bodies are shown, as in `text/*`. Default: text, JSON, XML. Others are named, not shown. */
   readonly contentTypes?: readonly string[] | undefined

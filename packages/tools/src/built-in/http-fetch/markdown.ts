@@ -10,11 +10,11 @@ class MarkdownWriter {
   /** Line breaks before the next piece, and whether a space is. */
   #breaks = 0
   #hasSpace = false
-  /** What every line of an open quote or list item begins with; of levels that are too deep nothing. */
+  /** The prefixes of lines in open quotes and list items; empty for levels that are too deep. */
   readonly #indents: string[] = []
   /** How many of these the next line and the one before have in common: with those an empty line between them begins. */
   #shared = 0
-  /** What the next line begins with instead: the mark of a list item. */
+  /** Replaces the prefix of the next line: the mark of a list item. */
   #lead: string | undefined
   /** Marks that are written before the next piece, such as `**`. */
   #opening: string[] = []
@@ -24,7 +24,6 @@ class MarkdownWriter {
     this.#maxCharacters = maxCharacters
   }
 
-  /** Whether it holds as much as it may. */
   get isFull(): boolean {
     return this.#text.length >= this.#maxCharacters
   }
@@ -145,14 +144,13 @@ class MarkdownWriter {
   }
 }
 
-/** The length of the longest run of backticks. */
 function measureLongestRun(text: string): number {
   return (text.match(/`+/g) ?? []).reduce((longest, run) => Math.max(longest, run.length), 0)
 }
 
 const maxLinkCharacters = 2_000
 
-/** Where a link of a page leads, as Markdown takes it; `undefined` for what is no address of a page or of mail. */
+/** Where a link of a page leads, as Markdown takes it; `undefined` for what is not an address of a page or of mail. */
 export function resolveLink(href: string | undefined, base: string): string | undefined {
   if (href === undefined || href.length > maxLinkCharacters) return undefined
   const url = URL.parse(href, base)
@@ -165,7 +163,6 @@ export function resolveLink(href: string | undefined, base: string): string | un
 export interface Page {
   readonly title?: string
   readonly markdown: string
-  /** Whether there is more of the page. */
   readonly more: boolean
 }
 
@@ -196,7 +193,7 @@ type Attributes = Readonly<Record<string, string>>
 type End = () => void
 
 /**
- * What a reader sees of a page, as Markdown of at most so many characters; relative links are made whole. Takes time in
+ * Turns a page into Markdown of at most so many characters, without what a reader does not see; relative links are made whole. Takes time in
  * proportion to the text, whatever that is. `show` sees each text of the page before it is shown.
  */
 export function toMarkdown(
@@ -326,8 +323,9 @@ class PageReader {
       case 'blockquote':
         return this.#indented('> ')
       case 'ul':
+        return this.#list(undefined)
       case 'ol':
-        return this.#list(name === 'ol' ? startOf(attributes['start']) : undefined)
+        return this.#list(/^\d{1,6}$/.test(attributes['start'] ?? '') ? Number(attributes['start']) : 1)
       case 'li':
         return this.#item()
       case 'table':
@@ -449,8 +447,4 @@ function isHidden(attributes: Attributes): boolean {
   if ('hidden' in attributes || attributes['aria-hidden'] === 'true') return true
   const style = attributes['style']?.replace(/\s+/g, '').toLowerCase() ?? ''
   return style.includes('display:none') || style.includes('visibility:hidden')
-}
-
-function startOf(start = ''): number {
-  return /^\d{1,6}$/.test(start) ? Number(start) : 1
 }

@@ -6,7 +6,6 @@ import ipaddr from 'ipaddr.js'
 import type { Agent, buildConnector } from 'undici'
 import { ToolError } from '../../define/outcome.ts'
 
-/** An IP address of a host; `family` is 4 or 6. */
 interface HostAddress {
   readonly address: string
   readonly family: number
@@ -43,7 +42,7 @@ export interface Target extends Place {
   readonly addresses: readonly HostAddress[]
 }
 
-/** What may be reached, and how its address is found. */
+/** The hosts that may be reached, and how their addresses are found. */
 export interface ReachPolicy {
   readonly origins: ReadonlySet<string> | undefined
   /** Keys as `keyOf` makes them. */
@@ -80,7 +79,7 @@ function readOrigin(toolName: string, option: string, text: string): string {
   const url = URL.canParse(text) ? new URL(text) : undefined
   if (url && (url.origin === text || `${url.origin}/` === text) && isWeb(url)) return url.origin
   throw new ConfigurationError(
-    `In ${option} of the tool ${toolName}, "${text}" is no origin. Write scheme and host, and a port unless it is the scheme's own, as in https://api.example.com.`,
+    `In ${option} of the tool ${toolName}, "${text}" is not an origin. Write scheme and host, and a port unless it is the scheme's own, as in https://api.example.com.`,
   )
 }
 
@@ -89,7 +88,7 @@ export function readUrl(text: string, { origins }: ReachPolicy, base?: URL): URL
   const url = URL.canParse(text, base?.href) ? new URL(text, base) : undefined
   if (!url)
     throw new ToolError(
-      'That is no URL. Give a whole one, as in https://example.com/page. Nothing was requested.',
+      'That is not a URL. Give a whole one, as in https://example.com/page. Nothing was requested.',
     )
   if (!isWeb(url)) throw createRefusal(url, 'only http: and https: URLs can be fetched')
   if (url.username !== '' || url.password !== '')
@@ -137,11 +136,11 @@ function readPlace(toolName: string, option: string, text: string): Place {
     return { host: new URL(url).hostname.replaceAll(/^\[|\]$/g, ''), port: Number(port) }
   }
   throw new ConfigurationError(
-    `In ${option} of the tool ${toolName}, "${text}" is no host with a port. Write both, as in localhost:3000 or [::1]:80.`,
+    `In ${option} of the tool ${toolName}, "${text}" is not a host with a port. Write both, as in localhost:3000 or [::1]:80.`,
   )
 }
 
-/** What is needed of undici, which is loaded at the first call. */
+/** The part of undici that is used; it is loaded at the first call. */
 interface Undici {
   readonly Agent: typeof Agent
   readonly buildConnector: typeof buildConnector
@@ -205,9 +204,8 @@ export interface HeaderPolicy {
   readonly secrets: KnownSecrets
 }
 
-/** Headers that are no secrets, and would make a mess of results if they were masked. */
+/** Headers that are not secrets, and would make a mess of results if they were masked. */
 const alwaysOpen = ['accept', 'accept-language', 'cache-control', 'content-type', 'user-agent']
-/** Headers that belong to the connection. */
 const reserved = new Set([
   'connection',
   'content-length',
@@ -218,7 +216,7 @@ const reserved = new Set([
 ])
 
 /**
- * Reads the headers that a tool was given; `openHeaders` names those whose value is no secret. Throws `ConfigurationError`,
+ * Reads the headers that a tool was given; `openHeaders` names those whose value is not secret. Throws `ConfigurationError`,
  * which names no value, also for a secret that is too short to be masked.
  */
 export function createHeaderPolicy(
@@ -234,7 +232,11 @@ export function createHeaderPolicy(
     for (const [name, value] of Object.entries(given)) {
       assertHeader(toolName, name, value)
       if (open.has(name.toLowerCase())) continue
-      if (cutCore(value).length < secretLengthMin) throw createTooShort(toolName, name)
+      if (cutCore(value).length < secretLengthMin)
+        throw new ConfigurationError(
+          `The header ${JSON.stringify(name)} of the tool ${toolName} has a secret of less than ${secretLengthMin} characters: masking it in results would mask other data, too. ` +
+            `Use a longer one, or, if its value is not secret, name the header in openHeaders.`,
+        )
       secrets.push(...listForms(value))
     }
   }
@@ -272,13 +274,6 @@ function cutToken(value: string): string {
 
 function decodeBasic(value: string): string | undefined {
   return /^basic /i.test(value) ? Buffer.from(cutToken(value), 'base64').toString() : undefined
-}
-
-function createTooShort(toolName: string, name: string): ConfigurationError {
-  return new ConfigurationError(
-    `The header ${JSON.stringify(name)} of the tool ${toolName} has a secret of less than ${secretLengthMin} characters: masking it in results would mask other data, too. ` +
-      `Use a longer one, or, if its value is no secret, name the header in openHeaders.`,
-  )
 }
 
 function assertHeader(toolName: string, name: string, value: string): void {

@@ -50,7 +50,6 @@ export interface MemoryStore {
    * memory has the id.
    */
   remove(owner: MemoryOwner, id: number, key: string): Promise<boolean>
-  /** Whether a memory was removed under the key. */
   wasRemovedUnder(owner: MemoryOwner, key: string): Promise<boolean>
   /** Memories that have one of the phrases, the best first. */
   search(owner: MemoryOwner, phrases: SearchPhrases, limit: number): Promise<readonly Memory[]>
@@ -69,7 +68,7 @@ export const ownerName = {
   own: (name: string): string => `own:${name}`,
 } as const
 
-/** What a store erases: the memories of an owner, and those about a subject. */
+/** A store erases the memories of an owner and those about a subject. */
 export function readErasedOwner(erased: Erased): { readonly owner: string; readonly subject: string | null } {
   if ('subject' in erased) return { owner: ownerName.subject(erased.subject), subject: erased.subject }
   if ('session' in erased) return { owner: ownerName.session(erased.session), subject: null }
@@ -100,7 +99,7 @@ export function searchPhrases(query: string): SearchPhrases {
   return words.map((word) => readWords(word).slice(0, maxWordsOfPhrase).map(writeWord))
 }
 
-/** Whether a word may be the beginning of a longer one, by its written form. */
+/** True if a word may be the beginning of a longer one, by its written form. */
 export function mayContinue(word: string): boolean {
   return word.length > 2 * leastBeginning
 }

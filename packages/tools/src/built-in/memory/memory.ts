@@ -18,9 +18,9 @@ export interface MemoryOptions {
   readonly store: MemoryStore
   /** The ledger of the runs. It holds the subject and the session of each run. */
   readonly ledger: Pick<Ledger, 'read'>
-  /** Whether a run uses the memories of its subject or of its session. Default: its subject. */
+  /** A run uses the memories of its subject or of its session. Default: its subject. */
   readonly per?: 'subject' | 'session' | undefined
-  /** Whether there are tools that save and delete. Default true. */
+  /** Adds tools that save and delete. Default true. */
   readonly write?: boolean | undefined
   /** When these tools need an approval. Default `never`. */
   readonly approval?: ApprovalPolicy<JsonObject> | undefined
@@ -110,7 +110,7 @@ function searchTool({ store, maxShown, ownerOf }: Memories): Tool {
     input: describeObject({
       query: {
         ...{ type: 'string', minLength: 1, maxLength: maxQueryChars },
-        description: 'Words to look for; what has more of them comes first. It is no query language.',
+        description: 'Words to look for; what has more of them comes first. It is not a query language.',
       },
     }),
     effect: 'read',

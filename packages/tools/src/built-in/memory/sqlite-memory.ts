@@ -15,7 +15,7 @@ import {
   type SearchPhrases,
 } from './memory-store.ts'
 
-/** What is needed of better-sqlite3, which brings no types. */
+/** The part of better-sqlite3 that is used; it ships no types. */
 interface Database {
   pragma(source: string): unknown
   exec(sql: string): unknown

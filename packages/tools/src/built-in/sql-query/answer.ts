@@ -15,7 +15,6 @@ export interface StatementBounds {
 /** Why not all rows are shown: there are more than `maxRows`, or the next would exceed `maxBytes`. */
 type Cut = 'rows' | 'bytes'
 
-/** What is shown of a statement's rows. */
 interface RowsEnding {
   readonly kind: 'rows'
   readonly columns: readonly string[]
@@ -38,10 +37,22 @@ export type StatementReply =
   /** It ran, and had not finished in its time. */
   | { readonly kind: 'timed_out' }
 
-/** What the model receives of a statement's ending. Throws `ToolError` where it shows no rows. */
+/** Throws `ToolError` where a statement's ending has no rows to show. */
 export function answerCall(reply: StatementReply, bounds: StatementBounds): Json {
-  if (reply.kind === 'rows') return showRows(reply, bounds)
-  if (reply.kind === 'failed') throw new ToolError(describeFailure(reply))
+  if (reply.kind === 'rows')
+    return reply.cut === undefined
+      ? { columns: reply.columns, rows: reply.rows }
+      : {
+          columns: reply.columns,
+          rows: reply.rows,
+          note: describeLeftOut(reply.cut, reply.rows.length, bounds),
+        }
+  if (reply.kind === 'failed')
+    throw new ToolError(
+      reply.schema === undefined
+        ? reply.message
+        : `${reply.message}\nThe tables and views are:\n${reply.schema}`,
+    )
   if (reply.kind === 'not_started') {
     throw new ToolError(
       `The statement did not run: ${reply.why}. The statement is not the cause: make the same call again, or continue without it.`,
@@ -60,12 +71,6 @@ export function answerCall(reply: StatementReply, bounds: StatementBounds): Json
   )
 }
 
-function showRows({ columns, rows, cut }: RowsEnding, bounds: StatementBounds): Json {
-  return cut === undefined
-    ? { columns, rows }
-    : { columns, rows, note: describeLeftOut(cut, rows.length, bounds) }
-}
-
 function describeLeftOut(cut: Cut, rowsShown: number, { maxRows, maxBytes }: StatementBounds): string {
   if (cut === 'rows') {
     return `Only the first ${maxRows} rows are shown, there are more. Aggregate, filter, or page with ORDER BY, LIMIT and OFFSET.`
@@ -73,10 +78,6 @@ function describeLeftOut(cut: Cut, rowsShown: number, { maxRows, maxBytes }: Sta
   const start =
     rowsShown === 0 ? 'No row is shown: the first alone' : `Only the first ${rowsShown} rows are shown: more`
   return `${start} would be over ${maxBytes} bytes. Select fewer columns or rows, or parts of long values with substr().`
-}
-
-function describeFailure({ message, schema }: Extract<StatementReply, { kind: 'failed' }>): string {
-  return schema === undefined ? message : `${message}\nThe tables and views are:\n${schema}`
 }
 
 /** The first rows of a statement that fit its bounds. */
@@ -126,19 +127,18 @@ export class ShownRows {
   }
 }
 
-/** What a process for statements is asked to do. */
 export interface StatementRequest extends StatementBounds {
   readonly path: string
   readonly sql: string
   readonly parameters: readonly ParameterValue[] | Readonly<Record<string, ParameterValue>>
 }
 
-/** What the process of a statement says: that the statement runs now, which none does that is refused, then how it ended. */
+/** A process reports that the statement runs now, unless it is refused, then how it ended. */
 export type StatementMessage =
   | { readonly kind: 'running' }
   | {
       readonly kind: 'ended'
       readonly ending: StatementEnding
-      /** Whether the process should run no other statement. */
+      /** The process must not run another statement. */
       readonly isSpent: boolean
     }

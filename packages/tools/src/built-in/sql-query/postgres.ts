@@ -12,14 +12,14 @@ import {
   type StatementReply,
 } from './answer.ts'
 
-/** The refusal of a text that is no statement that reads. */
+/** The refusal of a text that is not a statement that reads. */
 const onlyPostgresReads: string =
   'Only one statement that reads can be run: SELECT, WITH … SELECT, VALUES, TABLE, or EXPLAIN [ANALYZE] [VERBOSE] of these.'
 
-/** What Postgres, or the way to it, says of what went wrong. */
+/** An error of Postgres, or of the connection to it. */
 export interface PostgresFailure {
   readonly reply: Exclude<StatementReply, { kind: 'rows' }>
-  /** Whether the model may not know the tables. */
+  /** The model may not know the tables. */
   readonly asksForTables: boolean
 }
 
@@ -83,7 +83,6 @@ async function listTables(client: ClientBase): Promise<string | undefined> {
   }
 }
 
-/** One statement, and what may become of it. */
 interface PostgresRequest extends StatementBounds {
   readonly sql: string
   readonly parameters: readonly ParameterValue[]
@@ -159,7 +158,7 @@ async function isBeginning(
   return isTrusted || results.at(-1)?.rows[0]?.[0] === false
 }
 
-/** An EXPLAIN of a statement that reads: no cursor takes one. Of anything else Postgres says that it is no statement. */
+/** An EXPLAIN of a statement that reads: no cursor takes one. Of anything else Postgres says that it is not a statement. */
 function explainTables(sql: string): string | undefined {
   return /^\s*explain\s+(?:analyze\s+)?(?:verbose\s+)?(?:select|with|values|table)\b/i.test(sql)
     ? sql

@@ -10,10 +10,8 @@ import { type ParameterValue, type StatementBounds, type StatementRequest, answe
 import { ConnectionGate, maxConnectMs, maxStopMs, runOverConnection } from './postgres.ts'
 import { keepProcesses, maxStartMs } from './sqlite-host.ts'
 
-/** The schema of a parameter's value. */
 const parameterValue: JsonObject = { type: ['string', 'number', 'boolean', 'null'] }
 
-/** The schema of what a query tool takes. */
 function describeInput(sqlDescription: string, parameters: JsonObject): JsonObject {
   return {
     type: 'object',
@@ -126,7 +124,12 @@ function createPostgresQuery(options: PostgresQueryOptions): Tool {
   const crowded = `no connection was free for it within ${maxCallMs} ms, since other calls used all of them`
   return defineTool({
     name,
-    description: options.description ?? describePostgres(bounds.maxRows),
+    description:
+      options.description ??
+      'Runs one read-only SQL statement on a PostgreSQL database and answers { columns, rows } as JSON. ' +
+        'Use it to look things up and to count and sum them. To see which tables there are, query information_schema.columns ' +
+        `(SELECT table_name, column_name, data_type FROM information_schema.columns WHERE table_schema = 'public'). ` +
+        `At most ${bounds.maxRows} rows are shown, so aggregate and filter in SQL.`,
     input: postgresInput,
     effect: 'read',
     // The limits of its parts are reached first; this one is for a host that hangs.
@@ -171,15 +174,6 @@ function assertLockTimeout(name: string, { timeoutMs, lockTimeoutMs }: Statement
   )
 }
 
-function describePostgres(maxRows: number): string {
-  return (
-    'Runs one read-only SQL statement on a PostgreSQL database and answers { columns, rows } as JSON. ' +
-    'Use it to look things up and to count and sum them. To see which tables there are, query information_schema.columns ' +
-    `(SELECT table_name, column_name, data_type FROM information_schema.columns WHERE table_schema = 'public'). ` +
-    `At most ${maxRows} rows are shown, so aggregate and filter in SQL.`
-  )
-}
-
 const postgresInput: JsonObject = describeInput(
   'One SELECT, WITH … SELECT, VALUES, TABLE or EXPLAIN statement in the SQL of PostgreSQL.',
   {
@@ -205,7 +199,11 @@ function createSqliteQuery(options: SqliteQueryOptions): Tool {
   const processes = keepProcesses(timers, options.timers ?? unheldTimers)
   return defineTool({
     name,
-    description: options.description ?? describeSqlite(bounds.maxRows),
+    description:
+      options.description ??
+      'Runs one read-only SQL statement on a SQLite database and answers { columns, rows } as JSON. ' +
+        'Use it to look things up and to count and sum them. To see which tables there are, query sqlite_schema ' +
+        `(SELECT name, sql FROM sqlite_schema). At most ${bounds.maxRows} rows are shown, so aggregate and filter in SQL.`,
     input: sqliteInput,
     effect: 'read',
     // The statement's own limits are reached first; this one is for a host that hangs.
@@ -233,14 +231,6 @@ function assertUsable(name: string, path: string): void {
   requirePackage(`The tool ${name}`, 'better-sqlite3')
 }
 
-function describeSqlite(maxRows: number): string {
-  return (
-    'Runs one read-only SQL statement on a SQLite database and answers { columns, rows } as JSON. ' +
-    'Use it to look things up and to count and sum them. To see which tables there are, query sqlite_schema ' +
-    `(SELECT name, sql FROM sqlite_schema). At most ${maxRows} rows are shown, so aggregate and filter in SQL.`
-  )
-}
-
 const sqliteInput: JsonObject = describeInput(
   'One SELECT, WITH … SELECT, VALUES or EXPLAIN QUERY PLAN statement in the SQL of SQLite.',
   {
@@ -257,7 +247,7 @@ const sqliteInput: JsonObject = describeInput(
  * and returns `{ columns, rows, note? }` as JSON. Needs the package better-sqlite3 or pg. In SQLite each statement runs
  * in a process of its own, which is killed when its time is over, when the call is cancelled and when this process
  * dies: SQLite cannot be interrupted from a worker thread. A process whose statement has ended waits half a minute for
- * the next one, and keeps no host alive meanwhile. In Postgres each statement has a connection of its own, in a
+ * the next one, and keeps no host alive between them. In Postgres each statement has a connection of its own, in a
  * read-only transaction that is rolled back. The server stops it when its time is over and when the call is cancelled.
  */
 export function sqlQuery(options: SqlQueryOptions): Tool {

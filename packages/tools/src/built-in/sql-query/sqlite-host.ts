@@ -14,11 +14,11 @@ interface StatementProcess {
    * before the statement ran.
    */
   run(request: StatementRequest, signal: AbortSignal, timers: Timers): Promise<StatementReply>
-  /** Whether it can run another statement. */
+  /** False once it ended or was killed. */
   isUsable(): boolean
   /** Kills it. */
   kill(): void
-  /** Whether this process waits for it before it ends. True until it is set, and while a statement runs. */
+  /** Keeps this process alive until it ends. True until it is set, and while a statement runs. */
   keepHost(keeps: boolean): void
   /** Resolves when it is gone. */
   readonly gone: Promise<void>
@@ -106,7 +106,7 @@ function startProcess(): StatementProcess {
       settle()
     })
     keepHost(true)
-    // Where the process is gone meanwhile, `gone` tells.
+    // If the process is gone by then, `gone` tells.
     child.send(request, () => {})
     return promise
   }
@@ -137,7 +137,7 @@ export const maxIdleMs = 30_000
 /** How many such processes are kept. */
 const maxIdle = 2
 
-/** Runs statements, each in a process that runs no other one meanwhile. */
+/** Runs statements, each in a process that runs no other one at that time. */
 export interface StatementProcesses {
   /** As `run` of a `StatementProcess`. */
   run(request: StatementRequest, signal: AbortSignal): Promise<StatementReply>

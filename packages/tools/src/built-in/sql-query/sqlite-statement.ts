@@ -48,7 +48,7 @@ function toJsonCell(cell: Cell): Json {
   return cell
 }
 
-/** What is needed of better-sqlite3, which brings no types. */
+/** The part of better-sqlite3 that is used; it ships no types. */
 interface Database {
   pragma(source: string): unknown
   exec(sql: string): unknown
@@ -58,9 +58,7 @@ interface Database {
 
 /** A compiled statement. */
 interface Statement {
-  /** Whether it returns rows. */
   readonly reader: boolean
-  /** Whether it changes nothing in the database. */
   readonly readonly: boolean
   raw(on: boolean): Statement
   safeIntegers(on: boolean): Statement
@@ -88,7 +86,7 @@ function openReadOnly(path: string, busyMs: number): Database {
   return database
 }
 
-/** The refusal of a text that may change something, or that is no statement. */
+/** The refusal of a text that may change something, or that is not a statement. */
 const onlyReads: string =
   'Only one statement that reads can be run: SELECT, WITH … SELECT, VALUES, or EXPLAIN QUERY PLAN of these. ' +
   'Nothing was run.'
@@ -242,7 +240,7 @@ function describeFailure(
   if (typeof code === 'string' && code.startsWith('SQLITE_BUSY')) {
     return { kind: 'not_started', why: `another process kept the database locked for ${lockTimeoutMs} ms` }
   }
-  // SQLite's word for a statement that does not fit the tables, or is no SQL.
+  // SQLite's word for a statement that does not fit the tables, or is not SQL.
   const schema = code === 'SQLITE_ERROR' ? describeTables(database) : undefined
   return { kind: 'failed', message: `SQLite says: ${message}.`, ...(schema !== undefined && { schema }) }
 }

@@ -61,7 +61,7 @@ describe('move_file', () => {
     expect((await moves(box, 'in/dir/none', 'd')).text).toBe(
       '"in/dir/none" does not exist. Nothing was moved.',
     )
-    expect((await moves(box, 'in/b.txt/x', 'd')).text).toBe('"in/b.txt" is no folder.')
+    expect((await moves(box, 'in/b.txt/x', 'd')).text).toBe('"in/b.txt" is not a folder.')
     expect((await moves(box, 'in/dir/a.txt', 'd.txt')).text).toBe('Moved "in/dir/a.txt" to "d.txt".')
     expect((await moves(box, 'in/dir', 'e/f')).text).toBe('Moved "in/dir" to "e/f".')
     expect(pictureOf(box.root).map((line) => line.split(' ')[0])).toEqual([

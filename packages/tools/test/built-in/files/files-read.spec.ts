@@ -88,8 +88,8 @@ describe('read_file', () => {
   })
 
   it.each([
-    ['a NUL', Buffer.from('text\0text'), 'is no text in UTF-8 but binary (9 bytes)'],
-    ['bytes that are no UTF-8', Buffer.from([0x61, 0xff, 0xfe]), 'is no text in UTF-8 but binary (3 bytes)'],
+    ['a NUL', Buffer.from('text\0text'), 'is not text in UTF-8 but binary (9 bytes)'],
+    ['bytes that are no UTF-8', Buffer.from([0x61, 0xff, 0xfe]), 'is not text in UTF-8 but binary (3 bytes)'],
     [
       'more bytes than are read',
       Buffer.alloc(2_001, 'a'),
@@ -111,14 +111,14 @@ describe('read_file', () => {
     const call = caller(toolsOver(box, way))
     expect((await call('read_file', { path: 'dir' })).text).toBe('"dir" is a folder, and a file is needed.')
     for (const path of ['pipe', 'socket']) {
-      const text = `"${path}" is no regular file but a device, a pipe or a socket.`
+      const text = `"${path}" is not a regular file but a device, a pipe or a socket.`
       expect(await call('read_file', { path })).toEqual({ outcome: 'failed', text })
       expect((await call('write_file', { path, content: 'x' })).text).toBe(text)
     }
     expect((await call('read_file', { path: 'device' })).text).toMatch(/leads outside the root folder/)
     expect((await call('search_files', { text: 'x' })).text).toBe('0 lines with "x".')
     expect((await call('list_files', {})).text).toMatch(
-      /\npipe \(no regular file\)\nsocket \(no regular file\)$/,
+      /\npipe \(not a regular file\)\nsocket \(not a regular file\)$/,
     )
   })
 
@@ -138,7 +138,7 @@ describe('read_file', () => {
       '"scr" does not exist. Did you mean "src"?',
     )
     expect((await call('read_file', { path: 'src/index.ts/x' })).text).toBe(
-      '"src/index.ts" is no folder, so "src/index.ts/x" does not exist.',
+      '"src/index.ts" is not a folder, so "src/index.ts/x" does not exist.',
     )
   })
 
@@ -163,7 +163,7 @@ describe('list_files', () => {
     expect((await call('list_files', {})).text).toBe('".": 3 entries.\na/\nb.txt (5 bytes)\nc (link)')
     expect((await call('list_files', { path: 'a' })).text).toBe('"a": 1 entry.\nx (0 bytes)')
     expect((await call('list_files', { path: 'b.txt' })).text).toBe(
-      '"b.txt" is no folder. Read it as a file instead.',
+      '"b.txt" is not a folder. Read it as a file instead.',
     )
   })
 
@@ -365,12 +365,12 @@ describe('filesTools', () => {
     expect(approvals).toEqual(['never', 'never', 'never', 'never', 'always', 'always', 'always'])
   })
 
-  it('refuses a root that is no folder, and an ignored glob that it cannot read', () => {
+  it('refuses a root that is not a folder, and an ignored glob that it cannot read', () => {
     const { root } = filled({ 'a.txt': '' })
     expect(() => filesTools({ root: join(root, 'none') })).toThrow(
       /^filesTools: root is .*which cannot be found\. Give a folder that exists\.$/,
     )
-    expect(() => filesTools({ root: join(root, 'a.txt') })).toThrow(/which is no folder/)
+    expect(() => filesTools({ root: join(root, 'a.txt') })).toThrow(/which is not a folder/)
     expect(() => filesTools({ root, ignore: ['!a'] })).toThrow(
       /^filesTools: the glob "!a" in ignore begins with !/,
     )

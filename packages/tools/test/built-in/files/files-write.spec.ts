@@ -100,7 +100,7 @@ describe.each(ways)('write_file (%s)', (way) => {
       ['.git/hooks/pre-commit', 'x', '".git" is hidden'],
       ['node_modules/new/x.js', 'x', '"node_modules" is ignored'],
       ['.tallystick-0.tmp', 'x', 'is hidden'],
-      ['dir/x/y', 'x', '"dir/x" is no folder'],
+      ['dir/x/y', 'x', '"dir/x" is not a folder'],
       [`${'n'.repeat(300)}.txt`, 'x', 'has a name that is too long'],
     ]
     for (const [path, content, why] of refusals) {

@@ -151,12 +151,12 @@ describe('a file that another process changes while it is looked up', () => {
       '"dir/a.txt" leads outside the root folder: a folder on its way was changed during the call.',
     ],
     [
-      'is no file any more, as it became a link',
+      'is not a file any more, as it became a link',
       (root) => {
         rmSync(join(root, 'dir/a.txt'))
         symlinkSync('..', join(root, 'dir/a.txt'))
       },
-      '"dir/a.txt" is no regular file: it was changed during the call. Look again.',
+      '"dir/a.txt" is not a regular file: it was changed during the call. Look again.',
     ],
     [
       'is gone',
@@ -185,7 +185,7 @@ describe('a fault of the system', () => {
     ['ENFILE', 'cannot be opened now: too many files are open. Try again'],
     ['EIO', 'cannot be read: the disk reports a fault'],
     ['EISDIR', 'is a folder'],
-    ['ENOTDIR', 'is no folder'],
+    ['ENOTDIR', 'is not a folder'],
     ['ENOENT', 'does not exist any more: it was changed during the call. Look again'],
     ['EEXIST', 'was made by another process during the call. Look again'],
     ['ELOOP', 'was replaced by a link during the call. Look again'],

@@ -27,7 +27,7 @@ describe('the words of a memory', () => {
     expect(indexWords('a'.repeat(193))).toEqual([written('a'.repeat(192))])
   })
 
-  it('given a short word, when it is searched, then it is no beginning of a longer one', () => {
+  it('given a short word, when it is searched, then it is not a beginning of a longer one', () => {
     expect(['te', 'ten'].map((word) => mayContinue(written(word)))).toEqual([false, true])
   })
 })

@@ -86,7 +86,7 @@ describe('a program', () => {
     )
     expect(await where('../')).toMatch(/leads outside the root folder/)
     expect(await where('/tmp')).toMatch(/is absolute/)
-    expect(await where('file')).toBe('"file" is no folder to run a program in.')
+    expect(await where('file')).toBe('"file" is not a folder to run a program in.')
     expect(await where('none')).toBe('"none" does not exist.')
   })
 
@@ -131,9 +131,9 @@ describe('a program', () => {
       /^The tool shell: the program no-such-program is in no folder of PATH outside the root\./,
     )
     expect(find('sh', 'bin/sh')).toThrow(/has the path "bin\/sh", which is relative/)
-    expect(find('sh', join(root, 'file'))).toThrow(/is no file that may be executed/)
-    expect(find('sh', root)).toThrow(/is no file that may be executed/)
-    expect(find('a/b')).toThrow(/"a\/b" is no name of a program/)
+    expect(find('sh', join(root, 'file'))).toThrow(/is not a file that may be executed/)
+    expect(find('sh', root)).toThrow(/is not a file that may be executed/)
+    expect(find('a/b')).toThrow(/"a\/b" is not the name of a program/)
     writeFileSync(join(root, 'made'), '#!/bin/sh\n')
     chmodSync(join(root, 'made'), 0o755)
     expect(find('made', undefined, root)).toThrow(/outside the root/)
@@ -151,7 +151,7 @@ describe('a program', () => {
     expect(() => findProgram('shell', ['sh', {}], { root: '/', searched: '/bin:/usr/bin' })).toThrow(
       /outside the root/,
     )
-    expect(find(`a/${'b'.repeat(100)}`)).toThrow(` "a/${'b'.repeat(78)}" is no name`)
+    expect(find(`a/${'b'.repeat(100)}`)).toThrow(` "a/${'b'.repeat(78)}" is not the name`)
     expect(find('made', join(root, 'made'))()).toMatchObject({ path: join(root, 'made') })
   })
 })

@@ -61,7 +61,7 @@ describe('what a tool answers', () => {
     expect(await endingOf(manager.tools[0]!, {})).toEqual({ outcome: 'failed', text })
   })
 
-  it('given a result that says it is no failure, then it is a success', async () => {
+  it('given a result that says it is not a failure, then it is a success', async () => {
     const manager = await connected(answering({ content: [], isError: false }))
     expect(await manager.call('own', 'work', {})).toEqual([])
     expect((await endingOf(manager.tools[0]!, {})).outcome).toBe('success')

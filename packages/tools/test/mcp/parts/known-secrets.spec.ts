@@ -36,7 +36,7 @@ describe('a secret', () => {
     ['in a parameter of another name', { url: `${url}?colour=swordfish` }],
     ['in a path', { url: `${url}/swordfish` }],
     ['nowhere', { command: 'x' }],
-  ])('is no text %s', (_what, server) => {
+  ])('is not text %s', (_what, server) => {
     expect(isStruck(server, 'swordfish')).toBe(false)
   })
 

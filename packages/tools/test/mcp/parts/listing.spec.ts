@@ -95,9 +95,9 @@ describe('a tool that a server lists', () => {
       'the tool "a" is left out: its input schema is not of type object',
     ],
     [
-      'a schema that is no JSON',
+      'a schema that is not JSON',
       tool('a', { inputSchema: { type: 'object', a: 1n } }),
-      expect.stringMatching(/^the tool "a" is left out: its input schema is no JSON \(.+\)$/) as never,
+      expect.stringMatching(/^the tool "a" is left out: its input schema is not JSON \(.+\)$/) as never,
     ],
     [
       'a large schema',
@@ -173,7 +173,7 @@ describe('the part of a schema that is checked', () => {
     ['keywords that may be dear', { pattern: 'a', $ref: '#', not: {}, format: 'uri', toString: 1 }, {}],
     ['bounds of another kind', { minimum: '1', exclusiveMinimum: true, maxLength: null }, {}],
     ['types and names of another kind', { type: 1, required: true, enum: 'a' }, {}],
-    ['types and names of which one is no text', { type: ['object', 1], required: ['a', 1] }, {}],
+    ['types and names of which one is not text', { type: ['object', 1], required: ['a', 1] }, {}],
     ['lists of another kind', { allOf: {}, anyOf: 'x', properties: [], prefixItems: 1 }, {}],
     ['properties of nothing', { properties: null }, {}],
     ['items of nothing', { items: null }, { items: true }],
@@ -184,7 +184,7 @@ describe('the part of a schema that is checked', () => {
     ],
     ['items of an older draft', { items: [{ type: 'string' }] }, {}],
     ['further properties beside patterns', { patternProperties: { a: {} }, additionalProperties: false }, {}],
-    ['a part that is no schema', { items: 'x', anyOf: [1] }, { items: true, anyOf: [true] }],
+    ['a part that is not a schema', { items: 'x', anyOf: [1] }, { items: true, anyOf: [true] }],
     ['that only one may fit', { oneOf: [{ type: 'string' }] }, { anyOf: [{ type: 'string' }] }],
     [
       'that only one may fit, beside a choice',

@@ -134,7 +134,7 @@ describe('a server', () => {
     expect(faultOf(server)).toEqual({ path: '', what })
   })
 
-  it.each([null, 'x', 1])('that is %j is no server', (server) => {
+  it.each([null, 'x', 1])('that is %j is not a server', (server) => {
     expect(faultOf(server)?.what).toMatch(/expected an object/)
   })
 })

@@ -49,7 +49,7 @@ describe('a server with a stream of events', () => {
 
   it.each<[string, RequestInit, string?]>([
     ['a call', { ...stream, method: 'POST' }],
-    ['what is no stream', { method: 'GET', headers: { accept: 'application/json' } }],
+    ['what is not a stream', { method: 'GET', headers: { accept: 'application/json' } }],
     ['a request without headers', {}],
     ['another address', stream, 'http://127.0.0.1:9/.well-known/oauth-authorization-server'],
     ['a request that was aborted', { ...stream, signal: AbortSignal.abort() }],

@@ -78,7 +78,7 @@ const answers: Readonly<Record<string, (served: Served) => Answer>> = {
   huge: ({ input }) => texts('x'.repeat(Number(input['length']))),
   noisy: ({ write }) => {
     for (let line = 0; line < 2_000; line++) write('stderr', `line ${line} ${'-'.repeat(100)}\n`)
-    write('stdout', 'this is no message\n{"jsonrpc":"2.0"}\n')
+    write('stdout', 'this is not a message\n{"jsonrpc":"2.0"}\n')
     return texts('heard')
   },
   lie: () => ({ content: [{ type: 'text', text: 'warm' }], structuredContent: { degrees: 'warm' } }),
