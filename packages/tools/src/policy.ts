@@ -10,6 +10,202 @@ import {
 import type { ToolEffect } from '@tallystick/core/vocabulary'
 import { readJsonWithComments } from './json-with-comments.ts'
 
+/** The decision about a call: it runs as its tool decides, it needs an approval, or it is denied. */
+export type RuleDecision = 'allow' | 'ask' | 'deny'
+
+/** A value that can be compared: of a field of an input. */
+export type Scalar = string | number | boolean | null
+
+/**
+ * A condition on a field of an input. A scalar has to be equal. Otherwise every given condition has to hold. If the
+ * field is missing, or has a type that cannot be compared, the condition is undecided.
+ */
+export type InputCondition =
+  | Scalar
+  | {
+      /** Exactly this. */
+      readonly is?: Scalar | undefined
+      /** Exactly one of these. */
+      readonly oneOf?: readonly Scalar[] | undefined
+      /** A text that fits one of the patterns, in which `*` stands for any text, also an empty one. */
+      readonly like?: string | readonly string[] | undefined
+      /** A number above this. */
+      readonly above?: number | undefined
+      /** A number of at least this. */
+      readonly atLeast?: number | undefined
+      /** A number below this. */
+      readonly below?: number | undefined
+      /** A number of at most this. */
+      readonly atMost?: number | undefined
+      /** Tests presence; `null` is present. */
+      readonly present?: boolean | undefined
+      /** The opposite of a condition. */
+      readonly not?: InputCondition | undefined
+      /** A list with at least one item that fits. */
+      readonly some?: InputCondition | undefined
+      /** A list of which every item fits. */
+      readonly every?: InputCondition | undefined
+    }
+
+/** Which calls a rule applies to, and its decision. All given filters must match. */
+export interface ApprovalRule {
+  /** The name of the rule, for records and output. */
+  readonly name?: string | undefined
+  /** Names of tools, or patterns of names, in which `*` stands for any text. */
+  readonly tool?: string | readonly string[] | undefined
+  /** Names of agents, or patterns of names. */
+  readonly agent?: string | readonly string[] | undefined
+  readonly effect?: ToolEffect | undefined
+  /** Conditions on fields of the input, by their paths: `amount`, `to.country`, `lines.0.price`. */
+  readonly input?: { readonly [path: string]: InputCondition } | undefined
+  readonly decision: RuleDecision
+  /** A reason for the approver, or for the model whose call is denied. */
+  readonly why?: string | undefined
+}
+
+/** A call, and the decision that the rules have to make about it. */
+export interface RuleExample {
+  readonly call: RuledCall
+  readonly decision: RuleDecision
+}
+
+/** A call as rules see it. */
+export interface RuledCall {
+  readonly tool: string
+  readonly effect?: ToolEffect | undefined
+  readonly agent?: string | undefined
+  readonly input?: { readonly [name: string]: unknown } | undefined
+}
+
+/** An approval policy as data: the first rule that fits decides. */
+export interface ApprovalRules {
+  /** The version of this format. */
+  readonly version: 1
+  readonly rules: readonly ApprovalRule[]
+  /** The decision about a call that no rule matches. Default: `ask`. */
+  readonly otherwise?: RuleDecision | undefined
+  /** Calls with their expected decisions, which `checkExamples` tries. */
+  readonly examples?: readonly RuleExample[] | undefined
+}
+
+/**
+ * Returns an approval policy from rules: give it to `defineAgent` or `createRuntime` as `approval`. As every policy it
+ * may ask for more than a tool does, never for less. The reason of an approval request or a denial names the rule, and
+ * is recorded. Throws a `ConfigurationError` that names the place where the rules are wrong.
+ */
+export function approvalRules(given: ApprovalRules): ApprovalPolicy {
+  requireRules(given, 'approvalRules')
+  const rules = structuredClone(given)
+  return ({ name: tool, agent, effect, input }) => {
+    const { decision, reason } = findDecision(rules, { tool, agent, effect, input })
+    if (decision === 'allow') return 'run'
+    return decision === 'ask' ? { ask: reason } : { deny: `${reason} Nothing was run.` }
+  }
+}
+
+/** The decision of rules about a call. */
+export interface RuledDecision {
+  readonly decision: RuleDecision
+  /** The number of the rule that decided, from 1; absent where no rule fits. */
+  readonly rule?: number
+  /** Why, with the rule that says so: for the person who is asked, or the model whose call is denied. */
+  readonly reason: string
+}
+
+/**
+ * Returns what the rules decide about a call: the first rule that matches decides. If a condition is undecided, a rule
+ * that asks or denies matches, and one that allows does not, so a model gains nothing by leaving a field out or
+ * changing its type. Throws a `ConfigurationError` for rules that are wrong, and for what is not a call.
+ */
+export function decideByRules(rules: ApprovalRules, call: RuledCall): RuledDecision {
+  requireRules(rules, 'decideByRules')
+  requireOptions('decideByRules', ruledCall, call, 'the call')
+  return findDecision(rules, call)
+}
+
+/** The same for rules that were checked. */
+function findDecision({ rules, otherwise = 'ask' }: ApprovalRules, call: RuledCall): RuledDecision {
+  for (const [index, rule] of rules.entries()) {
+    const found = ruleFits(rule, call)
+    if (found === true || (found === 'undecided' && rule.decision !== 'allow')) {
+      return { decision: rule.decision, rule: index + 1, reason: describeReason(rule, index + 1, found) }
+    }
+  }
+  return { decision: otherwise, reason: `No rule fits this call, and ${otherwise} is decided otherwise.` }
+}
+
+function ruleFits({ tool, agent, effect, input = {} }: ApprovalRule, call: RuledCall): Finding {
+  return all([
+    tool === undefined || fitsAny(tool, call.tool),
+    agent === undefined || (call.agent === undefined ? 'undecided' : fitsAny(agent, call.agent)),
+    effect === undefined || (call.effect === undefined ? 'undecided' : call.effect === effect),
+    ...Object.entries(input).map(([path, condition]) => fits(readField(call.input, path), condition)),
+  ])
+}
+
+function describeReason({ name, why, decision }: ApprovalRule, number: number, found: Finding): string {
+  const verdict =
+    why ??
+    { allow: 'The call is allowed.', ask: 'A person decides.', deny: 'The call is not allowed.' }[decision]
+  const label = name === undefined ? `rule ${number}` : `rule ${number}, ${name}`
+  return `${verdict} (${label}${found === 'undecided' ? '; a field of its condition is missing or of another type' : ''})`
+}
+
+/** An example with what the rules decide about its call. */
+export interface CheckedExample {
+  /** Its number, from 1. */
+  readonly number: number
+  readonly example: RuleExample
+  readonly decided: RuledDecision
+  /** True if the decision is the one that the example demands. */
+  readonly holds: boolean
+}
+
+/** Tries every example of the rules. Throws a `ConfigurationError` for rules that are wrong. */
+export function checkExamples(rules: ApprovalRules): readonly CheckedExample[] {
+  requireRules(rules, 'checkExamples')
+  return (rules.examples ?? []).map((example, index) => {
+    const decided = findDecision(rules, example.call)
+    return { number: index + 1, example, decided, holds: decided.decision === example.decision }
+  })
+}
+
+const maxBytes = 1024 * 1024
+
+/**
+ * Reads rules from a JSON file, which may have comments and commas at the ends of lists. Throws a `ConfigurationError` that
+ * names the file: it is missing, too large (1 MiB at most), no JSON, or does not hold rules.
+ */
+export function readApprovalRules(path: string): ApprovalRules {
+  const given = parseRules(readText(path), path)
+  requireRules(given, `The approval rules of ${path}`)
+  return given
+}
+
+function readText(path: string): string {
+  try {
+    const { size } = statSync(path)
+    if (size > maxBytes) throw new Error(`it has ${size} bytes, and rules have at most ${maxBytes}`)
+    return readFileSync(path, 'utf8')
+  } catch (cause) {
+    throw createUnreadable(path, cause)
+  }
+}
+
+function parseRules(text: string, path: string): unknown {
+  const read = readJsonWithComments(text)
+  if ('fault' in read) throw createUnreadable(path, read.fault)
+  return read.value
+}
+
+function createUnreadable(path: string, cause: unknown): ConfigurationError {
+  return new ConfigurationError(
+    `The file ${path} cannot be read as approval rules: ${sentenceOfError(cause)} Name a JSON file with version, rules and, where ` +
+      'wanted, otherwise and examples.',
+    { cause },
+  )
+}
+
 // Approval policies as data: rules that allow, ask or deny by tool, agent, effect and input.
 
 /**
@@ -224,204 +420,8 @@ function requireRules(given: unknown, subject: string): asserts given is Approva
   requireOptions(subject, rules, given)
 }
 
-/** The decision of rules about a call. */
-export interface RuledDecision {
-  readonly decision: RuleDecision
-  /** The number of the rule that decided, from 1; absent where no rule fits. */
-  readonly rule?: number
-  /** Why, with the rule that says so: for the person who is asked, or the model whose call is denied. */
-  readonly reason: string
-}
-
 /** It may say more of the call, such as its run. */
 const ruledCall = option.valueThat(
   "a call with the name of its tool, as in { tool: 'pay', input: { amount: 5 } }",
   (value) => typeof Object(value).tool === 'string',
 )
-
-/**
- * Returns what the rules decide about a call: the first rule that matches decides. If a condition is undecided, a rule
- * that asks or denies matches, and one that allows does not, so a model gains nothing by leaving a field out or
- * changing its type. Throws a `ConfigurationError` for rules that are wrong, and for what is not a call.
- */
-export function decideByRules(rules: ApprovalRules, call: RuledCall): RuledDecision {
-  requireRules(rules, 'decideByRules')
-  requireOptions('decideByRules', ruledCall, call, 'the call')
-  return findDecision(rules, call)
-}
-
-/** The same for rules that were checked. */
-function findDecision({ rules, otherwise = 'ask' }: ApprovalRules, call: RuledCall): RuledDecision {
-  for (const [index, rule] of rules.entries()) {
-    const found = ruleFits(rule, call)
-    if (found === true || (found === 'undecided' && rule.decision !== 'allow')) {
-      return { decision: rule.decision, rule: index + 1, reason: describeReason(rule, index + 1, found) }
-    }
-  }
-  return { decision: otherwise, reason: `No rule fits this call, and ${otherwise} is decided otherwise.` }
-}
-
-function ruleFits({ tool, agent, effect, input = {} }: ApprovalRule, call: RuledCall): Finding {
-  return all([
-    tool === undefined || fitsAny(tool, call.tool),
-    agent === undefined || (call.agent === undefined ? 'undecided' : fitsAny(agent, call.agent)),
-    effect === undefined || (call.effect === undefined ? 'undecided' : call.effect === effect),
-    ...Object.entries(input).map(([path, condition]) => fits(readField(call.input, path), condition)),
-  ])
-}
-
-function describeReason({ name, why, decision }: ApprovalRule, number: number, found: Finding): string {
-  const verdict =
-    why ??
-    { allow: 'The call is allowed.', ask: 'A person decides.', deny: 'The call is not allowed.' }[decision]
-  const label = name === undefined ? `rule ${number}` : `rule ${number}, ${name}`
-  return `${verdict} (${label}${found === 'undecided' ? '; a field of its condition is missing or of another type' : ''})`
-}
-
-/**
- * Returns an approval policy from rules: give it to `defineAgent` or `createRuntime` as `approval`. As every policy it
- * may ask for more than a tool does, never for less. The reason of an approval request or a denial names the rule, and
- * is recorded. Throws a `ConfigurationError` that names the place where the rules are wrong.
- */
-export function approvalRules(given: ApprovalRules): ApprovalPolicy {
-  requireRules(given, 'approvalRules')
-  const rules = structuredClone(given)
-  return ({ name: tool, agent, effect, input }) => {
-    const { decision, reason } = findDecision(rules, { tool, agent, effect, input })
-    if (decision === 'allow') return 'run'
-    return decision === 'ask' ? { ask: reason } : { deny: `${reason} Nothing was run.` }
-  }
-}
-
-/** An example with what the rules decide about its call. */
-export interface CheckedExample {
-  /** Its number, from 1. */
-  readonly number: number
-  readonly example: RuleExample
-  readonly decided: RuledDecision
-  /** True if the decision is the one that the example demands. */
-  readonly holds: boolean
-}
-
-/** Tries every example of the rules. Throws a `ConfigurationError` for rules that are wrong. */
-export function checkExamples(rules: ApprovalRules): readonly CheckedExample[] {
-  requireRules(rules, 'checkExamples')
-  return (rules.examples ?? []).map((example, index) => {
-    const decided = findDecision(rules, example.call)
-    return { number: index + 1, example, decided, holds: decided.decision === example.decision }
-  })
-}
-
-const maxBytes = 1024 * 1024
-
-/**
- * Reads rules from a JSON file, which may have comments and commas at the ends of lists. Throws a `ConfigurationError` that
- * names the file: it is missing, too large (1 MiB at most), no JSON, or does not hold rules.
- */
-export function readApprovalRules(path: string): ApprovalRules {
-  const given = parseRules(readText(path), path)
-  requireRules(given, `The approval rules of ${path}`)
-  return given
-}
-
-function readText(path: string): string {
-  try {
-    const { size } = statSync(path)
-    if (size > maxBytes) throw new Error(`it has ${size} bytes, and rules have at most ${maxBytes}`)
-    return readFileSync(path, 'utf8')
-  } catch (cause) {
-    throw createUnreadable(path, cause)
-  }
-}
-
-function parseRules(text: string, path: string): unknown {
-  const read = readJsonWithComments(text)
-  if ('fault' in read) throw createUnreadable(path, read.fault)
-  return read.value
-}
-
-function createUnreadable(path: string, cause: unknown): ConfigurationError {
-  return new ConfigurationError(
-    `The file ${path} cannot be read as approval rules: ${sentenceOfError(cause)} Name a JSON file with version, rules and, where ` +
-      'wanted, otherwise and examples.',
-    { cause },
-  )
-}
-
-/** The decision about a call: it runs as its tool decides, it needs an approval, or it is denied. */
-export type RuleDecision = 'allow' | 'ask' | 'deny'
-
-/** A value that can be compared: of a field of an input. */
-export type Scalar = string | number | boolean | null
-
-/**
- * A condition on a field of an input. A scalar has to be equal. Otherwise every given condition has to hold. If the
- * field is missing, or has a type that cannot be compared, the condition is undecided.
- */
-export type InputCondition =
-  | Scalar
-  | {
-      /** Exactly this. */
-      readonly is?: Scalar | undefined
-      /** Exactly one of these. */
-      readonly oneOf?: readonly Scalar[] | undefined
-      /** A text that fits one of the patterns, in which `*` stands for any text, also an empty one. */
-      readonly like?: string | readonly string[] | undefined
-      /** A number above this. */
-      readonly above?: number | undefined
-      /** A number of at least this. */
-      readonly atLeast?: number | undefined
-      /** A number below this. */
-      readonly below?: number | undefined
-      /** A number of at most this. */
-      readonly atMost?: number | undefined
-      /** Tests presence; `null` is present. */
-      readonly present?: boolean | undefined
-      /** The opposite of a condition. */
-      readonly not?: InputCondition | undefined
-      /** A list with at least one item that fits. */
-      readonly some?: InputCondition | undefined
-      /** A list of which every item fits. */
-      readonly every?: InputCondition | undefined
-    }
-
-/** Which calls a rule applies to, and its decision. All given filters must match. */
-export interface ApprovalRule {
-  /** The name of the rule, for records and output. */
-  readonly name?: string | undefined
-  /** Names of tools, or patterns of names, in which `*` stands for any text. */
-  readonly tool?: string | readonly string[] | undefined
-  /** Names of agents, or patterns of names. */
-  readonly agent?: string | readonly string[] | undefined
-  readonly effect?: ToolEffect | undefined
-  /** Conditions on fields of the input, by their paths: `amount`, `to.country`, `lines.0.price`. */
-  readonly input?: { readonly [path: string]: InputCondition } | undefined
-  readonly decision: RuleDecision
-  /** A reason for the approver, or for the model whose call is denied. */
-  readonly why?: string | undefined
-}
-
-/** A call, and the decision that the rules have to make about it. */
-export interface RuleExample {
-  readonly call: RuledCall
-  readonly decision: RuleDecision
-}
-
-/** A call as rules see it. */
-export interface RuledCall {
-  readonly tool: string
-  readonly effect?: ToolEffect | undefined
-  readonly agent?: string | undefined
-  readonly input?: { readonly [name: string]: unknown } | undefined
-}
-
-/** An approval policy as data: the first rule that fits decides. */
-export interface ApprovalRules {
-  /** The version of this format. */
-  readonly version: 1
-  readonly rules: readonly ApprovalRule[]
-  /** The decision about a call that no rule matches. Default: `ask`. */
-  readonly otherwise?: RuleDecision | undefined
-  /** Calls with their expected decisions, which `checkExamples` tries. */
-  readonly examples?: readonly RuleExample[] | undefined
-}

@@ -1,5 +1,98 @@
 import { getOwn } from '@tallystick/core/internal'
 
+/** Characters of an expression. */
+export const maxLength = 1_000
+/** How deep parentheses, calls, signs and powers may nest. */
+const maxDepth = 64
+/** Digits of a numerator or denominator: what keeps every step in well under a millisecond. */
+const maxDigits = 500
+
+/** An expression that has no value. The message names the character, from 1. */
+export class CalculationError extends Error {
+  constructor(at: number, problem: string) {
+    super(`At character ${at + 1}: ${problem}.`)
+    this.name = 'CalculationError'
+  }
+}
+
+/** The value of an expression, as text. Throws `CalculationError` for one that has none. */
+export function calculate(expression: string): string {
+  if (expression.length > maxLength) {
+    throw new CalculationError(maxLength, `an expression has at most ${maxLength} characters`)
+  }
+  return writeNumber(evaluate(parse(readTokens(expression))))
+}
+
+/** The value of an expression. Throws `CalculationError` where it has none, or one of too many digits. */
+function evaluate(expression: Expression): Rational {
+  const { kind, at } = expression
+  if (kind === 'number') return readNumber(expression.text, at)
+  if (kind === 'negated') return negate(evaluate(expression.operand))
+  if (kind === 'call') return requireBounded(call(expression.name, expression.inputs.map(evaluate), at), at)
+  return requireBounded(
+    applyOperator(expression.operator, evaluate(expression.left), evaluate(expression.right), at),
+    at,
+  )
+}
+
+function applyOperator(operator: Operator, left: Rational, right: Rational, at: number): Rational {
+  switch (operator) {
+    case '+':
+      return add(left, right)
+    case '-':
+      return add(left, negate(right))
+    case '*':
+      return multiply(left, right)
+    case '/':
+      return divide(left, requireNonZero(right, at))
+    case '%':
+      return add(left, negate(multiply(truncate(divide(left, requireNonZero(right, at))), right)))
+    case '^':
+      return raise(left, right, at)
+  }
+}
+
+function call(name: string, inputs: readonly Rational[], at: number): Rational {
+  const called = getOwn(functions, name)
+  if (!called) {
+    throw new CalculationError(
+      at,
+      `there is no function ${name}; there are ${Object.keys(functions).join(', ')}`,
+    )
+  }
+  const { inputsMin, maxInputs } = called
+  // A call is parsed with one input at least.
+  if (inputs.length > maxInputs) {
+    const wanted = maxInputs === inputsMin ? `${inputsMin}` : `${inputsMin} or ${maxInputs}`
+    throw new CalculationError(at, `${name} takes ${wanted} numbers, not ${inputs.length}`)
+  }
+  return called.of(inputs, at)
+}
+
+function readNumber(text: string, at: number): Rational {
+  const [, whole = '', places = '', exponent = '0'] =
+    // Every token of a number has this form.
+    /^(\d*)(?:\.(\d+))?(?:[eE]([+-]?\d+))?$/.exec(text.replaceAll('_', '')) as RegExpExecArray
+  const scale = Number(exponent) - places.length
+  if (Math.abs(scale) > maxDigits) throw createTooLarge(at)
+  const above = BigInt(whole + places) * 10n ** BigInt(Math.max(0, scale))
+  return requireBounded(createRational(above, 10n ** BigInt(Math.max(0, -scale))), at)
+}
+
+function requireNonZero(value: Rational, at: number): Rational {
+  if (value.numerator === 0n) throw new CalculationError(at, 'division by zero')
+  return value
+}
+
+function requireBounded(value: Rational, at: number): Rational {
+  if (takeMagnitude(value.numerator) >= bound || value.denominator >= bound) throw createTooLarge(at)
+  return value
+}
+
+function createTooLarge(at: number): CalculationError {
+  return new CalculationError(at, `the result needs more than ${maxDigits} digits`)
+}
+
 /**
  * A fraction in lowest terms; the denominator is positive. `exact` is false once a root that has no finite digits
  * took part.
@@ -135,21 +228,6 @@ function scaleUp(value: bigint, powerOfTen: number): bigint {
   return value * 10n ** BigInt(Math.max(0, powerOfTen))
 }
 
-/** Characters of an expression. */
-export const maxLength = 1_000
-/** How deep parentheses, calls, signs and powers may nest. */
-const maxDepth = 64
-/** Digits of a numerator or denominator: what keeps every step in well under a millisecond. */
-const maxDigits = 500
-
-/** An expression that has no value. The message names the character, from 1. */
-export class CalculationError extends Error {
-  constructor(at: number, problem: string) {
-    super(`At character ${at + 1}: ${problem}.`)
-    this.name = 'CalculationError'
-  }
-}
-
 /** A function of numbers. `of` is called with as many as it takes, and the place that an error should name. */
 interface CalculatorFunction {
   readonly inputsMin: number
@@ -229,76 +307,6 @@ function raise(base: Rational, exponent: Rational, at: number): Rational {
 }
 
 const bound = 10n ** BigInt(maxDigits)
-
-/** The value of an expression. Throws `CalculationError` where it has none, or one of too many digits. */
-function evaluate(expression: Expression): Rational {
-  const { kind, at } = expression
-  if (kind === 'number') return readNumber(expression.text, at)
-  if (kind === 'negated') return negate(evaluate(expression.operand))
-  if (kind === 'call') return requireBounded(call(expression.name, expression.inputs.map(evaluate), at), at)
-  return requireBounded(
-    applyOperator(expression.operator, evaluate(expression.left), evaluate(expression.right), at),
-    at,
-  )
-}
-
-function applyOperator(operator: Operator, left: Rational, right: Rational, at: number): Rational {
-  switch (operator) {
-    case '+':
-      return add(left, right)
-    case '-':
-      return add(left, negate(right))
-    case '*':
-      return multiply(left, right)
-    case '/':
-      return divide(left, requireNonZero(right, at))
-    case '%':
-      return add(left, negate(multiply(truncate(divide(left, requireNonZero(right, at))), right)))
-    case '^':
-      return raise(left, right, at)
-  }
-}
-
-function call(name: string, inputs: readonly Rational[], at: number): Rational {
-  const called = getOwn(functions, name)
-  if (!called) {
-    throw new CalculationError(
-      at,
-      `there is no function ${name}; there are ${Object.keys(functions).join(', ')}`,
-    )
-  }
-  const { inputsMin, maxInputs } = called
-  // A call is parsed with one input at least.
-  if (inputs.length > maxInputs) {
-    const wanted = maxInputs === inputsMin ? `${inputsMin}` : `${inputsMin} or ${maxInputs}`
-    throw new CalculationError(at, `${name} takes ${wanted} numbers, not ${inputs.length}`)
-  }
-  return called.of(inputs, at)
-}
-
-function readNumber(text: string, at: number): Rational {
-  const [, whole = '', places = '', exponent = '0'] =
-    // Every token of a number has this form.
-    /^(\d*)(?:\.(\d+))?(?:[eE]([+-]?\d+))?$/.exec(text.replaceAll('_', '')) as RegExpExecArray
-  const scale = Number(exponent) - places.length
-  if (Math.abs(scale) > maxDigits) throw createTooLarge(at)
-  const above = BigInt(whole + places) * 10n ** BigInt(Math.max(0, scale))
-  return requireBounded(createRational(above, 10n ** BigInt(Math.max(0, -scale))), at)
-}
-
-function requireNonZero(value: Rational, at: number): Rational {
-  if (value.numerator === 0n) throw new CalculationError(at, 'division by zero')
-  return value
-}
-
-function requireBounded(value: Rational, at: number): Rational {
-  if (takeMagnitude(value.numerator) >= bound || value.denominator >= bound) throw createTooLarge(at)
-  return value
-}
-
-function createTooLarge(at: number): CalculationError {
-  return new CalculationError(at, `the result needs more than ${maxDigits} digits`)
-}
 
 type Operator = '+' | '-' | '*' | '/' | '%' | '^'
 
@@ -451,12 +459,4 @@ function match(pattern: RegExp, expression: string, at: number): string {
 function requireLiteral(digits: string, at: number): string {
   if (!/^0[\d_]/.test(digits)) return digits
   throw new CalculationError(at, `${digits} starts with 0; write thousands without a comma, as 1000 or 1_000`)
-}
-
-/** The value of an expression, as text. Throws `CalculationError` for one that has none. */
-export function calculate(expression: string): string {
-  if (expression.length > maxLength) {
-    throw new CalculationError(maxLength, `an expression has at most ${maxLength} characters`)
-  }
-  return writeNumber(evaluate(parse(readTokens(expression))))
 }

@@ -4,140 +4,6 @@ import type { Json } from '@tallystick/core/vocabulary'
 import { visibleText } from '../define/text.ts'
 import { endHolders, readOutputEnds, startProcessGuard, scheduleLimit, type Timers } from '../host.ts'
 
-/** The beginning and the end of what a program writes to one stream. */
-interface KeptOutput {
-  write(chunk: Uint8Array): void
-  /** The text, with a mark where the middle is left out; of `maxBytes` at most where that is less than what is kept. */
-  text(maxBytes?: number): string
-  /** Bytes that were written, and bytes of them that the text leaves out. */
-  readonly written: number
-  readonly omitted: number
-}
-
-/** Keeps `maxBytes` of a stream: one half from its beginning, the other from its end. */
-export function keepOutput(maxBytes: number): KeptOutput {
-  const headBytes = Math.ceil(maxBytes / 2)
-  const tailBytes = maxBytes - headBytes
-  const head: Uint8Array[] = []
-  let [headSize, written] = [0, 0]
-  let tail: Uint8Array[] = []
-  let tailSize = 0
-  /** Many small pieces are put together now and then: a slice would keep all of its chunk. */
-  const compact = (): void => {
-    const whole = Buffer.concat(tail)
-    tail = [Buffer.from(whole.subarray(Math.max(0, whole.length - tailBytes)))]
-    tailSize = tail[0]?.length ?? 0
-  }
-  return {
-    get written() {
-      return written
-    },
-    get omitted() {
-      return Math.max(0, written - headSize - Math.min(tailSize, tailBytes))
-    },
-    write(chunk) {
-      written += chunk.length
-      const first = chunk.subarray(0, headBytes - headSize)
-      if (first.length > 0) {
-        head.push(Buffer.from(first))
-        headSize += first.length
-      }
-      const rest = chunk.subarray(first.length)
-      if (rest.length === 0) return
-      tail.push(Buffer.from(rest))
-      tailSize += rest.length
-      if (tailSize > 2 * tailBytes + 65_536 || tail.length > 4_096) compact()
-    },
-    text(shownBytes = maxBytes) {
-      compact()
-      const [start, end] = [Buffer.concat(head), Buffer.concat(tail)]
-      const omitted = written - start.length - end.length
-      if (omitted === 0 && written <= shownBytes) return visibleText(Buffer.concat([start, end]).toString())
-      const half = Math.ceil(Math.min(shownBytes, maxBytes) / 2)
-      const [first, last] =
-        omitted === 0
-          ? cutHalves(Buffer.concat([start, end]), half)
-          : [start.subarray(0, half), end.subarray(Math.max(0, end.length - half))]
-      const [beginning, ending] = [cutWholeEnd(first), cutWholeStart(last)]
-      const cut = written - beginning.length - ending.length
-      return `${visibleText(beginning.toString())}\n… (${cut} bytes are left out) …\n${visibleText(ending.toString())}`
-    },
-  }
-}
-
-function cutHalves(all: Buffer, half: number): readonly [Buffer, Buffer] {
-  return [all.subarray(0, half), all.subarray(Math.max(half, all.length - half))]
-}
-
-/** Without the bytes at the end that begin a character and do not end it. */
-function cutWholeEnd(bytes: Buffer): Buffer {
-  for (let back = 1; back <= bytes.length; back++) {
-    const byte = Number(bytes.at(-back))
-    if ((byte & 0xc0) === 0x80) continue
-    const length = byte >= 0xf0 ? 4 : byte >= 0xe0 ? 3 : byte >= 0xc0 ? 2 : 1
-    return length > back ? bytes.subarray(0, -back) : bytes
-  }
-  return bytes
-}
-
-/** Without the bytes at the start that end a character and do not begin it. */
-function cutWholeStart(bytes: Buffer): Buffer {
-  let start = 0
-  while (start < 3 && (Number(bytes[start]) & 0xc0) === 0x80) start++
-  return bytes.subarray(start)
-}
-
-const everyMs = 100
-
-type StreamName = 'stdout' | 'stderr'
-
-/** Reports what a program writes while it runs. */
-export interface OutputProgress {
-  write(stream: StreamName, chunk: Buffer): void
-  /** Reports what is left, and sets no timer any more. */
-  end(): void
-}
-
-/**
- * Reports `{ stream, text }`, ten times a second at most. After `maxBytes` it says once that it reports no more: a flood
- * must not fill the ledger.
- */
-export function reportOutput(report: (data: Json) => void, maxBytes: number, timers: Timers): OutputProgress {
-  const decoders = { stdout: new StringDecoder('utf8'), stderr: new StringDecoder('utf8') }
-  let waiting: { readonly stream: StreamName; text: string }[] = []
-  let [left, cancel, isOver] = [maxBytes, undefined as (() => void) | undefined, false]
-  const flush = (): void => {
-    cancel = undefined
-    const reports = waiting
-    waiting = []
-    for (const { stream, text } of reports) {
-      const visible = visibleText(text)
-      if (visible !== '') report({ stream, text: visible })
-    }
-  }
-  return {
-    write(stream, chunk) {
-      if (isOver) return
-      const text = decoders[stream].write(chunk.subarray(0, left))
-      left -= chunk.length
-      const last = waiting.at(-1)
-      if (last?.stream === stream) last.text += text
-      else waiting.push({ stream, text })
-      cancel ??= timers.schedule(everyMs, flush)
-      if (left >= 0) return
-      isOver = true
-      cancel()
-      flush()
-      report({ note: `More than ${maxBytes} bytes were written: further output is not reported.` })
-    },
-    end() {
-      cancel?.()
-      if (!isOver) flush()
-      isOver = true
-    },
-  }
-}
-
 /** One start of a program. */
 export interface Start {
   /** Its absolute path. */
@@ -303,5 +169,139 @@ function signalGroup(group: number, signal: NodeJS.Signals): void {
     process.kill(-group, signal)
   } catch {
     // The group is gone.
+  }
+}
+
+/** The beginning and the end of what a program writes to one stream. */
+interface KeptOutput {
+  write(chunk: Uint8Array): void
+  /** The text, with a mark where the middle is left out; of `maxBytes` at most where that is less than what is kept. */
+  text(maxBytes?: number): string
+  /** Bytes that were written, and bytes of them that the text leaves out. */
+  readonly written: number
+  readonly omitted: number
+}
+
+/** Keeps `maxBytes` of a stream: one half from its beginning, the other from its end. */
+export function keepOutput(maxBytes: number): KeptOutput {
+  const headBytes = Math.ceil(maxBytes / 2)
+  const tailBytes = maxBytes - headBytes
+  const head: Uint8Array[] = []
+  let [headSize, written] = [0, 0]
+  let tail: Uint8Array[] = []
+  let tailSize = 0
+  /** Many small pieces are put together now and then: a slice would keep all of its chunk. */
+  const compact = (): void => {
+    const whole = Buffer.concat(tail)
+    tail = [Buffer.from(whole.subarray(Math.max(0, whole.length - tailBytes)))]
+    tailSize = tail[0]?.length ?? 0
+  }
+  return {
+    get written() {
+      return written
+    },
+    get omitted() {
+      return Math.max(0, written - headSize - Math.min(tailSize, tailBytes))
+    },
+    write(chunk) {
+      written += chunk.length
+      const first = chunk.subarray(0, headBytes - headSize)
+      if (first.length > 0) {
+        head.push(Buffer.from(first))
+        headSize += first.length
+      }
+      const rest = chunk.subarray(first.length)
+      if (rest.length === 0) return
+      tail.push(Buffer.from(rest))
+      tailSize += rest.length
+      if (tailSize > 2 * tailBytes + 65_536 || tail.length > 4_096) compact()
+    },
+    text(shownBytes = maxBytes) {
+      compact()
+      const [start, end] = [Buffer.concat(head), Buffer.concat(tail)]
+      const omitted = written - start.length - end.length
+      if (omitted === 0 && written <= shownBytes) return visibleText(Buffer.concat([start, end]).toString())
+      const half = Math.ceil(Math.min(shownBytes, maxBytes) / 2)
+      const [first, last] =
+        omitted === 0
+          ? cutHalves(Buffer.concat([start, end]), half)
+          : [start.subarray(0, half), end.subarray(Math.max(0, end.length - half))]
+      const [beginning, ending] = [cutWholeEnd(first), cutWholeStart(last)]
+      const cut = written - beginning.length - ending.length
+      return `${visibleText(beginning.toString())}\n… (${cut} bytes are left out) …\n${visibleText(ending.toString())}`
+    },
+  }
+}
+
+function cutHalves(all: Buffer, half: number): readonly [Buffer, Buffer] {
+  return [all.subarray(0, half), all.subarray(Math.max(half, all.length - half))]
+}
+
+/** Without the bytes at the end that begin a character and do not end it. */
+function cutWholeEnd(bytes: Buffer): Buffer {
+  for (let back = 1; back <= bytes.length; back++) {
+    const byte = Number(bytes.at(-back))
+    if ((byte & 0xc0) === 0x80) continue
+    const length = byte >= 0xf0 ? 4 : byte >= 0xe0 ? 3 : byte >= 0xc0 ? 2 : 1
+    return length > back ? bytes.subarray(0, -back) : bytes
+  }
+  return bytes
+}
+
+/** Without the bytes at the start that end a character and do not begin it. */
+function cutWholeStart(bytes: Buffer): Buffer {
+  let start = 0
+  while (start < 3 && (Number(bytes[start]) & 0xc0) === 0x80) start++
+  return bytes.subarray(start)
+}
+
+const everyMs = 100
+
+type StreamName = 'stdout' | 'stderr'
+
+/** Reports what a program writes while it runs. */
+export interface OutputProgress {
+  write(stream: StreamName, chunk: Buffer): void
+  /** Reports what is left, and sets no timer any more. */
+  end(): void
+}
+
+/**
+ * Reports `{ stream, text }`, ten times a second at most. After `maxBytes` it says once that it reports no more: a flood
+ * must not fill the ledger.
+ */
+export function reportOutput(report: (data: Json) => void, maxBytes: number, timers: Timers): OutputProgress {
+  const decoders = { stdout: new StringDecoder('utf8'), stderr: new StringDecoder('utf8') }
+  let waiting: { readonly stream: StreamName; text: string }[] = []
+  let [left, cancel, isOver] = [maxBytes, undefined as (() => void) | undefined, false]
+  const flush = (): void => {
+    cancel = undefined
+    const reports = waiting
+    waiting = []
+    for (const { stream, text } of reports) {
+      const visible = visibleText(text)
+      if (visible !== '') report({ stream, text: visible })
+    }
+  }
+  return {
+    write(stream, chunk) {
+      if (isOver) return
+      const text = decoders[stream].write(chunk.subarray(0, left))
+      left -= chunk.length
+      const last = waiting.at(-1)
+      if (last?.stream === stream) last.text += text
+      else waiting.push({ stream, text })
+      cancel ??= timers.schedule(everyMs, flush)
+      if (left >= 0) return
+      isOver = true
+      cancel()
+      flush()
+      report({ note: `More than ${maxBytes} bytes were written: further output is not reported.` })
+    },
+    end() {
+      cancel?.()
+      if (!isOver) flush()
+      isOver = true
+    },
   }
 }

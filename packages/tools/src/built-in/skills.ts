@@ -12,147 +12,6 @@ import { openRoot } from './files/root.ts'
 import { findFiles } from './files/search.ts'
 import { encodeFile, type FolderRules, readText } from './files/text.ts'
 
-interface SkillHead {
-  readonly name: string
-  /** Its purpose and when to use it: one line. */
-  readonly description: string
-}
-
-const maxHeadBytes = 64 * 1024
-const maxName = 64
-const maxDescription = 1_024
-const fence = /^---[ \t]*\r?\n/
-
-/** Reads the head of a `SKILL.md`, as the Agent Skills format has it. Throws `ConfigurationError`. */
-function readSkillHead(path: string, folderName: string): SkillHead {
-  const head = parseHead(path, readBeginning(path))
-  const { name, description } = head
-  if (typeof name !== 'string' || name.length > maxName || !/^[a-z0-9]+(?:-[a-z0-9]+)*$/.test(name)) {
-    throw createFault(
-      path,
-      `its name has to be up to ${maxName} small letters, digits and single hyphens, as in pdf-forms`,
-    )
-  }
-  if (name !== folderName) {
-    throw createFault(
-      path,
-      `its name is ${name}, and its folder is called ${JSON.stringify(folderName)}. Call both the same`,
-    )
-  }
-  const text = typeof description === 'string' ? visibleText(description).replaceAll(/\s+/g, ' ').trim() : ''
-  if (text === '' || text.length > maxDescription) {
-    throw createFault(
-      path,
-      `its description has to be a text of 1 to ${maxDescription} characters that says what the skill does and when to use it`,
-    )
-  }
-  return { name, description: text }
-}
-
-function findHead(text: string): { readonly yaml: string; readonly end: number } | undefined {
-  const start = fence.exec(text)?.[0].length
-  if (start === undefined) return undefined
-  const close = /(?:^|\n)---[ \t]*(?:\r?\n|$)/.exec(text.slice(start))
-  if (close === null) return undefined
-  return { yaml: text.slice(start, start + close.index), end: start + close.index + close[0].length }
-}
-
-function parseHead(path: string, text: string): Readonly<Record<string, unknown>> {
-  const head = findHead(text)
-  if (head === undefined) {
-    throw createFault(
-      path,
-      `it does not begin with a head between two lines of --- within ${maxHeadBytes} bytes`,
-    )
-  }
-  try {
-    const parsed: unknown = parse(head.yaml, { maxAliasCount: 0 })
-    if (typeof parsed === 'object' && parsed !== null && !Array.isArray(parsed)) {
-      return parsed as Record<string, unknown>
-    }
-  } catch (error) {
-    const line = error instanceof YAMLParseError ? error.message.split('\n')[0] : String(error)
-    throw createFault(path, `its head is not YAML: ${line}`)
-  }
-  throw createFault(path, 'its head has to hold name: and description:')
-}
-
-function readBeginning(path: string): string {
-  let file: number | undefined
-  try {
-    file = openSync(path, 'r')
-    if (!fstatSync(file).isFile()) throw createFault(path, 'it is not a file')
-    const bytes = Buffer.alloc(maxHeadBytes)
-    const length = readSync(file, bytes)
-    return bytes.toString('utf8', 0, length).replace(/^\ufeff/, '')
-  } catch (error) {
-    if (error instanceof ConfigurationError) throw error
-    throw createFault(path, `it cannot be read (${String(error)})`)
-  } finally {
-    if (file !== undefined) closeSync(file)
-  }
-}
-
-function createFault(path: string, what: string): ConfigurationError {
-  return new ConfigurationError(`skills: ${path} is not a skill: ${what}.`)
-}
-
-/** A skill: a folder with a `SKILL.md`, and what its head says. */
-export interface Skill extends SkillHead {
-  /** The folder, links resolved. */
-  readonly folder: string
-}
-
-const skillFile = 'SKILL.md'
-
-/**
- * Finds skills: each path is the folder of one skill, or a folder of such folders. They come by name. Throws
- * `ConfigurationError` for a path without a skill, and for two skills of one name.
- */
-function findSkills(paths: readonly string[]): readonly Skill[] {
-  const skills = new Map<string, Skill>()
-  for (const folder of paths.flatMap(findSkillFolders)) {
-    const skill = {
-      ...readSkillHead(join(folder, skillFile), basename(folder)),
-      folder: realpathSync.native(folder),
-    }
-    const other = skills.get(skill.name)
-    if (other !== undefined && other.folder !== skill.folder) {
-      throw new ConfigurationError(
-        `skills: two skills have the name ${skill.name}: ${other.folder} and ${skill.folder}. Rename one of them, or leave it out.`,
-      )
-    }
-    skills.set(skill.name, skill)
-  }
-  return [...skills.values()].toSorted((one, other) => (one.name < other.name ? -1 : 1))
-}
-
-function findSkillFolders(path: string): readonly string[] {
-  const folder = resolveFolder(path)
-  if (existsSync(join(folder, skillFile))) return [folder]
-  const folders = readdirSync(folder)
-    .filter((name) => !name.startsWith('.'))
-    .map((name) => join(folder, name))
-    .filter((below) => existsSync(join(below, skillFile)))
-  if (folders.length > 0) return folders
-  throw new ConfigurationError(
-    `skills: there is no skill in ${folder}. A skill is a folder with a ${skillFile}; give it, or the folder that holds it.`,
-  )
-}
-
-function resolveFolder(path: string): string {
-  try {
-    const real = realpathSync.native(path)
-    readdirSync(real)
-    return real
-  } catch (error) {
-    throw new ConfigurationError(
-      `skills: from is ${JSON.stringify(path)}, which is not a folder that can be read. Give the folder of your skills.`,
-      { cause: error },
-    )
-  }
-}
-
 /** Where skills are, and how much of one a call may show. */
 export interface SkillsOptions {
   /** Folders of skills, or folders that hold such folders. */
@@ -311,4 +170,145 @@ function chooseSkills(found: readonly Skill[], only: readonly string[] | undefin
   const names = found.map(({ name }) => name)
   requireOptions('skills', listOf(option.oneOf(names)), only, 'only')
   return found.filter(({ name }) => only.includes(name))
+}
+
+interface SkillHead {
+  readonly name: string
+  /** Its purpose and when to use it: one line. */
+  readonly description: string
+}
+
+const maxHeadBytes = 64 * 1024
+const maxName = 64
+const maxDescription = 1_024
+const fence = /^---[ \t]*\r?\n/
+
+/** Reads the head of a `SKILL.md`, as the Agent Skills format has it. Throws `ConfigurationError`. */
+function readSkillHead(path: string, folderName: string): SkillHead {
+  const head = parseHead(path, readBeginning(path))
+  const { name, description } = head
+  if (typeof name !== 'string' || name.length > maxName || !/^[a-z0-9]+(?:-[a-z0-9]+)*$/.test(name)) {
+    throw createFault(
+      path,
+      `its name has to be up to ${maxName} small letters, digits and single hyphens, as in pdf-forms`,
+    )
+  }
+  if (name !== folderName) {
+    throw createFault(
+      path,
+      `its name is ${name}, and its folder is called ${JSON.stringify(folderName)}. Call both the same`,
+    )
+  }
+  const text = typeof description === 'string' ? visibleText(description).replaceAll(/\s+/g, ' ').trim() : ''
+  if (text === '' || text.length > maxDescription) {
+    throw createFault(
+      path,
+      `its description has to be a text of 1 to ${maxDescription} characters that says what the skill does and when to use it`,
+    )
+  }
+  return { name, description: text }
+}
+
+function findHead(text: string): { readonly yaml: string; readonly end: number } | undefined {
+  const start = fence.exec(text)?.[0].length
+  if (start === undefined) return undefined
+  const close = /(?:^|\n)---[ \t]*(?:\r?\n|$)/.exec(text.slice(start))
+  if (close === null) return undefined
+  return { yaml: text.slice(start, start + close.index), end: start + close.index + close[0].length }
+}
+
+function parseHead(path: string, text: string): Readonly<Record<string, unknown>> {
+  const head = findHead(text)
+  if (head === undefined) {
+    throw createFault(
+      path,
+      `it does not begin with a head between two lines of --- within ${maxHeadBytes} bytes`,
+    )
+  }
+  try {
+    const parsed: unknown = parse(head.yaml, { maxAliasCount: 0 })
+    if (typeof parsed === 'object' && parsed !== null && !Array.isArray(parsed)) {
+      return parsed as Record<string, unknown>
+    }
+  } catch (error) {
+    const line = error instanceof YAMLParseError ? error.message.split('\n')[0] : String(error)
+    throw createFault(path, `its head is not YAML: ${line}`)
+  }
+  throw createFault(path, 'its head has to hold name: and description:')
+}
+
+function readBeginning(path: string): string {
+  let file: number | undefined
+  try {
+    file = openSync(path, 'r')
+    if (!fstatSync(file).isFile()) throw createFault(path, 'it is not a file')
+    const bytes = Buffer.alloc(maxHeadBytes)
+    const length = readSync(file, bytes)
+    return bytes.toString('utf8', 0, length).replace(/^\ufeff/, '')
+  } catch (error) {
+    if (error instanceof ConfigurationError) throw error
+    throw createFault(path, `it cannot be read (${String(error)})`)
+  } finally {
+    if (file !== undefined) closeSync(file)
+  }
+}
+
+function createFault(path: string, what: string): ConfigurationError {
+  return new ConfigurationError(`skills: ${path} is not a skill: ${what}.`)
+}
+
+/** A skill: a folder with a `SKILL.md`, and what its head says. */
+export interface Skill extends SkillHead {
+  /** The folder, links resolved. */
+  readonly folder: string
+}
+
+const skillFile = 'SKILL.md'
+
+/**
+ * Finds skills: each path is the folder of one skill, or a folder of such folders. They come by name. Throws
+ * `ConfigurationError` for a path without a skill, and for two skills of one name.
+ */
+function findSkills(paths: readonly string[]): readonly Skill[] {
+  const skills = new Map<string, Skill>()
+  for (const folder of paths.flatMap(findSkillFolders)) {
+    const skill = {
+      ...readSkillHead(join(folder, skillFile), basename(folder)),
+      folder: realpathSync.native(folder),
+    }
+    const other = skills.get(skill.name)
+    if (other !== undefined && other.folder !== skill.folder) {
+      throw new ConfigurationError(
+        `skills: two skills have the name ${skill.name}: ${other.folder} and ${skill.folder}. Rename one of them, or leave it out.`,
+      )
+    }
+    skills.set(skill.name, skill)
+  }
+  return [...skills.values()].toSorted((one, other) => (one.name < other.name ? -1 : 1))
+}
+
+function findSkillFolders(path: string): readonly string[] {
+  const folder = resolveFolder(path)
+  if (existsSync(join(folder, skillFile))) return [folder]
+  const folders = readdirSync(folder)
+    .filter((name) => !name.startsWith('.'))
+    .map((name) => join(folder, name))
+    .filter((below) => existsSync(join(below, skillFile)))
+  if (folders.length > 0) return folders
+  throw new ConfigurationError(
+    `skills: there is no skill in ${folder}. A skill is a folder with a ${skillFile}; give it, or the folder that holds it.`,
+  )
+}
+
+function resolveFolder(path: string): string {
+  try {
+    const real = realpathSync.native(path)
+    readdirSync(real)
+    return real
+  } catch (error) {
+    throw new ConfigurationError(
+      `skills: from is ${JSON.stringify(path)}, which is not a folder that can be read. Give the folder of your skills.`,
+      { cause: error },
+    )
+  }
 }

@@ -33,110 +33,149 @@ import {
 } from './run-tool.ts'
 import { type InputOf, type InputSchema, readOutput, type ReadSchema, readSchema } from './schema.ts'
 
-const {
-  anyFunction,
-  fields,
-  filledText,
-  maybe,
-  milliseconds,
-  numberFrom,
-  oneOf,
-  textOr,
-  trueOrFalse,
-  valueThat,
-} = option
-
-const toolOptions = fields<ToolSpecification<JsonObject>>(
-  {
-    name: valueThat(
-      'a text of 1 to 128 characters, each of A-Z a-z 0-9 _ . and -',
-      (value) => typeof value === 'string' && /^[A-Za-z0-9_.-]{1,128}$/.test(value),
-      { showsText: true },
-    ),
-    description: filledText,
-    input: valueThat('a schema, such as z.object({ … })', (value) => value != null),
-    effect: textOr(
-      toolEffects,
-      valueThat("'read' where it changes nothing outside, else 'write'", () => false),
-    ),
-    execute: anyFunction,
-    repairInput: maybe(trueOrFalse),
-    approval: maybe(approvalPolicy),
-    recovery: maybe(oneOf(recoveries)),
-    timeoutMs: maybe(milliseconds),
-    quietMs: maybe(milliseconds),
-    retry: maybe(retryOptions),
-    serial: maybe(filledText),
-    maxConcurrency: maybe(numberFrom(1, { whole: true })),
-    repeats: maybe(someRepeats),
-    output: maybe(
-      valueThat('a schema, such as z.object({ … })', (value) => value != null && typeof value !== 'string'),
-    ),
-    toModel: maybe(anyFunction),
-    maxResultChars: maybe(numberFrom(leastResultChars, { whole: true })),
-    reconcile: maybe(anyFunction),
-  },
-  {
-    parameters: 'input',
-    schema: 'input',
-    inputSchema: 'input',
-    args: 'input',
-    run: 'execute',
-    handler: 'execute',
-    func: 'execute',
-    invoke: 'execute',
-    call: 'execute',
-    needsApproval: 'approval',
-    requireApproval: 'approval',
-    requiresApproval: 'approval',
-    outputSchema: 'output',
-    toModelOutput: 'toModel',
-    heartbeatMs: 'quietMs',
-    heartbeatTimeoutMs: 'quietMs',
-    idleMs: 'quietMs',
-    maxResultSize: 'maxResultChars',
-    maxResultSizeChars: 'maxResultChars',
-  },
-)
-
-/** A definition comes from code that may be JavaScript, so nothing about it is believed. */
-export function assertSpecification<Schema extends InputSchema, Context, Output extends InputSchema>(
-  specification: ToolSpecification<Schema, Context, Output>,
-): void {
-  const { name } = Object(specification) as { readonly name?: unknown }
-  requireOptions(
-    typeof name === 'string' && name ? `The tool ${name}` : 'defineTool',
-    toolOptions,
-    specification,
-  )
-  const fault = findRecoveryFault(specification) ?? findRetryFault(specification)
-  if (fault !== undefined) throw new ConfigurationError(`The tool ${specification.name} ${fault}`)
+/**
+ * Input of `defineTool`. `Context` is the type of the run's context that the tool needs, `Output` the schema of what
+ * `execute` returns.
+ */
+export interface ToolSpecification<
+  Schema extends InputSchema,
+  Context = unknown,
+  Output extends InputSchema = InputSchema,
+  Name extends string = string,
+> {
+  /** 1 to 128 of `A-Z a-z 0-9 _ . -`. */
+  readonly name: Name
+  /** For the model: what the tool does, and when to use it. */
+  readonly description: string
+  /** A Standard Schema that also gives JSON Schema (zod, arktype, wrapped valibot …), or a JSON Schema of type object. */
+  readonly input: Schema
+  /** `read` changes nothing outside, so reads run side by side; `write` may, so writes run one by one. */
+  readonly effect: ToolEffect
+  /**
+   * Does the work, with the parsed input. What it returns (or resolves with) becomes the result: a string is a text; an
+   * array of strings is a text with a line for each; nothing is a text that says it is done; parts made by `text`,
+   * `json`, `image` and `file`, alone or in an array, stay as they are; any other value becomes JSON. If it throws, the
+   * call ends as `failed` with the error's name and message; throw a `ToolError` to choose the words. After
+   * `context.signal` aborts it may still return what it has.
+   */
+  readonly execute: (input: InputOf<Schema>, context: ToolContext<Context>) => ReturnedFor<Output>
+  /**
+   * Checks what `execute` returned: if it does not fit, the call ends as `failed`, and the ledger holds the value.
+   * Otherwise the parsed value (with defaults and conversions) is the result. A Standard Schema, against which the compiler
+   * checks `execute` and `toModel`, or a JSON Schema.
+   */
+  readonly output?: Output | undefined
+  /** Returns what the model reads of a result, in the same forms as `execute`. The ledger holds both. */
+  readonly toModel?: ((result: ResultOf<Output>) => unknown) | undefined
+  /**
+   * The most characters of text that the model reads of a result; the ledger holds all of it. Default: that of the agent.
+   */
+  readonly maxResultChars?: number | undefined
+  /** Tries once to repair an input that does not fit, as `repairInputs` does. Default: `false`. */
+  readonly repairInput?: boolean | undefined
+  /** When a person has to approve a call first. Default: never. */
+  readonly approval?: ApprovalPolicy<InputOf<Schema>, Context> | undefined
+  /** Tells a resume how to treat a call in doubt. Default: `reconcile` if that is given, else reads `rerun`, writes `report`. */
+  readonly recovery?: Recovery | undefined
+  /** The longest time of an attempt, in milliseconds; then it ends as `timed_out`. Default: none. */
+  readonly timeoutMs?: number | undefined
+  /**
+   * The longest time without a report of `context.progress`, in milliseconds; then the attempt ends as `timed_out`.
+   * Default: none.
+   */
+  readonly quietMs?: number | undefined
+  /**
+   * Tries a failed call again, after growing waits, under the same idempotency key. A `write` also needs `recovery:
+   * 'rerun'`, if it may always be made again, or `when`, which selects failures that changed nothing. Default: one
+   * attempt.
+   */
+  readonly retry?: RetryOptions | undefined
+  /**
+   * A key that tools share which use the same thing, such as a browser or a device: their calls in a run execute one at
+   * a time, in the order of the requests, even if they are reads.
+   */
+  readonly serial?: string | undefined
+  /** How many calls of the tool may run at the same time in a run. Default: up to the run's `maxConcurrency`. */
+  readonly maxConcurrency?: number | undefined
+  /**
+   * For a tool that is meant to be asked again, such as a poll of a job: equal answers in a row then do not count for
+   * `maxRepeats`. `'allowed'`: as often as the model likes. `{ minIntervalMs: 5_000 }`: the next equal call waits until five
+   * seconds after the last answer, so that a run does not spend its turns on asking. Default: a `read` that gave the same answer
+   * `maxRepeats` times, while nothing else happened, is answered from the record.
+   */
+  readonly repeats?: Repeats | undefined
+  /** Looks up whether a call in doubt took place. If it throws, the answer is `'unknown'`. */
+  readonly reconcile?:
+    | ((
+        input: InputOf<Schema>,
+        context: ReconcileContext<Context>,
+      ) => ReconcileAnswer | Promise<ReconcileAnswer>)
+    | undefined
 }
 
-function findRecoveryFault<Schema extends InputSchema, Context, Output extends InputSchema>(
-  specification: ToolSpecification<Schema, Context, Output>,
-): string | undefined {
-  const { recovery, reconcile } = specification
-  if (recovery === undefined) return undefined
-  if (recovery === 'reconcile' && reconcile === undefined) {
-    return "has recovery 'reconcile' but no reconcile. Give this function, which looks up whether a call took place."
-  }
-  if (recovery === 'reconcile' || reconcile === undefined) return undefined
-  return `has a reconcile function that recovery '${recovery}' never calls. Leave one of the two out.`
+/**
+ * A tool that keeps its name and the type of the input that a model writes for it. The types of a chat page are made of
+ * these: see `InferUIMessage` of `@tallystick/server/client`.
+ */
+export interface DefinedTool<
+  Name extends string,
+  Schema extends InputSchema,
+  in Context = unknown,
+> extends Tool<Context> {
+  readonly name: Name
+  /** Exists for the compiler only. */
+  readonly '~input'?: Schema extends StandardSchemaV1 ? StandardSchemaV1.InferInput<Schema> : JsonObject
 }
 
-function findRetryFault<Schema extends InputSchema, Context, Output extends InputSchema>({
-  retry,
-  effect,
-  recovery,
-}: ToolSpecification<Schema, Context, Output>): string | undefined {
-  if (retry === undefined || effect === 'read' || recovery === 'rerun' || retry.when) return undefined
-  return (
-    'is a write with retry, and a failed write may have taken effect. ' +
-    "Give recovery 'rerun' where a call may be made again under the same idempotency key, or retry.when, which answers " +
-    'true for the failures that have changed nothing.'
-  )
+/** The input of `toModel`: the parsed value of the output schema; without one, any value. */
+export type ResultOf<Output extends InputSchema> = Output extends StandardSchemaV1
+  ? StandardSchemaV1.InferOutput<Output>
+  : // oxlint-disable-next-line typescript/no-explicit-any -- without a schema only the author knows the type
+    any
+
+/** Result of `execute`: a value that the output schema takes, at once or later, or a call that is settled later. */
+export type ReturnedFor<Output extends InputSchema> = Output extends StandardSchemaV1
+  ? AtOnceOrLater<Known<StandardSchemaV1.InferInput<Output>> | Deferral>
+  : // oxlint-disable-next-line typescript/no-generated-empty-object-type -- of any value nothing is known
+    AtOnceOrLater<AnyValue>
+
+type AtOnceOrLater<Value> = Value | PromiseLike<Value>
+
+type Known<Value> = unknown extends Value ? AnyValue : Value
+
+/**
+ * Any value at all. The compiler reads the body of `execute` before it knows the schema: what is spelled out here has it take
+ * `'passed'` in a result for that text, where `unknown` would have it take it for any.
+ */
+type AnyValue =
+  | ''
+  | 0
+  | true
+  | { readonly [name: string]: AnyValue }
+  | readonly AnyValue[]
+  | {}
+  | null
+  | undefined
+  | void
+
+/** The call in doubt that `reconcile` looks up. */
+export interface ReconcileContext<Context = unknown> {
+  readonly runId: RunId
+  readonly turn: number
+  readonly toolCallId: ToolCallId
+  /** The attempt whose ending is unknown. */
+  readonly attempt: number
+  /** The key that `execute` got, to look the effect up by. */
+  readonly idempotencyKey: string
+  /** The value that the application gave this run. Never recorded. */
+  readonly context: Context
 }
+
+/** Says if a call in doubt took place; `result` is what `execute` would have returned. */
+export type ReconcileAnswer =
+  | { readonly happened: true; readonly result: unknown }
+  | { readonly happened: false }
+  | 'unknown'
 
 /**
  * Makes a tool from a schema and a function. Throws `ConfigurationError` for a definition that cannot work. The runtime
@@ -250,146 +289,107 @@ function readRecovery(
   return specification.effect === 'read' ? 'rerun' : 'report'
 }
 
-/**
- * A tool that keeps its name and the type of the input that a model writes for it. The types of a chat page are made of
- * these: see `InferUIMessage` of `@tallystick/server/client`.
- */
-export interface DefinedTool<
-  Name extends string,
-  Schema extends InputSchema,
-  in Context = unknown,
-> extends Tool<Context> {
-  readonly name: Name
-  /** Exists for the compiler only. */
-  readonly '~input'?: Schema extends StandardSchemaV1 ? StandardSchemaV1.InferInput<Schema> : JsonObject
+const {
+  anyFunction,
+  fields,
+  filledText,
+  maybe,
+  milliseconds,
+  numberFrom,
+  oneOf,
+  textOr,
+  trueOrFalse,
+  valueThat,
+} = option
+
+const toolOptions = fields<ToolSpecification<JsonObject>>(
+  {
+    name: valueThat(
+      'a text of 1 to 128 characters, each of A-Z a-z 0-9 _ . and -',
+      (value) => typeof value === 'string' && /^[A-Za-z0-9_.-]{1,128}$/.test(value),
+      { showsText: true },
+    ),
+    description: filledText,
+    input: valueThat('a schema, such as z.object({ … })', (value) => value != null),
+    effect: textOr(
+      toolEffects,
+      valueThat("'read' where it changes nothing outside, else 'write'", () => false),
+    ),
+    execute: anyFunction,
+    repairInput: maybe(trueOrFalse),
+    approval: maybe(approvalPolicy),
+    recovery: maybe(oneOf(recoveries)),
+    timeoutMs: maybe(milliseconds),
+    quietMs: maybe(milliseconds),
+    retry: maybe(retryOptions),
+    serial: maybe(filledText),
+    maxConcurrency: maybe(numberFrom(1, { whole: true })),
+    repeats: maybe(someRepeats),
+    output: maybe(
+      valueThat('a schema, such as z.object({ … })', (value) => value != null && typeof value !== 'string'),
+    ),
+    toModel: maybe(anyFunction),
+    maxResultChars: maybe(numberFrom(leastResultChars, { whole: true })),
+    reconcile: maybe(anyFunction),
+  },
+  {
+    parameters: 'input',
+    schema: 'input',
+    inputSchema: 'input',
+    args: 'input',
+    run: 'execute',
+    handler: 'execute',
+    func: 'execute',
+    invoke: 'execute',
+    call: 'execute',
+    needsApproval: 'approval',
+    requireApproval: 'approval',
+    requiresApproval: 'approval',
+    outputSchema: 'output',
+    toModelOutput: 'toModel',
+    heartbeatMs: 'quietMs',
+    heartbeatTimeoutMs: 'quietMs',
+    idleMs: 'quietMs',
+    maxResultSize: 'maxResultChars',
+    maxResultSizeChars: 'maxResultChars',
+  },
+)
+
+/** A definition comes from code that may be JavaScript, so nothing about it is believed. */
+export function assertSpecification<Schema extends InputSchema, Context, Output extends InputSchema>(
+  specification: ToolSpecification<Schema, Context, Output>,
+): void {
+  const { name } = Object(specification) as { readonly name?: unknown }
+  requireOptions(
+    typeof name === 'string' && name ? `The tool ${name}` : 'defineTool',
+    toolOptions,
+    specification,
+  )
+  const fault = findRecoveryFault(specification) ?? findRetryFault(specification)
+  if (fault !== undefined) throw new ConfigurationError(`The tool ${specification.name} ${fault}`)
 }
 
-/** The input of `toModel`: the parsed value of the output schema; without one, any value. */
-export type ResultOf<Output extends InputSchema> = Output extends StandardSchemaV1
-  ? StandardSchemaV1.InferOutput<Output>
-  : // oxlint-disable-next-line typescript/no-explicit-any -- without a schema only the author knows the type
-    any
-
-/** Result of `execute`: a value that the output schema takes, at once or later, or a call that is settled later. */
-export type ReturnedFor<Output extends InputSchema> = Output extends StandardSchemaV1
-  ? AtOnceOrLater<Known<StandardSchemaV1.InferInput<Output>> | Deferral>
-  : // oxlint-disable-next-line typescript/no-generated-empty-object-type -- of any value nothing is known
-    AtOnceOrLater<AnyValue>
-
-type AtOnceOrLater<Value> = Value | PromiseLike<Value>
-
-type Known<Value> = unknown extends Value ? AnyValue : Value
-
-/**
- * Any value at all. The compiler reads the body of `execute` before it knows the schema: what is spelled out here has it take
- * `'passed'` in a result for that text, where `unknown` would have it take it for any.
- */
-type AnyValue =
-  | ''
-  | 0
-  | true
-  | { readonly [name: string]: AnyValue }
-  | readonly AnyValue[]
-  | {}
-  | null
-  | undefined
-  | void
-
-/** The call in doubt that `reconcile` looks up. */
-export interface ReconcileContext<Context = unknown> {
-  readonly runId: RunId
-  readonly turn: number
-  readonly toolCallId: ToolCallId
-  /** The attempt whose ending is unknown. */
-  readonly attempt: number
-  /** The key that `execute` got, to look the effect up by. */
-  readonly idempotencyKey: string
-  /** The value that the application gave this run. Never recorded. */
-  readonly context: Context
+function findRecoveryFault<Schema extends InputSchema, Context, Output extends InputSchema>(
+  specification: ToolSpecification<Schema, Context, Output>,
+): string | undefined {
+  const { recovery, reconcile } = specification
+  if (recovery === undefined) return undefined
+  if (recovery === 'reconcile' && reconcile === undefined) {
+    return "has recovery 'reconcile' but no reconcile. Give this function, which looks up whether a call took place."
+  }
+  if (recovery === 'reconcile' || reconcile === undefined) return undefined
+  return `has a reconcile function that recovery '${recovery}' never calls. Leave one of the two out.`
 }
 
-/** Says if a call in doubt took place; `result` is what `execute` would have returned. */
-export type ReconcileAnswer =
-  | { readonly happened: true; readonly result: unknown }
-  | { readonly happened: false }
-  | 'unknown'
-
-/**
- * Input of `defineTool`. `Context` is the type of the run's context that the tool needs, `Output` the schema of what
- * `execute` returns.
- */
-export interface ToolSpecification<
-  Schema extends InputSchema,
-  Context = unknown,
-  Output extends InputSchema = InputSchema,
-  Name extends string = string,
-> {
-  /** 1 to 128 of `A-Z a-z 0-9 _ . -`. */
-  readonly name: Name
-  /** For the model: what the tool does, and when to use it. */
-  readonly description: string
-  /** A Standard Schema that also gives JSON Schema (zod, arktype, wrapped valibot …), or a JSON Schema of type object. */
-  readonly input: Schema
-  /** `read` changes nothing outside, so reads run side by side; `write` may, so writes run one by one. */
-  readonly effect: ToolEffect
-  /**
-   * Does the work, with the parsed input. What it returns (or resolves with) becomes the result: a string is a text; an
-   * array of strings is a text with a line for each; nothing is a text that says it is done; parts made by `text`,
-   * `json`, `image` and `file`, alone or in an array, stay as they are; any other value becomes JSON. If it throws, the
-   * call ends as `failed` with the error's name and message; throw a `ToolError` to choose the words. After
-   * `context.signal` aborts it may still return what it has.
-   */
-  readonly execute: (input: InputOf<Schema>, context: ToolContext<Context>) => ReturnedFor<Output>
-  /**
-   * Checks what `execute` returned: if it does not fit, the call ends as `failed`, and the ledger holds the value.
-   * Otherwise the parsed value (with defaults and conversions) is the result. A Standard Schema, against which the compiler
-   * checks `execute` and `toModel`, or a JSON Schema.
-   */
-  readonly output?: Output | undefined
-  /** Returns what the model reads of a result, in the same forms as `execute`. The ledger holds both. */
-  readonly toModel?: ((result: ResultOf<Output>) => unknown) | undefined
-  /**
-   * The most characters of text that the model reads of a result; the ledger holds all of it. Default: that of the agent.
-   */
-  readonly maxResultChars?: number | undefined
-  /** Tries once to repair an input that does not fit, as `repairInputs` does. Default: `false`. */
-  readonly repairInput?: boolean | undefined
-  /** When a person has to approve a call first. Default: never. */
-  readonly approval?: ApprovalPolicy<InputOf<Schema>, Context> | undefined
-  /** Tells a resume how to treat a call in doubt. Default: `reconcile` if that is given, else reads `rerun`, writes `report`. */
-  readonly recovery?: Recovery | undefined
-  /** The longest time of an attempt, in milliseconds; then it ends as `timed_out`. Default: none. */
-  readonly timeoutMs?: number | undefined
-  /**
-   * The longest time without a report of `context.progress`, in milliseconds; then the attempt ends as `timed_out`.
-   * Default: none.
-   */
-  readonly quietMs?: number | undefined
-  /**
-   * Tries a failed call again, after growing waits, under the same idempotency key. A `write` also needs `recovery:
-   * 'rerun'`, if it may always be made again, or `when`, which selects failures that changed nothing. Default: one
-   * attempt.
-   */
-  readonly retry?: RetryOptions | undefined
-  /**
-   * A key that tools share which use the same thing, such as a browser or a device: their calls in a run execute one at
-   * a time, in the order of the requests, even if they are reads.
-   */
-  readonly serial?: string | undefined
-  /** How many calls of the tool may run at the same time in a run. Default: up to the run's `maxConcurrency`. */
-  readonly maxConcurrency?: number | undefined
-  /**
-   * For a tool that is meant to be asked again, such as a poll of a job: equal answers in a row then do not count for
-   * `maxRepeats`. `'allowed'`: as often as the model likes. `{ minIntervalMs: 5_000 }`: the next equal call waits until five
-   * seconds after the last answer, so that a run does not spend its turns on asking. Default: a `read` that gave the same answer
-   * `maxRepeats` times, while nothing else happened, is answered from the record.
-   */
-  readonly repeats?: Repeats | undefined
-  /** Looks up whether a call in doubt took place. If it throws, the answer is `'unknown'`. */
-  readonly reconcile?:
-    | ((
-        input: InputOf<Schema>,
-        context: ReconcileContext<Context>,
-      ) => ReconcileAnswer | Promise<ReconcileAnswer>)
-    | undefined
+function findRetryFault<Schema extends InputSchema, Context, Output extends InputSchema>({
+  retry,
+  effect,
+  recovery,
+}: ToolSpecification<Schema, Context, Output>): string | undefined {
+  if (retry === undefined || effect === 'read' || recovery === 'rerun' || retry.when) return undefined
+  return (
+    'is a write with retry, and a failed write may have taken effect. ' +
+    "Give recovery 'rerun' where a call may be made again under the same idempotency key, or retry.when, which answers " +
+    'true for the failures that have changed nothing.'
+  )
 }

@@ -2,98 +2,45 @@ import { getOwn, isJsonObject } from '@tallystick/core/internal'
 import type { Json, JsonObject } from '@tallystick/core/vocabulary'
 import { boundedText } from './text.ts'
 
-const maxDepth = 16
-
-/** The demands of a JSON Schema on the value at one place; a part is absent if the schema does not state it plainly. */
-export interface Expectation {
-  /** JSON types, such as `string`, `integer`. */
-  readonly types?: readonly string[]
-  /** The only values allowed. */
-  readonly values?: readonly Json[]
-  /** The only keys allowed. */
-  readonly keys?: readonly string[]
+/** One thing that is wrong with an input, as any validator reports it. */
+export interface InputIssue {
+  /** Keys and places from the input's root down to what is wrong. */
+  readonly path: readonly PropertyKey[]
+  /** The validator's own words. */
+  readonly message: string
+  /** Keys of the object at `path` that the schema does not allow. */
+  readonly unknownKeys?: readonly string[]
 }
 
-/** Reads from a JSON Schema what it expects at a path, through local references and choices. */
-export function readExpectation(root: JsonObject, path: readonly PropertyKey[]): Expectation {
-  let places: readonly JsonObject[] = listBranches(root, root, 0)
-  for (const key of path) {
-    places = places
-      .flatMap((schema) => listBelow(schema, key))
-      .flatMap((schema) => listBranches(root, schema, 0))
+/** An input that was checked: the value as the schema gives it out (defaults, conversions), or what is wrong. */
+export type Parsed<Input> =
+  | { readonly ok: true; readonly value: Input }
+  | { readonly ok: false; readonly issues: readonly InputIssue[] }
+
+/** Checks an input: at once where the schema does. Throws or rejects only where the schema itself is at fault. */
+export type Parse<Input> = (input: JsonObject) => Parsed<Input> | Promise<Parsed<Input>>
+
+/**
+ * A copy of an input that schemas and tools may change, as `structuredClone` makes it: JSON, as inputs are, in a tenth of its
+ * time.
+ */
+export function copyInput<Value>(value: Value): Value {
+  if (typeof value !== 'object' || value === null) return value
+  if (Array.isArray(value)) return value.map((item: unknown) => copyInput(item)) as Value
+  const prototype: unknown = Object.getPrototypeOf(value)
+  if (prototype !== Object.prototype) return structuredClone(value)
+  const copy: Record<string, unknown> = {}
+  for (const [key, field] of Object.entries(value)) {
+    const own = copyInput(field as unknown)
+    // A key of that name would set the prototype instead of a field.
+    if (key === '__proto__') defineField(copy, key, own)
+    else copy[key] = own
   }
-  if (places.length === 0) return {}
-  const types = places.map(readTypes)
-  const values = places.map(readValues)
-  const [only] = places
-  const keys = places.length === 1 && only ? readKeys(only) : undefined
-  return {
-    ...(types.every((known) => known !== undefined) && { types: [...new Set(types.flat())] }),
-    ...(values.every((known) => known !== undefined) && { values: values.flat() }),
-    ...(keys && { keys }),
-  }
+  return copy as Value
 }
 
-/** A schema, or the schemas that it is a choice of. */
-function listBranches(root: JsonObject, schema: JsonObject, depth: number): readonly JsonObject[] {
-  if (depth > maxDepth) return [{}]
-  const target = typeof schema.$ref === 'string' ? resolve(root, schema.$ref) : undefined
-  if (schema.$ref !== undefined) return target ? listBranches(root, target, depth + 1) : [{}]
-  const choice = schema.anyOf ?? schema.oneOf
-  if (!Array.isArray(choice) || schema.type !== undefined) return [schema]
-  return choice.flatMap((branch: Json) =>
-    isJsonObject(branch) ? listBranches(root, branch, depth + 1) : [{}],
-  )
-}
-
-function resolve(root: JsonObject, reference: string): JsonObject | undefined {
-  if (!reference.startsWith('#')) return undefined
-  let place: Json | undefined = root
-  for (const segment of reference.split('/').slice(1)) {
-    const key = decodeURIComponent(segment).replaceAll('~1', '/').replaceAll('~0', '~')
-    place = isJsonObject(place) ? getOwn(place, key) : undefined
-  }
-  return isJsonObject(place) ? place : undefined
-}
-
-function listBelow(schema: JsonObject, key: PropertyKey): readonly JsonObject[] {
-  if (typeof key === 'symbol') return []
-  const { properties, prefixItems, items, additionalProperties } = schema
-  const named = isJsonObject(properties) ? getOwn(properties, String(key)) : undefined
-  // Before 2020-12 a list of schemas by place stood under `items`.
-  const tuple: unknown = prefixItems ?? items
-  const placed = Array.isArray(tuple) ? (tuple as readonly Json[])[Number(key)] : undefined
-  const found = named ?? placed ?? (schema.type === 'array' ? items : additionalProperties)
-  return isJsonObject(found) ? [found] : []
-}
-
-function readTypes(schema: JsonObject): readonly string[] | undefined {
-  const { type } = schema
-  if (typeof type === 'string') return [type]
-  if (Array.isArray(type)) return type.filter((name) => typeof name === 'string')
-  const values = readValues(schema)
-  return values && [...new Set(values.map(readKind))]
-}
-
-function readValues(schema: JsonObject): readonly Json[] | undefined {
-  if (schema.const !== undefined) return [schema.const]
-  return Array.isArray(schema.enum) ? schema.enum : undefined
-}
-
-function readKeys(schema: JsonObject): readonly string[] | undefined {
-  const { properties, additionalProperties, patternProperties } = schema
-  if (additionalProperties !== false || patternProperties !== undefined) return undefined
-  return isJsonObject(properties) ? Object.keys(properties) : []
-}
-
-/** The JSON kind of a value, as an explanation names it. */
-export function readKind(value: unknown): string {
-  if (value === null) return 'null'
-  return Array.isArray(value) ? 'array' : typeof value
-}
-
-export function isOfTypes(value: unknown, types: readonly string[]): boolean {
-  return types.some((type) => (type === 'integer' ? Number.isInteger(value) : type === readKind(value)))
+function defineField(object: object, key: string, value: unknown): void {
+  Object.defineProperty(object, key, { value, enumerable: true, writable: true, configurable: true })
 }
 
 const maxLines = 8
@@ -190,43 +137,96 @@ function holdsKeys(value: unknown): value is Readonly<Record<PropertyKey, unknow
   return typeof value === 'object' && value !== null
 }
 
-/** One thing that is wrong with an input, as any validator reports it. */
-export interface InputIssue {
-  /** Keys and places from the input's root down to what is wrong. */
-  readonly path: readonly PropertyKey[]
-  /** The validator's own words. */
-  readonly message: string
-  /** Keys of the object at `path` that the schema does not allow. */
-  readonly unknownKeys?: readonly string[]
+const maxDepth = 16
+
+/** The demands of a JSON Schema on the value at one place; a part is absent if the schema does not state it plainly. */
+export interface Expectation {
+  /** JSON types, such as `string`, `integer`. */
+  readonly types?: readonly string[]
+  /** The only values allowed. */
+  readonly values?: readonly Json[]
+  /** The only keys allowed. */
+  readonly keys?: readonly string[]
 }
 
-/** An input that was checked: the value as the schema gives it out (defaults, conversions), or what is wrong. */
-export type Parsed<Input> =
-  | { readonly ok: true; readonly value: Input }
-  | { readonly ok: false; readonly issues: readonly InputIssue[] }
-
-/** Checks an input: at once where the schema does. Throws or rejects only where the schema itself is at fault. */
-export type Parse<Input> = (input: JsonObject) => Parsed<Input> | Promise<Parsed<Input>>
-
-/**
- * A copy of an input that schemas and tools may change, as `structuredClone` makes it: JSON, as inputs are, in a tenth of its
- * time.
- */
-export function copyInput<Value>(value: Value): Value {
-  if (typeof value !== 'object' || value === null) return value
-  if (Array.isArray(value)) return value.map((item: unknown) => copyInput(item)) as Value
-  const prototype: unknown = Object.getPrototypeOf(value)
-  if (prototype !== Object.prototype) return structuredClone(value)
-  const copy: Record<string, unknown> = {}
-  for (const [key, field] of Object.entries(value)) {
-    const own = copyInput(field as unknown)
-    // A key of that name would set the prototype instead of a field.
-    if (key === '__proto__') defineField(copy, key, own)
-    else copy[key] = own
+/** Reads from a JSON Schema what it expects at a path, through local references and choices. */
+export function readExpectation(root: JsonObject, path: readonly PropertyKey[]): Expectation {
+  let places: readonly JsonObject[] = listBranches(root, root, 0)
+  for (const key of path) {
+    places = places
+      .flatMap((schema) => listBelow(schema, key))
+      .flatMap((schema) => listBranches(root, schema, 0))
   }
-  return copy as Value
+  if (places.length === 0) return {}
+  const types = places.map(readTypes)
+  const values = places.map(readValues)
+  const [only] = places
+  const keys = places.length === 1 && only ? readKeys(only) : undefined
+  return {
+    ...(types.every((known) => known !== undefined) && { types: [...new Set(types.flat())] }),
+    ...(values.every((known) => known !== undefined) && { values: values.flat() }),
+    ...(keys && { keys }),
+  }
 }
 
-function defineField(object: object, key: string, value: unknown): void {
-  Object.defineProperty(object, key, { value, enumerable: true, writable: true, configurable: true })
+/** A schema, or the schemas that it is a choice of. */
+function listBranches(root: JsonObject, schema: JsonObject, depth: number): readonly JsonObject[] {
+  if (depth > maxDepth) return [{}]
+  const target = typeof schema.$ref === 'string' ? resolve(root, schema.$ref) : undefined
+  if (schema.$ref !== undefined) return target ? listBranches(root, target, depth + 1) : [{}]
+  const choice = schema.anyOf ?? schema.oneOf
+  if (!Array.isArray(choice) || schema.type !== undefined) return [schema]
+  return choice.flatMap((branch: Json) =>
+    isJsonObject(branch) ? listBranches(root, branch, depth + 1) : [{}],
+  )
+}
+
+function resolve(root: JsonObject, reference: string): JsonObject | undefined {
+  if (!reference.startsWith('#')) return undefined
+  let place: Json | undefined = root
+  for (const segment of reference.split('/').slice(1)) {
+    const key = decodeURIComponent(segment).replaceAll('~1', '/').replaceAll('~0', '~')
+    place = isJsonObject(place) ? getOwn(place, key) : undefined
+  }
+  return isJsonObject(place) ? place : undefined
+}
+
+function listBelow(schema: JsonObject, key: PropertyKey): readonly JsonObject[] {
+  if (typeof key === 'symbol') return []
+  const { properties, prefixItems, items, additionalProperties } = schema
+  const named = isJsonObject(properties) ? getOwn(properties, String(key)) : undefined
+  // Before 2020-12 a list of schemas by place stood under `items`.
+  const tuple: unknown = prefixItems ?? items
+  const placed = Array.isArray(tuple) ? (tuple as readonly Json[])[Number(key)] : undefined
+  const found = named ?? placed ?? (schema.type === 'array' ? items : additionalProperties)
+  return isJsonObject(found) ? [found] : []
+}
+
+function readTypes(schema: JsonObject): readonly string[] | undefined {
+  const { type } = schema
+  if (typeof type === 'string') return [type]
+  if (Array.isArray(type)) return type.filter((name) => typeof name === 'string')
+  const values = readValues(schema)
+  return values && [...new Set(values.map(readKind))]
+}
+
+function readValues(schema: JsonObject): readonly Json[] | undefined {
+  if (schema.const !== undefined) return [schema.const]
+  return Array.isArray(schema.enum) ? schema.enum : undefined
+}
+
+function readKeys(schema: JsonObject): readonly string[] | undefined {
+  const { properties, additionalProperties, patternProperties } = schema
+  if (additionalProperties !== false || patternProperties !== undefined) return undefined
+  return isJsonObject(properties) ? Object.keys(properties) : []
+}
+
+/** The JSON kind of a value, as an explanation names it. */
+export function readKind(value: unknown): string {
+  if (value === null) return 'null'
+  return Array.isArray(value) ? 'array' : typeof value
+}
+
+export function isOfTypes(value: unknown, types: readonly string[]): boolean {
+  return types.some((type) => (type === 'integer' ? Number.isInteger(value) : type === readKind(value)))
 }

@@ -2,6 +2,26 @@ import type { Tool } from '@tallystick/core'
 import { isJsonObject, readJson, type RepairedInput, type UnfitInput } from '@tallystick/core/internal'
 import type { Json } from '@tallystick/core/vocabulary'
 
+/** More than a near miss has. */
+const maxRepairs = 20
+
+/**
+ * Repairs the input of a model for the schema of a tool; returns `undefined` if it could mean several things or
+ * nothing.
+ */
+export function repairUnfit(
+  { inputSchema }: Pick<Tool, 'inputSchema'>,
+  { input, malformed }: Pick<UnfitInput, 'input' | 'malformed'>,
+): RepairedInput | undefined {
+  const read = malformed ? readNearJson(malformed.text) : { value: input as Json, repairs: [], isCut: false }
+  if (read === undefined) return undefined
+  const { value, repairs: fits } = fitValue(inputSchema, read.value)
+  const repairs = [...read.repairs, ...fits]
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) return undefined
+  if (repairs.length === 0 || repairs.length > maxRepairs) return undefined
+  return { input: value as RepairedInput['input'], repairs, isGuess: read.isCut }
+}
+
 /** A value whose texts were read as what a schema expects, and where. */
 export interface FittedValue {
   readonly value: Json
@@ -283,24 +303,4 @@ class Reader {
     this.#at += found.length
     return found
   }
-}
-
-/** More than a near miss has. */
-const maxRepairs = 20
-
-/**
- * Repairs the input of a model for the schema of a tool; returns `undefined` if it could mean several things or
- * nothing.
- */
-export function repairUnfit(
-  { inputSchema }: Pick<Tool, 'inputSchema'>,
-  { input, malformed }: Pick<UnfitInput, 'input' | 'malformed'>,
-): RepairedInput | undefined {
-  const read = malformed ? readNearJson(malformed.text) : { value: input as Json, repairs: [], isCut: false }
-  if (read === undefined) return undefined
-  const { value, repairs: fits } = fitValue(inputSchema, read.value)
-  const repairs = [...read.repairs, ...fits]
-  if (typeof value !== 'object' || value === null || Array.isArray(value)) return undefined
-  if (repairs.length === 0 || repairs.length > maxRepairs) return undefined
-  return { input: value as RepairedInput['input'], repairs, isGuess: read.isCut }
 }

@@ -28,174 +28,6 @@ import type { ReadSchema } from './schema.ts'
 
 const { anyFunction, fields, maybe, numberFrom, valueThat } = option
 
-const made = Symbol.for('@tallystick/tools/deferral')
-
-/** Says that an outside system carries out a call. Made by `settledLater`. */
-export interface Deferral {
-  /** The name of the call outside: a job's id, a ticket's number. The ledger holds it. */
-  readonly externalId: string
-  /** Milliseconds from now after which the call ends as timed out. Default: never. */
-  readonly deadlineMs?: number | undefined
-}
-
-interface KeptDeferral extends Deferral {
-  readonly deadlineMs?: number
-}
-
-const deferralFields = fields<Deferral>(
-  {
-    externalId: valueThat(
-      'what names the call outside, as text that is not empty, such as the id of a job',
-      (value) => typeof value === 'string' && value !== '',
-    ),
-    deadlineMs: maybe(
-      valueThat(
-        'a number of milliseconds above 0',
-        (value) => Number.isFinite(value) && (value as number) > 0,
-      ),
-    ),
-  },
-  { id: 'externalId', jobId: 'externalId', receipt: 'externalId', timeoutMs: 'deadlineMs' },
-)
-
-/**
- * Returns the result of a tool whose work continues after it returns: the run is suspended, with no process alive for
- * it, until `runtime.settle(runId, toolCallId, result)`. Pass `context.runId` and `context.toolCallId` to the code that
- * will settle it.
- */
-export function settledLater(options: Deferral): Deferral {
-  requireOptions('settledLater', deferralFields, options)
-  const { externalId, deadlineMs } = options
-  const deferral = { externalId, ...omitUndefined({ deadlineMs }) }
-  Object.defineProperty(deferral, made, { value: true })
-  return deferral
-}
-
-function isDeferral(value: unknown): value is KeptDeferral {
-  return typeof value === 'object' && value !== null && Reflect.get(value, made) === true
-}
-
-/** Aborts a call once. Its signal is made when the tool asks for it: most tools do not, and it costs as much as a short call. */
-class LazyAbort {
-  #controller: AbortController | undefined
-  #reason: string | undefined
-
-  /** Why the call was aborted; `undefined` while it was not. */
-  get reason(): string | undefined {
-    return this.#reason
-  }
-
-  get signal(): AbortSignal {
-    if (this.#controller === undefined) {
-      this.#controller = new AbortController()
-      if (this.#reason !== undefined) this.#controller.abort(createAbortError(this.#reason))
-    }
-    return this.#controller.signal
-  }
-
-  /** The first reason counts. */
-  abort(reason: string): void {
-    if (this.#reason !== undefined) return
-    this.#reason = reason
-    this.#controller?.abort(createAbortError(reason))
-  }
-}
-
-const abortOf = Symbol('abort')
-
-/**
- * Gives a context the signal of its call. All contexts share the function that reads it: for one of its own, V8 would keep a
- * hidden class, and with it all that the call held, until the next full collection.
- */
-function withSignal<Given extends object>(
-  given: Given,
-  abort: LazyAbort,
-): Given & { readonly signal: AbortSignal } {
-  Object.defineProperty(given, abortOf, { value: abort })
-  return Object.defineProperty(given, 'signal', signalField) as Given & { readonly signal: AbortSignal }
-}
-
-const signalField = {
-  enumerable: true,
-  get(this: { readonly [abortOf]: LazyAbort }): AbortSignal {
-    return this[abortOf].signal
-  },
-}
-
-function createAbortError(reason: string): DOMException {
-  return new DOMException(reason || 'The call was cancelled', 'AbortError')
-}
-
-/** How the failed calls of a tool are tried again. */
-export interface RetryOptions extends GivenRetryPolicy {
-  /** Attempts of one call in all, the first included. */
-  readonly maxAttempts: number
-  /**
-   * Returns true if a call that threw this error may be made again. Default: true for all errors except a `ToolError` that is
-   * not `retryable`. If it throws, the call is not tried again.
-   */
-  readonly when?: ((error: unknown) => boolean) | undefined
-}
-
-const wait = maybe(numberFrom(0))
-
-export const retryOptions: OptionCheck = fields<RetryOptions>(
-  {
-    maxAttempts: numberFrom(1, { whole: true }),
-    baseMs: wait,
-    capMs: wait,
-    maxRetryAfterMs: wait,
-    maxTotalMs: wait,
-    when: maybe(anyFunction),
-  },
-  {
-    attempts: 'maxAttempts',
-    retries: 'maxAttempts',
-    maxRetries: 'maxAttempts',
-    backoffMs: 'baseMs',
-    initialDelayMs: 'baseMs',
-    minTimeout: 'baseMs',
-    maxBackoffMs: 'capMs',
-    maxDelayMs: 'capMs',
-    maxTimeout: 'capMs',
-    retryOn: 'when',
-    shouldRetry: 'when',
-  },
-)
-
-/** The policy that a runtime keeps: data, which the ledger holds. */
-export function toRetryPolicy({ when: _when, ...given }: RetryOptions): RetryPolicy {
-  const { maxAttempts, baseMs, capMs, maxRetryAfterMs, maxTotalMs } = given
-  const { baseMs: base, capMs: cap, maxRetryAfterMs: longest } = defaultRetryPolicy
-  return {
-    maxAttempts,
-    baseMs: baseMs ?? base,
-    capMs: capMs ?? cap,
-    maxRetryAfterMs: maxRetryAfterMs ?? longest,
-    ...(maxTotalMs !== undefined && { maxTotalMs }),
-  }
-}
-
-interface Again {
-  readonly retryable?: true
-  readonly retryAfterMs?: number
-}
-
-function decideRetry(retry: RetryOptions | undefined, thrown: unknown): Again {
-  if (retry === undefined) return {}
-  try {
-    const own = thrown instanceof ToolError ? thrown : undefined
-    const mayRetry: unknown = retry.when ? retry.when(thrown) : (own?.retryable ?? true)
-    if (mayRetry !== true) return {}
-    const retryAfterMs = own?.retryAfterMs
-    const isWait = Number.isFinite(retryAfterMs) && (retryAfterMs as number) >= 0
-    return { retryable: true, ...(isWait && { retryAfterMs: retryAfterMs as number }) }
-  } catch {
-    // A rule that fails allows nothing: what it would have said is not known.
-    return {}
-  }
-}
-
 /** The context of a running tool. */
 export interface ToolContext<Context = unknown> {
   /**
@@ -383,6 +215,174 @@ function toProgressData(data: unknown): Json {
     return toJson(data)
   } catch (error) {
     return `(a progress report was left out: ${error instanceof Error ? error.message : 'it is not JSON'})`
+  }
+}
+
+const abortOf = Symbol('abort')
+
+/** Aborts a call once. Its signal is made when the tool asks for it: most tools do not, and it costs as much as a short call. */
+class LazyAbort {
+  #controller: AbortController | undefined
+  #reason: string | undefined
+
+  /** Why the call was aborted; `undefined` while it was not. */
+  get reason(): string | undefined {
+    return this.#reason
+  }
+
+  get signal(): AbortSignal {
+    if (this.#controller === undefined) {
+      this.#controller = new AbortController()
+      if (this.#reason !== undefined) this.#controller.abort(createAbortError(this.#reason))
+    }
+    return this.#controller.signal
+  }
+
+  /** The first reason counts. */
+  abort(reason: string): void {
+    if (this.#reason !== undefined) return
+    this.#reason = reason
+    this.#controller?.abort(createAbortError(reason))
+  }
+}
+
+/**
+ * Gives a context the signal of its call. All contexts share the function that reads it: for one of its own, V8 would keep a
+ * hidden class, and with it all that the call held, until the next full collection.
+ */
+function withSignal<Given extends object>(
+  given: Given,
+  abort: LazyAbort,
+): Given & { readonly signal: AbortSignal } {
+  Object.defineProperty(given, abortOf, { value: abort })
+  return Object.defineProperty(given, 'signal', signalField) as Given & { readonly signal: AbortSignal }
+}
+
+const signalField = {
+  enumerable: true,
+  get(this: { readonly [abortOf]: LazyAbort }): AbortSignal {
+    return this[abortOf].signal
+  },
+}
+
+function createAbortError(reason: string): DOMException {
+  return new DOMException(reason || 'The call was cancelled', 'AbortError')
+}
+
+/** How the failed calls of a tool are tried again. */
+export interface RetryOptions extends GivenRetryPolicy {
+  /** Attempts of one call in all, the first included. */
+  readonly maxAttempts: number
+  /**
+   * Returns true if a call that threw this error may be made again. Default: true for all errors except a `ToolError` that is
+   * not `retryable`. If it throws, the call is not tried again.
+   */
+  readonly when?: ((error: unknown) => boolean) | undefined
+}
+
+const made = Symbol.for('@tallystick/tools/deferral')
+
+/** Says that an outside system carries out a call. Made by `settledLater`. */
+export interface Deferral {
+  /** The name of the call outside: a job's id, a ticket's number. The ledger holds it. */
+  readonly externalId: string
+  /** Milliseconds from now after which the call ends as timed out. Default: never. */
+  readonly deadlineMs?: number | undefined
+}
+
+interface KeptDeferral extends Deferral {
+  readonly deadlineMs?: number
+}
+
+const deferralFields = fields<Deferral>(
+  {
+    externalId: valueThat(
+      'what names the call outside, as text that is not empty, such as the id of a job',
+      (value) => typeof value === 'string' && value !== '',
+    ),
+    deadlineMs: maybe(
+      valueThat(
+        'a number of milliseconds above 0',
+        (value) => Number.isFinite(value) && (value as number) > 0,
+      ),
+    ),
+  },
+  { id: 'externalId', jobId: 'externalId', receipt: 'externalId', timeoutMs: 'deadlineMs' },
+)
+
+/**
+ * Returns the result of a tool whose work continues after it returns: the run is suspended, with no process alive for
+ * it, until `runtime.settle(runId, toolCallId, result)`. Pass `context.runId` and `context.toolCallId` to the code that
+ * will settle it.
+ */
+export function settledLater(options: Deferral): Deferral {
+  requireOptions('settledLater', deferralFields, options)
+  const { externalId, deadlineMs } = options
+  const deferral = { externalId, ...omitUndefined({ deadlineMs }) }
+  Object.defineProperty(deferral, made, { value: true })
+  return deferral
+}
+
+function isDeferral(value: unknown): value is KeptDeferral {
+  return typeof value === 'object' && value !== null && Reflect.get(value, made) === true
+}
+
+const wait = maybe(numberFrom(0))
+
+export const retryOptions: OptionCheck = fields<RetryOptions>(
+  {
+    maxAttempts: numberFrom(1, { whole: true }),
+    baseMs: wait,
+    capMs: wait,
+    maxRetryAfterMs: wait,
+    maxTotalMs: wait,
+    when: maybe(anyFunction),
+  },
+  {
+    attempts: 'maxAttempts',
+    retries: 'maxAttempts',
+    maxRetries: 'maxAttempts',
+    backoffMs: 'baseMs',
+    initialDelayMs: 'baseMs',
+    minTimeout: 'baseMs',
+    maxBackoffMs: 'capMs',
+    maxDelayMs: 'capMs',
+    maxTimeout: 'capMs',
+    retryOn: 'when',
+    shouldRetry: 'when',
+  },
+)
+
+/** The policy that a runtime keeps: data, which the ledger holds. */
+export function toRetryPolicy({ when: _when, ...given }: RetryOptions): RetryPolicy {
+  const { maxAttempts, baseMs, capMs, maxRetryAfterMs, maxTotalMs } = given
+  const { baseMs: base, capMs: cap, maxRetryAfterMs: longest } = defaultRetryPolicy
+  return {
+    maxAttempts,
+    baseMs: baseMs ?? base,
+    capMs: capMs ?? cap,
+    maxRetryAfterMs: maxRetryAfterMs ?? longest,
+    ...(maxTotalMs !== undefined && { maxTotalMs }),
+  }
+}
+
+interface Again {
+  readonly retryable?: true
+  readonly retryAfterMs?: number
+}
+
+function decideRetry(retry: RetryOptions | undefined, thrown: unknown): Again {
+  if (retry === undefined) return {}
+  try {
+    const own = thrown instanceof ToolError ? thrown : undefined
+    const mayRetry: unknown = retry.when ? retry.when(thrown) : (own?.retryable ?? true)
+    if (mayRetry !== true) return {}
+    const retryAfterMs = own?.retryAfterMs
+    const isWait = Number.isFinite(retryAfterMs) && (retryAfterMs as number) >= 0
+    return { retryable: true, ...(isWait && { retryAfterMs: retryAfterMs as number }) }
+  } catch {
+    // A rule that fails allows nothing: what it would have said is not known.
+    return {}
   }
 }
 

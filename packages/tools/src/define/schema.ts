@@ -14,6 +14,179 @@ import { RE2JS } from 're2js'
 import { toJson } from './content.ts'
 import type { InputIssue, Parse, Parsed } from './input-issues.ts'
 
+/** Schema of a tool's input: a Standard Schema that also gives JSON Schema, or a JSON Schema of type object. */
+export type InputSchema = StandardSchemaV1 | JsonObject
+
+/** Input of `execute`: a Standard Schema's output type, or any JSON object. */
+export type InputOf<Schema extends InputSchema> = Schema extends StandardSchemaV1
+  ? StandardSchemaV1.InferOutput<Schema>
+  : JsonObject
+
+/** The two uses of a schema: the JSON Schema for the model, and the check of an input. */
+export interface ReadSchema<Input> {
+  readonly jsonSchema: JsonObject
+  readonly parse: Parse<Input>
+}
+
+/** Checks what a tool returned. Throws or rejects only where the schema itself is at fault. */
+export type OutputCheck = (value: unknown) => Parsed<unknown> | Promise<Parsed<unknown>>
+
+/** Reads the `input` of a tool's definition. Throws `ConfigurationError` for one that cannot serve. */
+export function readSchema<Schema extends InputSchema>(
+  toolName: string,
+  input: Schema,
+): ReadSchema<InputOf<Schema>> {
+  if (isStandard(input)) return readStandard(toolName, input) as ReadSchema<InputOf<Schema>>
+  if (typeof input !== 'object' || input === null || Array.isArray(input)) {
+    throw new ConfigurationError(
+      `The input of the tool ${toolName} is not a schema. Give a Standard Schema (such as z.object({ … })) or a JSON Schema object.`,
+    )
+  }
+  const jsonSchema = readSchemaObject(toolName, input)
+  return { jsonSchema, parse: createSchemaParse(toolName, jsonSchema) } as ReadSchema<InputOf<Schema>>
+}
+
+/** Reads the `output` of a tool's definition. Throws `ConfigurationError` for one that cannot serve. */
+export function readOutput(toolName: string, output: InputSchema): OutputCheck {
+  if (isStandard(output)) return createStandardParse(output)
+  if (typeof output !== 'object' || output === null || Array.isArray(output)) {
+    throw new ConfigurationError(
+      `The output of the tool ${toolName} is not a schema. Give a Standard Schema (such as z.object({ … })) or a JSON Schema object.`,
+    )
+  }
+  const parse = createSchemaParse(toolName, output)
+  // As JSON, since that is what the schema speaks of, and what is recorded.
+  return (value) => parse(toJson(value) as JsonObject)
+}
+
+interface JsonSchemaConverter {
+  readonly input: (options: { readonly target: 'draft-2020-12' }) => unknown
+}
+
+// arktype's schemas are functions.
+function isStandard(input: unknown): input is StandardSchemaV1 {
+  return (typeof input === 'object' || typeof input === 'function') && input !== null && '~standard' in input
+}
+
+function readStandard(toolName: string, schema: StandardSchemaV1): ReadSchema<unknown> {
+  const standard = schema['~standard']
+  const converter =
+    'jsonSchema' in standard ? (standard.jsonSchema as JsonSchemaConverter | undefined) : undefined
+  if (typeof converter?.input !== 'function') throw createNoJsonSchema(toolName, standard.vendor)
+  let raw: unknown
+  try {
+    raw = converter.input({ target: 'draft-2020-12' })
+  } catch (error) {
+    throw new ConfigurationError(
+      `The input schema of the tool ${toolName} (${standard.vendor}) cannot be described to a model: ${sentenceOfError(error)} ` +
+        'Use only what JSON can carry (text for dates, say), and convert it in a transform or in execute.',
+      { cause: error },
+    )
+  }
+  const { $schema: _dialect, ...jsonSchema } = readSchemaObject(toolName, raw)
+  return { jsonSchema, parse: createStandardParse(schema) }
+}
+
+function createNoJsonSchema(toolName: string, vendor: string): ConfigurationError {
+  const remedy =
+    vendor === 'valibot'
+      ? 'Wrap it: input: toStandardJsonSchema(schema), from the package @valibot/to-json-schema.'
+      : vendor === 'zod'
+        ? 'Update zod to 4.2 or later, whose schemas do.'
+        : `Wrap it with ${vendor}'s own converter to Standard JSON Schema if it has one, or give a plain JSON Schema object.`
+  return new ConfigurationError(
+    `The input schema of the tool ${toolName} (${vendor}) gives no JSON Schema, so a model cannot be told what to send. ${remedy}`,
+  )
+}
+
+function readSchemaObject(toolName: string, raw: unknown): JsonObject & { readonly $schema?: string } {
+  let schema: unknown
+  try {
+    schema = toJson(raw)
+  } catch (error) {
+    throw new ConfigurationError(
+      `The JSON Schema of the tool ${toolName} is not JSON: ${sentenceOfError(error)} Give plain objects, arrays, strings and numbers.`,
+      { cause: error },
+    )
+  }
+  if (typeof schema === 'object' && schema !== null && 'type' in schema && schema.type === 'object') {
+    return schema as JsonObject
+  }
+  throw new ConfigurationError(
+    `The input schema of the tool ${toolName} is not of type object, and models send objects only. ` +
+      'Wrap what you have in an object with one key per value; put a choice between objects below a key of its own.',
+  )
+}
+
+function createStandardParse(schema: StandardSchemaV1): OutputCheck {
+  return (input) => {
+    const result = schema['~standard'].validate(input)
+    return option.isThenable(result) ? result.then(readStandardResult) : readStandardResult(result)
+  }
+}
+
+/** Throws a `TypeError` where a schema says neither: every value would pass it. */
+function readStandardResult(result: StandardSchemaV1.Result<unknown>): Parsed<unknown> {
+  const { issues } = Object(result) as Partial<StandardSchemaV1.FailureResult>
+  if (issues === undefined ? !('value' in Object(result)) : !Array.isArray(issues))
+    throw new TypeError('its validate answered neither a value nor issues')
+  return result.issues
+    ? { ok: false, issues: result.issues.map(readStandardIssue) }
+    : { ok: true, value: result.value }
+}
+
+/** Vendors differ: a path is of keys, or of objects that hold one; zod names unknown keys in a list beside it. */
+function readStandardIssue(issue: StandardSchemaV1.Issue): InputIssue {
+  const path = Array.from(issue.path ?? [], (segment) =>
+    typeof segment === 'object' ? segment.key : segment,
+  )
+  const keys: unknown = 'keys' in issue ? issue.keys : undefined
+  const unknownKeys = Array.isArray(keys) ? keys.filter((key) => typeof key === 'string') : []
+  return { path, message: issue.message, ...(unknownKeys.length > 0 && { unknownKeys }) }
+}
+
+/** Checks inputs against a plain JSON Schema, without `eval`. Throws `ConfigurationError` for a broken schema. */
+export function createSchemaParse(toolName: string, jsonSchema: JsonObject): Parse<JsonObject> {
+  // The validator writes into the schema that it is given.
+  const schema: Schema = structuredClone(jsonSchema)
+  assertSound(toolName, schema)
+  const namesPatterns = boundPatterns(toolName, schema)
+  const validator = new Validator(schema, readDraft(jsonSchema), false)
+  return (input) => {
+    const long = namesPatterns ? findLongName(input) : undefined
+    if (long !== undefined) return { ok: false, issues: [long] }
+    const { valid, errors } = validator.validate(input)
+    return valid ? { ok: true, value: input } : { ok: false, issues: readIssues(errors) }
+  }
+}
+
+/** Keywords whose error only says that something below is wrong; the errors below say what. */
+const wrappers = new Set([
+  '$ref',
+  '$recursiveRef',
+  'allOf',
+  'if',
+  'then',
+  'else',
+  'properties',
+  'patternProperties',
+  'additionalProperties',
+  'unevaluatedProperties',
+  'dependentSchemas',
+  'prefixItems',
+  'items',
+  'additionalItems',
+  'unevaluatedItems',
+])
+
+function readDraft({ $schema }: { readonly $schema?: Json }): SchemaDraft {
+  if (typeof $schema !== 'string') return '2020-12'
+  if (/draft-0?4\b/.test($schema)) return '4'
+  // Draft 7 reads what draft 6 says.
+  if (/draft-0?[67]\b/.test($schema)) return '7'
+  return $schema.includes('2019-09') ? '2019-09' : '2020-12'
+}
+
 /**
  * Tries a regular expression of JavaScript on texts, in time that grows with the text alone: thirty characters, which a
  * model wrote, can keep JavaScript's own engine busy longer than any process lives. `undefined` for an expression that
@@ -47,48 +220,6 @@ function translateClasses(source: string): string {
       ? token.replaceAll(/\\./gsu, (each) => (each === '\\s' ? spaces : each))
       : token
   })
-}
-
-/** Keywords whose error only says that something below is wrong; the errors below say what. */
-const wrappers = new Set([
-  '$ref',
-  '$recursiveRef',
-  'allOf',
-  'if',
-  'then',
-  'else',
-  'properties',
-  'patternProperties',
-  'additionalProperties',
-  'unevaluatedProperties',
-  'dependentSchemas',
-  'prefixItems',
-  'items',
-  'additionalItems',
-  'unevaluatedItems',
-])
-
-/** Checks inputs against a plain JSON Schema, without `eval`. Throws `ConfigurationError` for a broken schema. */
-export function createSchemaParse(toolName: string, jsonSchema: JsonObject): Parse<JsonObject> {
-  // The validator writes into the schema that it is given.
-  const schema: Schema = structuredClone(jsonSchema)
-  assertSound(toolName, schema)
-  const namesPatterns = boundPatterns(toolName, schema)
-  const validator = new Validator(schema, readDraft(jsonSchema), false)
-  return (input) => {
-    const long = namesPatterns ? findLongName(input) : undefined
-    if (long !== undefined) return { ok: false, issues: [long] }
-    const { valid, errors } = validator.validate(input)
-    return valid ? { ok: true, value: input } : { ok: false, issues: readIssues(errors) }
-  }
-}
-
-function readDraft({ $schema }: { readonly $schema?: Json }): SchemaDraft {
-  if (typeof $schema !== 'string') return '2020-12'
-  if (/draft-0?4\b/.test($schema)) return '4'
-  // Draft 7 reads what draft 6 says.
-  if (/draft-0?[67]\b/.test($schema)) return '7'
-  return $schema.includes('2019-09') ? '2019-09' : '2020-12'
 }
 
 /** Finds at definition what the validator would only meet at some call: references to nowhere, broken patterns. */
@@ -223,135 +354,4 @@ function shortenError(error: string): string {
     .replace(`format "${patternFormat}`, 'pattern "')
     .replace(/^Instance /, '')
     .replace(/\.$/, '')
-}
-
-/** Schema of a tool's input: a Standard Schema that also gives JSON Schema, or a JSON Schema of type object. */
-export type InputSchema = StandardSchemaV1 | JsonObject
-
-/** Input of `execute`: a Standard Schema's output type, or any JSON object. */
-export type InputOf<Schema extends InputSchema> = Schema extends StandardSchemaV1
-  ? StandardSchemaV1.InferOutput<Schema>
-  : JsonObject
-
-/** The two uses of a schema: the JSON Schema for the model, and the check of an input. */
-export interface ReadSchema<Input> {
-  readonly jsonSchema: JsonObject
-  readonly parse: Parse<Input>
-}
-
-/** Checks what a tool returned. Throws or rejects only where the schema itself is at fault. */
-export type OutputCheck = (value: unknown) => Parsed<unknown> | Promise<Parsed<unknown>>
-
-/** Reads the `output` of a tool's definition. Throws `ConfigurationError` for one that cannot serve. */
-export function readOutput(toolName: string, output: InputSchema): OutputCheck {
-  if (isStandard(output)) return createStandardParse(output)
-  if (typeof output !== 'object' || output === null || Array.isArray(output)) {
-    throw new ConfigurationError(
-      `The output of the tool ${toolName} is not a schema. Give a Standard Schema (such as z.object({ … })) or a JSON Schema object.`,
-    )
-  }
-  const parse = createSchemaParse(toolName, output)
-  // As JSON, since that is what the schema speaks of, and what is recorded.
-  return (value) => parse(toJson(value) as JsonObject)
-}
-
-interface JsonSchemaConverter {
-  readonly input: (options: { readonly target: 'draft-2020-12' }) => unknown
-}
-
-/** Reads the `input` of a tool's definition. Throws `ConfigurationError` for one that cannot serve. */
-export function readSchema<Schema extends InputSchema>(
-  toolName: string,
-  input: Schema,
-): ReadSchema<InputOf<Schema>> {
-  if (isStandard(input)) return readStandard(toolName, input) as ReadSchema<InputOf<Schema>>
-  if (typeof input !== 'object' || input === null || Array.isArray(input)) {
-    throw new ConfigurationError(
-      `The input of the tool ${toolName} is not a schema. Give a Standard Schema (such as z.object({ … })) or a JSON Schema object.`,
-    )
-  }
-  const jsonSchema = readSchemaObject(toolName, input)
-  return { jsonSchema, parse: createSchemaParse(toolName, jsonSchema) } as ReadSchema<InputOf<Schema>>
-}
-
-// arktype's schemas are functions.
-function isStandard(input: unknown): input is StandardSchemaV1 {
-  return (typeof input === 'object' || typeof input === 'function') && input !== null && '~standard' in input
-}
-
-function readStandard(toolName: string, schema: StandardSchemaV1): ReadSchema<unknown> {
-  const standard = schema['~standard']
-  const converter =
-    'jsonSchema' in standard ? (standard.jsonSchema as JsonSchemaConverter | undefined) : undefined
-  if (typeof converter?.input !== 'function') throw createNoJsonSchema(toolName, standard.vendor)
-  let raw: unknown
-  try {
-    raw = converter.input({ target: 'draft-2020-12' })
-  } catch (error) {
-    throw new ConfigurationError(
-      `The input schema of the tool ${toolName} (${standard.vendor}) cannot be described to a model: ${sentenceOfError(error)} ` +
-        'Use only what JSON can carry (text for dates, say), and convert it in a transform or in execute.',
-      { cause: error },
-    )
-  }
-  const { $schema: _dialect, ...jsonSchema } = readSchemaObject(toolName, raw)
-  return { jsonSchema, parse: createStandardParse(schema) }
-}
-
-function createNoJsonSchema(toolName: string, vendor: string): ConfigurationError {
-  const remedy =
-    vendor === 'valibot'
-      ? 'Wrap it: input: toStandardJsonSchema(schema), from the package @valibot/to-json-schema.'
-      : vendor === 'zod'
-        ? 'Update zod to 4.2 or later, whose schemas do.'
-        : `Wrap it with ${vendor}'s own converter to Standard JSON Schema if it has one, or give a plain JSON Schema object.`
-  return new ConfigurationError(
-    `The input schema of the tool ${toolName} (${vendor}) gives no JSON Schema, so a model cannot be told what to send. ${remedy}`,
-  )
-}
-
-function readSchemaObject(toolName: string, raw: unknown): JsonObject & { readonly $schema?: string } {
-  let schema: unknown
-  try {
-    schema = toJson(raw)
-  } catch (error) {
-    throw new ConfigurationError(
-      `The JSON Schema of the tool ${toolName} is not JSON: ${sentenceOfError(error)} Give plain objects, arrays, strings and numbers.`,
-      { cause: error },
-    )
-  }
-  if (typeof schema === 'object' && schema !== null && 'type' in schema && schema.type === 'object') {
-    return schema as JsonObject
-  }
-  throw new ConfigurationError(
-    `The input schema of the tool ${toolName} is not of type object, and models send objects only. ` +
-      'Wrap what you have in an object with one key per value; put a choice between objects below a key of its own.',
-  )
-}
-
-function createStandardParse(schema: StandardSchemaV1): OutputCheck {
-  return (input) => {
-    const result = schema['~standard'].validate(input)
-    return option.isThenable(result) ? result.then(readStandardResult) : readStandardResult(result)
-  }
-}
-
-/** Throws a `TypeError` where a schema says neither: every value would pass it. */
-function readStandardResult(result: StandardSchemaV1.Result<unknown>): Parsed<unknown> {
-  const { issues } = Object(result) as Partial<StandardSchemaV1.FailureResult>
-  if (issues === undefined ? !('value' in Object(result)) : !Array.isArray(issues))
-    throw new TypeError('its validate answered neither a value nor issues')
-  return result.issues
-    ? { ok: false, issues: result.issues.map(readStandardIssue) }
-    : { ok: true, value: result.value }
-}
-
-/** Vendors differ: a path is of keys, or of objects that hold one; zod names unknown keys in a list beside it. */
-function readStandardIssue(issue: StandardSchemaV1.Issue): InputIssue {
-  const path = Array.from(issue.path ?? [], (segment) =>
-    typeof segment === 'object' ? segment.key : segment,
-  )
-  const keys: unknown = 'keys' in issue ? issue.keys : undefined
-  const unknownKeys = Array.isArray(keys) ? keys.filter((key) => typeof key === 'string') : []
-  return { path, message: issue.message, ...(unknownKeys.length > 0 && { unknownKeys }) }
 }

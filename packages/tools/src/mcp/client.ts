@@ -26,6 +26,110 @@ import { withoutAnySecrets } from './result.ts'
 import { cleanText, type LearnedSecrets } from './secrets.ts'
 import { type StdioTransport, createStdioTransport } from './server-process.ts'
 
+/** The official client of the protocol. */
+export const mcpPackage: OptionalPackage<typeof client> = declarePackage(
+  '@modelcontextprotocol/client',
+  () => import('@modelcontextprotocol/client'),
+)
+
+/** Shared by the connections of a manager. */
+export interface SharedParts {
+  readonly sdk: typeof client
+  readonly hooks: McpHooks
+  readonly sampling: SamplingLimits
+  readonly traceparent: TraceparentOf | undefined
+  readonly timers: Timers
+  readonly random: () => number
+  readonly guard: ProcessGuard
+  readonly environment: Environment
+  readonly backoff: Backoff
+  readonly onChange: (changes: ToolChanges) => void
+}
+
+/** One server of a configuration. */
+export interface NamedServer {
+  readonly name: string
+  readonly options: McpServer
+  readonly secrets: LearnedSecrets
+  /** Resolves with what the redirect of OAuth came back with. Absent where the user gave no such function. */
+  readonly askUser?: () => Promise<URLSearchParams>
+}
+
+/** Waits between attempts to reconnect. */
+export interface Backoff {
+  readonly baseMs: number
+  readonly capMs: number
+  readonly maxAttempts: number
+}
+
+export interface ConnectionEvents extends Pick<ClientEvents, 'onQuestion' | 'questions'> {
+  readonly onTools: (from: OpenedClient, tools: readonly Tool[]) => void
+  readonly onLost: (from: OpenedClient) => void
+}
+
+/** A client that is connected, and the tools of its server. */
+export interface ListedClient {
+  readonly opened: OpenedClient
+  readonly tools: readonly Tool[]
+}
+
+/** Connects to a server and reads its tools. Rejects with what went wrong; nothing is left of the attempt then. */
+export async function openListedClient(
+  server: NamedServer,
+  shared: SharedParts,
+  events: ConnectionEvents,
+  signal: AbortSignal,
+): Promise<ListedClient> {
+  for (let authorizations = 0; ; authorizations++) {
+    const listed = await tryToOpen(server, shared, events, signal)
+    if ('tools' in listed) return listed
+    const { error, authorize } = listed
+    // Some servers take the handshake without a token, and want one for their tools.
+    const isAsked = error instanceof shared.sdk.UnauthorizedError
+    if (!isAsked || authorize === undefined || authorizations >= maxAuthorizations) throw error
+    await authorize()
+  }
+}
+
+async function tryToOpen(
+  server: NamedServer,
+  shared: SharedParts,
+  { onTools, onLost, ...events }: ConnectionEvents,
+  signal: AbortSignal,
+): Promise<ListedClient | (Pick<OpenedClient, 'authorize'> & { readonly error: unknown })> {
+  let opened: OpenedClient | undefined
+  let isLost = false
+  const onListChanged = (_error: Error | null, tools: readonly Tool[] | null): void => {
+    if (opened !== undefined && tools !== null) onTools(opened, tools)
+  }
+  const make = (era?: 'legacy'): Client =>
+    createClient(server, shared, { ...events, onTools: onListChanged }, era)
+  const made = await openClient(server, make, shared, signal)
+  // oxlint-disable-next-line unicorn/prefer-add-event-listener -- a client is not an event target
+  made.client.onclose = () => {
+    isLost = true
+    onLost(made)
+  }
+  try {
+    const tools = await listTools(made.client, signal)
+    if (isLost) throw new Error('the connection was lost')
+    opened = made
+    return { opened, tools }
+  } catch (error) {
+    const why = isLost ? new Error(made.whyLost(), { cause: error }) : error
+    await made.close().catch(() => {})
+    const { authorize } = made
+    return { error: why, ...(authorize && { authorize }) }
+  }
+}
+
+/** All tools, of all pages; no tool of a server that does not have any. */
+async function listTools(client: Client, signal: AbortSignal): Promise<readonly Tool[]> {
+  if (client.getServerCapabilities()?.tools === undefined) return []
+  const { tools } = await client.listTools(undefined, { signal, timeout: noTimeoutMs })
+  return tools
+}
+
 const defaultMaxMessageBytes = 10_000_000
 /** How often a user is sent to an authorization page for one connection. */
 const maxAuthorizations = 2
@@ -514,107 +618,3 @@ async function askHook<Answer>(
     onAnswer()
   }
 }
-
-export interface ConnectionEvents extends Pick<ClientEvents, 'onQuestion' | 'questions'> {
-  readonly onTools: (from: OpenedClient, tools: readonly Tool[]) => void
-  readonly onLost: (from: OpenedClient) => void
-}
-
-/** A client that is connected, and the tools of its server. */
-export interface ListedClient {
-  readonly opened: OpenedClient
-  readonly tools: readonly Tool[]
-}
-
-/** Connects to a server and reads its tools. Rejects with what went wrong; nothing is left of the attempt then. */
-export async function openListedClient(
-  server: NamedServer,
-  shared: SharedParts,
-  events: ConnectionEvents,
-  signal: AbortSignal,
-): Promise<ListedClient> {
-  for (let authorizations = 0; ; authorizations++) {
-    const listed = await tryToOpen(server, shared, events, signal)
-    if ('tools' in listed) return listed
-    const { error, authorize } = listed
-    // Some servers take the handshake without a token, and want one for their tools.
-    const isAsked = error instanceof shared.sdk.UnauthorizedError
-    if (!isAsked || authorize === undefined || authorizations >= maxAuthorizations) throw error
-    await authorize()
-  }
-}
-
-async function tryToOpen(
-  server: NamedServer,
-  shared: SharedParts,
-  { onTools, onLost, ...events }: ConnectionEvents,
-  signal: AbortSignal,
-): Promise<ListedClient | (Pick<OpenedClient, 'authorize'> & { readonly error: unknown })> {
-  let opened: OpenedClient | undefined
-  let isLost = false
-  const onListChanged = (_error: Error | null, tools: readonly Tool[] | null): void => {
-    if (opened !== undefined && tools !== null) onTools(opened, tools)
-  }
-  const make = (era?: 'legacy'): Client =>
-    createClient(server, shared, { ...events, onTools: onListChanged }, era)
-  const made = await openClient(server, make, shared, signal)
-  // oxlint-disable-next-line unicorn/prefer-add-event-listener -- a client is not an event target
-  made.client.onclose = () => {
-    isLost = true
-    onLost(made)
-  }
-  try {
-    const tools = await listTools(made.client, signal)
-    if (isLost) throw new Error('the connection was lost')
-    opened = made
-    return { opened, tools }
-  } catch (error) {
-    const why = isLost ? new Error(made.whyLost(), { cause: error }) : error
-    await made.close().catch(() => {})
-    const { authorize } = made
-    return { error: why, ...(authorize && { authorize }) }
-  }
-}
-
-/** All tools, of all pages; no tool of a server that does not have any. */
-async function listTools(client: Client, signal: AbortSignal): Promise<readonly Tool[]> {
-  if (client.getServerCapabilities()?.tools === undefined) return []
-  const { tools } = await client.listTools(undefined, { signal, timeout: noTimeoutMs })
-  return tools
-}
-
-/** One server of a configuration. */
-export interface NamedServer {
-  readonly name: string
-  readonly options: McpServer
-  readonly secrets: LearnedSecrets
-  /** Resolves with what the redirect of OAuth came back with. Absent where the user gave no such function. */
-  readonly askUser?: () => Promise<URLSearchParams>
-}
-
-/** Waits between attempts to reconnect. */
-export interface Backoff {
-  readonly baseMs: number
-  readonly capMs: number
-  readonly maxAttempts: number
-}
-
-/** Shared by the connections of a manager. */
-export interface SharedParts {
-  readonly sdk: typeof client
-  readonly hooks: McpHooks
-  readonly sampling: SamplingLimits
-  readonly traceparent: TraceparentOf | undefined
-  readonly timers: Timers
-  readonly random: () => number
-  readonly guard: ProcessGuard
-  readonly environment: Environment
-  readonly backoff: Backoff
-  readonly onChange: (changes: ToolChanges) => void
-}
-
-/** The official client of the protocol. */
-export const mcpPackage: OptionalPackage<typeof client> = declarePackage(
-  '@modelcontextprotocol/client',
-  () => import('@modelcontextprotocol/client'),
-)

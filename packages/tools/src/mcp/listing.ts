@@ -6,119 +6,6 @@ import type { client } from './client-library.ts'
 import { withoutSecrets } from './result.ts'
 import { cleanLine, cleanText } from './secrets.ts'
 
-/** The field of a listed tool that says why it is left out; such a tool is listed for its name alone. */
-const faultField = 'tallystick/fault'
-
-type Message = Parameters<NonNullable<client.Transport['onmessage']>>[0]
-type Fields = Readonly<Record<string, unknown>>
-
-/**
- * Has a transport mend the lists of tools that come through it, before the client library checks them: it refuses a whole list for
- * one tool of another form, and the server would be lost with it. Such a tool stays by its name, with what is wrong with it, and
- * `listFaultOf` reads that. What a list may lack and says as `null` is taken as missing.
- */
-export function mendToolLists(transport: client.Transport, sdk: typeof client): void {
-  const asked = new Set<unknown>()
-  const send = transport.send.bind(transport)
-  transport.send = async (message, ...more) => {
-    if ('method' in message && message.method === 'tools/list' && 'id' in message) asked.add(message.id)
-    await send(message, ...more)
-  }
-  const mend = (message: Message): Message =>
-    'id' in message && asked.delete(message.id) && 'result' in message
-      ? { ...message, result: mendList(message.result, sdk) }
-      : message
-  let handler = transport.onmessage
-  Object.defineProperty(transport, 'onmessage', {
-    configurable: true,
-    get: () => handler,
-    // The client library may read the handler to put another one around it: each mends for itself, and only the first finds the id.
-    set(next: client.Transport['onmessage']) {
-      handler = next && ((message, ...more) => next(mend(message), ...more))
-    },
-  })
-}
-
-/** The fault with which a listed tool arrived, if any. */
-function listFaultOf({ _meta: meta }: { readonly _meta?: Fields | undefined }): string | undefined {
-  const fault = meta?.[faultField]
-  return typeof fault === 'string' ? fault : undefined
-}
-
-function mendList(result: Fields, sdk: typeof client): Fields {
-  const { tools } = result
-  const list = withoutNulls(result)
-  return Array.isArray(tools) ? { ...list, tools: tools.map((tool) => mendTool(tool, sdk)) } : list
-}
-
-function mendTool(given: unknown, sdk: typeof client): Fields {
-  const { Tool: schema } = sdk.specTypeSchemas
-  const faultIn = (tool: Fields): string | undefined => {
-    let issue: StandardSchemaV1.Issue | undefined
-    try {
-      toJson(tool)
-      const checked = schema['~standard'].validate(tool)
-      if (checked instanceof Promise || checked.issues === undefined) return undefined
-      issue = checked.issues[0]
-    } catch (error) {
-      // It is nested deeper than a check of it can go.
-      return cleanLine(`it cannot be read (${error instanceof Error ? error.message : String(error)})`, 300)
-    }
-    const path = (issue?.path ?? [])
-      .map((part) => String(typeof part === 'object' ? part.key : part))
-      .join('.')
-    return cleanLine(`${path === '' ? 'it' : path}: ${issue?.message ?? 'it is of another form'}`, 300)
-  }
-  if (typeof given !== 'object' || given === null) return leftOut('', 'it is not an object')
-  const { outputSchema, ...known } = withoutNulls(given as Fields)
-  // A tool can be called without its output schema, and older revisions of the protocol take objects alone.
-  const isKept = typeof outputSchema === 'object' && (outputSchema as Fields | null)?.['type'] === 'object'
-  const whole = isKept ? { ...known, outputSchema } : known
-  const tool = isKept && faultIn(whole) !== undefined ? known : whole
-  const fault = faultIn(tool)
-  if (fault === undefined) return tool
-  const { name } = known
-  return leftOut(typeof name === 'string' ? name : typeof name === 'number' ? String(name) : '', fault)
-}
-
-function leftOut(name: string, fault: string): Fields {
-  return { name, inputSchema: { type: 'object' }, _meta: { [faultField]: fault } }
-}
-
-function withoutNulls(fields: Fields): Fields {
-  return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== null))
-}
-
-/** The longest name that every model's API takes. */
-const maxLength = 64
-const hashLength = 8
-/** Characters of a server's name that stay where the whole is too long: the tool's own name says more. */
-const maxServerLength = 20
-
-/**
- * The name that models call a server's tool by: `mcp__server__tool`, of letters, digits, `_` and `-`, 64 characters at
- * most. Where that would lose something (a character, the end of a name, where the server's name ends), it is cut and ends
- * in eight digits of a hash over both names, so that no two tools share a name. It is the same in every process, and says
- * nothing about the way back: `origin` of the tool does.
- */
-export function toExposedName(server: string, tool: string): string {
-  const plain = `mcp__${server}__${tool}`
-  if (plain.length <= maxLength && isLossless(server, tool)) return plain
-  const readable = `mcp__${toReadableName(server).slice(0, maxServerLength)}__${toReadableName(tool)}`
-  const hash = digestOf([server, tool]).slice(0, hashLength)
-  return `${readable.slice(0, maxLength - hashLength - 1)}_${hash}`
-}
-
-/** True if no other tool can have the plain name: its first `__` ends the server's name, and it ends in no hash. */
-function isLossless(server: string, tool: string): boolean {
-  const isPlain = /^[\w-]+$/.test(server) && /^[\w-]+$/.test(tool)
-  return isPlain && !server.includes('__') && !server.endsWith('_') && !/_[0-9a-f]{8}$/.test(`_${tool}`)
-}
-
-function toReadableName(name: string): string {
-  return name.slice(0, maxLength).replaceAll(/[^\w-]/g, '_')
-}
-
 const maxDescriptionCharacters = 8_000
 const maxSchemaCharacters = 100_000
 const maxNameCharacters = 256
@@ -251,4 +138,117 @@ export function compareListings(server: string, before: Listing, after: Listing)
   })
   const changes = { server, added: names(after, before), removed: names(before, after), changed }
   return changes.added.length + changes.removed.length + changed.length > 0 ? changes : undefined
+}
+
+/** The longest name that every model's API takes. */
+const maxLength = 64
+const hashLength = 8
+/** Characters of a server's name that stay where the whole is too long: the tool's own name says more. */
+const maxServerLength = 20
+
+/**
+ * The name that models call a server's tool by: `mcp__server__tool`, of letters, digits, `_` and `-`, 64 characters at
+ * most. Where that would lose something (a character, the end of a name, where the server's name ends), it is cut and ends
+ * in eight digits of a hash over both names, so that no two tools share a name. It is the same in every process, and says
+ * nothing about the way back: `origin` of the tool does.
+ */
+export function toExposedName(server: string, tool: string): string {
+  const plain = `mcp__${server}__${tool}`
+  if (plain.length <= maxLength && isLossless(server, tool)) return plain
+  const readable = `mcp__${toReadableName(server).slice(0, maxServerLength)}__${toReadableName(tool)}`
+  const hash = digestOf([server, tool]).slice(0, hashLength)
+  return `${readable.slice(0, maxLength - hashLength - 1)}_${hash}`
+}
+
+/** True if no other tool can have the plain name: its first `__` ends the server's name, and it ends in no hash. */
+function isLossless(server: string, tool: string): boolean {
+  const isPlain = /^[\w-]+$/.test(server) && /^[\w-]+$/.test(tool)
+  return isPlain && !server.includes('__') && !server.endsWith('_') && !/_[0-9a-f]{8}$/.test(`_${tool}`)
+}
+
+function toReadableName(name: string): string {
+  return name.slice(0, maxLength).replaceAll(/[^\w-]/g, '_')
+}
+
+/** The field of a listed tool that says why it is left out; such a tool is listed for its name alone. */
+const faultField = 'tallystick/fault'
+
+type Message = Parameters<NonNullable<client.Transport['onmessage']>>[0]
+type Fields = Readonly<Record<string, unknown>>
+
+/**
+ * Has a transport mend the lists of tools that come through it, before the client library checks them: it refuses a whole list for
+ * one tool of another form, and the server would be lost with it. Such a tool stays by its name, with what is wrong with it, and
+ * `listFaultOf` reads that. What a list may lack and says as `null` is taken as missing.
+ */
+export function mendToolLists(transport: client.Transport, sdk: typeof client): void {
+  const asked = new Set<unknown>()
+  const send = transport.send.bind(transport)
+  transport.send = async (message, ...more) => {
+    if ('method' in message && message.method === 'tools/list' && 'id' in message) asked.add(message.id)
+    await send(message, ...more)
+  }
+  const mend = (message: Message): Message =>
+    'id' in message && asked.delete(message.id) && 'result' in message
+      ? { ...message, result: mendList(message.result, sdk) }
+      : message
+  let handler = transport.onmessage
+  Object.defineProperty(transport, 'onmessage', {
+    configurable: true,
+    get: () => handler,
+    // The client library may read the handler to put another one around it: each mends for itself, and only the first finds the id.
+    set(next: client.Transport['onmessage']) {
+      handler = next && ((message, ...more) => next(mend(message), ...more))
+    },
+  })
+}
+
+/** The fault with which a listed tool arrived, if any. */
+function listFaultOf({ _meta: meta }: { readonly _meta?: Fields | undefined }): string | undefined {
+  const fault = meta?.[faultField]
+  return typeof fault === 'string' ? fault : undefined
+}
+
+function mendList(result: Fields, sdk: typeof client): Fields {
+  const { tools } = result
+  const list = withoutNulls(result)
+  return Array.isArray(tools) ? { ...list, tools: tools.map((tool) => mendTool(tool, sdk)) } : list
+}
+
+function mendTool(given: unknown, sdk: typeof client): Fields {
+  const { Tool: schema } = sdk.specTypeSchemas
+  const faultIn = (tool: Fields): string | undefined => {
+    let issue: StandardSchemaV1.Issue | undefined
+    try {
+      toJson(tool)
+      const checked = schema['~standard'].validate(tool)
+      if (checked instanceof Promise || checked.issues === undefined) return undefined
+      issue = checked.issues[0]
+    } catch (error) {
+      // It is nested deeper than a check of it can go.
+      return cleanLine(`it cannot be read (${error instanceof Error ? error.message : String(error)})`, 300)
+    }
+    const path = (issue?.path ?? [])
+      .map((part) => String(typeof part === 'object' ? part.key : part))
+      .join('.')
+    return cleanLine(`${path === '' ? 'it' : path}: ${issue?.message ?? 'it is of another form'}`, 300)
+  }
+  if (typeof given !== 'object' || given === null) return leftOut('', 'it is not an object')
+  const { outputSchema, ...known } = withoutNulls(given as Fields)
+  // A tool can be called without its output schema, and older revisions of the protocol take objects alone.
+  const isKept = typeof outputSchema === 'object' && (outputSchema as Fields | null)?.['type'] === 'object'
+  const whole = isKept ? { ...known, outputSchema } : known
+  const tool = isKept && faultIn(whole) !== undefined ? known : whole
+  const fault = faultIn(tool)
+  if (fault === undefined) return tool
+  const { name } = known
+  return leftOut(typeof name === 'string' ? name : typeof name === 'number' ? String(name) : '', fault)
+}
+
+function leftOut(name: string, fault: string): Fields {
+  return { name, inputSchema: { type: 'object' }, _meta: { [faultField]: fault } }
+}
+
+function withoutNulls(fields: Fields): Fields {
+  return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== null))
 }

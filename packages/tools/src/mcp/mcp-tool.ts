@@ -13,16 +13,6 @@ import type { Annotations, ListedTool } from './listing.ts'
 import { readCheckedSchema, toResultContent, type ResultReading } from './result.ts'
 import { cleanLine } from './secrets.ts'
 
-/** How calls of a tool are treated, by what its server says about it, where that is believed. */
-export function readEffect(
-  { readOnlyHint, idempotentHint }: Annotations,
-  isTrusted: boolean,
-): { readonly effect: ToolEffect; readonly recovery: Recovery } {
-  if (!isTrusted) return { effect: 'write', recovery: 'report' }
-  if (readOnlyHint === true) return { effect: 'read', recovery: 'rerun' }
-  return { effect: 'write', recovery: idempotentHint === true ? 'rerun' : 'report' }
-}
-
 export interface ToolParts {
   readonly connection: McpConnection
   readonly shared: SharedParts
@@ -96,6 +86,16 @@ export function createMcpTool(listed: ListedTool, parts: ToolParts): Tool {
 function findListed(listed: ListedTool, connection: McpConnection): ListedTool | undefined {
   const now = connection.listing().tools.get(listed.name)
   return now ?? (connection.current() === undefined ? listed : undefined)
+}
+
+/** How calls of a tool are treated, by what its server says about it, where that is believed. */
+export function readEffect(
+  { readOnlyHint, idempotentHint }: Annotations,
+  isTrusted: boolean,
+): { readonly effect: ToolEffect; readonly recovery: Recovery } {
+  if (!isTrusted) return { effect: 'write', recovery: 'report' }
+  if (readOnlyHint === true) return { effect: 'read', recovery: 'rerun' }
+  return { effect: 'write', recovery: idempotentHint === true ? 'rerun' : 'report' }
 }
 
 /** How a server's results are read. */

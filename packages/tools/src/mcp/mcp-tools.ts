@@ -21,125 +21,93 @@ import { type McpOptions, requireMcpOptions } from './options.ts'
 import { toParts, toResourcePart, withoutSecrets } from './result.ts'
 import { cleanLine, cleanText, findKnownSecrets } from './secrets.ts'
 
-const maxTextCharacters = 8_000
-
-/** Sends a request to a server, within the time of a call. Rejects with a `ToolError`. */
-async function ask<Answer>(
-  connection: McpConnection,
-  shared: SharedParts,
-  request: (client: Client, options: RequestOptions) => Promise<Answer>,
-): Promise<Answer> {
-  const { options, name } = connection.server
-  const { timeoutMs = 60_000, maxTotalMs = 600_000 } = options
-  const deadline = startDeadline(shared.timers, timeoutMs, maxTotalMs)
-  const { signal } = deadline
-  connection.deadlines.add(deadline)
-  let isConnected = false
-  try {
-    const { client } = await connection.ready(signal).catch(() => {
-      signal.throwIfAborted()
-      throw createUnreachable(name, connection.faults())
-    })
-    isConnected = true
-    deadline.progress()
-    return await request(client, { signal, timeout: noTimeoutMs })
-  } catch (error) {
-    if (error instanceof ToolError) throw error
-    if (signal.aborted) {
-      const why = isConnected ? '' : ' There was no connection to it.'
-      throw new ToolError(`The MCP server ${name} did not answer in time.${why}`, { outcome: 'timed_out' })
-    }
-    throw createFailureError(readCallFailure(error, shared), connection.server, connection.faults())
-  } finally {
-    deadline.stop()
-    connection.deadlines.delete(deadline)
-  }
+/** MCP servers that run, and their tools. */
+export interface McpManager {
+  /** The tools of all servers, as listed now. When a lost server is connected again, so are its tools. */
+  readonly tools: readonly Tool[]
+  readonly servers: readonly McpServerStatus[]
+  /** Emits when a server changes its list of tools. */
+  readonly changes$: Observable<ToolChanges>
+  /**
+   * Digests of the tools as they are now: pass them as `pins` to a later manager, in any process. A tool whose
+   * description or schema has changed since then needs an approval.
+   */
+  readonly pins: Readonly<Record<string, string>>
+  /** Calls a tool by the name that its server knows. Rejects with a `ToolError`. */
+  call(
+    server: string,
+    tool: string,
+    input: JsonObject,
+    options?: McpCallOptions,
+  ): Promise<readonly ResultPart[]>
+  resources(server: string): Promise<readonly McpResource[]>
+  readResource(server: string, uri: string): Promise<readonly ResultPart[]>
+  prompts(server: string): Promise<readonly McpPrompt[]>
+  getPrompt(
+    server: string,
+    prompt: string,
+    input?: Readonly<Record<string, string>>,
+  ): Promise<McpPromptMessages>
+  /** Tries at once to connect to a failed server; resolves with its new status. */
+  reconnect(server: string): Promise<McpServerStatus>
+  /** Ends every connection, and every process with all that it started. Resolves when all have ended. */
+  close(): Promise<void>
+  [Symbol.asyncDispose](): Promise<void>
 }
 
-/** The resources of a server and its templates of resources; nothing of a server that has neither. */
-export function listResources(
-  connection: McpConnection,
-  shared: SharedParts,
-): Promise<readonly McpResource[]> {
-  return ask(connection, shared, async (client, request) => {
-    if (client.getServerCapabilities()?.resources === undefined) return []
-    const { resources } = await client.listResources(undefined, request)
-    // Many servers have resources and no templates, and some answer with an error to that.
-    const templates = await client.listResourceTemplates(undefined, request).catch(() => undefined)
-    return [
-      ...resources.map((each) => ({ ...each, isTemplate: false })),
-      ...(templates?.resourceTemplates ?? []).map((each) => ({
-        ...each,
-        uri: each.uriTemplate,
-        isTemplate: true,
-      })),
-    ].map(({ uri, name, description, mimeType, isTemplate }) => ({
-      uri: cleanPart(connection, uri),
-      isTemplate,
-      name: cleanPart(connection, name),
-      ...cleanDescription(connection, description),
-      ...(mimeType !== undefined && { mimeType: cleanPart(connection, mimeType) }),
-    }))
-  })
+/** The status of a server. */
+export interface McpServerStatus {
+  readonly name: string
+  readonly state: ConnectionState
+  /** `stdio`, `http` or `sse`, while it is connected. */
+  readonly transport?: 'stdio' | 'http' | 'sse'
+  /** The name and version that the server gives itself. */
+  readonly server?: { readonly name: string; readonly version: string }
+  /** The revision of the protocol that is spoken, such as `2025-11-25`. */
+  readonly protocolVersion?: string
+  /** How many tools it offers. */
+  readonly tools: number
+  /**
+   * Why the server cannot be used; and which of its tools are left out, and why. Without secrets and control
+   * characters.
+   */
+  readonly faults: readonly string[]
 }
 
-export function readResource(
-  connection: McpConnection,
-  shared: SharedParts,
-  uri: string,
-): Promise<readonly ResultPart[]> {
-  return ask(connection, shared, async (client, request) => {
-    const { contents } = await client.readResource({ uri }, request)
-    const [first] = contents
-    if (contents.length === 1 && first && !('text' in first)) return [toResourcePart(first)]
-    const blocks = contents.map((resource) => ({ type: 'resource' as const, resource }))
-    return toParts(blocks, createReading(connection))
-  })
+/** Options of a call that no agent makes. */
+export interface McpCallOptions {
+  readonly signal?: AbortSignal
+  readonly onProgress?: (data: Json) => void
 }
 
-/** The prompts of a server; nothing of a server that has no prompts. */
-export function listPrompts(connection: McpConnection, shared: SharedParts): Promise<readonly McpPrompt[]> {
-  return ask(connection, shared, async (client, request) => {
-    if (client.getServerCapabilities()?.prompts === undefined) return []
-    const { prompts } = await client.listPrompts(undefined, request)
-    return prompts.map((prompt: Prompt) => ({
-      name: cleanPart(connection, prompt.name),
-      ...cleanDescription(connection, prompt.description),
-      arguments: (prompt.arguments ?? []).map((argument) => ({
-        name: cleanPart(connection, argument.name),
-        ...cleanDescription(connection, argument.description),
-        required: argument.required === true,
-      })),
-    }))
-  })
+/** A resource or a template of resources, as a server lists it. */
+export interface McpResource {
+  /** Of a template, its pattern, such as `file:///{path}`. */
+  readonly uri: string
+  readonly isTemplate: boolean
+  readonly name: string
+  readonly description?: string
+  readonly mimeType?: string
+}
+
+/** A prompt, as a server lists it. */
+export interface McpPrompt {
+  readonly name: string
+  readonly description?: string
+  readonly arguments: readonly {
+    readonly name: string
+    readonly description?: string
+    readonly required: boolean
+  }[]
 }
 
 /** A prompt with its arguments filled in. */
-export function readPrompt(
-  connection: McpConnection,
-  shared: SharedParts,
-  name: string,
-  input: Readonly<Record<string, string>>,
-): Promise<McpPromptMessages> {
-  return ask(connection, shared, async (client, request) => {
-    const { description, messages } = await client.getPrompt({ name, arguments: { ...input } }, request)
-    const reading = createReading(connection)
-    return {
-      ...cleanDescription(connection, description),
-      messages: messages.map(({ role, content }) => ({ role, content: toParts([content], reading) })),
-    }
-  })
-}
-
-function cleanPart({ server }: McpConnection, text: string): string {
-  return cleanText(withoutSecrets(text, server.secrets), maxTextCharacters)
-}
-
-function cleanDescription(
-  connection: McpConnection,
-  description: string | undefined,
-): { readonly description?: string } {
-  return description === undefined ? {} : { description: cleanPart(connection, description) }
+export interface McpPromptMessages {
+  readonly description?: string
+  readonly messages: readonly {
+    readonly role: 'user' | 'assistant'
+    readonly content: readonly ResultPart[]
+  }[]
 }
 
 /**
@@ -311,91 +279,123 @@ function known(names: readonly string[], given: string): string {
   return names.length === 0 ? 'It offers nothing.' : `There are ${names.slice(0, 20).join(', ')}.`
 }
 
-/** The status of a server. */
-export interface McpServerStatus {
-  readonly name: string
-  readonly state: ConnectionState
-  /** `stdio`, `http` or `sse`, while it is connected. */
-  readonly transport?: 'stdio' | 'http' | 'sse'
-  /** The name and version that the server gives itself. */
-  readonly server?: { readonly name: string; readonly version: string }
-  /** The revision of the protocol that is spoken, such as `2025-11-25`. */
-  readonly protocolVersion?: string
-  /** How many tools it offers. */
-  readonly tools: number
-  /**
-   * Why the server cannot be used; and which of its tools are left out, and why. Without secrets and control
-   * characters.
-   */
-  readonly faults: readonly string[]
+const maxTextCharacters = 8_000
+
+/** Sends a request to a server, within the time of a call. Rejects with a `ToolError`. */
+async function ask<Answer>(
+  connection: McpConnection,
+  shared: SharedParts,
+  request: (client: Client, options: RequestOptions) => Promise<Answer>,
+): Promise<Answer> {
+  const { options, name } = connection.server
+  const { timeoutMs = 60_000, maxTotalMs = 600_000 } = options
+  const deadline = startDeadline(shared.timers, timeoutMs, maxTotalMs)
+  const { signal } = deadline
+  connection.deadlines.add(deadline)
+  let isConnected = false
+  try {
+    const { client } = await connection.ready(signal).catch(() => {
+      signal.throwIfAborted()
+      throw createUnreachable(name, connection.faults())
+    })
+    isConnected = true
+    deadline.progress()
+    return await request(client, { signal, timeout: noTimeoutMs })
+  } catch (error) {
+    if (error instanceof ToolError) throw error
+    if (signal.aborted) {
+      const why = isConnected ? '' : ' There was no connection to it.'
+      throw new ToolError(`The MCP server ${name} did not answer in time.${why}`, { outcome: 'timed_out' })
+    }
+    throw createFailureError(readCallFailure(error, shared), connection.server, connection.faults())
+  } finally {
+    deadline.stop()
+    connection.deadlines.delete(deadline)
+  }
 }
 
-/** Options of a call that no agent makes. */
-export interface McpCallOptions {
-  readonly signal?: AbortSignal
-  readonly onProgress?: (data: Json) => void
+/** The resources of a server and its templates of resources; nothing of a server that has neither. */
+export function listResources(
+  connection: McpConnection,
+  shared: SharedParts,
+): Promise<readonly McpResource[]> {
+  return ask(connection, shared, async (client, request) => {
+    if (client.getServerCapabilities()?.resources === undefined) return []
+    const { resources } = await client.listResources(undefined, request)
+    // Many servers have resources and no templates, and some answer with an error to that.
+    const templates = await client.listResourceTemplates(undefined, request).catch(() => undefined)
+    return [
+      ...resources.map((each) => ({ ...each, isTemplate: false })),
+      ...(templates?.resourceTemplates ?? []).map((each) => ({
+        ...each,
+        uri: each.uriTemplate,
+        isTemplate: true,
+      })),
+    ].map(({ uri, name, description, mimeType, isTemplate }) => ({
+      uri: cleanPart(connection, uri),
+      isTemplate,
+      name: cleanPart(connection, name),
+      ...cleanDescription(connection, description),
+      ...(mimeType !== undefined && { mimeType: cleanPart(connection, mimeType) }),
+    }))
+  })
 }
 
-/** A resource or a template of resources, as a server lists it. */
-export interface McpResource {
-  /** Of a template, its pattern, such as `file:///{path}`. */
-  readonly uri: string
-  readonly isTemplate: boolean
-  readonly name: string
-  readonly description?: string
-  readonly mimeType?: string
+export function readResource(
+  connection: McpConnection,
+  shared: SharedParts,
+  uri: string,
+): Promise<readonly ResultPart[]> {
+  return ask(connection, shared, async (client, request) => {
+    const { contents } = await client.readResource({ uri }, request)
+    const [first] = contents
+    if (contents.length === 1 && first && !('text' in first)) return [toResourcePart(first)]
+    const blocks = contents.map((resource) => ({ type: 'resource' as const, resource }))
+    return toParts(blocks, createReading(connection))
+  })
 }
 
-/** A prompt, as a server lists it. */
-export interface McpPrompt {
-  readonly name: string
-  readonly description?: string
-  readonly arguments: readonly {
-    readonly name: string
-    readonly description?: string
-    readonly required: boolean
-  }[]
+/** The prompts of a server; nothing of a server that has no prompts. */
+export function listPrompts(connection: McpConnection, shared: SharedParts): Promise<readonly McpPrompt[]> {
+  return ask(connection, shared, async (client, request) => {
+    if (client.getServerCapabilities()?.prompts === undefined) return []
+    const { prompts } = await client.listPrompts(undefined, request)
+    return prompts.map((prompt: Prompt) => ({
+      name: cleanPart(connection, prompt.name),
+      ...cleanDescription(connection, prompt.description),
+      arguments: (prompt.arguments ?? []).map((argument) => ({
+        name: cleanPart(connection, argument.name),
+        ...cleanDescription(connection, argument.description),
+        required: argument.required === true,
+      })),
+    }))
+  })
 }
 
 /** A prompt with its arguments filled in. */
-export interface McpPromptMessages {
-  readonly description?: string
-  readonly messages: readonly {
-    readonly role: 'user' | 'assistant'
-    readonly content: readonly ResultPart[]
-  }[]
+export function readPrompt(
+  connection: McpConnection,
+  shared: SharedParts,
+  name: string,
+  input: Readonly<Record<string, string>>,
+): Promise<McpPromptMessages> {
+  return ask(connection, shared, async (client, request) => {
+    const { description, messages } = await client.getPrompt({ name, arguments: { ...input } }, request)
+    const reading = createReading(connection)
+    return {
+      ...cleanDescription(connection, description),
+      messages: messages.map(({ role, content }) => ({ role, content: toParts([content], reading) })),
+    }
+  })
 }
 
-/** MCP servers that run, and their tools. */
-export interface McpManager {
-  /** The tools of all servers, as listed now. When a lost server is connected again, so are its tools. */
-  readonly tools: readonly Tool[]
-  readonly servers: readonly McpServerStatus[]
-  /** Emits when a server changes its list of tools. */
-  readonly changes$: Observable<ToolChanges>
-  /**
-   * Digests of the tools as they are now: pass them as `pins` to a later manager, in any process. A tool whose
-   * description or schema has changed since then needs an approval.
-   */
-  readonly pins: Readonly<Record<string, string>>
-  /** Calls a tool by the name that its server knows. Rejects with a `ToolError`. */
-  call(
-    server: string,
-    tool: string,
-    input: JsonObject,
-    options?: McpCallOptions,
-  ): Promise<readonly ResultPart[]>
-  resources(server: string): Promise<readonly McpResource[]>
-  readResource(server: string, uri: string): Promise<readonly ResultPart[]>
-  prompts(server: string): Promise<readonly McpPrompt[]>
-  getPrompt(
-    server: string,
-    prompt: string,
-    input?: Readonly<Record<string, string>>,
-  ): Promise<McpPromptMessages>
-  /** Tries at once to connect to a failed server; resolves with its new status. */
-  reconnect(server: string): Promise<McpServerStatus>
-  /** Ends every connection, and every process with all that it started. Resolves when all have ended. */
-  close(): Promise<void>
-  [Symbol.asyncDispose](): Promise<void>
+function cleanPart({ server }: McpConnection, text: string): string {
+  return cleanText(withoutSecrets(text, server.secrets), maxTextCharacters)
+}
+
+function cleanDescription(
+  connection: McpConnection,
+  description: string | undefined,
+): { readonly description?: string } {
+  return description === undefined ? {} : { description: cleanPart(connection, description) }
 }

@@ -6,77 +6,6 @@ import { boundedText } from '../define/text.ts'
 import type { client } from './client-library.ts'
 import { cleanLine } from './secrets.ts'
 
-/** Levels of a schema that are checked; what is below them is the server's to check. */
-const maxDepth = 32
-
-/** The part of a keyword that is checked; `undefined` if none is. */
-type Checked = (value: Json, depth: number, schema: JsonObject) => Json | undefined
-
-const ifNumber: Checked = (value) => (typeof value === 'number' ? value : undefined)
-const ifTexts: Checked = (value) => (isTexts(value) ? value : undefined)
-const ifList: Checked = (value) => (Array.isArray(value) ? value : undefined)
-const eachBelow: Checked = (value, depth) =>
-  Array.isArray(value) ? value.map((each: Json) => listBelow(each, depth)) : undefined
-
-/**
- * The keywords that are checked: they take time in proportion to schema and value, and where less is checked below them,
- * they refuse less. Each is taken in the form that it has today; older drafts have others.
- */
-const keywords: Readonly<Record<string, Checked>> = {
-  type: (value) => (typeof value === 'string' || isTexts(value) ? value : undefined),
-  enum: ifList,
-  const: (value) => value,
-  required: ifTexts,
-  minimum: ifNumber,
-  maximum: ifNumber,
-  exclusiveMinimum: ifNumber,
-  exclusiveMaximum: ifNumber,
-  multipleOf: ifNumber,
-  minLength: ifNumber,
-  maxLength: ifNumber,
-  minItems: ifNumber,
-  maxItems: ifNumber,
-  minProperties: ifNumber,
-  maxProperties: ifNumber,
-  allOf: eachBelow,
-  anyOf: eachBelow,
-  prefixItems: eachBelow,
-  items: (value, depth) => (Array.isArray(value) ? undefined : listBelow(value, depth)),
-  properties: (value, depth) =>
-    isJsonObject(value)
-      ? Object.fromEntries(Object.entries(value).map(([name, each]) => [name, listBelow(each, depth)]))
-      : undefined,
-  additionalProperties: (value, depth, schema) =>
-    schema['patternProperties'] === undefined ? listBelow(value, depth) : undefined,
-}
-
-/**
- * Returns the part of a server's schema that is checked here: less than the schema says, never more, and nothing that a
- * hostile one could make expensive. Patterns (which may backtrack), references (which may multiply), `not` and what depends
- * on other keywords are left to the server. So a usual mistake is explained without asking it.
- */
-export function readCheckedSchema(schema: JsonObject, depth = 0): JsonObject {
-  const checked: Record<string, Json> = {}
-  for (const [keyword, value] of Object.entries(schema)) {
-    const part = getOwn(keywords, keyword)?.(value, depth, schema)
-    if (part !== undefined) checked[keyword] = part
-  }
-  // Only one of them may fit, but with less checked more than one may seem to.
-  const { oneOf } = schema
-  const choice =
-    oneOf !== undefined && checked['anyOf'] === undefined ? eachBelow(oneOf, depth, schema) : undefined
-  return choice === undefined ? checked : { ...checked, anyOf: choice }
-}
-
-function listBelow(schema: Json, depth: number): Json {
-  if (typeof schema === 'boolean') return schema
-  return isJsonObject(schema) && depth < maxDepth ? readCheckedSchema(schema, depth + 1) : true
-}
-
-function isTexts(value: Json): boolean {
-  return Array.isArray(value) && value.every((each) => typeof each === 'string')
-}
-
 /** How much of a result is taken. */
 export interface ResultBounds {
   /** Characters of text, over all of its parts. */
@@ -142,33 +71,6 @@ export function toParts(
   }
   if (blocks.length > maxParts) parts.push(text(`(${blocks.length - maxParts} more parts were left out.)`))
   return parts.filter((part) => part.type !== 'text' || part.text !== '')
-}
-
-/** A text without the secrets that a server was configured with. */
-export function withoutSecrets(given: string, secrets: KnownSecrets): string {
-  return secrets.struckFrom(given, () => '[secret]')
-}
-
-/** The same, and without what looks like a key: for errors, whose words no tool result depends on. */
-export function withoutAnySecrets(given: string, secrets: KnownSecrets): string {
-  return withoutKeys(withoutSecrets(given, secrets), () => '[secret]')
-}
-
-/**
- * The beginning of a text without secrets, `characters` of it at least where it is that long and nothing was struck out.
- * Struck out before it is cut, since a cut secret is not recognised; and only what may be shown is looked at.
- */
-function cutWithout(secrets: KnownSecrets, whole: string, characters: number): string {
-  const near = whole.slice(0, Math.max(0, characters) + secrets.maxFormLength)
-  const struck = withoutSecrets(near, secrets)
-  if (near.length === whole.length) return struck
-  // The last characters that were looked at may be the beginning of a secret.
-  return struck.slice(0, Math.max(0, struck.length - secrets.maxFormLength))
-}
-
-function cut(whole: string, maxCharacters: number, leftOut: number): string {
-  const kept = whole.slice(0, maxCharacters).replace(/[\ud800-\udbff]$/, '')
-  return `${kept}\n(${leftOut} characters were left out: ask for less, or for a part.)`
 }
 
 function toPart(block: client.ContentBlock): ResultPart {
@@ -238,4 +140,102 @@ async function describeStructureFault(given: unknown, outputSchema: JsonObject):
     .map(({ path, message }) => `${path.map(String).join('.')} ${message}`)
   const what = cleanLine(places.join('; '), 300)
   return `(The answer does not fit the output schema that the server itself declares: ${what}.)`
+}
+
+/** A text without the secrets that a server was configured with. */
+export function withoutSecrets(given: string, secrets: KnownSecrets): string {
+  return secrets.struckFrom(given, () => '[secret]')
+}
+
+/** The same, and without what looks like a key: for errors, whose words no tool result depends on. */
+export function withoutAnySecrets(given: string, secrets: KnownSecrets): string {
+  return withoutKeys(withoutSecrets(given, secrets), () => '[secret]')
+}
+
+/**
+ * The beginning of a text without secrets, `characters` of it at least where it is that long and nothing was struck out.
+ * Struck out before it is cut, since a cut secret is not recognised; and only what may be shown is looked at.
+ */
+function cutWithout(secrets: KnownSecrets, whole: string, characters: number): string {
+  const near = whole.slice(0, Math.max(0, characters) + secrets.maxFormLength)
+  const struck = withoutSecrets(near, secrets)
+  if (near.length === whole.length) return struck
+  // The last characters that were looked at may be the beginning of a secret.
+  return struck.slice(0, Math.max(0, struck.length - secrets.maxFormLength))
+}
+
+function cut(whole: string, maxCharacters: number, leftOut: number): string {
+  const kept = whole.slice(0, maxCharacters).replace(/[\ud800-\udbff]$/, '')
+  return `${kept}\n(${leftOut} characters were left out: ask for less, or for a part.)`
+}
+
+/** Levels of a schema that are checked; what is below them is the server's to check. */
+const maxDepth = 32
+
+/** The part of a keyword that is checked; `undefined` if none is. */
+type Checked = (value: Json, depth: number, schema: JsonObject) => Json | undefined
+
+const ifNumber: Checked = (value) => (typeof value === 'number' ? value : undefined)
+const ifTexts: Checked = (value) => (isTexts(value) ? value : undefined)
+const ifList: Checked = (value) => (Array.isArray(value) ? value : undefined)
+const eachBelow: Checked = (value, depth) =>
+  Array.isArray(value) ? value.map((each: Json) => listBelow(each, depth)) : undefined
+
+/**
+ * The keywords that are checked: they take time in proportion to schema and value, and where less is checked below them,
+ * they refuse less. Each is taken in the form that it has today; older drafts have others.
+ */
+const keywords: Readonly<Record<string, Checked>> = {
+  type: (value) => (typeof value === 'string' || isTexts(value) ? value : undefined),
+  enum: ifList,
+  const: (value) => value,
+  required: ifTexts,
+  minimum: ifNumber,
+  maximum: ifNumber,
+  exclusiveMinimum: ifNumber,
+  exclusiveMaximum: ifNumber,
+  multipleOf: ifNumber,
+  minLength: ifNumber,
+  maxLength: ifNumber,
+  minItems: ifNumber,
+  maxItems: ifNumber,
+  minProperties: ifNumber,
+  maxProperties: ifNumber,
+  allOf: eachBelow,
+  anyOf: eachBelow,
+  prefixItems: eachBelow,
+  items: (value, depth) => (Array.isArray(value) ? undefined : listBelow(value, depth)),
+  properties: (value, depth) =>
+    isJsonObject(value)
+      ? Object.fromEntries(Object.entries(value).map(([name, each]) => [name, listBelow(each, depth)]))
+      : undefined,
+  additionalProperties: (value, depth, schema) =>
+    schema['patternProperties'] === undefined ? listBelow(value, depth) : undefined,
+}
+
+/**
+ * Returns the part of a server's schema that is checked here: less than the schema says, never more, and nothing that a
+ * hostile one could make expensive. Patterns (which may backtrack), references (which may multiply), `not` and what depends
+ * on other keywords are left to the server. So a usual mistake is explained without asking it.
+ */
+export function readCheckedSchema(schema: JsonObject, depth = 0): JsonObject {
+  const checked: Record<string, Json> = {}
+  for (const [keyword, value] of Object.entries(schema)) {
+    const part = getOwn(keywords, keyword)?.(value, depth, schema)
+    if (part !== undefined) checked[keyword] = part
+  }
+  // Only one of them may fit, but with less checked more than one may seem to.
+  const { oneOf } = schema
+  const choice =
+    oneOf !== undefined && checked['anyOf'] === undefined ? eachBelow(oneOf, depth, schema) : undefined
+  return choice === undefined ? checked : { ...checked, anyOf: choice }
+}
+
+function listBelow(schema: Json, depth: number): Json {
+  if (typeof schema === 'boolean') return schema
+  return isJsonObject(schema) && depth < maxDepth ? readCheckedSchema(schema, depth + 1) : true
+}
+
+function isTexts(value: Json): boolean {
+  return Array.isArray(value) && value.every((each) => typeof each === 'string')
 }

@@ -31,213 +31,74 @@ import { toJson } from '../define/content.ts'
 import { type Ending, endThrown, createTextEnding } from '../define/outcome.ts'
 import type { Timers } from '../host.ts'
 
-/** Has an agent answer a client, in a run of its own that is on record. The client learns which tools it calls. */
-export async function callAgent(
-  { agent, name, taskOf, answerOf }: AgentTool,
-  runtime: Runtime,
-  { input, signal, progress, context }: ServedCallParts,
-): Promise<Ending> {
-  const given = await taskOf(input)
-  if ('fault' in given) {
-    return createTextEnding(
-      'invalid_input',
-      `The input does not fit the schema of ${name}: ${given.fault}. Nothing was run.`,
-    )
-  }
-  const run: Run = runtime.run(agent, given.task, { context })
-  const cancel = (): void => void run.cancel('the client cancelled the call').catch(() => {})
-  signal.addEventListener('abort', cancel)
-  if (signal.aborted) cancel()
-  const following = run.events$.pipe(filter(({ type }) => type === 'tool_requests_collected')).subscribe({
-    next: (event) => {
-      if (event.type === 'tool_requests_collected') {
-        progress({ message: `calls ${event.calls.map((call) => call.name).join(', ')}` })
-      }
-    },
-    // The result says what went wrong.
-    error: () => {},
-  })
-  try {
-    return endRun(await run.result, answerOf)
-  } finally {
-    following.unsubscribe()
-    signal.removeEventListener('abort', cancel)
-  }
-}
-
-function endRun(result: RunResult, answerOf: AgentTool['answerOf']): Ending {
-  const { runId, text, pendingApprovals } = result
-  switch (result.status) {
-    case 'done': {
-      if (result.reason !== 'answered') {
-        return createTextEnding(
-          'failed',
-          `The agent ended without an answer (${result.reason}). ${text}\nIts run is ${runId}.`,
-        )
-      }
-      if (answerOf !== undefined) return readEnding(result, answerOf)
-      const { output = text } = result
-      return createTextEnding('success', typeof output === 'string' ? output : JSON.stringify(output))
-    }
-    case 'suspended': {
-      const waits = pendingApprovals.map((each) => each.name).join(', ')
-      const what = waits === '' ? 'a person' : `a person who decides about ${waits}`
-      return createTextEnding(
-        'failed',
-        `The agent waits for ${what}. Its run is ${runId}: decide there, and ask again.`,
-      )
-    }
-    case 'interrupted':
-      return createTextEnding(
-        'failed',
-        `The agent was interrupted. Its run is ${runId}, which can be resumed.`,
-      )
-  }
-}
-
-function readEnding(result: RunResult, answerOf: NonNullable<AgentTool['answerOf']>): Ending {
-  const { text, output, turns, toolCalls } = result
-  try {
-    const read = answerOf({ text, output, turns, toolCalls })
-    return typeof read === 'string'
-      ? createTextEnding('success', read)
-      : { outcome: 'success', content: read }
-  } catch (error) {
-    return endThrown(error)
-  }
-}
-
-/** A call that is checked, and that a person may have to approve. */
-export interface ServedCall {
-  readonly tool: string
-  readonly input: JsonObject
-  /** Why the tool asks, where it says so. */
-  readonly reason?: string
-}
-
-interface ServedCallParts {
-  readonly input: JsonObject
-  readonly signal: AbortSignal
-  readonly progress: (data: Json) => void
-  /** By which the client knows the call again; a new one where it gave none. */
-  readonly idempotencyKey?: string | undefined
-  readonly context: unknown
-  readonly timers: Timers
-  /** Decides where a tool asks for approval. Without it such calls are refused. */
+/** How tools are served. */
+export interface ServeMcpOptions {
+  /** The name that clients see. Default `tallystick`. */
+  readonly name?: string | undefined
+  /** Default `1.0.0`. */
+  readonly version?: string | undefined
+  /** For the model of the client: what the tools are about. */
+  readonly instructions?: string | undefined
+  /** Serves over HTTP instead of the standard input and output of this process. */
+  readonly http?: ServeHttpOptions | undefined
+  /** Runs the agents among the tools (`agentTool`): each call is a run in its ledger. */
+  readonly runtime?: Runtime | undefined
+  /** Decides about calls that need an approval. Default: they are refused. */
   readonly approve?: ((call: ServedCall) => boolean | Promise<boolean>) | undefined
+  /** The context of the calls. */
+  readonly context?: unknown
+  /** The clock that `timeoutMs` of tools is measured by. Default: the host's. */
+  readonly timers?: Pick<Clock, 'schedule'> | undefined
 }
 
-/** Makes one call of a tool for a client: checks it, asks where the tool asks, runs it, and stops it at its time. */
-async function callTool(tool: Tool<unknown>, parts: ServedCallParts): Promise<Ending> {
-  const { input, signal, context, idempotencyKey = randomUUID() } = parts
-  const runId = parseRunId(randomUUID())
-  if (runId === undefined) throw new Error('A UUID is not a run id.')
-  const place = { runId, turn: 1, toolCallId: toolCallIdOf(runId, 1, 1, 1), context }
-  const refusal = await describeRefusal(await tool.check(input, place), tool.name, parts)
-  if (refusal) return refusal
-  if (signal.aborted) return createTextEnding('cancelled', 'The call was cancelled. Nothing was run.')
-  return await waitForEnd(tool, { ...place, input, attempt: 1, idempotencyKey }, parts)
+/** Where an HTTP server listens. */
+export interface ServeHttpOptions {
+  /** Default 0: a port that is free. */
+  readonly port?: number | undefined
+  /** Default `127.0.0.1`. Another one needs a `token`. */
+  readonly host?: string | undefined
+  /** Clients have to send it as `authorization: Bearer …`. At least 16 characters. */
+  readonly token?: string | undefined
 }
 
-async function describeRefusal(
-  verdict: CallVerdict,
-  tool: string,
-  { input, approve }: ServedCallParts,
-): Promise<Ending | undefined> {
-  switch (verdict.kind) {
-    case 'run':
-      return undefined
-    case 'refuse':
-      return createTextEnding(verdict.outcome, verdict.text)
-    case 'ask': {
-      const { reason } = verdict
-      const isApproved = (await approve?.({ tool, input, ...(reason !== undefined && { reason }) })) === true
-      if (isApproved) return undefined
-      const why = reason === undefined ? '' : ` (${reason})`
-      return createTextEnding(
-        'denied',
-        `A person has to approve this call${why}, and no person did. Nothing was run.`,
-      )
-    }
-  }
-}
+const { anyFunction, anyObject, fields, filledText, listOf, maybe, valueThat } = option
 
-function waitForEnd(
-  tool: Tool<unknown>,
-  run: Omit<ToolRun, 'cancelled$'>,
-  { signal, progress, timers }: ServedCallParts,
-): Promise<Ending> {
-  return new Promise((resolve) => {
-    const cancelled$ = new ReplaySubject<string>()
-    let hasEnded = false
-    let cancelQuietTimer = (): void => {}
-    const stop = (): void => cancelled$.next('the client cancelled the call')
-    const giveUp = (reason: string): void => {
-      // Before the tool hears of it: what it still says is too late.
-      end(createTextEnding('timed_out', 'The tool was given up because it took too long.'))
-      cancelled$.next(reason)
-    }
-    const cancelTimer =
-      tool.timeoutMs === undefined
-        ? (): void => {}
-        : timers.schedule(tool.timeoutMs, () => giveUp('The tool took too long.'))
-    const waitForProgress = (): void => {
-      cancelQuietTimer()
-      if (tool.quietMs === undefined || hasEnded) return
-      cancelQuietTimer = timers.schedule(tool.quietMs, () =>
-        giveUp('The tool reported no progress for too long.'),
-      )
-    }
-    waitForProgress()
-    const end = (ending: Ending): void => {
-      hasEnded = true
-      cancelTimer()
-      cancelQuietTimer()
-      signal.removeEventListener('abort', stop)
-      resolve(ending)
-    }
-    signal.addEventListener('abort', stop)
-    new Observable<ToolSignal>((subscriber) =>
-      tool.run({ ...run, cancelled$ }).subscribe(subscriber),
-    ).subscribe({
-      next: (report) => {
-        if (report.type === 'tool_progressed') {
-          waitForProgress()
-          progress(report.data)
-        } else if (report.type === 'tool_ended') end(report)
-        else
-          end(
-            createTextEnding(
-              'failed',
-              `The work continues elsewhere (${report.externalId}), and no client hears of its end.`,
-            ),
-          )
-      },
-      error: (error: unknown) => end(createTextEnding('failed', `The tool failed: ${String(error)}`)),
-      complete: () => end(createTextEnding('failed', 'The tool ended without a result.')),
-    })
-  })
-}
+export const serveOptions: OptionCheck = fields<ServeMcpOptions>(
+  {
+    name: maybe(filledText),
+    version: maybe(filledText),
+    instructions: maybe(filledText),
+    http: maybe(
+      fields<ServeHttpOptions>({
+        port: maybe(
+          valueThat(
+            'a port from 1 to 65535, or 0 for a free one',
+            (value) => Number.isInteger(value) && Number(value) >= 0 && Number(value) <= 65_535,
+          ),
+        ),
+        host: maybe(filledText),
+        token: maybe(
+          valueThat(
+            'a text of at least 16 characters',
+            (value) => typeof value === 'string' && value.length >= 16,
+          ),
+        ),
+      }),
+    ),
+    runtime: maybe(anyObject),
+    approve: maybe(anyFunction),
+    context: maybe(valueThat('anything', () => true)),
+    timers: maybe(anyObject),
+  },
+  { port: 'http', transport: 'http', onApproval: 'approve' },
+)
 
-function toServedResult({ outcome, content }: Ending): CallToolResult {
-  return { content: content.map(toBlock), ...(outcome !== 'success' && { isError: true }) }
-}
-
-function toBlock(part: ResultPart): ContentBlock {
-  if (part.type === 'text') return { type: 'text', text: part.text }
-  const { mediaType: mimeType, url, data } = part
-  if (url !== undefined) return { type: 'resource_link', uri: url, name: url, mimeType }
-  if (data === undefined) {
-    return { type: 'text', text: `(${mimeType}, which a provider of models keeps.)` }
-  }
-  if (part.type === 'image') return { type: 'image', data, mimeType }
-  if (mimeType.startsWith('audio/')) return { type: 'audio', data, mimeType }
-  const uri = `file:///${encodeURIComponent(part.name ?? 'result')}`
-  return { type: 'resource', resource: { uri, blob: data, mimeType } }
-}
-
-/** The name under which a client may send the key by which it knows a call again. */
-const idempotencyKeyName = 'io.github.tallystick/idempotency-key'
+export const toolList: OptionCheck = listOf(
+  valueThat('a tool, such as defineTool makes it', (value) => {
+    const { name, run, check } = Object(value) as Partial<Tool>
+    return typeof name === 'string' && typeof run === 'function' && typeof check === 'function'
+  }),
+)
 
 export interface FactoryParts {
   readonly tools: readonly Tool<unknown>[]
@@ -367,71 +228,210 @@ function carried(reported: unknown): Json | undefined {
   }
 }
 
-/** How tools are served. */
-export interface ServeMcpOptions {
-  /** The name that clients see. Default `tallystick`. */
-  readonly name?: string | undefined
-  /** Default `1.0.0`. */
-  readonly version?: string | undefined
-  /** For the model of the client: what the tools are about. */
-  readonly instructions?: string | undefined
-  /** Serves over HTTP instead of the standard input and output of this process. */
-  readonly http?: ServeHttpOptions | undefined
-  /** Runs the agents among the tools (`agentTool`): each call is a run in its ledger. */
-  readonly runtime?: Runtime | undefined
-  /** Decides about calls that need an approval. Default: they are refused. */
+/** A call that is checked, and that a person may have to approve. */
+export interface ServedCall {
+  readonly tool: string
+  readonly input: JsonObject
+  /** Why the tool asks, where it says so. */
+  readonly reason?: string
+}
+
+interface ServedCallParts {
+  readonly input: JsonObject
+  readonly signal: AbortSignal
+  readonly progress: (data: Json) => void
+  /** By which the client knows the call again; a new one where it gave none. */
+  readonly idempotencyKey?: string | undefined
+  readonly context: unknown
+  readonly timers: Timers
+  /** Decides where a tool asks for approval. Without it such calls are refused. */
   readonly approve?: ((call: ServedCall) => boolean | Promise<boolean>) | undefined
-  /** The context of the calls. */
-  readonly context?: unknown
-  /** The clock that `timeoutMs` of tools is measured by. Default: the host's. */
-  readonly timers?: Pick<Clock, 'schedule'> | undefined
 }
 
-/** Where an HTTP server listens. */
-export interface ServeHttpOptions {
-  /** Default 0: a port that is free. */
-  readonly port?: number | undefined
-  /** Default `127.0.0.1`. Another one needs a `token`. */
-  readonly host?: string | undefined
-  /** Clients have to send it as `authorization: Bearer …`. At least 16 characters. */
-  readonly token?: string | undefined
+/** Makes one call of a tool for a client: checks it, asks where the tool asks, runs it, and stops it at its time. */
+async function callTool(tool: Tool<unknown>, parts: ServedCallParts): Promise<Ending> {
+  const { input, signal, context, idempotencyKey = randomUUID() } = parts
+  const runId = parseRunId(randomUUID())
+  if (runId === undefined) throw new Error('A UUID is not a run id.')
+  const place = { runId, turn: 1, toolCallId: toolCallIdOf(runId, 1, 1, 1), context }
+  const refusal = await describeRefusal(await tool.check(input, place), tool.name, parts)
+  if (refusal) return refusal
+  if (signal.aborted) return createTextEnding('cancelled', 'The call was cancelled. Nothing was run.')
+  return await waitForEnd(tool, { ...place, input, attempt: 1, idempotencyKey }, parts)
 }
 
-const { anyFunction, anyObject, fields, filledText, listOf, maybe, valueThat } = option
+async function describeRefusal(
+  verdict: CallVerdict,
+  tool: string,
+  { input, approve }: ServedCallParts,
+): Promise<Ending | undefined> {
+  switch (verdict.kind) {
+    case 'run':
+      return undefined
+    case 'refuse':
+      return createTextEnding(verdict.outcome, verdict.text)
+    case 'ask': {
+      const { reason } = verdict
+      const isApproved = (await approve?.({ tool, input, ...(reason !== undefined && { reason }) })) === true
+      if (isApproved) return undefined
+      const why = reason === undefined ? '' : ` (${reason})`
+      return createTextEnding(
+        'denied',
+        `A person has to approve this call${why}, and no person did. Nothing was run.`,
+      )
+    }
+  }
+}
 
-export const serveOptions: OptionCheck = fields<ServeMcpOptions>(
-  {
-    name: maybe(filledText),
-    version: maybe(filledText),
-    instructions: maybe(filledText),
-    http: maybe(
-      fields<ServeHttpOptions>({
-        port: maybe(
-          valueThat(
-            'a port from 1 to 65535, or 0 for a free one',
-            (value) => Number.isInteger(value) && Number(value) >= 0 && Number(value) <= 65_535,
-          ),
-        ),
-        host: maybe(filledText),
-        token: maybe(
-          valueThat(
-            'a text of at least 16 characters',
-            (value) => typeof value === 'string' && value.length >= 16,
-          ),
-        ),
-      }),
-    ),
-    runtime: maybe(anyObject),
-    approve: maybe(anyFunction),
-    context: maybe(valueThat('anything', () => true)),
-    timers: maybe(anyObject),
-  },
-  { port: 'http', transport: 'http', onApproval: 'approve' },
-)
+function waitForEnd(
+  tool: Tool<unknown>,
+  run: Omit<ToolRun, 'cancelled$'>,
+  { signal, progress, timers }: ServedCallParts,
+): Promise<Ending> {
+  return new Promise((resolve) => {
+    const cancelled$ = new ReplaySubject<string>()
+    let hasEnded = false
+    let cancelQuietTimer = (): void => {}
+    const stop = (): void => cancelled$.next('the client cancelled the call')
+    const giveUp = (reason: string): void => {
+      // Before the tool hears of it: what it still says is too late.
+      end(createTextEnding('timed_out', 'The tool was given up because it took too long.'))
+      cancelled$.next(reason)
+    }
+    const cancelTimer =
+      tool.timeoutMs === undefined
+        ? (): void => {}
+        : timers.schedule(tool.timeoutMs, () => giveUp('The tool took too long.'))
+    const waitForProgress = (): void => {
+      cancelQuietTimer()
+      if (tool.quietMs === undefined || hasEnded) return
+      cancelQuietTimer = timers.schedule(tool.quietMs, () =>
+        giveUp('The tool reported no progress for too long.'),
+      )
+    }
+    waitForProgress()
+    const end = (ending: Ending): void => {
+      hasEnded = true
+      cancelTimer()
+      cancelQuietTimer()
+      signal.removeEventListener('abort', stop)
+      resolve(ending)
+    }
+    signal.addEventListener('abort', stop)
+    new Observable<ToolSignal>((subscriber) =>
+      tool.run({ ...run, cancelled$ }).subscribe(subscriber),
+    ).subscribe({
+      next: (report) => {
+        if (report.type === 'tool_progressed') {
+          waitForProgress()
+          progress(report.data)
+        } else if (report.type === 'tool_ended') end(report)
+        else
+          end(
+            createTextEnding(
+              'failed',
+              `The work continues elsewhere (${report.externalId}), and no client hears of its end.`,
+            ),
+          )
+      },
+      error: (error: unknown) => end(createTextEnding('failed', `The tool failed: ${String(error)}`)),
+      complete: () => end(createTextEnding('failed', 'The tool ended without a result.')),
+    })
+  })
+}
 
-export const toolList: OptionCheck = listOf(
-  valueThat('a tool, such as defineTool makes it', (value) => {
-    const { name, run, check } = Object(value) as Partial<Tool>
-    return typeof name === 'string' && typeof run === 'function' && typeof check === 'function'
-  }),
-)
+/** Has an agent answer a client, in a run of its own that is on record. The client learns which tools it calls. */
+export async function callAgent(
+  { agent, name, taskOf, answerOf }: AgentTool,
+  runtime: Runtime,
+  { input, signal, progress, context }: ServedCallParts,
+): Promise<Ending> {
+  const given = await taskOf(input)
+  if ('fault' in given) {
+    return createTextEnding(
+      'invalid_input',
+      `The input does not fit the schema of ${name}: ${given.fault}. Nothing was run.`,
+    )
+  }
+  const run: Run = runtime.run(agent, given.task, { context })
+  const cancel = (): void => void run.cancel('the client cancelled the call').catch(() => {})
+  signal.addEventListener('abort', cancel)
+  if (signal.aborted) cancel()
+  const following = run.events$.pipe(filter(({ type }) => type === 'tool_requests_collected')).subscribe({
+    next: (event) => {
+      if (event.type === 'tool_requests_collected') {
+        progress({ message: `calls ${event.calls.map((call) => call.name).join(', ')}` })
+      }
+    },
+    // The result says what went wrong.
+    error: () => {},
+  })
+  try {
+    return endRun(await run.result, answerOf)
+  } finally {
+    following.unsubscribe()
+    signal.removeEventListener('abort', cancel)
+  }
+}
+
+function endRun(result: RunResult, answerOf: AgentTool['answerOf']): Ending {
+  const { runId, text, pendingApprovals } = result
+  switch (result.status) {
+    case 'done': {
+      if (result.reason !== 'answered') {
+        return createTextEnding(
+          'failed',
+          `The agent ended without an answer (${result.reason}). ${text}\nIts run is ${runId}.`,
+        )
+      }
+      if (answerOf !== undefined) return readEnding(result, answerOf)
+      const { output = text } = result
+      return createTextEnding('success', typeof output === 'string' ? output : JSON.stringify(output))
+    }
+    case 'suspended': {
+      const waits = pendingApprovals.map((each) => each.name).join(', ')
+      const what = waits === '' ? 'a person' : `a person who decides about ${waits}`
+      return createTextEnding(
+        'failed',
+        `The agent waits for ${what}. Its run is ${runId}: decide there, and ask again.`,
+      )
+    }
+    case 'interrupted':
+      return createTextEnding(
+        'failed',
+        `The agent was interrupted. Its run is ${runId}, which can be resumed.`,
+      )
+  }
+}
+
+function readEnding(result: RunResult, answerOf: NonNullable<AgentTool['answerOf']>): Ending {
+  const { text, output, turns, toolCalls } = result
+  try {
+    const read = answerOf({ text, output, turns, toolCalls })
+    return typeof read === 'string'
+      ? createTextEnding('success', read)
+      : { outcome: 'success', content: read }
+  } catch (error) {
+    return endThrown(error)
+  }
+}
+
+function toServedResult({ outcome, content }: Ending): CallToolResult {
+  return { content: content.map(toBlock), ...(outcome !== 'success' && { isError: true }) }
+}
+
+function toBlock(part: ResultPart): ContentBlock {
+  if (part.type === 'text') return { type: 'text', text: part.text }
+  const { mediaType: mimeType, url, data } = part
+  if (url !== undefined) return { type: 'resource_link', uri: url, name: url, mimeType }
+  if (data === undefined) {
+    return { type: 'text', text: `(${mimeType}, which a provider of models keeps.)` }
+  }
+  if (part.type === 'image') return { type: 'image', data, mimeType }
+  if (mimeType.startsWith('audio/')) return { type: 'audio', data, mimeType }
+  const uri = `file:///${encodeURIComponent(part.name ?? 'result')}`
+  return { type: 'resource', resource: { uri, blob: data, mimeType } }
+}
+
+/** The name under which a client may send the key by which it knows a call again. */
+const idempotencyKeyName = 'io.github.tallystick/idempotency-key'

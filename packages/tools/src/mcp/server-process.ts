@@ -6,34 +6,104 @@ import { endMarked, markVariable, type ProcessGuard, type Timers } from '../host
 import type { client } from './client-library.ts'
 import { cleanText } from './secrets.ts'
 
-const maxBytes = 8_192
-const maxCharacters = 1_500
-
-/** The last of what a server wrote to its standard error, for the errors that are about it. */
-interface StderrTail {
-  write(chunk: Uint8Array): void
-  /** The last lines, without characters that a terminal obeys; empty where nothing was written. */
-  text(): string
+/** A server to start, and the bounds of what it says. */
+export interface StdioCommand extends ServerCommand {
+  /** Bytes of one message at most; a longer one ends the process. */
+  readonly maxMessageBytes: number
 }
 
-/** Keeps the last 8 kB, however much is written. */
-export function keepStderrTail(): StderrTail {
-  let kept: Buffer = Buffer.alloc(0)
-  let isCut = false
-  return {
-    write(chunk) {
-      isCut ||= kept.length + chunk.length > maxBytes
-      const all = Buffer.concat([kept, chunk.subarray(-maxBytes)])
-      // A copy: a slice would keep the whole chunk in memory.
-      kept = Buffer.from(all.subarray(-maxBytes))
-    },
-    text() {
-      const lines = kept.toString('utf8').split('\n')
-      // The first line may be the end of one.
-      const text = (isCut ? lines.slice(1) : lines).join('\n').trim().slice(-maxCharacters)
-      return cleanText(text, maxCharacters)
-    },
+export interface StdioParts {
+  readonly sdk: Pick<typeof client, 'ReadBuffer' | 'serializeMessage'>
+  readonly timers: Timers
+  readonly guard: ProcessGuard
+}
+
+/** A transport over the standard input and output of a process. `close` resolves when all of that is gone. */
+export interface StdioTransport extends Transport {
+  readonly process: Pick<ServerProcess, 'stderrTail' | 'exit'>
+}
+
+/** Makes a transport; the client that connects through it starts the process. */
+export function createStdioTransport(
+  command: StdioCommand,
+  { sdk, timers, guard }: StdioParts,
+): StdioTransport {
+  const messages = new sdk.ReadBuffer({ maxBufferSize: command.maxMessageBytes })
+  let reading: Promise<void> = Promise.resolve()
+  /** Why the process was ended. */
+  let whyKilled: string | undefined
+
+  const report = (error: unknown): void => transport.onerror?.(error as Error)
+  /** Hands the messages on, one after the other: progress must be heard before the answer that comes with it. */
+  const deliver = async (): Promise<void> => {
+    for (;;) {
+      try {
+        const message = messages.readMessage()
+        if (message === null) return
+        transport.onmessage?.(message)
+      } catch (error) {
+        // A line that holds no message: servers print such things. The next line may hold one.
+        report(error)
+      }
+      // The client library hears a notification one microtask later.
+      await Promise.resolve()
+    }
   }
+  const end = (why: string, error: unknown): void => {
+    whyKilled = why
+    report(error)
+    server.kill()
+  }
+  const beginning = new Beginning()
+  const onOutput = (chunk: Buffer): void => {
+    const bytes = beginning.next(chunk)
+    if (bytes === 'utf-16') {
+      const why = 'its output is UTF-16, and messages are UTF-8: have it write UTF-8'
+      return end(why, new Error(why))
+    }
+    try {
+      messages.append(bytes)
+      reading = reading.then(deliver)
+    } catch (error) {
+      end(`a message of it was longer than ${command.maxMessageBytes} bytes`, error)
+    }
+  }
+  const onGone = (): void => {
+    void reading.then(() => transport.onclose?.())
+  }
+  const server = startServerProcess(command, { onOutput, onGone, onError: report }, timers, guard)
+  const transport: StdioTransport = {
+    process: { stderrTail: server.stderrTail, exit: () => whyKilled ?? server.exit() },
+    start: () => server.start(),
+    send: (message) => server.write(sdk.serializeMessage(message)),
+    close: () => server.close(),
+  }
+  return transport
+}
+
+const utf8Mark = Buffer.from([0xef, 0xbb, 0xbf])
+const utf16Marks = [Buffer.from([0xff, 0xfe]), Buffer.from([0xfe, 0xff])]
+
+/** Takes the mark of a text's encoding off the beginning of an output: with it, the first message would be no JSON. */
+class Beginning {
+  #bytes: Buffer | undefined = Buffer.alloc(0)
+
+  /** Returns the part of a chunk that is read now. */
+  next(chunk: Buffer): Buffer | 'utf-16' {
+    if (this.#bytes === undefined) return chunk
+    const bytes = Buffer.concat([this.#bytes, chunk])
+    this.#bytes = bytes
+    if (bytes.length < utf8Mark.length && startsAlike(bytes, utf8Mark)) return Buffer.alloc(0)
+    if (bytes.length < 2 && utf16Marks.some((mark) => startsAlike(bytes, mark))) return Buffer.alloc(0)
+    this.#bytes = undefined
+    if (utf16Marks.some((mark) => startsAlike(bytes, mark))) return 'utf-16'
+    return startsAlike(bytes, utf8Mark) ? bytes.subarray(utf8Mark.length) : bytes
+  }
+}
+
+function startsAlike(bytes: Buffer, mark: Buffer): boolean {
+  const length = Math.min(bytes.length, mark.length)
+  return bytes.subarray(0, length).equals(mark.subarray(0, length))
 }
 
 /** A server to start, and what its process is given. */
@@ -187,102 +257,32 @@ function written(text: string, input: Writable | null | undefined): Promise<void
   })
 }
 
-/** A server to start, and the bounds of what it says. */
-export interface StdioCommand extends ServerCommand {
-  /** Bytes of one message at most; a longer one ends the process. */
-  readonly maxMessageBytes: number
+const maxBytes = 8_192
+const maxCharacters = 1_500
+
+/** The last of what a server wrote to its standard error, for the errors that are about it. */
+interface StderrTail {
+  write(chunk: Uint8Array): void
+  /** The last lines, without characters that a terminal obeys; empty where nothing was written. */
+  text(): string
 }
 
-export interface StdioParts {
-  readonly sdk: Pick<typeof client, 'ReadBuffer' | 'serializeMessage'>
-  readonly timers: Timers
-  readonly guard: ProcessGuard
-}
-
-/** A transport over the standard input and output of a process. `close` resolves when all of that is gone. */
-export interface StdioTransport extends Transport {
-  readonly process: Pick<ServerProcess, 'stderrTail' | 'exit'>
-}
-
-/** Makes a transport; the client that connects through it starts the process. */
-export function createStdioTransport(
-  command: StdioCommand,
-  { sdk, timers, guard }: StdioParts,
-): StdioTransport {
-  const messages = new sdk.ReadBuffer({ maxBufferSize: command.maxMessageBytes })
-  let reading: Promise<void> = Promise.resolve()
-  /** Why the process was ended. */
-  let whyKilled: string | undefined
-
-  const report = (error: unknown): void => transport.onerror?.(error as Error)
-  /** Hands the messages on, one after the other: progress must be heard before the answer that comes with it. */
-  const deliver = async (): Promise<void> => {
-    for (;;) {
-      try {
-        const message = messages.readMessage()
-        if (message === null) return
-        transport.onmessage?.(message)
-      } catch (error) {
-        // A line that holds no message: servers print such things. The next line may hold one.
-        report(error)
-      }
-      // The client library hears a notification one microtask later.
-      await Promise.resolve()
-    }
+/** Keeps the last 8 kB, however much is written. */
+export function keepStderrTail(): StderrTail {
+  let kept: Buffer = Buffer.alloc(0)
+  let isCut = false
+  return {
+    write(chunk) {
+      isCut ||= kept.length + chunk.length > maxBytes
+      const all = Buffer.concat([kept, chunk.subarray(-maxBytes)])
+      // A copy: a slice would keep the whole chunk in memory.
+      kept = Buffer.from(all.subarray(-maxBytes))
+    },
+    text() {
+      const lines = kept.toString('utf8').split('\n')
+      // The first line may be the end of one.
+      const text = (isCut ? lines.slice(1) : lines).join('\n').trim().slice(-maxCharacters)
+      return cleanText(text, maxCharacters)
+    },
   }
-  const end = (why: string, error: unknown): void => {
-    whyKilled = why
-    report(error)
-    server.kill()
-  }
-  const beginning = new Beginning()
-  const onOutput = (chunk: Buffer): void => {
-    const bytes = beginning.next(chunk)
-    if (bytes === 'utf-16') {
-      const why = 'its output is UTF-16, and messages are UTF-8: have it write UTF-8'
-      return end(why, new Error(why))
-    }
-    try {
-      messages.append(bytes)
-      reading = reading.then(deliver)
-    } catch (error) {
-      end(`a message of it was longer than ${command.maxMessageBytes} bytes`, error)
-    }
-  }
-  const onGone = (): void => {
-    void reading.then(() => transport.onclose?.())
-  }
-  const server = startServerProcess(command, { onOutput, onGone, onError: report }, timers, guard)
-  const transport: StdioTransport = {
-    process: { stderrTail: server.stderrTail, exit: () => whyKilled ?? server.exit() },
-    start: () => server.start(),
-    send: (message) => server.write(sdk.serializeMessage(message)),
-    close: () => server.close(),
-  }
-  return transport
-}
-
-const utf8Mark = Buffer.from([0xef, 0xbb, 0xbf])
-const utf16Marks = [Buffer.from([0xff, 0xfe]), Buffer.from([0xfe, 0xff])]
-
-/** Takes the mark of a text's encoding off the beginning of an output: with it, the first message would be no JSON. */
-class Beginning {
-  #bytes: Buffer | undefined = Buffer.alloc(0)
-
-  /** Returns the part of a chunk that is read now. */
-  next(chunk: Buffer): Buffer | 'utf-16' {
-    if (this.#bytes === undefined) return chunk
-    const bytes = Buffer.concat([this.#bytes, chunk])
-    this.#bytes = bytes
-    if (bytes.length < utf8Mark.length && startsAlike(bytes, utf8Mark)) return Buffer.alloc(0)
-    if (bytes.length < 2 && utf16Marks.some((mark) => startsAlike(bytes, mark))) return Buffer.alloc(0)
-    this.#bytes = undefined
-    if (utf16Marks.some((mark) => startsAlike(bytes, mark))) return 'utf-16'
-    return startsAlike(bytes, utf8Mark) ? bytes.subarray(utf8Mark.length) : bytes
-  }
-}
-
-function startsAlike(bytes: Buffer, mark: Buffer): boolean {
-  const length = Math.min(bytes.length, mark.length)
-  return bytes.subarray(0, length).equals(mark.subarray(0, length))
 }

@@ -6,6 +6,40 @@ import { nearestNames } from '@tallystick/core/internal'
 import { ToolError } from '../../define/outcome.ts'
 import { isUsableName, joinPath, quotePath, type ShownNames } from './names.ts'
 
+/** The folder that a family of tools is limited to. */
+export interface Root {
+  /** Its path, links resolved. */
+  readonly real: string
+  readonly shown: ShownNames
+  access(): Promise<FolderAccess>
+}
+
+/** Resolves the folder once. Throws `ConfigurationError` where there is no such folder. */
+export function openRoot(tool: string, folder: string, shown: ShownNames, access?: 'by name'): Root {
+  const real = resolveFolder(tool, folder)
+  let found: Promise<FolderAccess> | undefined
+  const find = async (): Promise<FolderAccess> =>
+    access === undefined && (await hasHandlePaths(real)) ? openByHandle(real) : openByName(real)
+  return { real, shown, access: () => (found ??= find()) }
+}
+
+/** The path of a folder without links. Throws `ConfigurationError` where there is no such folder. */
+function resolveFolder(tool: string, folder: string): string {
+  let real: string
+  try {
+    real = realpathSync.native(folder)
+  } catch (error) {
+    throw new ConfigurationError(
+      `${tool}: root is ${JSON.stringify(folder)}, which cannot be found. Give a folder that exists.`,
+      { cause: error },
+    )
+  }
+  if (statSync(real).isDirectory()) return real
+  throw new ConfigurationError(
+    `${tool}: root is ${JSON.stringify(folder)}, which is not a folder. Give a folder.`,
+  )
+}
+
 /** A folder inside the root that a call holds. Close it. */
 export interface Folder {
   /** Its names from the root down, links resolved. */
@@ -163,40 +197,6 @@ export function openByName(root: string): FolderAccess {
     },
     assertInside,
   }
-}
-
-/** The folder that a family of tools is limited to. */
-export interface Root {
-  /** Its path, links resolved. */
-  readonly real: string
-  readonly shown: ShownNames
-  access(): Promise<FolderAccess>
-}
-
-/** Resolves the folder once. Throws `ConfigurationError` where there is no such folder. */
-export function openRoot(tool: string, folder: string, shown: ShownNames, access?: 'by name'): Root {
-  const real = resolveFolder(tool, folder)
-  let found: Promise<FolderAccess> | undefined
-  const find = async (): Promise<FolderAccess> =>
-    access === undefined && (await hasHandlePaths(real)) ? openByHandle(real) : openByName(real)
-  return { real, shown, access: () => (found ??= find()) }
-}
-
-/** The path of a folder without links. Throws `ConfigurationError` where there is no such folder. */
-function resolveFolder(tool: string, folder: string): string {
-  let real: string
-  try {
-    real = realpathSync.native(folder)
-  } catch (error) {
-    throw new ConfigurationError(
-      `${tool}: root is ${JSON.stringify(folder)}, which cannot be found. Give a folder that exists.`,
-      { cause: error },
-    )
-  }
-  if (statSync(real).isDirectory()) return real
-  throw new ConfigurationError(
-    `${tool}: root is ${JSON.stringify(folder)}, which is not a folder. Give a folder.`,
-  )
 }
 
 /** The code of an error of the system, such as `ENOENT`. */

@@ -6,6 +6,74 @@ import type { ToolContext } from '../../define/run-tool.ts'
 import { splitPath, joinPath, quotePath } from './names.ts'
 import { type Place, type Root, withPlace } from './root.ts'
 
+/** The root of a family of tools, and the bounds of one call. */
+export interface FolderRules {
+  readonly root: Root
+  /** Bytes of text shown in one result. */
+  readonly maxBytes: number
+  /** Bytes of a file that is read, searched or written. */
+  readonly maxFileBytes: number
+  /** Files, folders or matching lines shown in one result. */
+  readonly maxEntries: number
+  /** Files and folders that one call looks at. */
+  readonly maxVisited: number
+}
+
+/** A text file, as a call has read it. */
+export interface ReadText extends Extract<FileText, { kind: 'text' }> {
+  /** The names from the root down, links resolved. */
+  readonly path: readonly string[]
+}
+
+/** Reads the text file at a path. Throws `ToolError` for what is not a text file, or is too large. */
+export async function readText(
+  rules: FolderRules,
+  path: string,
+  { signal }: Pick<ToolContext, 'signal'>,
+): Promise<ReadText> {
+  return await withPlace(
+    rules.root,
+    splitPath(path),
+    {},
+    async (place) => await readTextAt(rules, place, signal),
+  )
+}
+
+/** The text of the file at a place. Throws `ToolError` for what is not a text file, or is too large. */
+export async function readTextAt(rules: FolderRules, place: Place, signal: AbortSignal): Promise<ReadText> {
+  const path = quotePath(joinPath(place.path))
+  const { folder, name } = requireFile(place)
+  const access = await rules.root.access()
+  const file = await access.openFile(folder, name)
+  try {
+    const read = await decodeFile(file, rules.maxFileBytes, signal)
+    if (read.kind === 'text') return { ...read, path: place.path }
+    if (read.kind === 'binary') {
+      throw new ToolError(
+        `${path} is not text in UTF-8 but binary (${formatCount(read.size, 'byte')}): this tool reads text only.`,
+      )
+    }
+    throw new ToolError(
+      `${path} is too large: it has ${formatCount(read.size, 'byte')}, and at most ${rules.maxFileBytes} are read.`,
+    )
+  } finally {
+    await file.close()
+  }
+}
+
+/** The place of a regular file. Throws `ToolError` where something else, or nothing, is there. */
+export function requireFile({ folder, name, path, stats }: Place): {
+  readonly folder: Place['folder']
+  readonly name: string
+} {
+  if (name !== undefined && stats?.isFile()) return { folder, name }
+  const what =
+    name === undefined
+      ? 'a folder, and a file is needed'
+      : 'not a regular file but a device, a pipe or a socket'
+  throw new ToolError(`${quotePath(joinPath(path))} is ${what}.`)
+}
+
 /** A file as text, or why it has no text to show: `size` is in bytes, as far as it is known. */
 export type FileText =
   | { readonly kind: 'text'; readonly text: string; readonly size: number; readonly stats: Stats }
@@ -180,72 +248,4 @@ export function formatCount(count: number, one: string, many = `${one}s`): strin
 /** Bytes of a text in UTF-8. */
 export function encodeFile(text: string): number {
   return Buffer.byteLength(text)
-}
-
-/** The root of a family of tools, and the bounds of one call. */
-export interface FolderRules {
-  readonly root: Root
-  /** Bytes of text shown in one result. */
-  readonly maxBytes: number
-  /** Bytes of a file that is read, searched or written. */
-  readonly maxFileBytes: number
-  /** Files, folders or matching lines shown in one result. */
-  readonly maxEntries: number
-  /** Files and folders that one call looks at. */
-  readonly maxVisited: number
-}
-
-/** A text file, as a call has read it. */
-export interface ReadText extends Extract<FileText, { kind: 'text' }> {
-  /** The names from the root down, links resolved. */
-  readonly path: readonly string[]
-}
-
-/** Reads the text file at a path. Throws `ToolError` for what is not a text file, or is too large. */
-export async function readText(
-  rules: FolderRules,
-  path: string,
-  { signal }: Pick<ToolContext, 'signal'>,
-): Promise<ReadText> {
-  return await withPlace(
-    rules.root,
-    splitPath(path),
-    {},
-    async (place) => await readTextAt(rules, place, signal),
-  )
-}
-
-/** The text of the file at a place. Throws `ToolError` for what is not a text file, or is too large. */
-export async function readTextAt(rules: FolderRules, place: Place, signal: AbortSignal): Promise<ReadText> {
-  const path = quotePath(joinPath(place.path))
-  const { folder, name } = requireFile(place)
-  const access = await rules.root.access()
-  const file = await access.openFile(folder, name)
-  try {
-    const read = await decodeFile(file, rules.maxFileBytes, signal)
-    if (read.kind === 'text') return { ...read, path: place.path }
-    if (read.kind === 'binary') {
-      throw new ToolError(
-        `${path} is not text in UTF-8 but binary (${formatCount(read.size, 'byte')}): this tool reads text only.`,
-      )
-    }
-    throw new ToolError(
-      `${path} is too large: it has ${formatCount(read.size, 'byte')}, and at most ${rules.maxFileBytes} are read.`,
-    )
-  } finally {
-    await file.close()
-  }
-}
-
-/** The place of a regular file. Throws `ToolError` where something else, or nothing, is there. */
-export function requireFile({ folder, name, path, stats }: Place): {
-  readonly folder: Place['folder']
-  readonly name: string
-} {
-  if (name !== undefined && stats?.isFile()) return { folder, name }
-  const what =
-    name === undefined
-      ? 'a folder, and a file is needed'
-      : 'not a regular file but a device, a pipe or a socket'
-  throw new ToolError(`${quotePath(joinPath(path))} is ${what}.`)
 }

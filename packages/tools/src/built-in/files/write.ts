@@ -15,94 +15,6 @@ import {
 } from './root.ts'
 import { formatCount, encodeFile, type FolderRules, splitLines, requireFile } from './text.ts'
 
-/** A file that is not there yet; a link in its place is refused as well. */
-const newFile = constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL
-
-/** A text for an entry of a folder. */
-export interface NewText {
-  readonly folder: Folder
-  readonly name: string
-  readonly text: string
-  /** The file that it replaces: its owner and permissions are kept. */
-  readonly replaced?: Stats | undefined
-  /** The call that writes it. */
-  readonly call: Pick<ToolContext, 'idempotencyKey' | 'attempt'>
-}
-
-/**
- * Puts a text into a file at once: it is written to a file beside it, which then takes the name. A reader finds the text
- * before or the text after, never a part, also after a crash; and the file that had the name, of which there may be hard
- * links elsewhere, is not written to. `check` is called last: nothing else of this process happens
- * between it and the change of the name.
- */
-export async function putFile(
-  access: FolderAccess,
-  { folder, name, text, replaced, call }: NewText,
-  check: () => void,
-): Promise<void> {
-  if (call.attempt > 1) {
-    for (const left of await findLeftBy(folder, call.idempotencyKey)) await unlink(folder.at(left))
-  }
-  const temporary = `${startOf(call.idempotencyKey)}${randomBytes(12).toString('hex')}${temporaryName.end}`
-  const file = await open(folder.at(temporary), newFile, 0o666)
-  try {
-    try {
-      await access.assertInside(file, folder, temporary)
-      if (replaced !== undefined) await keepOwnerAndMode(file, replaced)
-      await file.writeFile(text)
-      await file.sync()
-    } finally {
-      await file.close()
-    }
-    check()
-    renameSync(folder.at(temporary), folder.at(name))
-  } catch (error) {
-    await unlink(folder.at(temporary)).catch(() => {})
-    throw error
-  }
-  await writeSynced(folder)
-}
-
-async function keepOwnerAndMode(file: FileHandle, { uid, gid, mode }: Stats): Promise<void> {
-  const made = await file.stat()
-  if (made.uid !== uid || made.gid !== gid) {
-    try {
-      await file.chown(uid, gid)
-    } catch (error) {
-      throw new ToolError(
-        `The file belongs to user ${uid} and group ${gid}, and this process may not give a file to them: writing it would change its owner. Nothing was changed.`,
-        { cause: error },
-      )
-    }
-  }
-  // After the change of the owner, which takes the bits for running as another user away.
-  await file.chmod(mode & 0o7777)
-}
-
-/** The names of files that a call has left in a folder: it ended before the text took its name. */
-export async function findLeftBy(folder: Folder, idempotencyKey: string): Promise<readonly string[]> {
-  const start = startOf(idempotencyKey)
-  return (await readdir(folder.at('.'))).filter((name) => name.startsWith(start))
-}
-
-function startOf(idempotencyKey: string): string {
-  const digest = createHash('sha256').update(idempotencyKey).digest('hex')
-  return `${temporaryName.start}${digest.slice(0, 24)}-`
-}
-
-/** Makes the names of a folder durable, where the system can. */
-async function writeSynced(folder: Folder): Promise<void> {
-  let handle: FileHandle | undefined
-  try {
-    handle = await open(folder.at('.'), constants.O_RDONLY)
-    await handle.sync()
-  } catch {
-    // Windows syncs no folders, and some file systems do not either.
-  } finally {
-    await handle?.close()
-  }
-}
-
 export interface WriteFileInput {
   readonly path: string
   readonly content: string
@@ -165,45 +77,6 @@ export function requireWritable({ maxFileBytes }: FolderRules, path: string, tex
 function readFileToWrite(place: Place): { readonly folder: Place['folder']; readonly name: string } {
   const { folder, name, stats } = place
   return name !== undefined && stats === undefined ? { folder, name } : requireFile(place)
-}
-
-/**
- * Throws `ToolError` where a folder that is to be moved holds something that is ignored where it is, and would not be
- * where it goes: moving a folder must not be a way to read what it hides.
- */
-export async function assertNothingUncovered(
-  rules: FolderRules,
-  { folder, name }: { readonly folder: Folder; readonly name: string },
-  to: readonly string[],
-  signal: AbortSignal,
-): Promise<void> {
-  const access = await rules.root.access()
-  const from = [...folder.path, name]
-  let visited = 0
-  const look = async (parent: Folder, child: string): Promise<void> => {
-    const inner = await access.enter(parent, child)
-    try {
-      for await (const entry of await opendir(inner.at('.'))) {
-        signal.throwIfAborted()
-        if (++visited > rules.maxVisited)
-          throw new ToolError(
-            `${quotePath(joinPath(from))} holds more than ${rules.maxVisited} entries, too many to move. Move folders within it.`,
-          )
-        const path = [...inner.path, entry.name]
-        const isFolder = entry.isDirectory()
-        const isShown = rules.root.shown.unshown(path, isFolder) === undefined
-        if (isShown && isFolder) await look(inner, entry.name)
-        if (isShown) continue
-        if (rules.root.shown.unshown([...to, ...path.slice(from.length)], isFolder) !== undefined) continue
-        throw new ToolError(
-          `${quotePath(joinPath(from))} holds files that are ignored there and would not be at the new path. Nothing was moved.`,
-        )
-      }
-    } finally {
-      await inner.close()
-    }
-  }
-  await look(folder, name)
 }
 
 export interface MoveFileInput {
@@ -294,4 +167,131 @@ function splitNamed(path: string): readonly string[] {
   const last = parts.at(-1)
   if (last !== undefined && last !== '..') return parts
   throw new ToolError(`The path ${quotePath(path)} ends with no name. Name the file or folder to move.`)
+}
+
+/** A file that is not there yet; a link in its place is refused as well. */
+const newFile = constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL
+
+/** A text for an entry of a folder. */
+export interface NewText {
+  readonly folder: Folder
+  readonly name: string
+  readonly text: string
+  /** The file that it replaces: its owner and permissions are kept. */
+  readonly replaced?: Stats | undefined
+  /** The call that writes it. */
+  readonly call: Pick<ToolContext, 'idempotencyKey' | 'attempt'>
+}
+
+/**
+ * Puts a text into a file at once: it is written to a file beside it, which then takes the name. A reader finds the text
+ * before or the text after, never a part, also after a crash; and the file that had the name, of which there may be hard
+ * links elsewhere, is not written to. `check` is called last: nothing else of this process happens
+ * between it and the change of the name.
+ */
+export async function putFile(
+  access: FolderAccess,
+  { folder, name, text, replaced, call }: NewText,
+  check: () => void,
+): Promise<void> {
+  if (call.attempt > 1) {
+    for (const left of await findLeftBy(folder, call.idempotencyKey)) await unlink(folder.at(left))
+  }
+  const temporary = `${startOf(call.idempotencyKey)}${randomBytes(12).toString('hex')}${temporaryName.end}`
+  const file = await open(folder.at(temporary), newFile, 0o666)
+  try {
+    try {
+      await access.assertInside(file, folder, temporary)
+      if (replaced !== undefined) await keepOwnerAndMode(file, replaced)
+      await file.writeFile(text)
+      await file.sync()
+    } finally {
+      await file.close()
+    }
+    check()
+    renameSync(folder.at(temporary), folder.at(name))
+  } catch (error) {
+    await unlink(folder.at(temporary)).catch(() => {})
+    throw error
+  }
+  await writeSynced(folder)
+}
+
+async function keepOwnerAndMode(file: FileHandle, { uid, gid, mode }: Stats): Promise<void> {
+  const made = await file.stat()
+  if (made.uid !== uid || made.gid !== gid) {
+    try {
+      await file.chown(uid, gid)
+    } catch (error) {
+      throw new ToolError(
+        `The file belongs to user ${uid} and group ${gid}, and this process may not give a file to them: writing it would change its owner. Nothing was changed.`,
+        { cause: error },
+      )
+    }
+  }
+  // After the change of the owner, which takes the bits for running as another user away.
+  await file.chmod(mode & 0o7777)
+}
+
+/** The names of files that a call has left in a folder: it ended before the text took its name. */
+export async function findLeftBy(folder: Folder, idempotencyKey: string): Promise<readonly string[]> {
+  const start = startOf(idempotencyKey)
+  return (await readdir(folder.at('.'))).filter((name) => name.startsWith(start))
+}
+
+function startOf(idempotencyKey: string): string {
+  const digest = createHash('sha256').update(idempotencyKey).digest('hex')
+  return `${temporaryName.start}${digest.slice(0, 24)}-`
+}
+
+/** Makes the names of a folder durable, where the system can. */
+async function writeSynced(folder: Folder): Promise<void> {
+  let handle: FileHandle | undefined
+  try {
+    handle = await open(folder.at('.'), constants.O_RDONLY)
+    await handle.sync()
+  } catch {
+    // Windows syncs no folders, and some file systems do not either.
+  } finally {
+    await handle?.close()
+  }
+}
+
+/**
+ * Throws `ToolError` where a folder that is to be moved holds something that is ignored where it is, and would not be
+ * where it goes: moving a folder must not be a way to read what it hides.
+ */
+export async function assertNothingUncovered(
+  rules: FolderRules,
+  { folder, name }: { readonly folder: Folder; readonly name: string },
+  to: readonly string[],
+  signal: AbortSignal,
+): Promise<void> {
+  const access = await rules.root.access()
+  const from = [...folder.path, name]
+  let visited = 0
+  const look = async (parent: Folder, child: string): Promise<void> => {
+    const inner = await access.enter(parent, child)
+    try {
+      for await (const entry of await opendir(inner.at('.'))) {
+        signal.throwIfAborted()
+        if (++visited > rules.maxVisited)
+          throw new ToolError(
+            `${quotePath(joinPath(from))} holds more than ${rules.maxVisited} entries, too many to move. Move folders within it.`,
+          )
+        const path = [...inner.path, entry.name]
+        const isFolder = entry.isDirectory()
+        const isShown = rules.root.shown.unshown(path, isFolder) === undefined
+        if (isShown && isFolder) await look(inner, entry.name)
+        if (isShown) continue
+        if (rules.root.shown.unshown([...to, ...path.slice(from.length)], isFolder) !== undefined) continue
+        throw new ToolError(
+          `${quotePath(joinPath(from))} holds files that are ignored there and would not be at the new path. Nothing was moved.`,
+        )
+      }
+    } finally {
+      await inner.close()
+    }
+  }
+  await look(folder, name)
 }

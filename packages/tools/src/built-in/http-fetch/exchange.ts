@@ -8,134 +8,6 @@ import { undiciPackage } from '../../packages.ts'
 import { toMarkdown } from './markdown.ts'
 import { createGuardedAgent, type HeaderPolicy, maskForms, type ReachPolicy, readUrl } from './reach.ts'
 
-/** Media types that are shown when nothing else is said. */
-export const defaultContentTypes: readonly string[] = [
-  'text/*',
-  'application/json',
-  'application/*+json',
-  'application/x-ndjson',
-  'application/xml',
-  'application/*+xml',
-  'application/yaml',
-]
-
-/** True if a media type is to be shown. An answer that names none counts as text. */
-export function isShown(contentType: string | null, shown: readonly string[]): boolean {
-  const type = contentType?.split(';')[0]?.trim().toLowerCase() ?? 'text/plain'
-  return shown.some((pattern) => {
-    const [start = '', end] = pattern.toLowerCase().split('*')
-    return end === undefined ? type === start : type.startsWith(start) && type.endsWith(end)
-  })
-}
-
-export function isPage(contentType: string | null): boolean {
-  return isShown(contentType, ['text/html', 'application/xhtml+xml'])
-}
-
-/** The content type of a page with the character set that it names itself, where its server names none. */
-export function readPageType(bytes: Buffer, contentType: string | null): string {
-  const type = contentType ?? ''
-  if (/charset=/i.test(type)) return type
-  const head = bytes.toString('latin1', 0, 1_024).toLowerCase()
-  const named = readAfter(readAfter(head, '<meta'), 'charset')
-  const charset = /^\s*=\s*["']?([\w-]{1,40})/.exec(named)?.[1]
-  return charset === undefined ? type : `${type}; charset=${charset}`
-}
-
-/** The first bytes of a body, unpacked, and whether there are more. Reads no further than it has to. */
-export async function readBytes(
-  response: Response,
-  maxBytes: number,
-): Promise<{ readonly bytes: Buffer; readonly more: boolean }> {
-  const chunks: Uint8Array[] = []
-  let length = 0
-  // Leaving the loop cancels the rest of the body.
-  for await (const chunk of response.body ?? []) {
-    chunks.push(chunk as Uint8Array)
-    length += (chunk as Uint8Array).length
-    if (length > maxBytes) break
-  }
-  const bytes = Buffer.concat(chunks)
-  return { bytes: bytes.subarray(0, maxBytes), more: bytes.length > maxBytes }
-}
-
-/** Bytes as text, in the character set that the content type names, else UTF-8. */
-export function decodePage(bytes: Uint8Array, contentType: string | null): string {
-  const charset = /charset="?([\w-]+)/i.exec(contentType ?? '')?.[1] ?? 'utf-8'
-  return findDecoder(charset).decode(bytes)
-}
-
-/** At most so many bytes of a text, and no part of a character. */
-export function readWithin(text: string, maxBytes: number): string {
-  const bytes = Buffer.from(text)
-  return bytes.length <= maxBytes
-    ? text
-    : new TextDecoder().decode(bytes.subarray(0, maxBytes), { stream: true })
-}
-
-function readAfter(text: string, word: string): string {
-  const place = text.indexOf(word)
-  return place === -1 ? '' : text.slice(place + word.length)
-}
-
-function findDecoder(charset: string): TextDecoder {
-  try {
-    return new TextDecoder(charset)
-  } catch {
-    return new TextDecoder()
-  }
-}
-
-const reasons: Readonly<Record<string, string>> = {
-  ECONNREFUSED: 'the server refused the connection',
-  ECONNRESET: 'the server closed the connection',
-  EAI_AGAIN: 'the name of the host cannot be looked up now',
-  EHOSTUNREACH: 'there is no way to the host',
-  ENETUNREACH: 'there is no way to the host',
-  ENOTFOUND: 'there is no host of that name',
-  ETIMEDOUT: 'the server did not answer the connection',
-  UND_ERR_CONNECT_TIMEOUT: 'the server did not answer the connection',
-  UND_ERR_HEADERS_OVERFLOW: 'the headers of the answer are too large',
-  UND_ERR_SOCKET: 'the server closed the connection',
-}
-
-const maxDepth = 8
-
-/**
- * A failed exchange as an error for the model: our own words where a rule refused it, else the reason by its code.
- * Messages of the network's libraries are not passed on, since they may name addresses and hold what was sent.
- */
-export function describeFailure(thrown: unknown, show: (text: string) => string): ToolError {
-  const chain = listCauses(thrown)
-  const refused = chain.find((error) => error instanceof ToolError)
-  if (refused) return new ToolError(show(refused.message), { outcome: refused.outcome })
-  if (chain.some(({ message }) => message === 'bad port')) {
-    return new ToolError('The port of that URL belongs to another protocol, and is never connected to.')
-  }
-  const code = chain.map(readCode).find((found) => found !== undefined)
-  const certificate = code !== undefined && /CERT|SIGNATURE|ERR_TLS|ERR_SSL/.test(code)
-  const reason = certificate
-    ? 'the connection cannot be trusted'
-    : (reasons[code ?? ''] ?? 'the request failed')
-  return new ToolError(`There is no answer: ${reason}${code === undefined ? '' : ` (${code})`}.`)
-}
-
-function listCauses(thrown: unknown): readonly Error[] {
-  const chain: Error[] = []
-  let error = thrown
-  while (error instanceof Error && chain.length < maxDepth) {
-    chain.push(error)
-    error = error instanceof AggregateError ? (error.errors[0] ?? error.cause) : error.cause
-  }
-  return chain
-}
-
-function readCode(error: Error): string | undefined {
-  return 'code' in error && typeof error.code === 'string' && /^[A-Z0-9_]+$/.test(error.code)
-    ? error.code
-    : undefined
-}
-
 export interface HttpRequest {
   readonly url: string
   readonly method: Method
@@ -337,6 +209,134 @@ function cut(text: string, more: boolean, maxBytes: number): Pick<HttpAnswer, 'b
     body,
     note: `The body is cut after ${maxBytes} bytes. Ask for a smaller part if it can be had.`,
   }
+}
+
+/** Media types that are shown when nothing else is said. */
+export const defaultContentTypes: readonly string[] = [
+  'text/*',
+  'application/json',
+  'application/*+json',
+  'application/x-ndjson',
+  'application/xml',
+  'application/*+xml',
+  'application/yaml',
+]
+
+/** True if a media type is to be shown. An answer that names none counts as text. */
+export function isShown(contentType: string | null, shown: readonly string[]): boolean {
+  const type = contentType?.split(';')[0]?.trim().toLowerCase() ?? 'text/plain'
+  return shown.some((pattern) => {
+    const [start = '', end] = pattern.toLowerCase().split('*')
+    return end === undefined ? type === start : type.startsWith(start) && type.endsWith(end)
+  })
+}
+
+export function isPage(contentType: string | null): boolean {
+  return isShown(contentType, ['text/html', 'application/xhtml+xml'])
+}
+
+/** The content type of a page with the character set that it names itself, where its server names none. */
+export function readPageType(bytes: Buffer, contentType: string | null): string {
+  const type = contentType ?? ''
+  if (/charset=/i.test(type)) return type
+  const head = bytes.toString('latin1', 0, 1_024).toLowerCase()
+  const named = readAfter(readAfter(head, '<meta'), 'charset')
+  const charset = /^\s*=\s*["']?([\w-]{1,40})/.exec(named)?.[1]
+  return charset === undefined ? type : `${type}; charset=${charset}`
+}
+
+/** The first bytes of a body, unpacked, and whether there are more. Reads no further than it has to. */
+export async function readBytes(
+  response: Response,
+  maxBytes: number,
+): Promise<{ readonly bytes: Buffer; readonly more: boolean }> {
+  const chunks: Uint8Array[] = []
+  let length = 0
+  // Leaving the loop cancels the rest of the body.
+  for await (const chunk of response.body ?? []) {
+    chunks.push(chunk as Uint8Array)
+    length += (chunk as Uint8Array).length
+    if (length > maxBytes) break
+  }
+  const bytes = Buffer.concat(chunks)
+  return { bytes: bytes.subarray(0, maxBytes), more: bytes.length > maxBytes }
+}
+
+/** Bytes as text, in the character set that the content type names, else UTF-8. */
+export function decodePage(bytes: Uint8Array, contentType: string | null): string {
+  const charset = /charset="?([\w-]+)/i.exec(contentType ?? '')?.[1] ?? 'utf-8'
+  return findDecoder(charset).decode(bytes)
+}
+
+/** At most so many bytes of a text, and no part of a character. */
+export function readWithin(text: string, maxBytes: number): string {
+  const bytes = Buffer.from(text)
+  return bytes.length <= maxBytes
+    ? text
+    : new TextDecoder().decode(bytes.subarray(0, maxBytes), { stream: true })
+}
+
+function readAfter(text: string, word: string): string {
+  const place = text.indexOf(word)
+  return place === -1 ? '' : text.slice(place + word.length)
+}
+
+function findDecoder(charset: string): TextDecoder {
+  try {
+    return new TextDecoder(charset)
+  } catch {
+    return new TextDecoder()
+  }
+}
+
+const reasons: Readonly<Record<string, string>> = {
+  ECONNREFUSED: 'the server refused the connection',
+  ECONNRESET: 'the server closed the connection',
+  EAI_AGAIN: 'the name of the host cannot be looked up now',
+  EHOSTUNREACH: 'there is no way to the host',
+  ENETUNREACH: 'there is no way to the host',
+  ENOTFOUND: 'there is no host of that name',
+  ETIMEDOUT: 'the server did not answer the connection',
+  UND_ERR_CONNECT_TIMEOUT: 'the server did not answer the connection',
+  UND_ERR_HEADERS_OVERFLOW: 'the headers of the answer are too large',
+  UND_ERR_SOCKET: 'the server closed the connection',
+}
+
+const maxDepth = 8
+
+/**
+ * A failed exchange as an error for the model: our own words where a rule refused it, else the reason by its code.
+ * Messages of the network's libraries are not passed on, since they may name addresses and hold what was sent.
+ */
+export function describeFailure(thrown: unknown, show: (text: string) => string): ToolError {
+  const chain = listCauses(thrown)
+  const refused = chain.find((error) => error instanceof ToolError)
+  if (refused) return new ToolError(show(refused.message), { outcome: refused.outcome })
+  if (chain.some(({ message }) => message === 'bad port')) {
+    return new ToolError('The port of that URL belongs to another protocol, and is never connected to.')
+  }
+  const code = chain.map(readCode).find((found) => found !== undefined)
+  const certificate = code !== undefined && /CERT|SIGNATURE|ERR_TLS|ERR_SSL/.test(code)
+  const reason = certificate
+    ? 'the connection cannot be trusted'
+    : (reasons[code ?? ''] ?? 'the request failed')
+  return new ToolError(`There is no answer: ${reason}${code === undefined ? '' : ` (${code})`}.`)
+}
+
+function listCauses(thrown: unknown): readonly Error[] {
+  const chain: Error[] = []
+  let error = thrown
+  while (error instanceof Error && chain.length < maxDepth) {
+    chain.push(error)
+    error = error instanceof AggregateError ? (error.errors[0] ?? error.cause) : error.cause
+  }
+  return chain
+}
+
+function readCode(error: Error): string | undefined {
+  return 'code' in error && typeof error.code === 'string' && /^[A-Z0-9_]+$/.test(error.code)
+    ? error.code
+    : undefined
 }
 
 const known = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE'] as const

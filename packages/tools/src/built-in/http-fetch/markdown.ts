@@ -1,5 +1,35 @@
 import { Parser } from 'htmlparser2'
 
+/** A page as Markdown. */
+export interface Page {
+  readonly title?: string
+  readonly markdown: string
+  readonly more: boolean
+}
+
+/**
+ * Turns a page into Markdown of at most so many characters, without what a reader does not see; relative links are made whole. Takes time in
+ * proportion to the text, whatever that is. `show` sees each text of the page before it is shown.
+ */
+export function toMarkdown(
+  html: string,
+  url: string,
+  maxCharacters: number,
+  show: (text: string) => string = (text) => text,
+): Page {
+  const reader = new PageReader(url, maxCharacters, show)
+  const parser = new Parser({
+    onopentag: (name, attributes) => reader.open(name, attributes),
+    ontext: (text) => reader.say(text),
+    onclosetag: () => reader.close(),
+  })
+  for (let from = 0; from < html.length && !reader.isDone; from += pieceCharacters) {
+    parser.write(html.slice(from, from + pieceCharacters))
+  }
+  if (!reader.isDone) parser.end()
+  return reader.page()
+}
+
 /** Deeper quotes and lists are written as the one around them. */
 const maxIndents = 12
 
@@ -159,13 +189,6 @@ export function resolveLink(href: string | undefined, base: string): string | un
   return url.href.replaceAll('(', '%28').replaceAll(')', '%29')
 }
 
-/** A page as Markdown. */
-export interface Page {
-  readonly title?: string
-  readonly markdown: string
-  readonly more: boolean
-}
-
 /** Nothing that a person reads is nested deeper; the parser takes longer for each element that is open. */
 const maxDepth = 500
 const maxTitleCharacters = 300
@@ -191,29 +214,6 @@ type Attributes = Readonly<Record<string, string>>
 
 /** An element that is open: what its end does. */
 type End = () => void
-
-/**
- * Turns a page into Markdown of at most so many characters, without what a reader does not see; relative links are made whole. Takes time in
- * proportion to the text, whatever that is. `show` sees each text of the page before it is shown.
- */
-export function toMarkdown(
-  html: string,
-  url: string,
-  maxCharacters: number,
-  show: (text: string) => string = (text) => text,
-): Page {
-  const reader = new PageReader(url, maxCharacters, show)
-  const parser = new Parser({
-    onopentag: (name, attributes) => reader.open(name, attributes),
-    ontext: (text) => reader.say(text),
-    onclosetag: () => reader.close(),
-  })
-  for (let from = 0; from < html.length && !reader.isDone; from += pieceCharacters) {
-    parser.write(html.slice(from, from + pieceCharacters))
-  }
-  if (!reader.isDone) parser.end()
-  return reader.page()
-}
 
 class PageReader {
   readonly #writer: MarkdownWriter

@@ -12,6 +12,86 @@ import {
   type StatementReply,
 } from './answer.ts'
 
+/** How long it may take to connect, and to begin the transaction of the statement. */
+export const maxConnectMs = 10_000
+/** How long a server may take to stop what it was asked to stop. */
+export const maxStopMs = 3_000
+const noTimeoutMs = 0
+/** Bytes that a server may send for one statement, beside twice what may be shown: rows come whole, however large. */
+const maxReceivedBytes = 16 * 1024 * 1024
+
+/** The parts of a client of pg that its types leave out. */
+interface Wired {
+  readonly connection: { readonly stream: Duplex }
+  readonly processID: number | null
+}
+
+type PgClient = pg.Client & Wired
+
+/** How a connection is made, and whether its role may do more than read. */
+export interface PostgresPlace {
+  readonly driver: typeof pg
+  readonly connectionString: string
+  readonly isTrusted: boolean
+}
+
+/**
+ * Runs a statement over a connection of its own, which is gone when this settles, and on the server what ran there. Rejects
+ * with the signal's reason when that aborts.
+ */
+export async function runOverConnection(
+  place: PostgresPlace,
+  request: PostgresRequest,
+  signal: AbortSignal,
+  timers: Timers,
+): Promise<StatementReply> {
+  signal.throwIfAborted()
+  // The timer below ends it: that of the client tells a late server from a lost one by nothing.
+  const client = createClient(place, noTimeoutMs)
+  const stopped = Promise.withResolvers<StatementReply>()
+  const stop = (reply: StatementReply) => (): void => stopped.resolve(reply)
+  const abort = (): void => stopped.reject(signal.reason as Error)
+  let hasStarted = false
+  let cancelTimer = scheduleLimit(
+    timers,
+    maxConnectMs,
+    stop(notStarted(`the database was not ready for it within ${maxConnectMs} ms`)),
+  )
+  signal.addEventListener('abort', abort)
+  stopped.promise.catch(() => {})
+
+  let isDone = false
+  const work = async (): Promise<StatementReply> => {
+    try {
+      await client.connect()
+      limitBytes(client, maxReceivedBytes + 2 * request.maxBytes, stop(tooMuch))
+      return await runInPostgres(client, request, place.isTrusted, () => {
+        hasStarted = true
+        cancelTimer()
+        cancelTimer = scheduleLimit(timers, request.timeoutMs, stop({ kind: 'timed_out' }))
+      })
+    } catch (error) {
+      const { reply, asksForTables } = readFailure(error)
+      if (reply.kind === 'timed_out' && !hasStarted) return notStarted('the database was too slow to begin')
+      if (reply.kind !== 'failed' || !asksForTables) return reply
+      const schema = await listTables(client)
+      return { ...reply, ...(schema !== undefined && { schema }) }
+    } finally {
+      isDone = true
+    }
+  }
+  const working = work()
+  try {
+    return await Promise.race([working, stopped.promise])
+  } finally {
+    cancelTimer()
+    signal.removeEventListener('abort', abort)
+    if (!isDone) await cancelStatement(place, client)
+    client.connection.stream.destroy()
+    await working
+  }
+}
+
 /** The refusal of a text that is not a statement that reads. */
 const onlyPostgresReads: string =
   'Only one statement that reads can be run: SELECT, WITH … SELECT, VALUES, TABLE, or EXPLAIN [ANALYZE] [VERBOSE] of these.'
@@ -220,86 +300,6 @@ function toJsonNumber(text: string): Json {
 function toJsonBytes(text: string): Json {
   const bytes = Buffer.from(text.slice('\\x'.length), 'hex')
   return { base64: bytes.toString('base64'), bytes: bytes.length }
-}
-
-/** How long it may take to connect, and to begin the transaction of the statement. */
-export const maxConnectMs = 10_000
-/** How long a server may take to stop what it was asked to stop. */
-export const maxStopMs = 3_000
-const noTimeoutMs = 0
-/** Bytes that a server may send for one statement, beside twice what may be shown: rows come whole, however large. */
-const maxReceivedBytes = 16 * 1024 * 1024
-
-/** The parts of a client of pg that its types leave out. */
-interface Wired {
-  readonly connection: { readonly stream: Duplex }
-  readonly processID: number | null
-}
-
-type PgClient = pg.Client & Wired
-
-/** How a connection is made, and whether its role may do more than read. */
-export interface PostgresPlace {
-  readonly driver: typeof pg
-  readonly connectionString: string
-  readonly isTrusted: boolean
-}
-
-/**
- * Runs a statement over a connection of its own, which is gone when this settles, and on the server what ran there. Rejects
- * with the signal's reason when that aborts.
- */
-export async function runOverConnection(
-  place: PostgresPlace,
-  request: PostgresRequest,
-  signal: AbortSignal,
-  timers: Timers,
-): Promise<StatementReply> {
-  signal.throwIfAborted()
-  // The timer below ends it: that of the client tells a late server from a lost one by nothing.
-  const client = createClient(place, noTimeoutMs)
-  const stopped = Promise.withResolvers<StatementReply>()
-  const stop = (reply: StatementReply) => (): void => stopped.resolve(reply)
-  const abort = (): void => stopped.reject(signal.reason as Error)
-  let hasStarted = false
-  let cancelTimer = scheduleLimit(
-    timers,
-    maxConnectMs,
-    stop(notStarted(`the database was not ready for it within ${maxConnectMs} ms`)),
-  )
-  signal.addEventListener('abort', abort)
-  stopped.promise.catch(() => {})
-
-  let isDone = false
-  const work = async (): Promise<StatementReply> => {
-    try {
-      await client.connect()
-      limitBytes(client, maxReceivedBytes + 2 * request.maxBytes, stop(tooMuch))
-      return await runInPostgres(client, request, place.isTrusted, () => {
-        hasStarted = true
-        cancelTimer()
-        cancelTimer = scheduleLimit(timers, request.timeoutMs, stop({ kind: 'timed_out' }))
-      })
-    } catch (error) {
-      const { reply, asksForTables } = readFailure(error)
-      if (reply.kind === 'timed_out' && !hasStarted) return notStarted('the database was too slow to begin')
-      if (reply.kind !== 'failed' || !asksForTables) return reply
-      const schema = await listTables(client)
-      return { ...reply, ...(schema !== undefined && { schema }) }
-    } finally {
-      isDone = true
-    }
-  }
-  const working = work()
-  try {
-    return await Promise.race([working, stopped.promise])
-  } finally {
-    cancelTimer()
-    signal.removeEventListener('abort', abort)
-    if (!isDone) await cancelStatement(place, client)
-    client.connection.stream.destroy()
-    await working
-  }
 }
 
 const notStarted = (why: string): StatementReply => ({ kind: 'not_started', why })

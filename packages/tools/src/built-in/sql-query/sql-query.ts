@@ -10,20 +10,6 @@ import { type ParameterValue, type StatementBounds, type StatementRequest, answe
 import { ConnectionGate, maxConnectMs, maxStopMs, runOverConnection } from './postgres.ts'
 import { keepProcesses, maxStartMs } from './sqlite-host.ts'
 
-const parameterValue: JsonObject = { type: ['string', 'number', 'boolean', 'null'] }
-
-function describeInput(sqlDescription: string, parameters: JsonObject): JsonObject {
-  return {
-    type: 'object',
-    required: ['sql'],
-    additionalProperties: false,
-    properties: {
-      sql: { type: 'string', minLength: 1, maxLength: 20_000, description: sqlDescription },
-      parameters,
-    },
-  }
-}
-
 /** How a query tool is called, and how much of its data one call may show. */
 export interface QueryOptions {
   /** Default `sql_query`. */
@@ -70,6 +56,33 @@ export interface PostgresQueryOptions extends QueryOptions {
 
 /** Where the data is, and how much of it one call may show. */
 export type SqlQueryOptions = SqliteQueryOptions | PostgresQueryOptions
+
+/**
+ * A tool that runs one read-only SQL statement on a SQLite file (`path`) or a Postgres database (`connectionString`)
+ * and returns `{ columns, rows, note? }` as JSON. Needs the package better-sqlite3 or pg. In SQLite each statement runs
+ * in a process of its own, which is killed when its time is over, when the call is cancelled and when this process
+ * dies: SQLite cannot be interrupted from a worker thread. A process whose statement has ended waits half a minute for
+ * the next one, and keeps no host alive between them. In Postgres each statement has a connection of its own, in a
+ * read-only transaction that is rolled back. The server stops it when its time is over and when the call is cancelled.
+ */
+export function sqlQuery(options: SqlQueryOptions): Tool {
+  const isPostgres = typeof options === 'object' && options !== null && 'connectionString' in options
+  return isPostgres ? createPostgresQuery(options) : createSqliteQuery(options)
+}
+
+const parameterValue: JsonObject = { type: ['string', 'number', 'boolean', 'null'] }
+
+function describeInput(sqlDescription: string, parameters: JsonObject): JsonObject {
+  return {
+    type: 'object',
+    required: ['sql'],
+    additionalProperties: false,
+    properties: {
+      sql: { type: 'string', minLength: 1, maxLength: 20_000, description: sqlDescription },
+      parameters,
+    },
+  }
+}
 
 const { anyObject, fields, filledText, maybe, milliseconds, numberFrom, trueOrFalse } = option
 
@@ -241,16 +254,3 @@ const sqliteInput: JsonObject = describeInput(
     description: 'Values for ? in order as an array, or for :name, @name and $name as an object.',
   },
 )
-
-/**
- * A tool that runs one read-only SQL statement on a SQLite file (`path`) or a Postgres database (`connectionString`)
- * and returns `{ columns, rows, note? }` as JSON. Needs the package better-sqlite3 or pg. In SQLite each statement runs
- * in a process of its own, which is killed when its time is over, when the call is cancelled and when this process
- * dies: SQLite cannot be interrupted from a worker thread. A process whose statement has ended waits half a minute for
- * the next one, and keeps no host alive between them. In Postgres each statement has a connection of its own, in a
- * read-only transaction that is rolled back. The server stops it when its time is over and when the call is cancelled.
- */
-export function sqlQuery(options: SqlQueryOptions): Tool {
-  const isPostgres = typeof options === 'object' && options !== null && 'connectionString' in options
-  return isPostgres ? createPostgresQuery(options) : createSqliteQuery(options)
-}

@@ -4,6 +4,66 @@ import { boundedText } from '../../define/text.ts'
 import { explainNativeFailure } from '../../packages.ts'
 import { ShownRows, type StatementEnding, type StatementRequest } from './answer.ts'
 
+/**
+ * Runs one statement to its end. What is wrong with it, or with the file, is a reply. Calls `onStart` when all that it needs
+ * is loaded, open and not locked by a writer, and only the statement is left.
+ */
+export function runStatement(request: StatementRequest, onStart: () => void): StatementEnding {
+  const refusal = refuseUnseen(request.sql)
+  if (refusal !== undefined) return { kind: 'failed', message: refusal }
+  let database: Database | undefined
+  try {
+    database = openReadOnly(request.path, request.lockTimeoutMs)
+    startReading(database)
+    onStart()
+    const statement = database.prepare(request.sql)
+    if (!statement.reader || !statement.readonly) return { kind: 'failed', message: onlyReads }
+    return read(statement, request)
+  } catch (error) {
+    return describeFailure(error, database, request)
+  } finally {
+    database?.close()
+  }
+}
+
+function read(statement: Statement, request: StatementRequest): StatementEnding {
+  const columns = statement.columns().map(({ name }) => name)
+  const shown = new ShownRows(columns, request)
+  for (const cells of statement
+    .raw(true)
+    .safeIntegers(true)
+    .iterate(...toBindings(request.parameters))) {
+    // A blob of a gigabyte is not made into JSON only to find that it is too large.
+    const atLeast = cells.map(countBytesAtLeast).reduce((sum, bytes) => sum + bytes, 0)
+    if (!shown.add(atLeast, () => cells.map(toJsonCell))) break
+  }
+  return shown.ending()
+}
+
+/** Begins a transaction that reads, once no writer keeps it from that: the statement then waits for none. */
+function startReading(database: Database): void {
+  database.exec('BEGIN')
+  database.pragma('schema_version')
+}
+
+function describeFailure(
+  error: unknown,
+  database: Database | undefined,
+  { lockTimeoutMs }: StatementRequest,
+): StatementEnding {
+  const native = explainNativeFailure('The database', error)
+  if (native) return { kind: 'failed', message: native.message }
+  const message = error instanceof Error ? error.message : String(error)
+  if (!database) return { kind: 'failed', message: `The database cannot be opened: ${message}.` }
+  const code = error instanceof Error && 'code' in error ? error.code : undefined
+  if (typeof code === 'string' && code.startsWith('SQLITE_BUSY')) {
+    return { kind: 'not_started', why: `another process kept the database locked for ${lockTimeoutMs} ms` }
+  }
+  // SQLite's word for a statement that does not fit the tables, or is not SQL.
+  const schema = code === 'SQLITE_ERROR' ? describeTables(database) : undefined
+  return { kind: 'failed', message: `SQLite says: ${message}.`, ...(schema !== undefined && { schema }) }
+}
+
 /** A value as SQLite gives it out; integers are bigints. */
 type Cell = null | string | number | bigint | Uint8Array
 /** A value as SQLite takes it in. */
@@ -183,64 +243,4 @@ function readTexts(database: Database, sql: string, ...bindings: readonly string
       .iterate(...bindings),
     ([text]) => String(text),
   )
-}
-
-/**
- * Runs one statement to its end. What is wrong with it, or with the file, is a reply. Calls `onStart` when all that it needs
- * is loaded, open and not locked by a writer, and only the statement is left.
- */
-export function runStatement(request: StatementRequest, onStart: () => void): StatementEnding {
-  const refusal = refuseUnseen(request.sql)
-  if (refusal !== undefined) return { kind: 'failed', message: refusal }
-  let database: Database | undefined
-  try {
-    database = openReadOnly(request.path, request.lockTimeoutMs)
-    startReading(database)
-    onStart()
-    const statement = database.prepare(request.sql)
-    if (!statement.reader || !statement.readonly) return { kind: 'failed', message: onlyReads }
-    return read(statement, request)
-  } catch (error) {
-    return describeFailure(error, database, request)
-  } finally {
-    database?.close()
-  }
-}
-
-function read(statement: Statement, request: StatementRequest): StatementEnding {
-  const columns = statement.columns().map(({ name }) => name)
-  const shown = new ShownRows(columns, request)
-  for (const cells of statement
-    .raw(true)
-    .safeIntegers(true)
-    .iterate(...toBindings(request.parameters))) {
-    // A blob of a gigabyte is not made into JSON only to find that it is too large.
-    const atLeast = cells.map(countBytesAtLeast).reduce((sum, bytes) => sum + bytes, 0)
-    if (!shown.add(atLeast, () => cells.map(toJsonCell))) break
-  }
-  return shown.ending()
-}
-
-/** Begins a transaction that reads, once no writer keeps it from that: the statement then waits for none. */
-function startReading(database: Database): void {
-  database.exec('BEGIN')
-  database.pragma('schema_version')
-}
-
-function describeFailure(
-  error: unknown,
-  database: Database | undefined,
-  { lockTimeoutMs }: StatementRequest,
-): StatementEnding {
-  const native = explainNativeFailure('The database', error)
-  if (native) return { kind: 'failed', message: native.message }
-  const message = error instanceof Error ? error.message : String(error)
-  if (!database) return { kind: 'failed', message: `The database cannot be opened: ${message}.` }
-  const code = error instanceof Error && 'code' in error ? error.code : undefined
-  if (typeof code === 'string' && code.startsWith('SQLITE_BUSY')) {
-    return { kind: 'not_started', why: `another process kept the database locked for ${lockTimeoutMs} ms` }
-  }
-  // SQLite's word for a statement that does not fit the tables, or is not SQL.
-  const schema = code === 'SQLITE_ERROR' ? describeTables(database) : undefined
-  return { kind: 'failed', message: `SQLite says: ${message}.`, ...(schema !== undefined && { schema }) }
 }
