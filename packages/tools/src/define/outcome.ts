@@ -72,7 +72,9 @@ export function createEnding(returned: unknown, effect: ToolEffect): Ending {
 export function endThrown(thrown: unknown): Ending {
   const own = readToolError(thrown)
   if (own) return createTextEnding(own.outcome, boundedText(own.message, maxMessageCharacters))
-  return { ...createTextEnding('failed', boundedText(describeError(thrown), maxErrorCharacters)), thrown }
+  const ending = createTextEnding('failed', boundedText(describeError(thrown), maxErrorCharacters))
+  // The port takes no field that is undefined.
+  return { ...ending, thrown: thrown === undefined ? new Error('The tool threw undefined.') : thrown }
 }
 
 /** A call that was stopped on request; `thrown` is what the tool threw at that. */
