@@ -48,7 +48,7 @@ interface BadFile {
 const badFiles: Readonly<Record<string, BadFile>> = {
   'a text file': {
     spoil: ({ ledgerPath }) => writeFile(ledgerPath, 'Milk, eggs, bread. '.repeat(300)),
-    said: /no SQLite database.*It was left as it is\. Name another file/,
+    said: /not a SQLite database.*It was left as it is\. Name another file/,
     codes: [1, 1, 1, 1],
   },
   'a database of something else': {
@@ -74,7 +74,7 @@ const badFiles: Readonly<Record<string, BadFile>> = {
   },
   'a ledger that is cut off within its header': {
     spoil: ({ ledgerPath }) => cut(ledgerPath, () => 60),
-    said: /no SQLite database/,
+    said: /not a SQLite database/,
     codes: [1, 1, 1, 1],
   },
   'a ledger that is cut off between two pages': {

@@ -62,12 +62,16 @@ describe('import', () => {
     const { stdout } = await tallystickHere('export', shop.ledgerPath)
     await writeFile(file, 'garbage')
     expect(await tallystickHere('import', join(shop.folder, 'garbage.db'), file)).toMatchObject({
-      ...{ code: 4, stdout: '', stderr: expect.stringContaining('Line 1 cannot be imported: it is no JSON') },
+      ...{
+        code: 4,
+        stdout: '',
+        stderr: expect.stringContaining('Line 1 cannot be imported: it is not JSON'),
+      },
     })
     await writeFile(file, stdout.replace('\n', '\nno event\n'))
     const damaged = await tallystickHere('import', join(shop.folder, 'copy.db'), file)
     expect(damaged).toMatchObject({ code: 4, stdout: '' })
-    expect(damaged.stderr).toContain('error: Line 2 cannot be imported: it is no JSON')
+    expect(damaged.stderr).toContain('error: Line 2 cannot be imported: it is not JSON')
     await writeFile(file, stdout.replace('"text":"Buy tea."', '"text":"Buy coffee."'))
     const other = await tallystickHere('import', shop.ledgerPath, file)
     expect(other).toMatchObject({ code: 1, stdout: '' })

@@ -96,6 +96,6 @@ describe('what is asked wrongly', () => {
     await writeFile(shop.ledgerPath, 'not a database, but a shopping list')
     const { code, stderr } = await tallystickHere('list', shop.ledgerPath)
     expect(code).toBe(1)
-    expect(stderr).toContain('no Tallystick ledger')
+    expect(stderr).toContain('not a Tallystick ledger')
   })
 })

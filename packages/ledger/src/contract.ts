@@ -74,8 +74,8 @@ const emptyStore = valueThat(
 
 /**
  * Tests which promises of the `Ledger` port a store keeps, each on an empty store. The verdict also reports rejections
- * that the store leaves unhandled, and errors thrown from its timers, which do not end the process meanwhile. Rejects
- * only if no store can be made at all, and with `ConfigurationError` for wrong options and for what is no store.
+ * that the store leaves unhandled, and errors thrown from its timers, which do not end the process. Rejects
+ * only if no store can be made at all, and with `ConfigurationError` for wrong options and for a value that is not a store.
  */
 export async function* checkContract(
   makeStore: MakeStore,
@@ -90,10 +90,10 @@ export async function* checkContract(
       if (!contractCase.promise.includes(only)) continue
       const store = await makeStore()
       requireOptions('checkContract', emptyStore, store, 'what the first argument returns')
-      const verdict = await verdictOn(contractCase, store, limitMs)
+      const verdict = await judgePromise(contractCase, store, limitMs)
       const left = await stray.take()
       yield left && verdict.verdict !== 'broken'
-        ? { ...verdict, verdict: 'broken', why: `the store left behind ${faultText(left.fault)}` }
+        ? { ...verdict, verdict: 'broken', why: `the store left behind ${describeFault(left.fault)}` }
         : verdict
     }
   } finally {
@@ -101,7 +101,7 @@ export async function* checkContract(
   }
 }
 
-async function verdictOn(
+async function judgePromise(
   { promise, needs, run }: LedgerContractCase,
   store: EmptyStore,
   limitMs: number,
@@ -115,16 +115,16 @@ async function verdictOn(
   const isSkipped = needs !== undefined && store.lacks?.includes(needs) === true
   const fault = isSkipped
     ? undefined
-    : ((await faultWithin(limitMs, () => run(open))) ??
-      (await faultWithin(limitMs, async () => {
+    : ((await findFaultWithin(limitMs, () => run(open))) ??
+      (await findFaultWithin(limitMs, async () => {
         for (const ledger of opened) await ledger.close()
       })))
   // Who hangs or fails in a case may have left something open.
-  await faultWithin(
+  await findFaultWithin(
     limitMs,
     async () => void (await Promise.allSettled(opened.map(async (ledger) => ledger.close()))),
   )
-  const removal = await faultWithin(limitMs, async () => store.remove?.())
+  const removal = await findFaultWithin(limitMs, async () => store.remove?.())
   const broken = fault ?? (removal && `its store cannot be removed: ${removal}`)
   if (broken !== undefined) return { promise, verdict: 'broken', why: broken }
   return isSkipped
@@ -136,16 +136,16 @@ async function verdictOn(
 const MAX_FAULT = 2_000
 
 /** The fault, if there is one; a timeout is one, too. */
-async function faultWithin(limitMs: number, work: () => Promise<void>): Promise<string | undefined> {
+async function findFaultWithin(limitMs: number, work: () => Promise<void>): Promise<string | undefined> {
   let timer: NodeJS.Timeout | undefined
   const late = new Promise<string>((resolve) => {
     timer = setTimeout(() => resolve(`nothing has come of it within ${limitMs} ms`), limitMs)
   })
-  const fault = work().then(() => undefined, faultText)
+  const fault = work().then(() => undefined, describeFault)
   return Promise.race([fault, late]).finally(() => clearTimeout(timer))
 }
 
-function faultText(error: unknown): string {
+function describeFault(error: unknown): string {
   if (!(error instanceof Error)) return legibleText(error)
   const text = `${error.name}: ${error.message}`
   return text.length > MAX_FAULT ? `${text.slice(0, MAX_FAULT)} …` : text

@@ -17,8 +17,8 @@ import {
 } from '@tallystick/core/internal'
 import { requireTextId } from '@tallystick/core/store-kit'
 import { canonicalJson, digestOf, type Json } from '@tallystick/core/vocabulary'
-import { untilBadIds } from './format/event-row.ts'
-import { recordedEvents } from './store/read-events.ts'
+import { listUntilBadIds } from './format/event-row.ts'
+import { readRecordedEvents } from './store/read-events.ts'
 
 /** The first messages that a run begins with, as many as an event before it in the same export holds. */
 interface SharedHistory {
@@ -63,7 +63,7 @@ export class ImportedHistories {
     const { runId, shared, ...event } = value
     this.#read.add(runId)
     if (shared === undefined) return value
-    return { ...event, runId, messages: followed(await this.#sharedMessages(shared), event.messages) }
+    return { ...event, runId, messages: appendMessages(await this.#sharedMessages(shared), event.messages) }
   }
 
   async #sharedMessages(shared: Json): Promise<readonly Message[]> {
@@ -84,7 +84,7 @@ export class ImportedHistories {
 }
 
 /** Messages with others after them. Only the digests of those are computed. */
-function followed(messages: readonly Message[], others: readonly Message[]): readonly Message[] {
+function appendMessages(messages: readonly Message[], others: readonly Message[]): readonly Message[] {
   let digest = historyDigests(messages).at(-1) ?? emptyHistoryDigest
   const added = others.map((message) => (digest = digestOf([digest, message])))
   return withDigests(others, added, messages)
@@ -124,8 +124,8 @@ const anEvent = option.valueThat('an event, such as ledger.read yields', (value)
  * To export runs one by one into one file, pass the same `histories` to each call.
  *
  * Rejects with `RunNotFoundError` if the ledger has no such run, and with `LedgerDamagedError` after the last run if
- * the ledger has rows with invalid run ids. Rejects with a `ConfigurationError` for what is no ledger, and for a run id
- * that is no text.
+ * the ledger has rows with invalid run ids. Rejects with a `ConfigurationError` for a value that is not a ledger, and for a run id
+ * that is not a text.
  */
 export async function* exportEvents(
   ledger: Ledger,
@@ -135,16 +135,16 @@ export async function* exportEvents(
   requireLedger('exportEvents', ledger)
   if (runId !== undefined) requireTextId('exportEvents', runId)
   requireOptions('exportEvents', exportedBefore, histories, 'the third argument')
-  for await (const exported of runId === undefined ? everyRun(ledger) : oneRun(ledger, runId)) {
-    for await (const event of recordedEvents(ledger, exported))
+  for await (const exported of runId === undefined ? listEveryRun(ledger) : oneRun(ledger, runId)) {
+    for await (const event of readRecordedEvents(ledger, exported))
       yield exportedLine(histories.withoutShared(event))
   }
 }
 
 /** Yields the oldest run first, since a ledger lists the newest first and an import creates the oldest first. */
-async function* everyRun(ledger: Ledger): AsyncGenerator<RunId> {
+async function* listEveryRun(ledger: Ledger): AsyncGenerator<RunId> {
   const newestFirst: RunId[] = []
-  const { error } = await untilBadIds(ledger.runs(), ({ runId }) => void newestFirst.push(runId))
+  const { error } = await listUntilBadIds(ledger.runs(), ({ runId }) => void newestFirst.push(runId))
   yield* newestFirst.toReversed()
   if (error) throw error
 }

@@ -12,7 +12,7 @@ import { emptyHead } from '@tallystick/core/store-kit'
 import { type Head, type Json, parseEvent } from '@tallystick/core/vocabulary'
 import { exportedLine, ImportedHistories } from './export-events.ts'
 import { upcast } from './format/body.ts'
-import { recordedEvents } from './store/read-events.ts'
+import { readRecordedEvents } from './store/read-events.ts'
 import { internalsOf } from './store/store.ts'
 import { EventAudit } from './verify/event-audit.ts'
 
@@ -44,7 +44,7 @@ class RunImport {
     this.#writer = writer
     this.#head = head
     this.#epoch = head.epoch
-    this.#present = recordedEvents(ledger, runId)
+    this.#present = readRecordedEvents(ledger, runId)
     this.#keepsVersions = internalsOf(ledger) !== undefined
   }
 
@@ -94,7 +94,7 @@ class RunImport {
     if (seq === 1 && epoch !== emptyHead.epoch) {
       throw damagedLine(line, `run ${runId} begins with the epoch ${epoch}, and every run begins with 1.`)
     }
-    const fault = this.#laws.faultOf(event)
+    const fault = this.#laws.check(event)
     if (fault === undefined) return
     throw damagedLine(line, `event ${seq} (${type}) of run ${runId} breaks ${fault.what}: ${fault.found}.`)
   }
@@ -216,9 +216,9 @@ interface ImportedLine {
  * Returns the JSON value of a line; `undefined` if the line is no JSON or no UTF-8, because it is torn or damaged. Throws a
  * `LedgerDamagedError` for a number that no ledger wrote so: reading it would make another one of it.
  */
-function valueOf(line: number, text: string | Uint8Array): Json | undefined {
+function parseJson(line: number, text: string | Uint8Array): Json | undefined {
   try {
-    return readJson(textOf(text)) as Json
+    return readJson(decodeText(text)) as Json
   } catch (error) {
     if (!(error instanceof RangeError)) return undefined
     if (!error.message.includes('nested')) {
@@ -233,7 +233,7 @@ function valueOf(line: number, text: string | Uint8Array): Json | undefined {
 // What is no UTF-8 must not be read as something that it is not.
 const decoder = new TextDecoder('utf-8', { fatal: true })
 
-function textOf(text: string | Uint8Array): string {
+function decodeText(text: string | Uint8Array): string {
   return typeof text === 'string' ? text : decoder.decode(text)
 }
 
@@ -245,7 +245,7 @@ function isBlank(text: string | Uint8Array): boolean {
 const beginning = '{"runId":"'
 
 /**
- * Whether a line that is no JSON can be what stays where an export was ended: the beginning of an event, or the NULs that
+ * A line that is not JSON may be left where an export was cut off: the beginning of an event, or the NULs that
  * a file system leaves after a loss of power.
  */
 function isEventCutOff(text: string | Uint8Array): boolean {
@@ -257,17 +257,17 @@ function isEventCutOff(text: string | Uint8Array): boolean {
 
 /**
  * The event that a line holds; `undefined` where the line is an event that was cut off. Throws an `UnknownEventError` for
- * what this release does not know, and a `LedgerDamagedError` for anything else that is no event.
+ * what this release does not know, and a `LedgerDamagedError` for anything else that is not an event.
  */
-async function importedLine(
+async function parseLine(
   line: number,
   text: string | Uint8Array,
   histories: ImportedHistories,
 ): Promise<ImportedLine | undefined> {
-  const value = valueOf(line, text)
+  const value = parseJson(line, text)
   if (value === undefined) {
     if (isEventCutOff(text)) return undefined
-    throw damagedLine(line, 'it is no JSON, and not the beginning of an event.')
+    throw damagedLine(line, 'it is not JSON, and not the beginning of an event.')
   }
   try {
     const whole = await histories.whole(value)
@@ -317,7 +317,7 @@ class ImportedOrigins {
     const passed = [runId]
     let from = event.parent?.runId
     while (from !== undefined && !this.#sound.has(from)) {
-      if (from === runId) throw damagedLine(line, circleText(passed))
+      if (from === runId) throw damagedLine(line, describeCircle(passed))
       passed.push(from)
       const origin = await this.#originOf(from)
       // A run that is not in the ledger may still come, and then name one of these.
@@ -342,7 +342,7 @@ class ImportedOrigins {
   }
 }
 
-function circleText(runIds: readonly RunId[]): string {
+function describeCircle(runIds: readonly RunId[]): string {
   const [runId] = runIds
   if (runIds.length === 1) return `run ${runId} says that it comes from itself.`
   return `run ${runId} says that it comes from run ${runIds[1]}, which comes from it: no run began first.`
@@ -430,8 +430,8 @@ export async function importEvents(
     for await (const text of lines) {
       line += 1
       if (isBlank(text)) continue
-      if (torn > 0) throw damagedLine(torn, 'it is no JSON, and lines follow it.')
-      const imported = await importedLine(line, text, histories)
+      if (torn > 0) throw damagedLine(torn, 'it is not JSON, and lines follow it.')
+      const imported = await parseLine(line, text, histories)
       if (imported === undefined) {
         torn = line
         continue
@@ -452,11 +452,11 @@ export async function importEvents(
     throw error
   }
   await writer.finish()
-  return { ...sum, ...tornAt(torn, sum.runs) }
+  return { ...sum, ...reportTorn(torn, sum.runs) }
 }
 
 /** Reports a last line that is cut off; if it is the only line, nothing was imported. */
-function tornAt(line: number, runs: number): Pick<ImportReport, 'torn'> {
+function reportTorn(line: number, runs: number): Pick<ImportReport, 'torn'> {
   if (line === 0) return {}
   if (runs === 0) throw damagedLine(line, 'it is cut off, and there is no whole event before it.')
   return { torn: { line } }

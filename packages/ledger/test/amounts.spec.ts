@@ -2,12 +2,12 @@ import { describe, expect, it } from 'vitest'
 import {
   addAmounts,
   amountColumns,
-  amountsOf,
-  costUsdOf,
-  nameOfKey,
+  toAmounts,
+  toCostUsd,
+  fromKey,
   noAmounts,
-  storableKey,
-  usageOf,
+  toKey,
+  toUsage,
 } from '../src/projection/run-accumulator.ts'
 
 const usage = {
@@ -23,14 +23,14 @@ const columns = {
 
 describe('amounts', () => {
   it('hold each kind of token, of how many it was told, and the cost in billionths of a dollar', () => {
-    expect(amountsOf(usage, 0.0015)).toStrictEqual(columns)
+    expect(toAmounts(usage, 0.0015)).toStrictEqual(columns)
     expect(Object.keys(columns).toSorted()).toEqual(amountColumns.toSorted())
-    expect(amountsOf({}, undefined)).toStrictEqual({ ...noAmounts, unpriced: 1 })
-    expect(amountsOf({ outputTokens: 0 }, 0)).toStrictEqual({ ...noAmounts, output_told: 1 })
+    expect(toAmounts({}, undefined)).toStrictEqual({ ...noAmounts, unpriced: 1 })
+    expect(toAmounts({ outputTokens: 0 }, 0)).toStrictEqual({ ...noAmounts, output_told: 1 })
   })
 
   it('are added and taken off, column by column', () => {
-    const amounts = amountsOf(usage, 0.0015)
+    const amounts = toAmounts(usage, 0.0015)
     const twice = Object.fromEntries(Object.entries(columns).map(([name, value]) => [name, 2 * value]))
     expect(addAmounts(amounts, amounts)).toStrictEqual(twice)
     expect(addAmounts(addAmounts(amounts, amounts), amounts, -1)).toStrictEqual(columns)
@@ -39,14 +39,14 @@ describe('amounts', () => {
   })
 
   it('tell the tokens of the kinds that were told, and the cost where one had a price', () => {
-    expect(usageOf(amountsOf(usage, 0.0015))).toStrictEqual(usage)
-    expect(usageOf(addAmounts(amountsOf(usage, 1), amountsOf({}, 1)))).toStrictEqual(usage)
-    expect(usageOf(amountsOf({ inputTokens: 0 }, 1))).toStrictEqual({ inputTokens: 0 })
-    expect(usageOf(noAmounts)).toStrictEqual({})
-    expect(costUsdOf(amountsOf({}, 0.0015), 1)).toBe(0.0015)
-    expect(costUsdOf(addAmounts(amountsOf({}, 0.0015), amountsOf({}, undefined)), 2)).toBe(0.0015)
-    expect(costUsdOf(amountsOf({}, undefined), 1)).toBeUndefined()
-    expect(costUsdOf(noAmounts, 0)).toBeUndefined()
+    expect(toUsage(toAmounts(usage, 0.0015))).toStrictEqual(usage)
+    expect(toUsage(addAmounts(toAmounts(usage, 1), toAmounts({}, 1)))).toStrictEqual(usage)
+    expect(toUsage(toAmounts({ inputTokens: 0 }, 1))).toStrictEqual({ inputTokens: 0 })
+    expect(toUsage(noAmounts)).toStrictEqual({})
+    expect(toCostUsd(toAmounts({}, 0.0015), 1)).toBe(0.0015)
+    expect(toCostUsd(addAmounts(toAmounts({}, 0.0015), toAmounts({}, undefined)), 2)).toBe(0.0015)
+    expect(toCostUsd(toAmounts({}, undefined), 1)).toBeUndefined()
+    expect(toCostUsd(noAmounts, 0)).toBeUndefined()
   })
 })
 
@@ -59,7 +59,7 @@ describe('a name as the key of a row', () => {
     ['nul \0', '"nul \\u0000"'],
     ['half \ud83d', '"half \\ud83d"'],
   ])('%j is %j, which stands for it again', (name, key) => {
-    expect(storableKey(name)).toBe(key)
-    expect(nameOfKey(key)).toBe(name)
+    expect(toKey(name)).toBe(key)
+    expect(fromKey(key)).toBe(name)
   })
 })

@@ -57,7 +57,7 @@ describe('a ledger file that is cut off', () => {
       const path = cut(length)
       for (const refusal of refusalsOf(path)) {
         expect(refusal).toBeInstanceOf(LedgerUnavailableError)
-        expect(refusal.message).toContain(`${path} is no SQLite database`)
+        expect(refusal.message).toContain(`${path} is not a SQLite database`)
         expect(refusal.message).toContain('It was left as it is.')
       }
     },

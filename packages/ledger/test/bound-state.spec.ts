@@ -5,9 +5,9 @@ import type { Json } from '@tallystick/core/vocabulary'
 import { sampleMessage, sampleRunId } from '@tallystick/testkit'
 import { describe, expect, it } from 'vitest'
 import {
-  runOfSnapshot,
-  snapshotText,
-  snapshotDigest,
+  decodeSnapshot,
+  encodeSnapshot,
+  sealSnapshot,
   type StoredSnapshot,
 } from '../src/projection/snapshots.ts'
 import { OutlineFold } from '../src/projection/run-outline.ts'
@@ -26,13 +26,13 @@ async function executing() {
   }
   if (state === undefined) throw new Error('The run has no events.')
   const { outline } = fold
-  return { runId, state, outline, snapshot: sealed(runId, snapshotText({ state, outline }, [])) }
+  return { runId, state, outline, snapshot: sealed(runId, encodeSnapshot({ state, outline }, [])) }
 }
 
 /** A snapshot as a writer of the database can forge it, with a seal that fits. */
 function sealed(runId: RunId, state: string): StoredSnapshot {
   const bare = { seq: 9, state, headHash: 'a'.repeat(43) }
-  return { ...bare, seal: snapshotDigest(runId, bare) }
+  return { ...bare, seal: sealSnapshot(runId, bare) }
 }
 
 const nothing = async (): Promise<readonly Message[]> => []
@@ -42,7 +42,7 @@ describe('a snapshot', () => {
     const { runId, state, outline, snapshot } = await executing()
     expect(openTurnCalls(state).length).toBeGreaterThan(0)
     expect(outline.open.length).toBeGreaterThan(0)
-    expect(await runOfSnapshot(runId, snapshot, nothing)).toEqual({ state, outline })
+    expect(await decodeSnapshot(runId, snapshot, nothing)).toEqual({ state, outline })
   })
 
   it('gives no state where a character of it, its place or its run has changed', async () => {
@@ -54,8 +54,8 @@ describe('a snapshot', () => {
       { ...snapshot, headHash: 'b'.repeat(43) },
       { ...snapshot, seal: 'c'.repeat(43) },
     ])
-      expect(await runOfSnapshot(runId, other, nothing)).toBeUndefined()
-    expect(await runOfSnapshot(sampleRunId(9), snapshot, nothing)).toBeUndefined()
+      expect(await decodeSnapshot(runId, other, nothing)).toBeUndefined()
+    expect(await decodeSnapshot(sampleRunId(9), snapshot, nothing)).toBeUndefined()
   })
 
   it('gives no state where it names another run, or a call by what is no id, under a seal that fits', async () => {
@@ -63,9 +63,9 @@ describe('a snapshot', () => {
     const text = snapshot.state
     const forged = (from: string, to: string): StoredSnapshot => sealed(runId, text.replaceAll(from, to))
     const [call] = openTurnCalls(state)
-    expect(await runOfSnapshot(runId, forged('', ''), nothing)).toEqual({ state, outline })
-    expect(await runOfSnapshot(runId, forged(runId, sampleRunId(9)), nothing)).toBeUndefined()
-    expect(await runOfSnapshot(runId, forged(call?.toolCallId ?? '', '$(touch x)'), nothing)).toBeUndefined()
+    expect(await decodeSnapshot(runId, forged('', ''), nothing)).toEqual({ state, outline })
+    expect(await decodeSnapshot(runId, forged(runId, sampleRunId(9)), nothing)).toBeUndefined()
+    expect(await decodeSnapshot(runId, forged(call?.toolCallId ?? '', '$(touch x)'), nothing)).toBeUndefined()
   })
 
   it('keeps messages that the run began with by their number, as far as they are the same', async () => {
@@ -76,7 +76,7 @@ describe('a snapshot', () => {
     const [a, b] = messagesOf(begun.history) as [Message, Message]
     const shared = (given: readonly Message[]): unknown =>
       (
-        JSON.parse(Buffer.from(snapshotText({ state: begun, outline }, given)).toString()) as {
+        JSON.parse(Buffer.from(encodeSnapshot({ state: begun, outline }, given)).toString()) as {
           history: unknown
         }
       ).history
@@ -89,8 +89,8 @@ describe('a snapshot', () => {
     expect(shared([sampleMessage('x')])).toEqual(messages)
     expect(shared([sampleMessage('x'), b])).toEqual(messages)
     expect(shared([])).toEqual(messages)
-    const snapshot = sealed(runId, snapshotText({ state: begun, outline }, [a, b]))
-    const restored = await runOfSnapshot(runId, snapshot, async () => [...carried, sampleMessage('later')])
+    const snapshot = sealed(runId, encodeSnapshot({ state: begun, outline }, [a, b]))
+    const restored = await decodeSnapshot(runId, snapshot, async () => [...carried, sampleMessage('later')])
     expect(restored && messagesOf(restored.state.history)).toEqual(messages)
   })
 })

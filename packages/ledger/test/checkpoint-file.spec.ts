@@ -109,7 +109,7 @@ describe('a file of checkpoints', () => {
     expect(readFileSync(file, 'utf8')).toBe(`${whole}heads 1\n`)
     await another(path)
     await expect(overtaken()).rejects.toThrow(
-      `Another process has written ${file} meanwhile, and two checkpoints side by side would damage it. Nothing was written. Let one process make the checkpoints of a file, and make this one again.`,
+      `Another process has written ${file} at the same time, and two checkpoints side by side would damage it. Nothing was written. Let one process make the checkpoints of a file, and make this one again.`,
     )
     expect(readFileSync(file, 'utf8')).toBe(`${whole}heads 1\nheads 1\n`)
   })

@@ -7,7 +7,7 @@ import { sqliteLedger } from '@tallystick/ledger/sqlite'
 import * as fc from 'fast-check'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { tries } from '../../../scripts/testing/effort.ts'
-import { endedRuns } from '../src/projection/ended-runs.ts'
+import { summarizeEndedRuns } from '../src/projection/ended-runs.ts'
 import { countStatements, difference, Tally } from './support/counted-work.ts'
 import { GrownLedger, runsOf, story } from './support/grown-ledger.ts'
 import { longRun } from './support/long-run.ts'
@@ -35,7 +35,7 @@ describe('the summary of a run that has ended', () => {
         const [stored, folded] = ledgers
         const due = await Array.fromAsync(runSummaries(folded))
         const runs = await Array.fromAsync(stored.runs())
-        const found = await endedRuns(stored, runs)
+        const found = await summarizeEndedRuns(stored, runs)
         ended += found.size
         expect([...found.keys()].toSorted()).toEqual(
           due
@@ -62,7 +62,7 @@ describe('the summary of a run that has ended', () => {
     for (const runId of [short, long]) {
       const run = { runId, head: (await ledger.head(runId)) ?? { seq: 0, epoch: 1 } }
       const before = tally.counts
-      const found = await endedRuns(ledger, [run])
+      const found = await summarizeEndedRuns(ledger, [run])
       const turns = runId === short ? 2 : 300
       const calls = [{ name: 'look', outcome: 'success', count: turns - 1 }]
       expect(found.get(runId)).toMatchObject({ turns, toolCalls: turns - 1, calls, seq: run.head.seq })

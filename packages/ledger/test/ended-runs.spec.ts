@@ -6,7 +6,7 @@ import { everyFact, sampleRunId, stamped } from '@tallystick/testkit'
 import type { RunSummary } from '@tallystick/ledger'
 import { sqliteLedger } from '@tallystick/ledger/sqlite'
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest'
-import { endedRuns } from '../src/projection/ended-runs.ts'
+import { summarizeEndedRuns } from '../src/projection/ended-runs.ts'
 import { databaseOf } from '../src/store/store.ts'
 import type { StoreDatabase } from '../src/store/database.ts'
 import { forgeRun } from './support/forged-ledger.ts'
@@ -49,8 +49,8 @@ async function stored(
 }
 
 async function summaries(ledger: Ledger): Promise<readonly RunSummary[]> {
-  return [...(await endedRuns(ledger, await Array.fromAsync(ledger.runs()))).values()].toSorted((a, b) =>
-    a.runId < b.runId ? -1 : 1,
+  return [...(await summarizeEndedRuns(ledger, await Array.fromAsync(ledger.runs()))).values()].toSorted(
+    (a, b) => (a.runId < b.runId ? -1 : 1),
   )
 }
 
@@ -160,8 +160,8 @@ describe('the summaries of runs that have ended', () => {
     const behind = listed.map((run) =>
       run.runId === runIds[0] ? { ...run, head: { ...run.head, seq: run.head.seq - 1 } } : run,
     )
-    expect([...(await endedRuns(ledger, behind)).keys()]).toEqual([runIds[1]])
-    expect((await endedRuns(ledger, [])).size).toBe(0)
+    expect([...(await summarizeEndedRuns(ledger, behind)).keys()]).toEqual([runIds[1]])
+    expect((await summarizeEndedRuns(ledger, [])).size).toBe(0)
   })
 
   it.each([
@@ -197,10 +197,10 @@ describe('the summaries of runs that have ended', () => {
     onAsk(ledger, () => {
       throw new TypeError('no such function')
     })
-    await expect(endedRuns(ledger, runs)).rejects.toThrow('no such function')
+    await expect(summarizeEndedRuns(ledger, runs)).rejects.toThrow('no such function')
     await ledger.close()
     const closed = sqliteLedger(join(folder, `${files}.db`))
     await closed.close()
-    expect((await endedRuns(closed, runs)).size).toBe(0)
+    expect((await summarizeEndedRuns(closed, runs)).size).toBe(0)
   })
 })

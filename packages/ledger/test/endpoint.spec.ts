@@ -1,6 +1,6 @@
 import { Client } from 'pg'
 import { describe, expect, it, vi } from 'vitest'
-import { endpointOf } from '../src/postgres/options.ts'
+import { parseEndpoint } from '../src/postgres/options.ts'
 
 const strings = [
   'postgres://ada:hunter2@db.example:5433/app',
@@ -32,7 +32,7 @@ describe('the endpoint of a connection string', () => {
     for (const environment of environments) {
       for (const [name, value] of Object.entries(environment)) vi.stubEnv(name, value)
       const { host, port, database } = new Client({ connectionString })
-      expect(endpointOf(connectionString)).toEqual({ host, port, database })
+      expect(parseEndpoint(connectionString)).toEqual({ host, port, database })
       vi.unstubAllEnvs()
     }
   })
@@ -44,6 +44,6 @@ describe('the endpoint of a connection string', () => {
     'postgres://ada:x@db:99999/app',
   ])('is refused where pg refuses the string: %s', (connectionString) => {
     expect(() => new Client({ connectionString })).toThrow(/URI malformed|Invalid URL/)
-    expect(() => endpointOf(connectionString)).toThrow(/URI malformed|Invalid URL/)
+    expect(() => parseEndpoint(connectionString)).toThrow(/URI malformed|Invalid URL/)
   })
 })

@@ -14,7 +14,7 @@ describe('the audit of the events of a run', () => {
   it('says nothing of a sound event, and knows the run after it', () => {
     const audit = new EventAudit({ accumulates: true })
     expect([audit.known.state, audit.session]).toEqual([undefined, undefined])
-    expect(audit.faultOf(start)).toBeUndefined()
+    expect(audit.check(start)).toBeUndefined()
     expect(audit.known.state?.seq).toBe(1)
     expect(audit.known.accumulated?.agents).toEqual(['assistant'])
     expect(audit.session).toEqual({ sessionId: `session of ${run}`, sessionPlace: 1 })
@@ -22,7 +22,7 @@ describe('the audit of the events of a run', () => {
 
   it('accumulates nothing where no summary is to be compared', () => {
     const audit = new EventAudit()
-    expect(audit.faultOf(start)).toBeUndefined()
+    expect(audit.check(start)).toBeUndefined()
     expect(audit.known).toMatchObject({ state: { seq: 1 }, accumulated: undefined })
   })
 
@@ -35,18 +35,18 @@ describe('the audit of the events of a run', () => {
     ['a field of another shape', { agent: 7 }, { what: 'agent', expected: 'as run_started has it' }],
   ])('finds %s, and goes no further', (_name, change, fault) => {
     const audit = new EventAudit()
-    expect(audit.faultOf({ ...start, ...change })).toMatchObject(fault)
+    expect(audit.check({ ...start, ...change })).toMatchObject(fault)
     expect(audit.known.state).toBeUndefined()
   })
 
   it('finds a fact that is stated twice, and an event that is not legal there', () => {
     const audit = new EventAudit()
-    audit.faultOf(start)
-    expect(audit.faultOf(early)).toMatchObject({
+    audit.check(start)
+    expect(audit.check(early)).toMatchObject({
       what: 'law 5',
       found: expect.stringContaining('tool_result'),
     })
-    audit.faultOf(ended)
-    expect(audit.faultOf(again)).toMatchObject({ what: 'run_finished', expected: 'once', found: 'twice' })
+    audit.check(ended)
+    expect(audit.check(again)).toMatchObject({ what: 'run_finished', expected: 'once', found: 'twice' })
   })
 })

@@ -5,7 +5,7 @@ import { manualClock, sampleRunId, scriptedModel } from '@tallystick/testkit'
 import { ledgerStats, runSummaries, runSummary } from '@tallystick/ledger'
 import { sqliteLedger } from '@tallystick/ledger/sqlite'
 import { describe, expect, it, onTestFinished } from 'vitest'
-import { endedRuns } from '../src/projection/ended-runs.ts'
+import { summarizeEndedRuns } from '../src/projection/ended-runs.ts'
 import { temporaryFile } from './support/temporary-folder.ts'
 
 const day = 86_400_000
@@ -48,7 +48,7 @@ describe.each([
     expect(listed.find((summary) => summary.runId === forkId)).toMatchObject(times)
     const { sessions } = await ledgerStats(ledger, { since: 0, maxListed: 10 })
     expect(sessions).toMatchObject([{ sessionId: 'ann', ...times }])
-    const ended = await endedRuns(ledger, await Array.fromAsync(ledger.runs()))
+    const ended = await summarizeEndedRuns(ledger, await Array.fromAsync(ledger.runs()))
     for (const summary of ended.values()) expect(summary).toEqual(await runSummary(ledger, summary.runId))
   })
 

@@ -4,7 +4,7 @@ import { emptyHistoryDigest, historyDigests } from '@tallystick/core/internal'
 import type { EventOf } from '@tallystick/core/vocabulary'
 import { everyFact, sampleCallId, sampleMessage, sampleRunId, stamped } from '@tallystick/testkit'
 import { describe, expect, it } from 'vitest'
-import { decodeEvent, encodeEvent, removedBody, type Decoding } from '../src/format/body.ts'
+import { decodeEvent, encodeEvent, encodeRemains, type Decoding } from '../src/format/body.ts'
 import {
   commitTo,
   firstRemoval,
@@ -12,7 +12,7 @@ import {
   isRemovalIntact,
   linkHash,
   linkRemovals,
-  newSalt,
+  drawSalt,
   type RunCell,
   sealRun,
 } from '../src/format/chain.ts'
@@ -78,7 +78,7 @@ describe('the chain of hashes', () => {
   })
 
   it('given many salts, when they are compared, then no two are alike', () => {
-    const salts = Array.from({ length: 1000 }, newSalt)
+    const salts = Array.from({ length: 1000 }, drawSalt)
     expect(new Set(salts).size).toBe(1000)
     for (const salt of salts) expect(salt).toMatch(/^[\w-]{20}$/)
   })
@@ -130,7 +130,7 @@ describe('the row of an event', () => {
   it('given an event whose content was removed, when it is read, then its facts and the cause are there, and the chain holds', () => {
     const [first, row] = rowsOf(someEvents) as [EventRow, EventRow]
     const removed = { kind: 'redacted', at: 9, by: 'ada', reason: 'asked' } as const
-    const body = removedBody(someEvents[1] as RuntimeEvent, removed)
+    const body = encodeRemains(someEvents[1] as RuntimeEvent, removed)
     const left = { ...row, body, salt: null, commitment: commitTo(row.salt as string, row.body) }
     const event = readEvent(first, left) as EventOf<'input_received'>
     expect(event.removed).toEqual(removed)

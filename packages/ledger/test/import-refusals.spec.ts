@@ -133,7 +133,7 @@ describe('importEvents refuses, at its line,', () => {
     const whole = (await linesFrom(1)).map((each) => JSON.stringify(each))
     for (const garbage of ['garbage', '{}}', '{"seq":1', 'null x']) {
       await expect(importEvents(memoryLedger(), [...whole, garbage])).rejects.toThrow(
-        `Line ${whole.length + 1} cannot be imported: it is no JSON, and not the beginning of an event.`,
+        `Line ${whole.length + 1} cannot be imported: it is not JSON, and not the beginning of an event.`,
       )
     }
     for (const cut of ['{', '{"runId":"', line.slice(0, 40)]) {

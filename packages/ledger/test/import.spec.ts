@@ -245,7 +245,7 @@ describe('a line that cannot be imported', () => {
     const { error, heads } = await refusal((lines) => lines.with(5, '{"torn":'))
     expect(error).toBeInstanceOf(LedgerDamagedError)
     expect(error.message).toMatch(
-      /^Line 6 cannot be imported: it is no JSON, and not the beginning of an event\./,
+      /^Line 6 cannot be imported: it is not JSON, and not the beginning of an event\./,
     )
     expect(heads).toEqual([{ seq: 5, epoch: 1 }])
   })

@@ -4,7 +4,7 @@ import { dirname } from 'node:path'
 import { LedgerUnavailableError } from '@tallystick/core'
 import { sqliteLedger } from '@tallystick/ledger/sqlite'
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
-import { networkFileSystem } from '../src/sqlite/open-database.ts'
+import { findNetworkFileSystem } from '../src/sqlite/open-database.ts'
 import { refusalOf } from './support/refusal.ts'
 import { emptyLedgerFile, temporaryFile } from './support/temporary-folder.ts'
 
@@ -27,17 +27,17 @@ describe('a folder on another machine', () => {
   })
 
   it('is named by its file system where the host knows it', () => {
-    expect(networkFileSystem('/runs')).toBe('NFS')
+    expect(findNetworkFileSystem('/runs')).toBe('NFS')
     expect(vi.mocked(fs.statfsSync)).toHaveBeenCalledWith('/runs')
     type = () => 0xef53
-    expect(networkFileSystem('/runs')).toBeUndefined()
+    expect(findNetworkFileSystem('/runs')).toBeUndefined()
     type = () => {
       throw new Error('no such folder')
     }
-    expect(networkFileSystem('/runs')).toBeUndefined()
+    expect(findNetworkFileSystem('/runs')).toBeUndefined()
     type = () => 0x6969
     onPlatform('darwin')
-    expect(networkFileSystem('/runs')).toBeUndefined()
+    expect(findNetworkFileSystem('/runs')).toBeUndefined()
   })
 
   it('holds no ledger that is written, and is left as it is; one that is only read is opened', async () => {

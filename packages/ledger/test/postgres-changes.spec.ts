@@ -1,7 +1,7 @@
 import type { Ledger, RunId } from '@tallystick/core'
 import { everyFact, sampleRunId, stamped } from '@tallystick/testkit'
 import { describe, expect, it, onTestFinished, vi } from 'vitest'
-import { channelOf, payloadOf, wordOf } from '../src/postgres/changes.ts'
+import { nameChannel, encodeWord, decodeWord } from '../src/postgres/changes.ts'
 import { ChangeNotifier } from '../src/postgres/changes.ts'
 import {
   connectionString,
@@ -123,7 +123,7 @@ describe.skipIf(!hasPostgres)('changes of a run in Postgres', () => {
     await withClient(async (client) => {
       let reported: (() => void) | undefined
       client.on('notification', () => reported?.())
-      await client.query(`listen ${channelOf(schema)}`)
+      await client.query(`listen ${nameChannel(schema)}`)
       const word = (): Promise<void> => new Promise((resolve) => (reported = resolve))
       const first = word()
       await start(theirs)
@@ -153,7 +153,7 @@ describe.skipIf(!hasPostgres)('changes of a run in Postgres', () => {
     const until = following(mine)
     await untilListening(schema, 1)
     for (const word of ['', '{', '7', '{"a":1}', '[]', '[7]']) {
-      await rowsOf('select pg_notify($1, $2)', [channelOf(schema), word])
+      await rowsOf('select pg_notify($1, $2)', [nameChannel(schema), word])
     }
     await cancel(theirs, 1)
     await until(async () => (await mine.head(run))?.seq === 2)
@@ -164,10 +164,10 @@ describe.skipIf(!hasPostgres)('changes of a run in Postgres', () => {
 describe('a word between ledgers', () => {
   it('names the runs, and none where they are too many for a notification', () => {
     const few = { from: 'me', runIds: [run, otherRun] }
-    expect(wordOf(payloadOf(few))).toEqual(few)
+    expect(decodeWord(encodeWord(few))).toEqual(few)
     const many = { from: 'me', runIds: Array.from({ length: 300 }, (_, index) => sampleRunId(index)) }
-    expect(Buffer.byteLength(payloadOf(many))).toBeLessThan(8_000)
-    expect(wordOf(payloadOf(many))).toEqual({ from: 'me', runIds: [] })
+    expect(Buffer.byteLength(encodeWord(many))).toBeLessThan(8_000)
+    expect(decodeWord(encodeWord(many))).toEqual({ from: 'me', runIds: [] })
   })
 
   it('goes at once, and what follows goes together with what follows it', async () => {
@@ -177,13 +177,13 @@ describe('a word between ledgers', () => {
     const notifier = new ChangeNotifier('me', async (payload) => void sent.push(payload))
     const pass = (ms: number): Promise<unknown> => vi.advanceTimersByTimeAsync(ms)
     notifier.notify(run)
-    expect(sent.map(wordOf)).toEqual([{ from: 'me', runIds: [run] }])
+    expect(sent.map(decodeWord)).toEqual([{ from: 'me', runIds: [run] }])
     await pass(0)
     for (const runId of [otherRun, run, otherRun, otherRun]) notifier.notify(runId)
     await pass(24)
     expect(sent).toHaveLength(1)
     await pass(1)
-    expect(sent.map(wordOf).slice(1)).toEqual([{ from: 'me', runIds: [otherRun, run] }])
+    expect(sent.map(decodeWord).slice(1)).toEqual([{ from: 'me', runIds: [otherRun, run] }])
     await pass(100)
     expect(sent).toHaveLength(2)
     notifier.notify(run)

@@ -2,7 +2,7 @@ import { LedgerUnavailableError, type Ledger } from '@tallystick/core'
 import { everyFact, sampleCallId, sampleMessage, sampleRunId, stamped } from '@tallystick/testkit'
 import { verifyLedger } from '@tallystick/ledger'
 import { describe, expect, it } from 'vitest'
-import { objectsAsMade, schemaObjects } from '../src/postgres/audit.ts'
+import { objectsAsMade, listSchemaObjects } from '../src/postgres/audit.ts'
 import type { Statement } from '../src/postgres/connections.ts'
 import { schemaVersion } from '../src/postgres/schema.ts'
 import { readRows } from '../src/store/records.ts'
@@ -62,7 +62,7 @@ describe.skipIf(!hasPostgres)('the schema of a ledger in Postgres', () => {
         patiently: async <Row>({ text, values }: Statement): Promise<readonly Row[]> =>
           (await rowsOf(text, values)) as unknown as readonly Row[],
       }
-      expect(await schemaObjects(connections, { schema, quotedSchema })).toEqual(objectsAsMade)
+      expect(await listSchemaObjects(connections, { schema, quotedSchema })).toEqual(objectsAsMade)
     }
   })
 

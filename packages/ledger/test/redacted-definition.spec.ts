@@ -1,7 +1,7 @@
 import { removedText } from '@tallystick/core/internal'
 import type { AgentDefinition } from '@tallystick/core/vocabulary'
 import { expect, it } from 'vitest'
-import { redactedDefinition } from '../src/format/redacted-event.ts'
+import { redactDefinition } from '../src/format/redacted-event.ts'
 
 const facts = {
   model: { provider: 'p', api: 'a', modelId: 'm' },
@@ -27,7 +27,7 @@ const whole = {
 } as unknown as AgentDefinition
 
 it('a redacted definition keeps its facts, and no field that it did not have', () => {
-  const left = redactedDefinition(whole)
+  const left = redactDefinition(whole)
   expect(left).toMatchObject({ ...facts, ...kept, modelSettings: { temperature: 0.5 } })
   expect(Object.keys(left).toSorted()).toEqual(Object.keys(whole).toSorted())
   expect(left).toMatchObject({
@@ -37,5 +37,5 @@ it('a redacted definition keeps its facts, and no field that it did not have', (
     summarizer: { model: facts.model, maxOutputTokens: 9 },
   })
   expect(JSON.stringify(left)).not.toContain('said')
-  expect(Object.keys(redactedDefinition(bare)).toSorted()).toEqual(Object.keys(bare).toSorted())
+  expect(Object.keys(redactDefinition(bare)).toSorted()).toEqual(Object.keys(bare).toSorted())
 })

@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest'
 import { everyFact, sampleRunId, stamped } from '@tallystick/testkit'
-import { redactedPayload } from '../src/format/redacted-event.ts'
+import { redactEvent } from '../src/format/redacted-event.ts'
 
 it('of what a run was given stay the names and ids, and nothing that says something', () => {
   const runId = sampleRunId(1)
@@ -15,7 +15,7 @@ it('of what a run was given stay the names and ids, and nothing that says someth
       idempotencyKey: 'order of ada',
     },
   ])
-  const kept = redactedPayload(event!)
+  const kept = redactEvent(event!)
   expect(kept).toMatchObject({
     givenModel: { model },
     toolChoice: { type: 'any' },

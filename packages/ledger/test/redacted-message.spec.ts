@@ -2,19 +2,19 @@ import type { Message } from '@tallystick/core'
 import { removedText } from '@tallystick/core/internal'
 import { sampleCallId, sampleMessage, sampleRunId } from '@tallystick/testkit'
 import { describe, expect, it } from 'vitest'
-import { redactedMessage, redactedReply } from '../src/format/redacted-event.ts'
+import { redactMessage, redactReply } from '../src/format/redacted-event.ts'
 
 const toolCallId = sampleCallId(sampleRunId(1))
 const gone = { type: 'text', text: removedText } as const
 
 describe('what is left of a message', () => {
   it('given what a user said, when its content is removed, then as many texts are left, and an empty one stays empty', () => {
-    expect(redactedMessage(sampleMessage('secret'))).toEqual({ role: 'user', parts: [gone] })
+    expect(redactMessage(sampleMessage('secret'))).toEqual({ role: 'user', parts: [gone] })
     const parts = [
       { type: 'text', text: '' },
       { type: 'image', mediaType: 'image/png', data: 'aGVs' },
     ] as const
-    expect(redactedMessage({ role: 'user', parts })).toEqual({
+    expect(redactMessage({ role: 'user', parts })).toEqual({
       role: 'user',
       parts: [{ type: 'text', text: '' }, gone],
     })
@@ -26,7 +26,7 @@ describe('what is left of a message', () => {
       role: 'tool',
       results: [{ ...result, content: [{ type: 'text', text: 'no money' }] }],
     } as unknown as Message
-    expect(redactedMessage(message)).toEqual({
+    expect(redactMessage(message)).toEqual({
       role: 'tool',
       results: [{ toolCallId, name: 'pay', outcome: 'failed', content: [gone] }],
     })
@@ -41,10 +41,10 @@ describe('what is left of a message', () => {
       { ...call, input: { usd: 5 }, opaque },
     ] as never
     const about = { model: { provider: 'a', api: 'b', modelId: 'c' }, stopReason: 'tool_use', partial: true }
-    expect(redactedMessage({ role: 'assistant', parts, ...about } as Message)).toEqual({
+    expect(redactMessage({ role: 'assistant', parts, ...about } as Message)).toEqual({
       ...{ role: 'assistant', ...about, parts: [gone, { ...call, input: {} }] },
     })
-    expect(redactedReply([{ type: 'reasoning', text: 'why' }])).toEqual([gone])
-    expect(redactedReply([])).toEqual([])
+    expect(redactReply([{ type: 'reasoning', text: 'why' }])).toEqual([gone])
+    expect(redactReply([])).toEqual([])
   })
 })

@@ -6,14 +6,14 @@ import { checkTranscript, playProgram } from '@tallystick/testkit'
 import { randomProgram } from '@tallystick/testkit/random'
 import { describe, expect, it } from 'vitest'
 import { tries } from '../../../scripts/testing/effort.ts'
-import { redactedPayload } from '../src/format/redacted-event.ts'
+import { redactEvent } from '../src/format/redacted-event.ts'
 import { envelopeOf } from './support/envelope.ts'
 
 const numRuns = tries(100)
 
 function masked(event: RuntimeEvent): RuntimeEvent {
   const removed = { kind: 'expired', at: 1, by: 'nobody' } as const
-  return { ...redactedPayload(event), ...envelopeOf(event), removed } as RuntimeEvent
+  return { ...redactEvent(event), ...envelopeOf(event), removed } as RuntimeEvent
 }
 
 function folded(events: readonly RuntimeEvent[]): RunState {
@@ -43,7 +43,7 @@ describe('a random run of which content is gone', () => {
               transcript(whole).map(({ role }) => role),
             )
           }
-          for (const event of played) expect(redactedPayload(masked(event))).toEqual(redactedPayload(event))
+          for (const event of played) expect(redactEvent(masked(event))).toEqual(redactEvent(event))
         }
       }),
       { numRuns },

@@ -4,7 +4,7 @@ import type { EventOf, Json, JsonObject } from '@tallystick/core/vocabulary'
 import { eventSchemas } from '@tallystick/core/schemas'
 import { everyFact, sampleRunId, stamped } from '@tallystick/testkit'
 import { expect, it } from 'vitest'
-import { redactedPayload } from '../src/format/redacted-event.ts'
+import { redactEvent } from '../src/format/redacted-event.ts'
 import { envelopeOf } from './support/envelope.ts'
 
 /** A value with a mark in every text of it, which names its place. */
@@ -42,7 +42,7 @@ it('leaves of each event its facts, and no text of its content', () => {
       ...(withKinds(body, marked(body, event.type)) as object),
       ...envelopeOf(event),
     } as RuntimeEvent
-    return [event.type, marksIn(redactedPayload(secret)).map((path) => path.slice(event.type.length + 1))]
+    return [event.type, marksIn(redactEvent(secret)).map((path) => path.slice(event.type.length + 1))]
   })
   expect(Object.fromEntries(left)).toMatchInlineSnapshot(`
     {
@@ -238,7 +238,7 @@ it('keeps of the settings of models what is a number', () => {
   }
   const whole = started as Extract<RuntimeEvent, { readonly type: 'run_started' }>
   const definition = { ...whole.definition, modelSettings }
-  const left = redactedPayload({ ...whole, definition, modelSettings })
+  const left = redactEvent({ ...whole, definition, modelSettings })
   expect(JSON.stringify(left)).not.toContain('secret')
   const kept = { temperature: 0.2, topP: 0.9, seed: 7 }
   expect(left).toMatchObject({ modelSettings: kept, definition: { modelSettings: kept } })
@@ -248,7 +248,7 @@ it('leaves every field of an event in its place, but for what is content alone',
   const runId = sampleRunId(1)
   const gone = stamped(runId, Object.values(everyFact(runId))).flatMap((event) => {
     const inEnvelope = new Set(Object.keys(envelopeOf(event)))
-    const left = redactedPayload(event) as JsonObject
+    const left = redactEvent(event) as JsonObject
     const fields = Object.keys(event).filter((field) => !inEnvelope.has(field) && !(field in left))
     return fields.length > 0 ? [[event.type, fields] as const] : []
   })
@@ -268,7 +268,7 @@ it('leaves those fields that an event seldom has, but for what an application sa
     Object.keys((eventSchemas[event.type] as unknown as { readonly shape: object }).shape)
       .filter((field) => !(field in event))
       .map((field) => {
-        const left = Object.entries(redactedPayload({ ...event, [field]: 7 }))
+        const left = Object.entries(redactEvent({ ...event, [field]: 7 }))
         const isLeft = left.some(([name, value]) => name === field && value === 7)
         return { name: `${event.type}.${field}`, isLeft }
       }),
@@ -322,7 +322,7 @@ it('leaves of an input that was repaired how often, and not what', () => {
     ({ type }) => type === 'tool_requests_collected',
   ) as EventOf<'tool_requests_collected'>
   const calls = event.calls.map((call) => ({ ...call, input: { secret: 1 }, repairs: ['secret', 'secret'] }))
-  const kept = redactedPayload({ ...event, calls }) as unknown as EventOf<'tool_requests_collected'>
+  const kept = redactEvent({ ...event, calls }) as unknown as EventOf<'tool_requests_collected'>
   expect(JSON.stringify(kept)).not.toContain('secret')
   expect(kept.calls[0]).toMatchObject({ input: {}, repairs: [expect.any(String), expect.any(String)] })
 })
@@ -334,10 +334,10 @@ it.each(['assistant_message_finished', 'model_stream_failed'] as const)(
     const [event] = stamped(runId, [everyFact(runId)[type]]) as readonly [RuntimeEvent]
     const advice = { leaveOut: true, askAnother: true }
     const refused: object = { ...event, refusal: { ...advice, reason: 'secret' } }
-    expect(redactedPayload(refused as RuntimeEvent)).toMatchObject({
+    expect(redactEvent(refused as RuntimeEvent)).toMatchObject({
       refusal: { ...advice, reason: removedText },
     })
     const accepted: object = { ...event, refusal: undefined }
-    expect(redactedPayload(accepted as RuntimeEvent)).not.toHaveProperty('refusal')
+    expect(redactEvent(accepted as RuntimeEvent)).not.toHaveProperty('refusal')
   },
 )

@@ -1,7 +1,7 @@
 import type { RuntimeEvent } from '@tallystick/core'
 import { everyFact, sampleRunId, stamped } from '@tallystick/testkit'
 import { describe, expect, it } from 'vitest'
-import { RunAccumulator, spendingOf } from '../src/projection/run-accumulator.ts'
+import { RunAccumulator, listSpending } from '../src/projection/run-accumulator.ts'
 
 const facts = everyFact(sampleRunId(1))
 const { parent: fork, ...start } = facts.run_started
@@ -117,7 +117,7 @@ describe('what a run spent', () => {
     const ended = accumulated([...first, call(2), used(2, 1, 5), facts.run_finished])
     expect(ended.open).toEqual([])
     expect(ended.settled).toMatchObject([{ calls: 3, amounts: { output_tokens: 12, unpriced: 2 } }])
-    expect(spendingOf(later)).toMatchObject([{ calls: 3, amounts: { output_tokens: 7, unpriced: 2 } }])
+    expect(listSpending(later)).toMatchObject([{ calls: 3, amounts: { output_tokens: 7, unpriced: 2 } }])
     expect(accumulated([...first, facts.run_finished]).settled).toHaveLength(1)
   })
 

@@ -1,7 +1,7 @@
 import { everyFact, sampleRunId, stamped } from '@tallystick/testkit'
 import type { Json } from '@tallystick/core/vocabulary'
 import { describe, expect, it } from 'vitest'
-import { OutlineFold, outlineFrom, type RunOutline } from '../src/projection/run-outline.ts'
+import { OutlineFold, parseOutline, type RunOutline } from '../src/projection/run-outline.ts'
 
 const runId = sampleRunId(1)
 const facts = everyFact(runId)
@@ -120,7 +120,7 @@ describe('the outline of a run', () => {
       const first = new OutlineFold()
       for (const event of steps.slice(0, at)) first.add(event)
       const written = JSON.parse(JSON.stringify(first.outline)) as Json
-      const next = new OutlineFold(outlineFrom(written))
+      const next = new OutlineFold(parseOutline(written))
       for (const event of steps.slice(at)) next.add(event)
       expect(next.outline).toEqual(whole.outline)
     }
@@ -135,9 +135,9 @@ describe('an outline that was written down', () => {
   }
 
   it('is read again', () => {
-    expect(outlineFrom(outline as unknown as Json)).toEqual(outline)
+    expect(parseOutline(outline as unknown as Json)).toEqual(outline)
     const { todo: _todo, ...bare } = outline
-    expect(outlineFrom(bare as unknown as Json)).toEqual(bare)
+    expect(parseOutline(bare as unknown as Json)).toEqual(bare)
   })
 
   it.each<readonly [string, unknown]>([
@@ -171,6 +171,6 @@ describe('an outline that was written down', () => {
     ['an item without a text', { ...outline, todo: { ...todo, items: [{ state: 'open' }] } }],
     ['an item without a state', { ...outline, todo: { ...todo, items: [{ text: 'a' }] } }],
   ])('is not read with %s', (_what, written) => {
-    expect(outlineFrom(written as Json)).toBeUndefined()
+    expect(parseOutline(written as Json)).toBeUndefined()
   })
 })

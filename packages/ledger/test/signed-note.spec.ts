@@ -3,10 +3,10 @@ import { ConfigurationError } from '@tallystick/core'
 import { describe, expect, it } from 'vitest'
 import {
   isSignedBy,
-  signedNote,
-  signingKey,
+  signNote,
+  readSigningKey,
   verifierKeyOf,
-  verifyingKey,
+  readVerifyingKey,
 } from '../src/checkpoint/signed-note.ts'
 
 describe('a signed note', () => {
@@ -18,7 +18,7 @@ describe('a signed note', () => {
     '\u2014 PeterNeumann x08go/ZJkuBS9UG/SffcvIAQxVBtiFupLLr8pAcElZInNIuGUgYN1FFYC2pZSNXgKvqfqdngotpRZb6KE6RyyBwJnAM='
 
   it('is read as others write it', () => {
-    const { name = '', key } = verifyingKey(verifier)
+    const { name = '', key } = readVerifyingKey(verifier)
     expect(isSignedBy(text, [signature], { name, key })).toBe(true)
     expect(isSignedBy(text, ['\u2014 someone.else AAAAAAAA', signature], { name, key })).toBe(true)
     expect(isSignedBy(`${text} `, [signature], { name, key })).toBe(false)
@@ -36,8 +36,8 @@ describe('a signed note', () => {
     const seed = Buffer.from('AYEKFALVFGyNhPJEMzD1QIDr+Y7hfZx09iUvxdXHKDFz', 'base64').subarray(1)
     const der = Buffer.concat([Buffer.from('302e020100300506032b657004220420', 'hex'), seed])
     const pem = `-----BEGIN PRIVATE KEY-----\n${der.toString('base64')}\n-----END PRIVATE KEY-----\n`
-    const key = signingKey(pem)
-    expect(signedNote(text, { name: 'PeterNeumann', key })).toBe(`${text}\n${signature}\n`)
+    const key = readSigningKey(pem)
+    expect(signNote(text, { name: 'PeterNeumann', key })).toBe(`${text}\n${signature}\n`)
     expect(verifierKeyOf('PeterNeumann', createPublicKey(key).export({ type: 'spki', format: 'pem' }))).toBe(
       verifier,
     )
@@ -46,10 +46,10 @@ describe('a signed note', () => {
   it('refuses keys that cannot sign or verify it', () => {
     const { privateKey, publicKey } = generateKeyPairSync('ed25519')
     const rsa = generateKeyPairSync('rsa', { modulusLength: 1024 })
-    expect(signingKey(privateKey)).toBe(privateKey)
-    expect(verifyingKey(publicKey)).toEqual({ key: publicKey })
+    expect(readSigningKey(privateKey)).toBe(privateKey)
+    expect(readVerifyingKey(publicKey)).toEqual({ key: publicKey })
     for (const key of ['no key', publicKey, rsa.privateKey]) {
-      expect(() => signingKey(key)).toThrow(ConfigurationError)
+      expect(() => readSigningKey(key)).toThrow(ConfigurationError)
     }
     for (const key of [
       'no key',
@@ -58,9 +58,9 @@ describe('a signed note', () => {
       verifier.replace('+c7', '+c8'),
       'a+00000000+AAAA',
     ]) {
-      expect(() => verifyingKey(key)).toThrow(ConfigurationError)
+      expect(() => readVerifyingKey(key)).toThrow(ConfigurationError)
     }
-    expect(() => verifyingKey('no key')).toThrow('openssl genpkey -algorithm ed25519')
+    expect(() => readVerifyingKey('no key')).toThrow('openssl genpkey -algorithm ed25519')
     for (const origin of ['', 'two words', 'a+b', 'line\nfeed']) {
       expect(() => verifierKeyOf(origin, publicKey)).toThrow(ConfigurationError)
     }

@@ -3,7 +3,7 @@ import { manualClock, scriptedModel, seededRandom, testTool } from '@tallystick/
 import { foldTo, outlineTo } from '@tallystick/ledger'
 import { sqliteLedger } from '@tallystick/ledger/sqlite'
 import { describe, expect, it, onTestFinished } from 'vitest'
-import { replacedBy, snapshotPlaces, snapshotText } from '../src/projection/snapshots.ts'
+import { chooseReplaced, listSnapshotPlaces, encodeSnapshot } from '../src/projection/snapshots.ts'
 import { databaseOf } from '../src/store/store.ts'
 import { emptyLedgerFile } from './support/temporary-folder.ts'
 
@@ -31,7 +31,7 @@ async function recorded(turns: number, characters: number | ((turn: number) => n
   const { runId } = await createRuntime({ ledger, agents: [agent], host }).run(agent, 'Look.').result
   const places = (): Promise<readonly number[]> => {
     const database = databaseOf(ledger)
-    return database === undefined ? Promise.resolve([]) : snapshotPlaces(database, runId)
+    return database === undefined ? Promise.resolve([]) : listSnapshotPlaces(database, runId)
   }
   const last = (await ledger.head(runId))?.seq ?? 0
   return { ledger, runId, places, last }
@@ -116,7 +116,7 @@ describe('a fold keeps its state as a snapshot', () => {
     expect(status).toBe('suspended')
     await foldTo(ledger, runId)
     const database = databaseOf(ledger)
-    expect(database && (await snapshotPlaces(database, runId))).toEqual([seq])
+    expect(database && (await listSnapshotPlaces(database, runId))).toEqual([seq])
   })
 
   it('at a mebibyte of text, and at no character less', async () => {
@@ -139,7 +139,7 @@ describe('a fold keeps its state as a snapshot', () => {
     const most = 4 * 1024 * 1024
     const large = (spare: number) => recorded(7, (turn) => (turn === 6 ? spare : 300_000))
     const sizeOf = async ({ ledger, runId }: Awaited<ReturnType<typeof large>>): Promise<number> =>
-      snapshotText(await outlineTo(ledger, runId, undefined, { snapshots: false }), []).length
+      encodeSnapshot(await outlineTo(ledger, runId, undefined, { snapshots: false }), []).length
     // The text is in the state twice. An empty one would be an ending of its own.
     const spare = 1 + Math.floor((most - (await sizeOf(await large(1)))) / 2)
     const [less, more] = [await large(spare), await large(spare + 1)]
@@ -164,6 +164,6 @@ describe('a snapshot gives way to another', () => {
     ['in whatever order they are', 900, places.toReversed(), [100]],
     ['one after the other where there are more', 1100, [...places, 900, 1000], [100, 300, 500]],
   ])('%s', (_when, added, kept, gone) => {
-    expect(replacedBy(added, kept)).toEqual(gone)
+    expect(chooseReplaced(added, kept)).toEqual(gone)
   })
 })

@@ -8,7 +8,7 @@ import { foldTo, outlineTo, runSummary, verifyLedger, verifyRun } from '@tallyst
 import { sqliteLedger } from '@tallystick/ledger/sqlite'
 import { afterAll, beforeAll, describe, expect, it, onTestFinished, vi } from 'vitest'
 import { redact } from '../src/store/redact.ts'
-import { replacedBy, snapshotDigest, snapshotText } from '../src/projection/snapshots.ts'
+import { chooseReplaced, sealSnapshot, encodeSnapshot } from '../src/projection/snapshots.ts'
 import { databaseOf } from '../src/store/store.ts'
 import type { StoreDatabase } from '../src/store/database.ts'
 import { snapshotVersion } from '../src/projection/snapshots.ts'
@@ -150,7 +150,7 @@ describe('a fold that comes far', () => {
     }
     const places: number[] = []
     for (let at = 200; at <= 20_000; at += 200) {
-      const gone = replacedBy(at, places)
+      const gone = chooseReplaced(at, places)
       places.splice(0, places.length, ...[...places, at].filter((place) => !gone.includes(place)))
     }
     expect(places).toHaveLength(8)
@@ -210,7 +210,7 @@ describe('the outline that a snapshot holds', () => {
       const row = database.prepare<[], SnapshotRow>('select * from snapshot').get() as SnapshotRow
       const text = row.state
       const state = text.replace(`"requests":${outline.requests}`, '"requests":9999')
-      const seal = snapshotDigest(runId, { seq: row.seq, headHash: row.head_hash, state })
+      const seal = sealSnapshot(runId, { seq: row.seq, headHash: row.head_hash, state })
       database.prepare('update snapshot set state = ?, seal = ?').run(state, seal)
     })
     expect((await outlineTo(ledger, runId, 250)).outline.requests).toBe(9999)
@@ -227,7 +227,7 @@ describe('the outline that a snapshot holds', () => {
       const row = database.prepare<[], SnapshotRow>('select * from snapshot').get() as SnapshotRow
       const { outline: _outline, ...bare } = JSON.parse(row.state) as JsonObject
       const state = canonicalJson(bare)
-      const seal = snapshotDigest(runId, { seq: row.seq, headHash: row.head_hash, state })
+      const seal = sealSnapshot(runId, { seq: row.seq, headHash: row.head_hash, state })
       database.prepare('update snapshot set state = ?, seal = ?').run(state, seal)
     })
     const read = vi.spyOn(ledger, 'read')
@@ -259,10 +259,14 @@ describe('snapshots near an event', () => {
         .prepare<[string], string>('select hash from event where run_id = ? and seq = 212')
         .pluck()
         .get(runId) as string
-      const bare = { seq: 212, state: snapshotText({ state: { ...done, seq: 212 }, outline }, []), headHash }
+      const bare = {
+        seq: 212,
+        state: encodeSnapshot({ state: { ...done, seq: 212 }, outline }, []),
+        headHash,
+      }
       database
         .prepare('insert into snapshot values (?, ?, ?, ?, ?, ?)')
-        .run(runId, snapshotVersion, 212, bare.state, headHash, snapshotDigest(runId, bare))
+        .run(runId, snapshotVersion, 212, bare.state, headHash, sealSnapshot(runId, bare))
     })
     const read = vi.spyOn(ledger, 'read')
     const seqs: number[] = []

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { spendingKey, spendingOf, type AccumulatedRun } from '../src/projection/run-accumulator.ts'
+import { formatSpendingKey, listSpending, type AccumulatedRun } from '../src/projection/run-accumulator.ts'
 
 const hourMs = 3_600_000
 const model = { provider: 'p', api: 'a', modelId: 'm' }
@@ -16,13 +16,13 @@ describe('what a run spent', () => {
         model: { ...model, [name]: 'x' },
       })),
     ]
-    expect(new Set([line, ...others].map(spendingKey)).size).toBe(6)
-    expect(spendingKey({ ...line, model: { ...model } })).toBe(spendingKey(line))
+    expect(new Set([line, ...others].map(formatSpendingKey)).size).toBe(6)
+    expect(formatSpendingKey({ ...line, model: { ...model } })).toBe(formatSpendingKey(line))
   })
 
   it('adds up the calls of a line', () => {
     const open = [call, { ...call, key: '1 2', at: 6 * hourMs - 1 }, { ...call, key: '2 1', at: 6 * hourMs }]
-    const lines = spendingOf({ settled: [], open } as unknown as AccumulatedRun)
+    const lines = listSpending({ settled: [], open } as unknown as AccumulatedRun)
     expect(lines.map(({ hour, calls }) => [hour, calls])).toEqual([
       [5, 2],
       [6, 1],

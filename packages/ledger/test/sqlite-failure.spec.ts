@@ -1,7 +1,7 @@
 import { LedgerConflictError, LedgerDamagedError, LedgerUnavailableError } from '@tallystick/core'
 import BetterSqlite3 from 'better-sqlite3'
 import { describe, expect, it } from 'vitest'
-import { ledgerFailure, sqliteCode } from '../src/sqlite/open-database.ts'
+import { toLedgerError, sqliteCode } from '../src/sqlite/open-database.ts'
 
 const path = '/runs.db'
 const failed = (code: string): Error => new BetterSqlite3.SqliteError('it failed', code)
@@ -19,7 +19,7 @@ describe('a failure of SQLite', () => {
     'SQLITE_CONSTRAINT_TRIGGER',
   ])('is damage where its code is %s', (code) => {
     const cause = failed(code)
-    const error = ledgerFailure(cause, path)
+    const error = toLedgerError(cause, path)
     expect(error).toBeInstanceOf(LedgerDamagedError)
     expect(error.message).toBe(
       'The ledger /runs.db is damaged: it failed. What it says cannot be trusted. Run verify on it, and restore a copy.',
@@ -42,7 +42,7 @@ describe('a failure of SQLite', () => {
     ['SQLITE_NOMEM', 'Nothing was written.'],
   ])('is a ledger that is not available where its code is %s, and says what to do', (code, remedy) => {
     const cause = failed(code)
-    const error = ledgerFailure(cause, path)
+    const error = toLedgerError(cause, path)
     expect(error).toBeInstanceOf(LedgerUnavailableError)
     expect(error.message).toContain(`The ledger /runs.db is not available: it failed (${code}). ${remedy}`)
     expect(error.cause).toBe(cause)
@@ -63,7 +63,7 @@ describe('a failure of SQLite', () => {
 describe('anything else that is thrown', () => {
   it('passes where it is an error of Tallystick', () => {
     const error = new LedgerConflictError('seq', 'a reason')
-    expect(ledgerFailure(error, path)).toBe(error)
+    expect(toLedgerError(error, path)).toBe(error)
   })
 
   it.each<readonly [unknown, string]>([
@@ -71,7 +71,7 @@ describe('anything else that is thrown', () => {
     ['a text', 'a text'],
     [undefined, 'undefined'],
   ])('makes the ledger unavailable, and is named: %s', (thrown, reason) => {
-    const error = ledgerFailure(thrown, path)
+    const error = toLedgerError(thrown, path)
     expect(error).toBeInstanceOf(LedgerUnavailableError)
     expect(error.message).toBe(`The ledger /runs.db is not available: ${reason}. Nothing was written.`)
   })

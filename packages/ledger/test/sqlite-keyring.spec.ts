@@ -62,7 +62,7 @@ describe('sqliteKeyring', () => {
     writeFileSync(text, 'x'.repeat(5_000))
     const refusal = refusalOf(() => sqliteKeyring(text))
     expect(refusal).toBeInstanceOf(ConfigurationError)
-    expect(refusal.message).toContain(`${text} is no SQLite database`)
+    expect(refusal.message).toContain(`${text} is not a SQLite database`)
     expect(readFileSync(text, 'utf8')).toBe('x'.repeat(5_000))
   })
 

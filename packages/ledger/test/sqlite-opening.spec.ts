@@ -5,7 +5,7 @@ import { everyFact, sampleMessage, sampleRunId, stamped } from '@tallystick/test
 import { sqliteLedger } from '@tallystick/ledger/sqlite'
 import BetterSqlite3 from 'better-sqlite3'
 import { describe, expect, it, onTestFinished } from 'vitest'
-import { networkTypeName } from '../src/sqlite/open-database.ts'
+import { nameNetworkType } from '../src/sqlite/open-database.ts'
 import { refusalOf } from './support/refusal.ts'
 import { filesBeside, withRaw } from './support/raw-database.ts'
 import { schemaVersion } from '../src/sqlite/schema.ts'
@@ -49,7 +49,7 @@ describe('opening with options', () => {
     [0x58465342, undefined],
     [0x9123683e | 0, undefined],
   ])('tells network file systems from local ones: type %i is %s', (type, name) => {
-    expect(networkTypeName(type)).toBe(name)
+    expect(nameNetworkType(type)).toBe(name)
   })
 
   it('waits for another writer as long as it was told, then says what is in the way', async () => {

@@ -30,13 +30,13 @@ describe('opening what is no ledger', () => {
   it('refuses a file that is no database', () => {
     const path = temporaryFile('notes.txt')
     writeFileSync(path, 'Milk, eggs, bread. '.repeat(1000))
-    expect(refusals(path)).toEqual(twice(/no SQLite database/))
+    expect(refusals(path)).toEqual(twice(/not a SQLite database/))
   })
 
   it('refuses a file that is shorter than a header', () => {
     const path = temporaryFile()
     writeFileSync(path, 'x')
-    expect(refusals(path)).toEqual(twice(/no SQLite database/))
+    expect(refusals(path)).toEqual(twice(/not a SQLite database/))
   })
 
   it('takes the smallest database there is for one, and nothing smaller', async () => {
@@ -48,7 +48,7 @@ describe('opening what is no ledger', () => {
     const smallest = readFileSync(path)
     expect(smallest.length).toBe(512)
     writeFileSync(path, smallest.subarray(0, 511))
-    expect(refusals(path)).toEqual(twice(/is no SQLite database, and no Tallystick ledger/))
+    expect(refusals(path)).toEqual(twice(/is not a SQLite database, and not a Tallystick ledger/))
     writeFileSync(path, smallest)
     await sqliteLedger(path).close()
   })
@@ -56,7 +56,7 @@ describe('opening what is no ledger', () => {
   // Windows has no such file.
   it.skipIf(process.platform === 'win32')('refuses what is neither a file nor a folder', () => {
     expect(String(refusalOf(() => sqliteLedger('/dev/null')))).toBe(
-      'LedgerUnavailableError: /dev/null is no regular file, and a ledger is one file. Name the file.',
+      'LedgerUnavailableError: /dev/null is not a regular file, and a ledger is one file. Name the file.',
     )
   })
 

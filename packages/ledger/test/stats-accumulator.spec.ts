@@ -1,7 +1,7 @@
 import { sampleRunId } from '@tallystick/testkit'
 import type { ListedRun } from '@tallystick/ledger'
 import { describe, expect, it } from 'vitest'
-import { amountsOf } from '../src/projection/run-accumulator.ts'
+import { toAmounts } from '../src/projection/run-accumulator.ts'
 import { isNoted, StatsAccumulator } from '../src/projection/stats.ts'
 import type { SessionChange, SpendingChange } from '../src/projection/stored-run.ts'
 
@@ -12,13 +12,13 @@ const run = (ordinal: number, status: ListedRun['status'], more: object = {}): L
   ({ runId: sampleRunId(ordinal), status, lastAt: since, ...more }) as unknown as ListedRun
 
 const spent = (hour: number, more: Partial<SpendingChange> = {}): SpendingChange => ({
-  ...amountsOf({ inputTokens: 7 }, 0.5),
+  ...toAmounts({ inputTokens: 7 }, 0.5),
   ...{ hour, agent: 'clerk', provider: 'p', api: 'a', model_id: 'm', calls: 1 },
   ...more,
 })
 
 const session = (id: string, more: Partial<SessionChange> = {}): SessionChange => ({
-  ...amountsOf({ inputTokens: 7, outputTokens: 2 }, 0.5),
+  ...toAmounts({ inputTokens: 7, outputTokens: 2 }, 0.5),
   ...{ session_id: id, runs: 1, started_at: since, last_at: since, turns: 2, tool_calls: 3 },
   ...more,
 })

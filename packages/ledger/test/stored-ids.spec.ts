@@ -3,7 +3,7 @@ import { hostileTexts, sampleRunId } from '@tallystick/testkit'
 import { exportEvents, foldTo, runSummaries } from '@tallystick/ledger'
 import { sqliteLedger } from '@tallystick/ledger/sqlite'
 import { describe, expect, it } from 'vitest'
-import { BadRunIdsError, namedRun, quotedId, RunIdSieve, untilBadIds } from '../src/format/event-row.ts'
+import { BadRunIdsError, formatRunId, quoteId, RunIdSieve, listUntilBadIds } from '../src/format/event-row.ts'
 import { tamper } from './support/raw-database.ts'
 import { forgeRun, type ForgedEvent } from './support/forged-ledger.ts'
 import { allVerified, recorded } from './support/recorded.ts'
@@ -39,23 +39,23 @@ async function planted(): Promise<{ readonly path: string; readonly runIds: read
 
 describe('an id in a message', () => {
   it('is JSON of printable ASCII, cut after eighty characters', () => {
-    expect(quotedId('a "b" \\')).toBe(String.raw`"a \"b\" \\"`)
-    expect(quotedId('é\u0007\n🧾\u007f')).toBe(String.raw`"\u00e9\u0007\n\ud83e\uddfe\u007f"`)
-    expect(quotedId('x'.repeat(80))).toBe(`"${'x'.repeat(80)}"`)
-    expect(quotedId('x'.repeat(81))).toBe(`"${'x'.repeat(80)}"`)
-    expect([quotedId(7), quotedId(null), quotedId(undefined)]).toEqual(['"7"', '"null"', '"undefined"'])
-    expect([namedRun(sampleRunId(1)), namedRun('a b')]).toEqual([sampleRunId(1), '"a b"'])
+    expect(quoteId('a "b" \\')).toBe(String.raw`"a \"b\" \\"`)
+    expect(quoteId('é\u0007\n🧾\u007f')).toBe(String.raw`"\u00e9\u0007\n\ud83e\uddfe\u007f"`)
+    expect(quoteId('x'.repeat(80))).toBe(`"${'x'.repeat(80)}"`)
+    expect(quoteId('x'.repeat(81))).toBe(`"${'x'.repeat(80)}"`)
+    expect([quoteId(7), quoteId(null), quoteId(undefined)]).toEqual(['"7"', '"null"', '"undefined"'])
+    expect([formatRunId(sampleRunId(1)), formatRunId('a b')]).toEqual([sampleRunId(1), '"a b"'])
   })
 
   it('is named with twenty others at most, and how many more there are', () => {
     const found = (count: number): readonly string[] =>
       Array.from({ length: count }, (_, index) => `id ${index}`)
-    const named = (count: number): string => found(count).map(quotedId).join(', ')
+    const named = (count: number): string => found(count).map(quoteId).join(', ')
     const message = (count: number): string => new BadRunIdsError(found(count)).message
-    expect(message(1)).toContain('under ids that are no run ids: "id 0". The runtime writes no such rows')
-    expect(message(20)).toContain(`no run ids: ${named(20)}. The runtime`)
-    expect(message(21)).toContain(`no run ids: ${named(20)} and 1 more. The runtime`)
-    expect(message(25)).toContain(`no run ids: ${named(20)} and 5 more. The runtime`)
+    expect(message(1)).toContain('under ids that are not run ids: "id 0". The runtime writes no such rows')
+    expect(message(20)).toContain(`not run ids: ${named(20)}. The runtime`)
+    expect(message(21)).toContain(`not run ids: ${named(20)} and 1 more. The runtime`)
+    expect(message(25)).toContain(`not run ids: ${named(20)} and 5 more. The runtime`)
     expect(new BadRunIdsError(found(25)).found).toEqual(found(25))
   })
 
@@ -71,7 +71,7 @@ describe('an id in a message', () => {
         yield good
         end()
       }
-      return [await untilBadIds(list(), (run) => seen.push(run)), seen]
+      return [await listUntilBadIds(list(), (run) => seen.push(run)), seen]
     }
     expect(await until(() => undefined)).toEqual([{}, [good]])
     expect(await until(() => sieve.end())).toEqual([{ error: expect.any(BadRunIdsError) as unknown }, [good]])

@@ -1,9 +1,9 @@
 import { sampleCallId, sampleRunId } from '@tallystick/testkit'
 import type { RunSummary } from '@tallystick/ledger'
 import { describe, expect, it } from 'vitest'
-import { amountsOf, RunAccumulator } from '../src/projection/run-accumulator.ts'
-import { knownBefore, storedRun, type StoredRunRow, writtenRun } from '../src/projection/stored-run.ts'
-import { unreadableRecord, type SummaryRecord } from '../src/projection/run-summary.ts'
+import { toAmounts, RunAccumulator } from '../src/projection/run-accumulator.ts'
+import { knownBefore, parseRunRow, type StoredRunRow, toRunRow } from '../src/projection/stored-run.ts'
+import { toUnreadableRecord, type SummaryRecord } from '../src/projection/run-summary.ts'
 
 const runId = sampleRunId(1)
 const place = { runId, pos: 7, headSeq: 9, headHash: 'h'.repeat(43) }
@@ -24,17 +24,17 @@ const summary: RunSummary = {
   ...{ childRunIds: [sampleRunId(3)], turns: 2, toolCalls: 1, usage: {} },
   children: { runs: 0, turns: 0, toolCalls: 0 },
 }
-const session = { sessionId: '"s"', turns: 2, toolCalls: 1, amounts: amountsOf({}, 1) }
+const session = { sessionId: '"s"', turns: 2, toolCalls: 1, amounts: toAmounts({}, 1) }
 const record: SummaryRecord = { summary, shares: { spending: [], session }, accumulated }
 
 /** A row as the store gives it back. */
 function row(of: SummaryRecord = record, change: Partial<StoredRunRow> = {}): StoredRunRow {
-  return { ...writtenRun(place, of), ...change }
+  return { ...toRunRow(place, of), ...change }
 }
 
 describe('the row of a run', () => {
   it('holds its summary, and what is looked for in columns', () => {
-    expect(writtenRun(place, record)).toEqual({
+    expect(toRunRow(place, record)).toEqual({
       ...{ run_id: runId, pos: 7, seq: 9, head_hash: 'h'.repeat(43), status: 'suspended' },
       ...{
         session_id: '"\\"s\\""',
@@ -46,18 +46,18 @@ describe('the row of a run', () => {
       summary: JSON.stringify(summary),
       notes: JSON.stringify(accumulated),
     })
-    expect(storedRun(row())).toStrictEqual({
+    expect(parseRunRow(row())).toStrictEqual({
       ...{ runId, pos: 7, seq: 9, headHash: 'h'.repeat(43), status: 'suspended' },
       ...{ session: '"\\"s\\""', startedAt: 100, lastAt: 200, shares: record.shares, summary, accumulated },
     })
   })
 
   it('of a run that cannot be read holds no time, no agent and no note', () => {
-    const unreadable = unreadableRecord(runId, 9, { code: 'ledger_damaged', message: 'It is damaged.' })
-    const written = writtenRun(place, unreadable)
+    const unreadable = toUnreadableRecord(runId, 9, { code: 'ledger_damaged', message: 'It is damaged.' })
+    const written = toRunRow(place, unreadable)
     expect(written).toMatchObject({ status: 'unreadable', session_id: null, started_at: 0, last_at: 0 })
     expect(written).toMatchObject({ notes: null, agents: '[]' })
-    expect(storedRun(row(unreadable))).toStrictEqual({
+    expect(parseRunRow(row(unreadable))).toStrictEqual({
       ...{ runId, pos: 7, seq: 9, headHash: 'h'.repeat(43), status: 'unreadable' },
       ...{ startedAt: 0, lastAt: 0, shares: { spending: [] } },
       summary: { runId, status: 'unreadable', seq: 9, code: 'ledger_damaged', message: 'It is damaged.' },
@@ -65,7 +65,7 @@ describe('the row of a run', () => {
   })
 
   it('whose content was removed holds no summary', () => {
-    const stored = storedRun(row(record, { summary: null, notes: null }))
+    const stored = parseRunRow(row(record, { summary: null, notes: null }))
     expect(stored).toMatchObject({ runId, session: '"\\"s\\""', startedAt: 100 })
     expect(stored).not.toHaveProperty('summary')
     expect(stored).not.toHaveProperty('accumulated')
@@ -96,22 +96,22 @@ describe('a row that is not as it was written', () => {
     ['without calls that were started', { started: undefined }],
   ])('%s counts as missing', (_how, change) => {
     const forged = JSON.stringify({ ...summary, ...change })
-    expect(storedRun(row(record, { summary: forged }))).toBeUndefined()
+    expect(parseRunRow(row(record, { summary: forged }))).toBeUndefined()
   })
 
   it('counts as missing where it has no run id, or holds no JSON', () => {
-    expect(storedRun(row(record, { run_id: 'nobody' }))).toBeUndefined()
-    expect(storedRun(row(record, { run_id: 'nobody', summary: null }))).toBeUndefined()
-    expect(storedRun(row(record, { notes: '{' }))).toBeUndefined()
-    expect(storedRun(row(record, { shares: '{' }))).toBeUndefined()
+    expect(parseRunRow(row(record, { run_id: 'nobody' }))).toBeUndefined()
+    expect(parseRunRow(row(record, { run_id: 'nobody', summary: null }))).toBeUndefined()
+    expect(parseRunRow(row(record, { notes: '{' }))).toBeUndefined()
+    expect(parseRunRow(row(record, { shares: '{' }))).toBeUndefined()
   })
 
   it('counts as missing where its share of the totals cannot be summed up', () => {
     const model = { provider: 'p', api: 'a', modelId: 'm' }
-    const line = { hour: 5, agent: 'looker', model, calls: 1, amounts: amountsOf({}, 1) }
+    const line = { hour: 5, agent: 'looker', model, calls: 1, amounts: toAmounts({}, 1) }
     const without = (field: string, of: object): object =>
       Object.fromEntries(Object.entries(of).filter(([name]) => name !== field))
-    const read = (shares: unknown) => storedRun(row(record, { shares: JSON.stringify(shares) }))
+    const read = (shares: unknown) => parseRunRow(row(record, { shares: JSON.stringify(shares) }))
     const sound = { spending: [line], session }
     expect(read(sound)).toMatchObject({ shares: sound })
     for (const field of Object.keys(line))
@@ -129,12 +129,12 @@ describe('a row that is not as it was written', () => {
   it('counts as missing where its run cannot be continued from its notes', () => {
     const model = { provider: 'p', api: 'a', modelId: 'm' }
     const open = { key: '1 1', turn: 1, agent: 'looker', model, at: 100 }
-    const line = { hour: 5, agent: 'looker', model, calls: 1, amounts: amountsOf({}, 1) }
+    const line = { hour: 5, agent: 'looker', model, calls: 1, amounts: toAmounts({}, 1) }
     const calls = { name: 'look', outcome: 'success', count: 1 }
     const sound = { ...accumulated, open: [open], settled: [line], calls: [calls] }
     const without = (field: string, of: object): object =>
       Object.fromEntries(Object.entries(of).filter(([name]) => name !== field))
-    const read = (notes: unknown) => storedRun(row(record, { notes: JSON.stringify(notes) }))
+    const read = (notes: unknown) => parseRunRow(row(record, { notes: JSON.stringify(notes) }))
     expect(read(sound)).toMatchObject({ accumulated: sound })
     for (const field of Object.keys(sound)) expect(read(without(field, sound))).toBeUndefined()
     for (const field of Object.keys(open))
@@ -151,8 +151,8 @@ describe('a row that is not as it was written', () => {
     const { parent: _parent, ...alone } = summary
     const { limit: _limit, ...unlimited } = waits
     const plain = { ...alone, waits: unlimited }
-    expect(storedRun(row(record, { summary: JSON.stringify(plain) }))?.summary).toEqual(plain)
+    expect(parseRunRow(row(record, { summary: JSON.stringify(plain) }))?.summary).toEqual(plain)
     const other = { runId: sampleRunId(9), status: 'unreadable', seq: 9, code: 'x', message: 'x' }
-    expect(storedRun(row(record, { summary: JSON.stringify(other) }))).toBeUndefined()
+    expect(parseRunRow(row(record, { summary: JSON.stringify(other) }))).toBeUndefined()
   })
 })

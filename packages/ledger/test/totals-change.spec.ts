@@ -1,15 +1,15 @@
 import { describe, expect, it } from 'vitest'
-import { amountsOf, noAmounts } from '../src/projection/run-accumulator.ts'
+import { toAmounts, noAmounts } from '../src/projection/run-accumulator.ts'
 import type { Shares } from '../src/projection/run-summary.ts'
-import { timedShares, TotalsAccumulator } from '../src/projection/stored-run.ts'
+import { toTimedShares, TotalsAccumulator } from '../src/projection/stored-run.ts'
 
 const model = { provider: 'p', api: 'a', modelId: 'm' }
-const line = { hour: 5, agent: 'clerk', model, calls: 2, amounts: amountsOf({ inputTokens: 7 }, 0.5) }
+const line = { hour: 5, agent: 'clerk', model, calls: 2, amounts: toAmounts({ inputTokens: 7 }, 0.5) }
 const session = {
   sessionId: 'ann',
   turns: 3,
   toolCalls: 4,
-  amounts: amountsOf({ outputTokens: 9 }, undefined),
+  amounts: toAmounts({ outputTokens: 9 }, undefined),
 }
 const shares: Shares = { spending: [line], session }
 const spent = { hour: 5, agent: 'clerk', provider: 'p', api: 'a', model_id: 'm' }
@@ -55,7 +55,7 @@ describe('what totals gain and lose', () => {
     totals.add({ shares, startedAt: 10, lastAt: 20 })
     totals.remove({ shares })
     expect(totals.change.spending).toEqual([])
-    const reported = { ...line, amounts: amountsOf({ inputTokens: 8 }, 0.5) }
+    const reported = { ...line, amounts: toAmounts({ inputTokens: 8 }, 0.5) }
     totals.add({ shares: { spending: [reported] }, startedAt: 10, lastAt: 20 })
     totals.remove({ shares: { spending: [line] } })
     expect(totals.change.spending).toMatchObject([{ ...spent, calls: 0, input_tokens: 1 }])
@@ -80,9 +80,9 @@ describe('what totals gain and lose', () => {
   })
 
   it('is without times for a run that cannot be read', () => {
-    const summary = { status: 'unreadable' } as unknown as Parameters<typeof timedShares>[0]['summary']
-    expect(timedShares({ summary, shares })).toStrictEqual({ shares, startedAt: 0, lastAt: 0 })
+    const summary = { status: 'unreadable' } as unknown as Parameters<typeof toTimedShares>[0]['summary']
+    expect(toTimedShares({ summary, shares })).toStrictEqual({ shares, startedAt: 0, lastAt: 0 })
     const sound = { startedAt: 4, lastAt: 5 } as unknown as typeof summary
-    expect(timedShares({ summary: sound, shares })).toStrictEqual({ shares, startedAt: 4, lastAt: 5 })
+    expect(toTimedShares({ summary: sound, shares })).toStrictEqual({ shares, startedAt: 4, lastAt: 5 })
   })
 })

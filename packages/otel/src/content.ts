@@ -25,7 +25,7 @@ export class RunContent {
   readonly #inputs = new Map<string, Json>()
   #isFolded = true
 
-  /** What of each event is content of a span. */
+  /** The content that each event adds to a span. */
   readonly #handlers: {
     readonly [T in EventType]: ((event: EventOf<T>) => MaybeAttributes | undefined) | null
   } = {
@@ -46,7 +46,7 @@ export class RunContent {
     assistant_message_finished: ({ parts, stopReason }) => {
       const reply = {
         role: 'assistant',
-        parts: parts.flatMap(partOf),
+        parts: parts.flatMap(toParts),
         finish_reason: finishReason(stopReason),
       }
       return { [genAi.outputMessages]: JSON.stringify([reply]) }
@@ -70,7 +70,7 @@ export class RunContent {
       this.#inputs.delete(toolCallId)
       return {
         [genAi.toolArguments]: input === undefined ? undefined : jsonText(input),
-        [genAi.toolResult]: contentText(resultOf(content), maxText),
+        [genAi.toolResult]: contentText(toResultText(content), maxText),
       }
     },
     tool_results_injected: null,
@@ -122,17 +122,17 @@ export class RunContent {
     }))
     return {
       [genAi.instructions]: JSON.stringify([{ type: 'text', content: contentText(instructions, maxText) }]),
-      [genAi.inputMessages]: historyText(messages),
+      [genAi.inputMessages]: toHistoryText(messages),
       [genAi.toolDefinitions]: definitions.length > 0 ? jsonText(definitions) : undefined,
     }
   }
 }
 
-function historyText(messages: readonly Message[]): string {
+function toHistoryText(messages: readonly Message[]): string {
   const texts: string[] = []
   let length = 0
   for (const message of messages.toReversed()) {
-    const text = JSON.stringify(messageOf(message))
+    const text = JSON.stringify(toMessage(message))
     length += text.length
     if (length > maxHistory) break
     texts.unshift(text)
@@ -140,19 +140,19 @@ function historyText(messages: readonly Message[]): string {
   return `[${texts.join(',')}]`
 }
 
-function messageOf(message: Message): Json {
+function toMessage(message: Message): Json {
   if (message.role === 'tool') {
     const parts = message.results.map(({ toolCallId, content }) => ({
       type: 'tool_call_response',
       id: toolCallId,
-      response: contentText(resultOf(content), maxText),
+      response: contentText(toResultText(content), maxText),
     }))
     return { role: 'tool', parts }
   }
-  return { role: message.role, parts: message.parts.flatMap(partOf) }
+  return { role: message.role, parts: message.parts.flatMap(toParts) }
 }
 
-function partOf(part: AssistantPart | ResultPart): readonly Json[] {
+function toParts(part: AssistantPart | ResultPart): readonly Json[] {
   switch (part.type) {
     case 'text':
     case 'reasoning':
@@ -163,34 +163,34 @@ function partOf(part: AssistantPart | ResultPart): readonly Json[] {
           type: 'tool_call',
           id: part.toolCallId,
           name: nameText(part.name),
-          arguments: argumentsOf(part.input),
+          arguments: toArguments(part.input),
         },
       ]
     case 'provider':
       return [{ type: 'provider', kind: part.kind }]
     case 'image':
     case 'file':
-      return [fileOf(part)]
+      return [toFile(part)]
   }
 }
 
 /** A file by its address or its id. Its bytes stay in the ledger. */
-function fileOf({ type, mediaType, url, providerFile }: ImagePart | FilePart): Json {
+function toFile({ type, mediaType, url, providerFile }: ImagePart | FilePart): Json {
   const what = { modality: type === 'image' ? 'image' : 'document', mime_type: mediaType }
   if (url !== undefined) return { type: 'uri', ...what, uri: contentText(url, maxText) }
   if (providerFile) return { type: 'file', ...what, file_id: providerFile.id }
   return { type: 'blob', ...what, content: '' }
 }
 
-function resultOf(content: readonly (TextPart | ImagePart | FilePart)[]): string {
+function toResultText(content: readonly (TextPart | ImagePart | FilePart)[]): string {
   const onlyText = content.every(({ type }) => type === 'text')
   return onlyText
     ? content.map((part) => (part.type === 'text' ? part.text : '')).join('\n')
-    : JSON.stringify(content.flatMap(partOf))
+    : JSON.stringify(content.flatMap(toParts))
 }
 
 /** As an object, as the conventions ask, or as the beginning of its text where it is too long. */
-function argumentsOf(input: Json): Json {
+function toArguments(input: Json): Json {
   return JSON.stringify(input).length > maxText ? jsonText(input) : input
 }
 
@@ -198,7 +198,6 @@ function jsonText(value: Json): string {
   return contentText(JSON.stringify(value), maxText)
 }
 
-/** Whether spans hold content. */
 export interface ContentOption {
   /**
    * Whether spans hold messages, instructions, inputs and results. Default: as the environment variable

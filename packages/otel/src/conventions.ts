@@ -4,7 +4,7 @@
 /** The commit of https://github.com/open-telemetry/semantic-conventions-genai that the names are from. */
 export const conventionsCommit = '024a4f944a1291fcb627c9c47da69e79868dd15e'
 
-/** What an operation does: `gen_ai.operation.name`, and the beginning of the name of its span. */
+/** Operations: `gen_ai.operation.name`, and the beginning of the span's name. */
 export const operations = { agent: 'invoke_agent', chat: 'chat', tool: 'execute_tool' } as const
 
 /** Attributes of the conventions. */
@@ -99,7 +99,6 @@ const duration: MetricKind = {
 }
 const tokens: MetricKind = { unit: '{token}' }
 
-/** What kind each metric is of. */
 export const metricKinds: Readonly<Record<MetricName, MetricKind>> = {
   [metrics.chatDuration]: duration,
   [metrics.chatTimeToFirstChunk]: duration,

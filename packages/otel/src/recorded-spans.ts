@@ -19,7 +19,7 @@ type Start = EventOf<'run_started'>
 
 /** Options of `recordedSpans`. */
 export interface RecordedSpansOptions extends ContentOption {
-  /** Whether child runs are read, too. Default: `true`. */
+  /** Read child runs, too. Default: `true`. */
   readonly withChildren?: boolean | undefined
 }
 
@@ -83,12 +83,12 @@ export async function* recordedSpans(
   const { withChildren = true } = options
   const waiting: RunId[] = [runId]
   for (let next = waiting.shift(); next !== undefined; next = waiting.shift()) {
-    yield* spansOfRun(ledger, next, { withContent, children: withChildren ? waiting : [] })
+    yield* readSpansOfRun(ledger, next, { withContent, children: withChildren ? waiting : [] })
   }
 }
 
 /** Yields the spans of one run, and adds its child runs to `children`. */
-async function* spansOfRun(
+async function* readSpansOfRun(
   ledger: Ledger,
   runId: RunId,
   { withContent, children }: { readonly withContent: boolean; readonly children: RunId[] },
@@ -96,7 +96,7 @@ async function* spansOfRun(
   let run: RunSpans | undefined
   for await (const event of ledger.read(runId)) {
     if (event.type === 'run_started') {
-      run = new RunSpans(event, await startsBefore(ledger, event), withContent)
+      run = new RunSpans(event, await readStartsBefore(ledger, event), withContent)
     }
     if (event.type === 'tool_started' && event.child && event.attempt === 1) children.push(event.child)
     for (const move of run?.next(event) ?? []) if (move.type === 'ended') yield move.span
@@ -104,7 +104,7 @@ async function* spansOfRun(
 }
 
 /** Returns the first events that determine the trace of a run: those of its parents, and of the run that it follows. */
-export async function startsBefore(ledger: Ledger, start: Start): Promise<ReadonlyMap<string, Start>> {
+export async function readStartsBefore(ledger: Ledger, start: Start): Promise<ReadonlyMap<string, Start>> {
   const starts = new Map<string, Start>([[start.runId, start]])
   for (let { parent } = start; parent !== undefined;) {
     const before = await readStart(ledger, parent.runId)
@@ -128,7 +128,7 @@ export async function traceparentOf(
   const { runId, toolCallId } = call
   const start = await readStart(ledger, runId)
   const { traceId, traceFlags } = start
-    ? lineageOf(start, await startsBefore(ledger, start)).trace
+    ? lineageOf(start, await readStartsBefore(ledger, start)).trace
     : { traceId: traceIdOf(runId), traceFlags: 1 }
   return `00-${traceId}-${callSpanId(runId, toolCallId)}-0${traceFlags}`
 }
@@ -145,13 +145,14 @@ export function measurementsOf(span: Span): readonly Measurement[] {
   requireOptions('measurementsOf', anySpan, span, 'the span')
   const { attributes } = span
   const operation = attributes[genAi.operation]
-  if (operation === operations.chat) return ofChat(span)
-  if (operation === operations.agent) return attributes[own.finishReason] === undefined ? [] : ofRun(span)
+  if (operation === operations.chat) return measureChat(span)
+  if (operation === operations.agent)
+    return attributes[own.finishReason] === undefined ? [] : measureRun(span)
   // What was never started takes no time; and its tool may have any name that a model thinks of.
-  return operation === operations.tool && attributes[own.attempts] !== undefined ? ofCall(span) : []
+  return operation === operations.tool && attributes[own.attempts] !== undefined ? measureCall(span) : []
 }
 
-function ofChat(span: Span): readonly Measurement[] {
+function measureChat(span: Span): readonly Measurement[] {
   const common = pick(span, genAi.operation, genAi.provider, genAi.requestModel, genAi.responseModel)
   const failed = { ...common, ...pick(span, genAi.errorType) }
   const counted = { ...common, [genAi.tokenModality]: 'unknown' }
@@ -172,7 +173,7 @@ function ofChat(span: Span): readonly Measurement[] {
   ]
 }
 
-function ofRun(span: Span): readonly Measurement[] {
+function measureRun(span: Span): readonly Measurement[] {
   const common = pick(span, genAi.operation, genAi.agent, genAi.requestModel)
   const failed = { ...common, ...pick(span, genAi.errorType) }
   return [
@@ -186,7 +187,7 @@ function ofRun(span: Span): readonly Measurement[] {
   ]
 }
 
-function ofCall(span: Span): readonly Measurement[] {
+function measureCall(span: Span): readonly Measurement[] {
   const attributes = pick(span, genAi.operation, genAi.tool, genAi.agent, genAi.errorType)
   return [{ metric: metrics.toolDuration, value: seconds(span), attributes }]
 }

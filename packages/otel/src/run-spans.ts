@@ -32,7 +32,7 @@ import {
 } from './span.ts'
 import { RunContent } from './content.ts'
 
-/** What the ledger says of the use of one attempt: totals, so that a later report replaces an earlier one. */
+/** The recorded use of one attempt. Numbers are totals, so a later report replaces an earlier one. */
 interface AttemptUse {
   readonly usage: Usage
   readonly costUsd?: number
@@ -56,7 +56,6 @@ class ChatSpan {
     this.addAttempt(event)
   }
 
-  /** Whether an attempt belongs to this call. */
   continuesWith(event: EventOf<'model_call_started'>): boolean {
     return event.turn === this.turn && modelKey(event) === this.model
   }
@@ -129,7 +128,6 @@ function replyAttributes(reply: {
   }
 }
 
-/** What a request of a model tells of the model. */
 function modelAttributes(model: { readonly provider: string; readonly modelId: string }): MaybeAttributes {
   return {
     [genAi.provider]: nameText(providerName(model.provider)),
@@ -156,18 +154,18 @@ function requestAttributes(
 /** The names that the application gave the run. Its metadata may say anything, and stays in the ledger. */
 function labelAttributes({ workflowName, groupId, traceId, tags }: RunLabels = {}): MaybeAttributes {
   return {
-    [own.workflow]: textOrNone(workflowName),
-    [own.group]: textOrNone(groupId),
-    [own.trace]: textOrNone(traceId),
+    [own.workflow]: toNameText(workflowName),
+    [own.group]: toNameText(groupId),
+    [own.trace]: toNameText(traceId),
     [own.tags]: tags?.map(nameText),
   }
 }
 
-function textOrNone(text: string | undefined): string | undefined {
+function toNameText(text: string | undefined): string | undefined {
   return text === undefined ? undefined : nameText(text)
 }
 
-/** What a run used, child runs included; its number of model calls counts only its own. */
+/** The use of a run, child runs included; the number of model calls is that of the run alone. */
 function finishAttributes(
   { reason, turns, toolCalls, usage, costUsd }: EventOf<'run_finished'>,
   modelCalls: number,
@@ -255,7 +253,7 @@ export class RunSpans {
   readonly #calls = new Map<string, OpenSpan>()
   readonly #approvals = new Map<string, OpenSpan>()
 
-  /** What each event does to the trace; what is noted of it, where it has no span of its own, holds no content. */
+  /** The effect of each event on the trace. Marks, of events without a span of their own, hold no content. */
   readonly #handlers: { readonly [T in EventType]: ((event: EventOf<T>) => void) | null } = {
     run_started: (event) => this.#startRun(event),
     history_carried: null,

@@ -51,7 +51,7 @@ export interface Span extends StartedSpan {
   readonly statusMessage?: string
 }
 
-/** What an event means to a trace. Each span is started once, and ended once by the event after which it is known whole. */
+/** A change of a trace. Each span is started once, and ended once by the event after which it is known whole. */
 export type SpanMove =
   | { readonly type: 'started'; readonly span: StartedSpan }
   | { readonly type: 'ended'; readonly span: Span }
@@ -100,7 +100,7 @@ export interface SpanError {
   readonly message?: string
 }
 
-/** What a span is begun with, beside what all spans of its run share. */
+/** A new span, without the attributes that all spans of its run share. */
 export interface NewSpan {
   readonly id: string
   readonly parentId: string | undefined
@@ -125,18 +125,18 @@ export class OpenSpan {
     return this.#started.spanId
   }
 
-  /** What is known of it now. */
+  /** The span as it is now. */
   get started(): StartedSpan {
     return { ...this.#started, attributes: { ...this.#attributes } }
   }
 
   /** Adds facts; an absent one changes nothing. */
   set(attributes: MaybeAttributes): void {
-    Object.assign(this.#attributes, known(attributes))
+    Object.assign(this.#attributes, keepKnown(attributes))
   }
 
   addEvent(at: number, name: string, attributes: MaybeAttributes): void {
-    this.#events.push({ name, at, attributes: known(attributes) })
+    this.#events.push({ name, at, attributes: keepKnown(attributes) })
   }
 
   /** Lets it begin anew, later: what came before belongs to another run. */
@@ -158,7 +158,7 @@ export class OpenSpan {
 }
 
 /** Facts that are there. Texts of any source are made fit for a name. */
-function known(attributes: MaybeAttributes): Attributes {
+function keepKnown(attributes: MaybeAttributes): Attributes {
   return omitUndefined(attributes) as Attributes
 }
 
@@ -173,7 +173,6 @@ export function usageAttributes(usage: Usage): MaybeAttributes {
   }
 }
 
-/** What a call of a model, or a run, cost. */
 export function costAttributes(costUsd: number | undefined): MaybeAttributes {
   return { [own.costUsd]: costUsd }
 }
@@ -229,15 +228,15 @@ type Start = EventOf<'run_started'>
  */
 export function lineageOf(start: Start, starts: RunStarts): Lineage {
   const { parent } = start
-  const trace = traceOf(start, starts)
+  const trace = findTrace(start, starts)
   if (parent === undefined || parent.relation === 'child') return { trace }
   const before = starts.get(parent.runId)
-  const traceId = before ? traceOf(before, starts).traceId : traceIdOf(parent.runId)
+  const traceId = before ? findTrace(before, starts).traceId : traceIdOf(parent.runId)
   return { trace, follows: { runId: parent.runId, traceId, relation: parent.relation } }
 }
 
-function traceOf(start: Start, starts: RunStarts): TraceContext {
-  if (start.parent?.relation !== 'child') return ownTrace(start)
+function findTrace(start: Start, starts: RunStarts): TraceContext {
+  if (start.parent?.relation !== 'child') return parseOwnTrace(start)
   const seen = new Set<string>()
   let top: Pick<Start, 'runId' | 'labels' | 'parent'> = start
   while (top.parent?.relation === 'child' && !seen.has(top.runId)) {
@@ -246,12 +245,12 @@ function traceOf(start: Start, starts: RunStarts): TraceContext {
     // An unknown parent has the labels of its child runs.
     top = starts.get(runId) ?? { runId, ...(top.labels && { labels: top.labels }) }
   }
-  const { traceId, traceFlags } = ownTrace(top)
+  const { traceId, traceFlags } = parseOwnTrace(top)
   return { traceId, traceFlags, parentSpanId: spanIdOf(start.runId, 'caller') }
 }
 
-/** What the caller gave as the trace: a `traceparent`, or the id of a trace. Any other text is a name of its own. */
-function ownTrace({ runId, labels }: Pick<Start, 'runId' | 'labels'>): TraceContext {
+/** Callers give a `traceparent` or the id of a trace. Any other text is a name of its own. */
+function parseOwnTrace({ runId, labels }: Pick<Start, 'runId' | 'labels'>): TraceContext {
   const given = labels?.traceId ?? ''
   const isTraceId = /^[\da-f]{32}$/.test(given) && given !== noTrace
   const own: TraceContext = { traceId: isTraceId ? given : traceIdOf(runId), traceFlags: sampled }

@@ -19,7 +19,7 @@ import { defaultHost, option, requireOptions } from '@tallystick/core/internal'
 import { caughtUp, changesOfEveryRun } from '@tallystick/core/store-kit'
 import type { TailCursor } from '@tallystick/core/vocabulary'
 import { metricKinds, type MetricName } from './conventions.ts'
-import { type Measurement, measurementsOf, startsBefore } from './recorded-spans.ts'
+import { type Measurement, measurementsOf, readStartsBefore } from './recorded-spans.ts'
 import type { Attributes, Span, SpanMove, StartedSpan } from './span.ts'
 import { type ContentOption, holdsContent } from './content.ts'
 import { RunSpans } from './run-spans.ts'
@@ -115,11 +115,11 @@ class SpanWriter {
     const { traceId, spanId, name, kind, startedAt } = span
     const options = {
       kind: kind === 'client' ? SpanKind.CLIENT : SpanKind.INTERNAL,
-      startTime: timeOf(startedAt),
-      attributes: ownAttributes(span.attributes),
+      startTime: toHrTime(startedAt),
+      attributes: toOwnAttributes(span.attributes),
       links: span.links.map((link) => ({
         context: { traceId: link.traceId, spanId: link.spanId, traceFlags: 1, isRemote: true },
-        attributes: ownAttributes(link.attributes),
+        attributes: toOwnAttributes(link.attributes),
       })),
       root: span.parentSpanId === undefined,
     }
@@ -131,16 +131,16 @@ class SpanWriter {
     const open = this.#open.get(spanId)
     if (open === undefined) return
     this.#open.delete(spanId)
-    open.setAttributes(ownAttributes(attributes))
+    open.setAttributes(toOwnAttributes(attributes))
     for (const { name, at, attributes: ofEvent } of events)
-      open.addEvent(name, ownAttributes(ofEvent), timeOf(at))
+      open.addEvent(name, toOwnAttributes(ofEvent), toHrTime(at))
     if (status === 'error') {
       open.setStatus({
         code: SpanStatusCode.ERROR,
         ...(statusMessage !== undefined && { message: statusMessage }),
       })
     }
-    open.end(timeOf(endedAt))
+    open.end(toHrTime(endedAt))
   }
 
   /** Forgets spans that this writer will not end: they are not exported. */
@@ -158,11 +158,11 @@ class SpanWriter {
 }
 
 /** As seconds and nanoseconds: the SDK takes a small number of milliseconds for one since the process began. */
-function timeOf(at: number): HrTime {
+function toHrTime(at: number): HrTime {
   return [Math.floor(at / 1000), (at % 1000) * 1_000_000]
 }
 
-function ownAttributes(attributes: Attributes): Record<string, string | number | boolean | string[]> {
+function toOwnAttributes(attributes: Attributes): Record<string, string | number | boolean | string[]> {
   return Object.fromEntries(
     Object.entries(attributes).map(([name, value]) => [name, Array.isArray(value) ? [...value] : value]),
   ) as Record<string, string | number | boolean | string[]>
@@ -294,7 +294,7 @@ class LedgerTracing implements RunTracing {
     let run: RunSpans | undefined
     for await (const event of this.#ledger.read(runId, { toSeq: Math.max(1, seq - 1) })) {
       if (event.type === 'run_started')
-        run = new RunSpans(event, await startsBefore(this.#ledger, event), this.#withContent)
+        run = new RunSpans(event, await readStartsBefore(this.#ledger, event), this.#withContent)
       if (event.seq < seq) run?.next(event)
     }
     for (const span of run?.open ?? []) this.#guarded(() => this.#spans.start(span))

@@ -30,7 +30,7 @@ const foundDifferences = option.listOf(
 )
 
 /** Where two JSON values differ, by path, in the order of the first value's keys. Equal values give nothing. */
-export function differencesOf(recorded: unknown, happened: unknown, path = ''): readonly Difference[] {
+export function compareValues(recorded: unknown, happened: unknown, path = ''): readonly Difference[] {
   if (Object.is(recorded, happened)) return []
   if (
     !isContainer(recorded) ||
@@ -39,10 +39,10 @@ export function differencesOf(recorded: unknown, happened: unknown, path = ''): 
   ) {
     return [{ path: path || '(all)', recorded, happened }]
   }
-  if (Array.isArray(recorded) && Array.isArray(happened)) return listDifferences(recorded, happened, path)
+  if (Array.isArray(recorded) && Array.isArray(happened)) return compareLists(recorded, happened, path)
   const keys = new Set([...Object.keys(recorded), ...Object.keys(happened)])
   return [...keys].flatMap((key) =>
-    differencesOf(recorded[key], happened[key], path === '' ? key : `${path}.${key}`),
+    compareValues(recorded[key], happened[key], path === '' ? key : `${path}.${key}`),
   )
 }
 
@@ -78,28 +78,28 @@ function sameFromTheFirst(a: readonly string[], b: readonly string[]): number {
 }
 
 /** Items that have names are compared by them: whatever comes in or goes away moves none of the others. */
-function listDifferences(
+function compareLists(
   recorded: readonly unknown[],
   happened: readonly unknown[],
   path: string,
 ): readonly Difference[] {
-  const [before, after] = [byName(recorded), byName(happened)]
+  const [before, after] = [indexByName(recorded), indexByName(happened)]
   if (before === undefined || after === undefined) {
     const length = Math.max(recorded.length, happened.length)
     return Array.from({ length }, (_, index) => index).flatMap((index) =>
-      differencesOf(recorded[index], happened[index], `${path}[${index}]`),
+      compareValues(recorded[index], happened[index], `${path}[${index}]`),
     )
   }
   const [namesBefore, namesAfter] = [[...before.keys()], [...after.keys()]]
   const found = [...new Set([...namesBefore, ...namesAfter])].flatMap((name) =>
-    differencesOf(before.get(name), after.get(name), `${path}[${name}]`),
+    compareValues(before.get(name), after.get(name), `${path}[${name}]`),
   )
   const moved = found.length === 0 && namesBefore.join() !== namesAfter.join()
   return moved ? [{ path: `${path}, in order`, recorded: namesBefore, happened: namesAfter }] : found
 }
 
 /** Items by their names; `undefined` where not each has one of its own. */
-function byName(items: readonly unknown[]): ReadonlyMap<string, unknown> | undefined {
+function indexByName(items: readonly unknown[]): ReadonlyMap<string, unknown> | undefined {
   const named = new Map<string, unknown>()
   for (const item of items) {
     if (!isContainer(item) || typeof item['name'] !== 'string' || named.has(item['name'])) return undefined
@@ -162,7 +162,7 @@ export function isSignificant(event: RuntimeEvent): boolean {
   return compared[event.type] !== 'noted'
 }
 
-/** What depends on the run, on the hour, on what is counted, or on how others call what they do. */
+/** Fields that depend on the run, on the hour, on counts, or on ids of others. */
 const incidental: ReadonlySet<string> = new Set([
   'cause',
   'inboxKey',
@@ -202,22 +202,22 @@ const incidentalAnywhere: ReadonlySet<string> = new Set([
   'raw',
   'recorded',
 ])
-/** What models, tools and their makers wrote: whatever is in it counts. */
+/** Fields that models, tools and their authors wrote: everything in them is compared. */
 const verbatim: ReadonlySet<string> = new Set(['input', 'inputSchema', 'output', 'schema', 'data'])
 
 /** An event as another run of the same task may record it: calls are named by their places. */
-export function normalizedEvent(event: RuntimeEvent): Json {
-  if (event.type === 'run_resumed') return normalizedTakeOver(event.definition)
+export function normalizeEvent(event: RuntimeEvent): Json {
+  if (event.type === 'run_resumed') return normalizeTakeOver(event.definition)
   return withoutKeys(event as unknown as Json, (key) => incidental.has(key) || incidentalAnywhere.has(key))
 }
 
 /** A take-over says which definition is in force from there on. */
-function normalizedTakeOver(definition: AgentDefinition | undefined): Json {
+function normalizeTakeOver(definition: AgentDefinition | undefined): Json {
   return withoutKeys({ definition } as unknown as Json, (key) => incidentalAnywhere.has(key))
 }
 
 function withoutKeys(value: Json, leavesOut: (key: string) => boolean): Json {
-  if (typeof value === 'string') return runIdOfCall(value) === undefined ? value : placeOf(value)
+  if (typeof value === 'string') return runIdOfCall(value) === undefined ? value : describeCall(value)
   if (typeof value !== 'object' || value === null) return value
   const within = (item: Json): Json => withoutKeys(item, (key) => incidentalAnywhere.has(key))
   if (Array.isArray(value)) return value.map(within)
@@ -226,11 +226,10 @@ function withoutKeys(value: Json, leavesOut: (key: string) => boolean): Json {
 }
 
 /** Turn, attempt and place of a call, without the run. */
-function placeOf(toolCallId: string): string {
+function describeCall(toolCallId: string): string {
   return `call ${toolCallId.split('_').slice(2).join('_')}`
 }
 
-/** What a part of a run used. */
 export interface RunSpending {
   readonly turns: number
   /** Tool calls that were started. */
@@ -242,14 +241,14 @@ export interface RunSpending {
   readonly costUsd?: number
 }
 
-/** What a run did after the event at which two runs part, and what it used from there on. */
+/** A run after the event at which two runs part. */
 export interface RunTail extends RunSpending {
   readonly runId: RunId
   /** Why it ended; absent if it has not. */
   readonly reason?: string
   /** The text of its last message. */
   readonly text: string
-  /** What the run used since its first event. For a fork, the part that it shares with the other run is left out. */
+  /** The use of the whole run. For a fork, without the part that it shares with the other run. */
   readonly own: RunSpending
   /** Its events from there on, but for deltas. */
   readonly events: readonly RuntimeEvent[]
@@ -259,7 +258,7 @@ export interface RunTail extends RunSpending {
 export interface RunsDiff {
   /** Events that say the same in both. */
   readonly shared: number
-  /** What differs between the two events at which they part; empty where one run ends there. */
+  /** The differences of the two events at which they part; empty if one run ends there. */
   readonly differences: readonly Difference[]
   readonly left: RunTail
   readonly right: RunTail
@@ -272,7 +271,7 @@ export interface RunsDiff {
 export async function diffRuns(ledger: Ledger, left: RunId, right: RunId): Promise<RunsDiff> {
   requireLedger('diffRuns', ledger)
   for (const runId of [left, right]) requireTextId('diffRuns', runId)
-  const [one, two] = [await eventsOf(ledger, left), await eventsOf(ledger, right)]
+  const [one, two] = [await readEvents(ledger, left), await readEvents(ledger, right)]
   const [significantOne, significantTwo] = [one.filter(isSignificant), two.filter(isSignificant)]
   const length = Math.min(significantOne.length, significantTwo.length)
   let definition: AgentDefinition | undefined
@@ -280,34 +279,34 @@ export async function diffRuns(ledger: Ledger, left: RunId, right: RunId): Promi
   let differences: readonly Difference[] = []
   for (; shared < length; shared++) {
     const [before, after] = [significantOne[shared] as RuntimeEvent, significantTwo[shared] as RuntimeEvent]
-    differences = betweenEvents(before, after, definition)
+    differences = compareEvents(before, after, definition)
     if (differences.length > 0) break
     if ('definition' in before) definition = before.definition
   }
   return {
     shared,
     differences,
-    left: tailOf(left, one, significantOne[shared - 1]),
-    right: tailOf(right, two, significantTwo[shared - 1]),
+    left: toTail(left, one, significantOne[shared - 1]),
+    right: toTail(right, two, significantTwo[shared - 1]),
   }
 }
 
-function betweenEvents(
+function compareEvents(
   one: RuntimeEvent,
   two: RuntimeEvent,
   definition: AgentDefinition | undefined,
 ): readonly Difference[] {
-  if (one.type === two.type) return differencesOf(normalizedEvent(one), normalizedEvent(two))
+  if (one.type === two.type) return compareValues(normalizeEvent(one), normalizeEvent(two))
   // A run that continues with another text differs where the other run only continues.
   if (one.type === 'run_resumed' || two.type === 'run_resumed') {
     const inForce = (event: RuntimeEvent): Json =>
-      event.type === 'run_resumed' ? normalizedEvent(event) : normalizedTakeOver(definition)
-    return differencesOf(inForce(one), inForce(two))
+      event.type === 'run_resumed' ? normalizeEvent(event) : normalizeTakeOver(definition)
+    return compareValues(inForce(one), inForce(two))
   }
   return [{ path: 'type', recorded: one.type, happened: two.type }]
 }
 
-async function eventsOf(ledger: Ledger, runId: RunId): Promise<readonly RuntimeEvent[]> {
+async function readEvents(ledger: Ledger, runId: RunId): Promise<readonly RuntimeEvent[]> {
   const events: RuntimeEvent[] = []
   for await (const event of ledger.read(runId)) {
     const isShownOnly = event.type === 'tool_progress' && event.spent === undefined
@@ -317,7 +316,7 @@ async function eventsOf(ledger: Ledger, runId: RunId): Promise<readonly RuntimeE
   return events
 }
 
-function tailOf(runId: RunId, events: readonly RuntimeEvent[], last: RuntimeEvent | undefined): RunTail {
+function toTail(runId: RunId, events: readonly RuntimeEvent[], last: RuntimeEvent | undefined): RunTail {
   const tail = events.filter(({ seq }) => seq > (last?.seq ?? 0))
   const { parent } = events[0] as EventOf<'run_started'>
   const own = parent?.relation === 'fork' ? events.filter(({ seq }) => seq > parent.seq) : events
@@ -327,13 +326,13 @@ function tailOf(runId: RunId, events: readonly RuntimeEvent[], last: RuntimeEven
     runId,
     ...(end.type === 'run_finished' && { reason: end.reason }),
     text: answer ? textOf(answer.parts) : '',
-    ...spendingOf(tail),
-    own: spendingOf(own),
+    ...sumSpending(tail),
+    own: sumSpending(own),
     events: tail,
   }
 }
 
-function spendingOf(events: readonly RuntimeEvent[]): RunSpending {
+function sumSpending(events: readonly RuntimeEvent[]): RunSpending {
   const attempts = new Map<string, { readonly usage: Usage; readonly costUsd?: number }>()
   for (const event of events) {
     // Numbers are totals of an attempt, so a later report replaces an earlier one.

@@ -99,7 +99,7 @@ export class HistoryOrigins {
     if (type === 'input_received') this.#inputs.set(event.receipt ?? '', seq)
   }
 
-  /** What an event adds to the history comes from these, beside itself. */
+  /** Earlier events from which the messages of an event come. */
   #sourcesOf(event: RuntimeEvent): readonly number[] {
     if (event.type === 'assistant_message_finished') return this.#reply
     if (event.type === 'tool_results_injected') return this.#results
@@ -189,12 +189,12 @@ function textOf(message: Message): string {
   return canonicalJson(message)
 }
 
-/** What is known right after the `model_call_started` of an attempt. */
+/** An attempt right after its `model_call_started`. */
 interface Asked {
   readonly started: EventOf<'model_call_started'>
   readonly state: StreamingState
   readonly history: readonly MessageOrigin[]
-  /** What left the history without anything in its place. */
+  /** Messages that left the history without a replacement. */
   readonly dropped: readonly MessageOrigin[]
   /** The event that says the definition in force. */
   readonly definitionSeq: number
@@ -317,7 +317,7 @@ function replacedMessage({ message, seqs, replaced }: MessageOrigin): ReplacedMe
   }
 }
 
-/** What the input of an attempt cost, at the price on record. */
+/** The cost of an attempt's input, at the recorded price. */
 function inputCost(
   ofTurn: readonly RuntimeEvent[],
   { attempt }: EventOf<'model_call_started'>,
@@ -367,7 +367,7 @@ export interface ExplainedAttempt {
   readonly model: ModelRef
   readonly outcome: 'answered' | 'cut_off' | 'failed' | 'under_way'
   readonly failure?: FailureClass
-  /** What the provider counted, and what it cost in US dollars; where known. */
+  /** The provider's counts, and the cost in US dollars, if known. */
   readonly usage?: Usage
   readonly costUsd?: number
 }
@@ -380,7 +380,7 @@ export interface Explanation {
   readonly model: ModelRef
   readonly requestDigest: string
   readonly toolChoice: ToolChoice
-  /** What options of the model's adapter add to the request, or replace in it. Values are not on record. */
+  /** Fields that options of the model's adapter add to the request, or replace in it. Values are not on record. */
   readonly additions?: readonly RequestAddition[]
   readonly attempts: readonly ExplainedAttempt[]
   /** In the order in which a model is given them. */

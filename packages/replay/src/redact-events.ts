@@ -13,23 +13,23 @@ import { audit, findCall } from '@tallystick/core/machine'
 import { type AgentDefinition, canonicalJson, digestOf, type EventOf } from '@tallystick/core/vocabulary'
 import type { SecretMask } from './secrets.ts'
 
-/** What an agent tells its model, without secrets, under a digest of its own. Without any it is the same. */
-function redactedDefinition(definition: AgentDefinition, mask: SecretMask): AgentDefinition {
+/** A definition without secrets, under a digest of its own. Without any secret it stays the same. */
+function redactDefinition(definition: AgentDefinition, mask: SecretMask): AgentDefinition {
   const redacted = mask.value(definition)
-  return textOf(redacted) === textOf(definition) ? definition : digested(redacted)
+  return encodeDefinition(redacted) === encodeDefinition(definition) ? definition : digested(redacted)
 }
 
-function textOf(definition: AgentDefinition): string {
+function encodeDefinition(definition: AgentDefinition): string {
   return canonicalJson(definition)
 }
 
 /** An agent whose words are without secrets: its definition, and what its rules say. What it decides stays its own. */
-export function redactedAgent(agent: Agent<unknown>, mask: SecretMask): Agent<unknown> {
+export function redactAgent(agent: Agent<unknown>, mask: SecretMask): Agent<unknown> {
   const { prepareTurn, compaction, handOff, ...rules } = agent.rules
   const { summarize } = compaction ?? {}
   return {
     ...agent,
-    definition: redactedDefinition(agent.definition, mask),
+    definition: redactDefinition(agent.definition, mask),
     rules: {
       ...rules,
       ...(prepareTurn && {
@@ -49,7 +49,7 @@ export function redactedAgent(agent: Agent<unknown>, mask: SecretMask): Agent<un
           const taking = handOff(tool, messages)
           if (taking === undefined) return undefined
           return {
-            definition: redactedDefinition(taking.definition, mask),
+            definition: redactDefinition(taking.definition, mask),
             ...(taking.messages && { messages: mask.value(taking.messages) }),
           }
         },
@@ -65,20 +65,20 @@ export function redactedAgent(agent: Agent<unknown>, mask: SecretMask): Agent<un
  * Throws what `audit` throws where the run breaks a law, and `ConfigurationError` where it does so only because a pattern
  * of the caller masks more than secrets.
  */
-export function redactedEvents(events: readonly RuntimeEvent[], mask: SecretMask): readonly RuntimeEvent[] {
-  const streamed = redactedStreams(events, mask)
+export function redactEvents(events: readonly RuntimeEvent[], mask: SecretMask): readonly RuntimeEvent[] {
+  const streamed = redactStreams(events, mask)
   let recorded: RunState | undefined
   let redacted: RunState | undefined
   return events.map((event) => {
     recorded = audit(recorded, event)
     const masked = streamed.get(event.seq) ?? redactedBody(event, mask)
     const whole = redacted ? withDigests(redacted, masked) : masked
-    redacted = auditedRedacted(redacted, whole, mask)
+    redacted = auditRedacted(redacted, whole, mask)
     return whole
   })
 }
 
-function auditedRedacted(state: RunState | undefined, event: RuntimeEvent, mask: SecretMask): RunState {
+function auditRedacted(state: RunState | undefined, event: RuntimeEvent, mask: SecretMask): RunState {
   try {
     return audit(state, event)
   } catch (cause) {
@@ -105,10 +105,7 @@ function isDelta(event: RuntimeEvent): event is Delta {
 }
 
 /** The deltas of a run by their seq: each part is put together, masked, and taken apart at the same places. */
-function redactedStreams(
-  events: readonly RuntimeEvent[],
-  mask: SecretMask,
-): ReadonlyMap<number, RuntimeEvent> {
+function redactStreams(events: readonly RuntimeEvent[], mask: SecretMask): ReadonlyMap<number, RuntimeEvent> {
   const parts = Map.groupBy(
     events.filter(isDelta),
     ({ type, turn, attempt, part }) => `${type} ${turn} ${attempt} ${part}`,
@@ -149,7 +146,7 @@ function redactedBody(event: RuntimeEvent, mask: SecretMask): RuntimeEvent {
   const envelope = { runId, seq, epoch, turn, type, v, at }
   const masked = withRunIds({ ...mask.value(event), ...envelope } as RuntimeEvent, event)
   if (!('definition' in event)) return masked
-  return { ...masked, definition: redactedDefinition(event.definition, mask) } as RuntimeEvent
+  return { ...masked, definition: redactDefinition(event.definition, mask) } as RuntimeEvent
 }
 
 /** A masked event with the ids of runs that it was recorded with. */
@@ -184,7 +181,7 @@ function withDigests(state: RunState, event: RuntimeEvent): RuntimeEvent {
   return event.type === 'approval_decided' ? decidedCall(state, event) : event
 }
 
-/** What a turn shows is what differs from a history without secrets. */
+/** A turn shows only what differs from a history without secrets. */
 function startedModelCall(
   state: RunState,
   event: EventOf<'model_call_started'>,

@@ -31,7 +31,7 @@ import {
   replayRun,
   requireContent,
 } from './replay.ts'
-import { redactedAgent, redactedEvents } from './redact-events.ts'
+import { redactAgent, redactEvents } from './redact-events.ts'
 import { ownSecretPatterns, SecretMask } from './secrets.ts'
 import { type Difference, reportedDifferences } from './diff.ts'
 
@@ -52,11 +52,11 @@ export function commentText(text: string): string {
   return escaped(text.replaceAll(/\s+/g, ' '))
 }
 
-/** A name that code imports. Throws a `ConfigurationError` where it is no identifier of JavaScript. */
+/** A name that code imports. Throws a `ConfigurationError` if it is not an identifier of JavaScript. */
 export function identifier(name: string): string {
   if (/^[\p{ID_Start}$_][\p{ID_Continue}$]*$/u.test(name)) return name
   throw new ConfigurationError(
-    `${stringLiteral(name)} cannot be imported by name, since it is no identifier. Give the name of a named export, or ` +
+    `${stringLiteral(name)} cannot be imported by name, since it is not an identifier. Give the name of a named export, or ` +
       'none for the default export.',
   )
 }
@@ -136,7 +136,7 @@ export async function exportRegression(
   const [first] = events
   if (first?.type !== 'run_started') throw new RunNotFoundError(runId)
   requireContent(events)
-  const kept = redactedEvents(events, new SecretMask(options.secrets))
+  const kept = redactEvents(events, new SecretMask(options.secrets))
   const redacted = kept.filter(
     (event, index) => exportedLine(event) !== exportedLine(events[index] as RuntimeEvent),
   ).length
@@ -225,7 +225,7 @@ export interface RegressionContext {
 /** Agents, and a function to call when they are not needed any more. */
 export interface RegressionSetup extends RuntimeRules {
   readonly agents: readonly Agent<unknown>[]
-  /** What the application gives the run, as `replayRun` takes it. */
+  /** The context of the run, as `replayRun` takes it. */
   readonly context?: unknown
   readonly close?: (() => void | Promise<void>) | undefined
 }
@@ -310,7 +310,7 @@ export async function replayRegression(
     const known = new Map(
       agents
         .flatMap(reachableAgents)
-        .map((each) => [each.name, redactedAgent(withRuntimeRules(each, rules), mask)]),
+        .map((each) => [each.name, redactAgent(withRuntimeRules(each, rules), mask)]),
     )
     const agentNamed = (name: string): Agent<unknown> => known.get(name) ?? unknownAgent(name)
     return reportOf(await replayRun(ledger, runId, agentNamed, { definitions, context: own }))

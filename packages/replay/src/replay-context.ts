@@ -51,7 +51,7 @@ export function recordedAnswers(
   return (calls) => calls.map(({ toolCallId }) => answers.get(toolCallId))
 }
 
-/** What a check of a reply's calls put on record: what guardrails found, then what becomes of the calls. */
+/** The recorded check of a reply's calls: findings of guardrails, then the plan of each call. */
 function checkedAt(
   recorded: readonly RuntimeEvent[],
   from: number,
@@ -88,7 +88,7 @@ interface Place {
   readonly from: number
 }
 
-/** What a replay has of the context that a run had of its application, which no ledger holds. */
+/** The application's context of a run, which no ledger holds. */
 export interface ReplayContext {
   readonly context: unknown
   /** The run had one and the replay has none: what code said with it is taken from the record. */
@@ -231,7 +231,7 @@ function offeredThen({ recorded, from }: Place): readonly Tool[] {
   })
 }
 
-/** What was said of a call, as `tool_requests_collected` records it. */
+/** A call as `tool_requests_collected` records it. */
 function verdictOf(toolCallId: string, { recorded, from }: Place): CallVerdict {
   const { collected } = checkedAt(recorded, from)
   const { refusal, plan, reason } = collected?.calls.find((call) => call.toolCallId === toolCallId) ?? {}
@@ -239,34 +239,34 @@ function verdictOf(toolCallId: string, { recorded, from }: Place): CallVerdict {
   return plan === 'ask' ? { kind: 'ask', ...omitUndefined({ reason }) } : { kind: 'run' }
 }
 
-/** What a tool said of an input that it repaired then. */
+/** The recorded repairs of an input. */
 const unrepaired: CallVerdict = { kind: 'refuse', outcome: 'invalid_input', text: '' }
 
-/** Whether an input is the one that a call was asked with, before its tool repaired it. */
+/** The input is the requested one, before the tool repaired it. */
 function isUnrepaired(input: JsonObject, toolCallId: string, place: Place): boolean {
   const repaired = repairOf(toolCallId, place)
   return repaired !== undefined && canonicalJson(input) !== canonicalJson(repaired.input)
 }
 
-/** What a tool made of the input of a call, as it is on record. */
+/** The recorded input of a call, after its tool checked it. */
 function repairOf(toolCallId: string, { recorded, from }: Place): RepairedInput | undefined {
   const { collected } = checkedAt(recorded, from)
   const { input = {}, repairs } = collected?.calls.find((call) => call.toolCallId === toolCallId) ?? {}
   return repairs && { input, repairs }
 }
 
-/** Whether a guardrail found something in the input of a call. */
+/** A guardrail found something in the input of a call. */
 function hasTripped(toolCallId: string, { recorded, from }: Place): boolean {
   return checkedAt(recorded, from).trips.some((trip) => trip.toolCallId === toolCallId)
 }
 
-/** What an agent tells its models in a replay, of what its code says today and what is on record. */
+/** Chooses the definition of a replay, from that of today's code and the recorded one. */
 export type DefinitionFields = (
   now: AgentDefinition,
   recorded: AgentDefinition | undefined,
 ) => AgentDefinition
 
-/** What the agent's code says now, at the prices of then: a cost is never computed again. */
+/** Today's definition at recorded prices: a cost is never computed again. */
 export const currentFields: DefinitionFields = (now, recorded) => {
   const { price, fallbacks = [], summarizer } = recorded ?? {}
   return {
@@ -284,7 +284,7 @@ export const currentFields: DefinitionFields = (now, recorded) => {
   }
 }
 
-/** What is on record, whatever the agent's code says now. */
+/** The recorded definition, whatever the agent's code says now. */
 export const recordedFields: DefinitionFields = (now, recorded) => recorded ?? now
 
 /** The progress of a replay, and whose definitions apply. */

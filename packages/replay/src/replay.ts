@@ -43,7 +43,7 @@ import {
   replayedRules,
   rulesAsRecorded,
 } from './replay-context.ts'
-import { type Difference, differencesOf } from './diff.ts'
+import { type Difference, compareValues } from './diff.ts'
 
 /** A run with missing content cannot be replayed. Throws a `ConfigurationError` if content of a run is missing. */
 export function requireContent(events: readonly RuntimeEvent[]): void {
@@ -72,11 +72,11 @@ interface ReplayPlace {
  * ends before all of it was said. Whether calls may run and answers fit is asked of the agent's tools and schema as they
  * are now.
  */
-async function messageAt(place: ReplayPlace): Promise<Command | Signal | undefined> {
+async function recoverMessageAt(place: ReplayPlace): Promise<Command | Signal | undefined> {
   const { before, recorded, index, agent, fields } = place
   const event = recorded[index] as RuntimeEvent
-  if (causeOf(event) === 'calls_checked') return before && (await checkOf(before, place))
-  if (event.type === 'output_checked') return before && (await answerOf(before, agent))
+  if (causeOf(event) === 'calls_checked') return before && (await replayCheck(before, place))
+  if (event.type === 'output_checked') return before && (await replayAnswer(before, agent))
   const message = recoverMessage(before, { recorded, index })
   if (message?.type !== 'start' && message?.type !== 'resume') return message
   const given = message.type === 'start' ? message.givenModel : before?.givenModel
@@ -85,7 +85,11 @@ async function messageAt(place: ReplayPlace): Promise<Command | Signal | undefin
 }
 
 /** When the next event was decided, and by what chance. */
-function stampAt({ before, recorded, index }: Pick<ReplayPlace, 'before' | 'recorded' | 'index'>): Stamp {
+function recoverStamp({
+  before,
+  recorded,
+  index,
+}: Pick<ReplayPlace, 'before' | 'recorded' | 'index'>): Stamp {
   const event = recorded[index] as RuntimeEvent
   const { at } = event
   if (before && event.type === 'tool_attempt_failed') return { at, random: recoverRandom(before, event) }
@@ -96,7 +100,7 @@ function stampAt({ before, recorded, index }: Pick<ReplayPlace, 'before' | 'reco
 }
 
 /** The check of a reply's calls, made again. */
-async function checkOf(
+async function replayCheck(
   state: RunState,
   { recorded, index, agent, given }: ReplayPlace,
 ): Promise<Signal | undefined> {
@@ -118,7 +122,7 @@ async function checkOf(
 }
 
 /** The check of an answer, made again. */
-async function answerOf(state: RunState, agent: Agent<unknown>): Promise<Signal | undefined> {
+async function replayAnswer(state: RunState, agent: Agent<unknown>): Promise<Signal | undefined> {
   if (state.phase !== 'collecting') return undefined
   const verdict = await answerVerdict(state, { agent, clock: noTimer })
   return { type: 'output_checked', turn: state.turn, verdict }
@@ -201,9 +205,9 @@ export async function replayRun(
     recorded,
     agentNamed: requiredAgent(agentNamed),
     fields,
-    application: givenTo(first, context),
+    application: toContext(first, context),
   }
-  const divergence = await drivenAgain(driven, givenEvents(first, recorded), onEvents)
+  const divergence = await driveAgain(driven, countGivenEvents(first, recorded), onEvents)
   if (divergence) return { runId, events: divergence.seq - 1, divergence }
   return { runId, events: recorded.length }
 }
@@ -218,7 +222,7 @@ function requiredAgent(agentNamed: Driven['agentNamed']): Driven['agentNamed'] {
 }
 
 /** Drives a run again after the given events; returns the first event at which it differs. */
-async function drivenAgain(
+async function driveAgain(
   driven: Driven,
   given: number,
   onEvents: (events: number) => void = () => {},
@@ -228,10 +232,10 @@ async function drivenAgain(
   let state = recorded.slice(0, done).reduce<RunState | undefined>(evolve, undefined)
   onEvents(done)
   while (done < recorded.length) {
-    const { happened, unfinished } = await decidedNext(driven, state, { index: done, given })
+    const { happened, unfinished } = await decideNext(driven, state, { index: done, given })
     // What was recorded of a run that is still under way may end within a decision.
     const decided = recorded.slice(done, unfinished ? undefined : done + Math.max(1, happened.length))
-    const divergence = unfinished ? undefined : firstDifference(decided, happened, state)
+    const divergence = unfinished ? undefined : findFirstDifference(decided, happened, state)
     if (divergence) return divergence
     // Times and waits are the recording's: the state continues from what was recorded.
     for (const event of decided) state = evolve(state, event)
@@ -241,20 +245,19 @@ async function drivenAgain(
   return undefined
 }
 
-function givenTo({ withContext }: EventOf<'run_started'>, context: unknown): ReplayContext {
+function toContext({ withContext }: EventOf<'run_started'>, context: unknown): ReplayContext {
   return { context, isMissing: withContext === true && context === undefined }
 }
 
-/** What a run is driven again with. */
 interface Driven {
   readonly recorded: readonly RuntimeEvent[]
   readonly agentNamed: (name: string) => Agent<unknown>
   readonly fields: DefinitionFields
-  /** What the application gave the run. */
+  /** The context that the application gave the run. */
   readonly application: ReplayContext
 }
 
-/** What is on record in one decision, and what follows in its place now. */
+/** The events that follow now in the place of the recorded ones. */
 interface Decided {
   readonly happened: readonly RuntimeEvent[]
   /** The record ends before all is said that was decided about. */
@@ -265,7 +268,7 @@ interface Decided {
  * Decides the next recorded events again: from the command or signal, or from what the controller finds pending, at
  * their recorded time.
  */
-async function decidedNext(driven: Driven, state: RunState | undefined, place: Place): Promise<Decided> {
+async function decideNext(driven: Driven, state: RunState | undefined, place: Place): Promise<Decided> {
   const { recorded, agentNamed, fields, application } = driven
   const { index } = place
   const next = recorded[index] as RuntimeEvent
@@ -273,14 +276,14 @@ async function decidedNext(driven: Driven, state: RunState | undefined, place: P
   if (pending.length > 0 || causeOf(next) === 'controller') return { happened: pending }
   const agent = agentNamed(state?.agent ?? (next.type === 'run_started' ? next.agent : ''))
   const before = { before: state, recorded, index }
-  const message = await messageAt({ ...before, agent, fields, given: application })
+  const message = await recoverMessageAt({ ...before, agent, fields, given: application })
   if (message === undefined)
     return isUnfinished(recorded, index) ? { happened: [], unfinished: true } : { happened: [] }
-  const decision = decide(state, message, stampAt(before))
-  return { happened: 'facts' in decision ? recordedAs(decision.facts, next) : [] }
+  const decision = decide(state, message, recoverStamp(before))
+  return { happened: 'facts' in decision ? toEvents(decision.facts, next) : [] }
 }
 
-/** Whether other facts of the same decision may follow one of a type. */
+/** Types that other facts of the same decision may follow. */
 const isOpening: Readonly<Record<EventType, boolean>> = {
   run_started: true,
   history_carried: true,
@@ -318,7 +321,7 @@ const isOpening: Readonly<Record<EventType, boolean>> = {
   cancel_requested: false,
 }
 
-/** Whether nothing but the first facts of one decision is left on record. */
+/** Only the first facts of one decision are left on record. */
 function isUnfinished(recorded: readonly RuntimeEvent[], index: number): boolean {
   const cause = causeOf(recorded[index] as RuntimeEvent)
   return recorded.slice(index).every((event) => isOpening[event.type] && causeOf(event) === cause)
@@ -352,24 +355,24 @@ function pendingBefore(
   const place = { recorded, from: index }
   const rules = rulesAsRecorded(replayedRules(agent, application, place), agent, { ...place, fields })
   const action = nextAction(state, own ? next.at : last.at, rules)
-  return 'facts' in action ? recordedAs(action.facts, next) : []
+  return 'facts' in action ? toEvents(action.facts, next) : []
 }
 
 /** Facts as events in the place of those on record: who wrote them, when and why is the record's. */
-function recordedAs(facts: readonly Fact[], next: RuntimeEvent): readonly RuntimeEvent[] {
+function toEvents(facts: readonly Fact[], next: RuntimeEvent): readonly RuntimeEvent[] {
   const { runId, epoch, seq, at } = next
   const cause = causeOf(next)
   return facts.map((fact, index) => toEvent(fact, { runId, epoch, seq: seq + index, at, cause }))
 }
 
 /** A fork begins with what another run did, and with its edits: they are given, and all of its first epoch. */
-function givenEvents(first: EventOf<'run_started'>, recorded: readonly RuntimeEvent[]): number {
+function countGivenEvents(first: EventOf<'run_started'>, recorded: readonly RuntimeEvent[]): number {
   if (first.parent?.relation !== 'fork') return 0
   const own = recorded.findIndex(({ epoch }) => epoch > first.epoch)
   return own === -1 ? recorded.length : own
 }
 
-function firstDifference(
+function findFirstDifference(
   recorded: readonly RuntimeEvent[],
   happened: readonly RuntimeEvent[],
   state: RunState | undefined,
@@ -380,19 +383,19 @@ function firstDifference(
     const before = recorded[index]
     // The recording may end in the middle of what follows: a run that is still under way.
     if (before === undefined) return undefined
-    const differences = betweenEvents(before, event, state)
+    const differences = compareEvents(before, event, state)
     if (differences.length > 0) return { seq: before.seq, recorded: before, happened: event, differences }
   }
   return undefined
 }
 
-function betweenEvents(
+function compareEvents(
   before: RuntimeEvent,
   event: RuntimeEvent,
   state: RunState | undefined,
 ): readonly Difference[] {
   if (before.type !== event.type) return [{ path: 'type', recorded: before.type, happened: event.type }]
-  return differencesOf(comparable(before, state), comparable(asOlderRelease(before, event), state))
+  return compareValues(toComparable(before, state), toComparable(asOlderRelease(before, event), state))
 }
 
 /** Older releases did not record the digest of the input that a call starts with. */
@@ -403,8 +406,8 @@ function asOlderRelease(before: RuntimeEvent, event: RuntimeEvent): RuntimeEvent
   return rest
 }
 
-/** What an event says: when and by what it was decided is given. */
-function comparable(event: RuntimeEvent, state: RunState | undefined): object {
+/** Leaves out time and cause, which a replay takes from the record. */
+function toComparable(event: RuntimeEvent, state: RunState | undefined): object {
   const { at: _at, cause: _cause, inboxKey: _key, draining: _draining, ...rest } = event
   // A take-over names the definition where it is not the one in force before, which both are compared by.
   return rest.type === 'run_resumed' ? { definition: state?.definition, ...rest } : rest

@@ -3,7 +3,7 @@ import { keysIn, option, type OptionalCheck, type TextSpan } from '@tallystick/c
 import { type Json, parseToolCallId } from '@tallystick/core/vocabulary'
 import { rules } from '@secretlint/secretlint-rule-preset-recommend'
 
-/** What names of secrets end in, in lower case and without what parts words. */
+/** Endings of names of secrets, in lower case and without separators. */
 const endings: readonly string[] = [
   'password',
   'passwords',
@@ -49,7 +49,7 @@ const openKeys: ReadonlySet<string> = new Set([
   'IDEMPOTENCY',
 ])
 
-/** Whether a name is that of a secret: of a field, a header, a parameter or a variable of the environment. */
+/** Names of secrets: of fields, headers, parameters or variables of the environment. */
 export function isSecretName(name: string): boolean {
   const fields = name.split(/[^A-Za-z0-9]/).filter((word) => word !== '')
   const joined = fields.join('').toLowerCase()
@@ -64,7 +64,7 @@ export function isSecretName(name: string): boolean {
   return last === 'KEY' && !fields.some((word) => openKeys.has(word))
 }
 
-/** Whether a name is of a kind that only a secret has: `token` and `secret` alone are words of plain sentences. */
+/** Names that only secrets have: `token` and `secret` alone are words of plain sentences. */
 export function isPlainlySecret(name: string): boolean {
   return isSecretName(name) && !/^(?:token|secrets?|credentials?)$/i.test(name)
 }
@@ -102,7 +102,7 @@ export function namedSecretsIn(text: string): readonly NamedSecret[] {
 interface Name {
   readonly text: string
   readonly quoted: boolean
-  /** Whether white space separates the name and the separator. */
+  /** White space separates the name and the separator. */
   readonly apart: boolean
 }
 
@@ -296,7 +296,7 @@ export const ownSecretPatterns: OptionalCheck = option.maybe(
   option.listOf(option.valueThat('a regular expression', isRegExp)),
 )
 
-/** What else a secret looks like in a text. Of a pattern with a group only what the group matches is masked. */
+/** Further patterns of secrets. If a pattern has a group, only the match of the group is masked. */
 const secretPatterns: readonly RegExp[] = [
   /-----BEGIN [A-Z ]*PRIVATE KEY-----[\s\S]*?(?:-----END [A-Z ]*PRIVATE KEY-----|$)/dg,
   /\b(?:bearer|basic)[ \t]+([A-Za-z0-9+/=_.~-]{8,})/dgi,
@@ -328,7 +328,7 @@ function masked(secret: string): string {
  */
 export class SecretMask {
   readonly #patterns: readonly RegExp[]
-  /** Whether a caller added patterns, which may match what no secret is. */
+  /** A caller added patterns, which may match more than secrets. */
   readonly hasOwnPatterns: boolean
 
   /** `more`: patterns of the caller's own. */

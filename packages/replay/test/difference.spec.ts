@@ -2,40 +2,40 @@ import * as fc from 'fast-check'
 import '../../../scripts/testing/seed.ts'
 import { isDeepStrictEqual } from 'node:util'
 import { describe, expect, it } from 'vitest'
-import { differencesOf, reportedDifferences } from '../src/diff.ts'
+import { compareValues, reportedDifferences } from '../src/diff.ts'
 
 describe('differencesOf', () => {
   it('names every place in which two values differ, with what each has there', () => {
     const recorded = { type: 'x', content: [{ text: 'a' }, { text: 'b' }], gone: 1 }
     const happened = { type: 'x', content: [{ text: 'a' }, { text: 'c' }, 'more'], come: null }
-    expect(differencesOf(recorded, happened)).toEqual([
+    expect(compareValues(recorded, happened)).toEqual([
       { path: 'content[1].text', recorded: 'b', happened: 'c' },
       { path: 'content[2]', recorded: undefined, happened: 'more' },
       { path: 'gone', recorded: 1, happened: undefined },
       { path: 'come', recorded: undefined, happened: null },
     ])
-    expect(differencesOf('a', { b: 1 })).toEqual([{ path: '(all)', recorded: 'a', happened: { b: 1 } }])
+    expect(compareValues('a', { b: 1 })).toEqual([{ path: '(all)', recorded: 'a', happened: { b: 1 } }])
   })
 
   it('compares what has names by them, so that one that goes away moves none of the others', () => {
     const [look, weigh, pay] = ['look', 'weigh', 'pay'].map((name) => ({ name, effect: 'read' }))
     expect(
-      differencesOf({ tools: [look, weigh, pay] }, { tools: [look, { ...pay, effect: 'write' }] }),
+      compareValues({ tools: [look, weigh, pay] }, { tools: [look, { ...pay, effect: 'write' }] }),
     ).toEqual([
       { path: 'tools[weigh]', recorded: weigh, happened: undefined },
       { path: 'tools[pay].effect', recorded: 'read', happened: 'write' },
     ])
-    expect(differencesOf([look, pay], [pay, look], 'tools')).toEqual([
+    expect(compareValues([look, pay], [pay, look], 'tools')).toEqual([
       { path: 'tools, in order', recorded: ['look', 'pay'], happened: ['pay', 'look'] },
     ])
     // Two of one name cannot be told apart by it.
-    expect(differencesOf([look, look], [look], 'calls')).toEqual([
+    expect(compareValues([look, look], [look], 'calls')).toEqual([
       { path: 'calls[1]', recorded: look, happened: undefined },
     ])
-    expect(differencesOf([look], [look, look], 'calls')).toEqual([
+    expect(compareValues([look], [look, look], 'calls')).toEqual([
       { path: 'calls[1]', recorded: undefined, happened: look },
     ])
-    expect(differencesOf([{ name: 1, of: 'a' }], [{ name: 1, of: 'b' }], 'calls')).toEqual([
+    expect(compareValues([{ name: 1, of: 'a' }], [{ name: 1, of: 'b' }], 'calls')).toEqual([
       { path: 'calls[0].of', recorded: 'a', happened: 'b' },
     ])
   })
@@ -46,8 +46,8 @@ describe('differencesOf', () => {
     for (const side of [value, named]) {
       fc.assert(
         fc.property(side, side, (one, two) => {
-          expect(differencesOf(one, two).length === 0).toBe(isDeepStrictEqual(one, two))
-          expect(differencesOf(one, structuredClone(one))).toEqual([])
+          expect(compareValues(one, two).length === 0).toBe(isDeepStrictEqual(one, two))
+          expect(compareValues(one, structuredClone(one))).toEqual([])
         }),
       )
     }

@@ -2,7 +2,7 @@ import { type RuntimeEvent } from '@tallystick/core'
 import { everyFact, sampleCallId, sampleRunId, stamped } from '@tallystick/testkit'
 import { eventTypes } from '@tallystick/core/vocabulary'
 import { describe, expect, it } from 'vitest'
-import { isSignificant, normalizedEvent } from '../src/diff.ts'
+import { isSignificant, normalizeEvent } from '../src/diff.ts'
 
 const event = (fields: object): RuntimeEvent => fields as RuntimeEvent
 const words = (text: string): readonly string[] => text.trim().split(/\s+/)
@@ -17,7 +17,7 @@ const ofOneRunAnywhere = words(`
 
 describe('an event, as another run of the same task may say it', () => {
   it.each([...ofOneRun, ...ofOneRunAnywhere])('says nothing of %s', (key) => {
-    expect(normalizedEvent(event({ type: 'tool_result', [key]: 1, name: 'look' }))).toEqual({
+    expect(normalizeEvent(event({ type: 'tool_result', [key]: 1, name: 'look' }))).toEqual({
       ...{ type: 'tool_result', name: 'look' },
     })
   })
@@ -25,11 +25,11 @@ describe('an event, as another run of the same task may say it', () => {
   it('leaves out within a value what names a reply or a digest, and nothing else', () => {
     for (const key of ofOneRunAnywhere) {
       const within = { content: [{ [key]: 1, text: 'a' }] }
-      expect(normalizedEvent(event(within))).toEqual({ content: [{ text: 'a' }] })
+      expect(normalizeEvent(event(within))).toEqual({ content: [{ text: 'a' }] })
     }
     for (const key of ofOneRun) {
       const within = { data: {}, content: [{ [key]: 1 }] }
-      expect(normalizedEvent(event(within))).toEqual(within)
+      expect(normalizeEvent(event(within))).toEqual(within)
     }
   })
 
@@ -37,25 +37,25 @@ describe('an event, as another run of the same task may say it', () => {
     'keeps all that a model or a tool wrote: %s',
     (key) => {
       const written = { price: 5, digest: 'd', opaque: [{ raw: null }], id: sampleCallId(sampleRunId(1)) }
-      expect(normalizedEvent(event({ [key]: written }))).toEqual({ [key]: written })
-      expect(normalizedEvent(event({ calls: [{ [key]: written }] }))).toEqual({ calls: [{ [key]: written }] })
+      expect(normalizeEvent(event({ [key]: written }))).toEqual({ [key]: written })
+      expect(normalizeEvent(event({ calls: [{ [key]: written }] }))).toEqual({ calls: [{ [key]: written }] })
     },
   )
 
   it('names calls by their places, in whatever run', () => {
     const [one, other] = [1, 2].map((run) => sampleCallId(sampleRunId(run), 3))
-    expect(normalizedEvent(event({ toolCallId: one, ids: [other, 'call'] }))).toEqual({
+    expect(normalizeEvent(event({ toolCallId: one, ids: [other, 'call'] }))).toEqual({
       ...{ toolCallId: 'call 1_1_3', ids: ['call 1_1_3', 'call'] },
     })
   })
 
   it('keeps what is null', () => {
-    expect(normalizedEvent(event({ a: null, c: [true, 1] }))).toEqual({ a: null, c: [true, 1] })
+    expect(normalizeEvent(event({ a: null, c: [true, 1] }))).toEqual({ a: null, c: [true, 1] })
   })
 
   it('of a take-over is the definition that it brings', () => {
     const definition = { instructions: 'Help.', digest: 'd' }
-    expect(normalizedEvent(event({ type: 'run_resumed', why: 'crash', definition }))).toEqual({
+    expect(normalizeEvent(event({ type: 'run_resumed', why: 'crash', definition }))).toEqual({
       definition: { instructions: 'Help.' },
     })
   })

@@ -82,7 +82,7 @@ it('run ${runId} of my clerk comes out as it was recorded', async () => {
     expect(await lineOf('a.spec.ts', 'agents')).toBe("import { agents } from './agents.ts'")
     expect(await lineOf('b.test.mts', 'shop')).toBe("import { shop as agents } from './agents.ts'")
     await expect(write('c.spec.ts', { agents: { from: './a.ts', name: 'a b' } })).rejects.toThrow(
-      'no identifier',
+      'not an identifier',
     )
   })
 

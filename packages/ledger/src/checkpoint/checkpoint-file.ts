@@ -25,17 +25,17 @@ export interface CheckpointBlock {
 }
 
 /** The entry of a head in the log, which is also its line in the file. */
-export function entryOf({ hash, seq, runId }: CoveredHead): string {
+export function formatEntry({ hash, seq, runId }: CoveredHead): string {
   return `${hash} ${seq} ${runId}`
 }
 
 /** A checkpoint as text: how many heads follow, the heads, the note, and an empty line that says it is whole. */
-export function blockText(heads: readonly CoveredHead[], note: string): string {
-  return `${[`heads ${heads.length}`, ...heads.map(entryOf)].join('\n')}\n\n${note}\n`
+export function formatBlock(heads: readonly CoveredHead[], note: string): string {
+  return `${[`heads ${heads.length}`, ...heads.map(formatEntry)].join('\n')}\n\n${note}\n`
 }
 
 /** Returns the size of a file in bytes; 0 if it does not exist. */
-export async function sizeOf(file: string): Promise<number> {
+export async function readSize(file: string): Promise<number> {
   const found = await stat(file).catch((error: NodeJS.ErrnoException) => {
     if (error.code === 'ENOENT') return undefined
     throw error
@@ -47,7 +47,7 @@ export async function sizeOf(file: string): Promise<number> {
  * The checkpoints in the first `size` bytes of a file, from the first on. A last one that was cut off while it was written is left out. Throws a
  * `LedgerDamagedError` at a line that is not what a checkpoint has there.
  */
-export async function* checkpointsIn(file: string, size: number): AsyncGenerator<CheckpointBlock> {
+export async function* readCheckpoints(file: string, size: number): AsyncGenerator<CheckpointBlock> {
   if (size === 0) return
   const lines = new FileLines(file, size)
   for (;;) {
@@ -59,15 +59,15 @@ export async function* checkpointsIn(file: string, size: number): AsyncGenerator
     if (first === undefined) return
     const [, count] = /^heads (\d{1,15})$/.exec(first) ?? []
     if (count === undefined) throw lines.damaged('a number of heads')
-    const heads = await headsFrom(lines, Number(count))
+    const heads = await readHeads(lines, Number(count))
     if (heads === undefined) return
-    const note = await noteFrom(lines)
+    const note = await readNote(lines)
     if (note === undefined) return
     yield { heads, ...note, end: lines.bytes }
   }
 }
 
-async function headsFrom(lines: FileLines, count: number): Promise<readonly CoveredHead[] | undefined> {
+async function readHeads(lines: FileLines, count: number): Promise<readonly CoveredHead[] | undefined> {
   const heads: CoveredHead[] = []
   while (heads.length < count) {
     const line = await lines.next()
@@ -81,7 +81,7 @@ async function headsFrom(lines: FileLines, count: number): Promise<readonly Cove
   return blank === undefined ? undefined : heads
 }
 
-async function noteFrom(lines: FileLines): Promise<Pick<CheckpointBlock, 'text' | 'signatures'> | undefined> {
+async function readNote(lines: FileLines): Promise<Pick<CheckpointBlock, 'text' | 'signatures'> | undefined> {
   let text = ''
   for (let line = await lines.next(); line !== ''; line = await lines.next()) {
     if (line === undefined) return undefined
@@ -156,7 +156,7 @@ export interface CheckpointHeader {
 }
 
 /** Returns the text that a checkpoint signs, in the form of a C2SP checkpoint: origin, size and root, a line each. */
-export function headerText({ origin, size, root }: CheckpointHeader): string {
+export function formatHeader({ origin, size, root }: CheckpointHeader): string {
   return `${origin}\n${size}\n${root}\n`
 }
 
@@ -214,8 +214,8 @@ export class CheckpointLog {
   }
 
   /** Takes a checkpoint of the file in; answers what is wrong with it. */
-  faultOf(block: CheckpointBlock, { origin, key }: { origin: string; key: KeyObject }): Fault | undefined {
-    for (const head of block.heads) this.append(entryOf(head))
+  check(block: CheckpointBlock, { origin, key }: { origin: string; key: KeyObject }): Fault | undefined {
+    for (const head of block.heads) this.append(formatEntry(head))
     const [signedOrigin = '', size = '', root = ''] = block.text.split('\n')
     if (signedOrigin !== origin) return fault('origin', origin, signedOrigin)
     if (!isSignedBy(block.text, block.signatures, { name: origin, key })) {

@@ -8,17 +8,17 @@ import { eachRemoval, readRows, readRun } from '../store/records.ts'
 import { databaseOf } from '../store/store.ts'
 import {
   appendBlock,
-  blockText,
+  formatBlock,
   type CheckpointBlock,
   type CheckpointHeader,
   CheckpointLog,
-  checkpointsIn,
+  readCheckpoints,
   type CoveredHead,
-  entryOf,
-  headerText,
-  sizeOf,
+  formatEntry,
+  formatHeader,
+  readSize,
 } from './checkpoint-file.ts'
-import { keyLike, requireOrigin, signedNote, signingKey, verifyingKey } from './signed-note.ts'
+import { keyLike, requireOrigin, signNote, readSigningKey, readVerifyingKey } from './signed-note.ts'
 
 /** How to make a checkpoint. */
 export interface CheckpointOptions {
@@ -59,18 +59,18 @@ export async function writeCheckpoint(ledger: Ledger, options: CheckpointOptions
   requireOptions('writeCheckpoint', checkpointOptions, options)
   const { file, key: given, origin } = options
   requireOrigin(origin)
-  const key = signingKey(given)
+  const key = readSigningKey(given)
   const source = requireRows(ledger)
-  const size = await sizeOf(file)
+  const size = await readSize(file)
   const before = await readBefore(file, size, { origin, key: createPublicKey(key) })
-  const heads = await movedHeads(ledger, source, before.heads)
-  for (const head of heads) before.log.append(entryOf(head))
+  const heads = await listMovedHeads(ledger, source, before.heads)
+  for (const head of heads) before.log.append(formatEntry(head))
   const header = before.log.header(origin)
-  const note = signedNote(headerText(header), { name: origin, key })
+  const note = signNote(formatHeader(header), { name: origin, key })
   // A checkpoint that says what the one before says adds nothing.
   if (heads.length > 0 || before.end === 0) {
-    if ((await sizeOf(file)) !== size) throw writtenMeanwhile(file)
-    await appendBlock(file, before.end, blockText(heads, note))
+    if ((await readSize(file)) !== size) throw writtenMeanwhile(file)
+    await appendBlock(file, before.end, formatBlock(heads, note))
   }
   return { ...header, added: heads.length, note }
 }
@@ -100,8 +100,8 @@ async function readBefore(
   const log = new CheckpointLog()
   const heads = new Map<RunId, CoveredHead>()
   let end = 0
-  for await (const block of checkpointsIn(file, size)) {
-    const fault = log.faultOf(block, signer)
+  for await (const block of readCheckpoints(file, size)) {
+    const fault = log.check(block, signer)
     if (fault) {
       throw new LedgerDamagedError(
         `The checkpoints in ${file} cannot be continued: the ${fault.what} of one should be ${fault.expected}, is ` +
@@ -115,7 +115,7 @@ async function readBefore(
 }
 
 /** Where runs end that are new, or continued; in the order in which they were made. */
-async function movedHeads(
+async function listMovedHeads(
   ledger: Ledger,
   source: StoreDatabase,
   covered: Before['heads'],
@@ -127,13 +127,13 @@ async function movedHeads(
     if (last) known += 1
     if (last && head.seq < last.seq)
       throw lost(runId, `ends at event ${head.seq}, and its last checkpoint signed event ${last.seq}`)
-    if (last?.seq !== head.seq) moved.push(await headOf(source, runId))
+    if (last?.seq !== head.seq) moved.push(await readSealedHead(source, runId))
   }
-  if (known < covered.size) throw lost(await missingRun(ledger, covered), 'is missing')
+  if (known < covered.size) throw lost(await findMissingRun(ledger, covered), 'is missing')
   return moved.toReversed()
 }
 
-async function headOf(source: StoreDatabase, runId: RunId): Promise<CoveredHead> {
+async function readSealedHead(source: StoreDatabase, runId: RunId): Promise<CoveredHead> {
   const row = await readRun(source, runId)
   if (row === undefined || sealRun(row) !== row.seal) {
     throw lost(runId, 'has a row that differs from what was written')
@@ -141,7 +141,7 @@ async function headOf(source: StoreDatabase, runId: RunId): Promise<CoveredHead>
   return { runId, seq: row.head_seq, hash: row.head_hash }
 }
 
-async function missingRun(ledger: Ledger, covered: Before['heads']): Promise<RunId> {
+async function findMissingRun(ledger: Ledger, covered: Before['heads']): Promise<RunId> {
   const missing = new Set(covered.keys())
   for await (const { runId } of ledger.runs()) missing.delete(runId)
   return [...missing][0] as RunId
@@ -156,7 +156,7 @@ function lost(runId: RunId, what: string): LedgerDamagedError {
 
 function writtenMeanwhile(file: string): ConfigurationError {
   return new ConfigurationError(
-    `Another process has written ${file} meanwhile, and two checkpoints side by side would damage it. Nothing was written. ` +
+    `Another process has written ${file} at the same time, and two checkpoints side by side would damage it. Nothing was written. ` +
       'Let one process make the checkpoints of a file, and make this one again.',
   )
 }
@@ -178,7 +178,7 @@ interface CoveredRun {
 }
 
 /** Walks the chain of a run up to the last head that is covered, and compares it at each. */
-async function coveredRunFault(
+async function checkCoveredRun(
   source: StoreDatabase,
   runId: RunId,
   heads: readonly Covered[],
@@ -194,7 +194,7 @@ async function coveredRunFault(
     const found = findLinkFault(last, stored)
     if (found) return brokenAt(last.seq + 1, found)
     while (due[0]?.seq === stored.seq) {
-      const other = headFault(due[0], stored)
+      const other = findHeadFault(due[0], stored)
       if (other) return brokenAt(stored.seq, other)
       due.shift()
     }
@@ -215,14 +215,18 @@ async function coveredRunFault(
     if (!(error instanceof LedgerDamagedError)) throw error
     return brokenAt(last.seq + 1, fault('pages', 'readable', error.message))
   }
-  if (last.seq === 0) return await droppedRun(source, runId, due)
+  if (last.seq === 0) return await checkDroppedRun(source, runId, due)
   return due.length === 0
     ? { events: last.seq }
     : brokenAt(last.seq + 1, fault('event', 'the event that was signed', 'none'))
 }
 
 /** A run that was dropped left the hash that it ended with; its heads before that can no longer be compared. */
-async function droppedRun(source: StoreDatabase, runId: RunId, due: readonly Covered[]): Promise<CoveredRun> {
+async function checkDroppedRun(
+  source: StoreDatabase,
+  runId: RunId,
+  due: readonly Covered[],
+): Promise<CoveredRun> {
   for await (const removal of eachRemoval(source, runId)) {
     if (removal.kind !== 'dropped') continue
     const { seq: toSeq, digest: headHash } = removal
@@ -240,7 +244,7 @@ async function droppedRun(source: StoreDatabase, runId: RunId, due: readonly Cov
   return { events: 0, broken }
 }
 
-function headFault({ hash }: CoveredHead, stored: EventRow): Fault | undefined {
+function findHeadFault({ hash }: CoveredHead, stored: EventRow): Fault | undefined {
   return hash === stored.hash ? undefined : fault('hash', hash, stored.hash)
 }
 
@@ -292,7 +296,7 @@ export async function verifyCheckpoints(
   requireLedger('verifyCheckpoints', ledger)
   requireOptions('verifyCheckpoints', verifyOptions, options)
   const { file, publicKey, origin } = options
-  const { key, name } = verifyingKey(publicKey)
+  const { key, name } = readVerifyingKey(publicKey)
   const source = requireRows(ledger)
   const log = new CheckpointLog()
   const covered = new Map<RunId, Covered[]>()
@@ -300,9 +304,9 @@ export async function verifyCheckpoints(
   let due = origin ?? name
   let checkpoints = 0
   try {
-    for await (const block of checkpointsIn(file, await requiredSize(file))) {
-      due ??= originOf(block)
-      const found = log.faultOf(block, { origin: due, key })
+    for await (const block of readCheckpoints(file, await requireSize(file))) {
+      due ??= parseOrigin(block)
+      const found = log.check(block, { origin: due, key })
       if (found) {
         broken.push({ ...found, checkpoint: checkpoints + 1 })
         break
@@ -316,22 +320,22 @@ export async function verifyCheckpoints(
   }
   let events = 0
   for (const [runId, heads] of covered) {
-    const found = await coveredRunFault(source, runId, heads)
+    const found = await checkCoveredRun(source, runId, heads)
     events += found.events
     if (found.broken) broken.push({ runId, ...found.broken })
   }
   return { scope: 'checkpoints', ok: broken.length === 0, checkpoints, runs: covered.size, events, broken }
 }
 
-async function requiredSize(file: string): Promise<number> {
-  const size = await sizeOf(file)
+async function requireSize(file: string): Promise<number> {
+  const size = await readSize(file)
   if (size > 0) return size
   throw new ConfigurationError(
     `There are no checkpoints in ${file}, so nothing can be compared with them. Name the file that they were written to.`,
   )
 }
 
-function originOf({ text }: CheckpointBlock): string {
+function parseOrigin({ text }: CheckpointBlock): string {
   return text.split('\n')[0] ?? ''
 }
 

@@ -17,19 +17,22 @@ export interface NoteKey {
  * A text signed in the form of C2SP's signed note: the text, an empty line, and a line with the name of the key, the
  * first four bytes of its digest, and the Ed25519 signature.
  */
-export function signedNote(text: string, { name, key }: NoteKey): string {
-  const signature = Buffer.concat([keyId(name, createPublicKey(key)), sign(null, Buffer.from(text), key)])
+export function signNote(text: string, { name, key }: NoteKey): string {
+  const signature = Buffer.concat([
+    computeKeyId(name, createPublicKey(key)),
+    sign(null, Buffer.from(text), key),
+  ])
   return `${text}\n${dash} ${name} ${signature.toString('base64')}\n`
 }
 
 /**
- * Whether a note carries a valid signature of this key. Ignores signatures of other keys, such as those of witnesses,
+ * Checks that a note carries a valid signature of this key. Ignores signatures of other keys, such as those of witnesses,
  * and invalid signatures of this key.
  */
 export function isSignedBy(text: string, signatures: readonly string[], { name, key }: NoteKey): boolean {
-  const id = keyId(name, key)
+  const id = computeKeyId(name, key)
   return signatures.some((line) => {
-    const bytes = signatureOf(line, name)
+    const bytes = parseSignature(line, name)
     if (bytes === undefined || Buffer.compare(bytes.subarray(0, keyIdBytes), id) !== 0) return false
     return verify(null, Buffer.from(text), key, bytes.subarray(keyIdBytes))
   })
@@ -40,18 +43,18 @@ export function isSignatureLine(line: string): boolean {
 }
 
 /** Only what `base64` would write itself: several texts stand for the same bytes, and a changed one is a changed file. */
-function signatureOf(line: string, name: string): Buffer | undefined {
+function parseSignature(line: string, name: string): Buffer | undefined {
   const start = `${dash} ${name} `
   const bytes = Buffer.from(line.slice(start.length), 'base64')
   return line === start + bytes.toString('base64') ? bytes : undefined
 }
 
-function keyId(name: string, publicKey: KeyObject): Uint8Array {
-  const text = Buffer.concat([Buffer.from(`${name}\n`), Buffer.of(algorithm), rawPublicKey(publicKey)])
+function computeKeyId(name: string, publicKey: KeyObject): Uint8Array {
+  const text = Buffer.concat([Buffer.from(`${name}\n`), Buffer.of(algorithm), toRawKey(publicKey)])
   return hash('sha256', text, 'buffer').subarray(0, keyIdBytes)
 }
 
-function rawPublicKey(key: KeyObject): Uint8Array {
+function toRawKey(key: KeyObject): Uint8Array {
   const { x = '' } = key.export({ format: 'jwk' })
   return Buffer.from(x, 'base64url')
 }
@@ -75,22 +78,22 @@ export function requireOrigin(origin: string): void {
 }
 
 /** Reads the signing key, PEM or a `KeyObject`. Throws a `ConfigurationError` if it is not a private Ed25519 key. */
-export function signingKey(key: KeyLike): KeyObject {
-  return ed25519('signs checkpoints', 'private', () =>
+export function readSigningKey(key: KeyLike): KeyObject {
+  return readEd25519('signs checkpoints', 'private', () =>
     key instanceof KeyObject ? key : createPrivateKey(key),
   )
 }
 
 /**
  * Reads the key that verifies: PEM, a `KeyObject`, or the one-line form of signed notes (`name+id+key`), which brings
- * the name along. Throws a `ConfigurationError` where it is no public Ed25519 key.
+ * the name along. Throws a `ConfigurationError` if it is not a public Ed25519 key.
  */
-export function verifyingKey(key: KeyLike): { readonly key: KeyObject; readonly name?: string } {
+export function readVerifyingKey(key: KeyLike): { readonly key: KeyObject; readonly name?: string } {
   const oneLine = typeof key === 'string' ? /^([^\s+]+)\+([0-9a-f]{8})\+(\S+)$/.exec(key.trim()) : null
-  if (!oneLine) return { key: publicKeyOf(key) }
+  if (!oneLine) return { key: readPublicKey(key) }
   const [, name = '', id, encoded = ''] = oneLine
   const bytes = Buffer.from(encoded, 'base64')
-  const publicKey = ed25519('verifies checkpoints', 'public', () => {
+  const publicKey = readEd25519('verifies checkpoints', 'public', () => {
     if (bytes[0] !== algorithm || bytes.length !== 33) throw new Error('it is of another algorithm')
     return createPublicKey({
       key: Buffer.concat([spkiHead, bytes.subarray(1)]),
@@ -98,7 +101,7 @@ export function verifyingKey(key: KeyLike): { readonly key: KeyObject; readonly 
       type: 'spki',
     })
   })
-  if (Buffer.from(keyId(name, publicKey)).toString('hex') !== id)
+  if (Buffer.from(computeKeyId(name, publicKey)).toString('hex') !== id)
     throw unusable('verifies checkpoints', 'its id is not that of its bytes')
   return { name, key: publicKey }
 }
@@ -106,18 +109,18 @@ export function verifyingKey(key: KeyLike): { readonly key: KeyObject; readonly 
 /** Returns a public key in its one-line form, with the name of its log, for verifiers. */
 export function verifierKeyOf(origin: string, key: KeyLike): string {
   requireOrigin(origin)
-  const publicKey = publicKeyOf(key)
-  const encoded = Buffer.concat([Buffer.of(algorithm), rawPublicKey(publicKey)]).toString('base64')
-  return `${origin}+${Buffer.from(keyId(origin, publicKey)).toString('hex')}+${encoded}`
+  const publicKey = readPublicKey(key)
+  const encoded = Buffer.concat([Buffer.of(algorithm), toRawKey(publicKey)]).toString('base64')
+  return `${origin}+${Buffer.from(computeKeyId(origin, publicKey)).toString('hex')}+${encoded}`
 }
 
-function publicKeyOf(key: KeyLike): KeyObject {
-  return ed25519('verifies checkpoints', 'public', () =>
+function readPublicKey(key: KeyLike): KeyObject {
+  return readEd25519('verifies checkpoints', 'public', () =>
     key instanceof KeyObject ? key : createPublicKey(key),
   )
 }
 
-function ed25519(use: string, type: 'private' | 'public', read: () => KeyObject): KeyObject {
+function readEd25519(use: string, type: 'private' | 'public', read: () => KeyObject): KeyObject {
   let key: KeyObject
   try {
     key = read()

@@ -9,9 +9,9 @@ import {
   type Removed,
 } from '@tallystick/core/vocabulary'
 import { envelopeText, type RowEnvelope } from './chain.ts'
-import { carriedHistory, type CarriedHistory } from './history.ts'
+import { splitHistory, type CarriedHistory } from './history.ts'
 import type { Sealer } from './keyring.ts'
-import { redactedPayload } from './redacted-event.ts'
+import { redactEvent } from './redacted-event.ts'
 
 /*
  * The forms of a body, each canonical JSON of an object:
@@ -32,13 +32,13 @@ export interface EncodedEvent {
 
 /** The row of an event, its place and its link aside. A `ConfigurationError` for what JSON cannot carry. */
 export function encodeEvent(event: RuntimeEvent, sealer?: Sealer): EncodedEvent {
-  const envelope = rowEnvelope(event, sealer?.id ?? null)
-  const history = historyIn(event, sealer)
-  const text = history === undefined ? bodyText(event) : bodyWithHistory(event, history.name)
+  const envelope = toRowEnvelope(event, sealer?.id ?? null)
+  const history = findHistory(event, sealer)
+  const text = history === undefined ? encodeBody(event) : encodeBodyWithHistory(event, history.name)
   if (sealer === undefined)
     return history ? { event, envelope, body: text, history } : { event, envelope, body: text }
   const body = canonicalJson({
-    kept: redactedPayload(event) as unknown as Json,
+    kept: redactEvent(event) as unknown as Json,
     sealed: sealer.seal(text, envelopeText(envelope)),
     ...(history && { carried: history.name }),
   })
@@ -46,24 +46,24 @@ export function encodeEvent(event: RuntimeEvent, sealer?: Sealer): EncodedEvent 
 }
 
 /** Only the second event of a run carries what it begins with; a run with more of them keeps those as they are. */
-function historyIn(event: RuntimeEvent, sealer: Sealer | undefined): CarriedHistory | undefined {
+function findHistory(event: RuntimeEvent, sealer: Sealer | undefined): CarriedHistory | undefined {
   if (event.type !== 'history_carried' || event.seq !== 2 || Object.hasOwn(event, 'carried')) return undefined
-  return event.messages.length === 0 ? undefined : carriedHistory(event.messages, subjectOf(event), sealer)
+  return event.messages.length === 0 ? undefined : splitHistory(event.messages, describeEvent(event), sealer)
 }
 
-function bodyWithHistory(event: RuntimeEvent, name: string): string {
-  const { messages: _kept, ...rest } = bodyOf(event) as JsonObject & { readonly messages?: Json }
-  return storableText({ ...rest, carried: name }, subjectOf(event))
+function encodeBodyWithHistory(event: RuntimeEvent, name: string): string {
+  const { messages: _kept, ...rest } = withoutEnvelope(event) as JsonObject & { readonly messages?: Json }
+  return storableText({ ...rest, carried: name }, describeEvent(event))
 }
 
-function rowEnvelope(event: RuntimeEvent, key_id: string | null): RowEnvelope {
+function toRowEnvelope(event: RuntimeEvent, key_id: string | null): RowEnvelope {
   const { runId: run_id, seq, type, turn, toolCallId, at, epoch, v } = event
-  const attempt = attemptOf(event)
+  const attempt = findAttempt(event)
   return { run_id, seq, type, turn, tool_call_id: toolCallId ?? null, attempt, at, epoch, v, key_id }
 }
 
 /** Facts that a call may have once: start and decision of an attempt, and the result. */
-function attemptOf(event: RuntimeEvent): number | null {
+function findAttempt(event: RuntimeEvent): number | null {
   if (event.type === 'tool_result') return 0
   if (event.type !== 'tool_started' && event.type !== 'approval_decided') return null
   // What another run decided is asked about anew.
@@ -72,29 +72,29 @@ function attemptOf(event: RuntimeEvent): number | null {
 }
 
 /** An event without its envelope. */
-function bodyOf(event: RuntimeEvent): JsonObject {
+function withoutEnvelope(event: RuntimeEvent): JsonObject {
   const { runId: _run, seq: _seq, epoch: _epoch, turn: _turn, toolCallId: _call, ...rest } = event
   const { type: _type, v: _v, at: _at, ...body } = rest
   return body as unknown as JsonObject
 }
 
-function subjectOf({ seq, type, runId }: RuntimeEvent): string {
+function describeEvent({ seq, type, runId }: RuntimeEvent): string {
   return `Event ${seq} (${type}) of run ${runId}`
 }
 
-function bodyText(event: RuntimeEvent): string {
+function encodeBody(event: RuntimeEvent): string {
   try {
     return writeBody(event)
   } catch (error) {
     // This names the event and the place in it.
-    storableText(bodyOf(event), subjectOf(event))
+    storableText(withoutEnvelope(event), describeEvent(event))
     throw error
   }
 }
 
 /** Writes the body as canonical JSON. Throws what `canonicalJson` throws. */
 function writeBody(event: RuntimeEvent): string {
-  const body = bodyOf(event)
+  const body = withoutEnvelope(event)
   if (event.type !== 'run_started') return canonicalJson(body)
   const names = Object.keys(body)
     .filter((name) => body[name] !== undefined)
@@ -130,7 +130,7 @@ export function isPlain({ key_id, commitment, type }: BodyRow): boolean {
 }
 
 /** The name of the history that a row refers to, if it does. */
-export function historyNameIn({ type, seq, commitment, body }: BodyRow): string | undefined {
+export function findHistoryName({ type, seq, commitment, body }: BodyRow): string | undefined {
   if (type !== 'history_carried' || seq !== 2 || commitment !== null) return undefined
   const fields = parseObject(body)
   return typeof fields['carried'] === 'string' && !Object.hasOwn(fields, 'messages')
@@ -139,16 +139,16 @@ export function historyNameIn({ type, seq, commitment, body }: BodyRow): string 
 }
 
 /**
- * What the event of a row says, with its envelope. What was removed, or is sealed with a key that is not there, is marked
+ * Decodes the event of a row. Content that was removed, or is sealed with a key that is not there, is marked
  * by `removed`. Throws if the body is no JSON object, cannot be opened, or refers to what is not there.
  */
 export function decodeEvent(row: BodyRow, decoding: Decoding | undefined): RuntimeEvent {
   const fields = isPlain(row) ? parseObject(row.body) : decodeFields(row, decoding)
-  return Object.assign(fields, eventEnvelope(row)) as unknown as RuntimeEvent
+  return Object.assign(fields, toEventEnvelope(row)) as unknown as RuntimeEvent
 }
 
 function decodeFields(row: BodyRow, decoding: Decoding | undefined): Record<string, unknown> {
-  const name = historyNameIn(row)
+  const name = findHistoryName(row)
   let fields = parseObject(row.body)
   let sealer: Sealer | undefined
   if (row.key_id !== null && row.commitment === null) {
@@ -169,10 +169,10 @@ function parseObject(text: string): Record<string, unknown> {
   const value = JSON.parse(text) as unknown
   if (typeof value === 'object' && value !== null && !Array.isArray(value))
     return value as Record<string, unknown>
-  throw new Error('its body is no JSON object')
+  throw new Error('its body is not a JSON object')
 }
 
-function eventEnvelope(row: RowEnvelope): object {
+function toEventEnvelope(row: RowEnvelope): object {
   const { run_id: runId, seq, epoch, turn, tool_call_id: toolCallId, type, v, at } = row
   return toolCallId === null
     ? { runId, seq, epoch, turn, type, v, at }
@@ -180,8 +180,8 @@ function eventEnvelope(row: RowEnvelope): object {
 }
 
 /** The body of an event whose content is removed: what may stay of it, and why the rest went. */
-export function removedBody(event: RuntimeEvent, removed: Removed): string {
-  const rest = redactedPayload(event) as unknown as Json
+export function encodeRemains(event: RuntimeEvent, removed: Removed): string {
+  const rest = redactEvent(event) as unknown as Json
   return canonicalJson({ ...(rest as JsonObject), removed: omitUndefined(removed) })
 }
 
@@ -213,6 +213,6 @@ export function upcast(event: RuntimeEvent, known: Upcasters = upcasters): Runti
     if (step === undefined) return current
     const { runId, seq, epoch, turn, toolCallId, type, at } = current
     const envelope = { runId, seq, epoch, turn, ...(toolCallId !== undefined && { toolCallId }), type, at }
-    current = { ...step(bodyOf(current)), ...envelope, v: current.v + 1 } as unknown as RuntimeEvent
+    current = { ...step(withoutEnvelope(current)), ...envelope, v: current.v + 1 } as unknown as RuntimeEvent
   }
 }

@@ -45,12 +45,12 @@ export interface RunCell {
  * the body said.
  */
 export function commitTo(salt: string, body: string): Digest {
-  return digestOf(salt + body)
+  return digestText(salt + body)
 }
 
 /** One link: the hash before it, the envelope as a JSON list, and the commitment. The hashes have one length. */
 export function linkHash(previous: Digest, envelope: RowEnvelope, commitment: Digest): Digest {
-  return digestOf(previous + envelopeText(envelope) + commitment)
+  return digestText(previous + envelopeText(envelope) + commitment)
 }
 
 /** The envelope as text, which also binds a sealed body to its place. Spelled out, since each event needs it. */
@@ -65,11 +65,11 @@ export function envelopeText(envelope: RowEnvelope): string {
 export function sealRun(run: RunCell): Digest {
   const { pos, run_id, head_seq, head_hash, epoch, session_id, session_place, ended_at, history } = run
   const fields = [run_id, pos, head_seq, head_hash, epoch, session_id, session_place, ended_at, history]
-  return digestOf(`run ${JSON.stringify(fields)}`)
+  return digestText(`run ${JSON.stringify(fields)}`)
 }
 
 /** The SHA-256 of a text. */
-export function digestOf(text: string): Digest {
+export function digestText(text: string): Digest {
   return hash('sha256', text, 'base64url')
 }
 
@@ -80,7 +80,7 @@ let salts = ''
 let nextSalt = 0
 
 /** 120 random bits as text. Drawn many at a time: to ask Node for each would cost more than to hash with it. */
-export function newSalt(): string {
+export function drawSalt(): string {
   if (nextSalt >= salts.length) {
     salts = randomFillSync(Buffer.allocUnsafe(saltsAtOnce * saltBytes)).toString('base64url')
     nextSalt = 0
@@ -152,7 +152,7 @@ export function linkRemovals(last: RemovalLink, requests: readonly RemovalReques
   let { pos, hash } = last
   return requests.map((request) => {
     const { runId: run_id, seq, kind, at, by, reason = null } = request
-    const digest = 'body' in request ? digestOf(request.body) : request.headHash
+    const digest = 'body' in request ? digestText(request.body) : request.headHash
     const row = { pos: ++pos, run_id, seq, kind, at, by, reason, digest }
     hash = hashRemoval(hash, row)
     return { ...row, hash }
@@ -161,7 +161,7 @@ export function linkRemovals(last: RemovalLink, requests: readonly RemovalReques
 
 function hashRemoval(previous: Digest, row: Omit<RemovalRow, 'hash'>): Digest {
   const { pos, run_id, seq, kind, at, by, reason, digest } = row
-  return digestOf(`removal ${previous}${JSON.stringify([pos, run_id, seq, kind, at, by, reason, digest])}`)
+  return digestText(`removal ${previous}${JSON.stringify([pos, run_id, seq, kind, at, by, reason, digest])}`)
 }
 
 /** Checks that a removal is as it was written, after the one before it. */

@@ -2,14 +2,14 @@ import { LedgerDamagedError, type RunId, type RuntimeEvent } from '@tallystick/c
 import { idFaultOf } from '@tallystick/core/internal'
 import { parseRunId, parseToolCallId } from '@tallystick/core/vocabulary'
 import { decodeEvent, type Decoding, type EncodedEvent, hasUpcaster, upcast } from './body.ts'
-import { commitTo, type Digest, genesisHash, linkHash, newSalt, type RowEnvelope } from './chain.ts'
+import { commitTo, type Digest, genesisHash, linkHash, drawSalt, type RowEnvelope } from './chain.ts'
 
 /** A message names so many bad ids, each cut after so many characters. */
 const maxIdsNamed = 20
 const maxIdCharacters = 80
 
 /**
- * Whether a text from a store is a run id. Ids become part of commands, file names and generated code, so a text of
+ * Checks that a text from a store is a run id. Ids become part of commands, file names and generated code, so a text of
  * another shape never leaves a store under the type of an id.
  */
 export function isRunId(text: unknown): text is RunId {
@@ -17,7 +17,7 @@ export function isRunId(text: unknown): text is RunId {
 }
 
 /** A value stored as an id, as JSON of printable ASCII: no text can leave its place in a message. */
-export function quotedId(text: unknown): string {
+export function quoteId(text: unknown): string {
   const json = JSON.stringify(String(text).slice(0, maxIdCharacters))
   return json.replaceAll(
     /[^ -~]/g,
@@ -26,8 +26,8 @@ export function quotedId(text: unknown): string {
 }
 
 /** Returns a run's id for a message: as it is, or quoted if it is invalid. */
-export function namedRun(runId: string): string {
-  return isRunId(runId) ? runId : quotedId(runId)
+export function formatRunId(runId: string): string {
+  return isRunId(runId) ? runId : quoteId(runId)
 }
 
 /** A list of runs met rows with invalid run ids. It has listed all other runs before. */
@@ -36,10 +36,10 @@ export class BadRunIdsError extends LedgerDamagedError {
   readonly found: readonly string[]
 
   constructor(found: readonly string[]) {
-    const named = found.slice(0, maxIdsNamed).map(quotedId).join(', ')
+    const named = found.slice(0, maxIdsNamed).map(quoteId).join(', ')
     const more = found.length > maxIdsNamed ? ` and ${found.length - maxIdsNamed} more` : ''
     super(
-      `The ledger holds rows of runs under ids that are no run ids: ${named}${more}. The runtime writes no such rows, and ` +
+      `The ledger holds rows of runs under ids that are not run ids: ${named}${more}. The runtime writes no such rows, and ` +
         'they were left out of the list. Run verify for the whole picture, and restore a copy.',
     )
     this.found = found
@@ -64,7 +64,7 @@ export class RunIdSieve {
 }
 
 /** Gets every run of a list; the error is that of rows which had to be left out. */
-export async function untilBadIds<T>(
+export async function listUntilBadIds<T>(
   runs: AsyncIterable<T>,
   onRun: (run: T) => void,
 ): Promise<{ readonly error?: BadRunIdsError }> {
@@ -107,7 +107,7 @@ export function linkEvents(
   let previous = hash
   let place = pos
   return events.map(({ envelope, body }) => {
-    const salt = newSalt()
+    const salt = drawSalt()
     previous = linkHash(previous, envelope, commitTo(salt, body))
     const { run_id, seq, type, turn, tool_call_id, attempt, at, epoch, v, key_id } = envelope
     const columns = { run_id, seq, type, turn, tool_call_id, attempt, at, epoch, v, key_id }
@@ -177,9 +177,9 @@ function findTypeFault(row: EventRow): Fault | undefined {
 
 /** Checked last: the chain finds a changed id, so an invalid one was written like this. */
 function findIdFault({ run_id, tool_call_id }: EventRow): Fault | undefined {
-  if (!isRunId(run_id)) return fault('run_id', 'a run id', quotedId(run_id))
+  if (!isRunId(run_id)) return fault('run_id', 'a run id', quoteId(run_id))
   if (tool_call_id === null || parseToolCallId(tool_call_id) !== undefined) return undefined
-  return fault('tool_call_id', 'a tool call id', quotedId(tool_call_id))
+  return fault('tool_call_id', 'a tool call id', quoteId(tool_call_id))
 }
 
 /** Which version of an event a reader wants: the one on record, or the newest. */
@@ -208,13 +208,13 @@ export function decodeRow(row: ReadableRow): RuntimeEvent {
   try {
     return decodeEvent(row, row.decoding)
   } catch (error) {
-    throw damagedEvent(row.run_id, row.seq, messageOf(error))
+    throw damagedEvent(row.run_id, row.seq, describeDecodingError(error))
   }
 }
 
 /** The message of a `SyntaxError` quotes what it could not parse, and no error says what an event says. */
-function messageOf(error: unknown): string {
-  if (error instanceof SyntaxError) return 'what it says is no JSON'
+function describeDecodingError(error: unknown): string {
+  if (error instanceof SyntaxError) return 'its body is not JSON'
   return error instanceof Error ? error.message : 'its body cannot be opened'
 }
 
@@ -225,7 +225,7 @@ export function missingEvent(runId: string, seq: number): LedgerDamagedError {
 
 function damagedEvent(runId: string, seq: number, what: string): LedgerDamagedError {
   return new LedgerDamagedError(
-    `Run ${namedRun(runId)} is damaged at seq ${seq}: ${what}. What follows cannot be trusted, so reading stops here. ` +
+    `Run ${formatRunId(runId)} is damaged at seq ${seq}: ${what}. What follows cannot be trusted, so reading stops here. ` +
       'Run verify for the whole picture, and restore a copy.',
   )
 }

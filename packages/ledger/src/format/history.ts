@@ -3,7 +3,7 @@ import type { Message } from '@tallystick/core'
 import { emptyHistoryDigest, historyDigests, withDigests } from '@tallystick/core/internal'
 import { storableDigests } from '@tallystick/core/store-kit'
 import { canonicalJson } from '@tallystick/core/vocabulary'
-import { digestOf } from './chain.ts'
+import { digestText } from './chain.ts'
 import type { Sealer } from './keyring.ts'
 
 /**
@@ -33,13 +33,13 @@ export interface CarriedHistory {
 }
 
 /** Throws a `ConfigurationError` that names `subject` for a value that JSON cannot hold. */
-export function carriedHistory(
+export function splitHistory(
   messages: readonly Message[],
   subject: string,
   sealer: Sealer | undefined,
 ): CarriedHistory {
   const digests = storableDigests(messages, subject)
-  const nameAt = (index: number): string => nameOf(digests[index] as string, sealer)
+  const nameAt = (index: number): string => nameDigest(digests[index] as string, sealer)
   return {
     name: nameAt(messages.length - 1),
     rowsAfter(isKnown) {
@@ -58,7 +58,7 @@ export function carriedHistory(
   }
 }
 
-function nameOf(digest: string, sealer: Sealer | undefined): string {
+function nameDigest(digest: string, sealer: Sealer | undefined): string {
   return sealer ? sealer.name(digest) : digest
 }
 
@@ -67,19 +67,19 @@ type Named = Pick<HistoryRow, 'digest' | 'before'>
 /** The sum lets a reader without the key check that the row is unchanged. */
 function sealMessage(text: string, { digest, before }: Named, sealer: Sealer): string {
   const sealed = sealer.seal(text, `history ${before ?? ''}`)
-  return canonicalJson({ sealed, sum: digestOf(`${digest} ${before} ${sealed}`) })
+  return canonicalJson({ sealed, sum: digestText(`${digest} ${before} ${sealed}`) })
 }
 
 /** Checks that a row is as it was written. Needs no key. */
 export function isHistoryRow(row: HistoryRow): boolean {
-  const sealed = sealedIn(row.message)
-  if (sealed === undefined) return digestAfter(row.before ?? emptyHistoryDigest, row.message) === row.digest
+  const sealed = parseSealed(row.message)
+  if (sealed === undefined) return extendDigest(row.before ?? emptyHistoryDigest, row.message) === row.digest
   const { sealed: text, sum } = sealed
-  return canonicalJson(sealed) === row.message && digestOf(`${row.digest} ${row.before} ${text}`) === sum
+  return canonicalJson(sealed) === row.message && digestText(`${row.digest} ${row.before} ${text}`) === sum
 }
 
 /** `undefined` for a message that is not sealed, and for damaged text, which then has another digest than its name says. */
-function sealedIn(message: string): { readonly sealed: string; readonly sum: string } | undefined {
+function parseSealed(message: string): { readonly sealed: string; readonly sum: string } | undefined {
   if (!message.startsWith('{"sealed":')) return undefined
   try {
     const { sealed, sum } = JSON.parse(message) as { readonly sealed?: unknown; readonly sum?: unknown }
@@ -90,7 +90,7 @@ function sealedIn(message: string): { readonly sealed: string; readonly sum: str
 }
 
 /** The running digest of messages, as core computes it. */
-function digestAfter(before: string, message: string): string {
+function extendDigest(before: string, message: string): string {
   return hash('sha256', `["${before}",${message}]`)
 }
 
@@ -150,11 +150,11 @@ function openRows(
   let digest = historyDigests(before).at(-1) ?? emptyHistoryDigest
   const digests: string[] = []
   const messages = rows.map((row) => {
-    const sealed = sealer && sealedIn(row.message)
+    const sealed = sealer && parseSealed(row.message)
     const text = sealed ? sealer.open(sealed.sealed, `history ${row.before ?? ''}`) : row.message
-    digest = digestAfter(digest, text)
+    digest = extendDigest(digest, text)
     digests.push(digest)
-    if (nameOf(digest, sealer) !== row.digest) throw new Error(`the history ${row.digest} has changed`)
+    if (nameDigest(digest, sealer) !== row.digest) throw new Error(`the history ${row.digest} has changed`)
     return JSON.parse(text) as Message
   })
   return withDigests(messages, digests, before)

@@ -19,27 +19,27 @@ import type {
 } from '@tallystick/core/vocabulary'
 
 /** A text that is gone. What was empty said nothing. */
-function redactedText(text: string): string {
+function redactText(text: string): string {
   return text === '' ? '' : removedText
 }
 
 /** Parts of a user or a tool become as many parts of text. */
-function redactedParts(
+function redactParts(
   parts: readonly (UserPart | ResultPart)[],
 ): readonly { readonly type: 'text'; readonly text: string }[] {
   return parts.map((part) => ({
     type: 'text',
-    text: part.type === 'text' ? redactedText(part.text) : removedText,
+    text: part.type === 'text' ? redactText(part.text) : removedText,
   }))
 }
 
 /**
- * What a model said: texts are gone, and so are reasoning and blocks of the vendor, whose proofs hold for the whole
+ * Texts are masked; reasoning and blocks of the vendor are left out, since their proofs hold for the whole
  * only. Calls stay, under their names and ids, so that each still has its result.
  */
-export function redactedReply(parts: readonly AssistantPart[]): readonly AssistantPart[] {
+export function redactReply(parts: readonly AssistantPart[]): readonly AssistantPart[] {
   const redacted = parts.flatMap((part): AssistantPart[] => {
-    if (part.type === 'text') return [{ type: 'text', text: redactedText(part.text) }]
+    if (part.type === 'text') return [{ type: 'text', text: redactText(part.text) }]
     if (part.type !== 'tool_call') return []
     const { type, toolCallId, providerCallId, name } = part
     return [{ type, toolCallId, providerCallId, name, input: {} }]
@@ -47,80 +47,80 @@ export function redactedReply(parts: readonly AssistantPart[]): readonly Assista
   return redacted.length > 0 || parts.length === 0 ? redacted : [{ type: 'text', text: removedText }]
 }
 
-function redactedUserMessage({ role, parts }: UserMessage): UserMessage {
-  return { role, parts: redactedParts(parts) }
+function redactUserMessage({ role, parts }: UserMessage): UserMessage {
+  return { role, parts: redactParts(parts) }
 }
 
 /** A message of the history, with the calls and results that it pairs. */
-export function redactedMessage(message: Message): Message {
-  if (message.role === 'user') return redactedUserMessage(message)
+export function redactMessage(message: Message): Message {
+  if (message.role === 'user') return redactUserMessage(message)
   if (message.role === 'tool') {
     const results = message.results.map(({ toolCallId, name, outcome, content }) => {
-      return { toolCallId, name, outcome, content: redactedParts(content) }
+      return { toolCallId, name, outcome, content: redactParts(content) }
     })
     return { role: 'tool', results }
   }
   const { role, parts, model, stopReason, partial } = message
-  return { role, parts: redactedReply(parts), model, stopReason, partial }
+  return { role, parts: redactReply(parts), model, stopReason, partial }
 }
 
 /** Names, models, prices and the digest of the whole stay. */
-export function redactedDefinition(definition: AgentDefinition): AgentDefinition {
+export function redactDefinition(definition: AgentDefinition): AgentDefinition {
   const { model, instructions, tools, parallelToolCalls, digest, output, summarizer } = definition
   const { maxOutputTokens, modelSettings, onRefusal, price, fallbacks, guardrails, handoffs } = definition
   return {
     model,
-    instructions: redactedText(instructions),
+    instructions: redactText(instructions),
     parallelToolCalls,
     digest,
-    tools: tools.map(redactedTool),
+    tools: tools.map(redactTool),
     ...(maxOutputTokens !== undefined && { maxOutputTokens }),
-    ...(modelSettings && { modelSettings: redactedSettings(modelSettings) }),
+    ...(modelSettings && { modelSettings: redactSettings(modelSettings) }),
     ...(onRefusal && { onRefusal }),
     ...(price && { price }),
     ...(fallbacks && { fallbacks }),
     ...(guardrails && { guardrails }),
     ...(handoffs && { handoffs }),
-    ...(output && { output: { ...numbersOf(output), schema: {} } }),
+    ...(output && { output: { ...keepNumbers(output), schema: {} } }),
     ...(summarizer && { summarizer: { ...summarizer, instructions: removedText } }),
   }
 }
 
 /** The numbers of an object, by whatever name a version of the event has for them. */
-function numbersOf<Value extends object>(value: Value): Value {
+function keepNumbers<Value extends object>(value: Value): Value {
   return Object.fromEntries(Object.entries(value).filter(([, field]) => typeof field === 'number')) as Value
 }
 
 /** How models write, without what may say something: the texts that end a reply, and the options of one provider. */
-function redactedSettings(settings: ModelSettings): ModelSettings {
+function redactSettings(settings: ModelSettings): ModelSettings {
   const { temperature, topP, seed, maxOutputTokens, reasoningEffort } = settings
   return omitUndefined({ temperature, topP, seed, maxOutputTokens, reasoningEffort })
 }
 
 /** How a model call failed, without the vendor's words. */
-function redactedFailure(failure: ModelFailure): ModelFailure {
-  return { ...failure, message: redactedText(failure.message) }
+function redactFailure(failure: ModelFailure): ModelFailure {
+  return { ...failure, message: redactText(failure.message) }
 }
 
 /** A tool of which only the name is left. */
-function redactedTool({ name }: ToolDefinition): ToolDefinition {
+function redactTool({ name }: ToolDefinition): ToolDefinition {
   return { name, description: removedText, inputSchema: { type: 'object' } }
 }
 
 /** The adapter's options may hold content. */
-function redactedGivenModel({ options: _options, additions, ...model }: GivenModel): GivenModel {
-  return { ...model, ...redactedAdditions(additions) }
+function redactGivenModel({ options: _options, additions, ...model }: GivenModel): GivenModel {
+  return { ...model, ...redactAdditions(additions) }
 }
 
 /** The names of what an adapter adds to requests stay. */
-function redactedAdditions(additions: readonly RequestAddition[] | undefined): {
+function redactAdditions(additions: readonly RequestAddition[] | undefined): {
   readonly additions?: readonly RequestAddition[]
 } {
   return additions ? { additions: additions.map(({ digest: _digest, ...names }) => names) } : {}
 }
 
 /** Ids stay, as that of the session does. */
-function redactedLabels({ workflowName, traceId, groupId }: RunLabels): RunLabels {
+function redactLabels({ workflowName, traceId, groupId }: RunLabels): RunLabels {
   return omitUndefined({ workflowName, traceId, groupId })
 }
 
@@ -131,14 +131,14 @@ type Masks = { readonly [T in EventType]: (event: EventOf<T>) => EventBodies[T] 
  * of content, so that it still folds. Only listed fields stay: a field that this release does not know is removed. A
  * digest of content is removed too, since it would confirm a guess at the content.
  */
-export function redactedPayload(event: RuntimeEvent): EventBodies[EventType] {
+export function redactEvent(event: RuntimeEvent): EventBodies[EventType] {
   const mask = masks[event.type] as (event: RuntimeEvent) => EventBodies[EventType]
   const { cause, inboxKey, draining } = event
   return { ...mask(event), ...omitUndefined({ cause, inboxKey, draining }) }
 }
 
 /** A body without anything to hide: these of its fields stay. */
-function only<T extends EventType>(
+function keepFields<T extends EventType>(
   ...names: readonly (keyof EventBodies[T] & string)[]
 ): (event: EventOf<T>) => EventBodies[T] {
   return (event) => {
@@ -148,27 +148,29 @@ function only<T extends EventType>(
 }
 
 /** A digest that names the call and says nothing of its input. */
-function redactedDigest(toolCallId: string): string {
+function nameRemovedDigest(toolCallId: string): string {
   return `removed ${toolCallId}`
 }
 
-function textWhere(text: string | undefined): string | undefined {
-  return text === undefined ? undefined : redactedText(text)
+function redactOptionalText(text: string | undefined): string | undefined {
+  return text === undefined ? undefined : redactText(text)
 }
 
 /** Keeps what a refusal asks for, and masks what it says. */
-function redactedRefusal(refusal: ModelRefusal | undefined): { readonly refusal?: ModelRefusal } {
-  return refusal ? { refusal: { ...refusal, ...omitUndefined({ reason: textWhere(refusal.reason) }) } } : {}
+function redactRefusal(refusal: ModelRefusal | undefined): { readonly refusal?: ModelRefusal } {
+  return refusal
+    ? { refusal: { ...refusal, ...omitUndefined({ reason: redactOptionalText(refusal.reason) }) } }
+    : {}
 }
 
-function redactedCall(call: CollectedCall): CollectedCall {
+function redactCall(call: CollectedCall): CollectedCall {
   const { toolCallId, name, plan, effect, recovery, retry, serial, maxConcurrency } = call
   const { child, handoff, recorded, input, repairs, reason, refusal } = call
   return {
     toolCallId,
     name,
     plan,
-    inputDigest: redactedDigest(toolCallId),
+    inputDigest: nameRemovedDigest(toolCallId),
     ...omitUndefined({
       effect,
       recovery,
@@ -178,29 +180,29 @@ function redactedCall(call: CollectedCall): CollectedCall {
       child,
       handoff,
       recorded,
-      reason: textWhere(reason),
+      reason: redactOptionalText(reason),
     }),
     ...(input && { input: {} }),
-    ...(repairs && { repairs: repairs.map(redactedText) }),
-    ...(refusal && { refusal: { outcome: refusal.outcome, text: redactedText(refusal.text) } }),
+    ...(repairs && { repairs: repairs.map(redactText) }),
+    ...(refusal && { refusal: { outcome: refusal.outcome, text: redactText(refusal.text) } }),
   }
 }
 
-function redactedPiece(piece: ShownPiece): ShownPiece {
-  return 'messages' in piece ? { messages: piece.messages.map(redactedMessage) } : piece
+function redactPiece(piece: ShownPiece): ShownPiece {
+  return 'messages' in piece ? { messages: piece.messages.map(redactMessage) } : piece
 }
 
 const masks: Masks = {
   run_started: (event) => ({
-    ...only<'run_started'>(
+    ...keepFields<'run_started'>(
       ...(['agent', 'limits', 'retry', 'sessionId', 'sessionPlace', 'parent', 'subject'] as const),
       ...(['owner', 'toolChoice', 'parallelToolCalls', 'recording', 'deadlineAt'] as const),
       'withContext',
     )(event),
-    definition: redactedDefinition(event.definition),
-    ...(event.givenModel && { givenModel: redactedGivenModel(event.givenModel) }),
-    ...(event.labels && { labels: redactedLabels(event.labels) }),
-    ...(event.modelSettings && { modelSettings: redactedSettings(event.modelSettings) }),
+    definition: redactDefinition(event.definition),
+    ...(event.givenModel && { givenModel: redactGivenModel(event.givenModel) }),
+    ...(event.labels && { labels: redactLabels(event.labels) }),
+    ...(event.modelSettings && { modelSettings: redactSettings(event.modelSettings) }),
   }),
   // With a marker for each message, the runs of a session would grow with its past.
   history_carried: ({ messages, missing = 0, uncheckedFrom }) => ({
@@ -211,43 +213,43 @@ const masks: Masks = {
   history_edited: ({ edits, by, reason }) => ({
     edits: edits.map(({ index, message }) => ({
       index,
-      ...(message && { message: redactedMessage(message) }),
+      ...(message && { message: redactMessage(message) }),
     })),
-    ...omitUndefined({ by, reason: textWhere(reason) }),
+    ...omitUndefined({ by, reason: redactOptionalText(reason) }),
   }),
   run_resumed: ({ why, inDoubt, definition }) => ({
     why,
     inDoubt,
-    ...(definition && { definition: redactedDefinition(definition) }),
+    ...(definition && { definition: redactDefinition(definition) }),
   }),
   run_finished: (event) => ({
-    ...only<'run_finished'>(...(['reason', 'turns', 'toolCalls', 'usage', 'costUsd'] as const))(event),
-    ...omitUndefined({ detail: textWhere(event.detail) }),
+    ...keepFields<'run_finished'>(...(['reason', 'turns', 'toolCalls', 'usage', 'costUsd'] as const))(event),
+    ...omitUndefined({ detail: redactOptionalText(event.detail) }),
   }),
   input_received: ({ message, delivery, receipt }) => ({
-    message: redactedUserMessage(message),
+    message: redactUserMessage(message),
     delivery,
     ...omitUndefined({ receipt }),
   }),
   input_settled: ({ receipt, delivered, why }) => ({
     receipt,
     delivered,
-    ...omitUndefined({ why: textWhere(why) }),
+    ...omitUndefined({ why: redactOptionalText(why) }),
   }),
   model_call_started: ({ change, ...event }) => ({
-    ...only<'model_call_started'>(
+    ...keepFields<'model_call_started'>(
       ...(['attempt', 'model', 'toolChoice', 'finalizing', 'grant', 'maxOutputTokens'] as const),
     )(event),
     requestDigest: removedText,
-    ...redactedAdditions(event.additions),
+    ...redactAdditions(event.additions),
     ...(change && {
       change: {
-        ...omitUndefined({ instructions: textWhere(change.instructions), tools: change.tools }),
+        ...omitUndefined({ instructions: redactOptionalText(change.instructions), tools: change.tools }),
         ...omitUndefined({ maxOutputTokens: change.maxOutputTokens }),
-        ...(change.sourced && { sourced: change.sourced.map(redactedTool) }),
-        ...(change.messages && { messages: change.messages.map(redactedMessage) }),
+        ...(change.sourced && { sourced: change.sourced.map(redactTool) }),
+        ...(change.messages && { messages: change.messages.map(redactMessage) }),
         ...(change.shown && {
-          shown: { digest: removedText, pieces: change.shown.pieces.map(redactedPiece) },
+          shown: { digest: removedText, pieces: change.shown.pieces.map(redactPiece) },
         }),
         ...omitUndefined({
           modelSettings: change.modelSettings,
@@ -259,7 +261,7 @@ const masks: Masks = {
   assistant_started: ({ attempt, providerMessageId, servedModel, warnings }) => ({
     attempt,
     ...omitUndefined({ providerMessageId, servedModel }),
-    ...(warnings && { warnings: warnings.map(redactedText) }),
+    ...(warnings && { warnings: warnings.map(redactText) }),
   }),
   assistant_text_delta: ({ attempt, part, replaces }) => ({
     attempt,
@@ -281,105 +283,105 @@ const masks: Masks = {
     name,
     input: {},
   }),
-  usage_updated: only<'usage_updated'>(
+  usage_updated: keepFields<'usage_updated'>(
     ...(['attempt', 'usage', 'contextTokens', 'costUsd', 'price', 'estimated', 'refused', 'raw'] as const),
   ),
   assistant_message_finished: ({ parts, ...event }) => ({
-    ...only<'assistant_message_finished'>(
+    ...keepFields<'assistant_message_finished'>(
       ...(['attempt', 'stopReason', 'rawStopReason', 'partial', 'places'] as const),
     )({ parts, ...event }),
-    parts: redactedReply(parts),
+    parts: redactReply(parts),
     ...omitUndefined({ providerMessageId: event.providerMessageId }),
-    ...redactedRefusal(event.refusal),
+    ...redactRefusal(event.refusal),
   }),
   model_stream_failed: ({ attempt, failure, retryAt, refusal }) => ({
     attempt,
-    failure: redactedFailure(failure),
+    failure: redactFailure(failure),
     ...omitUndefined({ retryAt }),
-    ...redactedRefusal(refusal),
+    ...redactRefusal(refusal),
   }),
-  tool_requests_collected: ({ calls }) => ({ calls: calls.map(redactedCall) }),
+  tool_requests_collected: ({ calls }) => ({ calls: calls.map(redactCall) }),
   approval_requested: ({ name, attempt, toolCallId, expiresAt, reason }) => ({
     name,
     attempt,
-    inputDigest: redactedDigest(toolCallId),
-    ...omitUndefined({ expiresAt, reason: textWhere(reason) }),
+    inputDigest: nameRemovedDigest(toolCallId),
+    ...omitUndefined({ expiresAt, reason: redactOptionalText(reason) }),
   }),
   approval_decided: ({ attempt, approved, by, via, elsewhere, toolCallId, input, note, reason }) => ({
     attempt,
     approved,
     by,
-    inputDigest: redactedDigest(toolCallId),
+    inputDigest: nameRemovedDigest(toolCallId),
     ...omitUndefined({ via, elsewhere }),
     ...(input && { input: {} }),
-    ...omitUndefined({ note: textWhere(note), reason: textWhere(reason) }),
+    ...omitUndefined({ note: redactOptionalText(note), reason: redactOptionalText(reason) }),
   }),
   tool_started: (event) => ({
-    ...only<'tool_started'>(
+    ...keepFields<'tool_started'>(
       ...(['name', 'attempt', 'idempotencyKey', 'effect', 'child', 'recorded', 'grant'] as const),
     )(event),
-    ...(event.inputDigest !== undefined && { inputDigest: redactedDigest(event.toolCallId) }),
+    ...(event.inputDigest !== undefined && { inputDigest: nameRemovedDigest(event.toolCallId) }),
   }),
-  tool_progress: (event) => ({ ...only<'tool_progress'>('attempt', 'spent')(event), data: null }),
-  tool_deferred: only<'tool_deferred'>('attempt', 'receipt', 'deadlineAt'),
+  tool_progress: (event) => ({ ...keepFields<'tool_progress'>('attempt', 'spent')(event), data: null }),
+  tool_deferred: keepFields<'tool_deferred'>('attempt', 'receipt', 'deadlineAt'),
   tool_attempt_failed: ({ content, ...event }) => ({
-    ...only<'tool_attempt_failed'>(
+    ...keepFields<'tool_attempt_failed'>(
       ...(['name', 'attempt', 'outcome', 'durationMs', 'retryAt', 'retryAfterMs'] as const),
     )({
       content,
       ...event,
     }),
-    content: redactedParts(content),
+    content: redactParts(content),
   }),
   tool_result: ({ content, projected, shown, ...event }) => ({
-    ...only<'tool_result'>(...(['name', 'outcome', 'durationMs', 'child', 'reused'] as const))({
+    ...keepFields<'tool_result'>(...(['name', 'outcome', 'durationMs', 'child', 'reused'] as const))({
       content,
       ...event,
     }),
-    content: redactedParts(content),
-    ...(projected && { projected: redactedParts(projected) }),
-    ...(shown && { shown: redactedParts(shown) }),
+    content: redactParts(content),
+    ...(projected && { projected: redactParts(projected) }),
+    ...(shown && { shown: redactParts(shown) }),
   }),
-  tool_results_injected: only<'tool_results_injected'>('toolCallIds'),
+  tool_results_injected: keepFields<'tool_results_injected'>('toolCallIds'),
   compaction_started: (event) => ({
-    ...only<'compaction_started'>(
+    ...keepFields<'compaction_started'>(
       ...(['model', 'replacedMessages', 'maxOutputTokens', 'grant', 'interrupted'] as const),
     )(event),
     requestDigest: removedText,
-    ...redactedAdditions(event.additions),
+    ...redactAdditions(event.additions),
   }),
   context_compacted: ({ summary, failure, ...event }) => ({
-    ...only<'context_compacted'>(
+    ...keepFields<'context_compacted'>(
       ...(['replacedMessages', 'taskAt', 'tokensBefore', 'tokensAfter', 'usage'] as const),
       ...(['costUsd', 'price', 'abandoned'] as const),
     )({
       summary,
       ...event,
     }),
-    summary: redactedUserMessage(summary),
-    ...(failure && { failure: redactedFailure(failure) }),
+    summary: redactUserMessage(summary),
+    ...(failure && { failure: redactFailure(failure) }),
   }),
   agent_handed_off: ({ from, to, definition, messages }) => ({
     from,
     to,
-    definition: redactedDefinition(definition),
-    ...(messages && { messages: messages.map(redactedMessage) }),
+    definition: redactDefinition(definition),
+    ...(messages && { messages: messages.map(redactMessage) }),
   }),
   guardrail_tripped: ({ guardrail, on, action, index, detail, replacement }) => ({
     guardrail,
     on,
     action,
-    ...omitUndefined({ index, detail: textWhere(detail) }),
-    ...(replacement && { replacement: redactedParts(replacement) }),
+    ...omitUndefined({ index, detail: redactOptionalText(detail) }),
+    ...(replacement && { replacement: redactParts(replacement) }),
   }),
-  guardrails_checked: only<'guardrails_checked'>('on', 'guardrails'),
+  guardrails_checked: keepFields<'guardrails_checked'>('on', 'guardrails'),
   output_checked: ({ valid, output, error, repair }) => ({
     valid,
     ...(output !== undefined && { output: null }),
-    ...omitUndefined({ error: textWhere(error) }),
-    ...(repair && { repair: redactedUserMessage(repair) }),
+    ...omitUndefined({ error: redactOptionalText(error) }),
+    ...(repair && { repair: redactUserMessage(repair) }),
   }),
-  limit_reached: only<'limit_reached'>(...(['limit', 'max', 'used', 'held', 'policy'] as const)),
-  limit_raised: only<'limit_raised'>('limit', 'max', 'by'),
-  cancel_requested: ({ by, reason }) => omitUndefined({ by, reason: textWhere(reason) }),
+  limit_reached: keepFields<'limit_reached'>(...(['limit', 'max', 'used', 'held', 'policy'] as const)),
+  limit_raised: keepFields<'limit_raised'>('limit', 'max', 'by'),
+  cancel_requested: ({ by, reason }) => omitUndefined({ by, reason: redactOptionalText(reason) }),
 }

@@ -20,7 +20,7 @@ import {
   isDropped,
   isMissingReference,
   isUnread,
-  refusingConstraint,
+  findConstraint,
   type Statement,
 } from './connections.ts'
 import { readHead, readLease, readRows, readRun, type RunRow } from '../store/records.ts'
@@ -234,7 +234,7 @@ export class Appender {
       }
       const run = await readRun(this.#database, runId)
       requireHead(runId, run ? { seq: run.head_seq, epoch: run.epoch } : emptyHead, expected)
-      if (run?.ended_at != null && endOf(request) !== null) throw secondFact(runId, 'run_finished')
+      if (run?.ended_at != null && findEnd(request) !== null) throw secondFact(runId, 'run_finished')
     }
     throw new LedgerDamagedError(
       `Run ${runId} ends where an append expects it, and yet its row refuses the append. It is damaged, or a client ` +
@@ -302,7 +302,7 @@ export class Appender {
   async #refusal({ runId, events }: AppendRequest, error: unknown): Promise<unknown> {
     if (isUnread(error)) return unreadInbox(runId)
     if (isDropped(error)) return droppedRunConflict(runId)
-    const constraint = refusingConstraint(error)
+    const constraint = findConstraint(error)
     const place = sessionPlaceOf(events.map(({ event }) => event))
     if (constraint === 'run_session' && place) return placeTaken(runId, place)
     return constraint === 'event_call' ? ((await this.#secondFactIn(runId, events)) ?? error) : error
@@ -364,7 +364,7 @@ export class Appender {
 }
 
 /** When an append ends its run, in milliseconds since 1970 UTC. */
-function endOf({ events }: AppendRequest): number | null {
+function findEnd({ events }: AppendRequest): number | null {
   return events.find(({ event }) => event.type === 'run_finished')?.event.at ?? null
 }
 
@@ -441,13 +441,13 @@ export class AppendTexts {
     const name = ['tallystick append', durability, ...words].join(' ')
     const given = (rows: readonly object[]): string => values.add(JSON.stringify(rows))
     const parts = [
-      headPart(given(group.map(headOf))),
+      headPart(given(group.map(toHeadRow))),
       ...(shape.begins ? [madePart] : []),
       movedPart,
       `swapped as materialized (select * from moved${shape.begins ? ' union all select * from made' : ''})`,
       writtenPart(given(group.flatMap(({ rows }) => rows).map((row, n) => ({ ...row, n })))),
-      ...(shape.carries ? [historyPart(given(group.flatMap(messagesOf)))] : []),
-      ...(shape.takes ? [takenPart(given(group.flatMap(takenBy)))] : []),
+      ...(shape.carries ? [historyPart(given(group.flatMap(toMessageRows)))] : []),
+      ...(shape.takes ? [takenPart(given(group.flatMap(toTakenRows)))] : []),
     ]
     const text =
       this.#appends.get(name) ??
@@ -467,10 +467,10 @@ export class AppendTexts {
 const logEntry = `pg_logical_emit_message(true, 'tallystick', '')`
 
 /** Where each run is to stand: one row of `head`. */
-function headOf({ runId, request, rows, history, previousHash }: AppendItem, place: number): object {
+function toHeadRow({ runId, request, rows, history, previousHash }: AppendItem, place: number): object {
   const { expected, events, lease } = request
   const session = expected.expectedSeq === 0 ? sessionPlaceOf(events.map(({ event }) => event)) : undefined
-  const endedAt = endOf(request)
+  const endedAt = findEnd(request)
   return {
     ...{ run_id: runId, expected_seq: expected.expectedSeq, epoch: expected.epoch, place },
     ...{ previous_hash: previousHash, history: history?.name },
@@ -516,7 +516,7 @@ const movedPart = `moved as (
     returning run.run_id, run.pos
   )`
 
-function messagesOf({ runId, history }: AppendItem): readonly object[] {
+function toMessageRows({ runId, history }: AppendItem): readonly object[] {
   return (history?.rows ?? []).map((row) => ({ ...row, run_id: runId }))
 }
 
@@ -530,7 +530,7 @@ function historyPart(given: string): string {
   )`
 }
 
-function takenBy({ runId, request, rows }: AppendItem): readonly object[] {
+function toTakenRows({ runId, request, rows }: AppendItem): readonly object[] {
   const seq = rows.at(-1)?.seq ?? 0
   return request.takes
     .filter(isStorableName)

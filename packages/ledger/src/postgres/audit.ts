@@ -46,7 +46,7 @@ const objectsText = `with tables as (
   ) as rules order by name collate "C"`
 
 /** Reads the objects that make a schema a ledger. `@` replaces its name. */
-export async function schemaObjects(
+export async function listSchemaObjects(
   connections: Pick<Connections, 'patiently'>,
   { schema, quotedSchema }: Pick<DatabasePlace, 'schema' | 'quotedSchema'>,
 ): Promise<ReadonlyMap<string, string>> {
@@ -72,7 +72,7 @@ export async function schemaObjects(
  * change what is written.
  */
 async function findSchemaFault(connections: Connections, place: DatabasePlace): Promise<Fault | undefined> {
-  const present = await schemaObjects(connections, place)
+  const present = await listSchemaObjects(connections, place)
   for (const [name, definition] of objectsAsMade) {
     const found = present.get(name)
     if (found !== definition)
@@ -85,7 +85,7 @@ async function findSchemaFault(connections: Connections, place: DatabasePlace): 
 }
 
 /** The columns of a table, read from the text that makes it. */
-function columnsAsMade(table: string, columns: string): readonly (readonly [string, string])[] {
+function listColumns(table: string, columns: string): readonly (readonly [string, string])[] {
   return columns.split(/,\s(?![^(]*\))/).map((text) => {
     const column = text.trim()
     const [, name = '', type = '', collation] = /^(\w+) (\w+)( collate "C")?/.exec(column) ?? []
@@ -99,7 +99,7 @@ function columnsAsMade(table: string, columns: string): readonly (readonly [stri
 /** The objects that `schema.ts` makes, as the catalogue names them. A test compares the two. */
 export const objectsAsMade: ReadonlyMap<string, string> = new Map([
   ...Object.keys(tables).map((name) => [`table ${name}`, 'logged'] as const),
-  ...Object.entries(tables).flatMap(([table, columns]) => columnsAsMade(table, columns)),
+  ...Object.entries(tables).flatMap(([table, columns]) => listColumns(table, columns)),
   ...Object.entries(functions).map(([name, source]) => [`function ${name}`, `\n${source}\n`] as const),
   ['index event_at', 'CREATE INDEX event_at ON @.event USING btree (at)'],
   [

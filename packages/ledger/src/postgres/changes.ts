@@ -34,7 +34,7 @@ export class ChangeFeed {
 
   constructor(source: ChangeSource, options: PostgresLedgerOptions, schema: string) {
     const { pooled = false, pollIntervalMs = pooled ? 250 : 1_000 } = options
-    const channel = channelOf(schema)
+    const channel = nameChannel(schema)
     this.#source = source
     this.#pollIntervalMs = pollIntervalMs
     const own = randomUUID()
@@ -164,7 +164,7 @@ export class ChangeFeed {
 }
 
 /** Where processes tell each other what they wrote. Postgres cuts long names short, so the schema is in it as a digest. */
-export function channelOf(schema: string): string {
+export function nameChannel(schema: string): string {
   return `tallystick_${createHash('sha256').update(schema).digest('hex').slice(0, 16)}`
 }
 
@@ -180,13 +180,13 @@ interface Word {
 }
 
 /** A word as a payload. */
-export function payloadOf({ from, runIds }: Word): string {
+export function encodeWord({ from, runIds }: Word): string {
   const payload = JSON.stringify([from, ...runIds])
   return Buffer.byteLength(payload) <= maxPayloadBytes ? payload : JSON.stringify([from])
 }
 
 /** Parses a payload; one that cannot be parsed says that anything may have changed. */
-export function wordOf(payload: string): Word {
+export function decodeWord(payload: string): Word {
   try {
     const parsed: unknown = JSON.parse(payload)
     const [from, ...runIds] = Array.isArray(parsed) ? (parsed as readonly unknown[]) : []
@@ -218,7 +218,7 @@ class ChangeListener {
     if (this.#client !== undefined) return
     this.#client = opening
     const pg = await loadPg().catch(() => undefined)
-    // It was left meanwhile, or asked to listen once more.
+    // It was left while the driver was loaded, or asked to listen once more.
     if (this.#client !== opening) return
     const client = pg && new pg.Client(connectionConfig(this.#options, pg))
     this.#client = client
@@ -228,10 +228,10 @@ class ChangeListener {
     }
     client.on('error', drop)
     client.on('end', drop)
-    client.on('notification', ({ payload = '' }) => this.#onChange(wordOf(payload)))
+    client.on('notification', ({ payload = '' }) => this.#onChange(decodeWord(payload)))
     try {
       await client.connect()
-      unreferenced(client)
+      releaseFromLoop(client)
       await client.query(`listen ${this.#channel}`)
     } catch {
       drop()
@@ -252,7 +252,7 @@ class ChangeListener {
 }
 
 /** Lets the process end while the connection is open. The types of pg lack this method. */
-function unreferenced(client: Client & { unref?(): void }): void {
+function releaseFromLoop(client: Client & { unref?(): void }): void {
   client.unref?.()
 }
 
@@ -293,7 +293,7 @@ export class ChangeNotifier {
 
   async #sendChanged(): Promise<void> {
     if (this.#changed.size === 0) return
-    const payload = payloadOf({ from: this.#from, runIds: [...this.#changed] })
+    const payload = encodeWord({ from: this.#from, runIds: [...this.#changed] })
     this.#changed.clear()
     // Polling makes up for a lost hint.
     await this.#send(payload).catch(() => undefined)

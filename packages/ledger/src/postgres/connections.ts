@@ -9,20 +9,20 @@ import type { driver } from './driver-types.ts'
 import { type PostgresLedgerOptions, unreadableConnectionString } from './options.ts'
 
 /** The code of a failure: Postgres's own, such as `23505`, or the system's, such as `ECONNREFUSED`. */
-function failureCode(error: unknown): string | undefined {
+function findCode(error: unknown): string | undefined {
   if (!(error instanceof Error)) return undefined
   if ('code' in error && typeof error.code === 'string') return error.code
-  return error instanceof AggregateError ? failureCode(error.errors[0]) : undefined
+  return error instanceof AggregateError ? findCode(error.errors[0]) : undefined
 }
 
 /** The name of the constraint or index that refused, where one did. */
-export function refusingConstraint(error: unknown): string | undefined {
-  if (failureCode(error) !== '23505' || !(error instanceof Error)) return undefined
+export function findConstraint(error: unknown): string | undefined {
+  if (findCode(error) !== '23505' || !(error instanceof Error)) return undefined
   return 'constraint' in error && typeof error.constraint === 'string' ? error.constraint : undefined
 }
 
 export function isMissingReference(error: unknown): boolean {
-  return failureCode(error) === '23503'
+  return findCode(error) === '23503'
 }
 
 /** Codes that the triggers of the schema raise. */
@@ -34,15 +34,15 @@ export const endedCode = 'TL003'
 export const droppedCode = 'TL004'
 
 export function isDropped(error: unknown): boolean {
-  return failureCode(error) === droppedCode
+  return findCode(error) === droppedCode
 }
 
 export function isUnread(error: unknown): boolean {
-  return failureCode(error) === unreadCode
+  return findCode(error) === unreadCode
 }
 
 export function isAfterEnd(error: unknown): boolean {
-  return failureCode(error) === endedCode
+  return findCode(error) === endedCode
 }
 
 const lostMessage = /^(Connection terminated|Client has encountered a connection error|Connection ended)/
@@ -50,7 +50,7 @@ const lostCode = /^(08|57P0[12]|ECONNRESET$|EPIPE$|ERR_STREAM_)/
 
 /** If the connection was lost, it is unknown whether the statement was carried out. */
 function isConnectionLost(error: unknown): boolean {
-  const code = failureCode(error)
+  const code = findCode(error)
   if (code !== undefined) return lostCode.test(code)
   // A connection that could not be made in time was never there.
   return error instanceof Error && lostMessage.test(error.message) && !/timeout/.test(error.message)
@@ -58,7 +58,7 @@ function isConnectionLost(error: unknown): boolean {
 
 /** Postgres undid the statement because of concurrent ones, and it may be sent again. */
 export function isContention(error: unknown): boolean {
-  return /^(40001|40P01)$/.test(failureCode(error) ?? '')
+  return /^(40001|40P01)$/.test(findCode(error) ?? '')
 }
 
 /** pg gave up waiting for an answer, and the connection is still busy with the question. */
@@ -109,10 +109,10 @@ const remedies: readonly (readonly [RegExp, string])[] = [
 ]
 
 /** Converts any error: to damage, or to a store that is not available. A `TallystickError` stays as it is. */
-export function ledgerFailure(error: unknown, description: string): TallystickError {
+export function toLedgerError(error: unknown, description: string): TallystickError {
   if (error instanceof TallystickError) return error
-  const code = failureCode(error)
-  const reason = reasonOf(error)
+  const code = findCode(error)
+  const reason = describeReason(error)
   if (code !== undefined && (code === refusalCode || damage.test(code))) {
     return new LedgerDamagedError(
       `The ledger at ${description} is damaged: ${reason}. What it says cannot be trusted. Run verify on it, and restore a copy.`,
@@ -121,27 +121,27 @@ export function ledgerFailure(error: unknown, description: string): TallystickEr
   }
   const codeText = code === undefined || reason.includes(code) ? '' : ` (${code})`
   return new LedgerUnavailableError(
-    `The ledger at ${description} is not available: ${reason}${codeText}. ${remedyOf(error, code)}`,
+    `The ledger at ${description} is not available: ${reason}${codeText}. ${findRemedy(error, code)}`,
     { cause: error },
   )
 }
 
-function remedyOf(error: unknown, code: string | undefined): string {
+function findRemedy(error: unknown, code: string | undefined): string {
   if (isConnectionLost(error) || isUnanswered(error)) {
     return (
       'Whether the last statement was carried out is not known; what was acknowledged is not lost. ' +
       'Resume the run when the server answers: an append that was committed already is recognised.'
     )
   }
-  if (/timeout/.test(reasonOf(error)) && code === undefined) {
+  if (/timeout/.test(describeReason(error)) && code === undefined) {
     return 'No connection came free or was accepted in time. Look at the server, or raise connectTimeoutMs or maxConnections.'
   }
   return remedies.find(([codes]) => codes.test(code ?? ''))?.[1] ?? 'Nothing was written.'
 }
 
 /** The first line, since an AggregateError has none of its own. */
-function reasonOf(error: unknown): string {
-  if (error instanceof AggregateError && error.message === '') return reasonOf(error.errors[0])
+function describeReason(error: unknown): string {
+  if (error instanceof AggregateError && error.message === '') return describeReason(error.errors[0])
   return error instanceof Error ? error.message : String(error)
 }
 
@@ -203,7 +203,7 @@ export function connectionConfig(options: PostgresLedgerOptions, { types }: Pg):
     fallback_application_name: 'tallystick',
     keepAlive: true,
     connectionTimeoutMillis: options.connectTimeoutMs ?? 10_000,
-    // What is no whole number of 8 bytes is read as pg reads it.
+    // All other types are read as pg reads them.
     types: { getTypeParser: (type) => (type === types.builtins.INT8 ? Number : types.getTypeParser(type)) },
   }
 }

@@ -59,9 +59,9 @@ export function openSchema(connections: Connections, quotedSchema: string): Open
       const [row] = await connections.rows<{ readonly changed: number }>({ text, values })
       return (row?.changed ?? 0) > 0
     },
-    changedRuns: (after) => changedRuns(ask, after),
+    changedRuns: (after) => findChangedRuns(ask, after),
     async isAfter(place, runId, seq) {
-      const { xid, pos } = placeOf(place)
+      const { xid, pos } = parsePlace(place)
       const rows = await ask(
         'select 1 from @.event where run_id = $1 and seq = $2 and (xid, pos) > ($3::xid8, $4::int8)',
         [runId, seq, xid, pos],
@@ -70,7 +70,7 @@ export function openSchema(connections: Connections, quotedSchema: string): Open
     },
     async eventsAfter(after) {
       const [last] = await ask<{ readonly pos: number | null }>('select max(pos) as pos from @.event')
-      return Math.max(0, (last?.pos ?? 0) - placeOf(after).pos)
+      return Math.max(0, (last?.pos ?? 0) - parsePlace(after).pos)
     },
   }
 }
@@ -89,8 +89,8 @@ function boundedText(query: string, columns: readonly string[]): string {
  * Returns the runs that changed after a place. Settled events follow the order of the tail. Other events may still
  * come before an unsettled one, so the place stays before it; its run is reported now, and again when it has settled.
  */
-async function changedRuns(ask: OpenSchema['ask'], after: string): Promise<ChangedRuns> {
-  const place = placeOf(after)
+async function findChangedRuns(ask: OpenSchema['ask'], after: string): Promise<ChangedRuns> {
+  const place = parsePlace(after)
   const [now] = await ask<SettledEvents>(
     `select ${horizon}::text as settled, array(
       select distinct run_id from @.event where xid >= ${horizon} limit ${maxUnsettled + 1}
@@ -143,7 +143,7 @@ function changeText(parts: readonly ChangePart[]): string {
     select count(*) as changed, set_config('synchronous_commit', 'off', true) from ${first.name}`
 }
 
-function placeOf(cursor: string): { readonly xid: string; readonly pos: number } {
+function parsePlace(cursor: string): { readonly xid: string; readonly pos: number } {
   const [xid = '0', pos = '0'] = cursor === '' ? [] : cursor.split(' ')
   return { xid, pos: Number(pos) }
 }

@@ -17,7 +17,7 @@ export interface PostgresLedgerOptions {
   /** Only reads: the ledger has to exist, and a role that may only read is enough. */
   readonly readOnly?: boolean | undefined
   /**
-   * Whether the connection string names a pooler in transaction mode, such as PgBouncer. Then nothing is kept on a
+   * The connection string names a pooler in transaction mode, such as PgBouncer: nothing is kept on a
    * connection between statements, and `changes` polls for events that other processes wrote.
    */
   readonly pooled?: boolean | undefined
@@ -85,7 +85,7 @@ export interface DatabasePlace {
 const maxIdentifierBytes = 63
 
 /** Reads the options that say where a ledger is. Throws a `ConfigurationError`, which repeats no secret. */
-export function databasePlace({
+export function parseDatabasePlace({
   connectionString,
   schema = 'tallystick',
 }: PostgresLedgerOptions): DatabasePlace {
@@ -97,7 +97,7 @@ export function databasePlace({
     )
   }
   try {
-    const { host, port, database } = endpointOf(connectionString)
+    const { host, port, database } = parseEndpoint(connectionString)
     const description = `${host}:${port}/${database ?? ''}, schema ${schema}`
     return { schema, quotedSchema: `"${schema.replaceAll('"', '""')}"`, description }
   } catch {
@@ -138,8 +138,8 @@ export interface Endpoint {
  * The endpoint that a connection string names, read as pg reads it, with the same variables of the environment for what it
  * leaves out; so it is known before pg is loaded. Throws where the string cannot be read; the error may repeat it.
  */
-export function endpointOf(connectionString: string): Endpoint {
-  const named = connectionString.startsWith('/') ? socketOf(connectionString) : urlOf(connectionString)
+export function parseEndpoint(connectionString: string): Endpoint {
+  const named = connectionString.startsWith('/') ? parseSocket(connectionString) : parseUrl(connectionString)
   const { PGHOST, PGPORT, PGDATABASE, PGUSER, USER, USERNAME } = process.env
   const user = named.user || PGUSER || (process.platform === 'win32' ? USERNAME : USER)
   return {
@@ -152,13 +152,13 @@ export function endpointOf(connectionString: string): Endpoint {
 type Named = { readonly [Part in 'host' | 'port' | 'database' | 'user']?: string | null | undefined }
 
 /** A socket of the machine, and the database after a blank. */
-function socketOf(connectionString: string): Named {
+function parseSocket(connectionString: string): Named {
   const [host, database] = connectionString.split(' ')
   return { host, database }
 }
 
-function urlOf(connectionString: string): Named {
-  const { url, hasHost } = parsed(connectionString)
+function parseUrl(connectionString: string): Named {
+  const { url, hasHost } = parseWithHost(connectionString)
   const asked = url.searchParams
   const user = asked.get('user') || decodeURIComponent(url.username)
   if (url.protocol === 'socket:') return { host: decodeURI(url.pathname), database: asked.get('db'), user }
@@ -174,7 +174,7 @@ function urlOf(connectionString: string): Named {
 }
 
 /** Blanks, and signs that begin no escape, are escaped. A string without a host is read with one in its place. */
-function parsed(connectionString: string): { readonly url: URL; readonly hasHost: boolean } {
+function parseWithHost(connectionString: string): { readonly url: URL; readonly hasHost: boolean } {
   const escaped = / |%[^a-f0-9]|%[a-f0-9][^a-f0-9]/i.test(connectionString)
     ? encodeURI(connectionString).replace(/%25(\d\d)/g, '%$1')
     : connectionString

@@ -13,17 +13,17 @@ import type { BegunTail, TailStart } from '../store/tail-events.ts'
 import { Appender } from './append.ts'
 import { findDatabaseFault } from './audit.ts'
 import { ChangeFeed } from './changes.ts'
-import { Connections, isAfterEnd, ledgerFailure, loadPg, requirePg } from './connections.ts'
+import { Connections, isAfterEnd, toLedgerError, loadPg, requirePg } from './connections.ts'
 import { dialect, openSchema, type OpenSchema } from './database.ts'
 import {
-  databasePlace,
+  parseDatabasePlace,
   postgresLedgerOptions,
   type DatabasePlace,
   type PostgresLedgerOptions,
   type TailHorizon,
 } from './options.ts'
 import { durabilityText, inSchema, inspectSchema, makeSchema, nowText } from './schema.ts'
-import { beginTail, readTailMark, tailHorizon } from './tail.ts'
+import { beginTail, readTailMark, readHorizon } from './tail.ts'
 
 /** A schema that is open. */
 interface Opened {
@@ -51,7 +51,7 @@ export class PostgresStore implements Store {
   constructor(options: PostgresLedgerOptions) {
     requireOptions('postgresLedger', postgresLedgerOptions, options)
     requirePg()
-    this.#place = databasePlace(options)
+    this.#place = parseDatabasePlace(options)
     this.#options = options
     this.#isWritable = !options.readOnly
     this.database = {
@@ -178,7 +178,7 @@ export class PostgresStore implements Store {
   }
 
   horizon(): Promise<TailHorizon> {
-    return this.#read(({ database }) => tailHorizon(database))
+    return this.#read(({ database }) => readHorizon(database))
   }
 
   findFault(): Promise<Fault | undefined> {
@@ -219,7 +219,7 @@ export class PostgresStore implements Store {
       const opened = await this.#opened?.catch(() => undefined)
       await opened?.appender.harden()
     } catch (error) {
-      throw ledgerFailure(error, this.#place.description)
+      throw toLedgerError(error, this.#place.description)
     } finally {
       await this.#connections?.then(
         (connections) => connections.end(),
@@ -243,7 +243,7 @@ export class PostgresStore implements Store {
     try {
       return await working
     } catch (error) {
-      throw ledgerFailure(error, this.#place.description)
+      throw toLedgerError(error, this.#place.description)
     } finally {
       this.#underWay.delete(working)
     }

@@ -143,7 +143,7 @@ end`,
 }
 
 /**
- * What no client of the database may do, this library included. A run that has events cannot be deleted, nor its table be
+ * Changes that no client of the database may make, this library included. A run that has events cannot be deleted, nor its table be
  * emptied, since they refer to it.
  */
 const triggers: readonly (readonly [name: string, on: string, then: string])[] = [
@@ -264,7 +264,7 @@ export async function inspectSchema(ask: Ask, place: DatabasePlace, readOnly: bo
   }
   throw new LedgerUnavailableError(
     `The schema at ${place.description} has tables of another application (${[...present].toSorted().join(', ')}), and is ` +
-      'no Tallystick ledger. It was left as it is. Name another schema; one that does not exist is created.',
+      'not a Tallystick ledger. It was left as it is. Name another schema; one that does not exist is created.',
   )
 }
 
@@ -326,7 +326,7 @@ export function inSchema(statement: string, quotedSchema: string): string {
 }
 
 /**
- * Whether a commit waits for the disk is a setting of its transaction, which a statement can make for itself. What the
+ * A statement can set for its own transaction if the commit waits for the disk. What the
  * database or the role ask for beyond a sync, such as standbys, is left as it is.
  */
 export const durabilityText = {

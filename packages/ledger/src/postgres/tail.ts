@@ -9,7 +9,7 @@ import type { OpenTransaction, TailHorizon } from './options.ts'
 export const horizon = 'pg_snapshot_xmin(pg_current_snapshot())'
 
 /**
- * Whether every commit that this statement sees is on the disk. What replays the log of another server sees nothing
+ * Every commit that this statement sees is on the disk. A server that replays the log of another one sees nothing
  * else; where standbys have to follow, only a commit that waits for them can tell.
  */
 const isDurable = `case when pg_is_in_recovery() then true else current_setting('synchronous_standby_names') = ''
@@ -51,7 +51,7 @@ export async function beginTail(
     from (select) as one left join (
       select run_id, hash from @.event where xid = $1::xid8 and pos = $2::int8
     ) as named on true`
-  // What Postgres cannot hold is no run that is here.
+  // A text that Postgres cannot hold names no run.
   const runId = isStorableName(start.runId) ? start.runId : ''
   const [begun] = await ask<Beginning>(text, [start.xid, start.pos, runId])
   if (begun === undefined) throw new Error('A statement that returns one row returned none.')
@@ -108,7 +108,7 @@ type OldestRow = {
 }
 
 /** How far tails are held back, and by which transaction. */
-export async function tailHorizon({ ask }: OpenSchema): Promise<TailHorizon> {
+export async function readHorizon({ ask }: OpenSchema): Promise<TailHorizon> {
   const [row] = await ask<OldestRow>(horizonText)
   if (row === undefined) throw new Error('A statement that returns one row returned none.')
   const { waitingEvents, pid, database, applicationName, state, ageMs } = row

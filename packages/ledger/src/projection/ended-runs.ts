@@ -14,7 +14,7 @@ import { type FoundRow, readFound } from '../store/find-events.ts'
 import { type Dialect, rareType, selectLinked, type StoreDatabase } from '../store/database.ts'
 import { databaseOf } from '../store/store.ts'
 import { RunAccumulator } from './run-accumulator.ts'
-import { endedStatus, type RunSummary } from './run-summary.ts'
+import { toEndedStatus, type RunSummary } from './run-summary.ts'
 
 /** The rows of a run, counted. */
 export interface RunOutline {
@@ -35,7 +35,7 @@ const knownVersions: string = JSON.stringify([
 ])
 
 /** Counts the rows of those of the runs that have ended. */
-function outlinesOf(
+function countRows(
   database: StoreDatabase,
   runIds: readonly RunId[],
   types: readonly string[],
@@ -63,7 +63,7 @@ export interface RowRange {
 }
 
 /** The rows of some types of some runs, each with the link before it, in no order. */
-function rowsOfTypes(
+function readRowsOfTypes(
   database: StoreDatabase,
   { runIds, types, fromSeq, toSeq }: RowRange,
 ): Promise<readonly FoundRow[]> {
@@ -77,7 +77,7 @@ function rowsOfTypes(
 }
 
 /** The rows of the first inputs of some runs, each with the link before it, in no order. */
-function firstInputRows(database: StoreDatabase, runIds: readonly RunId[]): Promise<readonly FoundRow[]> {
+function readFirstInputRows(database: StoreDatabase, runIds: readonly RunId[]): Promise<readonly FoundRow[]> {
   const { texts } = database.dialect
   const rareEvents = selectRare(database.dialect)
   const first = (of: string): string =>
@@ -164,7 +164,7 @@ type ListedHead = Pick<RunRecord, 'runId' | 'head'>
  * Leaves out what only a fold can tell: runs that have not ended, runs with events that are missing, damaged or unknown, or that
  * need more than their own bytes to be read, and all runs of a ledger that lends no tables.
  */
-export async function endedRuns(
+export async function summarizeEndedRuns(
   ledger: Ledger,
   runs: readonly ListedHead[],
 ): Promise<ReadonlyMap<RunId, RunSummary>> {
@@ -172,8 +172,8 @@ export async function endedRuns(
   const database = databaseOf(ledger)
   if (database === undefined || runs.length === 0) return found
   try {
-    for (const some of await readable(database, runs)) {
-      for (const [runId, ending] of await endingsOf(database, some)) {
+    for (const some of await groupReadable(database, runs)) {
+      for (const [runId, ending] of await readEndings(database, some)) {
         const { summary } = ending
         if (summary) found.set(runId, summary)
       }
@@ -192,10 +192,13 @@ interface Together {
 }
 
 /** The runs that have ended, and of which every event is there and known. */
-async function readable(database: StoreDatabase, runs: readonly ListedHead[]): Promise<readonly Together[]> {
+async function groupReadable(
+  database: StoreDatabase,
+  runs: readonly ListedHead[],
+): Promise<readonly Together[]> {
   const heads = new Map<string, ListedHead>(runs.map((run) => [run.runId, run]))
   const groups: Together[] = []
-  for (const outline of await outlinesOf(database, [...heads.values()].map(idOf), summaryTypes)) {
+  for (const outline of await countRows(database, [...heads.values()].map(idOf), summaryTypes)) {
     const { run_id, events, last_seq, unknown, counted } = outline
     const run = heads.get(run_id)
     if (run?.head.seq !== last_seq || events !== last_seq || unknown > 0) continue
@@ -214,7 +217,7 @@ function idOf({ runId }: ListedHead): RunId {
 }
 
 /** Reads the rows of a run that has many of them in parts: its types are about evenly over it. */
-async function endingsOf(
+async function readEndings(
   database: StoreDatabase,
   { runIds, toSeq: lastSeq, rows }: Together,
 ): Promise<ReadonlyMap<RunId, Ending>> {
@@ -223,7 +226,7 @@ async function endingsOf(
   const width = Math.ceil(lastSeq / parts)
   for (let fromSeq = 1; fromSeq <= lastSeq; fromSeq += width) {
     const toSeq = Math.min(fromSeq + width - 1, lastSeq)
-    const found = await rowsOfTypes(database, { runIds, types: summaryTypes, fromSeq, toSeq })
+    const found = await readRowsOfTypes(database, { runIds, types: summaryTypes, fromSeq, toSeq })
     for (const [runId, ofRun] of Map.groupBy(found, ({ run_id }) => run_id as RunId)) {
       const ending = endings.get(runId) ?? new Ending()
       endings.set(runId, ending)
@@ -240,7 +243,7 @@ class Ending {
   #isReadable = true
 
   handle(row: FoundRow): void {
-    const event = this.#isReadable ? eventOf(row) : undefined
+    const event = this.#isReadable ? readPlainEvent(row) : undefined
     // What is left of an event is not all that it said.
     this.#isReadable = event !== undefined && event.removed === undefined
     if (event === undefined) return
@@ -256,7 +259,7 @@ class Ending {
     const { sessionId, sessionPlace, parent } = start
     const { runId, seq, turn, at, reason, detail, turns, toolCalls, usage, costUsd } = end
     return {
-      ...{ runId, status: endedStatus(reason), seq, turn },
+      ...{ runId, status: toEndedStatus(reason), seq, turn },
       ...toRunTimes({ runId, startedAt: start.at, at, ...omitUndefined({ parent }) }),
       ...{ agent: agents.at(-1) ?? start.agent, agents },
       ...omitUndefined({ sessionId, sessionPlace, parent }),
@@ -275,7 +278,7 @@ class Ending {
 }
 
 /** The event of a row; `undefined` if the row has changed, or needs more than its own text. */
-function eventOf(row: FoundRow): RuntimeEvent | undefined {
+function readPlainEvent(row: FoundRow): RuntimeEvent | undefined {
   if (!isPlain(row)) return undefined
   try {
     return readFound(row)
@@ -307,7 +310,7 @@ export async function firstInputs(
     const some = runIds.slice(index, index + runsAtOnce)
     const left = await lookUp(ledger, some, found)
     for (const runId of left) {
-      const event = await firstFound(ledger, runId)
+      const event = await findFirstInput(ledger, runId)
       if (event) found.set(runId, event)
     }
   }
@@ -324,7 +327,7 @@ async function lookUp(
   if (database === undefined) return runIds
   try {
     const left: RunId[] = []
-    for (const row of await firstInputRows(database, runIds)) {
+    for (const row of await readFirstInputRows(database, runIds)) {
       const runId = row.run_id as RunId
       // What needs more than its own text to be read, a search brings along.
       if (!isPlain(row)) left.push(runId)
@@ -347,7 +350,7 @@ function soundEvents<Events>(read: () => readonly Events[]): readonly Events[] {
   }
 }
 
-async function firstFound(ledger: Ledger, runId: RunId): Promise<Input | undefined> {
+async function findFirstInput(ledger: Ledger, runId: RunId): Promise<Input | undefined> {
   try {
     for await (const event of ledger.find({ runId, types: ['input_received'] })) return event as Input
   } catch (error) {

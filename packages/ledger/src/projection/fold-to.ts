@@ -25,7 +25,7 @@ import { eachEvent } from '../store/read-events.ts'
 import type { StoreDatabase } from '../store/database.ts'
 import { databaseOf } from '../store/store.ts'
 import { OutlineFold } from './run-outline.ts'
-import { type FoldedRun, snapshotPlaces, Snapshots } from './snapshots.ts'
+import { type FoldedRun, listSnapshotPlaces, Snapshots } from './snapshots.ts'
 
 /** Options of a fold. */
 export interface FoldOptions {
@@ -57,7 +57,7 @@ export async function foldTo(
   seq?: number,
   options: FoldOptions = {},
 ): Promise<RunState> {
-  const { state } = await foldedBy('foldTo', { ledger, runId, seq, options })
+  const { state } = await foldWithOptions('foldTo', { ledger, runId, seq, options })
   return state
 }
 
@@ -71,7 +71,7 @@ export async function outlineTo(
   seq?: number,
   options: FoldOptions = {},
 ): Promise<FoldedRun> {
-  return await foldedBy('outlineTo', { ledger, runId, seq, options })
+  return await foldWithOptions('outlineTo', { ledger, runId, seq, options })
 }
 
 interface FoldGiven {
@@ -81,7 +81,10 @@ interface FoldGiven {
   readonly options: FoldOptions
 }
 
-async function foldedBy(subject: string, { ledger, runId, seq, options }: FoldGiven): Promise<FoldedRun> {
+async function foldWithOptions(
+  subject: string,
+  { ledger, runId, seq, options }: FoldGiven,
+): Promise<FoldedRun> {
   requireLedger(subject, ledger)
   requireTextId(subject, runId)
   if (seq !== undefined) requireOptions(subject, anySeq, seq, 'seq')
@@ -112,13 +115,13 @@ export async function eventsToFold(ledger: Ledger, runId: RunId, seq: number): P
   requireLedger('eventsToFold', ledger)
   const database = databaseOf(ledger)
   if (database === undefined) return undefined
-  const places = await snapshotPlacesOr(database, runId)
+  const places = await listPlacesOrNone(database, runId)
   return seq - (places.findLast((place) => place <= seq) ?? 0)
 }
 
-async function snapshotPlacesOr(database: StoreDatabase, runId: RunId): Promise<readonly number[]> {
+async function listPlacesOrNone(database: StoreDatabase, runId: RunId): Promise<readonly number[]> {
   try {
-    return await snapshotPlaces(database, runId)
+    return await listSnapshotPlaces(database, runId)
   } catch (error) {
     // What cannot be read is done without.
     if (error instanceof TallystickError) return []
@@ -150,7 +153,7 @@ const charactersFar = 1024 * 1024
 const settledEventsFar = 50
 
 /**
- * What is known of a run after an event, from the nearest snapshot on; `undefined` where the run has no events. Throws
+ * Folds a run up to an event, from the nearest snapshot on; `undefined` if the run has no events. Throws
  * what `evolve` throws where an event is not legal.
  */
 export async function foldStoredRun(
@@ -159,7 +162,7 @@ export async function foldStoredRun(
   plan: FoldPlan,
 ): Promise<FoldedRun | undefined> {
   const { toSeq, onEventAfter = Infinity } = plan
-  const snapshots = await snapshotsFor(ledger, runId, plan)
+  const snapshots = await openSnapshots(ledger, runId, plan)
   // A snapshot spares nothing where `onEvent` gets every event from the first on.
   const begun = onEventAfter > 0 ? await snapshots?.nearest(toSeq) : undefined
   const fold = new MeasuredFold(begun, plan)
@@ -179,7 +182,7 @@ export async function foldStoredRun(
   return run
 }
 
-async function snapshotsFor(ledger: Ledger, runId: RunId, plan: FoldPlan): Promise<Snapshots | undefined> {
+async function openSnapshots(ledger: Ledger, runId: RunId, plan: FoldPlan): Promise<Snapshots | undefined> {
   const database = databaseOf(ledger)
   if (database === undefined || !plan.usesSnapshots || plan.toSeq < longSeqMin) return undefined
   const snapshots = new Snapshots(database, ledger, runId)
@@ -216,7 +219,7 @@ class MeasuredFold {
       this.#events++
       // What a run begins with is in no snapshot of it. Where it came far already, nothing depends on how much was said.
       if (this.#events < eventsFar && event.type !== 'history_carried') {
-        this.#characters += charactersOf(event)
+        this.#characters += countCharacters(event)
       }
     }
     if (event.seq > onEventAfter) onEvent?.(event)
@@ -253,11 +256,11 @@ function isSettled(state: RunState): boolean {
 }
 
 /** How much text a value holds, keys not counted. */
-function charactersOf(value: unknown): number {
+function countCharacters(value: unknown): number {
   if (typeof value === 'string') return value.length
   if (typeof value !== 'object' || value === null) return 0
   let characters = 0
-  for (const item of Object.values(value)) characters += charactersOf(item)
+  for (const item of Object.values(value)) characters += countCharacters(item)
   return characters
 }
 
@@ -285,10 +288,10 @@ export function rebuiltRequest(state: RunState): RebuiltRequest {
   requireOptions('rebuiltRequest', runState, state, 'the state')
   if (state.phase === 'streaming') {
     const { model, requestDigest } = state.attempt
-    return { model, requestDigest, request: modelRequest(state), ...addedTo(state, model) }
+    return { model, requestDigest, request: modelRequest(state), ...toAdditions(state, model) }
   }
   const { instructions, tools, output } = state.definition
-  const { model, toolChoice, maxOutputTokens } = callToCome(state)
+  const { model, toolChoice, maxOutputTokens } = findNextCall(state)
   return {
     model,
     request: {
@@ -304,18 +307,18 @@ export function rebuiltRequest(state: RunState): RebuiltRequest {
         providerState: state.providerState,
       }),
     },
-    ...addedTo(state, model),
+    ...toAdditions(state, model),
   }
 }
 
-function addedTo({ definition }: RunState, model: ModelRef): Pick<RebuiltRequest, 'additions'> {
+function toAdditions({ definition }: RunState, model: ModelRef): Pick<RebuiltRequest, 'additions'> {
   return omitUndefined({ additions: digestAdditions(definition, model) })
 }
 
 type CallOptions = Pick<EventOf<'model_call_started'>, 'model' | 'toolChoice' | 'maxOutputTokens'>
 
 /** Returns the options of the next model call, if one is due; else those of an unhindered call. */
-function callToCome(state: RunState): CallOptions {
+function findNextCall(state: RunState): CallOptions {
   // Only the code knows the agent that takes over.
   const isHandedOver = state.phase === 'injecting' && state.handoff !== undefined
   const next = isHandedOver ? undefined : nextAction(state, state.at)

@@ -6,7 +6,7 @@ import {
   TallystickError,
 } from '@tallystick/core'
 import { option, type OptionCheck, requireLedger, requireOptions } from '@tallystick/core/internal'
-import { namedRun } from '../format/event-row.ts'
+import { formatRunId } from '../format/event-row.ts'
 import { changeProjections, dropProjections, dropSnapshots } from './change.ts'
 import type { StoreDatabase } from '../store/database.ts'
 import { databaseOf } from '../store/store.ts'
@@ -15,12 +15,12 @@ import {
   knownBefore,
   projectRun,
   type RunPlace,
-  storedRun,
+  parseRunRow,
   type StoredRun,
-  timedShares,
+  toTimedShares,
   TotalsAccumulator,
   type TotalsChange,
-  writtenRun,
+  toRunRow,
 } from './stored-run.ts'
 import { type ProjectionState, ProjectionTables, projectionVersion } from './tables.ts'
 
@@ -36,7 +36,7 @@ interface ProjectedRun {
 /** A row differs from the written one, so its share of the totals is unknown. */
 export class CorruptRowError extends Error {
   constructor(runId: string) {
-    super(`The projection of run ${namedRun(runId)} is not as it was written.`)
+    super(`The projection of run ${formatRunId(runId)} is not as it was written.`)
   }
 }
 
@@ -52,7 +52,7 @@ async function projectLagging(
 ): Promise<readonly ProjectedRun[]> {
   const places = new Map<string, RunPlace>()
   for (const place of await tables.places(runIds)) places.set(place.runId, place)
-  const rows = await knownRows(tables, runIds)
+  const rows = await readKnownRows(tables, runIds)
   const found: ProjectedRun[] = []
   // Events under a text that is no run id are of no run, and have no place; verify names them.
   for (const runId of new Set(runIds)) {
@@ -68,14 +68,14 @@ async function projectLagging(
   return found
 }
 
-async function knownRows(
+async function readKnownRows(
   tables: ProjectionTables,
   runIds: readonly string[],
 ): Promise<ReadonlyMap<string, StoredRun>> {
   const rows = await tables.rows(runIds)
   return new Map(
     rows.map((row) => {
-      const stored = storedRun(row)
+      const stored = parseRunRow(row)
       if (stored === undefined) throw new CorruptRowError(row.run_id)
       return [row.run_id, stored]
     }),
@@ -87,7 +87,7 @@ function isCurrent({ summary, seq, headHash }: StoredRun, place: RunPlace): bool
 }
 
 /** Sums up the change of the totals by some runs. */
-export async function totalsOf(
+export async function sumTotals(
   tables: ProjectionTables,
   runs: readonly ProjectedRun[],
 ): Promise<TotalsChange> {
@@ -96,7 +96,7 @@ export async function totalsOf(
   for (const { before, now } of runs) {
     if (before) totals.remove(before)
     if (before?.session !== undefined && now?.record.shares.session === undefined) left.add(before.session)
-    if (now) totals.add(timedShares(now.record))
+    if (now) totals.add(toTimedShares(now.record))
   }
   await addTimes(tables, totals, { left, runIds: runs.map(({ runId }) => runId) })
   return totals.change
@@ -178,9 +178,9 @@ async function refreshFrom(
       const projected = await projectLagging(ledger, tables, some, folded)
       if (projected.length === 0 && cursor === state.cursor) continue
       const change = {
-        runs: projected.flatMap(({ now }) => (now ? [writtenRun(now.place, now.record)] : [])),
+        runs: projected.flatMap(({ now }) => (now ? [toRunRow(now.place, now.record)] : [])),
         gone: projected.flatMap(({ runId, now }) => (now ? [] : [runId])),
-        totals: await totalsOf(tables, projected),
+        totals: await sumTotals(tables, projected),
         cursor,
       }
       if (!(await changeProjections(database, state, change))) return false
@@ -216,7 +216,7 @@ export const projectionOptions: OptionCheck = option.fields<ProjectionOptions>({
  * Returns the current projections of a ledger; `undefined` if they are missing or unusable: then everything is
  * folded. Faults of projections are ignored, as long as the events can be read.
  */
-export async function currentProjections(
+export async function bringUpToDate(
   ledger: Ledger,
   { refresh = true, onProgress = () => {} }: ProjectionOptions,
 ): Promise<CurrentProjections | undefined> {
@@ -230,17 +230,17 @@ export async function currentProjections(
     })
     if (isDone) return { tables, lagging: new Map() }
   }
-  return await orElse(undefined, () => inMemory(ledger, tables, onProgress))
+  return await orElse(undefined, () => projectInMemory(ledger, tables, onProgress))
 }
 
-async function inMemory(
+async function projectInMemory(
   ledger: Ledger,
   tables: ProjectionTables,
   folded: OnProgress,
 ): Promise<CurrentProjections | undefined> {
   const { version, cursor } = await tables.state()
   if (version !== projectionVersion) return undefined
-  const runIds = await laggingRuns(tables, cursor)
+  const runIds = await findLaggingRuns(tables, cursor)
   if (runIds === undefined) return undefined
   const lagging = new Map<string, ProjectedRun>()
   for (let index = 0; index < runIds.length; index += runsPerChange) {
@@ -251,7 +251,10 @@ async function inMemory(
 }
 
 /** The runs whose projections may lag; `undefined` where they are too many. */
-async function laggingRuns(tables: ProjectionTables, from: string): Promise<readonly string[] | undefined> {
+async function findLaggingRuns(
+  tables: ProjectionTables,
+  from: string,
+): Promise<readonly string[] | undefined> {
   const runIds = new Set(await tables.stale(maxRunsInMemory + 1))
   for (let cursor = from; runIds.size <= maxRunsInMemory;) {
     const changed = await tables.database.changedRuns(cursor)

@@ -45,7 +45,7 @@ export const amountColumns = [
 type AmountColumn = (typeof amountColumns)[number]
 
 /**
- * What was used and what it cost, of one thing or of many. `cost_nano` is billionths of a US dollar; `unpriced` how many
+ * Use and cost, of one thing or of many. `cost_nano` is billionths of a US dollar; `unpriced` how many
  * had no price, and `…_told` of how many the provider said so many tokens of a kind.
  */
 export type Amounts = { readonly [Column in AmountColumn]: number }
@@ -68,7 +68,7 @@ export const noAmounts: Amounts = Object.fromEntries(
 ) as unknown as Amounts
 
 /** The amounts of one thing. */
-export function amountsOf(usage: Usage, costUsd: number | undefined): Amounts {
+export function toAmounts(usage: Usage, costUsd: number | undefined): Amounts {
   const amounts: { -readonly [Column in AmountColumn]: number } = { ...noAmounts }
   if (costUsd === undefined) amounts.unpriced = 1
   else amounts.cost_nano = Math.round(costUsd * usdNano)
@@ -90,7 +90,7 @@ export function addAmounts(to: Amounts, more: Amounts, sign: 1 | -1 = 1): Amount
 }
 
 /** Returns the tokens of amounts. An unreported kind is unknown, not 0. */
-export function usageOf(amounts: Amounts): Usage {
+export function toUsage(amounts: Amounts): Usage {
   const usage: { -readonly [Field in keyof Usage]: number } = {}
   for (const field of usageFields) {
     const [tokens, reported] = columnsOf[field]
@@ -100,7 +100,7 @@ export function usageOf(amounts: Amounts): Usage {
 }
 
 /** US dollars of what had a price among `count` things; `undefined` where none had. */
-export function costUsdOf(amounts: Amounts, count: number): number | undefined {
+export function toCostUsd(amounts: Amounts, count: number): number | undefined {
   return amounts.unpriced < count ? amounts.cost_nano / usdNano : undefined
 }
 
@@ -118,12 +118,12 @@ export interface SpendingLine {
 }
 
 /** The hour that a moment is in. */
-export function hourOf(at: number): number {
+export function toHour(at: number): number {
   return Math.floor(at / hourMs)
 }
 
 /** The moment that an hour begins at, in milliseconds since 1970 UTC. */
-export function beginningOf(hour: number): number {
+export function startOfHour(hour: number): number {
   return hour * hourMs
 }
 
@@ -270,16 +270,20 @@ export class RunAccumulator {
   }
 }
 
-export function spendingOf({ settled, open }: AccumulatedRun): readonly SpendingLine[] {
+export function listSpending({ settled, open }: AccumulatedRun): readonly SpendingLine[] {
   return mergeLines([...settled, ...open.map(toLine)])
 }
 
 function toLine({ agent, model, at, usage = {}, costUsd }: OpenCall): SpendingLine {
-  return { hour: hourOf(at), agent, model, calls: 1, amounts: amountsOf(usage, costUsd) }
+  return { hour: toHour(at), agent, model, calls: 1, amounts: toAmounts(usage, costUsd) }
 }
 
 /** The identity of a line. */
-export function spendingKey({ hour, agent, model }: Pick<SpendingLine, 'hour' | 'agent' | 'model'>): string {
+export function formatSpendingKey({
+  hour,
+  agent,
+  model,
+}: Pick<SpendingLine, 'hour' | 'agent' | 'model'>): string {
   return JSON.stringify([hour, agent, model.provider, model.api, model.modelId])
 }
 
@@ -306,7 +310,7 @@ function added(before: SpendingLine, line: SpendingLine): SpendingLine {
 function mergeLines(lines: readonly SpendingLine[]): readonly SpendingLine[] {
   const merged = new Map<string, SpendingLine>()
   for (const line of lines) {
-    const key = spendingKey(line)
+    const key = formatSpendingKey(line)
     const before = merged.get(key)
     merged.set(key, before ? added(before, line) : line)
   }
@@ -317,12 +321,12 @@ function mergeLines(lines: readonly SpendingLine[]): readonly SpendingLine[] {
  * A name as the key of a row: most are used unchanged, and one that a database could not hold, or that looks like the
  * other kind, as JSON. No two names have the same key.
  */
-export function storableKey(name: string): string {
+export function toKey(name: string): string {
   const isPlain = name.isWellFormed() && !name.includes('\0') && !name.startsWith('"')
   return isPlain ? name : JSON.stringify(name)
 }
 
 /** The name that a key stands for. */
-export function nameOfKey(key: string): string {
+export function fromKey(key: string): string {
   return key.startsWith('"') ? (JSON.parse(key) as string) : key
 }

@@ -131,7 +131,7 @@ export class OutlineFold {
     this.#requests = begun.requests
     this.#results = begun.results
     this.#open = new Map(begun.open.map((request) => [request.toolCallId, request]))
-    this.#tools = new Map(begun.tools.map((tool) => [tool.name, toolFrom(tool)]))
+    this.#tools = new Map(begun.tools.map((tool) => [tool.name, fromToolOutline(tool)]))
     this.#todo = begun.todo
   }
 
@@ -147,7 +147,7 @@ export class OutlineFold {
       requests: this.#requests,
       results: this.#results,
       open: [...this.#open.values()],
-      tools: [...this.#tools.values()].map(outlineOf),
+      tools: [...this.#tools.values()].map(toToolOutline),
       ...(this.#todo && { todo: this.#todo }),
     }
   }
@@ -156,10 +156,10 @@ export class OutlineFold {
     this.#requests++
     this.#open.set(toolCallId, { toolCallId, name, seq })
     const tool = this.#toolOf(name)
-    for (const [key, values] of tool.inputs) addValue(values, valueText(input, key))
+    for (const [key, values] of tool.inputs) addValue(values, formatValue(input, key))
     for (const key of Object.keys(input)) {
       if (tool.inputs.has(key) || tool.inputs.size >= maxKeys) continue
-      const value = valueText(input, key)
+      const value = formatValue(input, key)
       tool.inputs.set(key, new Set(tool.calls > 0 ? [null, value] : [value]))
     }
     tool.calls++
@@ -191,7 +191,7 @@ export class OutlineFold {
 
 const nothing: RunOutline = { agents: [], children: [], requests: 0, results: 0, open: [], tools: [] }
 
-function toolFrom({ name, calls, endings, inputs }: ToolOutline): Tool {
+function fromToolOutline({ name, calls, endings, inputs }: ToolOutline): Tool {
   return {
     ...{ name, calls },
     endings: new Map(endings.map(({ ending, count }) => [ending, count])),
@@ -199,7 +199,7 @@ function toolFrom({ name, calls, endings, inputs }: ToolOutline): Tool {
   }
 }
 
-function outlineOf({ name, calls, endings, inputs }: Tool): ToolOutline {
+function toToolOutline({ name, calls, endings, inputs }: Tool): ToolOutline {
   return {
     ...{ name, calls },
     endings: [...endings].map(([ending, count]) => ({ ending, count })),
@@ -212,7 +212,7 @@ function addValue(values: Set<string | null>, value: string | null): void {
   if (values.size <= maxOutlinedValues) values.add(value)
 }
 
-function valueText(input: JsonObject, key: string): string | null {
+function formatValue(input: JsonObject, key: string): string | null {
   const value = getOwn(input, key)
   if (value === undefined) return null
   const isLong = typeof value === 'string' && value.length > maxValueCharacters
@@ -228,7 +228,7 @@ function isEmpty(content: EventOf<'tool_result'>['content']): boolean {
 }
 
 /** The outline that a snapshot holds; `undefined` where it has another shape: any writer of the database may have made it. */
-export function outlineFrom(json: Json | undefined): RunOutline | undefined {
+export function parseOutline(json: Json | undefined): RunOutline | undefined {
   const outline = Object(json) as Partial<RunOutline>
   const { agents, children, requests, results, open, tools, todo } = outline
   const isOutline =

@@ -3,17 +3,17 @@ import { option, requireLedger, requireOptions } from '@tallystick/core/internal
 import { type Outcome, outcomes, type RunRecord } from '@tallystick/core/vocabulary'
 import { BadRunIdsError, isRunId } from '../format/event-row.ts'
 import { databaseOf } from '../store/store.ts'
-import { endedRuns } from './ended-runs.ts'
+import { summarizeEndedRuns } from './ended-runs.ts'
 import {
-  currentProjections,
+  bringUpToDate,
   type CurrentProjections,
   orElse,
   projectionOptions,
   type ProjectionOptions,
 } from './refresh.ts'
-import { type CallCount, storableKey } from './run-accumulator.ts'
+import { type CallCount, toKey } from './run-accumulator.ts'
 import { type ListedRun, type RunStatus, runStatuses } from './run-summary.ts'
-import { knownBefore, projectRun, storedRun, type StoredRun, type StoredRunRow } from './stored-run.ts'
+import { knownBefore, projectRun, parseRunRow, type StoredRun, type StoredRunRow } from './stored-run.ts'
 import { ProjectionTables, type RowQuery } from './tables.ts'
 
 /** How many runs are asked for at once. */
@@ -81,8 +81,8 @@ export async function* runSummaries(
   requireOptions('runSummaries', projectionOptions, options)
   let { limit: left = Infinity } = filter
   if (left <= 0) return
-  const current = isSelective(filter) ? await currentProjections(ledger, options) : undefined
-  const runs = current ? indexedRuns(ledger, current, filter) : walkedRuns(ledger, filter)
+  const current = isSelective(filter) ? await bringUpToDate(ledger, options) : undefined
+  const runs = current ? readIndexedRuns(ledger, current, filter) : walkRuns(ledger, filter)
   for await (const run of runs) {
     if (!fits(run, filter)) continue
     yield run
@@ -95,7 +95,7 @@ export async function runSummary(ledger: Ledger, runId: RunId): Promise<ListedRu
   requireLedger('runSummary', ledger)
   const head = await ledger.head(runId)
   if (head === undefined) throw new RunNotFoundError(runId)
-  for await (const run of summariesOf(ledger, [{ runId, head }])) return run
+  for await (const run of summarizeBatch(ledger, [{ runId, head }])) return run
   throw new RunNotFoundError(runId)
 }
 
@@ -133,7 +133,7 @@ function hasCall(
 }
 
 /** Every run of the ledger or of a session. */
-async function* walkedRuns(ledger: Ledger, filter: SummaryFilter): AsyncGenerator<ListedRun> {
+async function* walkRuns(ledger: Ledger, filter: SummaryFilter): AsyncGenerator<ListedRun> {
   const { sessionId, before, statuses } = filter
   // What the end of a run says does not show whether all before it can be read.
   const readsAll = statuses?.includes('unreadable') ?? false
@@ -144,30 +144,30 @@ async function* walkedRuns(ledger: Ledger, filter: SummaryFilter): AsyncGenerato
     for await (const record of ledger.runs(asked)) {
       batch.push(record)
       if (batch.length < runsPerBatch) continue
-      yield* summariesOf(ledger, batch, readsAll)
+      yield* summarizeBatch(ledger, batch, readsAll)
       batch = []
     }
   } catch (error) {
     if (!(error instanceof BadRunIdsError)) throw error
     badIds = error
   }
-  yield* summariesOf(ledger, batch, readsAll)
+  yield* summarizeBatch(ledger, batch, readsAll)
   if (badIds) throw badIds
 }
 
-async function* summariesOf(
+async function* summarizeBatch(
   ledger: Ledger,
   batch: readonly Pick<RunRecord, 'runId' | 'head'>[],
   readsAll: boolean = false,
 ): AsyncGenerator<ListedRun> {
-  const rows = await rowsOf(
+  const rows = await readCurrentRows(
     ledger,
     batch.map(({ runId }) => runId),
   )
   const isCurrent = ({ runId, head }: (typeof batch)[number]): boolean =>
     rows.get(runId)?.summary !== undefined && rows.get(runId)?.seq === head.seq
   const lagging = readsAll ? [] : batch.filter((run) => !isCurrent(run))
-  const ended = await endedRuns(ledger, lagging)
+  const ended = await summarizeEndedRuns(ledger, lagging)
   for (const { runId, head } of batch) {
     const row = rows.get(runId)
     const summary = row?.seq === head.seq ? row.summary : undefined
@@ -181,13 +181,16 @@ async function* summariesOf(
 }
 
 /** Rows of some runs; none if the store keeps no projections, or those of other code. */
-async function rowsOf(ledger: Ledger, runIds: readonly RunId[]): Promise<ReadonlyMap<string, StoredRun>> {
+async function readCurrentRows(
+  ledger: Ledger,
+  runIds: readonly RunId[],
+): Promise<ReadonlyMap<string, StoredRun>> {
   const database = databaseOf(ledger)
   if (database === undefined) return new Map()
   return await orElse(new Map<string, StoredRun>(), async () => {
     const tables = new ProjectionTables(database)
     if ((await tables.cursorOfThisCode()) === undefined) return new Map()
-    const rows = (await tables.rows(runIds)).flatMap((row) => storedRun(row) ?? [])
+    const rows = (await tables.rows(runIds)).flatMap((row) => parseRunRow(row) ?? [])
     return new Map(rows.map((row) => [row.runId, row]))
   })
 }
@@ -198,28 +201,28 @@ interface PlacedRun {
 }
 
 /** The runs that the indexes of the projections find, with the replacements of lagging ones in their places. */
-async function* indexedRuns(
+async function* readIndexedRuns(
   ledger: Ledger,
   { tables, lagging }: CurrentProjections,
   filter: SummaryFilter,
 ): AsyncGenerator<ListedRun> {
-  let beforePos = await placeBefore(tables, filter.before)
+  let beforePos = await findPlaceBefore(tables, filter.before)
   const late = [...lagging.values()]
     .flatMap(({ now }) => (now ? [{ pos: now.place.pos, run: now.record.summary }] : []))
     .filter(({ pos, run }) => pos < beforePos && fits(run, filter))
     .sort((a, b) => b.pos - a.pos)
   let walkedFrom = filter.before
   for (;;) {
-    const batch = await orElse(undefined, () => batchOf(tables, filter, beforePos))
-    // An index that cannot be read is no reason not to tell.
+    const batch = await orElse(undefined, () => readBatch(tables, filter, beforePos))
+    // Without the index, every run is read.
     if (batch === undefined) {
-      return yield* walkedRuns(ledger, { ...filter, ...(walkedFrom !== undefined && { before: walkedFrom }) })
+      return yield* walkRuns(ledger, { ...filter, ...(walkedFrom !== undefined && { before: walkedFrom }) })
     }
     const last = batch.at(-1)
     for (const row of batch) {
       while (late[0] && late[0].pos > row.pos) yield (late.shift() as PlacedRun).run
       // A row under a text that is no run id belongs to no run; verify names it.
-      if (!lagging.has(row.run_id) && isRunId(row.run_id)) yield await summaryOfRow(ledger, row)
+      if (!lagging.has(row.run_id) && isRunId(row.run_id)) yield await toListedRun(ledger, row)
     }
     if (batch.length < runsPerBatch || last === undefined) break
     beforePos = last.pos
@@ -228,7 +231,7 @@ async function* indexedRuns(
   for (const { run } of late) yield run
 }
 
-async function placeBefore(tables: ProjectionTables, before: RunId | undefined): Promise<number> {
+async function findPlaceBefore(tables: ProjectionTables, before: RunId | undefined): Promise<number> {
   if (before === undefined) return Number.MAX_SAFE_INTEGER
   const [place] = await tables.places([before])
   if (place === undefined) throw new RunNotFoundError(before)
@@ -236,7 +239,7 @@ async function placeBefore(tables: ProjectionTables, before: RunId | undefined):
 }
 
 /** The next rows in the order of places, of all statuses that are asked for. */
-async function batchOf(
+async function readBatch(
   tables: ProjectionTables,
   { statuses, agent, since }: SummaryFilter,
   beforePos: number,
@@ -244,7 +247,7 @@ async function batchOf(
   const query: RowQuery = {
     beforePos,
     limit: runsPerBatch,
-    ...(agent !== undefined && { agent: storableKey(agent) }),
+    ...(agent !== undefined && { agent: toKey(agent) }),
     ...(since !== undefined && { since }),
   }
   if (statuses === undefined) return await tables.batch(query)
@@ -254,7 +257,7 @@ async function batchOf(
 }
 
 /** A row that is not as it was written tells nothing; its run does. */
-async function summaryOfRow(ledger: Ledger, row: StoredRunRow): Promise<ListedRun> {
-  const summary = storedRun(row)?.summary
+async function toListedRun(ledger: Ledger, row: StoredRunRow): Promise<ListedRun> {
+  const summary = parseRunRow(row)?.summary
   return summary ?? (await runSummary(ledger, row.run_id as RunId))
 }

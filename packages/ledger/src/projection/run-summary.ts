@@ -17,10 +17,10 @@ import {
 import {
   type AccumulatedRun,
   type Amounts,
-  amountsOf,
+  toAmounts,
   type CallCount,
   type SpendingLine,
-  spendingOf,
+  listSpending,
 } from './run-accumulator.ts'
 
 /**
@@ -131,12 +131,12 @@ export interface SummaryRecord {
 const wanted: ReadonlySet<FinishReason> = new Set(['answered', 'handed_back', 'stopped', 'cancelled'])
 
 /** The record of a run, from its state and what was accumulated of the same events. */
-export function recordOf(state: RunState, accumulated: AccumulatedRun): SummaryRecord {
-  return { summary: summaryOf(state, accumulated), shares: sharesOf(state, accumulated), accumulated }
+export function toSummaryRecord(state: RunState, accumulated: AccumulatedRun): SummaryRecord {
+  return { summary: toSummary(state, accumulated), shares: toShares(state, accumulated), accumulated }
 }
 
 /** The record of a run that cannot be read. It adds nothing to any total. */
-export function unreadableRecord(
+export function toUnreadableRecord(
   runId: RunId,
   seq: number,
   error: { readonly code: string; readonly message: string },
@@ -148,7 +148,7 @@ export function unreadableRecord(
   }
 }
 
-function summaryOf(
+function toSummary(
   state: RunState,
   { agents, childRunIds, calls, failedAttempts }: AccumulatedRun,
 ): RunSummary {
@@ -156,7 +156,7 @@ function summaryOf(
   const { turns, toolCalls, children, usage, costUsd } = totals
   return {
     runId,
-    status: statusOf(state),
+    status: toStatus(state),
     seq,
     turn,
     ...toRunTimes(state),
@@ -168,8 +168,8 @@ function summaryOf(
     isStreaming: state.phase === 'streaming',
     started: openTurnCalls(state)
       .filter(({ status }) => status === 'started' || status === 'in_doubt')
-      .map(named),
-    waits: waitsOf(state),
+      .map(toNamedCall),
+    waits: toWaits(state),
     calls,
     failedAttempts,
     childRunIds,
@@ -182,47 +182,50 @@ function summaryOf(
 }
 
 /** The status of a run that has ended. */
-export function endedStatus(reason: FinishReason): 'done' | 'failed' {
+export function toEndedStatus(reason: FinishReason): 'done' | 'failed' {
   return wanted.has(reason) ? 'done' : 'failed'
 }
 
-function statusOf(state: RunState): Exclude<RunStatus, 'unreadable'> {
-  if (state.phase === 'done') return endedStatus(state.reason)
+function toStatus(state: RunState): Exclude<RunStatus, 'unreadable'> {
+  if (state.phase === 'done') return toEndedStatus(state.reason)
   return isSuspended(state) ? 'suspended' : 'unfinished'
 }
 
-function waitsOf(state: RunState): RunWaits {
+function toWaits(state: RunState): RunWaits {
   const working = listCallsAwaitingChild(state)
   const byRuns = new Set(working.map(({ toolCallId }) => toolCallId))
   return {
-    approvals: pendingApprovals(state).map(named),
+    approvals: pendingApprovals(state).map(toNamedCall),
     deferred: deferredCalls(state)
       .filter(({ toolCallId }) => !byRuns.has(toolCallId))
-      .map((call) => ({ ...named(call), externalId: call.externalId })),
-    children: working.map((call) => ({ ...named(call), runId: childRunIdOf(state.runId, call.toolCallId) })),
-    ...(state.metLimit && { limit: limitOf(state, state.metLimit.limit) }),
+      .map((call) => ({ ...toNamedCall(call), externalId: call.externalId })),
+    children: working.map((call) => ({
+      ...toNamedCall(call),
+      runId: childRunIdOf(state.runId, call.toolCallId),
+    })),
+    ...(state.metLimit && { limit: toMetLimit(state, state.metLimit.limit) }),
   }
 }
 
-function limitOf({ limits }: RunState, limit: LimitName): NonNullable<RunWaits['limit']> {
+function toMetLimit({ limits }: RunState, limit: LimitName): NonNullable<RunWaits['limit']> {
   return { limit, ...omitUndefined({ max: limits[limit] }) }
 }
 
-function named({ toolCallId, name }: Pick<Call, 'toolCallId' | 'name'>): NamedCall {
+function toNamedCall({ toolCallId, name }: Pick<Call, 'toolCallId' | 'name'>): NamedCall {
   return { toolCallId, name }
 }
 
-function sharesOf(state: RunState, accumulated: AccumulatedRun): Shares {
+function toShares(state: RunState, accumulated: AccumulatedRun): Shares {
   const { sessionId, totals } = state
   const { turns, toolCalls, children, usage, costUsd } = totals
   return {
-    spending: spendingOf(accumulated),
+    spending: listSpending(accumulated),
     ...(sessionId !== undefined && {
       session: {
         sessionId,
         turns: turns + children.turns,
         toolCalls: toolCalls + children.toolCalls,
-        amounts: amountsOf(usage, costUsd),
+        amounts: toAmounts(usage, costUsd),
       },
     }),
   }

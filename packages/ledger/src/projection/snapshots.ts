@@ -9,9 +9,9 @@ import {
 import { foldVersion, openTurnCalls, stateFromJson, stateToJson } from '@tallystick/core/machine'
 import { messagesOf } from '@tallystick/core/internal'
 import { canonicalJson, type Json, type JsonObject, parseToolCallId } from '@tallystick/core/vocabulary'
-import { digestOf } from '../format/chain.ts'
+import { digestText } from '../format/chain.ts'
 import type { ChangePart, Dialect, StoreDatabase } from '../store/database.ts'
-import { outlineFrom, type RunOutline } from './run-outline.ts'
+import { parseOutline, type RunOutline } from './run-outline.ts'
 
 /** A run after one of its events. */
 export interface FoldedRun {
@@ -37,7 +37,7 @@ interface BegunHistory {
 }
 
 /** The state and the outline of a run that began with `carried`, as text. The same ones give the same text. */
-export function snapshotText({ state, outline }: FoldedRun, carried: readonly Message[]): string {
+export function encodeSnapshot({ state, outline }: FoldedRun, carried: readonly Message[]): string {
   const json = { ...stateToJson(state), outline }
   const messages = messagesOf(state.history)
   const changed = carried.findIndex((message, index) => message !== messages[index])
@@ -48,20 +48,20 @@ export function snapshotText({ state, outline }: FoldedRun, carried: readonly Me
 }
 
 /** Binds the text of a snapshot to its run, its place and the code that made it. */
-export function snapshotDigest(runId: RunId, { seq, state, headHash }: Omit<StoredSnapshot, 'seal'>): string {
+export function sealSnapshot(runId: RunId, { seq, state, headHash }: Omit<StoredSnapshot, 'seal'>): string {
   const of = canonicalJson({ runId, seq, headHash, reducer: snapshotVersion })
-  return digestOf(`snapshot ${of}\n${state}`)
+  return digestText(`snapshot ${of}\n${state}`)
 }
 
 /** The state and the outline that a snapshot holds; `undefined` where it is not as it was written. */
-export async function runOfSnapshot(
+export async function decodeSnapshot(
   runId: RunId,
   snapshot: StoredSnapshot,
   carried: () => Promise<readonly Message[]>,
 ): Promise<FoldedRun | undefined> {
-  if (snapshotDigest(runId, snapshot) !== snapshot.seal) return undefined
+  if (sealSnapshot(runId, snapshot) !== snapshot.seal) return undefined
   const { outline: written, ...json } = JSON.parse(snapshot.state) as JsonObject
-  const outline = outlineFrom(written)
+  const outline = parseOutline(written)
   const history = json['history'] as unknown as readonly Message[] | BegunHistory
   const messages =
     'carried' in history ? [...(await carried()).slice(0, history.carried), ...history.messages] : history
@@ -114,7 +114,7 @@ export class Snapshots {
   async nearest(toSeq: number): Promise<FoldedRun | undefined> {
     return await orNothing(async () => {
       for (let upTo = toSeq; ;) {
-        const snapshot = await snapshotNear(this.#database, this.#runId, upTo)
+        const snapshot = await findSnapshot(this.#database, this.#runId, upTo)
         if (snapshot === undefined) return undefined
         const run = await this.#soundRun(snapshot)
         if (run) return run
@@ -131,11 +131,11 @@ export class Snapshots {
     const isOpen = state.subject === undefined && state.removedFrom === undefined
     if (forgotten === undefined || !isOpen) return
     await orNothing(async () => {
-      const text = snapshotText(run, this.#carried)
+      const text = encodeSnapshot(run, this.#carried)
       const headHash = text.length > maxStateCharacters ? undefined : await this.#hashAt(state.seq)
       if (headHash === undefined) return
-      const seal = snapshotDigest(this.#runId, { seq: state.seq, state: text, headHash })
-      const replaced = replacedBy(state.seq, await snapshotPlaces(this.#database, this.#runId))
+      const seal = sealSnapshot(this.#runId, { seq: state.seq, state: text, headHash })
+      const replaced = chooseReplaced(state.seq, await listSnapshotPlaces(this.#database, this.#runId))
       const dropped = JSON.stringify(replaced.map(String))
       await this.#database.change(keepParts(this.#database.dialect), [
         this.#runId,
@@ -158,8 +158,8 @@ export class Snapshots {
   /** A sealed text that is not a state counts as no snapshot. */
   async #soundRun(snapshot: StoredSnapshot): Promise<FoldedRun | undefined> {
     try {
-      return await runOfSnapshot(this.#runId, snapshot, async () => {
-        this.#carried = await carriedBy(this.#ledger, this.#runId)
+      return await decodeSnapshot(this.#runId, snapshot, async () => {
+        this.#carried = await readCarried(this.#ledger, this.#runId)
         return this.#carried
       })
     } catch {
@@ -184,7 +184,7 @@ export class Snapshots {
 }
 
 /** The last snapshot of this code that is not after an event, and of the history that the run has. */
-export async function snapshotNear(
+export async function findSnapshot(
   database: StoreDatabase,
   runId: RunId,
   upTo: number,
@@ -200,7 +200,7 @@ export async function snapshotNear(
 }
 
 /** The events after which a run has snapshots of this code, in order. */
-export async function snapshotPlaces(database: StoreDatabase, runId: RunId): Promise<readonly number[]> {
+export async function listSnapshotPlaces(database: StoreDatabase, runId: RunId): Promise<readonly number[]> {
   const rows = await database.ask<{ readonly seq: number }>(
     `select seq from @.snapshot where run_id = $1 and reducer = $2 order by seq`,
     [runId, snapshotVersion],
@@ -216,7 +216,7 @@ interface SnapshotRow {
 }
 
 /** The start of a run says what it began with right after `run_started`, where it does. */
-async function carriedBy(ledger: Ledger, runId: RunId): Promise<readonly Message[]> {
+async function readCarried(ledger: Ledger, runId: RunId): Promise<readonly Message[]> {
   for await (const event of ledger.read(runId, { toSeq: 2 })) {
     if (event.type === 'history_carried') return event.messages
   }
@@ -233,7 +233,7 @@ async function orNothing<T>(work: () => Promise<T>): Promise<T | undefined> {
 }
 
 /** The places that go when one is added: each time the one whose neighbours lie closest together, never the last. */
-export function replacedBy(added: number, places: readonly number[]): readonly number[] {
+export function chooseReplaced(added: number, places: readonly number[]): readonly number[] {
   const kept = [...new Set([...places, added])].sort((a, b) => a - b)
   const gone: number[] = []
   while (kept.length > maxSnapshotsOfRun) {

@@ -4,21 +4,21 @@ import type { ModelRef } from '@tallystick/core/vocabulary'
 import {
   CorruptRowError,
   type CurrentProjections,
-  currentProjections,
+  bringUpToDate,
   orElse,
   type ProjectionOptions,
   projectionOptions,
-  totalsOf,
+  sumTotals,
 } from './refresh.ts'
 import {
   addAmounts,
   type Amounts,
-  beginningOf,
-  costUsdOf,
-  hourOf,
-  nameOfKey,
+  startOfHour,
+  toCostUsd,
+  toHour,
+  fromKey,
   noAmounts,
-  usageOf,
+  toUsage,
 } from './run-accumulator.ts'
 import {
   type ListedRun,
@@ -31,8 +31,8 @@ import {
   projectRun,
   type SessionChange,
   type SpendingChange,
-  storedRun,
-  timedShares,
+  parseRunRow,
+  toTimedShares,
   TotalsAccumulator,
 } from './stored-run.ts'
 import type { SpendingRow } from './tables.ts'
@@ -79,27 +79,27 @@ export class StatsAccumulator {
 
   spend(hours: SpendingChange): void {
     const { hour, ...sum } = hours
-    if (hour < hourOf(this.#query.since)) return
+    if (hour < toHour(this.#query.since)) return
     this.spendDay({ ...sum, day: Math.floor(hour / hoursPerDay) })
   }
 
   spendDay({ day, agent, provider, api, model_id, ...sum }: SpendingRow): void {
     const key = JSON.stringify([day, agent, provider, api, model_id])
-    const model = { provider: nameOfKey(provider), api: nameOfKey(api), modelId: nameOfKey(model_id) }
-    const before = this.#spending.get(key) ?? { ...noAmounts, day, agent: nameOfKey(agent), model, calls: 0 }
+    const model = { provider: fromKey(provider), api: fromKey(api), modelId: fromKey(model_id) }
+    const before = this.#spending.get(key) ?? { ...noAmounts, day, agent: fromKey(agent), model, calls: 0 }
     this.#spending.set(key, { ...before, ...addAmounts(before, sum), calls: before.calls + sum.calls })
   }
 
   /** Times are those that hold after the change. */
   session(change: SessionChange): void {
     const before = this.#sessions.get(change.session_id)
-    this.#sessions.set(change.session_id, before ? sumOf(before, change) : change)
+    this.#sessions.set(change.session_id, before ? addSessions(before, change) : change)
   }
 
   /** Adds the row of the store to what was gathered of a session. */
   sessionBelow(row: SessionChange): void {
     const change = this.#sessions.get(row.session_id)
-    this.#sessions.set(row.session_id, change ? sumOf(row, change) : row)
+    this.#sessions.set(row.session_id, change ? addSessions(row, change) : row)
   }
 
   get stats(): LedgerStats {
@@ -113,11 +113,11 @@ export class StatsAccumulator {
       unreadable: this.#named('unreadable') as readonly UnreadableRun[],
       spending: [...this.#spending.values()]
         .filter(({ calls }) => calls > 0)
-        .map(spendingOf)
-        .sort((a, b) => a.day - b.day || (nameOf(a) < nameOf(b) ? -1 : 1)),
+        .map(toDaySpending)
+        .sort((a, b) => a.day - b.day || (formatSpendingName(a) < formatSpendingName(b) ? -1 : 1)),
       sessions: [...this.#sessions.values()]
         .filter(({ runs, last_at }) => runs > 0 && last_at >= since)
-        .sort(byCost)
+        .sort(compareByCost)
         .slice(0, maxListed)
         .map(toSessionTotals),
     }
@@ -141,7 +141,7 @@ export function isNoted(run: ListedRun, since: number): boolean {
   return run.status === 'failed' ? run.lastAt >= since : run.status !== 'done'
 }
 
-function sumOf(left: SessionChange, right: SessionChange): SessionChange {
+function addSessions(left: SessionChange, right: SessionChange): SessionChange {
   return {
     ...right,
     ...addAmounts(left, right),
@@ -151,18 +151,18 @@ function sumOf(left: SessionChange, right: SessionChange): SessionChange {
   }
 }
 
-function nameOf({ agent, model }: DaySpending): string {
+function formatSpendingName({ agent, model }: DaySpending): string {
   return JSON.stringify([agent, model.provider, model.api, model.modelId])
 }
 
-function spendingOf({ day, agent, model, calls, ...sum }: DaySum): DaySpending {
-  const costUsd = costUsdOf(sum, calls)
+function toDaySpending({ day, agent, model, calls, ...sum }: DaySum): DaySpending {
+  const costUsd = toCostUsd(sum, calls)
   return {
     day,
     agent,
     model,
     calls,
-    usage: usageOf(sum),
+    usage: toUsage(sum),
     ...(costUsd !== undefined && { costUsd }),
     unpriced: sum.unpriced,
   }
@@ -170,25 +170,27 @@ function spendingOf({ day, agent, model, calls, ...sum }: DaySum): DaySpending {
 
 function toSessionTotals(session: SessionChange): SessionTotals {
   const { session_id, runs, started_at, last_at, turns, tool_calls } = session
-  const costUsd = costUsdOf(session, runs)
+  const costUsd = toCostUsd(session, runs)
   return {
-    sessionId: nameOfKey(session_id),
+    sessionId: fromKey(session_id),
     runs,
     startedAt: started_at,
     lastAt: last_at,
     turns,
     toolCalls: tool_calls,
-    usage: usageOf(session),
+    usage: toUsage(session),
     ...(costUsd !== undefined && { costUsd }),
     unpriced: session.unpriced,
   }
 }
 
-function byCost(a: SessionChange, b: SessionChange): number {
-  return b.cost_nano - a.cost_nano || tokensOf(b) - tokensOf(a) || (a.session_id < b.session_id ? -1 : 1)
+function compareByCost(a: SessionChange, b: SessionChange): number {
+  return (
+    b.cost_nano - a.cost_nano || countTokens(b) - countTokens(a) || (a.session_id < b.session_id ? -1 : 1)
+  )
 }
 
-function tokensOf({ input_tokens, output_tokens }: SessionChange): number {
+function countTokens({ input_tokens, output_tokens }: SessionChange): number {
   return input_tokens + output_tokens
 }
 
@@ -201,12 +203,12 @@ const noted = ['suspended', 'unfinished', 'failed', 'unreadable'] as const
  * The same from the projections, and from the replacements of those that lag; `undefined` where they cannot
  * be read.
  */
-function statsOfTables(current: CurrentProjections, query: StatsQuery): Promise<LedgerStats | undefined> {
+function readStats(current: CurrentProjections, query: StatsQuery): Promise<LedgerStats | undefined> {
   return orElse(undefined, async () => {
     const { tables } = current
     const accumulator = new StatsAccumulator(query)
     for (const [status, runs] of await tables.counts()) accumulator.count(status, runs)
-    for (const row of await tables.spending(hourOf(query.since))) accumulator.spendDay(row)
+    for (const row of await tables.spending(toHour(query.since))) accumulator.spendDay(row)
     for (const status of noted) await addNoted(accumulator, current, query, status)
     await addLagging(accumulator, current, query)
     return accumulator.stats
@@ -227,7 +229,7 @@ async function addNoted(
     for (const row of batch) {
       beforePos = row.pos
       if (lagging.has(row.run_id)) continue
-      const run = storedRun(row)?.summary
+      const run = parseRunRow(row)?.summary
       if (run === undefined) throw new CorruptRowError(row.run_id)
       if (isNoted(run, since)) named++
       accumulator.note({ pos: row.pos, run })
@@ -250,7 +252,7 @@ async function addLagging(
     accumulator.count(now.record.summary.status, 1)
     accumulator.note({ pos: now.place.pos, run: now.record.summary })
   }
-  const { spending, sessions } = await totalsOf(tables, runs)
+  const { spending, sessions } = await sumTotals(tables, runs)
   for (const line of spending) accumulator.spend(line)
   for (const session of sessions) accumulator.session(session)
   const touched = new Set(sessions.map(({ session_id }) => session_id))
@@ -260,7 +262,7 @@ async function addLagging(
 }
 
 /** The same from the events alone: for ledgers that keep no projections, or none that would be of use. */
-async function statsOfRuns(
+async function foldStats(
   ledger: Ledger,
   query: StatsQuery,
   { onProgress = () => {} }: ProjectionOptions,
@@ -275,7 +277,7 @@ async function statsOfRuns(
     accumulator.count(record.summary.status, 1)
     // The newest comes first.
     accumulator.note({ pos: pos--, run: record.summary })
-    totals.add(timedShares(record))
+    totals.add(toTimedShares(record))
   }
   for (const line of totals.change.spending) accumulator.spend(line)
   for (const session of totals.change.sessions) accumulator.session(session)
@@ -304,10 +306,10 @@ export async function ledgerStats(
   requireOptions('ledgerStats', statsQuery, asked)
   requireOptions('ledgerStats', projectionOptions, options)
   const { since, maxListed } = asked
-  const query = { since: beginningOf(hourOf(since)), maxListed }
-  const current = await currentProjections(ledger, options)
-  const found = current && (await statsOfTables(current, query))
-  return found ?? (await statsOfRuns(ledger, query, options))
+  const query = { since: startOfHour(toHour(since)), maxListed }
+  const current = await bringUpToDate(ledger, options)
+  const found = current && (await readStats(current, query))
+  return found ?? (await foldStats(ledger, query, options))
 }
 
 /** Model calls of one agent and model on one day. */

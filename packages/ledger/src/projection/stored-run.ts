@@ -9,17 +9,17 @@ import {
   type Amounts,
   noAmounts,
   RunAccumulator,
-  spendingKey,
+  formatSpendingKey,
   type SpendingLine,
-  storableKey,
+  toKey,
 } from './run-accumulator.ts'
 import {
   type ListedRun,
-  recordOf,
+  toSummaryRecord,
   type RunStatus,
   type Shares,
   type SummaryRecord,
-  unreadableRecord,
+  toUnreadableRecord,
 } from './run-summary.ts'
 
 /** A run's row in the store: where its history ends. */
@@ -69,7 +69,7 @@ export interface StoredRun {
 }
 
 /** Parses a row; `undefined` if it is not as it was written. */
-export function storedRun(row: StoredRunRow): StoredRun | undefined {
+export function parseRunRow(row: StoredRunRow): StoredRun | undefined {
   try {
     const summary = parsed(row.summary) as ListedRun | undefined
     const accumulated = parsed(row.notes) as AccumulatedRun | undefined
@@ -110,7 +110,7 @@ function isSound({ summary, shares, accumulated }: ParsedParts, runId: RunId): b
 }
 
 /**
- * Whether the ids in a summary are valid. Rows of projections are outside the chain, so any writer of the database
+ * Checks the ids in a summary. Rows of projections are outside the chain, so any writer of the database
  * may have made them.
  */
 function hasIds(summary: ListedRun, runId: RunId): boolean {
@@ -183,7 +183,7 @@ function isNumber(value: unknown): boolean {
 }
 
 /** The row that is to hold a record. */
-export function writtenRun({ runId, pos, headHash }: RunPlace, record: SummaryRecord): StoredRunRow {
+export function toRunRow({ runId, pos, headHash }: RunPlace, record: SummaryRecord): StoredRunRow {
   const { summary, shares, accumulated } = record
   const times = 'startedAt' in summary ? summary : { startedAt: 0, lastAt: 0, agents: [] }
   return {
@@ -192,10 +192,10 @@ export function writtenRun({ runId, pos, headHash }: RunPlace, record: SummaryRe
     seq: summary.seq,
     head_hash: headHash,
     status: summary.status,
-    session_id: shares.session ? storableKey(shares.session.sessionId) : null,
+    session_id: shares.session ? toKey(shares.session.sessionId) : null,
     started_at: times.startedAt,
     last_at: times.lastAt,
-    agents: JSON.stringify([...new Set(times.agents.map(storableKey))]),
+    agents: JSON.stringify([...new Set(times.agents.map(toKey))]),
     shares: JSON.stringify(shares),
     summary: JSON.stringify(summary),
     notes: accumulated ? JSON.stringify(accumulated) : null,
@@ -246,12 +246,12 @@ export async function projectRun(
       onEventAfter: known?.seq ?? 0,
       onEvent: (event) => accumulator.add(event),
     })
-    return folded && recordOf(folded.state, accumulator.run)
+    return folded && toSummaryRecord(folded.state, accumulator.run)
   } catch (error) {
     if (!isOfOneRun(error)) throw error
     // What was known may be what is wrong.
     if (known) return await projectRun(ledger, runId, toSeq)
-    return unreadableRecord(runId, toSeq, error)
+    return toUnreadableRecord(runId, toSeq, error)
   }
 }
 
@@ -286,7 +286,7 @@ export interface TimedShares {
   readonly lastAt: number
 }
 
-export function timedShares({ shares, summary }: SummaryRecord): TimedShares {
+export function toTimedShares({ shares, summary }: SummaryRecord): TimedShares {
   const { startedAt, lastAt } = 'startedAt' in summary ? summary : { startedAt: 0, lastAt: 0 }
   return { shares, startedAt, lastAt }
 }
@@ -305,8 +305,7 @@ export class TotalsAccumulator {
   add({ shares, ...times }: TimedShares): void {
     this.#count(shares, 1)
     const { session } = shares
-    if (session)
-      this.within(storableKey(session.sessionId), { started_at: times.startedAt, last_at: times.lastAt })
+    if (session) this.within(toKey(session.sessionId), { started_at: times.startedAt, last_at: times.lastAt })
   }
 
   remove({ shares }: Pick<TimedShares, 'shares'>): void {
@@ -337,7 +336,7 @@ export class TotalsAccumulator {
     for (const line of spending) this.#countSpending(line, sign)
     if (session === undefined) return
     const { sessionId, turns, toolCalls, amounts } = session
-    const key = storableKey(sessionId)
+    const key = toKey(sessionId)
     const before = this.#sessions.get(key) ?? emptySession(key)
     this.#sessions.set(key, {
       ...before,
@@ -349,7 +348,7 @@ export class TotalsAccumulator {
   }
 
   #countSpending(line: SpendingLine, sign: 1 | -1): void {
-    const key = spendingKey(line)
+    const key = formatSpendingKey(line)
     const before = this.#spending.get(key) ?? emptySpending(line)
     this.#spending.set(key, {
       ...before,
@@ -364,7 +363,7 @@ function emptySession(session_id: string): SessionChange {
 }
 
 function emptySpending({ hour, agent, model }: SpendingLine): SpendingChange {
-  const [key, provider, api, model_id] = [agent, model.provider, model.api, model.modelId].map(storableKey)
+  const [key, provider, api, model_id] = [agent, model.provider, model.api, model.modelId].map(toKey)
   return {
     ...noAmounts,
     hour,

@@ -35,8 +35,8 @@ function findNumberingFault(database: Database): Fault | undefined {
 
 /** Tables, indexes and triggers that are not as they were made: without them nothing is append-only. */
 function findSchemaFault(database: Database): Fault | undefined {
-  const due = schemaAsMade()
-  const present = objectsOf(database)
+  const due = makeDueSchema()
+  const present = listObjects(database)
   for (const [name, text] of due) {
     const found = present.get(name)
     if (isDerived(name) || found === text) continue
@@ -47,17 +47,17 @@ function findSchemaFault(database: Database): Fault | undefined {
 }
 
 /** The schema of a file that holds nothing else. */
-function schemaAsMade(): ReadonlyMap<string, string> {
+function makeDueSchema(): ReadonlyMap<string, string> {
   const database = openSqlite(':memory:')
   try {
     makeSchema(database)
-    return objectsOf(database)
+    return listObjects(database)
   } finally {
     database.close()
   }
 }
 
-function objectsOf(database: Database): ReadonlyMap<string, string> {
+function listObjects(database: Database): ReadonlyMap<string, string> {
   const objects = database
     .prepare<[], { type: string; name: string; sql: string }>(
       'select type, name, sql from sqlite_schema where sql is not null',

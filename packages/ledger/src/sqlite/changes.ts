@@ -27,7 +27,7 @@ export class ChangeFeed {
   }
 
   /**
-   * To be called for each append, with the version of the data that it found: a writer that appends is hinted at what others
+   * Call it for each append, with the version of the data that it found: a writer that appends is hinted at what others
    * have put into its inbox without a wait for the next poll.
    */
   found(version: number | undefined): void {

@@ -136,7 +136,7 @@ interface Waiting extends Write<unknown> {
 
 /**
  * Lets writes of many runs share transactions and syncs. A commit stops the process until the disk has answered, and
- * the signals that arrive meanwhile are handled in one turn of the event loop: all writes of a turn go into one
+ * the signals that arrive until then are handled in one turn of the event loop: all writes of a turn go into one
  * transaction at its end. No write waits longer for others to join.
  *
  * Each write keeps its own result: if one throws, all are undone, and each is done again in a transaction of its own. If the

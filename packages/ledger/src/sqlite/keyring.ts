@@ -4,7 +4,7 @@ import type { Database } from 'better-sqlite3'
 import { ConfigurationError } from '@tallystick/core'
 import type { Keyring } from '../format/keyring.ts'
 import {
-  ledgerFailure,
+  toLedgerError,
   openSqlite,
   requireFilePath,
   requireNativeInterface,
@@ -29,7 +29,7 @@ export interface SqliteKeyring extends Keyring {
 export function sqliteKeyring(path: string): SqliteKeyring {
   requireFilePath(path, 'sqliteKeyring')
   requireNativeInterface('sqliteKeyring')
-  const database = opened(path)
+  const database = openKeys(path)
   const make = database.prepare(
     'insert into subject_key (id, subject, bytes) values (?, ?, ?) on conflict do nothing',
   )
@@ -44,7 +44,7 @@ export function sqliteKeyring(path: string): SqliteKeyring {
     try {
       return work()
     } catch (error) {
-      throw ledgerFailure(error, path)
+      throw toLedgerError(error, path)
     }
   }
   const close = (): void => void database.close()
@@ -66,7 +66,7 @@ export function sqliteKeyring(path: string): SqliteKeyring {
   }
 }
 
-function opened(path: string): Database {
+function openKeys(path: string): Database {
   let database: Database | undefined
   try {
     makeForOwner(path)
@@ -85,8 +85,8 @@ function opened(path: string): Database {
   } catch (error) {
     database?.close()
     throw sqliteCode(error) === 'SQLITE_NOTADB'
-      ? foreign(path, 'no SQLite database', error)
-      : ledgerFailure(error, path)
+      ? foreign(path, 'not a SQLite database', error)
+      : toLedgerError(error, path)
   }
 }
 
@@ -98,7 +98,7 @@ function requireOnlyKeys(database: Database, path: string): void {
 
 function foreign(path: string, what: string, cause?: unknown): ConfigurationError {
   return new ConfigurationError(
-    `${path} is ${what}, and no file of keys. It was left as it is. Name another file; one that does not exist is created.`,
+    `${path} is ${what}, not a file of keys. It was left as it is. Name another file; one that does not exist is created.`,
     { cause },
   )
 }

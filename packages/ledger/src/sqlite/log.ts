@@ -252,10 +252,10 @@ export class OpenFiles {
   constructor(database: Database, path: string, now: () => number = Date.now) {
     this.#database = database
     this.#path = realpathSync(path)
-    this.#file = lookAt(this.#path)
-    this.#log = lookAt(`${this.#path}-wal`)
+    this.#file = statIfThere(this.#path)
+    this.#log = statIfThere(`${this.#path}-wal`)
     const folder = dirname(this.#path)
-    this.#folder = new UnchangedFolder(() => lookAt(folder), now)
+    this.#folder = new UnchangedFolder(() => statIfThere(folder), now)
   }
 
   /**
@@ -268,22 +268,22 @@ export class OpenFiles {
   }
 
   #requireSameFiles(): number {
-    if (!isSame(lookAt(this.#path), this.#file)) throw this.#gone(this.#path)
-    const log = lookAt(`${this.#path}-wal`)
+    if (!isSameFile(statIfThere(this.#path), this.#file)) throw this.#gone(this.#path)
+    const log = statIfThere(`${this.#path}-wal`)
     this.#log ??= log
-    if (isSame(log, this.#log)) return log?.size ?? 0
+    if (isSameFile(log, this.#log)) return log?.size ?? 0
     if (log === undefined) this.#rescue()
     throw this.#gone(`${this.#path}-wal`)
   }
 
   /** `false` if the log at its path is that of another ledger, which began there after the file was moved. */
   get hasOwnLog(): boolean {
-    const log = lookAt(`${this.#path}-wal`)
-    return log === undefined || isSame(log, this.#log ?? this.#logIfInPlace(log))
+    const log = statIfThere(`${this.#path}-wal`)
+    return log === undefined || isSameFile(log, this.#log ?? this.#logIfInPlace(log))
   }
 
   #logIfInPlace(log: Stats): Stats | undefined {
-    return isSame(lookAt(this.#path), this.#file) ? log : undefined
+    return isSameFile(statIfThere(this.#path), this.#file) ? log : undefined
   }
 
   /** Copies acknowledged events into the file, from a log that no other process can read. */
@@ -304,12 +304,12 @@ export class OpenFiles {
   }
 }
 
-function lookAt(path: string): Stats | undefined {
+function statIfThere(path: string): Stats | undefined {
   return statSync(path, { throwIfNoEntry: false })
 }
 
 /** The same file: as long as we have it open, no other one gets its number. */
-function isSame(left: Stats | undefined, right: Stats | undefined): boolean {
+function isSameFile(left: Stats | undefined, right: Stats | undefined): boolean {
   return left?.ino === right?.ino && left?.dev === right?.dev
 }
 

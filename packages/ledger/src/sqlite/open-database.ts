@@ -41,9 +41,9 @@ const remedies: readonly (readonly [RegExp, string])[] = [
 ]
 
 /** Converts any error: to damage, or to a store that is not available. A `TallystickError` stays as it is. */
-export function ledgerFailure(error: unknown, path: string): TallystickError {
+export function toLedgerError(error: unknown, path: string): TallystickError {
   if (error instanceof TallystickError) return error
-  const native = nativeFailure(error)
+  const native = toNativeError(error)
   if (native) return native
   const reason = error instanceof Error ? error.message : String(error)
   const code = sqliteCode(error)
@@ -63,10 +63,10 @@ export function ledgerFailure(error: unknown, path: string): TallystickError {
 }
 
 /**
- * What the user reads where the native part of better-sqlite3 is missing, or was not built for this machine; `undefined` for
+ * The error if the native part of better-sqlite3 is missing, or was not built for this machine; `undefined` for
  * any other error. The error of Node quotes paths, and says nothing of what to do.
  */
-function nativeFailure(error: unknown): ConfigurationError | undefined {
+function toNativeError(error: unknown): ConfigurationError | undefined {
   const code = error instanceof Error && 'code' in error ? error.code : undefined
   if (code !== 'MODULE_NOT_FOUND' && code !== 'ERR_DLOPEN_FAILED') return undefined
   const what = code === 'MODULE_NOT_FOUND' ? 'is missing' : 'could not be loaded'
@@ -160,7 +160,7 @@ export function openDatabase(name: string, options: SqliteLedgerOptions): Opened
     return { database, path }
   } catch (error) {
     database?.close()
-    throw ledgerFailure(error, path)
+    throw toLedgerError(error, path)
   }
 }
 
@@ -186,7 +186,7 @@ function requireUsable(path: string, found: Found, readOnly: boolean): void {
 
 /** The write-ahead log lives in memory that processes share, which machines do not. */
 function requireLocal(path: string): void {
-  const network = networkFileSystem(dirname(path))
+  const network = findNetworkFileSystem(dirname(path))
   if (network === undefined) return
   throw new LedgerUnavailableError(
     `The ledger ${path} lies on a network file system (${network}), where SQLite's log would be corrupted as soon as ` +
@@ -221,29 +221,29 @@ export type Found =
 
 /**
  * Reads the file at the path without changing it, and refuses what can be no ledger: a folder, a folder that is
- * not there, a file that is no database, a database of something else. Throws `LedgerUnavailableError`.
+ * not there, a file that is not a database, a database of something else. Throws `LedgerUnavailableError`.
  */
 function inspectFile(path: string): Found {
   const stats = statSync(path, { throwIfNoEntry: false })
   if (stats === undefined) return requireFolder(path)
   if (!stats.isFile()) {
     throw new LedgerUnavailableError(
-      `${path} is ${stats.isDirectory() ? 'a folder' : 'no regular file'}, and a ledger is one file. Name the file.`,
+      `${path} is ${stats.isDirectory() ? 'a folder' : 'not a regular file'}, and a ledger is one file. Name the file.`,
     )
   }
   if (stats.size === 0) return { kind: 'blank' }
   // SQLite takes a file shorter than a page for one without content, and would write over it.
-  if (stats.size < pageBytesMin) throw foreign(path, 'no SQLite database')
+  if (stats.size < pageBytesMin) throw foreign(path, 'not a SQLite database')
   return identify(path)
 }
 
 /** Refuses values that are not paths, and paths that SQLite does not take for a file. Throws `ConfigurationError`. */
 export function requireFilePath(path: unknown, subject: string): asserts path is string {
-  const what = otherThanPath(path)
+  const what = describeNoPath(path)
   if (what !== undefined) throw new ConfigurationError(`${subject} needs the path of a file, ${what}`)
 }
 
-function otherThanPath(path: unknown): string | undefined {
+function describeNoPath(path: unknown): string | undefined {
   if (path instanceof URL) return 'and was given a URL. Pass fileURLToPath(url).'
   if (typeof path !== 'string') return "and was given none. Name a file, as in 'runs.db'."
   const text = path.trim()
@@ -281,8 +281,8 @@ function identify(path: string): Found {
     if (id === applicationId) return { kind: 'ledger', version }
     if (id === 0 && version === 0 && count === 0) return { kind: 'blank' }
   } catch (error) {
-    if (sqliteCode(error) === 'SQLITE_NOTADB') throw foreign(path, 'no SQLite database', error)
-    throw ledgerFailure(error, path)
+    if (sqliteCode(error) === 'SQLITE_NOTADB') throw foreign(path, 'not a SQLite database', error)
+    throw toLedgerError(error, path)
   } finally {
     database?.close()
   }
@@ -301,7 +301,7 @@ const header = `select (select application_id from pragma_application_id) as id,
 
 function foreign(path: string, what: string, cause?: unknown): LedgerUnavailableError {
   return new LedgerUnavailableError(
-    `${path} is ${what}, and no Tallystick ledger. It was left as it is. Name another file; one that does not exist is created.`,
+    `${path} is ${what}, and not a Tallystick ledger. It was left as it is. Name another file; one that does not exist is created.`,
     { cause },
   )
 }
@@ -313,15 +313,15 @@ let Constructor: typeof BetterSqlite3 | undefined
  * code. Throws a `ConfigurationError`, with the line that installs the package, where it is missing.
  */
 export function openSqlite(path: string, options?: BetterSqlite3.Options): BetterSqlite3.Database {
-  Constructor ??= load()
+  Constructor ??= loadDriver()
   return new Constructor(path, options)
 }
 
-function load(): typeof BetterSqlite3 {
+function loadDriver(): typeof BetterSqlite3 {
   try {
     return createRequire(import.meta.url)('better-sqlite3') as typeof BetterSqlite3
   } catch (error) {
-    if (!isMissing(error)) throw nativeFailure(error) ?? error
+    if (!isMissing(error)) throw toNativeError(error) ?? error
     throw new ConfigurationError(
       'A SQLite file needs the package better-sqlite3, which is not installed. Add it: npm install better-sqlite3.',
       { cause: error },
@@ -365,16 +365,16 @@ const networkTypes: ReadonlyMap<number, string> = new Map([
 ])
 
 /** The name of a file system type that is shared between machines; `undefined` for any other. */
-export function networkTypeName(type: number): string | undefined {
+export function nameNetworkType(type: number): string | undefined {
   // Some builds of libuv hand the number on as a signed one.
   return networkTypes.get(type >>> 0)
 }
 
 /** The name of the network file system that a folder lies on, where the host can tell. */
-export function networkFileSystem(folder: string): string | undefined {
+export function findNetworkFileSystem(folder: string): string | undefined {
   if (process.platform !== 'linux') return undefined
   try {
-    return networkTypeName(statfsSync(folder).type)
+    return nameNetworkType(statfsSync(folder).type)
   } catch {
     // If this check fails, opening reports the error.
     return undefined

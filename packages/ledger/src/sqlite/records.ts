@@ -25,13 +25,13 @@ export const now = `cast(unixepoch('subsec') * 1000 as integer)`
 
 /** The writes of a store, each within a transaction. All of them are synchronous. */
 export class SqliteRecords {
-  readonly #statements: ReturnType<typeof statementsOf>
+  readonly #statements: ReturnType<typeof prepareStatements>
   readonly #known: KnownHeads
   readonly #blanked: () => void
 
   /** `blanked` is called when content was written over, of which the log keeps copies. */
   constructor(database: Database, known: KnownHeads, blanked: () => void) {
-    this.#statements = statementsOf(database)
+    this.#statements = prepareStatements(database)
     this.#known = known
     this.#blanked = blanked
   }
@@ -143,7 +143,7 @@ export class SqliteRecords {
       for (const { digest, before, message } of added)
         this.#statements.insertHistory.run(digest, before, message)
     }
-    const begun = run ?? newRun(runId, events, last + 1)
+    const begun = run ?? toNewRun(runId, events, last + 1)
     const cell: RunCell = {
       ...begun,
       ...{ head_seq: lastRow.seq, head_hash: lastRow.hash, epoch: lastRow.epoch },
@@ -196,7 +196,7 @@ export class SqliteRecords {
   }
 }
 
-function newRun(run_id: RunId, events: AppendRequest['events'], pos: number): RunCell {
+function toNewRun(run_id: RunId, events: AppendRequest['events'], pos: number): RunCell {
   const place = sessionPlaceOf(events.map(({ event }) => event))
   return {
     ...{ pos, run_id, head_seq: 0, head_hash: genesisHash, epoch: emptyHead.epoch },
@@ -206,7 +206,7 @@ function newRun(run_id: RunId, events: AppendRequest['events'], pos: number): Ru
   }
 }
 
-function statementsOf(database: Database) {
+function prepareStatements(database: Database) {
   const rows = <Row>(text: string) => database.prepare<unknown[], Row>(text)
   const values = <Value>(text: string) => database.prepare<unknown[], Value>(text).pluck()
   return {

@@ -79,7 +79,7 @@ const isChanged = (columns: readonly string[]): string =>
   columns.map((column) => `new.${column} is not old.${column}`).join(' or ')
 
 /**
- * What no client of the file may do, this library included. They also keep out `insert or replace`, which would remove rows
+ * Changes that no client of the file may make, this library included. They also keep out `insert or replace`, which would remove rows
  * without firing a trigger for that.
  */
 const triggers: readonly string[] = [

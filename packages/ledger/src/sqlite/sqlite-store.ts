@@ -21,7 +21,7 @@ import { findFileFault } from './audit.ts'
 import { ChangeFeed } from './changes.ts'
 import { GroupCommit, KnownHeads, Transactions, type Durability } from './commit.ts'
 import { LogSync, maxWalBytesUnlessGiven, OpenFiles, processTime, WalCheckpointer } from './log.ts'
-import { ledgerFailure, sqliteCode, type OpenedDatabase, type SqliteLedgerOptions } from './open-database.ts'
+import { toLedgerError, sqliteCode, type OpenedDatabase, type SqliteLedgerOptions } from './open-database.ts'
 import { now, SqliteRecords } from './records.ts'
 
 /** The SQL of SQLite. */
@@ -188,9 +188,9 @@ export class SqliteStore implements Store {
     while (!next.done) {
       const { text, values } = next.value
       const statement = this.#prepared(text)
-      if (statement.reader) next = steps.next(statement.all(named(values)))
+      if (statement.reader) next = steps.next(statement.all(nameValues(values)))
       else {
-        statement.run(named(values))
+        statement.run(nameValues(values))
         next = steps.next([])
       }
     }
@@ -210,7 +210,7 @@ export class SqliteStore implements Store {
         if (this.#files.hasOwnLog) leaveOneFile(database)
       }
     } catch (error) {
-      throw ledgerFailure(error, path)
+      throw toLedgerError(error, path)
     } finally {
       this.#log.close()
       database.close()
@@ -237,7 +237,7 @@ export class SqliteStore implements Store {
     try {
       return work()
     } catch (error) {
-      throw ledgerFailure(error, this.#opened.path)
+      throw toLedgerError(error, this.#opened.path)
     }
   }
 
@@ -247,7 +247,7 @@ export class SqliteStore implements Store {
     try {
       return await work()
     } catch (error) {
-      throw ledgerFailure(error, this.#opened.path)
+      throw toLedgerError(error, this.#opened.path)
     }
   }
 
@@ -266,7 +266,7 @@ export class SqliteStore implements Store {
 
   #storeDatabase(): StoreDatabase {
     const ask = <Row>(text: string, values: readonly unknown[] = []): Promise<readonly Row[]> =>
-      this.#read(() => this.#prepared(text).all(named(values)) as readonly Row[])
+      this.#read(() => this.#prepared(text).all(nameValues(values)) as readonly Row[])
     return {
       dialect,
       isWritable: this.#isWritable,
@@ -277,13 +277,13 @@ export class SqliteStore implements Store {
       askBatch: <Row extends EventRow>(query: string, order: readonly string[], values: readonly unknown[]) =>
         this.#read(() => {
           const text = `${query} order by ${order.map((column) => `event.${column}`).join(', ')}`
-          return firstRows(this.#prepared(text).iterate(named(values)) as Iterable<Row>)
+          return takeBatch(this.#prepared(text).iterate(nameValues(values)) as Iterable<Row>)
         }),
       change: (parts, values) => this.#change(parts, values),
       async changedRuns(after): Promise<ChangedRuns> {
         const rows = await ask<{ readonly pos: number; readonly run_id: string }>(
           `select pos, run_id from @.event where pos > $1 order by pos limit ${eventsPerRead}`,
-          [placeOf(after)],
+          [parsePlace(after)],
         )
         const last = rows.at(-1)
         return {
@@ -294,11 +294,11 @@ export class SqliteStore implements Store {
       },
       async isAfter(place, runId, seq) {
         const text = 'select 1 from @.event where run_id = $1 and seq = $2 and pos > $3'
-        return (await ask(text, [runId, seq, placeOf(place)])).length > 0
+        return (await ask(text, [runId, seq, parsePlace(place)])).length > 0
       },
       async eventsAfter(after) {
         const toPos = (await findPlaces({ ask }, everyEvent))?.toPos ?? 0
-        return Math.max(0, toPos - placeOf(after))
+        return Math.max(0, toPos - parsePlace(after))
       },
     }
   }
@@ -306,10 +306,11 @@ export class SqliteStore implements Store {
   async #change(parts: readonly ChangePart[], values: readonly unknown[]): Promise<boolean> {
     const { database } = this.#opened
     const work = (): boolean =>
-      withoutWaiting(database, () =>
+      doWithoutWaiting(database, () =>
         this.transactions.transact('lazy', () =>
           parts.every(
-            ({ text }, index) => this.#prepared(text('true')).run(named(values)).changes > 0 || index > 0,
+            ({ text }, index) =>
+              this.#prepared(text('true')).run(nameValues(values)).changes > 0 || index > 0,
           ),
         ),
       )
@@ -325,12 +326,12 @@ export class SqliteStore implements Store {
 }
 
 /** The values of parameters `$1`, `$2` …, which SQLite takes for names. */
-function named(values: readonly unknown[]): Named {
+function nameValues(values: readonly unknown[]): Named {
   return Object.fromEntries(values.map((value, index) => [index + 1, value]))
 }
 
 /** The rows of a batch: the query ends where it is full. */
-function firstRows<Row extends EventRow>(rows: Iterable<Row>): readonly Row[] {
+function takeBatch<Row extends EventRow>(rows: Iterable<Row>): readonly Row[] {
   const batch: Row[] = []
   let bytes = 0
   for (const row of rows) {
@@ -341,12 +342,12 @@ function firstRows<Row extends EventRow>(rows: Iterable<Row>): readonly Row[] {
   return batch
 }
 
-function placeOf(cursor: string): number {
+function parsePlace(cursor: string): number {
   return cursor === '' ? 0 : Number(cursor)
 }
 
 /** Does what may fail as soon as another process writes: what follows from events is worth no wait. */
-function withoutWaiting<T>(database: Database, work: () => T): T {
+function doWithoutWaiting<T>(database: Database, work: () => T): T {
   const waited = database.pragma('busy_timeout', { simple: true }) as number
   database.pragma('busy_timeout = 0')
   try {

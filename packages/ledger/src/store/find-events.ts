@@ -76,7 +76,7 @@ function isTimed({ fromAt, toAt }: AskedEvents): boolean {
 }
 
 /** `undefined` if the query can have no answer, whatever the store holds. */
-function askedEvents(query: EventQuery): AskedEvents | undefined {
+function toAskedEvents(query: EventQuery): AskedEvents | undefined {
   const { sessionId, runId, turn = null, toolCallId = null, types } = query
   const { fromAt = Number.MIN_SAFE_INTEGER, toAt = Number.MAX_SAFE_INTEGER } = query
   const asked: AskedEvents = {
@@ -104,7 +104,7 @@ export async function* findEvents(
   query: EventQuery = {},
 ): AsyncGenerator<RuntimeEvent> {
   requireEventQuery(query)
-  const asked = askedEvents(query)
+  const asked = toAskedEvents(query)
   // A store that is closed refuses this query as any other.
   if (asked === undefined) return database.requireOpen()
   const waiting = [...(await findSources(database, asked))].toReversed()
@@ -115,7 +115,7 @@ export async function* findEvents(
       undefined,
     )
     const next = waiting.at(-1)
-    if (next && (first === undefined || startOf(next) <= first.head.pos)) {
+    if (next && (first === undefined || firstPlaceIn(next) <= first.head.pos)) {
       waiting.pop()
       const opened = await SourceReader.open(database, rows, asked, next)
       if (opened) open.push(opened)
@@ -140,12 +140,12 @@ async function findSources(database: StoreDatabase, asked: AskedEvents): Promise
   return runs.flatMap((run): readonly SearchSource[] => {
     if (toolCallId !== null) return [{ by: 'call', run }]
     if (turn !== null) return [{ by: 'turn', run, turn }]
-    return types ? sourcesOfTypes(run, types) : [{ by: 'run', run }]
+    return types ? toSourcesByType(run, types) : [{ by: 'run', run }]
   })
 }
 
 /** The events of each type by its index; those of all types without an index in one walk through the run. */
-function sourcesOfTypes(run: SearchedRun, types: readonly EventType[]): readonly SearchSource[] {
+function toSourcesByType(run: SearchedRun, types: readonly EventType[]): readonly SearchSource[] {
   const indexed = types.filter(isRareType)
   const others = types.filter((type) => !isRareType(type))
   return [
@@ -154,7 +154,7 @@ function sourcesOfTypes(run: SearchedRun, types: readonly EventType[]): readonly
   ]
 }
 
-function startOf(source: SearchSource): number {
+function firstPlaceIn(source: SearchSource): number {
   return source.by === 'place' ? source.fromPos : source.run.pos
 }
 
@@ -212,12 +212,12 @@ export async function searchBatch(
   after: Cursor,
 ): Promise<FoundBatch> {
   const { dialect, askBatch } = database
-  const scanned = scannedTo(source, after, database.maxScanned)
+  const scanned = limitScan(source, after, database.maxScanned)
   const order = source.by === 'place' ? 'pos' : 'seq'
   let [from, to] = [after[order], scanned[order]]
   if (source.by === 'turn') {
-    from = Math.max(from, (await firstOfTurn(database, source.run, source.turn)) - 1)
-    to = (await firstOfTurn(database, source.run, source.turn + 1)) - 1
+    from = Math.max(from, (await findTurn(database, source.run, source.turn)) - 1)
+    to = (await findTurn(database, source.run, source.turn + 1)) - 1
   }
   const values = new Values()
   const types = (source.by === 'run' ? source.types : undefined) ?? asked.types
@@ -251,7 +251,7 @@ export async function searchBatch(
 }
 
 /** How far a batch looks. The indexes by type and call pass over nothing, and the events of a turn are searched at once. */
-function scannedTo(source: SearchSource, { pos, seq }: Cursor, maxScanned: number): Cursor {
+function limitScan(source: SearchSource, { pos, seq }: Cursor, maxScanned: number): Cursor {
   if (source.by === 'place') return { pos: Math.min(pos + maxScanned, source.toPos), seq }
   const { headSeq } = source.run
   return { pos, seq: source.by === 'run' ? Math.min(seq + maxScanned, headSeq) : headSeq }
@@ -261,7 +261,7 @@ function scannedTo(source: SearchSource, { pos, seq }: Cursor, maxScanned: numbe
  * The number of the first event of a turn or a later one; one more than the head if the run has none. Turns never fall from
  * one event to the next.
  */
-async function firstOfTurn(
+async function findTurn(
   { ask }: StoreDatabase,
   { runId, headSeq }: SearchedRun,
   turn: number,
@@ -312,7 +312,7 @@ class SourceReader {
         cursor = batch.next
       }
     }
-    const batch = await nextBatch({ pos: startOf(source) - 1, seq: 0 })
+    const batch = await nextBatch({ pos: firstPlaceIn(source) - 1, seq: 0 })
     const [head] = batch.rows
     return head && new SourceReader(nextBatch, batch, head)
   }
@@ -342,12 +342,12 @@ function requireOrder({ rows }: FoundBatch, source: SearchSource, after: Cursor)
 
 /** The event of a row that was found. Throws `LedgerDamagedError` if it is not as it was written. */
 export function readFound(row: FoundRow): RuntimeEvent {
-  const event = readEvent(linkBefore(row), row)
+  const event = readEvent(toLinkBefore(row), row)
   if (event === undefined) throw missingEvent(row.run_id, row.seq)
   return event
 }
 
-function linkBefore({
+function toLinkBefore({
   run_id,
   seq,
   previous_pos: pos,

@@ -104,7 +104,7 @@ export function openLedger(store: Store, { keys: keyring, deltaDelayMs }: Ledger
     },
     async inbox(runId) {
       requireTextId('ledger.inbox', runId)
-      return (await readInbox(database, runId)).map((row) => inboxEntry(runId, row))
+      return (await readInbox(database, runId)).map((row) => parseInboxEntry(runId, row))
     },
     tail: (after) => tailEvents(store, rows, after),
     changes: (runId, part) => store.changes(runId, part),
@@ -130,7 +130,7 @@ export function openLedger(store: Store, { keys: keyring, deltaDelayMs }: Ledger
   return closedByUsing(ledger)
 }
 
-function inboxEntry(runId: RunId, { key, at, command }: InboxRow): InboxEntry {
+function parseInboxEntry(runId: RunId, { key, at, command }: InboxRow): InboxEntry {
   try {
     return { key, at, command: JSON.parse(command) as InboxEntry['command'] }
   } catch (cause) {

@@ -1,6 +1,6 @@
 import type { Ledger, RunId, RuntimeEvent } from '@tallystick/core'
 import { requireRead } from '@tallystick/core/store-kit'
-import { type Decoding, historyNameIn, isPlain } from '../format/body.ts'
+import { type Decoding, findHistoryName, isPlain } from '../format/body.ts'
 import {
   type EventRow,
   genesis,
@@ -33,10 +33,10 @@ export function readEvents(
   range?: ReadRange,
 ): AsyncGenerator<RuntimeEvent> {
   const batches = () => readBatches(database, rows, { runId, range, version: 'newest' })
-  return Object.assign(oneByOne(database, batches()), { [inBatches]: batches })
+  return Object.assign(flattenBatches(database, batches()), { [inBatches]: batches })
 }
 
-async function* oneByOne(
+async function* flattenBatches(
   database: StoreDatabase,
   batches: AsyncIterable<readonly RuntimeEvent[]>,
 ): AsyncGenerator<RuntimeEvent> {
@@ -114,11 +114,11 @@ async function linkBefore(database: StoreDatabase, runId: RunId, fromSeq: number
  * Yields the events of a run as they were recorded, in whatever version. A ledger from elsewhere, which lends no rows,
  * decides itself how it reads them. Throws `LedgerDamagedError` at the first event that was changed or is missing.
  */
-export async function* recordedEvents(ledger: Ledger, runId: RunId): AsyncGenerator<RuntimeEvent> {
+export async function* readRecordedEvents(ledger: Ledger, runId: RunId): AsyncGenerator<RuntimeEvent> {
   const internals = internalsOf(ledger)
   if (internals === undefined) return yield* ledger.read(runId)
   const { store, rows } = internals
-  yield* oneByOne(store.database, readBatches(store.database, rows, { runId, version: 'recorded' }))
+  yield* flattenBatches(store.database, readBatches(store.database, rows, { runId, version: 'recorded' }))
 }
 
 /** Brings rows together with the keys and histories that their bodies need to be read. */
@@ -143,7 +143,7 @@ export class RowReader {
     const sealers = await this.#sealersOf(rows)
     const history = new Map<string, HistoryRow>()
     for (const row of rows) {
-      const name = orUndefined(() => historyNameIn(row))
+      const name = orUndefined(() => findHistoryName(row))
       if (name === undefined || history.has(name)) continue
       const read = await readHistory(
         name,

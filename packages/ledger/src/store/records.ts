@@ -2,7 +2,7 @@ import { LedgerDamagedError, RunNotFoundError, type RunId } from '@tallystick/co
 import { isStorableName, requireRunFilter } from '@tallystick/core/store-kit'
 import type { Head, Lease, RunFilter, RunRecord } from '@tallystick/core/vocabulary'
 import type { RemovalRow, RunCell } from '../format/chain.ts'
-import { isRunId, namedRun, outOfOrder, RunIdSieve, type EventRow } from '../format/event-row.ts'
+import { isRunId, formatRunId, outOfOrder, RunIdSieve, type EventRow } from '../format/event-row.ts'
 import type { HistoryRow } from '../format/history.ts'
 import { eventColumnsText, runColumns, type StoreDatabase } from './database.ts'
 
@@ -140,13 +140,13 @@ export async function* listRuns(
       if (!sieve.keeps(row.run_id)) continue
       left -= 1
       database.requireOpen()
-      yield recordOf(row)
+      yield toRunRecord(row)
     }
     if (batch.length < asked) return sieve.end()
   }
 }
 
-function recordOf({ run_id, head_seq, epoch, session_id, session_place }: RunRow): RunRecord {
+function toRunRecord({ run_id, head_seq, epoch, session_id, session_place }: RunRow): RunRecord {
   const session = session_id !== null &&
     session_place !== null && { sessionId: session_id, sessionPlace: session_place }
   return { runId: run_id as RunId, head: { seq: head_seq, epoch }, ...session }
@@ -161,7 +161,7 @@ export function requireSound(row: RunRow): RunRow {
     (session_id === null ? session_place === null : Number.isSafeInteger(session_place))
   if (isSound) return row
   throw new LedgerDamagedError(
-    `The row of run ${namedRun(row.run_id)} is damaged: a column holds a value of another type. What it says cannot be ` +
+    `The row of run ${formatRunId(row.run_id)} is damaged: a column holds a value of another type. What it says cannot be ` +
       'trusted. Run verify on the ledger, and restore a copy.',
   )
 }

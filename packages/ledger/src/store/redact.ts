@@ -8,7 +8,7 @@ import {
 import { option, requireLedger, requireOptions } from '@tallystick/core/internal'
 import { requireTextId } from '@tallystick/core/store-kit'
 import { eventTypes, type EventType, type Removed } from '@tallystick/core/vocabulary'
-import { removedBody } from '../format/body.ts'
+import { encodeRemains } from '../format/body.ts'
 import { decodeRow, type EventRow } from '../format/event-row.ts'
 import type { RemovalCause, RemovalRequest } from '../format/chain.ts'
 import { eventColumnsText, type StoreDatabase } from './database.ts'
@@ -69,14 +69,14 @@ export async function redact(
     const toSeq = Math.min(seq + eventsAtOnce, head.seq)
     const rows = await readRows(beneath.store.database, { runId, fromSeq: seq + 1, toSeq })
     const due = rows.filter((row) => row.commitment === null && (chosen?.has(row.seq) ?? true))
-    if (due.length > 0) removed += await beneath.store.remove(await requestsFor(beneath, due, cause))
+    if (due.length > 0) removed += await beneath.store.remove(await toRequests(beneath, due, cause))
     seq = rows.at(-1)?.seq ?? toSeq
   }
   return removed
 }
 
 /** Throws `LedgerDamagedError` if an event cannot be read. */
-async function requestsFor(
+async function toRequests(
   { rows }: Internals,
   due: readonly EventRow[],
   cause: RemovalCause & { readonly kind: 'redacted' | 'expired' },
@@ -85,7 +85,7 @@ async function requestsFor(
   const removed: Removed = { kind, at, by, ...(reason !== undefined && { reason }) }
   return (await rows.readable(due)).map((row): RemovalRequest => {
     const event = decodeRow(row)
-    return { ...cause, runId: event.runId, seq: row.seq, body: removedBody(event, removed) }
+    return { ...cause, runId: event.runId, seq: row.seq, body: encodeRemains(event, removed) }
   })
 }
 
@@ -126,7 +126,7 @@ export interface RetentionReport {
 }
 
 /**
- * What events hold: `facts` only (numbers, names, reasons of the runtime's own), pieces that a later event holds again, or
+ * Content of events: `facts` only (numbers, names, reasons of the runtime's own), pieces that a later event holds again, or
  * what people or models said, asked or answered.
  */
 const retention: Readonly<Record<EventType, 'facts' | 'deltas' | 'content'>> = {
@@ -197,7 +197,7 @@ export async function applyRetention(
   const cause = { at: now, by, ...(reason !== undefined && { reason }) }
   // Whole runs first: what goes with them need not be masked before.
   if (ages.factsMs !== undefined) {
-    for await (const { run_id: runId, head_seq: seq, head_hash: headHash } of endedRuns(
+    for await (const { run_id: runId, head_seq: seq, head_hash: headHash } of listEndedRuns(
       store.database,
       now - ages.factsMs,
     )) {
@@ -214,8 +214,8 @@ export async function applyRetention(
   ] as const) {
     if (ageMs === undefined) continue
     const types = eventTypes.filter((type) => retention[type] === name)
-    for await (const due of expiredRows(store.database, { types, before: now - ageMs })) {
-      const requests = await requestsFor(beneath, due, { ...cause, kind: 'expired' })
+    for await (const due of listExpiredRows(store.database, { types, before: now - ageMs })) {
+      const requests = await toRequests(beneath, due, { ...cause, kind: 'expired' })
       report[name] += dryRun ? requests.length : await store.remove(requests)
       onProgress?.({ ...report })
     }
@@ -238,7 +238,7 @@ const retentionOptions = fields<RetentionOptions>({
 })
 
 /** Runs that have ended before a moment, in the order of their places. */
-async function* endedRuns({ ask }: StoreDatabase, before: number): AsyncGenerator<EndedRun> {
+async function* listEndedRuns({ ask }: StoreDatabase, before: number): AsyncGenerator<EndedRun> {
   for (let pos = 0; ;) {
     const runs = await ask<EndedRun>(
       'select run_id, pos, head_seq, head_hash, ended_at from @.run where pos > $1 order by pos limit $2',
@@ -252,7 +252,7 @@ async function* endedRuns({ ask }: StoreDatabase, before: number): AsyncGenerato
 }
 
 /** Rows of some types, written before a moment, of runs that have ended, whose content is there. */
-async function* expiredRows(
+async function* listExpiredRows(
   { ask, dialect, maxScanned }: StoreDatabase,
   { types, before }: { readonly types: readonly EventType[]; readonly before: number },
 ): AsyncGenerator<readonly EventRow[]> {

@@ -25,7 +25,7 @@ function* ask<Row>(text: string, ...values: readonly unknown[]): Steps<readonly 
 }
 
 /**
- * What removes content, statement by statement, within one transaction of a store: SQLite carries it out at once, Postgres over
+ * Removes content, statement by statement, within one transaction of a store: SQLite carries it out at once, Postgres over
  * a connection. Skips what is gone already. Returns how many events lost their content.
  */
 export function* removeContent(requests: readonly RemovalRequest[], dialect: Dialect): Steps<number> {

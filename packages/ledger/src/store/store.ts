@@ -31,7 +31,7 @@ export interface AppendRequest {
 }
 
 /**
- * What SQLite and Postgres each do in their own way, over the same tables. `openLedger` makes a ledger of it; reading is the
+ * The work that SQLite and Postgres each do in their own way, over the same tables. `openLedger` makes a ledger of it; reading is the
  * same for both, by statements to its `database`. Members reject with a `TallystickError`.
  */
 export interface Store extends Pick<RunLeases, 'renew' | 'release'> {

@@ -60,7 +60,7 @@ export async function* tailEvents(
       place = { xid: row.xid, pos: row.pos }
       const event = readFound(row)
       store.database.requireOpen()
-      yield { cursor: cursorOf(row), event }
+      yield { cursor: formatCursor(row), event }
     }
     if (batch.isLast) return
   }
@@ -82,7 +82,7 @@ const hashCharacters = 12
  * The place of an event, the beginning of its hash, and its run. Where a store has gone back in time, as with a copy that
  * was restored, another event may be at the place, and what was written before it would be left out.
  */
-function cursorOf({ xid, pos, hash, run_id }: TailRow): TailCursor {
+function formatCursor({ xid, pos, hash, run_id }: TailRow): TailCursor {
   return `${xid}-${pos}-${hash.slice(0, hashCharacters)}-${run_id}`
 }
 

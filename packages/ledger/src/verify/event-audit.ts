@@ -14,7 +14,7 @@ import { grantFields, idFaultOf, limitOfField, shapeFaultOf } from '@tallystick/
 import { audit } from '@tallystick/core/machine'
 import { onceKeyOf, type SessionPlace } from '@tallystick/core/store-kit'
 import { canonicalJson, type EventOf, type Grant } from '@tallystick/core/vocabulary'
-import { fault, type Fault, quotedId } from '../format/event-row.ts'
+import { fault, type Fault, quoteId } from '../format/event-row.ts'
 import { type AccumulatedRun, RunAccumulator } from '../projection/run-accumulator.ts'
 import { OutlineFold, type RunOutline } from '../projection/run-outline.ts'
 
@@ -61,13 +61,13 @@ export class EventAudit {
   }
 
   /** The first law that the next event breaks, or its first field that has another shape. */
-  faultOf(event: RuntimeEvent): Fault | undefined {
+  check(event: RuntimeEvent): Fault | undefined {
     const onceKey = onceKeyOf(event)
     if (onceKey !== undefined && this.#onceKeys.has(onceKey)) return fault(onceKey, 'once', 'twice')
     if (onceKey !== undefined) this.#onceKeys.add(onceKey)
     try {
       const state = audit(this.#state, event)
-      const misshapen = shapeFault(event)
+      const misshapen = findShapeFault(event)
       if (misshapen) return misshapen
       this.#state = state
       this.#accumulator?.add(event)
@@ -75,20 +75,20 @@ export class EventAudit {
       if (event.type === 'history_carried') this.#carried = event.messages
       return undefined
     } catch (error) {
-      return lawFault(error, event)
+      return toLawFault(error, event)
     }
   }
 }
 
 /** A field that does not have the shape of its type: the machine may pass over it, and others build on it. */
-function shapeFault(event: RuntimeEvent): Fault | undefined {
+function findShapeFault(event: RuntimeEvent): Fault | undefined {
   const id = idFaultOf(event)
-  if (id) return fault(id.path, id.expected, quotedId(id.found))
+  if (id) return fault(id.path, id.expected, quoteId(id.found))
   const found = shapeFaultOf(event)
   return found && fault(found.path, `as ${event.type} has it`, found.what)
 }
 
-function lawFault(error: unknown, event: RuntimeEvent): Fault {
+function toLawFault(error: unknown, event: RuntimeEvent): Fault {
   if (error instanceof IllegalTransitionError) {
     return fault('law 5', error.legal.join(', ') || 'no event', `${event.type}: ${error.message}`)
   }
@@ -131,23 +131,23 @@ export class FamilyAudit {
   /** The first fault between the run and its child runs, with the event of the parent that it is about. */
   async fault(ledger: Ledger): Promise<(Fault & { readonly seq: number }) | undefined> {
     for (const started of this.#children.values()) {
-      const found = await faultOf(ledger, started)
+      const found = await findChildFault(ledger, started)
       if (found) return { seq: started.seq, ...found }
     }
     return undefined
   }
 }
 
-async function faultOf(ledger: Ledger, started: Started): Promise<Fault | undefined> {
+async function findChildFault(ledger: Ledger, started: Started): Promise<Fault | undefined> {
   try {
-    return (await limitFault(ledger, started)) ?? (await totalsFault(ledger, started))
+    return (await findLimitFault(ledger, started)) ?? (await findTotalsFault(ledger, started))
   } catch (error) {
     if (error instanceof LedgerDamagedError) return undefined
     throw error
   }
 }
 
-async function limitFault(ledger: Ledger, { runId, grant }: Started): Promise<Fault | undefined> {
+async function findLimitFault(ledger: Ledger, { runId, grant }: Started): Promise<Fault | undefined> {
   for await (const event of ledger.read(runId, { toSeq: 1 })) {
     if (event.type !== 'run_started') return undefined
     for (const field of grantFields) {
@@ -167,7 +167,10 @@ async function limitFault(ledger: Ledger, { runId, grant }: Started): Promise<Fa
 }
 
 /** Of a child run that was counted before it had ended, the parent knows only what is granted. */
-async function totalsFault(ledger: Ledger, { runId, counted, grant }: Started): Promise<Fault | undefined> {
+async function findTotalsFault(
+  ledger: Ledger,
+  { runId, counted, grant }: Started,
+): Promise<Fault | undefined> {
   const head = counted && (await ledger.head(runId))
   if (counted === undefined || head === undefined) return undefined
   for await (const event of ledger.read(runId, { fromSeq: head.seq })) {
@@ -175,7 +178,7 @@ async function totalsFault(ledger: Ledger, { runId, counted, grant }: Started): 
     const pairs = [
       ['inputTokens', 'input tokens', counted.usage.inputTokens, event.usage.inputTokens],
       ['outputTokens', 'output tokens', counted.usage.outputTokens, event.usage.outputTokens],
-      ['tokens', 'tokens', tokensOf(counted.usage), tokensOf(event.usage)],
+      ['tokens', 'tokens', countTokens(counted.usage), countTokens(event.usage)],
       ['costUsd', 'dollars', counted.costUsd, event.costUsd],
       ['turns', 'turns', counted.turns, event.turns],
       ['toolCalls', 'tool calls', counted.toolCalls, event.toolCalls],
@@ -190,6 +193,6 @@ async function totalsFault(ledger: Ledger, { runId, counted, grant }: Started): 
   return undefined
 }
 
-function tokensOf({ inputTokens = 0, outputTokens = 0 }: Usage): number {
+function countTokens({ inputTokens = 0, outputTokens = 0 }: Usage): number {
   return inputTokens + outputTokens
 }

@@ -4,9 +4,9 @@ import { fault, type Fault } from '../format/event-row.ts'
 import type { StoreDatabase } from '../store/database.ts'
 import { databaseOf } from '../store/store.ts'
 import { orElse } from '../projection/refresh.ts'
-import { recordOf } from '../projection/run-summary.ts'
-import { snapshotDigest, snapshotNear, snapshotPlaces, snapshotText } from '../projection/snapshots.ts'
-import { type StoredRunRow, writtenRun } from '../projection/stored-run.ts'
+import { toSummaryRecord } from '../projection/run-summary.ts'
+import { sealSnapshot, findSnapshot, listSnapshotPlaces, encodeSnapshot } from '../projection/snapshots.ts'
+import { type StoredRunRow, toRunRow } from '../projection/stored-run.ts'
 import { ProjectionTables } from '../projection/tables.ts'
 import type { AuditedRun } from './event-audit.ts'
 
@@ -76,25 +76,25 @@ export class ProjectionAudit {
 
   async #rowFault(row: StoredRunRow, place: AuditedPlace): Promise<Fault | undefined> {
     const { state, accumulated } = place
-    const record = state && accumulated && recordOf(state, accumulated)
+    const record = state && accumulated && toSummaryRecord(state, accumulated)
     // What was forgotten is made anew.
     if (record === undefined || row.summary === null) return undefined
     const [run] = await orElse([], () => new ProjectionTables(this.#database).places([this.#runId]))
     if (run === undefined) return undefined
-    const due = writtenRun({ ...run, headHash: place.hash }, record)
+    const due = toRunRow({ ...run, headHash: place.hash }, record)
     const differing = (Object.keys(due) as (keyof StoredRunRow)[]).find(
-      (column) => comparable(column, due[column]) !== comparable(column, row[column]),
+      (column) => toComparable(column, due[column]) !== toComparable(column, row[column]),
     )
     return differing && fault('projection', `its ${differing} as its events say`, 'another')
   }
 
   async #snapshotFault({ seq, state, outline, carried }: AuditedPlace): Promise<Fault | undefined> {
-    const snapshot = await orElse(undefined, () => snapshotNear(this.#database, this.#runId, seq))
+    const snapshot = await orElse(undefined, () => findSnapshot(this.#database, this.#runId, seq))
     if (state === undefined || outline === undefined) return undefined
     const isSound =
       snapshot?.seq === seq &&
-      snapshotDigest(this.#runId, snapshot) === snapshot.seal &&
-      snapshot.state === snapshotText({ state, outline }, carried)
+      sealSnapshot(this.#runId, snapshot) === snapshot.seal &&
+      snapshot.state === encodeSnapshot({ state, outline }, carried)
     return isSound
       ? undefined
       : fault(`snapshot at event ${seq}`, 'the state and the outline there', 'another')
@@ -102,24 +102,27 @@ export class ProjectionAudit {
 }
 
 /** Reads the projections of a run; `undefined` if the store has none, or they cannot be read. */
-export async function projectionAuditOf(ledger: Ledger, runId: RunId): Promise<ProjectionAudit | undefined> {
+export async function beginProjectionAudit(
+  ledger: Ledger,
+  runId: RunId,
+): Promise<ProjectionAudit | undefined> {
   const database = databaseOf(ledger)
   if (database === undefined) return undefined
   return await orElse(undefined, async () => {
     const tables = new ProjectionTables(database)
-    // First, so that no row that is written meanwhile can be older than it.
+    // First, so that no row that is written after it can be older than it.
     const cursor = await tables.cursorOfThisCode()
     const [row] = cursor === undefined ? [] : await tables.rows([runId])
     return new ProjectionAudit(database, runId, {
       cursor,
       row,
-      snapshots: await snapshotPlaces(database, runId),
+      snapshots: await listSnapshotPlaces(database, runId),
     })
   })
 }
 
 /** JSON says the same in whatever order. */
-function comparable(column: keyof StoredRunRow, value: StoredRunRow[keyof StoredRunRow]): string {
+function toComparable(column: keyof StoredRunRow, value: StoredRunRow[keyof StoredRunRow]): string {
   if (typeof value !== 'string' || !['agents', 'shares', 'summary', 'notes'].includes(column))
     return String(value)
   try {

@@ -1,6 +1,6 @@
 import { LedgerDamagedError, type RunId, RunNotFoundError } from '@tallystick/core'
-import { historyNameIn, upcast } from '../format/body.ts'
-import { digestOf, sealRun } from '../format/chain.ts'
+import { findHistoryName, upcast } from '../format/body.ts'
+import { digestText, sealRun } from '../format/chain.ts'
 import {
   decodeRow,
   fault,
@@ -50,20 +50,20 @@ export async function auditRows(
       ...{ runId, fromSeq: audit.last.seq + 1, toSeq: run.lastSeq },
     })
     const readable = await reader.readable(rows)
-    const broken = rowsFault(readable, audit) ?? (await projectionsFault(audit))
+    const broken = findRowsFault(readable, audit) ?? (await findProjectionsFault(audit))
     if (broken) return void (progress.broken = broken)
     if (rows.length === 0) break
   }
   await projections?.end(audit.last.seq)
-  const broken = runFault(run, audit)
+  const broken = findRunFault(run, audit)
   if (broken) progress.broken = { seq: Math.max(progress.events, 1), ...broken }
 }
 
 /** The first fault of some rows, in order. */
-function rowsFault(rows: readonly (AuditedRow & ReadableRow)[], audit: Audit): Progress['broken'] {
+function findRowsFault(rows: readonly (AuditedRow & ReadableRow)[], audit: Audit): Progress['broken'] {
   const { progress } = audit
   for (const row of rows) {
-    const broken = findLinkFault(audit.last, row) ?? removalFault(row) ?? eventFault(row, audit)
+    const broken = findLinkFault(audit.last, row) ?? findRemovalFault(row) ?? findEventFault(row, audit)
     if (broken) return { seq: progress.events + 1, ...broken }
     audit.last = row
   }
@@ -71,21 +71,21 @@ function rowsFault(rows: readonly (AuditedRow & ReadableRow)[], audit: Audit): P
 }
 
 /** The rest of a removed event is as its removal says; other events have no removal. */
-function removalFault({ commitment, removal, body }: AuditedRow): Fault | undefined {
+function findRemovalFault({ commitment, removal, body }: AuditedRow): Fault | undefined {
   if (commitment === null) {
     return removal === null ? undefined : fault('body', 'none, since a removal is on record', 'a body')
   }
   if (removal === null) return fault('removal', 'a removal on record', 'none')
-  const found = digestOf(body)
+  const found = digestText(body)
   return found === removal ? undefined : fault('body', `what was left, ${removal}`, found)
 }
 
 /** The laws over the event of a row. */
-function eventFault(row: AuditedRow & ReadableRow, audit: Audit): Fault | undefined {
+function findEventFault(row: AuditedRow & ReadableRow, audit: Audit): Fault | undefined {
   const { laws, progress, projections, due } = audit
   try {
     const event = upcast(decodeRow(row))
-    const found = laws.faultOf(event)
+    const found = laws.check(event)
     if (found) return found
     progress.events = event.seq
     progress.hasEnded = event.type === 'run_finished'
@@ -93,33 +93,33 @@ function eventFault(row: AuditedRow & ReadableRow, audit: Audit): Fault | undefi
     progress.family.handle(event)
     if (row.seq === 1) audit.firstPos = row.pos
     if (event.type === 'run_finished') audit.endedAt = event.at
-    audit.history ??= historyNameIn(row) ?? null
+    audit.history ??= findHistoryName(row) ?? null
     if (projections?.concerns(event.seq)) due.push({ seq: event.seq, hash: row.hash, ...laws.known })
     return undefined
   } catch (error) {
-    return unreadable(error)
+    return toUnreadableFault(error)
   }
 }
 
 /** Compares what was projected up to here. A state that cannot be projected, as of forged events, is a fault as well. */
-async function projectionsFault({ due, projections }: Audit): Promise<Progress['broken']> {
+async function findProjectionsFault({ due, projections }: Audit): Promise<Progress['broken']> {
   for (const place of due.splice(0)) {
     try {
       await projections?.check(place)
     } catch (error) {
-      return { seq: place.seq + 1, ...unreadable(error) }
+      return { seq: place.seq + 1, ...toUnreadableFault(error) }
     }
   }
   return undefined
 }
 
-function unreadable(error: unknown): Fault {
-  const found = error instanceof LedgerDamagedError ? error.message : 'text that is no JSON'
+function toUnreadableFault(error: unknown): Fault {
+  const found = error instanceof LedgerDamagedError ? error.message : 'text that is not JSON'
   return fault('body', 'canonical JSON', found)
 }
 
 /** The row of the run says where the chain ends, since when, under which epoch, and to which session the run belongs. */
-function runFault(
+function findRunFault(
   { row, events }: StoredRun,
   { last, laws, firstPos, endedAt, history }: Audit,
 ): Fault | undefined {

@@ -5,7 +5,7 @@ import { amountColumns } from '../projection/run-accumulator.ts'
 import {
   type SessionChange,
   type SpendingChange,
-  storedRun,
+  parseRunRow,
   type StoredRunRow,
   TotalsAccumulator,
 } from '../projection/stored-run.ts'
@@ -19,7 +19,7 @@ const rowsPerBatch = 256
 const maxTries = 3
 
 /** The first of the totals that is not what the projections of runs come to; those are compared with their events. */
-export async function totalsFault(ledger: Ledger): Promise<Fault | undefined> {
+export async function findTotalsFault(ledger: Ledger): Promise<Fault | undefined> {
   const database = databaseOf(ledger)
   if (database === undefined) return undefined
   const tables = new ProjectionTables(database)
@@ -28,14 +28,16 @@ export async function totalsFault(ledger: Ledger): Promise<Fault | undefined> {
       if ((await tables.cursorOfThisCode()) === undefined) return undefined
       const { revision } = await tables.state()
       const found =
-        (await strayFault(database)) ?? (await spendingFault(tables)) ?? (await sessionsFault(database))
+        (await findStrayFault(database)) ??
+        (await findSpendingFault(tables)) ??
+        (await findSessionsFault(database))
       if (found === undefined || (await tables.state()).revision === revision) return found
     }
     return undefined
   })
 }
 
-async function strayFault(database: StoreDatabase): Promise<Fault | undefined> {
+async function findStrayFault(database: StoreDatabase): Promise<Fault | undefined> {
   const stray = await count(
     database,
     `@.run_summary as run_summary where summary is not null and not exists (
@@ -49,42 +51,42 @@ async function count({ ask }: StoreDatabase, from: string): Promise<number> {
   return row?.rows ?? 0
 }
 
-async function spendingFault(tables: ProjectionTables): Promise<Fault | undefined> {
+async function findSpendingFault(tables: ProjectionTables): Promise<Fault | undefined> {
   const totals = new TotalsAccumulator()
   for (let beforePos = Number.MAX_SAFE_INTEGER; ;) {
     const batch = await tables.batch({ beforePos, limit: rowsPerBatch })
-    for (const row of batch) totals.add(soundRow(row))
+    for (const row of batch) totals.add(parseSoundRow(row))
     const last = batch.at(-1)
     if (last === undefined) break
     beforePos = last.pos
   }
-  const due = new Map(totals.change.spending.map((line) => [spendingKey(line), sums(line)]))
+  const due = new Map(totals.change.spending.map((line) => [formatKey(line), formatSums(line)]))
   const hours = await tables.database.ask<SpendingChange>(
     'select * from @.spending order by hour, agent, provider, api, model_id',
   )
   for (const row of hours) {
-    const key = spendingKey(row)
-    const expected = due.get(key) ?? sums(undefined)
-    if (sums(row) !== expected) return fault(`spending of ${key}`, expected, sums(row))
+    const key = formatKey(row)
+    const expected = due.get(key) ?? formatSums(undefined)
+    if (formatSums(row) !== expected) return fault(`spending of ${key}`, expected, formatSums(row))
     due.delete(key)
   }
   const [missing] = due
   return missing && fault(`spending of ${missing[0]}`, missing[1], 'none')
 }
 
-function spendingKey({ hour, agent, provider, api, model_id }: Omit<SpendingChange, 'calls'>): string {
+function formatKey({ hour, agent, provider, api, model_id }: Omit<SpendingChange, 'calls'>): string {
   return [hour, agent, provider, api, model_id].join(' ')
 }
 
 /** All that a line counts, on one line. */
-function sums(line: object | undefined): string {
+function formatSums(line: object | undefined): string {
   const counted = ['calls', 'runs', 'turns', 'tool_calls', 'started_at', 'last_at', ...amountColumns]
   const values = (line ?? {}) as Readonly<Record<string, number>>
   return counted.map((column) => values[column] ?? 0).join(' ')
 }
 
 /** One session after the other, so that no more than one is held. */
-async function sessionsFault(database: StoreDatabase): Promise<Fault | undefined> {
+async function findSessionsFault(database: StoreDatabase): Promise<Fault | undefined> {
   let after = ''
   for (;;) {
     const batch = await database.ask<SessionChange>(
@@ -93,7 +95,7 @@ async function sessionsFault(database: StoreDatabase): Promise<Fault | undefined
       [after, rowsPerBatch],
     )
     for (const session of batch) {
-      const found = await sessionFault(database, session)
+      const found = await findSessionFault(database, session)
       if (found) return found
       after = session.session_id
     }
@@ -107,7 +109,7 @@ async function sessionsFault(database: StoreDatabase): Promise<Fault | undefined
   return unsummed === 0 ? undefined : fault('sessions of runs', 'a row each', `${unsummed} runs without`)
 }
 
-async function sessionFault(database: StoreDatabase, session: SessionChange): Promise<Fault | undefined> {
+async function findSessionFault(database: StoreDatabase, session: SessionChange): Promise<Fault | undefined> {
   const totals = new TotalsAccumulator()
   for (let afterPos = 0; ;) {
     const batch = await database.ask<StoredRunRow>(
@@ -115,18 +117,18 @@ async function sessionFault(database: StoreDatabase, session: SessionChange): Pr
         where session_id = $1 and pos > $2 order by pos limit $3`,
       [session.session_id, afterPos, rowsPerBatch],
     )
-    for (const row of batch) totals.add(soundRow(row))
+    for (const row of batch) totals.add(parseSoundRow(row))
     const last = batch.at(-1)
     if (last === undefined) break
     afterPos = last.pos
   }
   const [due] = totals.change.sessions
-  const [expected, found] = [sums(due), sums(session)]
+  const [expected, found] = [formatSums(due), formatSums(session)]
   return expected === found ? undefined : fault(`totals of session ${session.session_id}`, expected, found)
 }
 
-function soundRow(row: StoredRunRow): NonNullable<ReturnType<typeof storedRun>> {
-  const stored = storedRun(row)
+function parseSoundRow(row: StoredRunRow): NonNullable<ReturnType<typeof parseRunRow>> {
+  const stored = parseRunRow(row)
   if (stored === undefined) throw new CorruptRowError(row.run_id)
   return stored
 }

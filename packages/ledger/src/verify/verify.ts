@@ -1,14 +1,14 @@
 import { type Ledger, LedgerDamagedError, type RunId, RunNotFoundError } from '@tallystick/core'
 import { requireLedger } from '@tallystick/core/internal'
 import { requireTextId } from '@tallystick/core/store-kit'
-import { BadRunIdsError, fault, type Fault, isRunId, quotedId } from '../format/event-row.ts'
+import { BadRunIdsError, fault, type Fault, isRunId, quoteId } from '../format/event-row.ts'
 import { type MissingContent, MissingContents } from '../store/redact.ts'
 import { type Internals, internalsOf } from '../store/store.ts'
 import { EventAudit, FamilyAudit } from './event-audit.ts'
-import { projectionAuditOf } from './projection-audit.ts'
+import { beginProjectionAudit } from './projection-audit.ts'
 import { auditRows, type Progress } from './row-audit.ts'
 import { auditStore, findOrphans } from './store-audit.ts'
-import { totalsFault } from './totals-audit.ts'
+import { findTotalsFault } from './totals-audit.ts'
 
 /**
  * Verifies one run, event by event, with only one state in memory. On any ledger it checks the laws; on a ledger of
@@ -21,17 +21,17 @@ export async function verifyRun(ledger: Ledger, runId: RunId): Promise<RunVerdic
   requireTextId('verifyRun', runId)
   const source = internalsOf(ledger)
   source?.rows.forget()
-  return await verdictOn(ledger, source, runId)
+  return await auditRun(ledger, source, runId)
 }
 
-async function verdictOn(ledger: Ledger, source: Internals | undefined, runId: RunId): Promise<RunVerdict> {
+async function auditRun(ledger: Ledger, source: Internals | undefined, runId: RunId): Promise<RunVerdict> {
   const progress: Progress = {
     events: 0,
     hasEnded: false,
     missing: new MissingContents(),
     family: new FamilyAudit(),
   }
-  const projections = await projectionAuditOf(ledger, runId)
+  const projections = await beginProjectionAudit(ledger, runId)
   try {
     await (source ? auditRows(source, runId, progress, projections) : auditEvents(ledger, runId, progress))
   } catch (error) {
@@ -39,7 +39,9 @@ async function verdictOn(ledger: Ledger, source: Internals | undefined, runId: R
     progress.broken = { seq: progress.events + 1, ...fault('pages', 'readable', error.message) }
   }
   const broken =
-    progress.broken ?? (await progress.family.fault(ledger)) ?? (await inboxFault(ledger, runId, progress))
+    progress.broken ??
+    (await progress.family.fault(ledger)) ??
+    (await findInboxFault(ledger, runId, progress))
   const { events } = progress
   const missing = progress.missing.all
   return {
@@ -54,7 +56,7 @@ async function verdictOn(ledger: Ledger, source: Internals | undefined, runId: R
 }
 
 /** Every command that waits can be read; and by law 15 none waits for a run that has ended. */
-async function inboxFault(
+async function findInboxFault(
   ledger: Ledger,
   runId: RunId,
   { hasEnded, events }: Progress,
@@ -80,7 +82,7 @@ export async function* verifyLedger(ledger: Ledger): AsyncGenerator<RunVerdict |
   let differingRuns = 0
   let broken: Fault | undefined
   try {
-    for await (const runId of everyRun(ledger, source)) {
+    for await (const runId of listEveryRun(ledger, source)) {
       const verdict = await verifyListed(ledger, source, runId)
       sum.runs += 1
       sum.events += verdict.events
@@ -98,17 +100,17 @@ export async function* verifyLedger(ledger: Ledger): AsyncGenerator<RunVerdict |
     broken = fault('pages', 'readable', error.message)
   }
   const ok = sum.brokenRuns === 0 && broken === undefined
-  const projections = await projectionVerdict(ledger, ok, differingRuns)
+  const projections = await auditProjections(ledger, ok, differingRuns)
   yield { scope: 'store', ok, ...sum, ...projections, ...(broken !== undefined && { broken }) }
 }
 
 /** Of a store that is damaged it does not matter what was derived. */
-async function projectionVerdict(
+async function auditProjections(
   ledger: Ledger,
   ok: boolean,
   differingRuns: number,
 ): Promise<Pick<StoreVerdict, 'differingRuns' | 'differs'>> {
-  const differs = ok ? await totalsFault(ledger) : undefined
+  const differs = ok ? await findTotalsFault(ledger) : undefined
   return { ...(differingRuns > 0 && { differingRuns }), ...(differs && { differs }) }
 }
 
@@ -120,11 +122,11 @@ async function verifyListed(
 ): Promise<RunVerdict> {
   if (!isRunId(runId)) {
     // The run has no valid id: the verdict reports the found text.
-    const broken = { runId: runId as RunId, seq: 1, ...fault('run_id', 'a run id', quotedId(runId)) }
+    const broken = { runId: runId as RunId, seq: 1, ...fault('run_id', 'a run id', quoteId(runId)) }
     return { scope: 'run', runId: runId as RunId, ok: false, events: 0, broken }
   }
   try {
-    return await verdictOn(ledger, source, runId)
+    return await auditRun(ledger, source, runId)
   } catch (error) {
     if (!(error instanceof RunNotFoundError)) throw error
     const broken = { runId, seq: 1, ...fault('run', 'the run that is listed', 'none') }
@@ -133,7 +135,7 @@ async function verifyListed(
 }
 
 /** Every text that stands for a run. */
-async function* everyRun(ledger: Ledger, source: Internals | undefined): AsyncGenerator<string> {
+async function* listEveryRun(ledger: Ledger, source: Internals | undefined): AsyncGenerator<string> {
   try {
     for await (const { runId } of ledger.runs()) yield runId
   } catch (error) {
@@ -154,7 +156,7 @@ async function auditEvents(ledger: Ledger, runId: RunId, progress: Progress): Pr
     const due = progress.events + 1
     const broken =
       event.seq === due && event.runId === runId
-        ? laws.faultOf(event)
+        ? laws.check(event)
         : fault('seq', `${due} of run ${runId}`, `${event.seq} of run ${event.runId}`)
     if (broken) return void (progress.broken = { seq: due, ...broken })
     progress.events = due
