@@ -6,7 +6,6 @@ import {
   memoryLedger,
   type Agent,
   type AgentOptions,
-  type Ledger,
   type Limits,
 } from '@tallystick/core'
 import { childRunIdOf, parseRunId, type OutsideCommand } from '@tallystick/core/vocabulary'
@@ -205,33 +204,6 @@ describe('an approval below', () => {
     await set.untilSettled(below.approve(first!, { by: 'ada' }))
     await set.untilSettled(below.result)
     expect((await set.untilSettled(run.result)).pendingApprovals).toMatchObject([{ input: { n: 2 } }])
-  })
-
-  it('given another process that continues the parent, when a call below was approved, then its end is awaited', async () => {
-    const ledger = memoryLedger()
-    const more = Promise.withResolvers<void>()
-    const child = worker(paying, { tools: [pay()] })
-    const first = boss(child, [asks(), { text: 'All paid.', until: more.promise }], { ledger })
-    const run = first.start()
-    const [pending] = (await first.untilSettled(run.result)).pendingApprovals
-    // The parent learns of the child's end, and is resumed in the first process before the second comes to it.
-    const view: Ledger = {
-      ...ledger,
-      put: async (runId, entry) => {
-        const isNew = await ledger.put(runId, entry)
-        if (!entry.key.startsWith('child ')) return isNew
-        void first.runtime.resume(run.id)
-        while ((await ledger.head(run.id))?.epoch === 1) await Promise.resolve()
-        return isNew
-      },
-    }
-    const other = createRuntime({ ledger: view, agents: [first.agent], host: { clock: first.clock } })
-    const handle = other.resume(run.id)
-    await first.untilSettled(handle.result)
-    await first.untilSettled(handle.approve(pending!, { by: 'ada' }))
-    const ended = handle.result
-    more.resolve()
-    expect(await first.untilSettled(ended)).toMatchObject({ status: 'done', text: 'All paid.' })
   })
 
   it('can be decided on the child alone, in another process: its end takes the parent further', async () => {

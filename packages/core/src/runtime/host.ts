@@ -7,7 +7,7 @@ import type { RuntimeOptions } from './runtime-options.ts'
 
 const aTime = valueThat(
   'milliseconds since 1970, a whole number, before the year 10000',
-  (value) => isMoment(value) && (value as number) >= 0,
+  (value) => isMoment(value) && value >= 0,
 )
 const aDuration = valueThat('a number of milliseconds', Number.isFinite)
 const aFraction = valueThat(
