@@ -34,7 +34,7 @@ import type {
 import { type ModelFailure, UnknownEventError } from '../values/errors.ts'
 import type { Grant, LimitName, Limits, OnLimit, RetryPolicy } from './limits.ts'
 import { parseRunId, parseToolCallId, type RunId, type ToolCallId } from '../values/ids.ts'
-import type { Json, JsonObject } from '../values/json.ts'
+import { getOwn, type Json, type JsonObject } from '../values/json.ts'
 import type { Price, Usage, UsageField } from './usage.ts'
 import type { ModelRefusal, ToolChoice, ToolEffect } from './model-request.ts'
 
@@ -477,17 +477,45 @@ function each(path: string, values: readonly unknown[] | undefined): IdFault | u
   return place === -1 ? undefined : toolCallId(`${path}.${place}`, values[place])
 }
 
-/** The ids that events of a type carry beside their envelope. */
-const inBody: { readonly [T in EventType]?: (event: EventOf<T>) => IdFault | undefined } = {
+/** Checks the ids that events of a type carry beside their envelope; `null` where they carry none. */
+const inBody: { readonly [T in EventType]: ((event: EventOf<T>) => IdFault | undefined) | null } = {
   run_started: ({ parent }) => (parent ? runId('parent.runId', parent.runId) : undefined),
+  history_carried: null,
+  history_edited: null,
   run_resumed: ({ inDoubt }) => each('inDoubt', inDoubt),
+  run_finished: null,
+  input_received: null,
+  input_settled: null,
+  model_call_started: null,
+  assistant_started: null,
+  assistant_text_delta: null,
+  assistant_reasoning_delta: null,
+  tool_input_delta: null,
+  tool_request_ready: null,
+  usage_updated: null,
+  assistant_message_finished: null,
+  model_stream_failed: null,
   tool_requests_collected: ({ calls }) =>
     each('calls', Array.isArray(calls) ? calls.map((call) => call?.toolCallId) : calls) ??
     each('calls.recorded', Array.isArray(calls) ? calls.flatMap((call) => call?.recorded ?? []) : calls),
+  approval_requested: null,
+  approval_decided: null,
   tool_started: ({ child, recorded }) => maybeRunId('child', child) ?? maybeToolCallId('recorded', recorded),
+  tool_progress: null,
+  tool_deferred: null,
+  tool_attempt_failed: null,
   tool_result: ({ child, reused }) =>
     (child ? runId('child.runId', child.runId) : undefined) ?? maybeToolCallId('reused', reused),
   tool_results_injected: ({ toolCallIds }) => each('toolCallIds', toolCallIds),
+  compaction_started: null,
+  context_compacted: null,
+  agent_handed_off: null,
+  guardrail_tripped: null,
+  guardrails_checked: null,
+  output_checked: null,
+  limit_reached: null,
+  limit_raised: null,
+  cancel_requested: null,
 }
 
 /**
@@ -501,8 +529,10 @@ export function idFaultOf(event: RuntimeEvent): IdFault | undefined {
   const envelope = known ? undefined : runId('runId', event.runId)
   const call = event.toolCallId === undefined ? undefined : toolCallId('toolCallId', event.toolCallId)
   const fault = envelope ?? call
-  if (fault !== undefined || !Object.hasOwn(inBody, event.type)) return fault
-  return (inBody[event.type] as (event: RuntimeEvent) => IdFault | undefined)(event)
+  if (fault !== undefined) return fault
+  return (getOwn(inBody, event.type) as ((event: RuntimeEvent) => IdFault | undefined) | null | undefined)?.(
+    event,
+  )
 }
 
 /** Whether this release knows what an event of that type and version means. */

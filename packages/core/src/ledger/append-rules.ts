@@ -1,30 +1,66 @@
 import type { AppendOptions, ExpectedHead, Head, Lease, TailCursor } from './ledger.ts'
 import { ConfigurationError, LedgerConflictError } from '../values/errors.ts'
 import { requireAppend } from './queries.ts'
-import { idFaultOf, type RuntimeEvent } from '../events/event.ts'
+import { type EventOf, type EventType, idFaultOf, type RuntimeEvent } from '../events/event.ts'
 import { parseRunId, type RunId } from '../values/ids.ts'
 import { isMoment } from '../events/event-parts.ts'
 import { historyDigests } from '../machine/history.ts'
 import type { Message } from '../events/content.ts'
-import { canonicalJson, type Json } from '../values/json.ts'
+import { canonicalJson, getOwn, type Json } from '../values/json.ts'
 import { anyText, requireOptions } from '../values/option.ts'
 
 /** The head of a run before its first event, which its first append expects. */
 export const emptyHead: { readonly seq: 0; readonly epoch: 1 } = { seq: 0, epoch: 1 }
+
+/** What tells apart the events of a type that a run may hold only once each; `null` for types that it may repeat. */
+const onceKeys: { readonly [T in EventType]: ((event: EventOf<T>) => string | undefined) | null } = {
+  run_started: null,
+  history_carried: null,
+  history_edited: null,
+  run_resumed: null,
+  run_finished: () => '',
+  input_received: null,
+  input_settled: null,
+  model_call_started: null,
+  assistant_started: null,
+  assistant_text_delta: null,
+  assistant_reasoning_delta: null,
+  tool_input_delta: null,
+  tool_request_ready: null,
+  usage_updated: null,
+  assistant_message_finished: null,
+  model_stream_failed: null,
+  tool_requests_collected: null,
+  approval_requested: null,
+  // What another run decided is asked about anew.
+  approval_decided: ({ toolCallId, attempt, elsewhere }) =>
+    elsewhere ? undefined : ` ${toolCallId} ${attempt}`,
+  tool_started: ({ toolCallId, attempt }) => ` ${toolCallId} ${attempt}`,
+  tool_progress: null,
+  tool_deferred: null,
+  tool_attempt_failed: null,
+  tool_result: ({ toolCallId }) => ` ${toolCallId}`,
+  tool_results_injected: null,
+  compaction_started: null,
+  context_compacted: null,
+  agent_handed_off: null,
+  guardrail_tripped: null,
+  guardrails_checked: null,
+  output_checked: null,
+  limit_reached: null,
+  limit_raised: null,
+  cancel_requested: null,
+}
 
 /**
  * The name of the fact that an event states, where that fact may occur only once in a run: its end, a call's result,
  * one start and one decision of a call and attempt. `undefined` for events that may occur any number of times.
  */
 export function onceKeyOf(event: RuntimeEvent): string | undefined {
-  if (event.type === 'run_finished') return event.type
-  if (event.type === 'tool_result') return `${event.type} ${event.toolCallId}`
-  // What another run decided is asked about anew.
-  if (event.type === 'approval_decided' && event.elsewhere) return undefined
-  if (event.type === 'tool_started' || event.type === 'approval_decided') {
-    return `${event.type} ${event.toolCallId} ${event.attempt}`
-  }
-  return undefined
+  const key = (
+    getOwn(onceKeys, event.type) as ((event: RuntimeEvent) => string | undefined) | null | undefined
+  )?.(event)
+  return key === undefined ? undefined : `${event.type}${key}`
 }
 
 /** A run's place in a conversation: in a ledger each is taken once. */
