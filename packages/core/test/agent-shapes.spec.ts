@@ -188,7 +188,7 @@ describe('a JSON Schema of an answer', () => {
       /^The JSON Schema of the output of agent agent cannot be checked against: .+\. Give a Standard Schema/,
     )
     expect(() => define({ output: { type: 'object', at: 1n } })).toThrow(
-      'The output of agent agent is no schema',
+      'The output of agent agent is not a schema',
     )
   })
 })

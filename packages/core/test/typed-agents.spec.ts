@@ -156,7 +156,7 @@ describe('an agent as a tool', () => {
   })
 
   it.each([
-    [{ input: z.string() }, /The schema of the input of the tool payer allows values that are no objects/],
+    [{ input: z.string() }, /The schema of the input of the tool payer allows values that are not objects/],
     [{ input: 'number' }, /agentTool: input is a text; expected a schema/],
     [{ input: { number: 'string' } }, /has the fields number, and none that a JSON Schema has/],
     [{ output: async () => 'x' }, /output is an async function/],

@@ -102,30 +102,48 @@ export function hookListOf(given: GivenHooks | undefined): readonly RunHooks[] {
   return Array.isArray(given) ? (given as readonly RunHooks[]) : [given as RunHooks]
 }
 
-/** The hooks that an event is for. */
-function hooksOfEvent(event: RuntimeEvent): readonly HookName[] {
-  const hooksOf = hooksOfType[event.type] as ((event: RuntimeEvent) => readonly HookName[]) | undefined
-  return hooksOf?.(event) ?? []
-}
-
-const hooksOfType: { readonly [T in EventType]?: (event: EventOf<T>) => readonly HookName[] } = {
+/** The hooks that an event of each type is for; `null` where there are none. */
+const hooksOfType: { readonly [T in EventType]: ((event: EventOf<T>) => readonly HookName[]) | null } = {
   run_started: () => ['runStarted'],
+  history_carried: null,
+  history_edited: null,
   run_resumed: () => ['runStarted'],
   run_finished: ({ turn }) => (turn === 0 ? ['runEnded'] : ['turnEnded', 'runEnded']),
+  input_received: null,
+  input_settled: null,
   model_call_started: ({ attempt }) =>
     attempt === 1 ? ['turnStarted', 'modelCallStarted'] : ['modelCallStarted'],
+  assistant_started: null,
+  assistant_text_delta: null,
+  assistant_reasoning_delta: null,
+  tool_input_delta: null,
+  tool_request_ready: null,
+  usage_updated: null,
   assistant_message_finished: () => ['modelCallEnded'],
   model_stream_failed: () => ['modelCallEnded'],
   tool_requests_collected: ({ calls }) =>
     calls.some(({ handoff }) => handoff !== undefined) ? ['handoffStarted'] : [],
-  tool_results_injected: () => ['turnEnded'],
+  approval_requested: null,
+  approval_decided: null,
   tool_started: () => ['toolStarted'],
+  tool_progress: null,
+  tool_deferred: null,
+  tool_attempt_failed: null,
   tool_result: () => ['toolEnded'],
+  tool_results_injected: () => ['turnEnded'],
+  compaction_started: () => ['compactionStarted'],
+  context_compacted: () => ['compactionEnded'],
   agent_handed_off: () => ['handoffEnded'],
   guardrail_tripped: () => ['guardrailTripped'],
   guardrails_checked: () => ['guardrailsEnded'],
-  compaction_started: () => ['compactionStarted'],
-  context_compacted: () => ['compactionEnded'],
+  output_checked: null,
+  limit_reached: null,
+  limit_raised: null,
+  cancel_requested: null,
+}
+
+function hooksOfEvent(event: RuntimeEvent): readonly HookName[] {
+  return (hooksOfType[event.type] as ((event: RuntimeEvent) => readonly HookName[]) | null)?.(event) ?? []
 }
 
 /** How long a run waits for a hook, in milliseconds, where the hook does not say. */

@@ -32,7 +32,7 @@ const onceKeys: { readonly [T in EventType]: ((event: EventOf<T>) => string | un
   model_stream_failed: null,
   tool_requests_collected: null,
   approval_requested: null,
-  // What another run decided is asked about anew.
+  // A decision of another run is asked for anew.
   approval_decided: ({ toolCallId, attempt, elsewhere }) =>
     elsewhere ? undefined : ` ${toolCallId} ${attempt}`,
   tool_started: ({ toolCallId, attempt }) => ` ${toolCallId} ${attempt}`,
@@ -86,7 +86,7 @@ export function placeTaken(runId: RunId, { sessionId, sessionPlace }: SessionPla
 }
 
 /**
- * Whether every store can hold a name as it is: databases cut texts at a NUL or refuse it, and half a surrogate pair
+ * Returns true if every store can hold a name as it is: databases cut texts at a NUL or refuse it, and half a surrogate pair
  * would become another text.
  */
 export function isStorableName(name: string): boolean {
@@ -94,8 +94,8 @@ export function isStorableName(name: string): boolean {
 }
 
 /**
- * What every ledger refuses before it looks at its head: events of another run or epoch, gaps in `seq`, numbers in the
- * envelope that are no whole numbers, what is no id where an id belongs, and types that stores would keep as others. Throws a `ConfigurationError`
+ * Refuses, before the ledger looks at its head: events of another run or epoch, gaps in `seq`, numbers in the envelope
+ * that are not whole, values that are not ids where an id belongs, and types that stores would keep as others. Throws a `ConfigurationError`
  * that names the event's place in the batch.
  */
 export function requireWellFormed(
@@ -148,7 +148,7 @@ function numberFaultOf(event: RuntimeEvent, next: number, writer: number): strin
   return isSound ? undefined : namedNumberFault(event, next, writer)
 }
 
-/** What is wrong with the numbers of an event of which one is. */
+/** The fault of an event of which a number is wrong. */
 function namedNumberFault(
   { seq, epoch, turn, at, v }: RuntimeEvent,
   next: number,
@@ -160,7 +160,7 @@ function namedNumberFault(
     notWhole('turn', turn) ??
     notWhole('at', at) ??
     notWhole('v', v) ??
-    (isMoment(at) ? undefined : `has the at ${Number(at)}, which is no date of the years 0 to 9999`) ??
+    (isMoment(at) ? undefined : `has the at ${Number(at)}, which is not a date of the years 0 to 9999`) ??
     (seq === next ? undefined : `has the seq ${seq} where ${next} follows`) ??
     (epoch === writer ? undefined : `has the epoch ${epoch} where its writer has ${writer}`)
   )
@@ -169,7 +169,7 @@ function namedNumberFault(
 function notWhole(name: string, value: unknown): string | undefined {
   return Number.isSafeInteger(value)
     ? undefined
-    : `has the ${name} ${String(value)}, which is no whole number`
+    : `has the ${name} ${String(value)}, which is not a whole number`
 }
 
 /** Returns the value given as an id, as JSON, so that no text can leave its place. */
@@ -241,22 +241,22 @@ export function endedBefore(runId: RunId): LedgerConflictError {
   )
 }
 
-/** Whether events hold the end of a run. */
+/** Returns true if events hold the end of a run. */
 export function endsRun(events: readonly RuntimeEvent[]): boolean {
   return events.some(({ type }) => type === 'run_finished')
 }
 
-/** Whether an append takes entries out of the inbox: those who follow it with `changes(runId, 'inbox')` get a hint. */
+/** Returns true if an append takes entries out of the inbox: those who follow it with `changes(runId, 'inbox')` get a hint. */
 export function takesEntries({ consumedInboxKeys = [] }: AppendOptions): boolean {
   return consumedInboxKeys.length > 0
 }
 
-/** Whether an error says that a command came after the end of its run. */
+/** Returns true for the error of a command that came after the end of its run. */
 export function isEndedBefore(error: unknown): boolean {
   return error instanceof LedgerConflictError && error.kind === 'ended'
 }
 
-/** What a put answers; `undefined` where it came after the end of its run. */
+/** The answer of a put; `undefined` where it came after the end of its run. */
 export async function unlessEnded(put: Promise<boolean>): Promise<boolean | undefined> {
   try {
     return await put
@@ -266,7 +266,7 @@ export async function unlessEnded(put: Promise<boolean>): Promise<boolean | unde
   }
 }
 
-/** Whether an error says that a run's end has to wait for entries of its inbox. */
+/** Returns true for the error of an end that has to wait for entries of its inbox. */
 export function isUnreadInbox(error: unknown): boolean {
   return error instanceof LedgerConflictError && error.kind === 'inbox'
 }
@@ -276,7 +276,7 @@ export function storableText(value: object, subject: string | (() => string)): s
   try {
     return canonicalJson(value as Json)
   } catch (cause) {
-    const reason = cause instanceof Error ? cause.message : 'it is no JSON'
+    const reason = cause instanceof Error ? cause.message : 'it is not JSON'
     throw new ConfigurationError(
       `${typeof subject === 'string' ? subject : subject()} cannot be stored: ${reason}. Nothing was written. Hand over values that JSON can carry.`,
       { cause },

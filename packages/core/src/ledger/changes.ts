@@ -10,7 +10,7 @@ export class Wakeup {
   #isWoken = false
   #resolve: (() => void) | undefined
 
-  /** Whether a wake-up came since the last wait or `clear`. */
+  /** True if a wake-up came since the last wait or `clear`. */
   get isWoken(): boolean {
     return this.#isWoken
   }
@@ -91,8 +91,8 @@ export function changesOfEveryRun(ledger: Ledger, after?: TailCursor): Changes<T
 }
 
 /**
- * What a ledger records, as one reader takes it. The reader asks for each item, so that a slow one holds nothing in
- * memory; hints that come meanwhile are merged into one look. `return` ends it at any time, also while it waits.
+ * The events of a ledger, as one reader takes them. The reader asks for each item, so that a slow one holds nothing in
+ * memory; hints that come in between are merged into one look. `return` ends it at any time, also while it waits.
  */
 export class Changes<Item> implements AsyncIterableIterator<Item | typeof caughtUp, void> {
   readonly #hints: () => Observable<void>
@@ -112,12 +112,12 @@ export class Changes<Item> implements AsyncIterableIterator<Item | typeof caught
     this.#items = this.#follow()
   }
 
-  /** Whether a hint came since the last look began: the next look comes without a wait. */
+  /** True if a hint came since the last look began: the next look comes without a wait. */
   get isWoken(): boolean {
     return this.#wakeup.isWoken
   }
 
-  /** Whether the ledger was closed: nothing follows any more. */
+  /** True once the ledger was closed: nothing follows any more. */
   get isCutOff(): boolean {
     return this.#isClosed
   }
@@ -258,7 +258,7 @@ function followersIn(
   return followers === undefined ? none : [...followers]
 }
 
-/** What has to end before a ledger closes: the runs that the runtimes of this process drive. */
+/** Uses that have to end before a ledger closes: the runs that the runtimes of this process drive. */
 export class OpenUses {
   readonly #uses = new Set<{ readonly end: () => Promise<unknown> }>()
 
@@ -274,7 +274,7 @@ export class OpenUses {
     return this.#uses.size === 0 ? close() : this.#end().then(close)
   }
 
-  /** Ends those that begin meanwhile, too. Each is asked once: one that fails to end keeps nothing open. */
+  /** Also ends those that begin while it waits. Each is asked once: one that fails to end keeps nothing open. */
   async #end(): Promise<void> {
     const asked = new Set<unknown>()
     for (;;) {

@@ -125,7 +125,7 @@ export interface TailedEvent {
  *   rely on that. A query for a run, session or call that does not exist yields nothing.
  * - `runs` yields every run, or those of a session, the newest first; `before` and `limit` select one page of that
  *   list. `RunNotFoundError` if `before` is not in the list.
- *   Every member refuses a run id that is no text with a `ConfigurationError`; a text that is no id names no run.
+ *   Every member refuses a run id that is not a text with a `ConfigurationError`; a text that is not an id names no run.
  *   `read`, `find` and `runs` refuse a filter that they do not know, and a value of another kind, with a
  *   `ConfigurationError`: an answer without the filter would be another answer.
  * - `put` adds an entry to the inbox of a run, from any process, durably; it returns `false` if the key was there
@@ -186,7 +186,7 @@ export interface Ledger extends RunLeases {
   close(): Promise<void>
 }
 
-/** What a process asks for when it drives a run: that it alone does, for a while. */
+/** A process's claim to drive a run alone, for a while. */
 export interface LeaseClaim {
   /** Names the one that asks, unique among all that use the store, such as `process 4711 on web-1 … 0b1c…`. */
   readonly holder: string
@@ -194,7 +194,7 @@ export interface LeaseClaim {
   readonly forMs: number
 }
 
-/** What is asked for in taking a run over. */
+/** The claim of a process that takes a run over. */
 export interface TakeOverClaim extends LeaseClaim {
   /**
    * The holder whose lease ends here, though it lasts: that process has died, or a person has said that it has. The lease
@@ -271,7 +271,7 @@ const anyLedger = valueThat(
     typeof value === 'object' && value !== null && 'read' in value && typeof value.read === 'function',
 )
 
-/** Refuses what is no ledger where one belongs, such as the path of one. Throws a `ConfigurationError`. */
+/** Refuses a value that is not a ledger, such as the path of one. Throws a `ConfigurationError`. */
 export function requireLedger(subject: string, ledger: Pick<Ledger, 'read'>): void {
   requireOptions(subject, anyLedger, ledger, 'the ledger')
 }

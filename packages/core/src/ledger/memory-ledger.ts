@@ -160,7 +160,7 @@ class MemorySession {
   }
 }
 
-/** What a `memoryLedger` holds. Appending is synchronous, and so atomic. */
+/** The content of a `memoryLedger`. Appending is synchronous, and so atomic. */
 class MemoryStore {
   /** In the order in which they were made. */
   readonly #runs = new Map<RunId, MemoryRun>()
@@ -198,7 +198,7 @@ class MemoryStore {
     return all.slice(from, from + limit)
   }
 
-  /** What is appended from the first event on is not found. */
+  /** Events that are appended after the first one is found are not found. */
   *find(query: EventQuery): Generator<RuntimeEvent> {
     const { runId, sessionId } = query
     for (const { run, seq } of runId === undefined
@@ -216,7 +216,7 @@ class MemoryStore {
     for (let seq = 1; seq <= end; seq++) yield { run, seq }
   }
 
-  /** What is appended from the first event on is not yielded. */
+  /** Events that are appended after the first one is yielded are not yielded. */
   *tail(after?: TailCursor): Generator<TailedEvent> {
     let index = after === undefined ? 0 : this.#placeOf(after)
     for (const place of this.#order.between(index, this.#order.length)) {
@@ -249,7 +249,7 @@ function cursorOf({ run, seq }: Place, index: number): TailCursor {
 
 /** How a ledger in memory is made. */
 interface MemoryLedgerOptions {
-  /** The clock by which leases of runs end. Default: that of the host. */
+  /** The clock by which leases of runs end. Default: the host's. */
   readonly clock?: Pick<Clock, 'now'> | undefined
 }
 
@@ -289,7 +289,7 @@ export function memoryLedger(options: MemoryLedgerOptions = {}): OpenLedger {
     async append(runId, expected, events, options) {
       const before = openStore().run(runId)?.head.seq
       const head = openStore().append(runId, expected, events, options)
-      // What was appended before, and is recognised, takes no lease from whoever has the run by now.
+      // An append that was made before, and is recognised, takes no lease from whoever has the run by now.
       if (openStore().run(runId)?.head.seq !== before) leases.appended(runId, events, options.lease)
       changes.notify(runId, takesEntries(options))
       return head

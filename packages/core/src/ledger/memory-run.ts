@@ -61,7 +61,7 @@ function nameOf({ seq, type, runId }: RuntimeEvent): string {
   return `Event ${seq} (${type}) of run ${runId}`
 }
 
-/** Whether two kept events say the same, byte for byte. */
+/** Returns true if two kept events are equal, byte for byte. */
 function isSameEvent(kept: RuntimeEvent, other: RuntimeEvent | undefined): boolean {
   return other !== undefined && (kept === other || textOf(kept) === textOf(other))
 }
@@ -70,7 +70,7 @@ function textOf(event: RuntimeEvent): string {
   return canonicalJson(event)
 }
 
-/** Whether a value is deeply frozen and what JSON would read back. */
+/** Returns true if a value is deeply frozen and equals what JSON would read back. */
 function isFrozenJson(value: unknown): boolean {
   if (typeof value === 'number') return Number.isFinite(value) && !Object.is(value, -0)
   if (typeof value === 'object') return value === null || isFrozenObject(value)
@@ -208,7 +208,7 @@ export class MemoryRun {
     }
   }
 
-  /** Whether the key is new. */
+  /** Returns true if the key is new. */
   put({ key, command, at }: InboxEntry): boolean {
     requireInboxKey(key)
     const text = storableText({ key, command, at }, `The inbox entry ${key} of run ${this.runId}`)
@@ -224,7 +224,7 @@ export class MemoryRun {
     return [...this.#inbox.values()].map((text) => JSON.parse(text) as InboxEntry)
   }
 
-  /** Whether these very events come after `seq`: then they were written, and their acknowledgement was lost. */
+  /** Returns true if these very events come after `seq`: then they were written, and their acknowledgement was lost. */
   #stands(
     seq: number,
     kept: readonly RuntimeEvent[],
@@ -257,7 +257,7 @@ export class MemoryRun {
 }
 
 /**
- * What runs of sessions begin with, each message kept once: a history is named by its running digest, and shares its store
+ * The beginnings of runs of sessions, each message kept once: a history is named by its running digest, and shares its store
  * with the longest one that is there already.
  */
 export class MemoryHistories {
@@ -274,7 +274,7 @@ export class MemoryHistories {
     this.#histories.set(digest, withMessages(before, added, digests.slice(shared)))
   }
 
-  /** What was kept under a digest. */
+  /** Returns the messages that were kept under a digest. */
   messages(digest: string): readonly Message[] {
     return carriedMessages(this.#histories.get(digest) ?? emptyHistory())
   }

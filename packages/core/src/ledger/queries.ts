@@ -31,7 +31,7 @@ export const eventType: OptionCheck = (value) => {
   if (typeof value !== 'string') return anyText(value)
   const nearest = nearestName(value, eventTypes)
   const hint = nearest === undefined ? 'Use those of eventTypes' : `Did you mean '${nearest}'?`
-  return { path: '', what: `is ${JSON.stringify(value.slice(0, 40))}, which is no type of event. ${hint}` }
+  return { path: '', what: `is ${JSON.stringify(value.slice(0, 40))}, which is not a type of event. ${hint}` }
 }
 
 const queryFields = fields<EventQuery>({
@@ -68,17 +68,17 @@ const runFilter = fields<RunFilter>({
 
 const readRange = fields<ReadRange>({ fromSeq: maybe(wholeNumber), toSeq: maybe(wholeNumber) })
 
-/** Refuses what is no query of a `find`. Throws a `ConfigurationError` that names the filter. */
+/** Refuses a wrong query of a `find`. Throws a `ConfigurationError` that names the filter. */
 export function requireEventQuery(query: EventQuery): void {
   requireOptions('ledger.find', eventQuery, query)
 }
 
-/** Refuses what is no filter of `runs`. Throws a `ConfigurationError` that names it. */
+/** Refuses a wrong filter of `runs`. Throws a `ConfigurationError` that names it. */
 export function requireRunFilter(filter: RunFilter): void {
   requireOptions('ledger.runs', runFilter, filter)
 }
 
-/** Refuses a run id that is no text, and what is no range of a `read`. Throws a `ConfigurationError` that names it. */
+/** Refuses a run id that is not a text, and a wrong range of a `read`. Throws a `ConfigurationError` that names it. */
 export function requireRead(runId: string, range?: ReadRange): void {
   requireTextId('ledger.read', runId)
   if (range !== undefined) requireOptions('ledger.read', readRange, range, 'the range')
@@ -104,25 +104,25 @@ const inboxEntry = valueThat(
   },
 )
 
-/** Refuses what is no append, before a store looks into it. Throws a `ConfigurationError`. */
+/** Refuses a malformed append before a store looks into it. Throws a `ConfigurationError`. */
 export function requireAppend(runId: unknown, expected: unknown, events: unknown): void {
   requireTextId('ledger.append', runId)
   requireOptions('ledger.append', expectedHead, expected, 'the head')
   requireOptions('ledger.append', eventList, events, 'the list of events')
 }
 
-/** Refuses what is no entry of an inbox, before a store looks into it. Throws a `ConfigurationError`. */
+/** Refuses a malformed entry of an inbox before a store looks into it. Throws a `ConfigurationError`. */
 export function requirePut(runId: unknown, entry: unknown): void {
   requireTextId('ledger.put', runId)
   requireOptions('ledger.put', inboxEntry, entry, 'the entry')
 }
 
-/** Refuses a run id that is no text: a store would report itself broken. A text that is no id names no run. */
+/** Refuses a run id that is not a text: a store would report itself broken. A text that is not an id names no run. */
 export function requireTextId(subject: string, runId: unknown): void {
   if (typeof runId !== 'string') requireOptions(subject, anyText, runId, 'the run id')
 }
 
-/** Whether an event is what a query asks for, as far as its envelope tells: all but the session. */
+/** Returns true if the envelope of an event is what a query asks for; only the session is not in it. */
 export function answers(event: EventEnvelope & { readonly type: EventType }, query: EventQuery): boolean {
   const { runId, turn, toolCallId, types, fromAt = -Infinity, toAt = Infinity } = query
   return (

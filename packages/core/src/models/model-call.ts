@@ -24,13 +24,13 @@ export interface ModelCall {
   readonly turn: number
   readonly attempt: number
   readonly timeouts?: ModelTimeouts
-  /** What the reply is shown through. */
+  /** The transforms that the reply is shown through. */
   readonly output?: OutputStage | undefined
   /** Takes what no signal reports. */
   readonly owner?: ModelCallOwner
 }
 
-/** What takes of a model call what no signal reports. */
+/** Takes what no signal of a model call reports. */
 export interface ModelCallOwner {
   /** Takes an error of the application's code in `output`, after which nothing of the call is posted. */
   onFault(error: unknown): void

@@ -17,7 +17,7 @@ export interface ModelTimeouts {
   readonly prepareMs?: number | undefined
 }
 
-/** What the runtime gives a model call. */
+/** The context that the runtime gives a model call. */
 export interface ModelContext {
   /** For timeouts: adapters use no timer of their own. */
   readonly clock: Clock
@@ -51,7 +51,7 @@ export interface Model extends ModelRef {
    * reserves their cost, and a run with `maxCostUsd` whose model returns `unbounded` is refused.
    */
   readonly maxWebSearches?: MaxWebSearches
-  /** Whether it can continue a conversation that its provider keeps: `providerState` of a request. */
+  /** True if it can continue a conversation that its provider keeps: `providerState` of a request. */
   readonly keepsState?: true
   stream(request: ModelRequest, context: ModelContext): Observable<ModelSignal>
 }

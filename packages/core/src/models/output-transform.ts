@@ -14,7 +14,7 @@ import {
 } from '../values/option.ts'
 import type { OutputPart, OutputTransform, OutputWriter } from './output.ts'
 
-/** What a transform gets at once: each piece as it comes, whole lines, whole sentences, or a whole part of the reply. */
+/** The unit that a transform gets at once: each piece as it comes, whole lines, whole sentences, or a whole part of the reply. */
 export const outputUnits = ['piece', 'line', 'sentence', 'part'] as const
 export type OutputUnit = (typeof outputUnits)[number]
 
@@ -48,7 +48,7 @@ export interface OutputMaskOptions<Context = AnyContext> extends Named {
    * held back. The beginning of a longer match may be shown.
    */
   readonly window: number
-  /** What replaces each match. */
+  /** The text that replaces each match. */
   readonly replacement: string | ((match: string, part: OutputPart<Context>) => string)
 }
 
@@ -164,7 +164,7 @@ class UnitWriter implements OutputWriter {
 
 class MaskWriter implements OutputWriter {
   readonly #options: { pattern: RegExp; window: number; replace: (match: string) => string }
-  /** What comes before the text that is held back, for patterns that look at it. */
+  /** The text before the one that is held back, for patterns that look at it. */
   #before = ''
   #held = ''
 

@@ -24,7 +24,7 @@ export interface OutputPart<Context = unknown> {
   readonly agent: string
   readonly turn: number
   readonly kind: 'text' | 'reasoning'
-  /** What the application passed to this run. Never recorded. */
+  /** The value that the application passed to this run. Never recorded. */
   readonly context: Context
 }
 
@@ -64,7 +64,7 @@ export const someOutputStream: OptionCheck = fields<OutputStreamOptions>(
   { history: 'nextTurn' },
 )
 
-/** What the ledger records of it; `undefined` where replies are shown as they are. */
+/** The part that the ledger records; `undefined` where replies are shown as they are. */
 export function recordedOutput(options: OutputStreamOptions | undefined): OutputPolicy | undefined {
   if (options === undefined || options.transforms.length === 0) return undefined
   const { transforms, nextTurn } = options
@@ -94,7 +94,7 @@ interface OpenPart {
   writers: readonly NamedWriter[]
   written: string
   shown: string
-  /** What was held back of it is shown: it ended, or a later part began. */
+  /** True once the text held back is shown: it ended, or a later part began. */
   isEnded: boolean
 }
 
@@ -208,7 +208,7 @@ export class OutputStage {
       before.push(...this.#end(open))
       if (open.shown === reply.text) return reply
       written.push(reply)
-      // What belongs to the words of the model, such as the places of citations, does not belong to others.
+      // Data about the model's words, such as the places of citations, does not fit other words.
       return { type: reply.type, part: reply.part, text: open.shown }
     })
     return [...before, { ...signal, parts, ...(written.length > 0 && { written }) }]

@@ -64,7 +64,7 @@ const priceFields = fields<GivenPrice>(
   { ...otherNames, tiers: 'longInput' },
 )
 
-/** What a model costs, in US dollars for a million tokens. */
+/** The price of a model, in US dollars for a million tokens. */
 export const modelPrice: OptionCheck = (value) =>
   typeof value !== 'object' || value === null || Array.isArray(value)
     ? unfit(value, 'US dollars for a million tokens, as in { inputUsd: 3, outputUsd: 15 }')
@@ -80,7 +80,7 @@ function orderFault(value: unknown): Fault | undefined {
   }
 }
 
-/** What a model costs, by the user's prices. Throws a `ConfigurationError` for an answer that is no price. */
+/** Returns the price of a model by the user's prices. Throws a `ConfigurationError` for an answer that is not a price. */
 export function checkedPrice(prices: Prices, model: ModelRef): Price | undefined {
   const price = typeof prices === 'function' ? askedPrice(prices, model) : getOwn(prices, model.modelId)
   if (price !== undefined) requireOptions('prices', modelPrice, price, `the price of ${model.modelId}`)

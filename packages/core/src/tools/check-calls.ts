@@ -80,10 +80,10 @@ export function everyPolicy(...given: readonly (ApprovalPolicy | undefined)[]): 
   }
 }
 
-/** What is said of one call. */
+/** The verdict on one call. */
 export type Judged = Pick<CheckedCall, 'verdict' | 'finds' | 'input'>
 
-/** What a check said of one call, and how its input was repaired. */
+/** The verdict of a check on one call, and how its input was repaired. */
 export type Repaired = Judged & { readonly repairs?: readonly string[] }
 
 /**
@@ -120,12 +120,12 @@ async function repairedIfUnfit(
   return { input, ...judged, repairs, verdict: verdictWithNote(judged.verdict, repaired, tool.effect) }
 }
 
-/** Whether a tool refused a call for its input. */
+/** Returns true if a tool refused a call for its input. */
 export function isUnfit(verdict: CallVerdict): boolean {
   return verdict.kind === 'refuse' && verdict.outcome === 'invalid_input'
 }
 
-/** What a tool makes of an input that does not fit; `undefined` where it makes nothing of it, or nothing that can be kept. */
+/** Returns an input that a tool has repaired; `undefined` where it cannot, or where the repair cannot be kept. */
 export function repairedBy(tool: Tool<never>, unfit: UnfitInput): RepairedInput | undefined {
   const { toolCallId, input, malformed } = unfit
   try {
@@ -163,7 +163,7 @@ export interface CallChecker {
 /** Where the calls are, and what their check may use. */
 export interface CheckContext {
   readonly state: RunState
-  /** What the application gave this run. */
+  /** The value that the application passed to this run. */
   readonly context: AnyContext
   readonly clock: Clock
   /** Takes the exceptions of checks and policies; a replay has none. */

@@ -39,7 +39,7 @@ export interface GuardrailContext<Context = unknown> {
   readonly turn: number
   /** The history so far. */
   readonly messages: readonly Message[]
-  /** What the application passed to this run. Never recorded. */
+  /** The value that the application passed to this run. Never recorded. */
   readonly context: Context
 }
 
@@ -161,7 +161,7 @@ export function requireGuardrailNames(agent: string, guardrails: readonly Guardr
   }
 }
 
-/** What guardrails of a run look with. */
+/** The context in which guardrails of a run look. */
 export interface Looking {
   readonly clock: Clock
   readonly context: unknown
@@ -255,7 +255,7 @@ export async function findsInResults(
   return finds.flat()
 }
 
-/** What guardrails found in one call, and the input that they left of it. */
+/** The finds of guardrails in one call, and the input that they left of it. */
 export interface GuardedCheck {
   readonly finds: readonly GuardrailFind[]
   /** Where not that of the model. */

@@ -47,7 +47,7 @@ function requireSchema(schema: Json | undefined, place: string, root: JsonObject
   if (!isJsonObject(schema)) throw new TypeError(`${place} is neither an object nor true or false`)
   const { type, required, enum: values, pattern, patternProperties, $ref } = schema
   if (type !== undefined && ![type].flat().every((each) => types.has(each)))
-    throw new TypeError(`type of ${place} is no type of JSON`)
+    throw new TypeError(`type of ${place} is not a type of JSON`)
   for (const [name, list] of Object.entries({ required, enum: values })) {
     if (list !== undefined && !Array.isArray(list)) throw new TypeError(`${name} of ${place} is not a list`)
   }
@@ -100,7 +100,7 @@ function issuesOf(errors: readonly OutputUnit[]): readonly StandardSchemaV1.Issu
   const issues: StandardSchemaV1.Issue[] = []
   let choice: string | undefined
   for (const { keyword, keywordLocation, instanceLocation, error } of errors) {
-    // What each branch of a choice has against the value would contradict the others.
+    // The errors of a choice's branches would contradict each other.
     if (choice !== undefined && keywordLocation.startsWith(`${choice}/`)) continue
     choice = keyword === 'anyOf' || keyword === 'oneOf' || keyword === 'not' ? keywordLocation : undefined
     if (!wrappers.has(keyword)) issues.push(toIssue(instanceLocation, error))

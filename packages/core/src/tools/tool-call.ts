@@ -159,7 +159,7 @@ const none: readonly Listener[] = []
 
 type Post = (signal: Signal) => void
 
-/** What an ending may say beside its outcome and content. */
+/** Facts that an ending may have beside its outcome and content. */
 type More = Retryable & { readonly projected?: readonly ResultPart[]; readonly error?: string }
 
 /** A running tool: the runtime can ask it to stop, and can give it up. */
@@ -333,7 +333,7 @@ class ToolAttempt implements RunningTool, Observer<ToolSignal> {
   }
 }
 
-/** What stands for a tool that the agent's code does not have any more. */
+/** Stands for a tool that the agent's code does not have any more. */
 function missingTool(name: string): Pick<Tool, 'run' | 'timeoutMs' | 'quietMs'> {
   const text = `The tool ${name} is not there any more as it was when this call was checked. Nothing was run.`
   return {
@@ -349,7 +349,7 @@ function breachOf(signal: ToolSignal, fault: Fault): string {
   return `The tool broke its contract: it reported ${type} that is not sound: ${sentenceOfFault(fault)}. ${mayHaveActed}`
 }
 
-/** Asks the outside world about a call in doubt, and posts one `call_reconciled`; no answer in time is no finding. */
+/** Asks the outside world about a call in doubt, and posts one `call_reconciled`; without an answer in time there is no finding. */
 export async function reconcileCall({ tool, call, context, host }: ToolStart, post: Post): Promise<void> {
   const { toolCallId } = context
   const idempotencyKey = idempotencyKeyOf(context.runId, toolCallId)
@@ -370,7 +370,7 @@ export interface Showing {
   /** The most characters of text; no limit where `undefined`. */
   readonly max: number | undefined
   readonly toolCallId: ToolCallId
-  /** Whether the agent has a tool that reads the rest. */
+  /** True if the agent has a tool that reads the rest. */
   readonly isReadable: boolean
 }
 
@@ -409,7 +409,7 @@ export function shortenedResult(content: readonly ResultPart[], showing: Showing
   return shown
 }
 
-/** Whether a result has more characters of text than this. */
+/** Returns true if a result has more characters of text than this. */
 export function isLonger(content: readonly ResultPart[], max: number = Infinity): boolean {
   return lengthOf(content) > max
 }

@@ -38,7 +38,7 @@ export function schemaReader<Output>(subject: string, schema: OutputSchema): Out
   }
 }
 
-/** What a schema says of a value. One that throws, or says neither, is at fault itself: no value would ever fit it. */
+/** Asks a schema about a value. One that throws, or answers neither value nor issues, is at fault itself. */
 async function validated<Output>(
   subject: string,
   standard: StandardSchemaV1<unknown, Output>,
@@ -78,7 +78,7 @@ function isStandard<Output>(schema: unknown): schema is StandardSchemaV1<unknown
 function fromJsonSchema<Output>(subject: string, schema: JsonObject): StandardSchemaV1<unknown, Output> {
   if (jsonObject(schema)) {
     throw new ConfigurationError(
-      `The ${subject} is no schema. Give a Standard Schema (such as z.object({ … })) or a JSON Schema.`,
+      `The ${subject} is not a schema. Give a Standard Schema (such as z.object({ … })) or a JSON Schema.`,
     )
   }
   requireKeyword(subject, schema)
@@ -115,7 +115,7 @@ function patternsIn(schema: Json): readonly string[] {
 }
 
 /**
- * Whether a regular expression repeats a group that repeats or chooses itself: JavaScript may try every way to divide a text
+ * Returns true if a regular expression repeats a group that repeats or chooses itself: JavaScript may try every way to divide a text
  * among these, and their number doubles with each character.
  */
 function repeatsWithinRepeats(source: string): boolean {
@@ -171,7 +171,7 @@ function jsonSchemaOf(subject: string, schema: StandardSchemaV1): JsonObject {
   const standard = schema['~standard']
   const converter = 'jsonSchema' in standard ? (standard.jsonSchema as JsonSchemaConverter) : {}
   try {
-    // What the model writes is what goes into the schema.
+    // The model writes what goes into the schema.
     const raw = converter.input?.({ target: 'draft-2020-12' })
     ignoreRejection(raw)
     if (!isThenable(raw) && jsonObject(raw) === undefined) {
@@ -230,7 +230,7 @@ function fencedBlockOf(text: string): string | undefined {
   return ['', 'json'].includes(firstLine.trim().toLowerCase()) ? block.slice(firstLine.length) : undefined
 }
 
-/** What an agent needs to be told: a Standard Schema of an object that also gives JSON Schema, or a JSON Schema. */
+/** The input that an agent needs: a Standard Schema of an object that also gives JSON Schema, or a JSON Schema. */
 export type InputSchema = StandardSchemaV1 | JsonObject
 
 /** The input as a model writes it. */
@@ -250,7 +250,7 @@ export function inputReader(subject: string, schema: InputSchema): OutputReader<
   const reader = schemaReader<unknown>(`input of ${subject}`, schema)
   if (reader.jsonSchema['type'] === 'object') return reader
   throw new ConfigurationError(
-    `The schema of the input of ${subject} allows values that are no objects, and tools are called with objects only. Give z.object({ … }) or { type: 'object', properties: { … } }.`,
+    `The schema of the input of ${subject} allows values that are not objects, and tools are called with objects only. Give z.object({ … }) or { type: 'object', properties: { … } }.`,
   )
 }
 

@@ -13,7 +13,7 @@ export interface CallContext<Context = unknown> {
   readonly runId: RunId
   readonly turn: number
   readonly toolCallId: ToolCallId
-  /** What the application passed to this run, such as the signed-in user. Never recorded. */
+  /** The value that the application passed to this run, such as the signed-in user. Never recorded. */
   readonly context: Context
 }
 

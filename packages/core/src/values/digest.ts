@@ -14,7 +14,7 @@ export function freshDigestOf<Value>(value: Value & JsonLike<Value>): string {
   return computedDigest(canonicalJson(value))
 }
 
-/** What was digested last by `digestOfTwice`. */
+/** The last digest of `digestOfTwice`. */
 let last = { text: '', digest: '' }
 
 /** The same, for a value that is asked for twice in a row, and then no more: only the last digest is kept. */
@@ -58,7 +58,7 @@ export function useHostDigest(digest: TextDigest | undefined): void {
   hostDigest = digest
 }
 
-/** Whether a function of the host computes the digests. */
+/** Returns true if a function of the host computes the digests. */
 function hasHostDigest(): boolean {
   return hostDigest !== undefined
 }
@@ -101,7 +101,7 @@ function computesSha256(digest: TextDigest): boolean {
 }
 
 /**
- * Whether a text from outside equals a secret. Takes the same time for every wrong text of a length, in every runtime.
+ * Returns true if a text from outside equals a secret. Takes the same time for every wrong text of a length, in every runtime.
  */
 export function isSameSecret(given: string, secret: string): boolean {
   if (given.length !== secret.length) return false

@@ -167,7 +167,7 @@ export class ProviderError extends TallystickError implements ModelFailure {
 }
 
 /**
- * What kind of failure a model call ended in. `refused`: the model would not answer, and another is asked;
+ * The kind of failure that a model call ended in. `refused`: the model would not answer, and another is asked;
  * `empty_reply`: its reply was whole, and held no word and no call; `interrupted`: the process that made the call died.
  */
 export const failureClasses = [
@@ -194,7 +194,7 @@ export type FailureClass = (typeof failureClasses)[number]
 export interface ModelFailure {
   readonly class: FailureClass
   readonly message: string
-  /** Whether the same request may succeed later. */
+  /** True if the same request may succeed later. */
   readonly retryable: boolean
   /** How long the provider asks to wait, in milliseconds. */
   readonly retryAfterMs?: number

@@ -225,7 +225,7 @@ export interface HostProcess {
   /** Names the process for people and for `hasEnded`: a line of text, of this process alone. */
   readonly name: string
   /**
-   * Whether the process that a name begins with is known to have ended. `false` where that cannot be known: for processes of
+   * Returns true if the process that a name begins with is known to have ended. `false` where that cannot be known: for processes of
    * other machines.
    */
   hasEnded(name: string): boolean
@@ -234,7 +234,7 @@ export interface HostProcess {
 /** The only source of randomness: a number from 0 (included) to 1 (excluded). */
 export type Random = () => number
 
-/** What the runtime needs from its host. */
+/** The functions that the runtime needs from its host. */
 export interface Host {
   readonly clock: Clock
   readonly random: Random
@@ -247,7 +247,7 @@ export interface Host {
   readonly process?: HostProcess | undefined
 }
 
-/** A run's clock: that of the host, but for its jumps. */
+/** A run's clock: the host's, without its jumps. */
 export interface SteadyClock extends Clock {
   /** From here on it shows no time before this one, in milliseconds since 1970 UTC. */
   atLeast(time: number): void

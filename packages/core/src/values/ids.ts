@@ -45,7 +45,7 @@ export function parseToolCallId(text: string): ToolCallId | undefined {
   return text as ToolCallId
 }
 
-/** The run that a tool call belongs to; `undefined` where the text is no tool call id. */
+/** The run that a tool call belongs to; `undefined` where the text is not a tool call id. */
 export function runIdOfCall(toolCallId: string): RunId | undefined {
   if (parseToolCallId(toolCallId) === undefined) return undefined
   const hex = toolCallId.slice('call_'.length, 'call_'.length + 32)
@@ -53,7 +53,7 @@ export function runIdOfCall(toolCallId: string): RunId | undefined {
   return groups.join('-') as RunId
 }
 
-/** What the ids of calls of a run begin with, for the last run: its calls follow each other. */
+/** The prefix of the call ids of the last run: its calls follow each other. */
 let lastPrefix: { readonly runId: RunId | ''; readonly prefix: string } = { runId: '', prefix: '' }
 
 function callPrefixOf(runId: RunId): string {
@@ -69,7 +69,7 @@ export function toolCallIdOf(runId: RunId, turn: number, attempt: number, ordina
   return `${callPrefixOf(runId)}${turn}_${attempt}_${ordinal}` as ToolCallId
 }
 
-/** What a tool hands on so that the world can tell a second attempt from a second order: the run, and the call's place. */
+/** The key by which the outside world tells a second attempt from a second order: the run, and the call's place. */
 export function idempotencyKeyOf(runId: RunId, toolCallId: ToolCallId): string {
   return runId + toolCallId.slice('call_'.length + 32)
 }

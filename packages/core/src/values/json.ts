@@ -4,7 +4,7 @@ export interface JsonObject {
   readonly [key: string]: Json
 }
 
-/** Whether a value that JSON can carry is an object: not null, and no list. */
+/** Returns true for an object of JSON: not null, not a list. */
 export function isJsonObject(value: unknown): value is JsonObject {
   return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
@@ -126,7 +126,7 @@ function isCarried(value: unknown): boolean {
 /** The deepest nesting that is taken: SQLite reads JSON to a depth of 1,000, and any deeper could end a process. */
 const MAX_DEPTH = 500
 
-/** Whether JSON can carry a value, to the depth that every store can read. */
+/** Returns true if JSON can carry a value, to the depth that every store can read. */
 export function isJson(value: unknown): value is Json {
   return isCarriable(value, 0)
 }
@@ -152,7 +152,7 @@ function isCarriableObject(object: JsonObject, depth: number): boolean {
   return true
 }
 
-/** Whether two values have the same text: the same fields, in whatever order. */
+/** Returns true if two values have the same canonical JSON: the same fields, in any order. */
 export function isSameJson<One, Other>(one: One & JsonLike<One>, other: Other & JsonLike<Other>): boolean
 export function isSameJson(one: Json, other: Json): boolean {
   if (typeof one !== 'object' || typeof other !== 'object' || one === null || other === null)
@@ -208,7 +208,7 @@ export function freezeOwn<Value extends object>(value: Value): Value {
   return Object.freeze(value)
 }
 
-/** Whether a value came out of `deepFreezeOnce`, so that no code can change it. */
+/** Returns true for a value that `deepFreezeOnce` froze, so that no code can change it. */
 export function isFrozenOnce(value: object): boolean {
   return frozenOnce.has(value)
 }
@@ -258,7 +258,7 @@ const token = /"(?:[^"\\]|\\[^])*"?|-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?/g
 
 /**
  * Reads JSON that a model or another program wrote, and that is to be kept as it was meant. Throws an error whose message is
- * for whoever wrote the text: the text is no JSON, it holds a number that would become another one (`1e400`, or a whole
+ * for whoever wrote the text: the text is not JSON, it holds a number that would become another one (`1e400`, or a whole
  * number of more than 2^53 that is rounded), or it is nested deeper than every store can read.
  */
 export function readJson(text: string): unknown {
@@ -287,13 +287,13 @@ function numberFault(text: string): string | undefined {
   return undefined
 }
 
-/** Whether a number becomes another one. Digits behind the point are rounded by every reader, and are taken as they come. */
+/** Returns true if a number would become another one. Digits behind the point are rounded by every reader, and are taken as they come. */
 function isChanged(written: string): boolean {
   const value = Number(written)
   if (!Number.isFinite(value)) return true
   if (value === 0) return /[1-9]/.test(written.split(/[eE]/)[0] as string)
   if (Number.isSafeInteger(value) || /[eE]/.test(written)) return false
-  // What another program wrote from a double is read as that double.
+  // A number that another program wrote from a double is read as that double.
   if (String(value) === written) return false
   const [whole, fraction = ''] = written.split('.') as [string, string?]
   return (

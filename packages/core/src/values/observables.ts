@@ -135,7 +135,7 @@ export class GuardedSubscriber<T> extends Subscriber<T> {
     this.#observer = observer
   }
 
-  /** Subscribes to what a model or a tool answered. Returns `false` where that is no Observable: either may be written without a compiler. */
+  /** Subscribes to what a model or a tool answered. Returns `false` where that is not an Observable: either may be written without a compiler. */
   follow(answer: Observable<T>): boolean {
     const isObservable = typeof (Object(answer) as Partial<Observable<T>>).subscribe === 'function'
     if (isObservable) answer.subscribe(this)
@@ -158,7 +158,7 @@ function isUnsubscriptionError(thrown: unknown): thrown is UnsubscriptionError {
   return thrown instanceof Error && thrown.name === 'UnsubscriptionError' && 'errors' in thrown
 }
 
-/** Reports each of what a function makes of a value. Subscribers are as isolated from each other as those of the source. */
+/** Reports each value that a function makes of one. Subscribers are as isolated from each other as the source's. */
 export function flattened<T, R>(source: Observable<T>, valuesOf: (value: T) => readonly R[]): Observable<R> {
   // By `lift`, as operators of RxJS do: what a subscriber throws reaches the source, which drops this subscriber alone.
   return source.lift<R>({

@@ -1,7 +1,7 @@
 import { isJson, type Json, type JsonObject } from './json.ts'
 import { nearestName } from './text.ts'
 
-/** What is wrong with a value, as a sentence without its subject, and where: a path such as `limits.maxTurns` or `parts[0]`. */
+/** A fault of a value: a sentence without its subject, and a path such as `limits.maxTurns` or `parts[0]`. */
 export interface Fault {
   /** From the value that was checked; empty where it is at fault itself. */
   readonly path: string
@@ -17,7 +17,7 @@ export interface Fault {
  */
 export interface Schema<T = unknown> {
   (value: unknown): Fault | undefined
-  /** What it checks, for those who make other schemas from it. Absent where only the function itself can tell. */
+  /** The same as data, for those who make other schemas from it. Absent where only the function itself can tell. */
   readonly kind?: Kind
   /** For the compiler alone. */
   readonly of?: T
@@ -33,7 +33,7 @@ export interface OptionalSchema<T = unknown> extends Schema<T> {
 /** The schemas of fields, by their names. */
 export type Shape = Readonly<Record<string, Schema & Partial<Pick<OptionalSchema, 'isOptional' | 'present'>>>>
 
-/** What a schema checks, as data. */
+/** The check of a schema, as data. */
 export type Kind =
   | { readonly is: 'text' | 'flag' }
   | { readonly is: 'number'; readonly min: number; readonly max: number; readonly whole: boolean }
@@ -264,7 +264,7 @@ export function withShape<T extends object>(fields: Shape): Schema<T> {
     }
     return found === required.length ? undefined : missingIn(value)
   }
-  /** A getter of a class is no field that a loop finds, and counts all the same. */
+  /** A loop does not find the getters of a class, which count all the same. */
   const missingIn = (value: object): Fault | undefined => {
     for (const name of required) {
       const fault = fields[name]?.((value as Record<string, unknown>)[name])
@@ -309,7 +309,7 @@ export function anyOf<T>(expected: string, ...schemas: readonly Schema<T>[]): Sc
   return withKind(check, { is: 'choice', schemas })
 }
 
-/** A value that all of these take: the fault is that of the first one that does not. */
+/** A value that all of these take: the fault is from the first one that does not. */
 export function allOf<T>(...schemas: readonly Schema<Partial<T>>[]): Schema<T> {
   return (value) => {
     for (const schema of schemas) {

@@ -249,7 +249,7 @@ export function withoutKeys(text: string, instead: (key: string) => string): str
   return result + text.slice(from)
 }
 
-/** Whether a key begins there, and where the search continues. */
+/** Tells if a key begins there, and where the search continues. */
 interface Look {
   readonly isKey: boolean
   readonly place: number
@@ -275,7 +275,7 @@ function endOfWebToken(text: string, start: number): Look {
   return isToken ? { isKey: true, place: endOfRun(text, second + 1, false) } : { isKey: false, place: first }
 }
 
-/** Whether what looks like a beginning is the end of a word, as in `task-`, and not after a line break that is escaped. */
+/** Returns true if what looks like a beginning is the end of a word, as in `task-`, and not after a line break that is escaped. */
 function endsWord(text: string, start: number): boolean {
   const before = text[start - 1]
   return before !== undefined && /[a-z]/.test(before) && text[start - 2] !== '\\'

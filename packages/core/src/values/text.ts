@@ -2,21 +2,21 @@ import { canonicalJson, type Json } from './json.ts'
 
 /** The longest text that an error gives to a ledger, in characters. */
 const MAX_CHARACTERS = 2_000
-/** Of an object that is no error and has no message, so many fields are named. */
+/** The number of fields that are named of an object without a message that is not an error. */
 const MAX_FIELDS = 10
 
-/** What was thrown, in words. Anything can be thrown, also what throws when it is looked at. */
+/** Describes a thrown value in words. Anything can be thrown, even a value that throws when it is read. */
 export function textOfError(thrown: unknown): string {
   return inWords(thrown, ({ name, message }) => message || name)
 }
 
-/** What was thrown, as a sentence that ends in one mark: many messages end in theirs, others in none. */
+/** Describes a thrown value as a sentence that ends in one mark: many messages bring their own, others none. */
 export function sentenceOfError(thrown: unknown): string {
   const text = textOfError(thrown).trimEnd()
   return /[.!?…]$/.test(text) ? text : `${text}.`
 }
 
-/** What was thrown, in words, with the kind of error it is. */
+/** Describes a thrown value in words, with the kind of error it is. */
 export function namedTextOfError(thrown: unknown): string {
   return inWords(thrown, ({ name, message }) => `${name}: ${message}`)
 }
@@ -50,17 +50,17 @@ export function stackOfError(thrown: unknown): string {
   return stacks.join('\nCaused by: ').slice(0, MAX_STACK_CHARACTERS)
 }
 
-/** What an object that is no `Error` says; `undefined` where its text says it. */
+/** The message of an object that is not an `Error`; `undefined` where its text says it. */
 function objectText(thrown: unknown): string | undefined {
   if (typeof thrown !== 'object' || thrown === null) return undefined
-  // Some libraries throw objects with a message, and errors of another realm are no `Error` here.
+  // Some libraries throw objects with a message, and errors of another realm are not an `Error` here.
   if ('message' in thrown && typeof thrown.message === 'string' && thrown.message !== '')
     return thrown.message
   const hasText = 'toString' in thrown && thrown.toString !== Object.prototype.toString
   return hasText ? undefined : namedFields(thrown)
 }
 
-/** What an object holds by names alone: a value may be a secret, such as a header of a request, and models read this text. */
+/** The names of an object's fields alone: a value may be a secret, such as a header of a request, and models read this text. */
 function namedFields(thrown: object): string {
   const fields = Object.keys(thrown)
   if (fields.length === 0) return 'an object without a message'
@@ -157,7 +157,7 @@ export function nearestNames(given: string, known: readonly string[], count: num
     .map(({ name }) => name)
 }
 
-/** Names longer than this are compared by nothing: they are no misspelt options. */
+/** Names longer than this are not compared: they are not misspelt options. */
 const MAX_LENGTH = 64
 
 /** How far two names are apart: in letters, or in the order of their words; `undefined` where too far. */
