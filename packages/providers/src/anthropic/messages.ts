@@ -264,6 +264,13 @@ export interface Binding {
   readonly changes?: ReadonlyMap<number, readonly WireBlock[]>
 }
 
+/** True for a block that answered a request for a summary. It takes the place of all messages before it. */
+export function isSummary(block: WireBlock | undefined): boolean {
+  return block?.type === 'compaction' && typeof block['signature'] === 'string'
+}
+
+/** Stands between a summary and the reply to it. */
+const continuing = '(Go on from this summary.)'
 /** The first message, if the history does not begin with the user. */
 const opening = '(The conversation begins here.)'
 
@@ -288,6 +295,9 @@ export function toTurns(renderedMessages: readonly RenderedMessage[], binding: B
     for (; place < renderedMessages.length && renderedMessages[place]!.role === role; place++) {
       run.push(...withoutUnpaired(bindBlocks(renderedMessages[place]!, binding), unpaired))
       changed.push(...(changes.get(place) ?? []))
+      if (!isSummary(run.at(-1)) || renderedMessages[place + 1]?.role === 'user') continue
+      add(role, run.splice(0))
+      add('user', textBlock(continuing))
     }
     // A message may not end in thinking: one that was cut there loses it.
     while (isThinking(run.at(-1))) run.pop()

@@ -326,6 +326,9 @@ function estimateContext(
   { inputTokens, outputTokens = 0 }: Usage,
   steps: Steps | undefined,
 ): number | undefined {
+  // A reply that is only a summary leaves only that.
+  const [first, ...others] = iterations
+  if (others.length === 0 && textAt(first, 'type') === 'compaction') return countAt(first, 'output_tokens')
   const last = iterations.findLast((iteration) =>
     /^(fallback_)?message$/.test(textAt(iteration, 'type') ?? ''),
   )

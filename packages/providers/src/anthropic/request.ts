@@ -1,7 +1,7 @@
 import type { Message, ModelRequest } from '@tallystick/core'
 import { getOwn, omitUndefined } from '@tallystick/core/internal'
 import type { JsonObject, ModelSettings } from '@tallystick/core/vocabulary'
-import { textAt } from '../shared/json.ts'
+import { omitFields, textAt } from '../shared/json.ts'
 import type { Warn } from '../shared/options.ts'
 import {
   callIds,
@@ -13,12 +13,13 @@ import {
   withProviderOptions,
 } from '../shared/request.ts'
 import { provider, type WireBlock, type WireRequest, type WireThinking, type WireTurn } from './client.ts'
-import { isThinking, type RenderedMessage, renderMessage, textBlock, toTurns } from './messages.ts'
+import { isSummary, isThinking, type RenderedMessage, renderMessage, textBlock, toTurns } from './messages.ts'
 import type { AnthropicMcpServer, AnthropicWarning } from './options.ts'
 import { answerSchema, type FittedSchema, offerTools } from './tools.ts'
 
 const mcpClient = 'mcp-client-2025-11-20'
 const compaction = 'compact-2026-01-12'
+const compactionOnDemand = 'compact-2026-09-04'
 const thinkingBinding = 'thinking-binding-controls-2026-08-01'
 
 /** The betas of a request whose history has such blocks. */
@@ -27,12 +28,13 @@ const byBlock: { readonly [type: string]: (block: JsonObject) => string } = {
   mcp_tool_result: () => mcpClient,
   mcp_tool_listing: () => 'mcp-client-2026-09-15',
   // A signed one answers a request for it, any other came with the reply after it.
-  compaction: (block) => (textAt(block, 'signature') === undefined ? compaction : 'compact-2026-09-04'),
+  compaction: (block) => (textAt(block, 'signature') === undefined ? compaction : compactionOnDemand),
 }
 
 /** Lists the values of the `anthropic-beta` header that a body needs, `wanted` first. */
 export function listBetas(body: WireRequest, wanted: readonly string[]): readonly string[] {
   const betas = new Set(wanted)
+  if (body['compaction'] !== undefined) betas.add(compactionOnDemand)
   if (body['mcp_servers'] !== undefined) betas.add(mcpClient)
   if (body.thinking !== undefined && 'block_binding' in body.thinking) betas.add(thinkingBinding)
   const management = body['context_management'] as { readonly edits?: readonly JsonObject[] } | undefined
@@ -197,7 +199,7 @@ const thinkingStaysOut =
 
 function renderRequest(
   request: ModelRequest,
-  renderedMessages: readonly RenderedMessage[],
+  wholeHistory: readonly RenderedMessage[],
   settings: RenderSettings,
   {
     answer,
@@ -205,6 +207,11 @@ function renderRequest(
     asksInWords,
   }: { readonly answer: FittedSchema | undefined; readonly now: number; readonly asksInWords: boolean },
 ): RenderedRequest {
+  const from = Math.max(
+    0,
+    wholeHistory.findLastIndex(({ blocks }) => isSummary(blocks[0])),
+  )
+  const renderedMessages = wholeHistory.slice(from)
   const calls = renderedMessages.flatMap(({ placeholders }) =>
     placeholders.filter((placeholder) => placeholder.kind === 'call'),
   )
@@ -221,9 +228,12 @@ function renderRequest(
   const maxTokens = Math.min(request.maxOutputTokens ?? Infinity, settings.maxOutputTokens)
   const called = [...new Set(calls.map((call) => call.name))]
   const offered = offerTools(request, {
-    ...{ settings, names, called, messages: renderedMessages, answer: answer?.size },
+    ...{ settings, names, called, messages: wholeHistory, answer: answer?.size },
   })
-  const { fields, changes } = offered
+  const { fields } = offered
+  // A summary states the changes of the tools before it.
+  const changes =
+    offered.changes && new Map([...offered.changes].map(([place, blocks]) => [place - from, blocks]))
   const ids = callIds(calls, maxIdentifierLength)
   const turns = toTurns(renderedMessages, { ids, names, ...(changes && { changes }) })
   const demand =
@@ -253,9 +263,27 @@ function renderRequest(
     ...settings.extraBody,
     ...renderSampling(request.modelSettings ?? {}, (thinking?.type ?? 'disabled') !== 'disabled', settings),
   }
-  const whole = withProviderOptions(body, request, { provider, held: heldFields, warn: settings.warn })
+  const merged = withProviderOptions(body, request, { provider, held: heldFields, warn: settings.warn })
+  const whole = merged['compaction'] === undefined ? merged : withoutReplyFields(merged)
   const { toKeep } = offered
   return { body: whole, names, betas: listBetas(whole, settings.betas ?? []), ...(toKeep && { toKeep }) }
+}
+
+/** The vendor refuses fields for a reply in a request for a summary. */
+function withoutReplyFields({
+  stop_sequences: _stop,
+  context_management: _edits,
+  tool_choice: choice,
+  output_config: config,
+  ...body
+}: WireRequest): WireRequest {
+  const isForced = choice?.['type'] === 'any' || choice?.['type'] === 'tool'
+  const output = omitFields(config ?? {}, ['format'])
+  return {
+    ...body,
+    ...(choice && !isForced && { tool_choice: choice }),
+    ...(Object.keys(output).length > 0 && { output_config: output }),
+  }
 }
 
 /** Without these fields, as the adapter writes them, no reply could be read. */
