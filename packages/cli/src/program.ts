@@ -118,7 +118,6 @@ async function buildCommandTree(
   return program.helpCommand('help [verb]', 'show what a verb takes')
 }
 
-/** What the help of a verb ends with. */
 function formatExample(example: string): string {
   return `\nExample:\n  ${example}`
 }

@@ -5,12 +5,12 @@ import { stopRun, type StopOptions } from './stop-run.ts'
 /** A page of a thread, oldest message first. */
 export interface ThreadPage {
   readonly messages: Message[]
-  /** How the last run stands, if the page is the newest. */
+  /** The status of the last run, on the newest page. */
   readonly status?: 'under_way' | 'suspended' | 'interrupted' | 'done'
   readonly version?: string
-  /** What the run waits for a person for; `runAgent({ resume })` answers. */
+  /** The questions of the run; `runAgent({ resume })` answers them. */
   readonly interrupts?: readonly { readonly id: string; readonly reason: string }[]
-  /** What asks for the messages before these; absent on the first page of the thread. */
+  /** Pass it to get the messages before these; absent on the first page of the thread. */
   readonly before?: string
 }
 

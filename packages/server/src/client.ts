@@ -17,8 +17,8 @@ export interface RunChatOptions<Message extends UIMessage>
   extends HttpChatTransportInitOptions<Message>, StopOptions {
   readonly api: string
   /**
-   * What becomes of a message that is sent while a run is under way, or waits for a person: `steer` (the default) has the model
-   * read it at its next turn, `queue` after its answer.
+   * When the model reads a message that is sent while a run is under way or waits for a person: with `steer` (the default) at
+   * its next turn, with `queue` after its answer.
    */
   readonly whenBusy?: 'steer' | 'queue'
 }
@@ -26,14 +26,13 @@ export interface RunChatOptions<Message extends UIMessage>
 /** A page of a chat, oldest message first. */
 export interface ChatPage<Message extends UIMessage> {
   readonly messages: Message[]
-  /** How the last run stands, if the page is the newest: with `under_way`, `resumeStream` follows its answer. */
+  /** The status of the last run, on the newest page: with `under_way`, `resumeStream` follows its answer. */
   readonly status?: 'under_way' | 'suspended' | 'interrupted' | 'done'
   readonly version?: string
-  /** What asks for the messages before these; absent on the first page of the chat. */
+  /** Pass it to get the messages before these; absent on the first page of the chat. */
   readonly before?: string
 }
 
-/** What a page knows of a tool of `defineTool`. */
 interface TypedTool {
   readonly name: string
   readonly '~input'?: unknown
@@ -86,7 +85,7 @@ type SendOptions<Message extends UIMessage> = Parameters<DefaultChatTransport<Me
 type ReconnectOptions = Parameters<DefaultChatTransport<UIMessage>['reconnectToStream']>[0]
 type Chunks = ReadableStream<UIMessageChunk>
 
-/** How long a watch waits after a failed request, in milliseconds. */
+/** The wait after a failed request, in milliseconds. */
 const retryMs = 2_000
 
 /**
@@ -260,7 +259,7 @@ interface Reading {
   readonly opening: Promise<Chunks | null>
   readonly own: AbortController
   readonly signal: AbortSignal | undefined
-  /** Whether the abort of the signal is meant to stop the run. */
+  /** True if the abort of the signal is meant to stop the run. */
   readonly isStop: () => Promise<boolean>
 }
 

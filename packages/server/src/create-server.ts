@@ -76,7 +76,6 @@ function shown(path: string): string {
   return path.slice(0, 200)
 }
 
-/** What a server serves, and to whom. */
 export interface ServerOptions {
   readonly runtime: Runtime
   /** Default: the ledger of the runtime. Another one is refused: its runs are not those that requests start. */

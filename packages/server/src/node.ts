@@ -113,7 +113,6 @@ function waitForTurn(incoming: IncomingMessage, outgoing: ServerResponse): Promi
   return before
 }
 
-/** Where a server listens. */
 export interface ServeOptions {
   /** Default: a free port. */
   readonly port?: number | undefined

@@ -1,7 +1,6 @@
-/** How often a stop is sent, and how long to wait before it is sent again, in milliseconds. */
+/** The most attempts of a stop, and the wait between them, in milliseconds. */
 const [tries, retryMs] = [5, 500]
 
-/** What a page does about a run that could not be stopped. */
 export interface StopOptions {
   /**
    * Called if a run could not be stopped, since the server refused that or could not be reached: the run goes on, and its user

@@ -4,7 +4,7 @@ import { option, requireOptions } from '@tallystick/core/internal'
 import { hasStreams, createOutputs, type HostStreams, type Output } from '../terminal/output.ts'
 import type { Paint } from '../terminal/paint.ts'
 
-/** How to reach a ledger in Postgres, as `postgresLedger` takes it. */
+/** Options of `postgresLedger` that a connection string holds. */
 export interface PostgresPlace {
   readonly connectionString: string
   readonly schema?: string
@@ -16,7 +16,7 @@ export function isPostgres(ledger: string): boolean {
   return /^\s*postgres(ql)?:\/\//i.test(ledger)
 }
 
-/** Whether it is an address of any kind, which may hold a password, and no file. */
+/** Returns true for an address of any kind, which may hold a password, instead of a file. */
 export function isAddress(ledger: string): boolean {
   return /^\s*[a-z][a-z0-9+.-]+:\/\//i.test(ledger)
 }
@@ -110,7 +110,7 @@ export interface View {
 
 /** The process that a verb runs in. */
 export interface CommandContext {
-  /** Whether the output is for programs (`--json`). */
+  /** True if the output is for programs (`--json`). */
   readonly json: boolean
   readonly environment: NodeJS.ProcessEnv
   readonly workingDirectory: string
@@ -120,7 +120,7 @@ export interface CommandContext {
    * Where to ask a person: stderr, with answers from stdin. Absent if either is not a terminal, or if JSON is printed.
    */
   readonly person?: Output
-  /** Whether a person reads stdout. */
+  /** True if a person reads stdout. */
   readonly isRead: boolean
   /** Columns of the terminal, if a person reads stdout. */
   readonly columns?: number
@@ -144,7 +144,7 @@ export interface CommandContext {
   readonly paged: (isWanted: boolean, work: (context: CommandContext) => Promise<void>) => Promise<void>
   /** Milliseconds since 1970 UTC. */
   readonly now: () => number
-  /** How the user calls this program, for commands in messages. */
+  /** The user's name for this program, for commands in messages. */
   readonly programName: string
 }
 

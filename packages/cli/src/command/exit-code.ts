@@ -1,7 +1,7 @@
 import { type RunResult, TallystickError } from '@tallystick/core'
 import type { FinishReason } from '@tallystick/core/vocabulary'
 
-/** What the command's exit code says. `interrupted` is what a shell reports of a program that Ctrl-C ended. */
+/** Exit codes of the command. A shell reports `interrupted` for a program that Ctrl-C ended. */
 export const exitCodes = {
   ok: 0,
   failed: 1,
@@ -13,7 +13,6 @@ export const exitCodes = {
 } as const
 export type ExitCode = (typeof exitCodes)[keyof typeof exitCodes]
 
-/** What keeps a command from doing what it was asked. */
 export type CommandErrorKind = 'usage' | 'not_found' | 'refused'
 
 const byKind: Readonly<Record<CommandErrorKind, ExitCode>> = {

@@ -6,7 +6,7 @@ import { toOneLine } from './text.ts'
 
 const maxInputCharacters = 400
 
-/** Where a ledger is, and how the user calls this program. */
+/** The ledger of a command, and the user's name for this program. */
 export interface Place {
   readonly programName: string
   readonly ledgerPath: string
@@ -30,7 +30,7 @@ export function formatAfterwards(runId: RunId, { programName, ledgerPath }: Plac
   return `The ledger is ${hidePassword(ledgerPath)}. Look at it with:\n${lines.join('')}`
 }
 
-/** What a run that is not done waits for, and the commands that continue it, to paste into a shell. */
+/** Names what an unfinished run waits for, and the commands that continue it, to paste into a shell. */
 export function formatContinuation({ result, metLimit }: StoppedRun, place: Place): string {
   const { runId, pendingApprovals, deferredCalls } = result
   const { programName, ledgerPath, resumeArguments = [] } = place

@@ -13,7 +13,7 @@ import { option, type OptionCheck, requireOptions, someRules } from '@tallystick
 import type { ModelRef } from '@tallystick/core/vocabulary'
 import type { McpManager, McpOptions } from '@tallystick/tools/mcp'
 
-/** What a command that starts a run knows before the run is there. */
+/** The context of a command that starts runs: there is no run yet. */
 export interface NewRunContext {
   /** Both ask models and run tools; `serve` starts and takes up runs of all its agents. */
   readonly verb: 'run' | 'serve'
@@ -38,10 +38,10 @@ export interface RecordedRunContext {
   readonly model: ModelRef
 }
 
-/** What a configuration function gets. */
+/** The argument of a configuration function. */
 export type ConfigContext = NewRunContext | RecordedRunContext
 
-/** What a command needs to drive a run. */
+/** The agents of a command, and what they need. */
 export interface TallystickConfig extends RuntimeRules {
   /**
    * The agents. `run` starts the named one, or the only one; the other verbs take the one with the run's recorded name.
@@ -56,7 +56,7 @@ export interface TallystickConfig extends RuntimeRules {
   readonly models?: readonly Model[] | undefined
   /** Prices of models, as for `createRuntime`. Without them runs have no cost, and cannot limit it. */
   readonly prices?: Prices | undefined
-  /** What the application gives its runs, as the option `context` of `runtime.run`. */
+  /** The context of all runs, as the option `context` of `runtime.run`. */
   readonly context?: unknown
   /** Called when the command has ended, also after an error. */
   readonly close?: (() => void | Promise<void>) | undefined
@@ -107,7 +107,6 @@ export function defineConfig(source: ConfigSource): ConfigSource {
 
 const fileNames = ['tallystick.config.ts', 'tallystick.config.js', 'tallystick.config.mjs']
 
-/** Where a configuration is looked for. */
 interface WantedConfig {
   readonly workingDirectory: string
   /** A file given by name; otherwise the nearest one up to the root of the repository or package. */
@@ -160,7 +159,6 @@ function listFoldersUpwards(from: string): readonly string[] {
   return above === from ? [from] : [from, ...listFoldersUpwards(above)]
 }
 
-/** Who runs this process. Absent where the system has no such ids. */
 export interface ProcessUser {
   readonly userId: number
   /** The group of the user. */
@@ -214,7 +212,6 @@ export function findAccessFault(
     : undefined
 }
 
-/** Which configuration is wanted, and for what. */
 export interface LoadConfigOptions extends WantedConfig {
   readonly context: ConfigContext
   /** Gets the file that is about to be loaded, where it was not named but found. */

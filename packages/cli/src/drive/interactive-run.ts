@@ -20,7 +20,7 @@ const rowsKept = 4
 /** So that the question fits one line. */
 const maxNameCharacters = 30
 
-/** How a decision of this prompt is recorded. */
+/** Recorded with decisions of this prompt. */
 const via = 'prompt'
 
 /**
@@ -132,7 +132,7 @@ export interface StopActions {
 }
 
 export interface StopRequest {
-  /** Whether the process got a stop signal. */
+  /** True if the process got a stop signal. */
   readonly asked: boolean
   /** Stops listening for signals. */
   readonly off: () => void

@@ -99,13 +99,12 @@ interface WaitingCall {
   readonly toolCallId: ToolCallId
 }
 
-/** Where a call is looked for. */
 export interface CallSearch<Waiting extends WaitingCall> {
   readonly ledger: Ledger
   /** The run that was named. */
   readonly named: RunId
   readonly waiting: readonly Waiting[]
-  /** What the calls wait for, such as `an approval`. */
+  /** Such as `an approval`. */
   readonly awaited: string
   /** The command that shows the run. */
   readonly show: string
@@ -163,13 +162,12 @@ export interface ForkNeeds {
   readonly at?: number
   /** Calls that get other results, by an end of their ids. */
   readonly calls: readonly string[]
-  /** Whether the fork decides about calls that wait for an approval. */
+  /** True if the fork decides about calls that wait for an approval. */
   readonly decides: boolean
-  /** Whether the last input is replaced. The fork then begins right after it, and asks for approvals anew. */
+  /** True if the last input is replaced. The fork then begins right after it, and asks for approvals anew. */
   readonly replacesInput: boolean
 }
 
-/** Where a fork begins, and which calls were meant. */
 export interface ForkPlace {
   readonly atSeq: number
   readonly toolCallIds: readonly ToolCallId[]

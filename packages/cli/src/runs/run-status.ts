@@ -26,11 +26,11 @@ export interface RunStatusView {
   readonly status: Exclude<(typeof runStatuses)[number], 'unreadable'> | 'continued'
   /** Why it is done. */
   readonly reason?: string
-  /** What was said about its end, what it is suspended on, or what is or was under way. */
+  /** The detail of its end, what it is suspended on, or what it is or was working on. */
   readonly detail?: string
 }
 
-/** What a run and its child runs wait for, at any depth. */
+/** The waits of a run and its child runs, at any depth. */
 export interface Waits<Approval = PendingApproval, Deferred = DeferredCall> {
   readonly approvals: readonly Approval[]
   /** Calls that outside systems carry out; calls that child runs carry out are `children`. */
@@ -56,9 +56,9 @@ interface ChildWait {
 /** Facts that the status of a run depends on, besides its own events. */
 export interface Surroundings {
   readonly waits: WaitedFor
-  /** Whether a process drives the run. */
+  /** True if a process drives the run. */
   readonly isDriven: boolean
-  /** Whether the run has events after the one that it is shown at. */
+  /** True if the run has events after the one that it is shown at. */
   readonly isPast?: boolean
 }
 
@@ -174,7 +174,7 @@ function readSummaryWaits(ledger: Ledger, summary: RunSummary): Promise<WaitedFo
   })
 }
 
-/** What the run waits for itself. */
+/** Lists the waits of the run itself. */
 export function listOwnWaits(state: RunState): Waits {
   const children = listCallsAwaitingChild(state).map(({ toolCallId, name }) => ({
     ...{ toolCallId, name, runId: childRunIdOf(state.runId, toolCallId) },

@@ -30,7 +30,7 @@ export interface CallStory {
   /** The input as the model wrote it. */
   readonly requested: JsonObject
   readonly requestedSeq: number
-  /** What the model wrote, if that is not a JSON object. */
+  /** The text that the model wrote, if that is not a JSON object. */
   readonly malformed?: string
   /** The input as guardrails changed it. */
   readonly guarded?: JsonObject

@@ -68,7 +68,7 @@ export interface HostStreams {
   readonly stderr: OutputStream
 }
 
-/** Whether a value has the streams of a process, and its environment. */
+/** Returns true if a value has the streams of a process, and its environment. */
 export function hasStreams(value: unknown): boolean {
   const { env, stdin, stdout, stderr } = Object(value) as Partial<HostStreams>
   const outputs = [stdout, stderr].every((stream) => typeof stream?.write === 'function')

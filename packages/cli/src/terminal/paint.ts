@@ -44,10 +44,10 @@ export function toTerminalText(text: string): string {
     .join('')
 }
 
-/** Where a run is shown: streamed text and whole lines are kept apart. */
+/** A view of a run that keeps streamed text and whole lines apart. */
 export interface Screen {
   readonly paint: Paint
-  /** Where inputs and results are cut, in characters. */
+  /** The most characters of an input or a result. */
   readonly cutAt: number
   /** Writes one line; line breaks in it become spaces, so that no text can look like the next line. */
   readonly line: (text: string) => void

@@ -8,7 +8,7 @@ export function measureText(text: string): number {
 }
 
 /**
- * Whether each character takes one column, whatever is beside it: letters of the Latin, Greek and Cyrillic alphabets, and the
+ * Returns true if each character takes one column, whatever is beside it: letters of the Latin, Greek and Cyrillic alphabets, and the
  * punctuation, arrows, mathematical signs and lines that views are made of.
  */
 function isPlain(text: string): boolean {
@@ -80,11 +80,11 @@ function wrapLine(line: string, columns: number): readonly string[] {
   return [...rows, row]
 }
 
-/** How an emoji is drawn: the selector after its sign, the joiner between two signs, the selector of a keycap. */
+/** Parts of emoji: the selector after a sign, the joiner between two signs, the selector of a keycap. */
 const ofEmoji =
   /(?<=\p{Extended_Pictographic})\uFE0F|(?<=\p{Extended_Pictographic}[\uFE0F\p{Emoji_Modifier}]?)\u200D(?=\p{Extended_Pictographic})|(?<=[#*\d])\uFE0F(?=\u20E3)/u
 
-/** What a terminal obeys, hides, or reorders text by, rather than shows. Line feed and tab are text. */
+/** Characters that a terminal obeys, hides, or reorders text by, instead of showing them. Line feed and tab are text. */
 const unseen = /(?![\n\t])[\p{Cc}\p{Zl}\p{Zp}\p{Cs}\p{Default_Ignorable_Code_Point}\u2800\uFFF9-\uFFFB]/u
 
 /** Marks that follow so many others over one letter that they are drawn over the lines above and below. */

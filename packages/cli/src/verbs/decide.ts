@@ -26,7 +26,6 @@ import { readWaits } from '../runs/run-status.ts'
 
 // Each of these verbs leaves a command in the inbox of a run, for the process that drives it now or next.
 
-/** Who says what about a run, and why. */
 interface Given {
   readonly by?: string
   readonly reason?: string

@@ -64,7 +64,7 @@ function isTurn(event: RuntimeEvent): boolean {
   return isOfInterest(event) && (event.type !== 'run_resumed' || event.definition !== undefined)
 }
 
-/** How a run ended, and its spending from there on and in total, by name. */
+/** The end of a run, and its spending from there on and in total. */
 function listFacts(tail: RunTail): readonly (readonly [name: string, value: string])[] {
   const { reason, text, own } = tail
   return [

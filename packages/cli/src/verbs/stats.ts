@@ -128,7 +128,7 @@ function formatCost({ costUsd, unpriced }: Pick<AgentSpending, 'costUsd' | 'unpr
 const statsParts = ['day', 'session'] as const
 
 interface StatsOptions {
-  /** How many days back ends and costs are counted. */
+  /** Failures and costs of this many days are counted. */
   readonly days: number
   readonly by?: (typeof statsParts)[number]
 }

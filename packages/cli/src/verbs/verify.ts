@@ -51,7 +51,7 @@ function verify(context: CommandContext, ledgerPath: string, options: VerifyOpti
   return withLedger(ledgerPath, 'read', async (ledger) => {
     const one = run === undefined ? undefined : await findRun(ledger, run, { programName, ledgerPath })
     const verdict = signed && (await verifyCheckpoints(ledger, signed))
-    /** How many events a valid signature covers. */
+    /** The events that a valid signature covers. */
     const signedEvents = verdict?.ok === true ? verdict.events : 0
     const verdicts = one === undefined ? verifyLedger(ledger) : [await verifyRun(ledger, one)]
     const found = await withProgress(
@@ -72,7 +72,7 @@ interface Found {
   readonly sound: boolean
   /** The first run that is damaged. */
   readonly broken?: BrokenPlace
-  /** Whether something that was derived from the events does not match them. */
+  /** True if something that was derived from the events does not match them. */
   readonly differs: boolean
   /** Sound events. */
   readonly events: number
@@ -105,7 +105,7 @@ async function printVerdicts(
   return { sound, differs, events, ...omitUndefined({ broken }) }
 }
 
-/** What to do about damage, or about what was derived from events. */
+/** Says what to do about damage, or about wrong derived data. */
 function formatAdvice(
   programName: string,
   found: Found & { readonly ledgerPath: string; readonly signedEvents: number },
@@ -193,7 +193,7 @@ function formatDifference(verdict: RunVerdict | StoreVerdict, paint: Paint): str
   return `; ${paint('yellow', `${what}${of} differs`)}: should be ${expected}, is ${found}`
 }
 
-/** What was removed, and why. */
+/** The removed content, and why it was removed. */
 function formatMissing(verdict: RunVerdict | StoreVerdict): string {
   if (verdict.scope === 'store') {
     return verdict.droppedRuns === 0 ? '' : `; ${formatCount(verdict.droppedRuns, 'run')} dropped, on record`

@@ -7,10 +7,10 @@ const maxLines = 12
 /** Characters shown of what two long values have in common, in front of the first that differs. */
 const charactersBefore = 40
 
-/** What the two values of a difference are called. */
+/** The names of the two values of a difference. */
 type Sides = readonly [first: string, second: string]
 
-/** Where two events differ, with both values under the names of their sides. */
+/** Lists the differences of two events, with both values under the names of their sides. */
 export function formatDifferences(differences: readonly Difference[], sides: Sides): string {
   const reported = reportedDifferences(differences)
   const shown = reported.slice(0, maxDifferences).map((difference) => formatDifference(difference, sides))
@@ -43,7 +43,6 @@ function formatValue(value: unknown): string {
   return value === undefined ? 'nothing' : JSON.stringify(value)
 }
 
-/** How many characters two texts begin with alike. */
 function countSameCharacters(a: string, b: string): number {
   let count = 0
   while (count < a.length && a[count] === b[count]) count++

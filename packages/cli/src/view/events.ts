@@ -12,7 +12,7 @@ import { type Paint, type Screen, createScreen } from '../terminal/paint.ts'
 
 export type Origin = Pick<RunState, 'sessionId' | 'sessionPlace' | 'parent'>
 
-/** What a run is part of: its session, its parent, or the run that it was forked or branched from. */
+/** The session, the parent, or the source of a run. */
 export function formatOrigin({ sessionId, sessionPlace = 1, parent }: Origin): string {
   const session = sessionId === undefined ? [] : [`run ${sessionPlace} of session ${sessionId}`]
   // The place in the session already says which run came before.
@@ -38,7 +38,7 @@ export function printEvent(event: RuntimeEvent, screen: Screen): void {
   print?.(event, screen)
 }
 
-/** How an event of each type is shown; events of some types are not. */
+/** Prints an event of each type; null for types that are not shown. */
 const printed: { readonly [T in EventType]: ((event: EventOf<T>, screen: Screen) => void) | null } = {
   run_started: (event, { line, paint }) => {
     const { sessionId, sessionPlace = 1 } = event
@@ -246,7 +246,7 @@ interface RunPrinterOptions {
   /** Takes text as it comes, line breaks included. */
   readonly write: (text: string) => void
   readonly paint: Paint
-  /** Where inputs and results are cut, in characters. Default 400. */
+  /** The most characters of an input or a result. Default: 400. */
   readonly cutAt?: number
 }
 

@@ -35,7 +35,7 @@ export function formatInput(input: Json): string {
   return line.length <= maxInlineCharacters ? line : formatJson(input)
 }
 
-/** How a call ended: the decision about it, the input that ran if it was changed, and its result. */
+/** The end of a call: the decision about it, the input that ran if it was changed, and its result. */
 export function formatResult(call: CallStory, paint: Paint, waits: string | undefined): string {
   const { name, toolCallId, outcome, durationMs, reused, resultSeq, content } = call
   const which = `${name} ${paint('dim', toolCallId)}`

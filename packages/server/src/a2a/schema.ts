@@ -36,7 +36,7 @@ export interface A2aMessage {
   readonly parts: readonly A2aPart[]
 }
 
-/** What a client sends with a message, as far as a server reads it. */
+/** The part of a message call that a server reads. */
 export interface SendParams {
   readonly message: A2aMessage
   readonly configuration?: { readonly returnImmediately?: boolean | undefined } | undefined
@@ -77,7 +77,7 @@ export function parseParams<Params>(schema: z.ZodType<Params>, { params }: A2aCa
   throw malformed(`The params do not fit: ${issue?.path.join('.')}: ${issue?.message}.`)
 }
 
-/** What a client says to a run: text and files. */
+/** Reads the text and files of a message. */
 export function readUserParts({ parts }: A2aMessage): readonly UserPart[] {
   return parts.flatMap(
     ({ text, raw, url, filename, mediaType = 'application/octet-stream' }): readonly UserPart[] => {
@@ -90,7 +90,7 @@ export function readUserParts({ parts }: A2aMessage): readonly UserPart[] {
   )
 }
 
-/** What a client answers to a run that waits: decisions, and results of calls. */
+/** An answer to a run that waits: a decision, or the result of a call. */
 export type A2aAnswer =
   | {
       readonly approvalId: string

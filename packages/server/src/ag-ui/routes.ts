@@ -69,7 +69,7 @@ async function take(
   return await say(served, principal, said, { ...headers, idempotencyKey })
 }
 
-/** Whether the last message was sent before. Only if another than the last run is before it, that has to be looked for in all. */
+/** Returns true if the last message was sent before. All runs are searched only if the message does not follow the last run. */
 async function isOnRecord(
   { ledger }: Served,
   principal: Principal,

@@ -21,13 +21,13 @@ interface ResumeEntry {
   readonly payload?: unknown
 }
 
-/** What a client of AG-UI sends, as far as a server reads it. Tools of the client are not called. */
+/** The part of a request that a server reads. Tools of the client are not called. */
 export interface RunAgentInput {
   readonly threadId: string
   readonly runId: string
   readonly messages: readonly AgUiMessage[]
   readonly resume?: readonly ResumeEntry[] | undefined
-  /** What becomes of the message if a run is under way: the model reads it at its next turn (`steer`), or after its answer. */
+  /** If a run is under way, the model reads the message at its next turn (`steer`) or after its answer (`queue`). */
   readonly forwardedProps?: { readonly whenBusy?: BusyDelivery | undefined } | undefined
 }
 

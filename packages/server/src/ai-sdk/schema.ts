@@ -39,7 +39,7 @@ interface UiPart {
     | undefined
 }
 
-/** What `useChat` sends. */
+/** The body that `useChat` sends. */
 export interface ChatBody {
   /** The id of the chat: the session of its runs. */
   readonly id: string
@@ -47,7 +47,7 @@ export interface ChatBody {
   readonly trigger?: 'submit-message' | 'regenerate-message' | undefined
   /** The message that is written again, or replaced, or that decides about a call. Its id was sent before. */
   readonly messageId?: string | null | undefined
-  /** What becomes of the message if a run is under way: the model reads it at its next turn (`steer`), or after its answer. */
+  /** If a run is under way, the model reads the message at its next turn (`steer`) or after its answer (`queue`). */
   readonly whenBusy?: BusyDelivery | undefined
 }
 

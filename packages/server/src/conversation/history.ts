@@ -59,15 +59,14 @@ export interface MessageWriter<Message> {
 /** A page of a conversation, oldest message first. */
 export interface ConversationPage<Message> {
   readonly messages: readonly Message[]
-  /** How the last run stands; none without a run. */
+  /** The status of the last run; absent without a run. */
   readonly status?: RunStatus
-  /** What the conversation is now: `?version=` with it waits until there is more. Absent on older pages. */
+  /** The version of the conversation: `?version=` with it waits until there is more. Absent on older pages. */
   readonly version?: string
   /** `?before=` with it asks for the messages before these. Absent on the first page of the conversation. */
   readonly before?: string
 }
 
-/** What a page of a conversation is asked by. */
 export interface PageQuery {
   readonly sessionId: string
   readonly limit: number
@@ -141,7 +140,7 @@ async function readMessages<Message>(
   return { messages: writer.messages, state: moves.state }
 }
 
-/** Where the model was shown a message of the user. */
+/** The place where the model was shown a message of the user. */
 export interface MessagePlace {
   readonly runId: RunId
   /** The event before which it was not shown; absent if it was not shown at all. */
@@ -181,7 +180,7 @@ async function findMessageIn(
   return moves.state?.pendingInputs.some(({ inputId }) => inputId === messageId) ? { runId } : undefined
 }
 
-/** Whether a conversation has more than a version of it: another run, or another event that is no part of a text. */
+/** Returns true if a conversation has more than a version of it: another run, or another event that is not a piece of text. */
 export async function hasMore(
   ledger: Ledger,
   principal: Principal,

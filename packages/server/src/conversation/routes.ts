@@ -14,7 +14,6 @@ import {
 } from '../http/served.ts'
 import { readConversationPage, hasMore, findLastVisibleRun, type MessageWriter } from './history.ts'
 
-/** What stops the run of a conversation. */
 interface StopBody {
   /** The run whose answer the page shows. Default: the last one. */
   readonly runId?: string
@@ -23,10 +22,9 @@ interface StopBody {
 /** Checks such a body. */
 const stopBody: z.ZodType<StopBody> = z.strictObject({ runId: z.exactOptional(z.string().max(200)) })
 
-/** How a protocol shows a conversation. */
 interface Shown<Message> {
   readonly newWriter: () => MessageWriter<Message>
-  /** What a page has beside the messages. */
+  /** Further fields of a page. */
   readonly besides?: (state: RunState) => Promise<object>
 }
 
@@ -84,7 +82,7 @@ async function stop({ runtime, context }: Served, principal: Principal, runId: R
   return answer.accepted
 }
 
-/** How long hints about changes are gathered, so that a busy ledger is not asked at each of them. */
+/** Hints about changes are gathered for this long, so that a busy ledger is not read at each of them. */
 const gatherMs = 100
 
 /** Waits until a conversation has more than a version of it; `false` if it has not, after the time of a heartbeat. */

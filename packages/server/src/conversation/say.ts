@@ -23,7 +23,7 @@ export interface Said {
   readonly messageId: string
   readonly parts: readonly UserPart[]
   readonly whenBusy?: BusyDelivery | undefined
-  /** Whether the message replaces the one with its id, and all that came after that. */
+  /** True if the message replaces the one with its id, and all that came after that. */
   readonly isRewritten: boolean
 }
 

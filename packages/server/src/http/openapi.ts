@@ -22,7 +22,7 @@ export interface Operation {
   readonly answers: Readonly<Record<string, string>>
   /** The fields of the JSON answer. Default: any. */
   readonly fields?: readonly string[]
-  /** Whether the answer is a stream of server-sent events: always, or if the request asks for that. */
+  /** Set if the answer is a stream of server-sent events: always, or if the request asks for it. */
   readonly stream?: 'always' | 'accepted'
   /** The form of errors, if they are not problems of RFC 9457. */
   readonly errors?: 'OpenAiError'

@@ -3,7 +3,7 @@ import { isSameSecret, omitUndefined, option, readStart } from '@tallystick/core
 import { digestOf, type EventOf, parseRunId } from '@tallystick/core/vocabulary'
 import { malformed, runNotFound } from './problem.ts'
 
-/** What a principal may do with runs. */
+/** Permissions on runs. */
 export const permissions = [
   'start',
   'approve',

@@ -65,7 +65,7 @@ function toStatus(error: unknown): number {
   return 500
 }
 
-/** What a caller is told of an error. */
+/** An error as a caller sees it. */
 export interface Problem {
   readonly status: number
   readonly code: string

@@ -22,7 +22,7 @@ export type ChatAnswer =
 export interface ChatNames {
   /** Default: the agent that the run began with. */
   readonly model?: string | undefined
-  /** Whether the last chunk holds the usage. */
+  /** True if the last chunk holds the usage. */
   readonly includesUsage?: boolean | undefined
 }
 

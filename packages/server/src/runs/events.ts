@@ -53,7 +53,7 @@ export function addEvents(app: Hono<RequestScope>, served: Served): void {
   })
 }
 
-/** Whether the event is the last of a run that has ended. */
+/** Returns true if the event is the last of a run that has ended. */
 async function isAtEnd(ledger: Ledger, runId: RunId, seq: number): Promise<boolean> {
   const head = await ledger.head(runId)
   if (head === undefined) throw runNotFound(runId)
@@ -86,7 +86,7 @@ async function readRunPage(
   return { events, after: events.at(-1)?.seq ?? after }
 }
 
-/** How many events that its reader does not see a stream passes before it moves the place of the reader. */
+/** After this many events that its reader does not see, a stream moves the reader's place. */
 const maxUnplaced = 1_000
 
 /** Adds the events of all runs that a caller sees, with one cursor: as a stream, or as a page. */
@@ -123,7 +123,7 @@ export function addAllEvents(app: Hono<RequestScope>, { ledger, places, stream: 
   })
 }
 
-/** What the cursor of an event that its reader does not see begins with: it is encrypted, since it names the run. */
+/** The beginning of cursors at events that the reader does not see: they are encrypted, since they name the run. */
 const sealedMark = 'sealed:'
 
 /** The cursors of a reader: those of events that it sees are the ledger's. */
@@ -154,7 +154,7 @@ async function firstAfter(ledger: Ledger, after: TailCursor | undefined): Promis
   for await (const _ of ledger.tail(after)) return
 }
 
-/** How many runs a stream remembers whether its reader sees them. */
+/** A stream remembers for this many runs if its reader sees them. */
 const maxRemembered = 10_000
 
 /**

@@ -58,7 +58,7 @@ function hasStopped(state: RunState): boolean {
   return state.phase === 'done' || isSuspended(state)
 }
 
-/** How many runs one page of a list looks at, for a principal that sees few of them. */
+/** The most runs that one page looks at, for a principal that sees few of them. */
 const maxLooked = 1_000
 /** The longest wait for a result: proxies give a request up after a minute. */
 const maxWaitMs = 50_000
@@ -128,7 +128,7 @@ function readAskedPage({ req }: Context): AskedPage {
   }
 }
 
-/** Where a page begins: after a run that the caller sees, or at a place that a page before it gave. */
+/** The beginning of a page: after a run that the caller sees, or at a place from an earlier page. */
 interface Begin {
   readonly before: RunId
 }
@@ -141,7 +141,7 @@ async function findBegin({ ledger, places }: Served, list: PlacedList, text: str
   return { before }
 }
 
-/** Whether the ledger can continue after the run of a place: refusing it there would name the run. */
+/** Returns true if the ledger can continue after the run of a place: refusing it there would name the run. */
 async function isPlaceOf(ledger: Ledger, runId: RunId, { sessionId }: PlacedList): Promise<boolean> {
   try {
     for await (const _ of ledger.runs({ before: runId, limit: 1, ...omitUndefined({ sessionId }) })) break
@@ -194,7 +194,7 @@ export function addAgents(app: Hono<RequestScope>, served: Served): void {
   )
 }
 
-/** What a caller reads of an agent. Its instructions and settings stay with the application. */
+/** An agent as callers see it. Its instructions and settings stay with the application. */
 function toAgentView({ name, description, tools, limits }: Agent<unknown>): object {
   return {
     name,

@@ -11,7 +11,7 @@ import {
 } from '@tallystick/core/vocabulary'
 import * as z from 'zod'
 
-/** What a user says: a text, or parts of a message. */
+/** The message of a user: a text, or parts. */
 export type Input = string | readonly UserPart[]
 
 /** Starts a run. */

@@ -21,7 +21,7 @@ export async function readRunView(ledger: Ledger, state: RunState): Promise<obje
 
 /**
  * Returns the state of a run at an event that others follow, as it was then: it waited for a command, or a process drove it.
- * What child runs wait for is not told: that is what they wait for now.
+ * The waits of child runs are left out: only their present waits are known.
  */
 export function toPastRunView(state: RunState): object {
   const isWaiting = state.phase !== 'idle' && isSuspended(state)

@@ -28,7 +28,7 @@ export interface Followed<Item> {
   readonly changes: Changes<Item>
   /** The frames for an item; `''` if the reader does not see it. */
   readonly textOf: (item: Item) => string | Promise<string>
-  /** Whether an item is the last one. */
+  /** True if an item is the last one. */
   readonly isLast: (item: Item) => boolean
   /** Called when every recorded item was read: returns the last text if the stream ends there. */
   readonly endAtWait?: () => Promise<string | undefined>

@@ -30,9 +30,9 @@ export class RunReader<Out> {
   readonly #table: MoveTable<Out>
   /** The answer that the stream is about, once it has begun. */
   #answer: number | undefined
-  /** Whether nothing follows: the run has ended, waits, or now answers a later message. */
+  /** True if nothing follows: the run has ended, waits, or now answers a later message. */
   isOver = false
-  /** Whether it is over because the run waits for a command. */
+  /** True if it is over because the run waits for a command. */
   isWaiting = false
 
   constructor(ledger: Ledger, place: RunPlace, table: MoveTable<Out>) {
@@ -42,7 +42,7 @@ export class RunReader<Out> {
     if ('after' in place && place.after === 0) this.#answer = 1
   }
 
-  /** Whether the place was reached. */
+  /** True if the place was reached. */
   get hasBegun(): boolean {
     return this.#answer !== undefined
   }

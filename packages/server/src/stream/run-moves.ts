@@ -158,13 +158,13 @@ export class RunMoves {
   #shown: ShownText = noText
   #open: OpenPart | undefined
   #kept: KeptMove[] = []
-  /** Whether the step has shown anything that could be withdrawn. */
+  /** True if the step has shown anything that could be withdrawn. */
   #hasContent = false
   #isInStep = false
   #parts = 0
   #started = new Set<string>()
   #answer = 1
-  /** Whether the model was called since the last message of the user: the next message then has its own answer. */
+  /** True if the model was called since the last message of the user: the next message then has its own answer. */
   #hasAnswered = false
 
   /** The state after the last event. */
@@ -172,7 +172,7 @@ export class RunMoves {
     return this.#state
   }
 
-  /** Which answer of the run the last event belongs to, from 1. */
+  /** The answer of the run that the last event belongs to, from 1. */
   get answer(): number {
     return this.#answer
   }
@@ -373,7 +373,7 @@ export function toResultText(content: readonly ResultPart[]): string {
   return content.flatMap((part) => (part.type === 'text' ? [part.text] : [])).join('\n')
 }
 
-/** Which start of a call waits for an approval, with which input: an answer to an older question has no effect. */
+/** A start of a call that waits for an approval, with its input: an answer to an older question has no effect. */
 interface Question {
   readonly toolCallId: string
   readonly attempt: number
