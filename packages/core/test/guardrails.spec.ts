@@ -89,10 +89,13 @@ describe('a guardrail on the input', () => {
       timeoutMs: 50,
       check: () => new Promise(() => {}),
     })
-    expect(await stage({ guardrails: [broken] }).play()).toMatchObject({
+    const failing = stage({ guardrails: [broken] })
+    expect(await failing.play()).toMatchObject({
       reason: 'guardrail',
       detail: 'broken: it failed: no connection',
     })
+    // The operator gets the exception, with its stack.
+    expect(failing.reported.map(String)).toEqual(['Error: no connection'])
     expect(await stage({ guardrails: [slow] }).play()).toMatchObject({
       detail: 'slow: it did not answer in time',
     })

@@ -23,7 +23,13 @@ import { startModelCall } from '../models/model-call.ts'
 import type { Model } from '../models/model.ts'
 import { OutputStage } from '../models/output.ts'
 import { checkCalls } from '../tools/check-calls.ts'
-import { findsInInput, findsInOutput, findsInResults, guardrailsFor } from '../tools/guardrails.ts'
+import {
+  findsInInput,
+  findsInOutput,
+  findsInResults,
+  guardrailsFor,
+  type Looking,
+} from '../tools/guardrails.ts'
 import { isLonger, reconcileCall, shortenedResult, startTool } from '../tools/tool-call.ts'
 import { jsonOfAnswer } from '../tools/tool-schema.ts'
 import type { CallContext, ToolRun } from '../tools/tool.ts'
@@ -49,25 +55,25 @@ export interface DueCheck<K extends Effect['kind']> {
 
 /** Lets guardrails look, and posts one `guardrails_checked`. */
 async function checkGuardrails(
-  { effect, agent, clock, context }: DueCheck<'guardrails'>,
+  { effect, agent, ...looking }: DueCheck<'guardrails'> & Looking,
   post: Post,
 ): Promise<void> {
   const { on, guardrails } = effect
   const signal = { type: 'guardrails_checked', on, guardrails } as const
   switch (effect.on) {
     case 'input': {
-      const looking = guardrailsFor(agent.guardrails, 'input', guardrails)
-      const finds = await findsInInput(looking, effect, { clock, context })
+      const own = guardrailsFor(agent.guardrails, 'input', guardrails)
+      const finds = await findsInInput(own, effect, looking)
       return post({ ...signal, place: effect.inputCheck.seq, finds })
     }
     case 'output': {
-      const looking = guardrailsFor(agent.guardrails, 'output', guardrails)
-      const finds = await findsInOutput(looking, effect.state, { clock, context })
+      const own = guardrailsFor(agent.guardrails, 'output', guardrails)
+      const finds = await findsInOutput(own, effect.state, looking)
       return post({ ...signal, place: effect.state.turn, finds })
     }
     case 'tool_output': {
-      const looking = guardrailsFor(agent.guardrails, 'tool_output', guardrails)
-      const finds = await findsInResults(looking, effect.state, { clock, context })
+      const own = guardrailsFor(agent.guardrails, 'tool_output', guardrails)
+      const finds = await findsInResults(own, effect.state, looking)
       return post({ ...signal, place: effect.state.turn, finds })
     }
   }
@@ -158,7 +164,7 @@ function beginEffect(effect: Effect, run: RunContext, post: Post): Begun {
       return beginReconciliation(effect, run, post)
     case 'guardrails': {
       const { clock, stop } = stoppableClock(host.clock)
-      void checkGuardrails({ effect, agent: agentOf(effect, run), clock, context }, post)
+      void checkGuardrails({ effect, agent: agentOf(effect, run), clock, context, report: host.report }, post)
       return { stop }
     }
     case 'check_output': {

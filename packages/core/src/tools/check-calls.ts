@@ -276,7 +276,7 @@ async function verdictOfAll(
   if (own.kind === 'refuse' || looking.length === 0) return { verdict: await judge(call.input, own) }
   const subject = { toolCallId, name, input: call.input }
   const about = contextOf(context.state, context.context)
-  const { finds, input, blocked } = await findsInCall(looking, subject, about, context.clock)
+  const { finds, input, blocked } = await findsInCall(looking, subject, about, context.clock, context.report)
   if (blocked !== undefined) return { finds, verdict: { kind: 'refuse', outcome: 'denied', text: blocked } }
   if (input === undefined) return { finds, verdict: await judge(call.input, own) }
   const verdict = await toolVerdict({ ...call, input }, tool, context)

@@ -14,7 +14,7 @@ import { listAnsweredCalls } from '../machine/required-effects.ts'
 import type { CollectingState, ExecutingState, InputCheck, RunState } from '../machine/state.ts'
 import { answerInTime, late } from '../values/answer-in-time.ts'
 import { ConfigurationError } from '../values/errors.ts'
-import type { Clock } from '../values/host.ts'
+import type { Clock, Host } from '../values/host.ts'
 import type { RunId, ToolCallId } from '../values/ids.ts'
 import { isJson, type JsonObject, omitUndefined } from '../values/json.ts'
 import {
@@ -165,13 +165,15 @@ export function requireGuardrailNames(agent: string, guardrails: readonly Guardr
 export interface Looking {
   readonly clock: Clock
   readonly context: unknown
+  /** Gets what a guardrail throws: the record has its message alone. */
+  readonly report?: Host['report']
 }
 
 /** Runs the guardrails of the user's messages since the last reply; each checks the result of the one before it. */
 export async function findsInInput(
   guardrails: readonly InputGuardrail[],
   { state, inputCheck }: { readonly state: RunState; readonly inputCheck: InputCheck },
-  { clock, context: own }: Looking,
+  { clock, context: own, report }: Looking,
 ): Promise<readonly GuardrailFind[]> {
   const messages = messagesOf(state.history)
   const context = contextOf(state, own)
@@ -184,6 +186,7 @@ export async function findsInInput(
       const subject = { text: textOf(parts), message: { role: 'user' as const, parts } }
       const { find, replacement } = await ask(guardrail, () => guardrail.check(subject, context), {
         clock,
+        report,
         fits: isContent,
       })
       if (find === undefined) continue
@@ -200,7 +203,7 @@ export async function findsInInput(
 export async function findsInOutput(
   guardrails: readonly OutputGuardrail[],
   state: CollectingState,
-  { clock, context }: Looking,
+  { clock, context, report }: Looking,
 ): Promise<readonly GuardrailFind[]> {
   const finds: GuardrailFind[] = []
   let text = textOf(state.reply.message.parts)
@@ -210,6 +213,7 @@ export async function findsInOutput(
       () => guardrail.check({ text }, contextOf(state, context)),
       {
         clock,
+        report,
         fits: isText,
       },
     )
@@ -225,7 +229,7 @@ export async function findsInOutput(
 export async function findsInResults(
   guardrails: readonly ToolOutputGuardrail[],
   state: ExecutingState,
-  { clock, context }: Looking,
+  { clock, context, report }: Looking,
 ): Promise<readonly GuardrailFind[]> {
   const finds = await Promise.all(
     listAnsweredCalls(state).map(async ({ toolCallId, name, input, result }) => {
@@ -240,6 +244,7 @@ export async function findsInResults(
           () => guardrail.check(subject, contextOf(state, context)),
           {
             clock,
+            report,
             fits: isContent,
           },
         )
@@ -270,6 +275,7 @@ export async function findsInCall(
   call: GuardedCall,
   context: GuardrailContext<AnyContext>,
   clock: Clock,
+  report?: Host['report'],
 ): Promise<GuardedCheck> {
   const finds: GuardrailFind[] = []
   let input: JsonObject | undefined
@@ -277,6 +283,7 @@ export async function findsInCall(
     const subject = { ...call, input: input ?? call.input }
     const { find, replacement } = await ask(guardrail, () => guardrail.check(subject, context), {
       clock,
+      report,
       fits: isObject,
     })
     if (find === undefined) continue
@@ -305,6 +312,7 @@ export function guardrailsFor<On extends Guardrail['on']>(
 /** Whose answer is waited for, and what it may put in the place of what it looked at. */
 interface Asking {
   readonly clock: Clock
+  readonly report: Host['report'] | undefined
   readonly fits: (replacement: unknown) => boolean
 }
 
@@ -318,7 +326,7 @@ const isObject = (replacement: unknown): boolean => jsonObject(replacement) === 
 async function ask<Replacement>(
   { name, timeoutMs }: Guardrail,
   check: () => GuardrailVerdict<Replacement> | Promise<GuardrailVerdict<Replacement>>,
-  { clock, fits }: Asking,
+  { clock, report, fits }: Asking,
 ): Promise<{ readonly find?: GuardrailFind; readonly replacement?: Replacement }> {
   try {
     const verdict = await answerInTime(check, clock, timeoutMs)
@@ -326,6 +334,7 @@ async function ask<Replacement>(
       ? { find: blockedBy(name, 'it did not answer in time') }
       : read(name, verdict, fits)
   } catch (error) {
+    report?.(error, `The guardrail ${name} failed`)
     return { find: blockedBy(name, `it failed: ${textOfError(error)}`) }
   }
 }
