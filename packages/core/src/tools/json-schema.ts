@@ -71,7 +71,7 @@ function requirePattern(source: Json): void {
   try {
     RegExp(source as string, 'u')
   } catch (cause) {
-    throw new TypeError(`"${String(source)}" is not a regular expression`, { cause })
+    throw new TypeError(`${JSON.stringify(source)} is not a regular expression`, { cause })
   }
 }
 

@@ -124,7 +124,7 @@ export function valueThat<T>(
 
 /** Any text. */
 export const text: Schema<string> = withKind(
-  valueThat('a text', (value) => typeof value === 'string'),
+  (value) => (typeof value === 'string' ? undefined : unfit(value, 'a text')),
   { is: 'text' },
 )
 
@@ -141,14 +141,12 @@ export function numberFrom(
 ): Schema<number> {
   const fits = whole ? Number.isSafeInteger : Number.isFinite
   const bounds = max < Infinity ? ` from ${min} to ${max}` : min > -Infinity ? ` of at least ${min}` : ''
-  return withKind(
-    valueThat(
-      `${whole ? 'a whole' : 'a finite'} number${bounds}`,
-      (value) => fits(value) && (value as number) >= min && (value as number) <= max,
-      { showsText: true },
-    ),
-    { is: 'number', min, max, whole },
-  )
+  const expected = `${whole ? 'a whole' : 'a finite'} number${bounds}`
+  const check: Schema = (value) =>
+    fits(value) && (value as number) >= min && (value as number) <= max
+      ? undefined
+      : unfit(value, expected, true)
+  return withKind(check, { is: 'number', min, max, whole })
 }
 
 /** Any finite number. */
@@ -249,18 +247,23 @@ export function objectOf<T extends object>(fields: ShapeOf<T>): Schema<T> {
 export function withShape<T extends object>(fields: Shape): Schema<T> {
   const required = Object.keys(fields).filter((name) => fields[name]?.isOptional !== true)
   // An object has few of the fields that it may have, so it is asked for those that it has.
-  const known = new Map(Object.entries(fields))
+  const known = new Map(
+    Object.entries(fields).map(([name, schema]) => {
+      const needed = schema.isOptional === true ? 0 : 1
+      return [name, { check: schema.present ?? schema, needed }]
+    }),
+  )
   const check: Schema = (value) => {
     if (typeof value !== 'object' || value === null || Array.isArray(value)) return unfit(value, 'an object')
     let found = 0
     for (const name in value) {
-      const schema = known.get(name)
-      if (schema === undefined) continue
+      const field = known.get(name)
+      if (field === undefined) continue
       const held = (value as Record<string, unknown>)[name]
-      const fault = (schema.present ?? schema)(held)
+      const fault = field.check(held)
       if (fault !== undefined)
         return faultIn(name, held === undefined ? { path: '', what: 'is undefined; leave it out' } : fault)
-      if (schema.isOptional !== true) found++
+      found += field.needed
     }
     return found === required.length ? undefined : missingIn(value)
   }

@@ -12,7 +12,7 @@ export interface EmptyStore {
 /** A promise of a port, bound to what is tested. It needs no test framework: `run` rejects if the promise is broken. */
 export interface ContractCase {
   readonly promise: string
-  run(): Promise<void>
+  readonly run: () => Promise<void>
 }
 
 /** The contracts of the ports, each bound to an implementation: `contractOf.ledger(makeStore)`. */
