@@ -54,7 +54,7 @@ export function fromAiSdk(model: AiSdkModel, given: AiSdkOptions = {}): Model {
   })
 }
 
-/** What one call showed, for every later call of this model. */
+/** Learnt from one call for every later one. */
 interface Learnt {
   /** It does not pass the schema of an answer on. */
   dropsAnswerSchema: boolean

@@ -40,7 +40,7 @@ export interface Reader {
   readonly fetches: (mediaType: string, url: string) => boolean
 }
 
-/** What only the whole request decides about its calls. */
+/** Only the whole request decides these. */
 export interface Binding {
   readonly ids: ReadonlyMap<ToolCallId, string>
   readonly names: ToolNames
@@ -306,7 +306,7 @@ export interface CallSettings {
   readonly settings?: JsonObject | undefined
   readonly providerOptions?: JsonObject | undefined
   readonly headers?: Readonly<Record<string, string>> | undefined
-  /** Whether the schema of an answer also goes into the instructions. */
+  /** The schema of an answer also goes into the instructions. */
   readonly answerInWords?: boolean
 }
 

@@ -24,7 +24,7 @@ import type { ToolNames } from '../shared/request.ts'
 import { erroneousReply, failures, isMissingEnd, toProviderError } from './failure.ts'
 import { type AiSdkWarning, api, toJson, toJsonObject, type OpaqueData, type WirePart } from './options.ts'
 
-/** What a text cites, in the words of the ledger. Version 3 says only what was found. */
+/** Reads citations. Version 3 lists only what was found. */
 function citationsIn(citations: Json | undefined): readonly Citation[] {
   return itemsOf(citations).flatMap((one) => {
     const source = objectAt(one, 'source')
@@ -39,7 +39,6 @@ function citationsIn(citations: Json | undefined): readonly Citation[] {
   })
 }
 
-/** What a part of the kind `source` names. */
 function sourcesIn(part: JsonObject | undefined): readonly Source[] {
   const [url, title] = [textAt(part, 'url'), textAt(part, 'title') ?? textAt(part, 'filename')]
   return url === undefined && title === undefined
@@ -60,7 +59,6 @@ interface Block {
   call: RequestedCall | undefined
 }
 
-/** What its provider needs back of a block. */
 function toOpaque(provider: string, block: Block): { readonly opaque?: Opaque } {
   const { metadata, citations, whole } = block
   if (metadata === undefined && citations === undefined && whole === undefined) return {}
@@ -131,11 +129,11 @@ export function cutsReply(reason: StopReason): boolean {
 
 /** How a stream ended, beside the reason that it gives. */
 export interface Proof {
-  /** Whether a reply of which nothing says that it ended, counts as whole. */
+  /** A reply without a sign of its end counts as complete. */
   readonly endOfStreamIsEnd: boolean
   /** The provider says itself that the stream ended before the reply did. */
   readonly endMissing: boolean
-  /** Whether the last call has no input, or none that can be read: it may have been cut. */
+  /** The last call has no readable input, so it may have been cut. */
   readonly unproven: boolean
 }
 
@@ -199,7 +197,7 @@ export function isOfAnswerSchema(warning: WireWarning): boolean {
 export interface Reply {
   readonly provider: string
   readonly names: ToolNames
-  /** Whether a reply of which nothing says that it ended, counts as whole. */
+  /** A reply without a sign of its end counts as complete. */
   readonly endOfStreamIsEnd: boolean
   readonly now: () => number
   readonly warn: (warning: AiSdkWarning) => void
@@ -210,7 +208,7 @@ export interface Reply {
   readonly typed: Map<string, string>
   /** The provider says itself that the stream ended before the reply did. */
   endMissing: boolean
-  /** Whether the last call has no input, or none that can be read: it may have been cut. */
+  /** The last call has no readable input, so it may have been cut. */
   unproven: boolean
   warnings: Json
   messageId: string | undefined
@@ -218,7 +216,7 @@ export interface Reply {
   finished: boolean
 }
 
-/** What reading a reply needs to know of its request. */
+/** The parts of the request that reading a reply needs. */
 export type ReplyContext = Pick<Reply, 'provider' | 'names' | 'endOfStreamIsEnd' | 'now' | 'warn'>
 
 export function startReply(given: ReplyContext): Reply {

@@ -35,7 +35,7 @@ export interface AnthropicClient {
   }
 }
 
-/** What the official client is made with. */
+/** Options of the official client. */
 export interface AnthropicClientOptions {
   /** The key, or a function that gets one. Without it: `ANTHROPIC_API_KEY`, or what else the official client finds. */
   readonly apiKey?: string | (() => Promise<string>) | undefined

@@ -256,7 +256,7 @@ function isBlock(providerState: unknown): providerState is WireBlock {
   return isJsonObject(providerState) && textAt(providerState, 'type') !== undefined
 }
 
-/** What the whole request decides about its messages. */
+/** Only the whole request decides these. */
 export interface Binding {
   readonly ids: ReadonlyMap<ToolCallId, string>
   readonly names: ToolNames

@@ -98,7 +98,7 @@ export interface AnthropicOptions extends AnthropicClientOptions, Timeouts {
   readonly midConversationTools?: boolean | undefined
   /** MCP servers whose tools Anthropic calls itself. */
   readonly mcpServers?: readonly AnthropicMcpServer[] | undefined
-  /** What Anthropic removes from a long history, in Anthropic's words, such as `{ type: 'compact_20260112' }`. */
+  /** Has Anthropic shorten a long history, in Anthropic's words, such as `{ type: 'compact_20260112' }`. */
   readonly contextEdits?: readonly JsonObject[] | undefined
   /** Values of the `anthropic-beta` header, beside those that the other options need. */
   readonly betas?: readonly string[] | undefined

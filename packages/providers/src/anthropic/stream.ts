@@ -38,7 +38,7 @@ export interface Reply {
   firstPrompt: number | undefined
   container: JsonObject | undefined
   rawStopReason: string | undefined
-  /** What belongs to the reply as a whole, by the kind of part that it becomes. */
+  /** Notes on the whole reply, by the kind of part that they become. */
   readonly notes: Map<string, JsonObject>
   /** Set by the terminal event. Whatever follows it is ignored. */
   finished: boolean

@@ -307,7 +307,6 @@ function listRequired(schema: JsonObject): string[] {
   return listAt(schema, 'required').filter((name) => typeof name === 'string')
 }
 
-/** What a request says of the calls that it allows. */
 export interface OfferedTools extends Partial<Pick<PlacedTools, 'changes' | 'toKeep'>> {
   readonly fields: { readonly tools?: readonly JsonObject[]; readonly tool_choice?: JsonObject }
 }
@@ -323,7 +322,7 @@ export interface ToolContext {
   readonly messages: readonly RenderedMessage[]
   /** The names of tools that the history holds calls of. */
   readonly called: readonly string[]
-  /** What the schema of the answer takes of the vendor's bounds. */
+  /** The share of the vendor's bounds that the schema of the answer takes. */
   readonly answer: SchemaSize | undefined
 }
 

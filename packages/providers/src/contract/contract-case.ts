@@ -13,7 +13,7 @@ export interface ContractReply {
   readonly usage: { readonly inputTokens: number; readonly outputTokens: number }
 }
 
-/** What happens when the model is called. */
+/** The service's answer to a call. */
 export type Scene =
   | {
       readonly type: 'reply'
@@ -21,7 +21,7 @@ export type Scene =
       readonly reply: ContractReply | ((toolNames: readonly string[]) => ContractReply)
       /** How many events of the wire come; all of them, where this is left out. */
       readonly events?: number
-      /** What follows them: a proper end (the default), a broken connection, or nothing. */
+      /** After them: a proper end (the default), a broken connection, or nothing. */
       readonly ending?: 'end' | 'break' | 'stall'
       /** Events come in pieces of so many bytes, whatever their borders. */
       readonly pieceBytes?: number
@@ -58,12 +58,12 @@ export interface ModelHarness {
   readonly secret?: string
   /** The rules of the vendor that a request breaks, one line each; none where nothing is known of them. */
   brokenRules?(body: unknown): readonly string[]
-  /** What this wire cannot do. Cases that need it are left out. */
+  /** Abilities that this wire lacks. Cases that need them are left out. */
   readonly lacks?: readonly Need[]
 }
 
 /**
- * What a wire has to have for a promise to mean anything:
+ * Abilities that a promise needs:
  * - `reasoning`: it shows thinking
  * - `connection`: calls go over HTTP, which can break, be refused and stay silent; a model in the same process lacks it
  * - `names`: it has rules for the names of tools, so that some have to be changed on the way
@@ -73,7 +73,7 @@ export const needs = ['reasoning', 'connection', 'names'] as const
 
 /** One promise of the `Model` port, and how to find out whether an adapter keeps it. */
 export interface ModelContractCase {
-  /** What the adapter promises, as a claim. */
+  /** The promise, as a claim. */
   readonly promise: string
   /** Skip the case, with that reason, where the harness lacks it. */
   readonly needs?: Need

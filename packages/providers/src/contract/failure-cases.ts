@@ -30,7 +30,7 @@ async function callForFailure(harness: ModelHarness, scene: Scene): Promise<Prov
   })
 }
 
-/** What a call fails with, by the status of the answer. */
+/** Classes of failures, by the status of the answer. */
 const byStatus: readonly (readonly [number, ModelFailure['class'], retryable: boolean])[] = [
   [400, 'invalid_request', false],
   [401, 'authentication', false],
@@ -62,7 +62,7 @@ async function checkPage(harness: ModelHarness): Promise<void> {
   const failure = await callForFailure(harness, { type: 'page' })
   require(failure.class === 'protocol' ||
     failure.class ===
-      'truncated', `a page is no reply, so that the failure is protocol or truncated, not ${failure.class}`)
+      'truncated', `a page is not a reply, so that the failure is protocol or truncated, not ${failure.class}`)
   require(!failure.message.includes('Log in'), 'nothing of the page is in the message')
 }
 
@@ -89,7 +89,7 @@ function writeOut(error: unknown, depth = 0): string {
   return fields.map((field) => writeOut(field, depth + 1)).join('\n')
 }
 
-/** What a model says when it is refused. */
+/** Promises on failures. */
 export const failureCases: readonly ModelContractCase[] = [
   {
     promise: 'says by class and status what kind of refusal it met, after one attempt',

@@ -164,7 +164,7 @@ async function checkParallel(harness: ModelHarness): Promise<void> {
   })
 }
 
-/** What a model says while all goes well. */
+/** Promises on replies. */
 export const replyCases: readonly ModelContractCase[] = [
   {
     promise: 'reports at most one start, then what streams, then exactly one end, and completes',

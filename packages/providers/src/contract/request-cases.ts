@@ -125,7 +125,7 @@ async function checkAnswerSchema(harness: ModelHarness): Promise<void> {
   }
 }
 
-/** What a model makes of what it is asked. */
+/** Promises on requests. */
 export const requestCases: readonly ModelContractCase[] = [
   { promise: 'changes nothing of the request that it is given', run: checkFrozen },
   { promise: 'sends any history that a run can come to, by the rules of its vendor', run: checkHistories },

@@ -51,7 +51,6 @@ export interface OllamaOptions extends OllamaClientOptions, Timeouts {
 
 const { anyObject, anyText, fields, maybe, numberFrom, valueThat } = option
 
-/** What `ollama()` takes beside the model id. */
 const ollamaOptions: OptionCheck = fields<OllamaOptions>(
   {
     ...commonChecks,

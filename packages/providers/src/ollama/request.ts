@@ -28,7 +28,7 @@ import { api, provider, type WireCall, type WireMessage, type WireRequest } from
 import type { RenderSettings, RequestSettings } from './options.ts'
 import { renderTool, type Rendering, selectTools, toolSchema } from './tools.ts'
 
-/** What only the whole request decides about its calls. */
+/** Only the whole request decides these. */
 export interface Binding {
   readonly ids: ReadonlyMap<ToolCallId, string>
   readonly names: ToolNames

@@ -5,7 +5,6 @@ import { itemsOf, listAt, textAt } from '../shared/json.ts'
 import type { ToolNames } from '../shared/request.ts'
 import type { RenderSettings } from './options.ts'
 
-/** What rendering a tool needs: the settings, and the function that fits its schema to the wire. */
 export interface Rendering {
   readonly settings: RenderSettings
   readonly schemas: (schema: JsonObject) => RenderedSchema
@@ -150,7 +149,7 @@ function mergeSchemas(left: JsonObject, right: JsonObject): JsonObject {
   }
 }
 
-/** What the server would drop, in words. */
+/** Describes what the server would drop. */
 function described(schema: JsonObject, { inWords }: Place): JsonObject {
   const kept: { [key: string]: Json } = {}
   const rules: { [key: string]: Json } = {}

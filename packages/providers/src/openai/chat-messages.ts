@@ -115,7 +115,7 @@ function hashToNine(text: string, salt: number): string {
   return `${seven('a')}${seven('b')}`.slice(0, 9)
 }
 
-/** What only the whole request decides about its messages. */
+/** Only the whole request decides these. */
 export interface Binding {
   readonly ids: ReadonlyMap<ToolCallId, string>
   readonly names: ToolNames

@@ -80,7 +80,6 @@ export interface RenderedRequest {
   readonly context: ReplyContext
 }
 
-/** What the rendering of one request depends on. */
 interface Rendering extends Pick<RenderSettings, 'warn'> {
   /** Fields of how to write that the model takes none of. */
   readonly refused?: readonly string[]
@@ -218,6 +217,6 @@ export interface RenderSettings extends RequestSettings {
 
 /** The parts of the request that reading a reply needs. */
 export interface ReplyContext extends CallContext {
-  /** Whether a stream that comes to its proper end without a finish reason, but not without content, was whole. */
+  /** A stream with content that ends properly, but without a finish reason, is complete. */
   readonly finishReasonOptional: boolean
 }

@@ -9,7 +9,6 @@ import { failures } from './failure.ts'
 import { allQuirks, checkChatOptions, type OpenAIChatOptions, type OpenAIWarning } from './options.ts'
 import { refusedField } from './request.ts'
 
-/** What decides how the model is to work, and what else is sent. */
 const recorded: RecordedOptions<OpenAIChatOptions> = {
   pinned: [
     ...(['server', 'quirks', 'reasoningEffort', 'verbosity', 'strictTools', 'customTools'] as const),

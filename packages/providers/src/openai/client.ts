@@ -12,7 +12,6 @@ import type { OwnSecrets } from '../shared/secrets.ts'
 import { failures, readRequestId } from './failure.ts'
 import type { OpenAICommonOptions } from './options.ts'
 
-/** What is needed of the official SDK. */
 interface OpenAISdk {
   readonly OpenAI: typeof OpenAI
   /** Reads the events of a response. */
@@ -25,7 +24,7 @@ export const sdk: OptionalPackage<OpenAISdk> = declarePackage('openai', async ()
   return { OpenAI, Stream }
 })
 
-/** What the adapter hands over with each call. */
+/** The options that the adapter passes with each call. */
 export interface OpenAICallOptions {
   readonly signal: AbortSignal
   readonly maxRetries: number
@@ -62,7 +61,7 @@ export interface OpenAIChatClient {
   }
 }
 
-/** What the official client is made with. */
+/** Options of the official client. */
 export interface OpenAIClientOptions {
   /** The key, or a function that gets one. Without it: `OPENAI_API_KEY`. Servers of your own take any text. */
   readonly apiKey?: string | (() => Promise<string>) | undefined
@@ -129,13 +128,12 @@ export interface Call {
   readonly context: ModelContext
   readonly subscriber: Subscriber<ModelSignal>
   readonly prepare: () => Attempt
-  /** What goes on with a response that the service works on in the background. */
+  /** Continues or cancels a response that the service works on in the background. */
   readonly background?: BackgroundCalls | undefined
   /** Returns another request to send in place of one that failed before it showed anything; `undefined`: the call failed. */
   readonly fallbackRequest: (failure: ProviderError, body: object) => Attempt | undefined
 }
 
-/** What a client can do with a response that it began before. */
 export interface BackgroundCalls {
   /** Sends for the events behind one. */
   readonly retrieve: (id: string, place: ResponsePlace, given: OpenAICallOptions) => ReturnType<OpenAICreate>

@@ -21,7 +21,6 @@ import {
 } from '../shared/failure.ts'
 import { numberAt, objectAt, textAt } from '../shared/json.ts'
 
-/** What the answer of a failed call says. */
 interface Answer {
   readonly status: number | undefined
   readonly type: string | undefined

@@ -26,7 +26,7 @@ export interface OpenAIWarning {
 export interface OpenAICustomTool {
   /** The field of the tool's input that the text becomes. */
   readonly field: string
-  /** What the text has to look like, in the vendor's words, such as `{ type: 'grammar', syntax: 'lark', definition }`. */
+  /** The form of the text, in the vendor's words, such as `{ type: 'grammar', syntax: 'lark', definition }`. */
   readonly format?: JsonObject | undefined
 }
 
@@ -308,7 +308,6 @@ const quirks = fields<OpenAIChatQuirks>({
   signsCalls: maybe(trueOrFalse),
 })
 
-/** What `openaiChat()` takes beside the model id. */
 const openaiChatOptions = fields<OpenAIChatOptions>(
   { ...bothChecks, server: maybe(anyText), quirks: maybe(quirks), reasoningEffort: maybe(anyText) },
   otherNames,
@@ -340,7 +339,7 @@ export interface OpenAIOptions extends OpenAICommonOptions {
     | undefined
   readonly verbosity?: 'low' | 'medium' | 'high' | undefined
   /**
-   * What OpenAI adds to its reply beside what the adapter needs, such as `web_search_call.action.sources`. It is kept
+   * Further content that OpenAI adds to its reply, such as `web_search_call.action.sources`. It is kept
    * with the parts of the reply.
    */
   readonly include?: readonly string[] | undefined
@@ -377,7 +376,6 @@ export interface OpenAIOptions extends OpenAICommonOptions {
   readonly conversation?: string | undefined
 }
 
-/** What `openai()` takes beside the model id. */
 const openaiOptions = fields<OpenAIOptions>(
   {
     ...bothChecks,

@@ -19,7 +19,7 @@ import { mergeUsageCounts, omitUnknown } from '../shared/reply.ts'
 import { bareType, decodedText, keptFileId, leftOutText, type ToolNames } from '../shared/request.ts'
 import type { OpenAICustomTool, OpenAIWarning } from './options.ts'
 
-/** What reading a call needs to know of its request. */
+/** The parts of the request that reading a call needs. */
 export interface CallContext {
   readonly provider: string
   /** Returns the tool's own name for its name on the wire. */
@@ -85,7 +85,7 @@ export type Carried =
       readonly detail: ImageDetail | undefined
     }
 
-/** What a wire of a service can carry. */
+/** The abilities of a wire of a service. */
 export interface Carrier {
   /** The service. It cannot find files that another one keeps. */
   readonly provider: string

@@ -22,7 +22,7 @@ import {
   userItem,
 } from './responses-wire.ts'
 
-/** What only the whole request decides about its calls. */
+/** Only the whole request decides these. */
 export interface Binding {
   readonly ids: ReadonlyMap<ToolCallId, string>
   readonly names: ToolNames

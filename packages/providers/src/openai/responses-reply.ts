@@ -312,7 +312,6 @@ function withStreamedContent(fields: JsonObject, { text, place }: Piece): JsonOb
   return { ...fields, content: [{ type: 'reasoning_text', text }] }
 }
 
-/** What a piece of content cites. */
 function citedBy(fields: JsonObject, index: number): Pick<TextPart, 'citations'> {
   const stated = listAt(fields, 'content')[index]
   const citations = readCitations(isJsonObject(stated) ? stated['annotations'] : undefined)

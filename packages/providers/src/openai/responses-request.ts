@@ -313,7 +313,7 @@ export interface FallbackChanges {
   readonly refused?: readonly string[]
 }
 
-/** What reading a reply needs to know of its request. */
+/** The parts of the request that reading a reply needs. */
 export interface ReplyContext extends CallContext {
   /** The tool that represents the vendor's question whether it may call an MCP server. */
   readonly approvalTool: string

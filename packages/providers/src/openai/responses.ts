@@ -80,7 +80,7 @@ export function openai(modelId: string, given: OpenAIOptions = {}): Model {
   })
 }
 
-/** What the client can do with a response in the background; one of the user's own may know nothing of that. */
+/** `undefined` for a client of the user's own that cannot continue a response. */
 function backgroundCalls({ responses }: OpenAIClient): BackgroundCalls | undefined {
   if (responses.retrieve === undefined) return undefined
   // The official client takes more than it needs to be known for.
@@ -93,7 +93,6 @@ function backgroundCalls({ responses }: OpenAIClient): BackgroundCalls | undefin
   }
 }
 
-/** What decides where a call goes, how the model is to work, and what else is sent. */
 const recorded: RecordedOptions<OpenAIOptions> = {
   pinned: [
     ...(['conversation', 'chain', 'reasoning', 'verbosity', 'include', 'approvalTool'] as const),

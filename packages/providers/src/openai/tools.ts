@@ -227,7 +227,7 @@ export interface OfferSettings {
   readonly customTools: Readonly<Record<string, OpenAICustomTool>>
   readonly toolFields: Readonly<Record<string, JsonObject>>
   readonly strictTools: boolean
-  /** Whether the server knows strict tools. */
+  /** The server knows strict tools. */
   readonly knowsStrict: boolean
   readonly warn: Warn<OpenAIWarning>
 }

@@ -58,7 +58,7 @@ export function readNetworkFailure(
   return error instanceof TypeError && brokenFetch.test(error.message) ? { class: 'network' } : undefined
 }
 
-/** What a failure is, and whether the same request may succeed later. */
+/** The class of a failure. `retryable`: the same request may succeed later. */
 export type Verdict = Pick<ModelFailure, 'class' | 'retryable'>
 
 /** The same request may succeed later. */
@@ -98,7 +98,7 @@ export function judgeStatus(status: number | undefined, own: typeof byStatus = {
 export interface ApiError extends Error {
   readonly status: number | undefined
   readonly headers: HeaderReader | undefined
-  /** What the body holds, or the record of the stream. */
+  /** The body, or the record of the stream. */
   readonly error: unknown
 }
 
@@ -167,7 +167,7 @@ export function readRetryAfterMs(headers: HeaderReader, now: number): number | u
   return Number.isFinite(waitMs) && waitMs > 0 ? Math.ceil(waitMs) : undefined
 }
 
-/** What to do about a failure, by its class. */
+/** Advice for the user, by the class of a failure. */
 type Advice = { readonly [failureClass in FailureClass]: string }
 
 const commonAdvice: Omit<Advice, 'authentication' | 'permission' | 'not_found'> = {
