@@ -162,17 +162,22 @@ describe('reconcile', () => {
     ],
     ['a call that did not happen', () => ({ happened: false }), { state: 'not_done' }],
     ['it is unknown', () => 'unknown', { state: 'unknown' }],
-    ['an answer that is not one', () => undefined, { state: 'unknown' }],
-    ['an answer of another shape', () => ({ happened: 'yes' }), { state: 'unknown' }],
+  ])('%s', async (_title, answer, finding) => {
+    expect(await pay(answer).reconcile?.(call)).toEqual(finding)
+  })
+
+  it.each<[string, () => unknown, string]>([
+    ['an answer that is not one', () => undefined, 'reconcile has to answer'],
+    ['an answer of another shape', () => ({ happened: 'yes' }), 'reconcile has to answer'],
     [
       'a throw',
       () => {
         throw new ToolError('bank is down')
       },
-      { state: 'unknown' },
+      'bank is down',
     ],
-  ])('%s', async (_title, answer, finding) => {
-    expect(await pay(answer).reconcile?.(call)).toEqual(finding)
+  ])('%s leaves the call in doubt, and the runtime reports why', async (_title, answer, why) => {
+    await expect(pay(answer).reconcile?.(call)).rejects.toThrow(why)
   })
 
   it('knows nothing of a call whose input fits the schema no more, and does not ask', async () => {

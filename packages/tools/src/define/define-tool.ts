@@ -104,7 +104,7 @@ export interface ToolSpecification<
    * `maxRepeats` times, while nothing else happened, is answered from the record.
    */
   readonly repeats?: Repeats | undefined
-  /** Looks up whether a call in doubt took place. If it throws, the answer is `'unknown'`. */
+  /** Looks up whether a call in doubt took place. If it throws, the call stays in doubt, and the host gets the error. */
   readonly reconcile?:
     | ((
         input: InputOf<Schema>,
@@ -265,18 +265,23 @@ async function askOutside<Input, Context>(
   reconcile: (input: Input, context: ReconcileContext<Context>) => ReconcileAnswer | Promise<ReconcileAnswer>,
   call: Parameters<NonNullable<Tool<Context>['reconcile']>>[0],
 ): Promise<Reconciliation> {
-  try {
-    const { runId, turn, toolCallId, attempt, idempotencyKey, context: own, input } = call
-    const parsed = await schema.parse(copyInput(input))
-    if (!parsed.ok) return { state: 'unknown' }
-    const context = Object.freeze({ runId, turn, toolCallId, attempt, idempotencyKey, context: own })
-    const answer = await reconcile(parsed.value, context)
-    // A lookup that answered something else has not answered.
-    if (typeof answer !== 'object' || typeof answer.happened !== 'boolean') return { state: 'unknown' }
-    return answer.happened ? { state: 'done', ...createEnding(answer.result, effect) } : { state: 'not_done' }
-  } catch {
-    return { state: 'unknown' }
+  const { runId, turn, toolCallId, attempt, idempotencyKey, context: own, input } = call
+  const parsed = await schema.parse(copyInput(input))
+  if (!parsed.ok) return { state: 'unknown' }
+  const context = Object.freeze({ runId, turn, toolCallId, attempt, idempotencyKey, context: own })
+  const answer: unknown = await reconcile(parsed.value, context)
+  if (answer === 'unknown') return { state: 'unknown' }
+  // The runtime reports what is thrown here, and the call stays in doubt.
+  if (!isReconcileAnswer(answer)) {
+    throw new TypeError(
+      "reconcile has to answer { happened: true, result }, { happened: false } or 'unknown'",
+    )
   }
+  return answer.happened ? { state: 'done', ...createEnding(answer.result, effect) } : { state: 'not_done' }
+}
+
+function isReconcileAnswer(answer: unknown): answer is Exclude<ReconcileAnswer, 'unknown'> {
+  return typeof (Object(answer) as { readonly happened?: unknown }).happened === 'boolean'
 }
 
 function readRecovery(
