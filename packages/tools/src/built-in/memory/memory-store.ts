@@ -62,7 +62,7 @@ export interface MemoryStore {
 }
 
 /** The owner that a session or a subject is, within a store. */
-export const ownerName = {
+const ownerName = {
   session: (session: string): string => `session:${session}`,
   subject: (subject: string): string => `subject:${subject}`,
   own: (name: string): string => `own:${name}`,
