@@ -123,7 +123,7 @@ export function agentTool<Output, Context, const Schema extends InputSchema>(
   }
 }
 
-/** What the input of the tool has to be, and what is made of it. */
+/** The input of the tool, and the task that is made of it. */
 function inputPartsOf(
   name: string,
   { input: schema, task }: AgentToolOptions,
@@ -172,7 +172,6 @@ function isTask(task: unknown): task is string {
   return typeof task === 'string' && task.trim() !== ''
 }
 
-/** Whether a tool's work is done by an agent. */
 export function isAgentTool(tool: Tool): tool is AgentTool {
   return tool.child !== undefined && 'agent' in tool
 }

@@ -55,7 +55,7 @@ export interface CompactionOptions {
   /** How many of the newest messages stay as they are. */
   readonly keepMessages: number
   /**
-   * What replaces the older messages: the summary of a model, or the text that a pure function returns. Without it they
+   * Replaces the older messages: the summary of a model, or the text that a pure function returns. Without it they
    * are left out.
    */
   readonly summarize?: (Model | ((messages: readonly Message[]) => string)) | undefined
@@ -73,7 +73,7 @@ export type ToolsInTurn<in Context = AnyContext> = (
 export interface AgentOptions<Output = string, Context = AnyContext> {
   /** Names the agent in the ledger: a resume finds it by this name. */
   readonly name: string
-  /** What it is good for; models of other agents read it. */
+  /** Says when to use it, to the models of other agents. */
   readonly description?: string | undefined
   /**
    * Instructions for the model: a text, or a pure function of the run's context. The runtime calls the function when
@@ -92,7 +92,7 @@ export interface AgentOptions<Output = string, Context = AnyContext> {
   readonly toolSource?: ToolSource<Context> | undefined
   /** Limits of each run; missing ones are those of `defaultLimits`. */
   readonly limits?: GivenLimits | undefined
-  /** Whether the model may ask for several tools in one reply; it may by default. */
+  /** Lets the model ask for several tools in one reply. Default: `true`. */
   readonly parallelToolCalls?: boolean | undefined
   /** Output tokens of one reply at most; the adapter's own bound where not given. */
   readonly maxOutputTokens?: number | undefined
@@ -107,7 +107,7 @@ export interface AgentOptions<Output = string, Context = AnyContext> {
   readonly timeouts?: ModelTimeouts | undefined
   /** Models that take over, in order, when the runtime gives up the one before them. */
   readonly fallbacks?: readonly Model[] | undefined
-  /** What follows a refusal; if not given, what the model's vendor advises. */
+  /** The reaction to a refusal; by default, the one that the model's vendor advises. */
   readonly onRefusal?: RefusalPolicy | undefined
   /**
    * The most characters of text that the model reads of a tool's result: of a longer one the beginning and the end, and
@@ -149,7 +149,7 @@ export type PrepareTurn<Context = AnyContext> = (
   context: Context,
 ) => TurnChange | undefined | Promise<TurnChange | undefined>
 
-/** What an agent's code decides at each turn, with the context of the run. */
+/** The decisions of an agent's code at each turn, with the context of the run. */
 export interface AgentRules<in Context = AnyContext> extends Omit<Rules, 'stopWhen' | 'prepareTurn'> {
   readonly stopWhen?: (state: RunState, context: Context) => boolean
   readonly prepareTurn?: PrepareTurn<Context>
@@ -198,18 +198,17 @@ export interface Agent<Output = string, in Context = AnyContext> {
   /** The model that sums up. */
   readonly summarizer?: Model
   readonly rules: AgentRules<Context>
-  /** What the ledger records of the agent, except instructions made for one run. */
+  /** The agent as the ledger records it, except instructions made for one run. */
   readonly definition: AgentDefinition
 }
 
 /**
- * Whether `defineAgent` made it. Its tools and its definition are not looked at: agents may name each other in a circle.
+ * True for a result of `defineAgent`. Does not look at its tools and its definition: agents may name each other in a circle.
  */
 function isDefinedAgent(value: unknown): boolean {
   return typeof value === 'object' && value !== null && 'definition' in value && 'handoffs' in value
 }
 
-/** What `defineAgent` made. */
 export const definedAgent: OptionCheck = valueThat('an agent made with defineAgent', isDefinedAgent)
 
 /** A model that can be called, and named in a ledger. */
@@ -285,7 +284,7 @@ const toolFields = {
 
 const count = numberFrom(0, { whole: true })
 
-/** What each limit that can be met may be: turns and calls are whole, dollars and milliseconds may be fractions. */
+/** Checks of each limit that can be met: turns and calls are whole, dollars and milliseconds may be fractions. */
 export const limitChecks: { readonly [L in LimitName]: OptionCheck } = {
   ...forEveryLimit(count),
   maxCostUsd: numberFrom(0),
@@ -385,7 +384,6 @@ function hasTools(value: unknown): boolean {
   return Array.isArray(tools) && (offered === undefined || typeof offered === 'function')
 }
 
-/** What `defineAgent` takes. */
 const agentOptions = fields<AgentOptions<unknown>>(
   {
     name: filledText,

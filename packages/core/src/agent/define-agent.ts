@@ -34,7 +34,7 @@ import {
 import { handOffRule, targetOf } from './handoff.ts'
 import { sourcedDefinitions } from './source-tools.ts'
 
-/** What the ledger pins of how an agent's runs are driven. */
+/** The recorded policy of an agent: how its runs are driven. */
 function policyOf(
   {
     limits,
@@ -87,7 +87,7 @@ function pinnedModels(models: readonly Model[]): readonly PinnedModel[] | undefi
   return pinned.length > 0 ? pinned : undefined
 }
 
-/** What the ledger pins of a model's adapter. */
+/** The recorded settings of a model's adapter. */
 export function adapterSettings({ pinnedOptions = {}, additions = [] }: Model): Omit<PinnedModel, 'model'> {
   return {
     ...(Object.keys(pinnedOptions).length > 0 && { options: pinnedOptions }),
@@ -105,7 +105,6 @@ type Given<T> = { readonly [K in keyof T]: Exclude<T[K], undefined> }
 /** How often the model may try again when its answer does not fit, where the agent does not say. */
 const REPAIRS = 2
 
-/** What an agent's options were made into. */
 interface Made {
   readonly handoffs: readonly HandoffTarget[]
   readonly output: OutputReader<unknown> | undefined

@@ -19,7 +19,7 @@ export interface HookMoment<T extends EventType = EventType, Context = unknown> 
   readonly agent: string
   /** The event, which is on record. */
   readonly event: EventOf<T>
-  /** What the application passed to this run. */
+  /** The application's context of this run. */
   readonly context: Context
 }
 
@@ -30,7 +30,7 @@ type Hook<T extends EventType, Context> = (moment: HookMoment<T, Context>) => vo
  * cannot change the run: if it throws or rejects, `host.report` gets the error, and the run continues.
  */
 export interface RunHooks<Context = AnyContext> {
-  /** Whether the run waits for each hook before it continues. Default: `false`. */
+  /** Has the run wait for each hook before it continues. Default: `false`. */
   readonly awaited?: boolean | undefined
   /** The longest wait for one hook, in milliseconds. Default: 10,000. */
   readonly timeoutMs?: number | undefined
@@ -149,7 +149,6 @@ function hooksOfEvent(event: RuntimeEvent): readonly HookName[] {
 /** How long a run waits for a hook, in milliseconds, where the hook does not say. */
 const WAIT_MS = 10_000
 
-/** What hooks are called with. */
 export interface HookCaller {
   readonly hooks: readonly RunHooks[]
   readonly host: Pick<Host, 'clock' | 'report'>

@@ -85,7 +85,6 @@ interface AskedOnce {
   answer?: { readonly change: TurnChange | undefined } | { readonly error: ConfigurationError }
 }
 
-/** What may let the run continue. */
 interface Preparation {
   readonly clock: Clock
   readonly wake: () => void
@@ -153,7 +152,6 @@ export class TurnPreparation {
   }
 }
 
-/** Why a turn could not be prepared. */
 function failure({ agent }: AskedTurn, what: string, cause?: unknown): ConfigurationError {
   return new ConfigurationError(`prepareTurn of the agent ${agent.name} ${what}. No model was called.`, {
     cause,
@@ -164,7 +162,7 @@ function failed(error: unknown): readonly [what: string, cause: unknown] {
   return [`failed: ${textOfError(error)}`, error]
 }
 
-/** What names a request before its turn is prepared. */
+/** Identifies a request before its turn is prepared. */
 function keyOf({ agent, state, request }: AskedTurn): string {
   const { turn, history, definition } = state
   const { messages: _counted, ...rest } = request
@@ -173,7 +171,7 @@ function keyOf({ agent, state, request }: AskedTurn): string {
 }
 
 /**
- * What the application passes to a run: the signed-in user, a database handle. It is never recorded. `Context` is the
+ * The part of a run that its application passes in: the signed-in user, a database handle. It is never recorded. `Context` is the
  * type that the agent needs; if it is not `unknown`, the context is required.
  */
 export type ContextOption<Context> = undefined extends Context
@@ -285,7 +283,7 @@ export class ContextOfRecord {
   }
 }
 
-/** What is on record of a run that its context may be made of. */
+/** Picks the recorded facts of a run that its context may be made of. */
 export function recordedRun({
   runId,
   agent,

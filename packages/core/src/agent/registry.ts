@@ -31,7 +31,7 @@ export interface RuntimeRules {
   readonly approval?: ApprovalPolicy | undefined
   /** Guardrails of every agent, which check before its own. */
   readonly guardrails?: readonly Guardrail[] | undefined
-  /** What the next agent sees of the past in a handoff that has no `filter` of its own. */
+  /** Selects the messages that the next agent sees after a handoff that has no `filter` of its own. */
   readonly handoffFilter?: ((messages: readonly Message[]) => readonly Message[]) | undefined
   /** Changes each turn of every agent, after the agent's own `prepareTurn`: it gets the request that this returned. */
   readonly prepareTurn?: PrepareTurn | undefined
@@ -85,7 +85,7 @@ function withFilter(target: HandoffTarget, filter: RuntimeRules['handoffFilter']
 }
 
 /**
- * Whether two agents are one that was made twice: they say the same, and what runs for them is the same code. A resume
+ * True for an agent that was made twice: both definitions are equal, and both run the same code. A resume
  * may then take either.
  */
 export function isSameAgent(one: Agent<unknown>, other: Agent<unknown>): boolean {
@@ -122,7 +122,7 @@ export interface AgentRegistry {
   readonly register: (agent: Agent<unknown>) => Agent<unknown>
   readonly find: (name: string) => Agent<unknown> | undefined
   readonly all: () => readonly Agent<unknown>[]
-  /** What a model costs, where that is known. */
+  /** The price of a model, if known. */
   readonly priceOf: (model: ModelRef) => Price | undefined
   /** An agent with what its models cost, which need not be known: one fork's own. */
   readonly priced: (agent: Agent<unknown>) => Agent<unknown>

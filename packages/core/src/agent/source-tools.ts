@@ -7,7 +7,6 @@ import { canonicalJson, type JsonObject } from '../values/json.ts'
 import { answerOf, anyText, listOf, valueThat } from '../values/option.ts'
 import { type Agent, offeredTool, requireTools } from './agent.ts'
 
-/** What has tools, and may have a source of more. */
 interface WithTools {
   readonly name: string
   readonly tools: readonly Tool[]

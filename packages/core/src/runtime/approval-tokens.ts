@@ -38,7 +38,7 @@ export interface ApprovalTokenOptions {
   readonly clock?: Clock | undefined
 }
 
-/** What a token allows. */
+/** The decision that a token allows. */
 export interface IssueOptions {
   /** How long the token can decide, in milliseconds. Default: 24 hours. */
   readonly expiresInMs?: number | undefined
@@ -47,11 +47,11 @@ export interface IssueOptions {
    * person.
    */
   readonly to?: string | undefined
-  /** Whether an approval may run the call with another input. Default: no. */
+  /** Lets an approval run the call with another input. Default: `false`. */
   readonly mayEdit?: boolean | undefined
 }
 
-/** What a token says: the question, who was asked, and until when. */
+/** The content of a token: the question, the person who was asked, and the expiry. */
 export interface ApprovalClaims {
   readonly runId: RunId
   readonly toolCallId: ToolCallId
@@ -68,7 +68,7 @@ export type TokenDecision =
   | { readonly approved: true; readonly by?: string; readonly input?: JsonObject }
   | { readonly approved: false; readonly by?: string; readonly reason: string }
 
-/** Why a token decides nothing. */
+/** The reason why a token is refused. */
 export interface TokenRefusal {
   readonly accepted: false
   readonly code: 'invalid_token' | 'token_expired' | 'token_forbids'

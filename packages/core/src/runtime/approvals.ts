@@ -20,13 +20,13 @@ import type { RunResult } from './run-result.ts'
 /** A pending approval, or as much of one as names the question: which start of which call, with which input. */
 export type ShownApproval = Pick<PendingApproval, 'toolCallId' | 'attempt' | 'inputDigest'>
 
-/** Which question a decision answers, where the decision itself says so. */
+/** Names the question that a decision answers. */
 export interface Question {
   readonly attempt?: number | undefined
   readonly inputDigest?: string | undefined
 }
 
-/** What a decision says of its question, as a command carries it. */
+/** The question of a decision, as a command carries it. */
 interface Answered {
   readonly toolCallId: string
   readonly attempt?: number

@@ -41,14 +41,13 @@ export function toSettleCommand(
   return { type: 'settle', toolCallId, outcome: outcome === 'success' ? 'success' : 'failed', content, child }
 }
 
-/** How a child run has stopped, for the call of its parent. */
 export function toChildStop(result: RunResult): ChildStop {
   if (result.status !== 'done') return { kind: 'waits' }
   const { outcome, text } = endingText(result)
   return { kind: 'ended', outcome, content: [{ type: 'text', text }], totals: totalsOf(result) }
 }
 
-/** What a run used, with its child runs. */
+/** The usage of a run and of its child runs. */
 function totalsOf(result: RunResult): ChildTotals {
   const { runId, usage, costUsd, turns, toolCalls, children } = result
   return {
@@ -87,8 +86,8 @@ function endingText({ reason = 'model_failed', detail, text }: RunResult): {
 }
 
 /**
- * What a run has used; where it has not ended, `isFinal` is false, a model call under way counts as estimated, and so does
- * what its own child runs use meanwhile, at any depth: no result has told the run of it yet.
+ * Reads what a run has used. If it has not ended, `isFinal` is false, a model call under way counts as estimated, and so do
+ * its own child runs, at any depth: no result has told the run of their usage yet.
  */
 export async function readChildTotals(
   ledger: Ledger,
@@ -105,7 +104,7 @@ export async function readChildTotals(
   return { totals: totalsOf(toResult(state)), isFinal }
 }
 
-/** What a parent counts of a started child run: what it used, where it has ended, otherwise no less than its grant. */
+/** Reads what a parent counts of a started child run: its usage if it has ended, otherwise no less than its grant. */
 export async function leftTotals(
   ledger: Ledger,
   parent: Pick<RunState, 'runId'>,
@@ -118,7 +117,7 @@ export async function leftTotals(
   return found?.isFinal === true ? found.totals : assumeChildTotals(parent, call, found?.totals)
 }
 
-/** Whether a call was started whose child run counts nowhere yet. */
+/** True for a started call whose child run counts nowhere yet. */
 function hasChildUnderWay({ child, attempts, status }: Call): boolean {
   return child !== undefined && attempts > 0 && status !== 'settled'
 }
@@ -132,8 +131,8 @@ function withCallUnderWay(state: RunState): RunState {
 }
 
 /**
- * Whether a run that waits for an answer, its own or one of its child runs, has got one, or waits for a child run that
- * has ended. With `withChildren`, also whether one of them is under way.
+ * True if a run that waits for an answer, its own or one of a child run, has got one, or waits for a child run that
+ * has ended. With `withChildren`, also if one of them is under way.
  */
 export async function canContinue(ledger: Ledger, runId: RunId, withChildren: boolean): Promise<boolean> {
   const state = await loadState(ledger, runId)
@@ -177,7 +176,7 @@ async function hasEnded(ledger: Ledger, runId: RunId): Promise<boolean> {
   return false
 }
 
-/** Whether a run is a child run of another, at any depth. */
+/** True for a child run of `root`, at any depth. */
 export async function isDescendantOf(ledger: Ledger, runId: RunId, root: RunId): Promise<boolean> {
   let at: RunId | undefined = runId
   while (at !== undefined && at !== root) {

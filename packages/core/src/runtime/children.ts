@@ -34,8 +34,8 @@ export interface DrivenChild {
   /** Cancels the run. Returns how it stopped. */
   cancel(reason: string): Promise<ChildStop>
   /**
-   * What the parent counts of the run: what it used, where it has ended, otherwise no less than it was granted. `undefined`
-   * where it is not on record, unless its start is under way.
+   * The usage that the parent counts: that of the run if it has ended, otherwise no less than its grant. `undefined` if the
+   * run is not on record, unless its start is under way.
    */
   totals(start: { readonly isUnderWay: boolean }): Promise<ChildTotals | undefined>
 }
@@ -228,9 +228,9 @@ export function startChild(
 /** The wait of a parent for child runs. */
 interface ChildWait {
   readonly run: RunContext
-  /** Whether child runs that are under way are to be taken over. */
+  /** Takes over child runs that are under way. */
   readonly withChildren: boolean
-  /** Whether a command for the run itself has come in. */
+  /** True once a command for the run itself has come in. */
   readonly isAsked: () => boolean
 }
 

@@ -1,4 +1,4 @@
-import type { OutsideCommand } from '../events/commands.ts'
+import type { OutsideCommand, OutsideCommandOf } from '../events/commands.ts'
 import type { EventOf } from '../events/event.ts'
 import type { Ledger } from '../ledger/ledger.ts'
 import { recordsInput, getCommandRules } from '../machine/decide.ts'
@@ -6,85 +6,6 @@ import { describeFinished, type Refusal } from '../machine/rules.ts'
 import { LedgerConflictError, LedgerUnavailableError } from '../values/errors.ts'
 import type { Clock } from '../values/host.ts'
 import type { RunId, ToolCallId } from '../values/ids.ts'
-
-/** The refusals that say only in which state the run is, where the call may have had its decision before. */
-const tellsLittle: ReadonlySet<Refusal['code']> = new Set([
-  'run_finished',
-  'unknown_call',
-  'not_awaiting_approval',
-])
-
-/** Returns whether the run's record may tell the sender of a refused command more than the refusal does. */
-function mayBeDecidedBefore(command: OutsideCommand, { code }: Refusal): boolean {
-  return (command.type === 'approve' || command.type === 'deny') && tellsLittle.has(code)
-}
-
-/** How long the sender of a refused decision waits for who decided before, in milliseconds. */
-const maxLookMs = 1_000
-
-/** Where it is looked up who decided before. */
-interface DecisionRecord {
-  readonly ledger: Ledger
-  readonly clock: Clock
-  readonly runId: RunId
-}
-
-/**
- * Returns the refusal of a decision with who decided before and how, where that is on record; else the refusal as it is. A
- * ledger that fails, or does not answer in a second, changes nothing: the decision is refused either way.
- */
-async function namingDecider(
-  refusal: Refusal,
-  command: OutsideCommand,
-  record: DecisionRecord,
-): Promise<Refusal> {
-  const asItIs = Promise.withResolvers<Refusal>()
-  const stopTimer = record.clock.schedule(maxLookMs, () => asItIs.resolve(refusal))
-  return await Promise.race([named(refusal, command, record), asItIs.promise]).finally(stopTimer)
-}
-
-async function named(
-  refusal: Refusal,
-  command: OutsideCommand,
-  { ledger, runId }: DecisionRecord,
-): Promise<Refusal> {
-  if (command.type !== 'approve' && command.type !== 'deny') return refusal
-  const { toolCallId, attempt = 1 } = command
-  try {
-    for await (const event of ledger.find({
-      runId,
-      toolCallId: toolCallId as ToolCallId,
-      types: ['approval_decided'],
-    })) {
-      if (event.type !== 'approval_decided' || event.attempt !== attempt || event.elsewhere) continue
-      return { code: 'not_awaiting_approval', message: messageOf(refusal, event) }
-    }
-  } catch {
-    // The sender gets the refusal as it is.
-  }
-  return refusal
-}
-
-/** The longest name of a person that a refusal holds, in characters. */
-const maxNameLength = 100
-
-/** Characters that a terminal obeys, hides or reorders text by, and halves of surrogate pairs. */
-const unseen = /[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}]/gu
-
-/** A name as a line of text can hold it: another process has given it. */
-function shownName(name: string): string {
-  const short = name.length > maxNameLength ? `${name.slice(0, maxNameLength)}…` : name
-  return short.replaceAll(unseen, '\ufffd')
-}
-
-function messageOf(
-  refusal: Refusal,
-  { runId, seq, toolCallId, approved, by }: EventOf<'approval_decided'>,
-): string {
-  const decided = `Tool call ${toolCallId} was ${approved ? 'approved' : 'denied'} before, by ${shownName(by)} (event ${seq} of run ${runId}); a call is decided once. Show the run to see what followed.`
-  // What the machine says about a question names what is asked now.
-  return refusal.code === 'not_awaiting_approval' ? `${refusal.message} ${decided}` : decided
-}
 
 /** The answer to a command: it was accepted, or refused and why. A refusal is an answer, not an error. */
 export type CommandAcknowledgement = { readonly accepted: true } | ({ readonly accepted: false } & Refusal)
@@ -94,7 +15,7 @@ interface SentCommand {
   readonly command: OutsideCommand
   /** The run's last event before the command was put, where another process may decide about it. */
   afterSeq: number | undefined
-  /** Whether the command is in the inbox, or was. */
+  /** The command is in the inbox, or was. */
   isDelivered: boolean
   resolve(acknowledgement: CommandAcknowledgement | Promise<CommandAcknowledgement>): void
   reject(error: unknown): void
@@ -150,15 +71,23 @@ export class SentCommands {
     sent?.resolve(refusal ? this.refused(sent.command, refusal) : { accepted: true })
   }
 
-  /** The acknowledgement of a refused command: to a decision that came too late, with who decided and how. */
+  /**
+   * The acknowledgement of a refused command: to a decision that came too late, with who decided and how. A ledger that fails,
+   * or does not answer in a second, changes nothing: the decision is refused either way.
+   */
   refused(
     command: OutsideCommand,
     refusal: Refusal,
   ): CommandAcknowledgement | Promise<CommandAcknowledgement> {
-    if (!mayBeDecidedBefore(command, refusal)) return { accepted: false, ...refusal }
-    const record = { ledger: this.#ledger, clock: this.#clock, runId: this.#runId }
-    const named = namingDecider(refusal, command, record)
-    return named.then((better) => ({ accepted: false, ...better }))
+    const plain = { accepted: false as const, ...refusal }
+    const isDecision = command.type === 'approve' || command.type === 'deny'
+    if (!isDecision || !tellsLittle.has(refusal.code)) return plain
+    const timeout = Promise.withResolvers<undefined>()
+    const stopTimer = this.#clock.schedule(maxLookMs, () => timeout.resolve(undefined))
+    const found = findDecider(refusal, command, this.#ledger, this.#runId).catch(() => undefined)
+    return Promise.race([found, timeout.promise])
+      .finally(stopTimer)
+      .then((better) => (better ? { accepted: false, ...better } : plain))
   }
 
   /** Acknowledges the commands that were left to another process and are not in the inbox any more. */
@@ -174,7 +103,7 @@ export class SentCommands {
     }
   }
 
-  /** Whether a sender still waits for an acknowledgement. */
+  /** True while a sender waits for an acknowledgement. */
   get hasPending(): boolean {
     return this.#sent !== undefined && this.#sent.size > 0
   }
@@ -209,7 +138,7 @@ export class SentCommands {
     return sent
   }
 
-  /** Whether the run is on record to have obeyed a command that was put after an event. */
+  /** Looks for events that obey a command which was put after `afterSeq`. */
   async #isRecorded(key: string, command: OutsideCommand, afterSeq: number): Promise<boolean> {
     for await (const event of this.#ledger.read(this.#runId, { fromSeq: afterSeq + 1 })) {
       // Input that was put twice has its place by the first entry.
@@ -222,7 +151,53 @@ export class SentCommands {
   }
 }
 
-/** Whether another process took the run over in the moment in which this one did. */
+/** The refusals that say only in which state the run is, where the call may have had its decision before. */
+const tellsLittle: ReadonlySet<Refusal['code']> = new Set([
+  'run_finished',
+  'unknown_call',
+  'not_awaiting_approval',
+])
+
+/** How long the sender of a refused decision waits for who decided before, in milliseconds. */
+const maxLookMs = 1_000
+
+/** The refusal of a decision on a call that was decided before, with who decided and how, if that is on record. */
+async function findDecider(
+  refusal: Refusal,
+  { toolCallId, attempt = 1 }: OutsideCommandOf<'approve' | 'deny'>,
+  ledger: Ledger,
+  runId: RunId,
+): Promise<Refusal | undefined> {
+  const types = ['approval_decided'] as const
+  for await (const event of ledger.find({ runId, toolCallId: toolCallId as ToolCallId, types })) {
+    if (event.type !== 'approval_decided' || event.attempt !== attempt || event.elsewhere) continue
+    return { code: 'not_awaiting_approval', message: nameDecider(refusal, event) }
+  }
+  return undefined
+}
+
+/** The longest name of a person that a refusal holds, in characters. */
+const maxNameLength = 100
+
+/** Characters that a terminal obeys, hides or reorders text by, and halves of surrogate pairs. */
+const unseen = /[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}]/gu
+
+/** A name as a line of text can hold it: another process has given it. */
+function shownName(name: string): string {
+  const short = name.length > maxNameLength ? `${name.slice(0, maxNameLength)}…` : name
+  return short.replaceAll(unseen, '\ufffd')
+}
+
+function nameDecider(
+  refusal: Refusal,
+  { runId, seq, toolCallId, approved, by }: EventOf<'approval_decided'>,
+): string {
+  const decided = `Tool call ${toolCallId} was ${approved ? 'approved' : 'denied'} before, by ${shownName(by)} (event ${seq} of run ${runId}); a call is decided once. Show the run to see what followed.`
+  // What the machine says about a question names what is asked now.
+  return refusal.code === 'not_awaiting_approval' ? `${refusal.message} ${decided}` : decided
+}
+
+/** True for the error of a process that another one has overtaken. */
 export function isOvertaken(error: unknown): boolean {
   return error instanceof LedgerConflictError && (error.kind === 'epoch' || error.kind === 'seq')
 }
@@ -238,7 +213,6 @@ function refusedElsewhere(runId: RunId, { type }: OutsideCommand): Refusal {
   return { code: getCommandRules(type).usualRefusal, message }
 }
 
-/** Why a run that is done takes no command. */
 export function refusedAtEnd(runId: RunId): Refusal {
   return { code: 'run_finished', message: describeFinished(`Run ${runId} is finished`) }
 }
@@ -270,7 +244,7 @@ export function ledgerSilent(runId: RunId): LedgerUnavailableError {
 class Answer<T> extends Promise<T> {
   isRead = false
 
-  /** What is made of it is an ordinary promise. */
+  /** `then` returns an ordinary promise. */
   static override get [Symbol.species](): PromiseConstructor {
     return Promise
   }
@@ -295,7 +269,6 @@ export function answerTo<T>(asked: Promise<T>, onUnread: (error: unknown) => voi
   return answer
 }
 
-/** How a failure is reported that came as the answer to a command, and that nobody read. */
 export function unreadAnswer(verb: string, runId: string): string {
   return `${verb} failed for run ${runId}, and nobody waited for its answer`
 }

@@ -36,7 +36,7 @@ export class DriveSession {
     this.#loop = new RunLoop(run)
   }
 
-  /** Whether this process is, or was, the writer of the run. */
+  /** This process is, or was, the writer of the run. */
   get isWriter(): boolean {
     return this.#loop.isWriter
   }
@@ -45,7 +45,7 @@ export class DriveSession {
     return this.#loop.isDraining
   }
 
-  /** Whether it continues the run no more, since it or its runtime is drained. */
+  /** It continues the run no more, since it or its runtime is drained. */
   get isDrained(): boolean {
     return this.isDraining || this.#run.parts.runs.isDrained
   }

@@ -23,13 +23,7 @@ import { startModelCall } from '../models/model-call.ts'
 import type { Model } from '../models/model.ts'
 import { OutputStage } from '../models/output.ts'
 import { checkCalls } from '../tools/check-calls.ts'
-import {
-  findsInInput,
-  findsInOutput,
-  findsInResults,
-  guardrailsFor,
-  type Looking,
-} from '../tools/guardrails.ts'
+import { findsInInput, findsInOutput, findsInResults, guardrailsFor } from '../tools/guardrails.ts'
 import { isLonger, reconcileCall, shortenedResult, startTool } from '../tools/tool-call.ts'
 import { jsonOfAnswer } from '../tools/tool-schema.ts'
 import type { CallContext, ToolRun } from '../tools/tool.ts'
@@ -42,311 +36,8 @@ import { driveChild, startChild } from './children.ts'
 import type { AskedCall, RecordedResult } from './recorded-results.ts'
 import type { RunContext } from './run-context.ts'
 
-type CheckedReply = EffectOf<'check_output'>['state']
-
-/** A check that is due, and whose it is. */
-export interface DueCheck<K extends Effect['kind']> {
-  readonly effect: EffectOf<K>
-  readonly agent: Agent<unknown>
-  readonly clock: Clock
-  /** What the application gave this run. */
-  readonly context: unknown
-}
-
-/** Lets guardrails look, and posts one `guardrails_checked`. */
-async function checkGuardrails(
-  { effect, agent, ...looking }: DueCheck<'guardrails'> & Looking,
-  post: Post,
-): Promise<void> {
-  const { on, guardrails } = effect
-  const signal = { type: 'guardrails_checked', on, guardrails } as const
-  switch (effect.on) {
-    case 'input': {
-      const own = guardrailsFor(agent.guardrails, 'input', guardrails)
-      const finds = await findsInInput(own, effect, looking)
-      return post({ ...signal, place: effect.inputCheck.seq, finds })
-    }
-    case 'output': {
-      const own = guardrailsFor(agent.guardrails, 'output', guardrails)
-      const finds = await findsInOutput(own, effect.state, looking)
-      return post({ ...signal, place: effect.state.turn, finds })
-    }
-    case 'tool_output': {
-      const own = guardrailsFor(agent.guardrails, 'tool_output', guardrails)
-      const finds = await findsInResults(own, effect.state, looking)
-      return post({ ...signal, place: effect.state.turn, finds })
-    }
-  }
-}
-
-type AnswerChecked = Extract<Signal, { readonly type: 'output_checked' }>
-
-/** Reads the answer by the agent's schema, and posts one `output_checked`. */
-async function checkAnswer(
-  { effect: { state }, ...checking }: Omit<DueCheck<'check_output'>, 'context'>,
-  post: Post,
-): Promise<void> {
-  post({ type: 'output_checked', turn: state.turn, verdict: await answerVerdict(state, checking) })
-}
-
-/** Whether the answer of a reply fits the agent's schema: the answer, or what does not fit. */
-export async function answerVerdict(
-  state: CheckedReply,
-  { agent, clock }: Pick<DueCheck<'check_output'>, 'agent' | 'clock'>,
-): Promise<AnswerChecked['verdict']> {
-  const refused = (error: string): AnswerChecked['verdict'] => ({ valid: false, error })
-  const written = jsonOfAnswer(textOf(state.reply.message.parts))
-  if (written === undefined) return refused('it is no JSON')
-  const asked = state.definition.output
-  try {
-    const errors: string[] = []
-    for (const output of asked ? answersIn(asked, written) : [written]) {
-      const read = await answerInTime(() => agent.output?.read(output), clock)
-      if (read === late) return refused(`the check of the schema did not end within ${CHECK_MS} ms`)
-      if (read === undefined || !('error' in read)) return { valid: true, output }
-      errors.push(read.error)
-    }
-    return refused(`${asked?.wrapped ? 'in the field answer: ' : ''}${errors[0]}`)
-  } catch (error) {
-    return refused(`the check of the schema failed: ${textOfError(error)}`)
-  }
-}
-
-/** Asks the model that sums up, and posts one `summarized`. Answers how to give the call up. */
-function summarize(
-  {
-    effect: { compacting, state },
-    agent,
-    host,
-  }: Omit<DueCheck<'summarize'>, 'clock' | 'context'> & { readonly host: Host },
-  post: Post,
-): () => void {
-  const { turn } = state
-  let usage: Usage | undefined
-  const say = (answer: Extract<Signal, { type: 'summarized' }>['answer']): void =>
-    post({ type: 'summarized', turn, answer, ...omitUndefined({ usage }) })
-  const model = agent.summarizer
-  if (model === undefined || !sameModel(model, compacting.model)) {
-    const message = `The agent ${agent.name} has no model ${compacting.model.modelId} any more that sums up.`
-    say({ failure: { class: 'not_found', message, retryable: false } })
-    return () => {}
-  }
-  const request = buildSummaryRequest(state, compacting)
-  const call = { model, request, turn, attempt: 1, timeouts: agent.timeouts }
-  const attempt = startModelCall(call, host, (signal) => {
-    if (signal.type === 'model_usage') usage = largerUsage(usage ?? {}, tokenCounts(signal.usage))
-    else if (signal.type === 'model_failed') say({ failure: signal.failure })
-    else if (signal.type === 'model_finished') say({ text: textOf(signal.parts) })
-  })
-  return () => attempt.stop()
-}
-
-/** An effect that was begun: how it is given up, and how it is asked to stop, if it can be asked. */
-interface Begun {
-  stop?(): void
-  cancel?(reason: string): void
-}
-
-/** Takes what an effect reports. */
-type Post = (signal: Signal) => void
-
-/** Begins an effect, which posts what it reports. */
-function beginEffect(effect: Effect, run: RunContext, post: Post): Begun {
-  const { host, context } = run
-  switch (effect.kind) {
-    case 'model_call':
-      return beginModelCall(effect, run, post)
-    case 'check_calls':
-      return beginCallCheck(effect, run, post)
-    case 'tool':
-      return beginTool(effect, run, post)
-    case 'reconcile':
-      return beginReconciliation(effect, run, post)
-    case 'guardrails': {
-      const { clock, stop } = stoppableClock(host.clock)
-      void checkGuardrails({ effect, agent: agentOf(effect, run), clock, context, report: host.report }, post)
-      return { stop }
-    }
-    case 'check_output': {
-      const { clock, stop } = stoppableClock(host.clock)
-      void checkAnswer({ effect, agent: agentOf(effect, run), clock }, post)
-      return { stop }
-    }
-    case 'summarize':
-      return { stop: summarize({ effect, agent: agentOf(effect, run), host }, post) }
-  }
-}
-
-type EffectOf<Kind extends Effect['kind']> = Extract<Effect, { readonly kind: Kind }>
-
-function agentOf({ state }: Effect, run: RunContext): Agent<unknown> {
-  return run.findAgent(state.agent)
-}
-
-function beginModelCall(effect: EffectOf<'model_call'>, run: RunContext, post: Post): Begun {
-  const { state } = effect
-  const { runId, turn, attempt, agent: name } = state
-  const agent = agentOf(effect, run)
-  const model = givenModel(state, run) ?? modelOf(agent, attempt.model)
-  const { timeouts, outputStream } = agent
-  const about = { runId, agent: name, turn, context: run.context }
-  const output = outputStream && new OutputStage({ transforms: outputStream.transforms, about })
-  const call = { model, request: modelRequest(state), turn, attempt: attempt.number }
-  return startModelCall({ ...call, timeouts, output, owner: run }, run.host, post)
-}
-
-/** The model that the run was given, if it is the one to call. */
-function givenModel({ givenModel: given, attempt }: StreamingState, run: RunContext): Model | undefined {
-  return given && sameModel(given.model, attempt.model) ? run.findModel(attempt.model) : undefined
-}
-
-function modelOf({ name, model, fallbacks }: Agent<unknown>, ref: ModelRef): Model {
-  const called = [model, ...fallbacks].find((known) => sameModel(known, ref))
-  if (called) return called
-  throw new ConfigurationError(
-    `The agent ${name} has no model ${ref.provider} ${ref.api} ${ref.modelId}, which the ledger says is called now. Put it back, or resume the run with the agent's code of today.`,
-  )
-}
-
-function beginCallCheck(effect: EffectOf<'check_calls'>, run: RunContext, post: Post): Begun {
-  const { state } = effect
-  const { offered } = state.reply
-  const { host, context, results } = run
-  const agent = agentOf(effect, run)
-  const { clock, stop } = stoppableClock(host.clock)
-  const site = {
-    state,
-    context,
-    clock,
-    report: host.report,
-    ...(offered && { offered }),
-    ...(results && { answering: (calls: readonly AskedCall[]) => results.answering(state, calls) }),
-  }
-  // Tools, guardrails and policies are asked about no input that is not there.
-  const calls = state.calls.filter(({ inputRemoved }) => inputRemoved === undefined)
-  void checkCalls(calls, { ...agent, tools: toolsNow(agent) }, site, post)
-  return { stop }
-}
-
-function beginTool(effect: EffectOf<'tool'>, run: RunContext, post: Post): Begun {
-  const { call, state } = effect
-  const { host, parts, context, results } = run
-  const recorded = results?.serve(state, call)
-  if (recorded || call.recorded !== undefined) {
-    post(recorded ? endingOf(call, recorded) : lostRecord(call))
-    return {}
-  }
-  if (call.child !== undefined)
-    return startChild(driveChild(state, call, parts, context), { state, call, clock: host.clock }, post)
-  const tool = checkedTool(agentOf(effect, run), call, state)
-  const messages = (): readonly Message[] => deepFreeze(messagesOf(state.history))
-  const reported: ToolSpending[] = []
-  const left: NonNullable<ToolRun['left']> = () => {
-    const now = run.state?.phase === 'executing' ? run.state : state
-    const { modelCalls = 0 } = findCall(now, call.toolCallId) ?? call
-    // What the tool has just reported is not on record yet.
-    const pending = reported.slice(modelCalls - (call.modelCalls ?? 0))
-    return computeLeftForCall(now, pending, host.clock.now())
-  }
-  const { graceMs = defaultLimits.graceMs } = state.limits
-  return startTool(
-    { tool, call, context: { ...callContext(effect, run), messages, left }, host, graceMs },
-    (signal) => {
-      if (signal.type === 'tool_progressed' && signal.spent) reported.push(signal.spent)
-      post(signal)
-    },
-  )
-}
-
-function beginReconciliation(effect: EffectOf<'reconcile'>, run: RunContext, post: Post): Begun {
-  const { call, state } = effect
-  const { host } = run
-  const { clock, stop } = stoppableClock(host.clock)
-  const tool = checkedTool(agentOf(effect, run), call, state)
-  const context = callContext(effect, run)
-  void reconcileCall({ tool, call, context, host: { ...host, clock } }, post)
-  return { stop }
-}
-
-function callContext({ call, state }: EffectOf<'tool' | 'reconcile'>, { context }: RunContext): CallContext {
-  return { runId: state.runId, turn: state.turn, toolCallId: call.toolCallId, context }
-}
-
-/** Returns the ending of a call with the shorter text that the model is shown, if the result is too long for it. */
-function withShortResult(signal: Signal, effect: Effect, run: RunContext): Signal {
-  if (effect.kind !== 'tool' || signal.type !== 'tool_ended' || signal.reused !== undefined) return signal
-  const agent = agentOf(effect, run)
-  const max = toolNamed(agent, effect.call.name)?.maxResultChars ?? agent.maxResultChars
-  const { content, projected = content, toolCallId } = signal
-  if (!isLonger(projected, max)) return signal
-  const isReadable = toolNamed(agent, readResultName) !== undefined
-  return { ...signal, shown: shortenedResult(projected, { max, toolCallId, isReadable }) }
-}
-
-function endingOf(
-  { toolCallId, attempts: attempt }: Call,
-  { outcome, content, projected, shown, toolCallId: reused }: RecordedResult,
-): Signal {
-  const ended = { type: 'tool_ended' as const, toolCallId, attempt, outcome, content, durationMs: 0 }
-  return { ...ended, ...omitUndefined({ projected, shown }), reused }
-}
-
-/** A call that a recorded result was to answer does not run for real: it has no approval for that. */
-function lostRecord({ toolCallId, attempts: attempt }: Call): Signal {
-  const text =
-    'The recorded result that was to answer this call is not there any more. Nothing was run; ask for the call again.'
-  return {
-    type: 'tool_ended',
-    toolCallId,
-    attempt,
-    outcome: 'failed',
-    durationMs: 0,
-    content: textContent('failed', text),
-  }
-}
-
-/** Something in flight. */
-class InFlight implements Begun {
-  readonly #effect: Effect
-  readonly #host: Pick<Host, 'report'>
-  #begun: Begun = {}
-  #isStopped = false
-
-  constructor(effect: Effect, host: Pick<Host, 'report'>) {
-    this.#effect = effect
-    this.#host = host
-  }
-
-  /** Whether it is of no interest any more. */
-  get isStopped(): boolean {
-    return this.#isStopped
-  }
-
-  begun(begun: Begun): void {
-    this.#begun = begun
-  }
-
-  cancel(reason: string): void {
-    this.#begun.cancel?.(reason)
-  }
-
-  stop(): void {
-    this.#isStopped = true
-    try {
-      this.#begun.stop?.()
-    } catch (error) {
-      // A faulty adapter or tool must not stop the run that abandons it.
-      const { state, kind } = this.#effect
-      this.#host.report(
-        error,
-        `What was in flight for run ${state.runId} (${kind}) threw when it was stopped`,
-      )
-    }
-  }
-}
-
 /**
- * Keeps in flight what the state says must be, and nothing else. Starts each effect once: a key that was started is
+ * Keeps the effects in flight that the state requires, and no others. Starts each effect once: a key that was started is
  * never started again, whatever became of it.
  */
 export class Effects {
@@ -360,7 +51,7 @@ export class Effects {
     this.#run = run
   }
 
-  /** Whether anything that the state wants is in flight. */
+  /** True while anything that the state requires is in flight. */
   isBusy(state: RunState): boolean {
     return requiredEffects(state).some(({ key }) => this.#inFlight.has(key))
   }
@@ -403,7 +94,7 @@ export class Effects {
     for (const key of this.#inFlight.keys()) if (!keys.has(key)) this.#stop(key)
   }
 
-  /** Does the same from a state of the same turn on, looking only at the calls that have changed. */
+  /** The same for a later state of the same turn: looks only at the calls that have changed. */
   #followCalls(before: ExecutingState, state: ExecutingState): void {
     const { stopped, required } = changedCallEffects(before, state)
     for (const key of stopped) this.#stop(key)
@@ -429,7 +120,8 @@ export class Effects {
 
   #start(effect: Effect): InFlight {
     const inFlight = new InFlight(effect, this.#run.host)
-    const begun = beginEffect(effect, this.#run, (signal) => {
+    const begin = starters[effect.kind] as Starter<Effect['kind']>
+    const begun = begin(effect, this.#run, (signal) => {
       if (inFlight.isStopped) return
       // The caller may continue using the values it gave: what is recorded is a copy of them.
       this.#run.post(freezeOwn(withShortResult(signal, effect, this.#run)))
@@ -437,4 +129,279 @@ export class Effects {
     inFlight.begun(begun)
     return inFlight
   }
+}
+
+/** Something in flight. */
+class InFlight implements Begun {
+  readonly #effect: Effect
+  readonly #host: Pick<Host, 'report'>
+  #begun: Begun = {}
+  #isStopped = false
+
+  constructor(effect: Effect, host: Pick<Host, 'report'>) {
+    this.#effect = effect
+    this.#host = host
+  }
+
+  /** It was cancelled: what it reports counts no more. */
+  get isStopped(): boolean {
+    return this.#isStopped
+  }
+
+  begun(begun: Begun): void {
+    this.#begun = begun
+  }
+
+  cancel(reason: string): void {
+    this.#begun.cancel?.(reason)
+  }
+
+  stop(): void {
+    this.#isStopped = true
+    try {
+      this.#begun.stop?.()
+    } catch (error) {
+      // A faulty adapter or tool must not stop the run that abandons it.
+      const { state, kind } = this.#effect
+      this.#host.report(
+        error,
+        `What was in flight for run ${state.runId} (${kind}) threw when it was stopped`,
+      )
+    }
+  }
+}
+
+type EffectOf<Kind extends Effect['kind']> = Extract<Effect, { readonly kind: Kind }>
+type Post = (signal: Signal) => void
+
+/** An effect that was begun: how it is given up, and how it is asked to stop, if it can be asked. */
+interface Begun {
+  stop?(): void
+  cancel?(reason: string): void
+}
+
+/** Begins an effect, which posts its reports. */
+type Starter<Kind extends Effect['kind']> = (effect: EffectOf<Kind>, run: RunContext, post: Post) => Begun
+
+const starters: { readonly [Kind in Effect['kind']]: Starter<Kind> } = {
+  model_call: beginModelCall,
+  check_calls: beginCallCheck,
+  tool: beginTool,
+  reconcile: beginReconciliation,
+  guardrails: (effect, run, post) =>
+    beginCheck(run, (clock) => checkGuardrails(effect, { agent: agentOf(effect, run), clock, run }, post)),
+  check_output: (effect, run, post) =>
+    beginCheck(run, async (clock) => {
+      const { state } = effect
+      const verdict = await answerVerdict(state, { agent: agentOf(effect, run), clock })
+      post({ type: 'output_checked', turn: state.turn, verdict })
+    }),
+  summarize: beginSummary,
+}
+
+/** Begins a check whose timers end with it. */
+function beginCheck({ host }: RunContext, check: (clock: Clock) => void | Promise<void>): Begun {
+  const { clock, stop } = stoppableClock(host.clock)
+  void check(clock)
+  return { stop }
+}
+
+function agentOf({ state }: Effect, run: RunContext): Agent<unknown> {
+  return run.findAgent(state.agent)
+}
+
+function beginModelCall(effect: EffectOf<'model_call'>, run: RunContext, post: Post): Begun {
+  const { state } = effect
+  const { runId, turn, attempt, agent: name } = state
+  const agent = agentOf(effect, run)
+  const model = givenModel(state, run) ?? modelOf(agent, attempt.model)
+  const { timeouts, outputStream } = agent
+  const about = { runId, agent: name, turn, context: run.context }
+  const output = outputStream && new OutputStage({ transforms: outputStream.transforms, about })
+  const call = { model, request: modelRequest(state), turn, attempt: attempt.number }
+  return startModelCall({ ...call, timeouts, output, owner: run }, run.host, post)
+}
+
+/** The model that the run was given, if it is the one to call. */
+function givenModel({ givenModel: given, attempt }: StreamingState, run: RunContext): Model | undefined {
+  return given && sameModel(given.model, attempt.model) ? run.findModel(attempt.model) : undefined
+}
+
+function modelOf({ name, model, fallbacks }: Agent<unknown>, ref: ModelRef): Model {
+  const called = [model, ...fallbacks].find((known) => sameModel(known, ref))
+  if (called) return called
+  throw new ConfigurationError(
+    `The agent ${name} has no model ${ref.provider} ${ref.api} ${ref.modelId}, which the ledger says is called now. Put it back, or resume the run with the agent's code of today.`,
+  )
+}
+
+function beginCallCheck(effect: EffectOf<'check_calls'>, run: RunContext, post: Post): Begun {
+  const { state } = effect
+  const { offered } = state.reply
+  const { host, context, results } = run
+  const agent = agentOf(effect, run)
+  const site = {
+    state,
+    context,
+    report: host.report,
+    ...(offered && { offered }),
+    ...(results && { answering: (calls: readonly AskedCall[]) => results.answering(state, calls) }),
+  }
+  // Tools, guardrails and policies are asked about no input that is not there.
+  const calls = state.calls.filter(({ inputRemoved }) => inputRemoved === undefined)
+  return beginCheck(run, (clock) =>
+    checkCalls(calls, { ...agent, tools: toolsNow(agent) }, { ...site, clock }, post),
+  )
+}
+
+function beginTool(effect: EffectOf<'tool'>, run: RunContext, post: Post): Begun {
+  const { call, state } = effect
+  const { host, parts, context, results } = run
+  const recorded = results?.serve(state, call)
+  if (recorded || call.recorded !== undefined) {
+    post(recorded ? endingOf(call, recorded) : lostRecord(call))
+    return {}
+  }
+  if (call.child !== undefined)
+    return startChild(driveChild(state, call, parts, context), { state, call, clock: host.clock }, post)
+  const tool = checkedTool(agentOf(effect, run), call, state)
+  const messages = (): readonly Message[] => deepFreeze(messagesOf(state.history))
+  const reported: ToolSpending[] = []
+  const left: NonNullable<ToolRun['left']> = () => {
+    const now = run.state?.phase === 'executing' ? run.state : state
+    const { modelCalls = 0 } = findCall(now, call.toolCallId) ?? call
+    // What the tool has just reported is not on record yet.
+    const pending = reported.slice(modelCalls - (call.modelCalls ?? 0))
+    return computeLeftForCall(now, pending, host.clock.now())
+  }
+  const { graceMs = defaultLimits.graceMs } = state.limits
+  return startTool(
+    { tool, call, context: { ...callContext(effect, run), messages, left }, host, graceMs },
+    (signal) => {
+      if (signal.type === 'tool_progressed' && signal.spent) reported.push(signal.spent)
+      post(signal)
+    },
+  )
+}
+
+function beginReconciliation(effect: EffectOf<'reconcile'>, run: RunContext, post: Post): Begun {
+  const { call, state } = effect
+  const tool = checkedTool(agentOf(effect, run), call, state)
+  const context = callContext(effect, run)
+  return beginCheck(run, (clock) =>
+    reconcileCall({ tool, call, context, host: { ...run.host, clock } }, post),
+  )
+}
+
+function callContext({ call, state }: EffectOf<'tool' | 'reconcile'>, { context }: RunContext): CallContext {
+  return { runId: state.runId, turn: state.turn, toolCallId: call.toolCallId, context }
+}
+
+/** Returns the ending of a call with the shorter text that the model is shown, if the result is too long for it. */
+function withShortResult(signal: Signal, effect: Effect, run: RunContext): Signal {
+  if (effect.kind !== 'tool' || signal.type !== 'tool_ended' || signal.reused !== undefined) return signal
+  const agent = agentOf(effect, run)
+  const max = toolNamed(agent, effect.call.name)?.maxResultChars ?? agent.maxResultChars
+  const { content, projected = content, toolCallId } = signal
+  if (!isLonger(projected, max)) return signal
+  const isReadable = toolNamed(agent, readResultName) !== undefined
+  return { ...signal, shown: shortenedResult(projected, { max, toolCallId, isReadable }) }
+}
+
+function endingOf(
+  { toolCallId, attempts: attempt }: Call,
+  { outcome, content, projected, shown, toolCallId: reused }: RecordedResult,
+): Signal {
+  const ended = { type: 'tool_ended' as const, toolCallId, attempt, outcome, content, durationMs: 0 }
+  return { ...ended, ...omitUndefined({ projected, shown }), reused }
+}
+
+/** A call that a recorded result was to answer does not run for real: it has no approval for that. */
+function lostRecord({ toolCallId, attempts: attempt }: Call): Signal {
+  const text =
+    'The recorded result that was to answer this call is not there any more. Nothing was run; ask for the call again.'
+  return {
+    type: 'tool_ended',
+    toolCallId,
+    attempt,
+    outcome: 'failed',
+    durationMs: 0,
+    content: textContent('failed', text),
+  }
+}
+
+/** Lets guardrails look, and posts one `guardrails_checked`. */
+async function checkGuardrails(
+  effect: EffectOf<'guardrails'>,
+  { agent, clock, run }: { readonly agent: Agent<unknown>; readonly clock: Clock; readonly run: RunContext },
+  post: Post,
+): Promise<void> {
+  const { on, guardrails } = effect
+  const site = { clock, context: run.context, report: run.host.report }
+  const signal = { type: 'guardrails_checked', on, guardrails } as const
+  switch (effect.on) {
+    case 'input': {
+      const looking = guardrailsFor(agent.guardrails, 'input', guardrails)
+      const finds = await findsInInput(looking, effect, site)
+      return post({ ...signal, place: effect.inputCheck.seq, finds })
+    }
+    case 'output': {
+      const looking = guardrailsFor(agent.guardrails, 'output', guardrails)
+      const finds = await findsInOutput(looking, effect.state, site)
+      return post({ ...signal, place: effect.state.turn, finds })
+    }
+    case 'tool_output': {
+      const looking = guardrailsFor(agent.guardrails, 'tool_output', guardrails)
+      const finds = await findsInResults(looking, effect.state, site)
+      return post({ ...signal, place: effect.state.turn, finds })
+    }
+  }
+}
+
+type AnswerVerdict = Extract<Signal, { readonly type: 'output_checked' }>['verdict']
+
+/** Reads the answer of a reply by the agent's schema: the parsed answer, or what does not fit. */
+export async function answerVerdict(
+  state: EffectOf<'check_output'>['state'],
+  { agent, clock }: { readonly agent: Agent<unknown>; readonly clock: Clock },
+): Promise<AnswerVerdict> {
+  const refused = (error: string): AnswerVerdict => ({ valid: false, error })
+  const written = jsonOfAnswer(textOf(state.reply.message.parts))
+  if (written === undefined) return refused('it is no JSON')
+  const asked = state.definition.output
+  try {
+    const errors: string[] = []
+    for (const output of asked ? answersIn(asked, written) : [written]) {
+      const read = await answerInTime(() => agent.output?.read(output), clock)
+      if (read === late) return refused(`the check of the schema did not end within ${CHECK_MS} ms`)
+      if (read === undefined || !('error' in read)) return { valid: true, output }
+      errors.push(read.error)
+    }
+    return refused(`${asked?.wrapped ? 'in the field answer: ' : ''}${errors[0]}`)
+  } catch (error) {
+    return refused(`the check of the schema failed: ${textOfError(error)}`)
+  }
+}
+
+/** Asks the model that sums up, and posts one `summarized`. */
+function beginSummary(effect: EffectOf<'summarize'>, run: RunContext, post: Post): Begun {
+  const { compacting, state } = effect
+  const { turn } = state
+  const agent = agentOf(effect, run)
+  let usage: Usage | undefined
+  const say = (answer: Extract<Signal, { type: 'summarized' }>['answer']): void =>
+    post({ type: 'summarized', turn, answer, ...omitUndefined({ usage }) })
+  const model = agent.summarizer
+  if (model === undefined || !sameModel(model, compacting.model)) {
+    const message = `The agent ${agent.name} has no model ${compacting.model.modelId} any more that sums up.`
+    say({ failure: { class: 'not_found', message, retryable: false } })
+    return {}
+  }
+  const request = buildSummaryRequest(state, compacting)
+  const call = { model, request, turn, attempt: 1, timeouts: agent.timeouts }
+  return startModelCall(call, run.host, (signal) => {
+    if (signal.type === 'model_usage') usage = largerUsage(usage ?? {}, tokenCounts(signal.usage))
+    else if (signal.type === 'model_failed') say({ failure: signal.failure })
+    else if (signal.type === 'model_finished') say({ text: textOf(signal.parts) })
+  })
 }

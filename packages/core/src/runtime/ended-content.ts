@@ -7,7 +7,7 @@ import { ConfigurationError } from '../values/errors.ts'
 import type { RunId } from '../values/ids.ts'
 import type { RuntimeParts } from './runtime-parts.ts'
 
-/** What stays on record in the place of the content. */
+/** Recorded in place of the content. */
 const removal = { by: 'the recording policy of the run', reason: "content: 'digests'" } as const
 
 /** Refuses a run of which only digests are to stay, where its ledger cannot remove content. */
@@ -53,7 +53,7 @@ export async function removeEndedContent(
 }
 
 /**
- * Whether the content of a run above a child run is removed; `undefined` while one of them is under way, whose end removes
+ * True if the content of a run above a child run is removed; `undefined` while one of them is under way, whose end removes
  * that of the child run, too.
  */
 async function isDueAbove(ledger: Ledger, runId: RunId): Promise<boolean | undefined> {
@@ -95,7 +95,6 @@ interface RecordedContent {
   readonly children: Set<RunId>
 }
 
-/** What the record of a run says about its content. */
 async function contentOf(ledger: Ledger, runId: RunId): Promise<RecordedContent> {
   let given: RecordingPolicy['content']
   let parent: RunId | undefined

@@ -23,7 +23,7 @@ import { resultsUnderWay } from './recorded-results.ts'
 import { readLastRun, requireSoundEdits } from './session.ts'
 import { toUserMessage } from './start-run.ts'
 
-/** What a fork changes in the events that it shares with its source. Calls have the ids of the source. */
+/** Changes to the events that a fork shares with its source. Calls have the ids of the source. */
 export interface ForkEdit {
   /** Replaces the last message of the user. */
   readonly input?: string | readonly UserPart[] | undefined
@@ -139,7 +139,7 @@ export interface ForkOptions {
    */
   readonly agent?: Agent<unknown> | undefined
   /**
-   * What happens to a write that no recorded result answers, since the source run has performed its own: `ask` waits
+   * The treatment of a write that no recorded result answers, since the source run has performed its own: `ask` waits
    * for an approval in the fork, including one in `edit`; `stub` does not perform it, and the model reads so; `run`
    * performs it, under a new idempotency key. Applies to child runs of the fork as well. An approval counts in its own run
    * alone: what was approved before the fork begins, a read included, is asked about anew. Default: `ask`.

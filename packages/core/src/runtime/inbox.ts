@@ -21,82 +21,6 @@ import type { Mail } from './mailbox.ts'
 import type { RunContext } from './run-context.ts'
 import { loadState } from './run-result.ts'
 
-/** How long a tool may take to check an input, in milliseconds: who drives the run waits for it. */
-const maxCheckMs = 10_000
-
-/** Who drives the run. */
-interface Approver {
-  readonly agent: (CallChecker & { readonly name: string }) | undefined
-  readonly clock: Clock
-  /** What the application gave the run. */
-  readonly context: unknown
-}
-
-/**
- * Says why the input that an approver gives in the place of the model's would not run; `undefined` where it would, or
- * where the call is not there. Where this process knows the tool, the input goes the way of the model's: the tool's own
- * check, the guardrails on tool input and the agent's policy. Elsewhere the schema on record says so.
- */
-async function changedInputFault(
-  command: OutsideCommand,
-  state: RunState,
-  { agent, clock, context }: Approver,
-): Promise<Refusal | undefined> {
-  if (command.type !== 'approve' || command.input === undefined) return undefined
-  const call = findCall(state, command.toolCallId)
-  if (call === undefined) return undefined
-  const { runId } = state
-  const { toolCallId, name } = call
-  const { input } = command
-  const tool = agent && toolsNow(agent).find((each) => each.name === name)
-  const offered = [...state.definition.tools, ...(state.sourced?.tools ?? [])]
-  const recorded = offered.find((each) => each.name === name)
-  const { malformed: _model, ...plain } = call
-  const fault =
-    roundedFault(input, call.input) ??
-    (tool && agent
-      ? await ownFault(
-          async (own) => await verdictOn({ ...plain, input }, tool, agent, { state, context, clock: own }),
-          clock,
-        )
-      : recorded && (await inputFaultOf(recorded.inputSchema, input)))
-  if (fault === undefined) return undefined
-  const message = `Tool call ${toolCallId} of run ${runId} was not approved, since ${name} cannot run with the changed input. ${fault} Approve it with an input that fits, or as it was asked for.`
-  return { code: 'invalid_input', message }
-}
-
-/** The same of a run as its ledger has it. */
-export async function changedInputRefusal(
-  command: OutsideCommand,
-  { runId, parts, context }: Pick<RunContext, 'runId' | 'parts' | 'context'>,
-): Promise<Refusal | undefined> {
-  const { ledger, agents, host } = parts
-  const state = await loadState(ledger, runId)
-  return (
-    state &&
-    (await changedInputFault(command, state, {
-      agent: agents.find(state.agent),
-      clock: host.clock,
-      context,
-    }))
-  )
-}
-
-async function ownFault(check: (clock: Clock) => Promise<Judged>, clock: Clock): Promise<string | undefined> {
-  const timers = stoppableClock(clock)
-  try {
-    const judged = await answerInTime(() => check(timers.clock), clock, maxCheckMs)
-    if (judged === late) return `Its check did not end in ${maxCheckMs} ms.`
-    if (judged.verdict.kind === 'refuse') return judged.verdict.text
-    if (judged.input === undefined) return undefined
-    return `A guardrail would put another input in its place: ${canonicalJson(judged.input)}. Approve that one, or deny the call.`
-  } catch (error) {
-    return `Its check failed: ${textOfError(error)}`
-  } finally {
-    timers.stop()
-  }
-}
-
 /** The writer for which the inbox is read. */
 interface Writer {
   readonly epoch: number
@@ -115,7 +39,7 @@ export class RunInbox implements Pick<Observer<void>, 'next' | 'error'> {
   /** Keys of entries that are dealt with, and that the next append takes out. */
   #spent: readonly string[] = []
   #isUnread = true
-  /** Whether the ledger hinted at a change since the last read. */
+  /** The ledger has hinted at a change since the last read. */
   #isHinted = false
   #hints: Unsubscribable | undefined
 
@@ -123,7 +47,7 @@ export class RunInbox implements Pick<Observer<void>, 'next' | 'error'> {
     this.#run = run
   }
 
-  /** Whether it may hold entries that were not read. */
+  /** It may hold entries that were not read. */
   get isUnread(): boolean {
     return this.#isUnread
   }
@@ -132,7 +56,7 @@ export class RunInbox implements Pick<Observer<void>, 'next' | 'error'> {
     this.#isUnread = true
   }
 
-  /** To be called where the run begins here: nothing was put into its inbox before its first event. */
+  /** Call it when the run begins here: nothing was put into its inbox before its first event. */
   startsEmpty(): void {
     this.#isUnread = false
   }
@@ -223,7 +147,7 @@ export class RunInbox implements Pick<Observer<void>, 'next' | 'error'> {
     return changedInputFault(command, state, { agent: parts.agents.find(state.agent), clock, context })
   }
 
-  /** What a child run used is read from its own events, whatever a command says of it. */
+  /** The usage of a child run is read from its own events, whatever a command says. */
   async #settlementOf(
     state: RunState,
     { toolCallId }: { readonly toolCallId: string },
@@ -266,4 +190,78 @@ function takenElsewhere(runId: RunId, keys: readonly string[]): LedgerConflictEr
     `Command ${keys.join(', ')} for run ${runId} was taken out of its inbox by another process, which drove the run ` +
       `in between. What became of it is on record: load the run with resume() and look before you ask again.`,
   )
+}
+
+/** How long a tool may take to check an input, in milliseconds: who drives the run waits for it. */
+const maxCheckMs = 10_000
+
+interface Approver {
+  readonly agent: (CallChecker & { readonly name: string }) | undefined
+  readonly clock: Clock
+  readonly context: unknown
+}
+
+/**
+ * Says why the input that an approver gives in the place of the model's would not run; `undefined` where it would, or
+ * where the call is not there. Where this process knows the tool, the input goes the way of the model's: the tool's own
+ * check, the guardrails on tool input and the agent's policy. Elsewhere the schema on record says so.
+ */
+async function changedInputFault(
+  command: OutsideCommand,
+  state: RunState,
+  { agent, clock, context }: Approver,
+): Promise<Refusal | undefined> {
+  if (command.type !== 'approve' || command.input === undefined) return undefined
+  const call = findCall(state, command.toolCallId)
+  if (call === undefined) return undefined
+  const { runId } = state
+  const { toolCallId, name } = call
+  const { input } = command
+  const tool = agent && toolsNow(agent).find((each) => each.name === name)
+  const offered = [...state.definition.tools, ...(state.sourced?.tools ?? [])]
+  const recorded = offered.find((each) => each.name === name)
+  const { malformed: _model, ...plain } = call
+  const fault =
+    roundedFault(input, call.input) ??
+    (tool && agent
+      ? await ownFault(
+          async (own) => await verdictOn({ ...plain, input }, tool, agent, { state, context, clock: own }),
+          clock,
+        )
+      : recorded && (await inputFaultOf(recorded.inputSchema, input)))
+  if (fault === undefined) return undefined
+  const message = `Tool call ${toolCallId} of run ${runId} was not approved, since ${name} cannot run with the changed input. ${fault} Approve it with an input that fits, or as it was asked for.`
+  return { code: 'invalid_input', message }
+}
+
+/** The same of a run as its ledger has it. */
+export async function changedInputRefusal(
+  command: OutsideCommand,
+  { runId, parts, context }: Pick<RunContext, 'runId' | 'parts' | 'context'>,
+): Promise<Refusal | undefined> {
+  const { ledger, agents, host } = parts
+  const state = await loadState(ledger, runId)
+  return (
+    state &&
+    (await changedInputFault(command, state, {
+      agent: agents.find(state.agent),
+      clock: host.clock,
+      context,
+    }))
+  )
+}
+
+async function ownFault(check: (clock: Clock) => Promise<Judged>, clock: Clock): Promise<string | undefined> {
+  const timers = stoppableClock(clock)
+  try {
+    const judged = await answerInTime(() => check(timers.clock), clock, maxCheckMs)
+    if (judged === late) return `Its check did not end in ${maxCheckMs} ms.`
+    if (judged.verdict.kind === 'refuse') return judged.verdict.text
+    if (judged.input === undefined) return undefined
+    return `A guardrail would put another input in its place: ${canonicalJson(judged.input)}. Approve that one, or deny the call.`
+  } catch (error) {
+    return `Its check failed: ${textOfError(error)}`
+  } finally {
+    timers.stop()
+  }
 }

@@ -12,7 +12,6 @@ import type { RunRegistry } from './run-registry.ts'
 import { loadState } from './run-result.ts'
 import { readLastRun, type PastOptions } from './session.ts'
 
-/** Whether the input of an id waits in the inbox of a run. */
 async function isInInbox(ledger: Ledger, runId: RunId, inputId: string): Promise<boolean> {
   return (await ledger.inbox(runId)).some(({ key }) => key === inputId)
 }
@@ -39,10 +38,10 @@ async function recordedInput(
   return found && state && { state, shown: found.shown }
 }
 
-/** What the last run of a session is given. */
+/** Input for the last run of a session. */
 export interface JoiningInput {
   readonly message: UserMessage
-  /** What a retry of the sender names the input by. */
+  /** Names the input in a retry of the sender. */
   readonly inputId?: string | undefined
   /** Refuses a run of the session that the sender may not join. */
   readonly mayFollow?: PastOptions['mayFollow']

@@ -5,7 +5,7 @@ import type { RunState } from '../machine/state.ts'
 /** About how many characters of states are kept. */
 const MAX_CHARS = 4_000_000
 
-/** What a state takes beside what is counted, in characters: this bounds the number of sessions. */
+/** The size of a state beside its counted texts, in characters: it bounds the number of sessions. */
 const CHARS_OF_STATE = 4_000
 
 /** How the last run of a session ended, and about how much memory that takes, in characters. */

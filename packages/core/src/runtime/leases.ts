@@ -64,7 +64,7 @@ export interface LeasedDrive {
 interface Held {
   /** When the last renewal was asked for that was granted. */
   at: number
-  /** Whether one was asked for since. */
+  /** A renewal was asked for since. */
   isAsked: boolean
 }
 
@@ -85,7 +85,7 @@ export class HeldLeases {
     this.holder = `${host.process?.name ?? 'a process'} ${name}`
   }
 
-  /** What an append of a drive asks for: nothing, as long as its lease is young. */
+  /** The claim of an append: none while the lease of its drive is young. */
   claimOf(drive: LeasedDrive): LeaseClaim | undefined {
     const held = this.#held.get(drive)
     return held && this.now() - held.at < renewedByAppendMs ? undefined : this.#claim
@@ -199,7 +199,7 @@ export class HeldLeases {
   }
 
   /**
-   * What could not be renewed as long as the lease lasted may be another process's by now. A process that stood still reads
+   * Leases that could not be renewed in time may be another process's by now. A process that stood still reads
    * first what has arrived since: a timer that is set now rings after that.
    */
   async #giveUp(): Promise<void> {
@@ -219,7 +219,7 @@ export class HeldLeases {
   }
 }
 
-/** Whether another process has the lease of a run. */
+/** True for the refusal of a run that another process drives. */
 export function isDrivenByOther(error: unknown): error is LedgerConflictError {
   return error instanceof LedgerConflictError && error.kind === 'lease'
 }
@@ -239,7 +239,7 @@ function notRenewed(runId: RunId): LedgerUnavailableError {
 }
 
 /**
- * Whether a process drives a run now: somebody has its lease, and that one is not known to have died on this machine. A run that
+ * True while a process drives a run: somebody has its lease, and that one is not known to have died on this machine. A run that
  * has not ended, waits for nothing and is not driven was interrupted.
  */
 export async function isRunDriven(

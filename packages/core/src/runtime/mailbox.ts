@@ -99,7 +99,7 @@ export class Mailbox {
     return this.#waiting.length === 0
   }
 
-  /** Whether there is mail of one kind only, and less of it than a number. */
+  /** True if there is mail of one kind only, and less of it than `below`. */
   holdsOnly(kind: MailKind, below: number = Infinity): boolean {
     const { length } = this.#waiting
     return length > 0 && length < below && this.#counts[kind] === length
@@ -124,7 +124,7 @@ function kindOf({ message }: Mail): MailKind {
 type DeltaSignal = Extract<Signal, { readonly type: 'model_text' | 'model_reasoning' | 'model_tool_input' }>
 
 /**
- * Whether a message adds text to a part, and does nothing else. One that replaces what came before, or whose text differs from what
+ * True for a message that adds text to a part, and does nothing else. One that replaces what came before, or whose text differs from what
  * the model wrote, is no plain delta.
  */
 function isDelta(message: Command | Signal): message is DeltaSignal {

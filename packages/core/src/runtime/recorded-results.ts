@@ -16,7 +16,7 @@ export interface RecordedResult {
   readonly inputDigest: string
   readonly outcome: Outcome
   readonly content: readonly ResultPart[]
-  /** What the model read of it. */
+  /** The content that the model read. */
   readonly projected?: readonly ResultPart[]
   readonly shown?: readonly ResultPart[]
 }
@@ -78,7 +78,7 @@ function isAboutToStart({ status }: Pick<Call, 'status'>): boolean {
   return status === 'ready' || status === 'to_retry'
 }
 
-/** Whether a call is started, or is a write that is about to be, with the input that the other run's record answers. */
+/** True for a started call, and for a write that is about to start with the input that the other run's record answers. */
 function isUnderWay(
   { status, input, effect, inputRemoved }: Call,
   recordedInput: JsonObject | undefined,
@@ -116,7 +116,7 @@ const noResults: RecordedResults = {
   serve: () => undefined,
 }
 
-/** What a fork can be served: the results that the tools of the other run have given after the shared events. */
+/** Reads the results that a fork can be served: those that the tools of the other run gave after the shared events. */
 export async function recordedResults(ledger: Ledger, state: RunState): Promise<RecordedResults> {
   const { parent } = state
   if (parent?.relation !== 'fork') return noResults

@@ -29,8 +29,8 @@ import type { LiveEvents, LiveText } from './run-streams.ts'
 import type { DrivenRun, RuntimeParts } from './runtime-parts.ts'
 
 /**
- * What one drive of a run works with: its loop, its inbox, its effects and its rules share it. What the application gives the run
- * later is for the next drive. What only some runs need is made when they do.
+ * Everything that one drive of a run works with, shared by its loop, inbox, effects and rules. It is a copy: what the application
+ * gives the run later is for the next drive. Parts that only some runs need are made on first use.
  */
 export class RunContext implements ModelCallOwner {
   readonly runId: RunId
@@ -48,11 +48,11 @@ export class RunContext implements ModelCallOwner {
   readonly model: Model | undefined
   /** Those of the runtime and of the run. */
   readonly hooks: readonly RunHooks[]
-  /** What the application gave this run, or what makes it. */
+  /** The application's context of this run; until the run is taken up, possibly a `ContextOfRecord`. */
   context: unknown
   /** The state that is on record. */
   state: RunState | undefined
-  /** What a fork is served instead of running its tools. */
+  /** Results that a fork is served instead of running its tools. */
   results: RecordedResults | undefined
   #preparation: TurnPreparation | undefined
   #tools: ToolsOfTurn | undefined
@@ -89,7 +89,7 @@ export class RunContext implements ModelCallOwner {
     return this.#rules.rules
   }
 
-  /** What the code of the active agent says now, in this run. */
+  /** The definition of the active agent by its code of today, as this run changes it. */
   currentDefinition({ agent, definition, givenModel }: RunState): AgentDefinition {
     return definitionInRun(definitionNow(this.#knownAgent(agent), definition), givenModel)
   }

@@ -112,7 +112,7 @@ class CommandDelivery {
   }
 }
 
-/** Whether a child run may have asked something else since the run stopped: it records that in its own events. */
+/** True if a child run may have asked something else since the run stopped: it records that in its own events. */
 function awaitsChild(state: RunState): boolean {
   return listCallsAwaitingChild(state).length > 0
 }
@@ -162,7 +162,6 @@ class FailureNotice {
     this.#report = report
   }
 
-  /** Whether there is a subscriber. */
   get isWatched(): boolean {
     return this.#watchers > 0
   }
@@ -216,7 +215,6 @@ class FailureNotice {
   }
 }
 
-/** What nothing has to be waited for. */
 const nothing: Promise<void> = Promise.resolve()
 
 /**
@@ -236,7 +234,7 @@ export class RunDriver implements DrivenRun, EventSource {
   takesOver = false
   isAwaited = false
   readonly #delivery: CommandDelivery
-  /** Whether it begins here, and is there once its first event has come. */
+  /** It begins here, and is there once its first event has come. */
   #beginsHere = false
   /** With what this process began it under an idempotency key. */
   #order: KeyedOrder | undefined
@@ -343,7 +341,7 @@ export class RunDriver implements DrivenRun, EventSource {
     return (this.#stopped ??= this.#ensureDriven(false))
   }
 
-  /** What followed from commands to child runs may have continued this run. */
+  /** Commands to child runs may have continued this run. */
   async #afterDelivery(): Promise<RunResult> {
     await this.#delivery.onTheirWay.ended()
     if (this.#session && this.#stopped) return await this.#stopped
@@ -435,7 +433,7 @@ export class RunDriver implements DrivenRun, EventSource {
     void this.#drive(session, session.fork(prepare))
   }
 
-  /** Whether the run has begun: `false` where another run of its session is under way, so that it has to be joined. */
+  /** Resolves to `false` if another run of its session is under way, so that it has to be joined. */
   async hasBegun(): Promise<boolean> {
     this.notice.markObserved()
     return await unlessSessionBusy(this.created)
@@ -451,7 +449,6 @@ export class RunDriver implements DrivenRun, EventSource {
     return result
   }
 
-  /** Does the same without waiting for the result. */
   drive({ withChildren }: { readonly withChildren: boolean }): void {
     void this.#ensureDriven(withChildren)
   }

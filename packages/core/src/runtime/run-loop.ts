@@ -30,13 +30,12 @@ const ENDING_DELAY_MS = 1
 const MANY_CALLS = 32
 
 /**
- * What may wait for more of its kind, and until when, so that one append records both: deltas of a reply after others,
+ * The mail that may wait for more of its kind, and until when, so that one append records both: deltas of a reply after others,
  * where the ledger asks for it, and endings of calls after others, as long as many calls run.
  */
 class Pace {
-  /** What may wait. */
   kind: MailKind = 'delta'
-  /** Until when; a time that has passed where nothing may. */
+  /** Until when; a time that has passed if nothing may wait. */
   until: number = -Infinity
   /** How much of it is all that can come, so that nothing is left to wait for. */
   most: number = Infinity
@@ -65,7 +64,7 @@ function runningAlone(state: RunState): number {
   return started + settled === state.calls.length ? started : 0
 }
 
-/** Whether a batch holds nothing but the take-over of a suspended run. */
+/** True for a batch that only takes over a suspended run. */
 function isBareResume(state: RunState | undefined, { events, action }: EventBatch): boolean {
   const [resumed] = events
   if (state === undefined || events.length !== 1 || resumed?.type !== 'run_resumed') return false
@@ -91,14 +90,14 @@ export class RunLoop implements LeasedDrive {
   readonly #pace = new Pace()
   /** Of the writer that this loop is. */
   epoch: number = emptyHead.epoch
-  /** Whether this loop is, or was, the writer of the run. */
+  /** This loop is, or was, the writer of the run. */
   isWriter = false
   #timer: Cancel | undefined
   /** Why this loop may append nothing more. */
   #lost: { readonly error: unknown } | undefined
   /** When what is in flight is given up; a time once the loop is being drained. */
   #drainUntil = Infinity
-  /** Whether child runs that are under way are taken over, too. */
+  /** Child runs that are under way are taken over, too. */
   #takesChildrenOver = false
   /** The command `resume` of a run that is taken over, until its event is on record. */
   #pendingResume: ResumeCommand | undefined
@@ -118,7 +117,7 @@ export class RunLoop implements LeasedDrive {
     return this.#drainUntil < Infinity
   }
 
-  /** Whether the end of the run is on record. */
+  /** The end of the run is on record. */
   get isDone(): boolean {
     return this.#run.state?.phase === 'done'
   }
@@ -283,7 +282,7 @@ export class RunLoop implements LeasedDrive {
     for (const event of events) live.next(event)
   }
 
-  /** Whether something has to be waited for before the run continues: most often nothing has. */
+  /** True if something has to be waited for before the run continues: mostly nothing has. */
   #isAwaited(before: RunState | undefined): boolean {
     const { hooks, sent } = this.#run
     return hooks.length > 0 || (before === undefined && sent.hasPending)
@@ -355,7 +354,7 @@ export class RunLoop implements LeasedDrive {
     return this.#inbox.read({ epoch: this.epoch, state })
   }
 
-  /** Whether the run may stop: no command is on its way or waiting in the inbox. */
+  /** True if no command is on its way or waits in the inbox. */
   async #mayStop(state: RunState): Promise<boolean> {
     await this.#run.sent.allDelivered()
     await this.#readInbox(state)
@@ -385,7 +384,7 @@ export class RunLoop implements LeasedDrive {
     return false
   }
 
-  /** Whether what may wait, and nothing else, has arrived before a time. */
+  /** True if it is earlier than `until`, and only mail that may wait has arrived. */
   #mayWaitForMore(until: number): boolean {
     const { kind, most } = this.#pace
     const isUndisturbed = !this.#inbox.isUnread && !this.isDraining && this.#run.mailbox.holdsOnly(kind, most)
@@ -404,13 +403,12 @@ export class RunLoop implements LeasedDrive {
   }
 }
 
-/** Whether a message came from the inbox. */
 function haveKeys(mail: readonly Mail[]): boolean {
   for (const { key } of mail) if (key !== undefined) return true
   return false
 }
 
-/** Whether a batch has brought calls that are to be checked. That of a loop that is being drained begins nothing. */
+/** True for a batch with calls that are to be checked. That of a loop that is being drained begins nothing. */
 function bringsCalls({ action, state, events }: EventBatch): boolean {
   if (action.kind !== 'wait' || state.phase !== 'collecting') return false
   return events.findLast(({ type }) => type === 'assistant_message_finished') !== undefined

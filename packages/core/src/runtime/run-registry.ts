@@ -12,7 +12,7 @@ import type { DrivenRun, Runs, RuntimeParts } from './runtime-parts.ts'
 /** How long a drain waits for work in flight, unless another time is given. */
 const drainGraceMs = 5_000
 
-/** What the application gives a run, and no ledger holds. */
+/** The parts of a run that only its application has: no ledger holds them. */
 export interface GivenToRun {
   readonly agent?: Agent<unknown> | undefined
   readonly context?: unknown

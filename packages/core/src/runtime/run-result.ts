@@ -20,7 +20,7 @@ import { ConfigurationError, type ModelFailure } from '../values/errors.ts'
 import { childRunIdOf, type RunId } from '../values/ids.ts'
 import { deepFreeze, type Json, omitUndefined } from '../values/json.ts'
 
-/** What a ledger knows of a run, up to an event if given; `undefined` for a run that is not there. */
+/** Folds a run, up to an event if given; `undefined` if the ledger has no such run. */
 export async function loadState(ledger: Ledger, runId: RunId, toSeq?: number): Promise<RunState | undefined> {
   let state: RunState | undefined
   const range = toSeq === undefined ? {} : { toSeq }
@@ -59,14 +59,14 @@ export interface StoppedRun {
    * JSON.
    */
   readonly text: string
-  /** What the run used, its child runs included. */
+  /** Tokens of the run and its child runs. */
   readonly usage: Usage
   /** US dollars, if prices are known. */
   readonly costUsd?: number
   readonly turns: number
   /** Tool calls that were started. */
   readonly toolCalls: number
-  /** What child runs did: how many there were, their turns and their tool calls. */
+  /** The number of child runs, their turns and their tool calls. */
   readonly children: { readonly runs: number; readonly turns: number; readonly toolCalls: number }
   /** Calls of the run and of its child runs that wait for a person. */
   readonly pendingApprovals: readonly PendingApproval[]

@@ -65,14 +65,14 @@ function begun(
 }
 
 function withEvent(step: RunStep, event: RuntimeEvent, spent: Spent): RunStep {
-  const changed = changes[event.type] as Change<EventType> | undefined
+  const changed = changes[event.type] as Change<EventType> | null | undefined
   return changed ? { ...changed(step, event, spent), endedAt: event.at } : step
 }
 
 type Change<T extends EventType> = (step: RunStep, event: EventOf<T>, spent: Spent) => RunStep
 
-/** What each event changes in the step that it belongs to. */
-const changes: { readonly [T in EventType]?: Change<T> } = {
+/** The change that each event makes to its step; null if none. */
+const changes: { readonly [T in EventType]: Change<T> | null } = {
   model_call_started: (step, { model, attempt }) => ({ ...withoutFailure(step), model, attempts: attempt }),
   usage_updated: (step, { attempt, usage, costUsd }, spent) => {
     spent.set(attempt, { usage, costUsd })
@@ -83,6 +83,33 @@ const changes: { readonly [T in EventType]?: Change<T> } = {
   tool_result: (step, event) => ({ ...step, calls: withOutcome(step.calls, event) }),
   tool_results_injected: (step) => step,
   agent_handed_off: (step, { to }) => ({ ...step, handedTo: to }),
+  run_started: null,
+  history_carried: null,
+  history_edited: null,
+  run_resumed: null,
+  run_finished: null,
+  input_received: null,
+  input_settled: null,
+  assistant_started: null,
+  assistant_text_delta: null,
+  assistant_reasoning_delta: null,
+  tool_input_delta: null,
+  tool_request_ready: null,
+  tool_requests_collected: null,
+  approval_requested: null,
+  approval_decided: null,
+  tool_started: null,
+  tool_progress: null,
+  tool_deferred: null,
+  tool_attempt_failed: null,
+  compaction_started: null,
+  context_compacted: null,
+  guardrail_tripped: null,
+  guardrails_checked: null,
+  output_checked: null,
+  limit_reached: null,
+  limit_raised: null,
+  cancel_requested: null,
 }
 
 function withoutFailure({ failure: _failure, ...step }: RunStep): RunStep {

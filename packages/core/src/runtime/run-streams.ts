@@ -42,17 +42,16 @@ export class LiveEvents extends Observable<RuntimeEvent> {
     super(subscribeLive)
   }
 
-  /** To be called where this process has made the id of the run: nothing is on record of it before what comes here. */
+  /** Call it when this process has made the id of the run: nothing is on record of it yet. */
   beginsHere(): void {
     this.#isBeforeFirst = true
   }
 
-  /** Whether a reader that follows the run from now on misses nothing of it, so that it need not read the ledger. */
+  /** A reader that follows the run from now on misses nothing, so it need not read the ledger. */
   get isBeforeFirst(): boolean {
     return this.#isBeforeFirst
   }
 
-  /** Whether an event has come here. */
   get hasBegun(): boolean {
     return this.#hasBegun
   }
@@ -208,13 +207,13 @@ function readRun(this: Observable<RuntimeEvent>, subscriber: Subscriber<RuntimeE
   return new RunReader(this as RunEvents, subscriber)
 }
 
-/** What one subscriber of a run's events has seen, and what it sees next. */
+/** The place of one subscriber in a run's events. */
 class RunReader implements EventReader, Unsubscribable {
   readonly #events: RunEvents
   readonly #subscriber: Subscriber<RuntimeEvent>
   #seq: number
   #isCaughtUp: boolean
-  /** What came before the reader had all that is in the ledger. */
+  /** Events that arrived before the reader had read the ledger. */
   #waiting: RuntimeEvent[] | undefined
   #failure: { readonly error: unknown } | undefined
 
@@ -347,11 +346,10 @@ export async function* iterateEvents(
 /** Where an object keeps what its late fields are read with. */
 const readers = Symbol('readers')
 
-/** What reads each of these fields. */
 type Readers<Fields> = { readonly [Name in keyof Fields]: () => Fields[Name] }
 
 /**
- * Makes what gives objects fields of these names that are read when they are asked for.
+ * Returns a function that gives an object fields of these names, each of which is read when it is asked for.
  *
  * All these objects share the functions of the fields. With a function of its own each object would get a hidden class of its
  * own, which V8 keeps in its old generation: all that the function holds, such as a run that has ended, would stay in memory
@@ -374,7 +372,7 @@ export function lateFields<Fields extends object>(
 }
 
 /**
- * What a run did and does, in several views of its ledger. Every subscriber gets all of a view, however late it comes;
+ * Several views of a run's ledger. Every subscriber gets all of a view, however late it comes;
  * each completes after `run_finished`, and stays open while the run is suspended. Where the ledger is closed before, each
  * errors with the `LedgerUnavailableError` of any read then: it was cut off, and the run has not ended.
  */

@@ -115,7 +115,7 @@ export function malformed(command: string, { path, what }: Fault): CommandAcknow
   return { accepted: false, code: 'malformed', message }
 }
 
-/** What a handle gives of its run when it is asked for. */
+/** The parts of a handle that are made on first use. */
 class HandleViews<Output> extends RunViews {
   readonly #driver: RunDriver
   readonly #agent: Agent<Output> | undefined
@@ -159,7 +159,6 @@ export async function untilBegun(run: Pick<Run, 'id'>): Promise<void> {
   await begun.get(run)?.()
 }
 
-/** What a handle is of. */
 interface HeldBy<Output> {
   readonly driver: RunDriver
   readonly agent: Agent<Output> | undefined

@@ -81,8 +81,8 @@ export interface RuntimeOptions extends RuntimeRules {
   /** Models that runs are given as `model`, for a resume in this process to find them by the names on record. */
   readonly models?: readonly Model[] | undefined
   /**
-   * What a resume does when the agent's code differs from the recorded definition: `continue` with the code, and
-   * record it (the default), or `refuse`.
+   * For a resume, if the agent's code differs from the recorded definition: `continue` with the code, and record it
+   * (the default), or `refuse`.
    */
   readonly onDrift?: 'continue' | 'refuse' | undefined
   /** Time, timers, randomness, and the report of stray errors; each defaults to the one of the host. */
@@ -101,11 +101,11 @@ export interface RunOptions extends PastOptions, LabelOptions {
   /** Model settings of this run; each overrides the agent's. */
   readonly modelSettings?: ModelSettings | undefined
   /**
-   * Whether the model must (`any`, or a tool by its name), may (`auto`) or must not (`none`) call tools. A model must
+   * The model must (`any`, or a tool by its name), may (`auto`) or must not (`none`) call tools. A model must
    * call a tool only in the first turn. `prepareTurn` can override it for a turn.
    */
   readonly toolChoice?: GivenToolChoice | undefined
-  /** Whether the model may ask for several tools in one reply, whatever its agent says. */
+  /** Lets the model ask for several tools in one reply, or not, whatever its agent says. */
   readonly parallelToolCalls?: boolean | undefined
   /** Which of the events that nothing else depends on the run records; it overrides its agents' settings. */
   readonly recording?: RecordingPolicy | undefined
@@ -166,7 +166,7 @@ export type Given<Options, Context> =
 export interface ResumeOptions<Output = unknown, in Context = AnyContext> {
   /** The agent that the run was started with, for the type of its output; it need not be among those of the runtime. */
   readonly agent?: Agent<Output, Context> | undefined
-  /** What the application passes to the run. It is not recorded, so pass it again. */
+  /** The application's context of the run. It is not recorded, so pass it again. */
   readonly context?: unknown
   /** Functions that observe the run from here on. */
   readonly hooks?: GivenHooks | undefined
@@ -367,7 +367,6 @@ export function cancelWith(signal: CancelSignal, driver: RunDriver): void {
 
 const anyValue: OptionCheck = () => undefined
 
-/** What has these functions, such as a ledger. */
 export function having(expected: string, ...names: readonly string[]): OptionCheck {
   return valueThat(expected, (value) => {
     const parts = Object(value) as { readonly [name: string]: unknown }
@@ -382,7 +381,6 @@ export const someLedger: OptionCheck = having(
 )
 const clock = having('a clock with now() and schedule(delayMs, callback)', 'now', 'schedule')
 
-/** What models cost. */
 export const somePrices: OptionCheck = functionOr(recordOf(modelPrice))
 
 const runtimeOptions = fields<RuntimeOptions>({
@@ -620,7 +618,7 @@ export function requireSendOptions(options: InContext<SendOptions>): void {
   requireOptions('send', sendOptions, options)
 }
 
-/** Where no options are taken: what is given would be passed over in silence. */
+/** For functions without options: any that are given would be ignored in silence. */
 export const noOptions: OptionCheck = valueThat(
   'nothing: it takes no options',
   (value) => value === undefined,

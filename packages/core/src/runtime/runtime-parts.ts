@@ -17,7 +17,7 @@ import type { HeldLeases } from './leases.ts'
 import type { RunResult } from './run-result.ts'
 import type { LiveEvents, LiveText } from './run-streams.ts'
 
-/** What a runtime is made of: each part that drives or reads runs gets all of it. */
+/** The parts of a runtime, for all code that drives or reads its runs. */
 export interface RuntimeParts {
   readonly ledger: Ledger
   readonly host: Host
@@ -27,13 +27,12 @@ export interface RuntimeParts {
   readonly agents: AgentRegistry
   /** The models that its runs may be given. */
   readonly models: KnownModels
-  /** What all runs are given that say nothing else. */
   readonly defaults: RunDefaults
   /** Makes the context of a run that is taken up and is given none. */
   readonly contextOf?: (run: RecordedRun) => unknown
-  /** Whether text of replies is passed on before it is on record. */
+  /** Text of replies is passed on before it is on record. */
   readonly passesLiveText: boolean
-  /** What it does with a run whose agent has other code now. */
+  /** For a run whose agent has other code now. */
   readonly onDrift: 'continue' | 'refuse'
   /** Makes ids of runs and keys of inbox entries, unique for ever. */
   readonly newId: () => RunId
@@ -42,7 +41,7 @@ export interface RuntimeParts {
   readonly runs: Runs
 }
 
-/** What the runs of a runtime are given, where they are given nothing else. */
+/** Options of runs that are given no others. */
 export interface RunDefaults {
   readonly model?: Model
   readonly modelSettings?: ModelSettings
@@ -54,11 +53,11 @@ export interface RunDefaults {
 
 /** The runs that this process holds, as each of them sees the others. */
 export interface Runs {
-  /** Whether the runtime was drained, and continues no run. */
+  /** The runtime was drained, and continues no run. */
   readonly isDrained: boolean
   /** The run of an id: the one that this process holds, or one that it holds from here on. */
   driverOf(runId: RunId): DrivenRun
-  /** Whether a process drives a run: this one, or another that has its lease. */
+  /** Resolves to true if a process drives the run: this one, or another that has its lease. */
   isDriven(runId: RunId): Promise<boolean>
   /** A drive session of the run begins. */
   began(run: DrivenRun): void
@@ -83,17 +82,17 @@ export interface DrivenRun {
   /** Text before it is on record; absent unless the runtime is to pass it on. */
   readonly liveText: Subject<LiveText> | undefined
   readonly sent: SentCommands
-  /** What the application gives it from here on: a loop under way keeps what it began with. */
+  /** Given by the application, from the next drive on: a loop under way keeps what it began with. */
   readonly given: {
     readonly context: unknown
     readonly model: Model | undefined
     readonly hooks: readonly RunHooks[]
   }
-  /** Whether this process drives it. */
+  /** This process drives it. */
   readonly isDrivenHere: boolean
-  /** Whether the next drive takes it over also from a process that may live. */
+  /** The next drive takes it over also from a process that may be alive. */
   takesOver: boolean
-  /** Whether a call of this process waits for it, so that its parent needs no other report of its end. */
+  /** A call of this process waits for it, so that its parent needs no other report of its end. */
   isAwaited: boolean
   /** Its result when it stops, for a caller that handles a failure. */
   readonly result: Promise<RunResult>
@@ -101,7 +100,7 @@ export interface DrivenRun {
   readonly whenStopped: Promise<RunResult>
   /** Resolves when its end was reported to its own parent. */
   readonly reported: Promise<void>
-  /** Takes what the application gave a relative, unless it said how this run's own is made. */
+  /** Takes the context of a parent or child run, unless the application said how to make this run's own. */
   inheritContext(context: unknown): void
   start(run: BegunRun): void
   drive(options: { readonly withChildren: boolean }): void
@@ -114,9 +113,9 @@ export interface DrivenRun {
 /** How a run begins. */
 export interface BegunRun {
   readonly prepare: () => Promise<ReadyStart>
-  /** Whether the run begins after another one that takes its place in the session. */
+  /** The run begins after another one that takes its place in the session. */
   readonly waits?: boolean
-  /** What is asked of it in the moment in which it begins. */
+  /** A command to decide together with its start. */
   readonly asked?: () => OutsideCommand | undefined
 }
 

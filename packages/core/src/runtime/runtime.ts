@@ -55,6 +55,74 @@ import {
   withGiven,
 } from './start-run.ts'
 
+/** Creates a runtime: the ledger, agents and hooks that runs share. */
+export function createRuntime(options: RuntimeOptions): Runtime {
+  requireRuntimeOptions(options)
+  digestTextsByDefault(digestOfHost)
+  const { ledger } = options
+  const runs = new RuntimeRuns(options)
+  const { registry } = runs
+  return {
+    ledger,
+    run(agent, input, ...[own = {}]) {
+      requireRunOptions(own)
+      return runs.handle(runs.start(agent, input, own))
+    },
+    session: (id) => runtimeSession(id, ledger, runs),
+    resume<Output>(runId: string, own: ResumeOptions<Output> = {}) {
+      requireTextId('resume', runId)
+      requireResumeOptions(own)
+      const driver = registry.driverFor(runId, own)
+      if (own.takeOver) driver.takesOver = true
+      driver.drive({ withChildren: true })
+      return runs.handle<Output>({ driver }, own.agent)
+    },
+    fork<Output>(source: string, own: InContext<ForkOptions>) {
+      requireForkOptions(own)
+      return runs.handle<Output>({ driver: runs.fork(source, own) })
+    },
+    send: (runId, command, own = {}) =>
+      runs.answer(unreadAnswer('send', runId), async () => {
+        requireTextId('send', runId)
+        requireSendOptions(own)
+        const { key, context } = own
+        const fault = faultIn('the command', outsideCommand(command))
+        if (fault) return malformed('send', fault)
+        return await registry.driverFor(runId, { context }).send(command, key)
+      }),
+    settle: (runId, toolCallId, result, own = {}) =>
+      runs.answer(unreadAnswer('settle', runId), async () => {
+        requireSettling(runId, toolCallId, result, own)
+        const { by, reason } = own
+        return await registry
+          .driverFor(runId, own)
+          .send({ type: 'settle', toolCallId, ...settledResult(result), ...omitUndefined({ by, reason }) })
+      }),
+    suspended(...given: readonly unknown[]) {
+      requireOptions('suspended', noOptions, given[0])
+      return suspendedRuns(ledger)
+    },
+    interrupted(...given: readonly unknown[]) {
+      requireOptions('interrupted', noOptions, given[0])
+      return interruptedRuns(registry.parts)
+    },
+    drain: (graceMs) =>
+      runs.answer('The runtime was not drained, and nobody waited for it', async () => {
+        if (graceMs !== undefined) requireOptions('drain', numberFrom(0), graceMs, 'graceMs')
+        return await registry.drain(graceMs)
+      }),
+    idle: () => registry.idle(),
+  }
+}
+
+function settledResult(
+  result: SettledResult,
+): Pick<Extract<OutsideCommand, { type: 'settle' }>, 'outcome' | 'content'> {
+  if (typeof result === 'string') return { outcome: 'success', content: [{ type: 'text', text: result }] }
+  if ('failed' in result) return { outcome: 'failed', content: [{ type: 'text', text: result.failed }] }
+  return { outcome: 'success', content: result }
+}
+
 /** A run that was asked for, as this process holds it. */
 export interface StartedRun {
   readonly driver: RunDriver
@@ -244,73 +312,4 @@ function runtimeSession(id: string, ledger: Ledger, runs: RuntimeRuns): RuntimeS
       return runs.answer(unread, async () => runs.handle<Output>(await run(agent, input, given)))
     },
   }
-}
-
-/** Puts a runtime together. */
-export function createRuntime(options: RuntimeOptions): Runtime {
-  requireRuntimeOptions(options)
-  digestTextsByDefault(digestOfHost)
-  const { ledger } = options
-  const runs = new RuntimeRuns(options)
-  const { registry } = runs
-  return {
-    ledger,
-    run(agent, input, ...[own = {}]) {
-      requireRunOptions(own)
-      return runs.handle(runs.start(agent, input, own))
-    },
-    session: (id) => runtimeSession(id, ledger, runs),
-    resume<Output>(runId: string, own: ResumeOptions<Output> = {}) {
-      requireTextId('resume', runId)
-      requireResumeOptions(own)
-      const driver = registry.driverFor(runId, own)
-      if (own.takeOver) driver.takesOver = true
-      driver.drive({ withChildren: true })
-      return runs.handle<Output>({ driver }, own.agent)
-    },
-    fork<Output>(source: string, own: InContext<ForkOptions>) {
-      requireForkOptions(own)
-      return runs.handle<Output>({ driver: runs.fork(source, own) })
-    },
-    send: (runId, command, own = {}) =>
-      runs.answer(unreadAnswer('send', runId), async () => {
-        requireTextId('send', runId)
-        requireSendOptions(own)
-        const { key, context } = own
-        const fault = faultIn('the command', outsideCommand(command))
-        if (fault) return malformed('send', fault)
-        return await registry.driverFor(runId, { context }).send(command, key)
-      }),
-    settle: (runId, toolCallId, result, own = {}) =>
-      runs.answer(unreadAnswer('settle', runId), async () => {
-        requireSettling(runId, toolCallId, result, own)
-        const { by, reason } = own
-        return await registry
-          .driverFor(runId, own)
-          .send({ type: 'settle', toolCallId, ...settledResult(result), ...omitUndefined({ by, reason }) })
-      }),
-    suspended(...given: readonly unknown[]) {
-      requireOptions('suspended', noOptions, given[0])
-      return suspendedRuns(ledger)
-    },
-    interrupted(...given: readonly unknown[]) {
-      requireOptions('interrupted', noOptions, given[0])
-      return interruptedRuns(registry.parts)
-    },
-    drain: (graceMs) =>
-      runs.answer('The runtime was not drained, and nobody waited for it', async () => {
-        if (graceMs !== undefined) requireOptions('drain', numberFrom(0), graceMs, 'graceMs')
-        return await registry.drain(graceMs)
-      }),
-    idle: () => registry.idle(),
-  }
-}
-
-/** What a caller says of how a deferred call ended, as the command says it. */
-function settledResult(
-  result: SettledResult,
-): Pick<Extract<OutsideCommand, { type: 'settle' }>, 'outcome' | 'content'> {
-  if (typeof result === 'string') return { outcome: 'success', content: [{ type: 'text', text: result }] }
-  if ('failed' in result) return { outcome: 'failed', content: [{ type: 'text', text: result.failed }] }
-  return { outcome: 'success', content: result }
 }

@@ -37,7 +37,7 @@ export function sessionView(ledger: Ledger, id: string): Session {
   }
 }
 
-/** Whether a run could not begin because another run has its place in the session. */
+/** True for the error of a run whose place in its session another run has taken. */
 export function isPlaceTaken(error: unknown): boolean {
   return error instanceof LedgerConflictError && error.kind === 'unique'
 }

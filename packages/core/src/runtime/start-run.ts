@@ -50,7 +50,7 @@ export function startCommand(
     context,
   }: {
     readonly limits?: GivenLimits
-    /** Those of the runtime: over the agent's, under the run's. */
+    /** Limits of the runtime: over the agent's, under the run's. */
     readonly defaults?: GivenLimits
     readonly given?: RunGiven
     readonly register: (agent: Agent<unknown>) => Agent<unknown>
@@ -119,11 +119,11 @@ function requireBoundedSearches(models: readonly FallbackModel[], maxCostUsd: nu
 
 /** Names that an application knows a run by. No model is shown them; the ledger records them. */
 export interface LabelOptions {
-  /** What the run is an execution of, such as `refund-desk`. */
+  /** The workflow that the run executes, such as `refund-desk`. */
   readonly workflowName?: string | undefined
   /** The trace that it belongs to. */
   readonly traceId?: string | undefined
-  /** What binds several traces, such as a conversation. */
+  /** Groups several traces, such as those of a conversation. */
   readonly groupId?: string | undefined
   readonly tags?: readonly string[] | undefined
   /** More of it, as JSON. No place for keys. */
@@ -147,7 +147,6 @@ export const someToolChoice: OptionCheck = textOr(
 /** Several texts. */
 export const someTags: OptionCheck = listOf(filledText)
 
-/** What JSON can carry, by names. */
 export const someMetadata: OptionCheck = valueThat(
   'an object of JSON',
   (value) => jsonObject(value) === undefined,
@@ -193,7 +192,7 @@ export function withDefaults(
   }
 }
 
-/** What the first event of a run records of its options. Throws a `ConfigurationError` for what could not work. */
+/** Returns the options that the first event of a run records. Throws a `ConfigurationError` for those that could not work. */
 export function resolveOptions(
   agent: Agent<unknown>,
   options: RecordedOptions,
@@ -266,14 +265,14 @@ function givenLimitsOf(limits: GivenLimits = {}): Limits | undefined {
   return Object.keys(given).length === 0 ? undefined : given
 }
 
-/** What a retry under the same idempotency key has to say again. */
+/** The order of a run with an idempotency key: a retry has to repeat it. */
 export interface KeyedOrder {
   readonly agent: string
   readonly message: UserMessage
-  /** What was said before the run; `undefined` where that is of its session, or another run's. */
+  /** The messages before the run; `undefined` if they come from its session or another run. */
   readonly history?: readonly Message[] | undefined
   readonly sessionId?: string | undefined
-  /** That of its session, if it names none. */
+  /** Its session's subject, if it names none. */
   readonly subject?: string | undefined
   readonly owner?: string | undefined
   readonly givenLimits?: Limits | undefined
@@ -349,7 +348,7 @@ export interface TextMessage {
 /** A message of a conversation, as results give them in `messages`, or in short. */
 export type InputMessage = Message | TextMessage
 
-/** What a run is asked: a text, the parts of a message, or a conversation whose last message is the user's. */
+/** The input of a run: a text, the parts of a message, or a conversation whose last message is the user's. */
 export type RunInput = string | readonly UserPart[] | readonly InputMessage[]
 
 /** The message that a run answers, and what the caller says was said before it. */

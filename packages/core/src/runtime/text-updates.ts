@@ -29,7 +29,7 @@ export interface FoldedEvent {
 /** The text of a turn's reply that a reader is shown, and how it changed last. */
 export interface ShownText {
   readonly text: string
-  /** Whether the reply is a message: what is shown of it is final. */
+  /** The reply is a message: its shown text is final. */
   readonly isMessage: boolean
   readonly updates: readonly TextUpdate[]
 }
@@ -70,7 +70,7 @@ export function nextShownText(before: ShownText, { event, state }: FoldedEvent):
   return type === 'run_finished' && !before.isMessage ? show('', false) : { ...before, updates: [] }
 }
 
-/** Whether the text of a reply that a reader sees may change with the event. */
+/** True for an event with which the shown text of a reply may change. */
 function changesReply(event: RuntimeEvent): boolean {
   const isRead = event.type === 'assistant_message_finished' || event.type === 'output_checked'
   return isRead || (event.type === 'guardrail_tripped' && event.on === 'output')
@@ -83,7 +83,7 @@ function streamedText(state: RunState): string {
   return texts.map(({ text }) => text).join('')
 }
 
-/** What a reader reads of a reply: the text of its message, or what its schema made of it. */
+/** The shown text of a reply: that of its message, or what its schema made of it. */
 function replyText(state: RunState): string {
   return state.phase === 'collecting' && state.reply.message.parts.length > 0 ? state.lastText : ''
 }
@@ -111,7 +111,7 @@ function readReply(turn: number, { event, state }: FoldedEvent): Read {
   return { turn: event.turn, ...(text !== '' && !isWithdrawn && { finalText: { text, seq: event.seq } }) }
 }
 
-/** Whether the run ends with a replacement of its answer: the time was up before a guardrail had checked it. */
+/** True if the run ends with a replacement of its answer: the time was up before a guardrail had checked it. */
 function isWithheld(event: RuntimeEvent): boolean {
   return event.type === 'guardrail_tripped' && event.on === 'output' && event.cause === 'controller'
 }
