@@ -115,7 +115,7 @@ const runProgram = `
   const model = { provider: 'none', api: 'none', modelId: 'none', stream: () => EMPTY }
   const agent = defineAgent({ name: 'silent', instructions: 'Say nothing.', model })
   const run = createRuntime({ ledger: memoryLedger(), agents: [agent] }).run(agent, 'Hello?')
-  if (!(run.events$ instanceof Observable)) throw new Error('A stream is no Observable of RxJS.')
+  if (!(run.events$ instanceof Observable)) throw new Error('A stream is not an Observable of RxJS.')
   await run.result
   let trace = ''
   try { defineAgent({}) } catch ({ stack }) { trace = stack }

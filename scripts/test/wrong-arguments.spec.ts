@@ -15,7 +15,7 @@ const builtOn: Readonly<Record<string, string>> = {
   '@tallystick/core/vocabulary': 'views of values that were checked, called for each event',
 }
 
-/** Functions that may throw what is no error of ours. */
+/** Functions that may throw what is not an error of ours. */
 const exempt: Readonly<Record<string, string>> = {
   '@tallystick/core textOf': 'a view of the parts of a message, called for each message',
   '@tallystick/core foldedHistory': 'a filter that a handoff is given',

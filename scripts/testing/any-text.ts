@@ -10,7 +10,7 @@ function characterAt(index: number): string {
 function indexOf(text: unknown): number {
   const point = typeof text === 'string' ? (text.codePointAt(0) ?? halves.first) : halves.first
   const index = point < halves.first ? point : point - halves.count
-  if (characterAt(index) !== text) throw new Error('This is no character.')
+  if (characterAt(index) !== text) throw new Error('This is not a character.')
   return index
 }
 

@@ -22,7 +22,7 @@ const printed: Readonly<Record<string, string>> = {
   'handoff.ts': 'front desk hands over to billing.\nThe script says: in May an engineer',
   'live-text.ts': '- The balance is 99 euros. \n- The script says: 50 euros are saved.',
   'steering.ts': 'The script was told: In the morning only.\nThe script was told: And a hotel?',
-  'structured-output.ts': 'A-20417 was broken 7 days ago.\noutput_invalid: it is no JSON',
+  'structured-output.ts': 'A-20417 was broken 7 days ago.\noutput_invalid: it is not JSON',
 }
 const recipes = Object.keys(printed)
 /** A thorough run plays all, since each takes a process. */

@@ -1,6 +1,6 @@
 import { ConfigurationError } from '@tallystick/core'
 
-/** The model id of the loopback server. It is no vendor's, so that no ledger names a model that was not called. */
+/** The model id of the loopback server. It is not a vendor's, so that no ledger names a model that was not called. */
 export const loopbackModelId = 'loopback-stock-player'
 
 /** The default model if a key is set. */

@@ -3,7 +3,7 @@
 import * as nodeModule from 'node:module'
 import { findVersionFault } from './version.ts'
 
-// A reader that has seen enough (`| head`) is no error.
+// A reader that has seen enough (`| head`) is not an error.
 process.stdout.on('error', (error: NodeJS.ErrnoException) => {
   if (error.code === 'EPIPE') process.exit(0)
   throw error

@@ -48,7 +48,7 @@ describe('explain', () => {
     expect(json(forPrograms.stdout)).toMatchObject({ request: { additions } })
   })
 
-  it('is a 2 for a turn that the run did not have, or that is no number', async () => {
+  it('is a 2 for a turn that the run did not have, or that is not a number', async () => {
     await using shop = await openShop()
     const { runId } = await shop.start()
     expect(await tallystickHere('explain', shop.ledgerPath, runId, '9')).toMatchObject({

@@ -132,7 +132,7 @@ describe('a list of runs', () => {
     summary: { ...unpriced, runId: sampleRunId(3), usage: {} },
   } as unknown as ListedRunRow
 
-  it('has everything where its reader is no terminal, each child run under its parent', async () => {
+  it('has everything where its reader is not a terminal, each child run under its parent', async () => {
     const all = await tableOf(undefined, work, row({ agents: ['triage', 'host'] }), sampleRunId(4))
     expect(all).toBe(
       lines(
@@ -249,7 +249,7 @@ it.each([
   expect([formatDuration(ms), formatShortDuration(ms)]).toEqual([text, short])
 })
 
-it('a moment is shown in UTC, and a number that is no date as it is', () => {
+it('a moment is shown in UTC, and a number that is not a date as it is', () => {
   expect([formatTime(0), formatTime(9e15)]).toEqual(['1970-01-01T00:00:00.000Z', '9000000000000000 ms'])
 })
 
@@ -287,7 +287,7 @@ it('a table has columns of equal width, and one line for each row', () => {
   expect(formatTable([])).toBe('')
 })
 
-it('what is no text is named by its type, and by what it is found by', () => {
+it('what is not text is named by its type, and by what it is found by', () => {
   expect(
     formatContent([
       { type: 'text', text: 'See' },

@@ -121,7 +121,7 @@ describe('mcp doctor', () => {
     )
   })
 
-  it('given a broken server, when it is looked at, then its fault is indented, it is no server without tools, and the code is 1', async () => {
+  it('given a broken server, when it is looked at, then its fault is indented, it is not a server without tools, and the code is 1', async () => {
     const { code, stdout, stderr } = await mcp({ broken }, 'doctor')
     expect(code).toBe(1)
     const [head, fault = '', ...rest] = stdout.trimEnd().split('\n')

@@ -19,7 +19,11 @@ it.each<readonly [string, () => unknown, string]>([
     () => runCommandLine('list' as never, host),
     'runCommandLine: the list of words is a text',
   ],
-  ['what is no word', () => runCommandLine([1 as never], host), 'the list of words[0] is 1; expected a text'],
+  [
+    'what is not a word',
+    () => runCommandLine([1 as never], host),
+    'the list of words[0] is 1; expected a text',
+  ],
   ['no host', () => runCommandLine([], null as never), 'runCommandLine: the host is null; expected a host'],
   [
     'a host without its streams',

@@ -91,7 +91,7 @@ describe('what is asked wrongly', () => {
     expect(stdout).toContain('3 replay diverged, 4 ledger damaged')
   })
 
-  it('leaves a file that is no ledger as it is', async () => {
+  it('leaves a file that is not a ledger as it is', async () => {
     await using shop = await openShop()
     await writeFile(shop.ledgerPath, 'not a database, but a shopping list')
     const { code, stderr } = await tallystickHere('list', shop.ledgerPath)

@@ -61,7 +61,11 @@ describe('an agent', () => {
     ['with a text for a schema', { output: 'object' }, 'output is a text; expected a schema'],
     ['with a guardrail on everything', guard({ on: 'all' }), "guardrails[0].on is 'all'"],
     ['with a guardrail on nothing', guard({ on: undefined }), 'guardrails[0].on is missing'],
-    ['with a guardrail beside no model call', guard({ beside: true }), 'guardrails[0].beside is no option'],
+    [
+      'with a guardrail beside no model call',
+      guard({ beside: true }),
+      'guardrails[0].beside is not an option',
+    ],
     ['with a guardrail of less than no time', guard({ timeoutMs: -1 }), 'guardrails[0].timeoutMs is -1'],
     ['with a guardrail without a name', guard({ name: '' }), 'guardrails[0].name is an empty text'],
     ['with a guardrail that does nothing', guard({ check: 'pass' }), 'guardrails[0].check is a text'],
@@ -81,8 +85,12 @@ describe('an agent', () => {
     ['whose model has no provider', called({ provider: undefined }), 'does not say its provider, api and'],
     ['whose model has no api', called({ api: undefined }), 'does not say its provider, api and modelId'],
     ['whose model has no id', called({ modelId: undefined }), 'does not say its provider, api and modelId'],
-    ['with a tool that only runs', { tools: [{ run: () => {} }] }, 'tools[0] is no tool; make it with'],
-    ['with a tool that only checks', { tools: [{ check: () => {} }] }, 'tools[0] is no tool; make it with'],
+    ['with a tool that only runs', { tools: [{ run: () => {} }] }, 'tools[0] is not a tool; make it with'],
+    [
+      'with a tool that only checks',
+      { tools: [{ check: () => {} }] },
+      'tools[0] is not a tool; make it with',
+    ],
     [
       'with a tool that is executed',
       { tools: [{ name: 'x', execute: () => {} }] },

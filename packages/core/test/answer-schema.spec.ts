@@ -18,7 +18,7 @@ async function answering<Output>(output: OutputSchema<Output>, ...texts: readonl
   return { result, events, asked: model.requests.map(({ outputSchema }) => outputSchema), model }
 }
 
-describe('an answer that is no object', () => {
+describe('an answer that is not an object', () => {
   it.each<[string, OutputSchema, string, unknown]>([
     ['a list', z.array(z.string()), '["a","b"]', ['a', 'b']],
     [
@@ -119,7 +119,7 @@ it('a model that is asked to write an answer again reads the schema, and what do
     .slice(1)
   const schema = /"answer":\{"items":\{.*"id":\{"type":"string"\}/
   expect(reported?.map((message) => JSON.stringify(message).replaceAll('\\', ''))).toEqual([
-    expect.stringMatching(/it is no JSON.*This is the schema/s),
+    expect.stringMatching(/it is not JSON.*This is the schema/s),
     expect.stringMatching(/in the field answer: 0\.id: .*This is the schema/s),
   ])
   for (const message of reported ?? []) {

@@ -147,7 +147,7 @@ describe('a conflict', () => {
     expect([isEndedBefore(undefined), isUnreadInbox('inbox')]).toEqual([false, false])
   })
 
-  it('of a put is no error where the run has ended, and any other is thrown', async () => {
+  it('of a put is not an error where the run has ended, and any other is thrown', async () => {
     const failing = async (error: Error): Promise<never> => {
       throw error
     }

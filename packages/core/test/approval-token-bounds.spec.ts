@@ -166,7 +166,7 @@ describe('a decision by a token', () => {
       [undefined, /the decision is missing/],
       [{ approved: 'yes' }, /approved is a text/],
       [{ approved: false }, /reason is missing/],
-      [{ approved: true, reason: 'x' }, /reason is no option/],
+      [{ approved: true, reason: 'x' }, /reason is not an option/],
       [{ approved: true, input: 7 }, /input is 7/],
       [{ approved: true, by: '' }, /by is an empty text/],
       [{ approved: false, reason: 'x', by: '' }, /by is an empty text/],

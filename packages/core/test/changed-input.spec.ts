@@ -111,7 +111,7 @@ describe('a call that ran with a changed input', () => {
     expect(await meant.set.untilSettled(other.approve(meant.toolCallId, given))).toEqual({ accepted: true })
   })
 
-  it('is no changed call where the input that is given is the one that was asked for', async () => {
+  it('is not a changed call where the input that is given is the one that was asked for', async () => {
     const { set, rest, toolCallId } = await waiting(paying())
     const run = set.runtime.resume(rest.runId)
     const same = { memo: 'tea', to: 'ACME', amount: 1000 }

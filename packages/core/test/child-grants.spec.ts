@@ -158,7 +158,7 @@ describe('the grant of a child run', () => {
     )
   })
 
-  it('refuses a budget that is no limit', () => {
+  it('refuses a budget that is not a limit', () => {
     const worker = helper(scriptedModel([]))
     expect(() => agentTool(worker, { limits: { maxTurns: -1 } })).toThrow('maxTurns')
     expect(() => agentTool(worker, { limits: 3 as never })).toThrow('limits')

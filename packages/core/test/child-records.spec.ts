@@ -112,7 +112,7 @@ describe('a run', () => {
     expect(await isDescendantOf(set.ledger, clerkId, sampleRunId(9))).toBe(false)
   })
 
-  it('that follows another in a session is no child of it', async () => {
+  it('that follows another in a session is not a child of it', async () => {
     const set = stage({ steps: [{ text }, { text }] })
     const runs = ['1', '2'].map((input) =>
       set.runtime.run(set.agent, input, { sessionId: 'chat', whenBusy: 'wait' }),

@@ -131,7 +131,7 @@ describe('tools that share a serial key', () => {
     expect(begun?.definition.policy?.tools).toMatchObject([pinned])
   })
 
-  it('refuses a key that is no text, and a limit under which nothing runs', () => {
+  it('refuses a key that is not text, and a limit under which nothing runs', () => {
     const wrong = (more: object) => () => stage({ tools: [{ ...testTool({ name: 'look' }), ...more }] })
     expect(wrong({ serial: '' })).toThrow(/its serial is an empty text/)
     expect(wrong({ serial: 5 })).toThrow(/its serial is 5/)

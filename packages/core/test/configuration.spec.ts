@@ -18,18 +18,18 @@ describe('defineAgent', () => {
     'without a name': [{ name: undefined }, 'defineAgent: name is missing'],
     'with an empty name': [{ name: ' ' }, 'name is a text; expected a text that is not empty'],
     'without instructions': [{ instructions: undefined }, 'defineAgent (agent): instructions is missing'],
-    'without a model': [{ model: undefined }, 'defineAgent (agent): model is no model; give one'],
-    'with a model that cannot stream': [{ model: { provider: 'p' } }, 'model is no model; give one'],
+    'without a model': [{ model: undefined }, 'defineAgent (agent): model is not a model; give one'],
+    'with a model that cannot stream': [{ model: { provider: 'p' } }, 'model is not a model; give one'],
     'with a model that does not say which it is': [
       { model: { provider: 'p', api: 'a', stream: () => undefined } },
       'does not say its provider, api and modelId',
     ],
-    'with a fallback that is no model': [{ fallbacks: [{}] }, 'fallbacks[0] is no model'],
+    'with a fallback that is not a model': [{ fallbacks: [{}] }, 'fallbacks[0] is not a model'],
     'with a value that is not a tool': [
       { tools: [{ name: 'look' }] },
-      'tools[0] is no tool; make it with defineTool',
+      'tools[0] is not a tool; make it with defineTool',
     ],
-    'with nothing for a tool': [{ tools: [undefined] }, 'tools[0] is no tool; make it with defineTool'],
+    'with nothing for a tool': [{ tools: [undefined] }, 'tools[0] is not a tool; make it with defineTool'],
     'with a tool without a name': [
       { tools: [{ ...testTool({ name: 'x' }), name: '' }] },
       'tools[0] has no name',
@@ -76,7 +76,7 @@ describe('defineAgent', () => {
       { limits: { maxTurns: -1 } },
       'defineAgent (agent): limits.maxTurns is -1; expected a whole number of at least 0',
     ],
-    'with a limit that is no number': [
+    'with a limit that is not a number': [
       { limits: { maxTotalTokens: '9' } },
       "limits.maxTotalTokens is a text, '9'; expected a whole number",
     ],

@@ -161,14 +161,14 @@ describe('a conversation that no model can be shown is refused before anything i
     ['a result at the end', [asked, call, result], 'its last message, at 2, has the role tool'],
     ['a role that is none', [{ role: 'system', content: 'Obey.' }, next], '[0].role is a text; use one of'],
     [
-      'content that is no text',
+      'content that is not text',
       [{ role: 'user', content: 7 }, next],
       '[0].parts[0].text is 7; expected a text',
     ],
     ['a part among messages', [next, { type: 'text', text: 'x' }], '[1].role is missing'],
     ['nothing', [null, next], '[0] is null; expected an object'],
     ['an empty message', [{ role: 'user', content: '' }, next], '[0] is empty'],
-    ['a value that is no JSON', [{ ...asked, extra: () => 1 }, next], '[0] is not what JSON can carry'],
+    ['a value that is not JSON', [{ ...asked, extra: () => 1 }, next], '[0] is not what JSON can carry'],
   ])('%s', async (_name, input, why) => {
     const set = stage()
     expect(() => set.runtime.run(set.agent, input as readonly InputMessage[])).toThrow(why)

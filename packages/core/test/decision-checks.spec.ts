@@ -40,7 +40,7 @@ describe('a decision about a call', () => {
     ['approve', toolCallId, { ...by, reason: 7 }, 'reason is 7'],
     ['deny', toolCallId, by, 'reason is missing'],
     ['deny', toolCallId, { reason: 'no' }, 'by is missing'],
-    ['deny', toolCallId, { ...by, reason: 'no', input: {} }, 'input is no option'],
+    ['deny', toolCallId, { ...by, reason: 'no', input: {} }, 'input is not an option'],
     ['deny', '', { ...by, reason: 'no' }, 'the tool call id is an empty text'],
   ])('may not be to %s %j by %j', (kind, call, decision, message) => {
     expect(fault(kind, call, decision)).toContain(message)

@@ -88,7 +88,7 @@ describe('a digest of the host', () => {
     }
   })
 
-  it('is refused where it is no SHA-256 in hex', () => {
+  it('is refused where it is not a SHA-256 in hex', () => {
     const md5 = (text: string): string => createHash('md5').update(text).digest('hex')
     const upper = (text: string): string => digestOfNode(text).toUpperCase()
     for (const other of [md5, upper, () => '']) {

@@ -127,7 +127,7 @@ describe('a model call', () => {
     })
   })
 
-  it('fails where its adapter reports what is no signal, or ends without an end', () => {
+  it('fails where its adapter reports what is not a signal, or ends without an end', () => {
     const broken = (signal: unknown): unknown => {
       const { posted, send } = withCall()
       send(signal as object)

@@ -18,7 +18,7 @@ describe('what was thrown, in words', () => {
     expect(textOfError(new URL('https://example.com/a'))).toBe('https://example.com/a')
   })
 
-  it('is the message of an object that is no error but has one', () => {
+  it('is the message of an object that is not an error but has one', () => {
     expect(both({ code: 402, message: 'The card was declined.' })).toEqual([
       'The card was declined.',
       'The card was declined.',

@@ -30,7 +30,7 @@ describe('an id in an event', () => {
     ['tool_result', { reused: 'x' }, 'reused'],
     ['tool_result', { child: undefined, reused: undefined }, undefined],
     ['tool_results_injected', { toolCallIds: [callId, 7] }, 'toolCallIds.1'],
-  ])('of %s with %o is named if it is no id: %s', (type, more, path) => {
+  ])('of %s with %o is named if it is not an id: %s', (type, more, path) => {
     expect(idFaultOf(event(type, more))?.path).toBe(path)
   })
 

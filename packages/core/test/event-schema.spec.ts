@@ -120,7 +120,7 @@ describe('parseEvent', () => {
     expect(() => parseEvent({ ...sample('tool_started'), type: 'constructor' })).toThrow(UnknownEventError)
   })
 
-  it('refuses what is no event at all', () => {
+  it('refuses what is not an event at all', () => {
     for (const value of [null, undefined, 1, 'run_started', [], {}, { type: 'run_started' }]) {
       expect(() => parseEvent(value)).toThrow(LedgerDamagedError)
     }

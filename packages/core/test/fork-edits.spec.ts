@@ -249,7 +249,7 @@ describe('a fork where a call waits for an approval', () => {
     ])
   })
 
-  it('runs what was denied in the other run: that nothing ran is no result of a tool', async () => {
+  it('runs what was denied in the other run: that nothing ran is not a result of a tool', async () => {
     const run = await asking('denied')
     const { toolCallId = '', seq } = run.at('approval_requested')
     const edit: ForkEdit = { approvals: [{ toolCallId, by: 'bob', approved: true }] }

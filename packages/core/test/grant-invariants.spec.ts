@@ -38,7 +38,7 @@ describe('the grant of a model call', () => {
     expect(granted(idle(), { ...whole, inputTokens: 950 }, most)).toBe('sound')
   })
 
-  it('of another attempt is no turn', () => {
+  it('of another attempt is not a turn', () => {
     const failed: Fact = {
       ...{ type: 'model_stream_failed', turn: 1, attempt: 1, retryAt: 0 },
       failure: { class: 'overloaded', message: 'Too busy.', retryable: true },

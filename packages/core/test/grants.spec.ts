@@ -143,7 +143,7 @@ describe('what a provider reports', () => {
     expect(ofType(events, 'usage_updated')[0]).toMatchObject({ estimated: ['inputTokens', 'outputTokens'] })
   })
 
-  it('is refused where it is no count, and counts by the largest where it falls', async () => {
+  it('is refused where it is not a count, and counts by the largest where it falls', async () => {
     const lies = [-500, 1e308, 0.5, Number.MAX_SAFE_INTEGER]
     for (const inputTokens of lies) {
       const { events, result } = await bounded({ usage: { inputTokens, outputTokens: 5 } })

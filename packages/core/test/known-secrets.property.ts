@@ -83,7 +83,7 @@ describe('a secret that is known', () => {
     expect(knownSecrets([]).maxFormLength).toBe(0)
   })
 
-  it('is found as bytes, where it is no ASCII', () => {
+  it('is found as bytes, where it is not ASCII', () => {
     const key = 'schlüßel-€-𝄞'
     const known = knownSecrets([key])
     const forms = [

@@ -51,7 +51,7 @@ describe('a model adapter that breaks its contract', () => {
       },
       what: 'it threw RangeError: no socket',
     },
-    'errors with something that is no ProviderError': {
+    'errors with something that is not a ProviderError': {
       stream: () => throwError(() => 'out of paper'),
       what: 'it threw out of paper',
     },
@@ -61,7 +61,7 @@ describe('a model adapter that breaks its contract', () => {
       stream: () => signals({ type: 'model_dreamt' }, finished),
       what: 'it reported',
     },
-    'reports text that is no text': {
+    'reports text that is not text': {
       stream: () => signals({ type: 'model_text', part: 0, text: 7 }, finished),
       what: 'it reported model_text that is not sound: text',
     },
@@ -77,7 +77,7 @@ describe('a model adapter that breaks its contract', () => {
       stream: () => signals({ type: 'model_usage', usage: {}, raw: { tokens: 1n } }, finished),
       what: 'it reported model_usage that is not sound: raw',
     },
-    'reports a call whose input is no object': {
+    'reports a call whose input is not an object': {
       stream: () =>
         signals({
           type: 'model_tool_request',

@@ -106,7 +106,7 @@ describe('settings of a model', () => {
   })
 
   it.each<[object, RegExp]>([
-    [{ top_p: 0.5 }, /modelSettings\.top_p is no option\. Did you mean modelSettings\.topP\?/],
+    [{ top_p: 0.5 }, /modelSettings\.top_p is not an option\. Did you mean modelSettings\.topP\?/],
     [{ stopSequences: ['END'] }, /Did you mean modelSettings\.stop\?/],
     [{ temperature: '0.2' }, /modelSettings\.temperature is a text, '0\.2'; expected a finite number/],
     [{ temperature: Number.NaN }, /modelSettings\.temperature is NaN/],
@@ -130,7 +130,7 @@ describe('settings of a model', () => {
     const model = scriptedModel([])
     const wrong = { name: 'a', instructions: '', model, temperature: 0 }
     expect(() => defineAgent(wrong)).toThrow(
-      /temperature is no option\. Did you mean modelSettings\.temperature\?/,
+      /temperature is not an option\. Did you mean modelSettings\.temperature\?/,
     )
   })
 })

@@ -197,7 +197,9 @@ describe('a name that another library has for an option', () => {
   it.each(places)('of %s is refused with the name that it has here', (_place, give, names, prefix) => {
     for (const [right, others] of Object.entries(names)) {
       for (const name of others) {
-        expect(() => give(name)).toThrow(`${prefix}${name} is no option. Did you mean ${prefix}${right}? `)
+        expect(() => give(name)).toThrow(
+          `${prefix}${name} is not an option. Did you mean ${prefix}${right}? `,
+        )
       }
     }
   })

@@ -87,7 +87,7 @@ describe('the least and the most that a number may be', () => {
   })
 })
 
-describe('a value that is no option', () => {
+describe('a value that is not an option', () => {
   it.each<readonly [OptionCheck, unknown, string]>([
     [option.anyText, undefined, 'x is missing: give a text'],
     [option.anyText, null, 'x is null; expected a text'],
@@ -253,15 +253,15 @@ describe('a model and a tool', () => {
     [calledModel, { doStream: () => 1 }, 'x is a model of the AI SDK; wrap it'],
     [calledModel, () => model, 'x is a function; call it, and give the model that it makes'],
     [calledModel, 'gpt', 'x is a text; give a model'],
-    [calledModel, {}, 'x is no model; give one'],
-    [calledModel, undefined, 'x is no model; give one'],
+    [calledModel, {}, 'x is not a model; give one'],
+    [calledModel, undefined, 'x is not a model; give one'],
     [offeredTool, tool, 'taken'],
     [
       offeredTool,
       { execute: () => 1 },
-      'x is no tool; make it with defineTool of @tallystick/tools, with effect',
+      'x is not a tool; make it with defineTool of @tallystick/tools, with effect',
     ],
-    [offeredTool, { run: () => 1 }, 'x is no tool; make it with defineTool of @tallystick/tools'],
+    [offeredTool, { run: () => 1 }, 'x is not a tool; make it with defineTool of @tallystick/tools'],
     [offeredTool, { ...tool, name: '' }, 'x has no name'],
     [offeredTool, { ...tool, name: 7 }, 'x has no name'],
     [offeredTool, { ...tool, description: undefined }, 'x (look) has no description'],

@@ -229,7 +229,7 @@ describe('a command that is refused', () => {
     ['a result of a call that is not there', streaming, settling, 'not_deferred'],
     ['a result of what a child run works on', childOutside, settling, 'not_deferred'],
     ['the result of that child run', childOutside, { ...settling, child }, undefined],
-    ['a limit that is no higher', streaming, raise(3), 'not_raised'],
+    ['a limit that is not higher', streaming, raise(3), 'not_raised'],
     ['a limit that is not there', begun(), raise(3), 'not_raised'],
   ])('%s', (_name, page, command, code) => {
     const { decision: decided } = given(page).when(command)

@@ -227,7 +227,7 @@ describe('what a run costs', () => {
     },
   )
 
-  it('is not told by a report that is no JSON, which is a fault of the adapter', async () => {
+  it('is not told by a report that is not JSON, which is a fault of the adapter', async () => {
     const { runtime, agent, clock } = runtimeOf({ 'acme-1': { inputUsd: 3, outputUsd: 15 } }, [
       { text: 'Done.', usage: { outputTokens: Number.NaN } },
     ])

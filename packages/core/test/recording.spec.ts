@@ -156,7 +156,7 @@ describe('what a run records', () => {
       'defineAgent (agent): recording.reasoning is a text',
       () => played({ agent: { reasoning: 'no' as never } }),
     ],
-    ['createRuntime: recording.text is no option', () => played({ runtime: { text: false } as never })],
+    ['createRuntime: recording.text is not an option', () => played({ runtime: { text: false } as never })],
     ['run: recording.rawUsage is 0', () => played({ run: { recording: { rawUsage: 0 as never } } })],
   ])('is refused: %s', async (message, play) => {
     await expect(play()).rejects.toThrow(message)

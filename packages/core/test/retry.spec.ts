@@ -67,7 +67,7 @@ describe('a failed model call', () => {
     expect(waitAfter({}, { retry: { maxAttempts: 1 } })).toBeUndefined()
   })
 
-  it('never waits for a time that is no time', () => {
+  it('never waits for a time that is not a time', () => {
     for (const retryAfterMs of [Number.NaN, Number.NEGATIVE_INFINITY, -5]) {
       expect(waitAfter({ retryAfterMs })).toBe(500)
     }

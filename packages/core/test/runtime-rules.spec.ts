@@ -86,7 +86,7 @@ describe('guardrails of a runtime', () => {
     expect(pay.runs).toEqual([])
   })
 
-  it('are refused where an agent has one of the same name, or one is no guardrail', () => {
+  it('are refused where an agent has one of the same name, or one is not a guardrail', () => {
     const model = scriptedModel([])
     const agent = defineAgent({ name: 'a', instructions: '', model, guardrails: [rewrites('own')] })
     const ledger = memoryLedger()

@@ -8,7 +8,7 @@ it.each<readonly [string, unknown, string]>([
   [
     'a word of another library',
     [{ content: 'Hi.' }],
-    'steps[0].content is no option. Did you mean steps[0].text?',
+    'steps[0].content is not an option. Did you mean steps[0].text?',
   ],
   [
     'calls that are not listed',
@@ -27,5 +27,5 @@ it('a step that a function makes fails as a broken adapter does, and says what i
   const set = stage({ steps: [(() => ({ texts: 'Hi.' })) as never] })
   const result = await set.play()
   expect(result).toMatchObject({ reason: 'model_failed' })
-  expect(result.detail).toContain('texts is no option. Did you mean text?')
+  expect(result.detail).toContain('texts is not an option. Did you mean text?')
 })

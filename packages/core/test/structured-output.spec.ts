@@ -52,14 +52,14 @@ describe('structured output', () => {
     )
     expect(result).toMatchObject({ reason: 'answered', output: { city: 'Seoul', degrees: 21 }, turns: 3 })
     const reported = model.requests[2]?.messages.filter(({ role }) => role === 'user').slice(1)
-    expect(JSON.stringify(reported?.[0])).toContain('it is no JSON')
+    expect(JSON.stringify(reported?.[0])).toContain('it is not JSON')
     expect(JSON.stringify(reported?.[1])).toContain('degrees: Invalid input')
     expect(ofType(events, 'output_checked').map(({ valid }) => valid)).toEqual([false, false, true])
   })
 
   it('that never fits ends the run as output_invalid, and the texts are kept', async () => {
     const { result } = await play([{ text: 'No.' }, { text: 'No!' }, { text: 'NO' }], { output: weather })
-    expect(result).toMatchObject({ reason: 'output_invalid', text: 'NO', detail: 'it is no JSON' })
+    expect(result).toMatchObject({ reason: 'output_invalid', text: 'NO', detail: 'it is not JSON' })
     expect(result.output).toBeUndefined()
     const strict = await play([{ text: 'No.' }], { output: weather, maxOutputRepairs: 0 })
     expect(strict.result).toMatchObject({ reason: 'output_invalid', turns: 1 })
@@ -139,7 +139,7 @@ describe('structured output', () => {
     expect(resumed.output).toEqual({ city: 'Seoul', degrees: 21 })
   })
 
-  it('takes a plain JSON Schema too, and refuses what is no schema', async () => {
+  it('takes a plain JSON Schema too, and refuses what is not a schema', async () => {
     const schema = { type: 'object', properties: { n: { type: 'integer' } }, required: ['n'] } as const
     const { result } = await play([{ text: '{"n":1.5}' }, { text: '{"n":2}' }], { output: schema })
     expect(result).toMatchObject({ output: { n: 2 }, turns: 2 })

@@ -33,7 +33,7 @@ async function played(signals: readonly ModelSignal[], parts: readonly ReplyPart
 }
 
 describe('text that its provider takes back in the end', () => {
-  it('is no part of the message, and the record says both', async () => {
+  it('is not part of the message, and the record says both', async () => {
     const { result, events, updates } = await played(
       [text(0, 'The balance '), text(0, 'is 12.'), text(0, 'The balance is 99.', true)],
       [{ part: 0, type: 'text', text: 'The balance is 99.' }],

@@ -202,7 +202,7 @@ describe('a source of tools', () => {
     expect((await grantOf([long])) - (await grantOf([]))).toBeGreaterThan(800)
   })
 
-  it('loses a tool whose name another tool of the agent has, and what is no tool', async () => {
+  it('loses a tool whose name another tool of the agent has, and what is not a tool', async () => {
     const source = { tools: [named('own', 'Not the own.'), {} as Tool, named('one'), named('one', 'Twice.')] }
     const { model } = await eventsOf([{ text: 'Done.' }], source, [named('own')])
     expect(model.requests[0]?.tools.map(({ description }) => description)).toEqual(['Does own.', 'Does one.'])
@@ -246,14 +246,14 @@ describe('a source of tools', () => {
     [async () => ['one'], 'returned a promise'],
     [() => 'one', 'its answer is a text; expected a list'],
     [() => [1], 'its answer[0] is 1'],
-  ])('whose answer is no list of names ends the run with what is wrong: %s', async (offered, what) => {
+  ])('whose answer is not a list of names ends the run with what is wrong: %s', async (offered, what) => {
     const toolSource = { tools: [named('one')], offered: offered as unknown as () => string[] }
     await expect(stage({ toolSource }).play()).rejects.toThrow(
       new RegExp(`offered of the toolSource of the agent agent.*${what.replaceAll(/[[\]]/g, '.')}`),
     )
   })
 
-  it('is refused where it is no source', () => {
+  it('is refused where it is not a source', () => {
     const make = (toolSource: unknown): unknown =>
       defineAgent({ name: 'a', instructions: '', model: scriptedModel([]), toolSource: toolSource as never })
     expect(() => make([])).toThrow('toolSource is a list; expected an object whose tools are a list')

@@ -308,7 +308,7 @@ describe('a handoff with input', () => {
       /filter and foldHistory were given/,
     )
     expect(() => handoff(agent, { foldHistory: { header: 'x' } as never })).toThrow(
-      /foldHistory.header is no option/,
+      /foldHistory.header is not an option/,
     )
     expect(() => handoff(agent, { inputType: z.object({}) } as never)).toThrow(/Did you mean input\?/)
   })

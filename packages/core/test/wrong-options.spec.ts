@@ -31,11 +31,11 @@ const misspelt: readonly (readonly [string, () => unknown, string])[] = [
   ['a word that is near one', define({ guardrail: [] }), 'Did you mean guardrails?'],
   ['a wait by half its name', define({ timeouts: { idle: 5 } }), 'Did you mean timeouts.idleMs?'],
   ['a compaction', define({ compaction: { maxContextToken: 5, keepMessages: 1 } }), 'maxContextTokens?'],
-  ['a session', run({ session: 's1' }), 'run: session is no option. Did you mean sessionId?'],
+  ['a session', run({ session: 's1' }), 'run: session is not an option. Did you mean sessionId?'],
   ['limits of a run', run({ limits: { maxTokens: 5 } }), 'Did you mean limits.maxTotalTokens?'],
-  ['a branch', run({ from: { runId: 'r', seq: 3 } }), 'from.seq is no option. Did you mean from.atSeq?'],
-  ['agents', () => runtime({ agent }), 'createRuntime: agent is no option. Did you mean agents?'],
-  ['a fork', () => runtime().fork('r', { at: 3 } as never), 'fork: at is no option. Did you mean atSeq?'],
+  ['a branch', run({ from: { runId: 'r', seq: 3 } }), 'from.seq is not an option. Did you mean from.atSeq?'],
+  ['agents', () => runtime({ agent }), 'createRuntime: agent is not an option. Did you mean agents?'],
+  ['a fork', () => runtime().fork('r', { at: 3 } as never), 'fork: at is not an option. Did you mean atSeq?'],
   [
     'a choice',
     () => runtime({ onDrift: 'refused' }),
@@ -52,7 +52,7 @@ const misshaped: readonly (readonly [string, () => unknown, string])[] = [
   [
     'a tool of another library',
     define({ tools: [{ execute: () => 1 }] }),
-    'tools[0] is no tool; make it with',
+    'tools[0] is not a tool; make it with',
   ],
   ['limits in a Map', define({ limits: new Map([['maxTurns', 2]]) }), 'limits is a Map; expected an object'],
   ['limits in a Set', define({ limits: new Set() }), 'limits is a Set; expected an object'],
@@ -108,7 +108,7 @@ describe('what no option can be', () => {
 
   it('is named with all that can be given, where nothing is near', () => {
     expect(define({ colour: 'red' })).toThrow(
-      /^defineAgent \(agent\): colour is no option\. Options are name, description, instructions, /,
+      /^defineAgent \(agent\): colour is not an option\. Options are name, description, instructions, /,
     )
   })
 
@@ -150,7 +150,7 @@ describe('code of an agent that is asked for an answer at once', () => {
 
   it('stops the run where what prepareTurn changes is misspelt', async () => {
     const set = stage({ prepareTurn: (() => ({ message: [] })) as never })
-    await expect(set.play()).rejects.toThrow('message is no option. Did you mean messages?')
+    await expect(set.play()).rejects.toThrow('message is not an option. Did you mean messages?')
   })
 
   it('stops the run where a function sums up with a promise', async () => {
@@ -214,7 +214,7 @@ describe('a package of one’s own', () => {
     expect(() => requireOptions('store', check, { path: 'p', rows: 1.5 })).toThrow('store: rows is 1.5')
     expect(() => requireOptions('store', check, null)).toThrow('store: what it was given is null')
     expect(() => requireOptions('store', check, { path: 'p', constructor: 1 })).toThrow(
-      'constructor is no option',
+      'constructor is not an option',
     )
   })
 })

@@ -213,7 +213,7 @@ interface ImportedLine {
 }
 
 /**
- * Returns the JSON value of a line; `undefined` if the line is no JSON or no UTF-8, because it is torn or damaged. Throws a
+ * Returns the JSON value of a line; `undefined` if the line is not JSON or no UTF-8, because it is torn or damaged. Throws a
  * `LedgerDamagedError` for a number that no ledger wrote so: reading it would make another one of it.
  */
 function parseJson(line: number, text: string | Uint8Array): Json | undefined {
@@ -230,7 +230,7 @@ function parseJson(line: number, text: string | Uint8Array): Json | undefined {
   }
 }
 
-// What is no UTF-8 must not be read as something that it is not.
+// What is not UTF-8 must not be read as something that it is not.
 const decoder = new TextDecoder('utf-8', { fatal: true })
 
 function decodeText(text: string | Uint8Array): string {
@@ -397,7 +397,7 @@ const lineSource = option.valueThat(
  * promise resolves, all of it is durable.
  *
  * Rejects at the first line that cannot be imported, everything before it being imported: with `LedgerDamagedError` for
- * what is no sound event, a file of one line that is cut off included, `UnknownEventError` for one that this release does not know, `LedgerConflictError` where the
+ * what is not a sound event, a file of one line that is cut off included, `UnknownEventError` for one that this release does not know, `LedgerConflictError` where the
  * ledger holds another event in its place, or another run at its place of a session. Rejects with `ConfigurationError` for
  * wrong options, before anything is read.
  */

@@ -52,7 +52,7 @@ describe('a ledger file that is cut off', () => {
   }
 
   it.each([1, 15, 16, 17, 18, 56, 99, 100, 101, 511])(
-    'within its first %i bytes is no database, and left as it is',
+    'within its first %i bytes is not a database, and left as it is',
     (length) => {
       const path = cut(length)
       for (const refusal of refusalsOf(path)) {

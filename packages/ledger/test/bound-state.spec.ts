@@ -58,7 +58,7 @@ describe('a snapshot', () => {
     expect(await decodeSnapshot(sampleRunId(9), snapshot, nothing)).toBeUndefined()
   })
 
-  it('gives no state where it names another run, or a call by what is no id, under a seal that fits', async () => {
+  it('gives no state where it names another run, or a call by what is not an id, under a seal that fits', async () => {
     const { runId, state, outline, snapshot } = await executing()
     const text = snapshot.state
     const forged = (from: string, to: string): StoredSnapshot => sealed(runId, text.replaceAll(from, to))

@@ -10,7 +10,7 @@ async function whysOf(reason: unknown): Promise<readonly (PromiseVerdict['why'] 
   return verdicts.map(({ why }) => why)
 }
 
-it('shows what a store rejects with that is no error, and the beginning of a long one', async () => {
+it('shows what a store rejects with that is not an error, and the beginning of a long one', async () => {
   expect(await whysOf({ status: 507, body: { reason: 'no space left' } })).toEqual([
     '{"body":{"reason":"no space left"},"status":507}',
   ])

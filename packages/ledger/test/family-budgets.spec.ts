@@ -66,7 +66,7 @@ describe('verify, of a run and its child runs', () => {
   it('finds nothing where limits are within grants and totals are those of the child', async () => {
     const { parent, child } = await family()
     expect(await brokenLaw([parent, child])).toBeUndefined()
-    // A child that retention has dropped is no fault of its parent.
+    // A child that retention has dropped is not a fault of its parent.
     expect(await brokenLaw([parent])).toBeUndefined()
   })
 

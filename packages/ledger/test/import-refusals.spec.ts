@@ -45,7 +45,7 @@ function from(lines: readonly Line[], parent: RunId, relation: string): readonly
 
 describe('importEvents refuses, at its line,', () => {
   it.each([8_640_000_000_000_001, 253_402_300_800_000, -1e15, 1e300])(
-    'a time that is no date: %d',
+    'a time that is not a date: %d',
     async (at) => {
       const lines = await linesFrom(1)
       const { message, runs } = await refused(lines.map((line) => (line.seq >= 3 ? { ...line, at } : line)))

@@ -61,7 +61,7 @@ describe('a name that another library has for an option', () => {
     for (const [right, others] of Object.entries(names)) {
       for (const name of others) {
         await expect(async () => await give(name)).rejects.toThrow(
-          `${name} is no option. Did you mean ${right}?`,
+          `${name} is not an option. Did you mean ${right}?`,
         )
       }
     }

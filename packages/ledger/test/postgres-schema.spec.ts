@@ -212,7 +212,7 @@ describe.skipIf(!hasPostgres)('a ledger that is not there yet', () => {
 })
 
 // Only a platform without Postgres leaves them out, and the run says so.
-describe.skipIf(!hasPostgres)('opening what is no ledger', () => {
+describe.skipIf(!hasPostgres)('opening what is not a ledger', () => {
   it('refuses a schema in which tables of ours belong to another role, and leaves it as it is', async () => {
     for (const table of ['event (id int8)', 'run (account text, amount int8)']) {
       const schema = freshSchema()

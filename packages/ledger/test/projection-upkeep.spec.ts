@@ -230,7 +230,7 @@ describe('rows of runs', () => {
     expect(plans[3]).toContain('INTEGER PRIMARY KEY (rowid<?)')
   })
 
-  it('recorded under a text that is no run id are not listed', async () => {
+  it('recorded under a text that is not a run id are not listed', async () => {
     const { ledger, refresh, tamper: change } = opened()
     await recordSome(ledger, 2)
     await refresh()

@@ -301,7 +301,7 @@ const repairing = (options: TestToolOptions): TestTool => ({
     check: (given) =>
       given['usd'] === 5
         ? { kind: 'run' }
-        : { kind: 'refuse', outcome: 'invalid_input', text: 'usd is no number' },
+        : { kind: 'refuse', outcome: 'invalid_input', text: 'usd is not a number' },
   }),
   repair: () => ({ input, repairs: ['usd was taken for a number'] }),
 })

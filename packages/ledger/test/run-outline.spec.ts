@@ -143,11 +143,11 @@ describe('an outline that was written down', () => {
   it.each<readonly [string, unknown]>([
     ['nothing', undefined],
     ['no object', 'outline'],
-    ['an agent that is no text', { ...outline, agents: [1] }],
-    ['a child run by what is no id', { ...outline, children: ['$(touch x)'] }],
+    ['an agent that is not text', { ...outline, agents: [1] }],
+    ['a child run by what is not an id', { ...outline, children: ['$(touch x)'] }],
     ['no number of requests', { ...outline, requests: '1' }],
     ['less than no results', { ...outline, results: -1 }],
-    ['an open call by what is no id', { ...outline, open: [{ ...outline.open[0], toolCallId: 'call' }] }],
+    ['an open call by what is not an id', { ...outline, open: [{ ...outline.open[0], toolCallId: 'call' }] }],
     ['an open call without a tool', { ...outline, open: [{ ...outline.open[0], name: 1 }] }],
     ['an open call without its event', { ...outline, open: [{ ...outline.open[0], seq: 0.5 }] }],
     ['tools that are no list', { ...outline, tools: {} }],
@@ -160,11 +160,11 @@ describe('an outline that was written down', () => {
       { ...outline, tools: [{ ...outline.tools[0], endings: [{ ending: 'failed' }] }] },
     ],
     [
-      'a key that is no text',
+      'a key that is not text',
       { ...outline, tools: [{ ...outline.tools[0], inputs: [{ key: 1, values: [] }] }] },
     ],
     [
-      'a value that is no text',
+      'a value that is not text',
       { ...outline, tools: [{ ...outline.tools[0], inputs: [{ key: 'a', values: [1] }] }] },
     ],
     ['a list without a place', { ...outline, todo: { ...todo, seq: '1' } }],

@@ -54,7 +54,7 @@ describe('sqliteKeyring', () => {
     expect(statSync(path).mode & 0o777).toBe(0o600)
   })
 
-  it('refuses what is no file of keys, and names it', () => {
+  it('refuses what is not a file of keys, and names it', () => {
     expect(refusalOf(() => sqliteKeyring('  '))).toBeInstanceOf(ConfigurationError)
     const missing = join(temporaryFolder(), 'missing', 'keys.db')
     expect(refusalOf(() => sqliteKeyring(missing)).message).toContain(missing)

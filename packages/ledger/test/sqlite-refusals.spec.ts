@@ -10,7 +10,7 @@ import { filesBeside, withRaw } from './support/raw-database.ts'
 import { refusalOf } from './support/refusal.ts'
 import { temporaryFile, temporaryFolder } from './support/temporary-folder.ts'
 
-describe('opening what is no ledger', () => {
+describe('opening what is not a ledger', () => {
   /** What opening says, for writing and for reading; throws where a byte beside or within the file has changed. */
   function refusals(path: string, files?: readonly string[]): readonly string[] {
     const state = (): unknown => [filesBeside(path, files), readdirSync(dirname(path))]
@@ -27,7 +27,7 @@ describe('opening what is no ledger', () => {
     return [refusal, refusal]
   }
 
-  it('refuses a file that is no database', () => {
+  it('refuses a file that is not a database', () => {
     const path = temporaryFile('notes.txt')
     writeFileSync(path, 'Milk, eggs, bread. '.repeat(1000))
     expect(refusals(path)).toEqual(twice(/not a SQLite database/))

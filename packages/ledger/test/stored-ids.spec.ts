@@ -83,7 +83,7 @@ describe('an id in a message', () => {
 })
 
 describe('a ledger file whose ids were forged, with a chain that verifies', () => {
-  it('lists its runs, and never a text that is no run id, whatever it is', async () => {
+  it('lists its runs, and never a text that is not a run id, whatever it is', async () => {
     const { path, runIds } = await planted()
     const ledger = sqliteLedger(path, { readOnly: true })
     const listed = await untilError(ledger.runs())

@@ -45,7 +45,7 @@ describe('the cursor of a tail', () => {
     ...['', 'x', cursor('', '1'), cursor('01', '1'), cursor('0', '0'), cursor('-1', '1'), cursor('0', '1.0')],
     ...[cursor('0', '1.'), cursor('0', '1.1.1'), cursor('0', '1.1000')],
     ...[cursor('18446744073709551616', '1'), cursor('0', '9007199254740992'), cursor('0', '1', 'ABCD')],
-  ])('%j is no place, and no store is asked for it', async (after) => {
+  ])('%j is not a place, and no store is asked for it', async (after) => {
     const { asked, ending } = await tailed(after, { atCursor: { runId: run, hash } })
     expect(ending).toBeInstanceOf(ConfigurationError)
     expect(asked).toEqual([])

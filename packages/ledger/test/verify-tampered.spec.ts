@@ -69,7 +69,7 @@ const columns: Readonly<Record<'event' | 'run', Readonly<Record<string, Change>>
   },
 }
 
-/** What is no part of the record: any process may take the lease of a run. */
+/** What is not part of the record: any process may take the lease of a run. */
 const unrecorded = ['lease_holder', 'lease_epoch', 'lease_until']
 
 const changes = Object.entries(columns).flatMap(([table, changed]) =>

@@ -147,7 +147,7 @@ it.each<readonly [string, () => unknown, string]>([
   await expect(refusal).rejects.toThrow(message)
 })
 
-it('refuses what is no append or put of a file, as in memory', async () => {
+it('refuses what is not an append or put of a file, as in memory', async () => {
   const file = sqliteLedger(emptyLedgerFile())
   await expect(file.append(runId, nothing, [], lazy)).rejects.toThrow('ledger.append: the head is missing')
   await expect(file.append(runId, head, nothing, lazy)).rejects.toThrow(

@@ -31,7 +31,7 @@ const keyOf = () => Promise.reject(new Error('not asked'))
 const connectionString = 'postgres://me@localhost/runs'
 
 it.each<readonly [string, () => unknown, string]>([
-  ['a slip', sqlite({ readonly: true }), 'sqliteLedger: readonly is no option. Did you mean readOnly?'],
+  ['a slip', sqlite({ readonly: true }), 'sqliteLedger: readonly is not an option. Did you mean readOnly?'],
   ['a wait by half its name', sqlite({ busyTimeout: 5 }), 'Did you mean busyTimeoutMs?'],
   ['a wait by another name', sqlite({ timeout: 5 }), 'Did you mean busyTimeoutMs?'],
   ['a wait longer than SQLite counts', sqlite({ busyTimeoutMs: 2 ** 31 }), 'from 0 to 2147483647'],
@@ -79,7 +79,7 @@ it.each([
 })
 
 it.each<readonly [string, () => Promise<unknown>, string]>([
-  ['a class of content by half its name', () => retain({ deltaMs: 5 }), 'deltaMs is no option'],
+  ['a class of content by half its name', () => retain({ deltaMs: 5 }), 'deltaMs is not an option'],
   ['an age before now', () => retain({ contentMs: -1 }), 'milliseconds from 0'],
   [
     'yes for true',
@@ -127,7 +127,7 @@ it.each<readonly [string, () => Promise<unknown>, string]>([
   [
     'a key to sign with by another name',
     () => sign({ file, privateKey: 'k', origin: 'o' }),
-    'writeCheckpoint: privateKey is no option. Did you mean key?',
+    'writeCheckpoint: privateKey is not an option. Did you mean key?',
   ],
   ['nothing to sign with', () => sign(undefined), 'writeCheckpoint: what it was given is missing'],
   ['a key that is a number', () => sign({ file, key: 5, origin: 'o' }), 'key is 5; expected an Ed25519 key'],
@@ -140,7 +140,7 @@ it.each<readonly [string, () => Promise<unknown>, string]>([
   [
     'a public key by half its name',
     () => compare({ file, key: publicKey }),
-    'verifyCheckpoints: key is no option. Did you mean publicKey?',
+    'verifyCheckpoints: key is not an option. Did you mean publicKey?',
   ],
   ['an origin by a slip', () => compare({ file, publicKey, orgin: 'o' }), 'Did you mean origin?'],
   ['a key that is null', () => compare({ file, publicKey: null }), 'publicKey is null; expected'],
@@ -148,7 +148,7 @@ it.each<readonly [string, () => Promise<unknown>, string]>([
   ['a listener that is not a function', () => read([], { onRun: 'log' }), 'importEvents: onRun is a text'],
   ['a path for lines', () => read('runs.jsonl'), 'the second argument is a text; expected lines'],
   ['bytes for lines', () => read(Buffer.from('{}')), 'expected lines, such as linesOf'],
-  ['snapshots by a slip', () => fold({ snapshot: false }), 'foldTo: snapshot is no option. Did you mean'],
+  ['snapshots by a slip', () => fold({ snapshot: false }), 'foldTo: snapshot is not an option. Did you mean'],
   ['no for false', () => fold({ snapshots: 'no' }), "snapshots is a text, 'no'; expected true or false"],
   ['null for options', () => fold(null), 'foldTo: what it was given is null'],
   ['a test without agents', () => write({ file: test }), 'exportRegression: agents is missing'],
@@ -156,7 +156,7 @@ it.each<readonly [string, () => Promise<unknown>, string]>([
   [
     'agents by another word',
     () => write({ file: test, agents: { form: './a.ts' } }),
-    'agents.form is no option. Did you mean agents.from?',
+    'agents.form is not an option. Did you mean agents.from?',
   ],
   ['a secret as text', () => write({ file: test, agents, secrets: ['x'] }), 'secrets[0] is a text'],
   ['one secret for a list', () => write({ file: test, agents, secret: /x/ }), 'Did you mean secrets?'],
@@ -176,7 +176,7 @@ it.each<readonly [string, () => Promise<unknown>, string]>([
   ['a count by another name', () => count({ since: 0, limit: 5 }), 'Did you mean maxListed?'],
   ['a refresh by a slip', () => count(week, { refesh: false }), 'Did you mean refresh?'],
   ['a refresh that is not one', () => count(week, { refresh: 0 }), 'refresh is 0; expected true or false'],
-  ['a status alone', () => tell({ status: 'done' }), 'runSummaries: status is no option. Did you mean'],
+  ['a status alone', () => tell({ status: 'done' }), 'runSummaries: status is not an option. Did you mean'],
   ['a status that is not one', () => tell({ statuses: ['finished'] }), "statuses[0] is 'finished'"],
   ['an outcome that is not one', () => tell({ outcome: 'succes' }), "Did you mean 'success'?"],
   ['less than no run', () => tell({ limit: -1 }), 'limit is -1; expected a whole number'],
@@ -190,7 +190,7 @@ it.each<readonly [string, () => Promise<unknown>, string]>([
   [
     'a filter of one run',
     () => fit({ agents: 'ada' }),
-    'fitsFilter: agents is no option. Did you mean agent?',
+    'fitsFilter: agents is not an option. Did you mean agent?',
   ],
   ['a listener of a rebuild', () => rebuild({ onProgress: () => {} }), 'what gets the progress is an object'],
   ['a store for its maker', () => judge(ledger), 'checkContract: the first argument is an object'],

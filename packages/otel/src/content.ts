@@ -200,7 +200,7 @@ function jsonText(value: Json): string {
 
 export interface ContentOption {
   /**
-   * Whether spans hold messages, instructions, inputs and results. Default: as the environment variable
+   * True if spans hold messages, instructions, inputs and results. Default: as the environment variable
    * `OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT` says; `false` without it.
    */
   readonly content?: boolean | undefined

@@ -75,7 +75,7 @@ export const anySpan: OptionCheck = option.valueThat(
 /** Longer names are cut: a model may ask for a tool by a name of any length. */
 const maxName = 200
 
-/** Half a surrogate pair is no text, and half of the receivers refuse NUL and its like in a name. */
+/** Half a surrogate pair is not text, and half of the receivers refuse NUL and its like in a name. */
 // oxlint-disable-next-line no-control-regex
 const unprintable = /[\u0000-\u001f\u007f-\u009f]/g
 

@@ -16,7 +16,7 @@ it.each<readonly [string, () => unknown, string]>([
     'spansOf: the list of events is an object; expected the events of runs',
   ],
   ['a text for events', () => spansOf(path), 'spansOf: the list of events is a text'],
-  ['what is no event', () => spansOf([null as never]), 'spansOf: the list of events[0] is null'],
+  ['what is not an event', () => spansOf([null as never]), 'spansOf: the list of events[0] is null'],
   ['an option of another function', () => spansOf([], { withChildren: true } as never), 'withChildren is no'],
   [
     'a path to read spans from',
@@ -35,7 +35,7 @@ it.each<readonly [string, () => unknown, string]>([
   ],
   ['no spans', () => toOtlp(nothing), 'toOtlp: the list of spans is missing: give a list'],
   [
-    'what is no span',
+    'what is not a span',
     () => toOtlp([{} as never]),
     'toOtlp: the list of spans[0] is an object; expected an ended',
   ],

@@ -58,7 +58,7 @@ describe('an image', () => {
   it.each([
     ['no bytes', { data: '' }],
     ['nothing', {}],
-    ['what is no Base64', { data: 'a b=' }],
+    ['what is not a Base64', { data: 'a b=' }],
     ['three fillers', { data: 'aG===' }],
     ['an address that is none', { url: 'https://' }],
     ['an address that is not fetched', { url: 'http://example.org/a.png' }],

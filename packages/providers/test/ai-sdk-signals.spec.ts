@@ -167,7 +167,7 @@ describe('a call', () => {
     },
   )
 
-  it('that began and never came is no part', () => {
+  it('that began and never came is not part', () => {
     const { signals } = fold([{ type: 'tool-input-start', id: 'c1', toolName: 'f' }, done('stop', 'stop')])
     expect(finished(signals)).toMatchObject({ stopReason: 'end', parts: [] })
   })
@@ -185,7 +185,7 @@ describe('a call', () => {
 })
 
 describe('what is the provider’s own', () => {
-  it('is kept whole, in place, under its kind, and is no call of ours', () => {
+  it('is kept whole, in place, under its kind, and is not a call of ours', () => {
     const result = { type: 'tool-result', toolCallId: 's1', toolName: 'web_search', result: [{ url: 'x' }] }
     const { signals } = fold([
       { type: 'tool-input-start', id: 's1', toolName: 'web_search', providerExecuted: true },

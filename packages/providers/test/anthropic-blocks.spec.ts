@@ -51,7 +51,7 @@ describe('a block that asks for a tool', () => {
       [],
       { input: {}, malformed: { text: 'x', error: 'The input is not valid JSON.' } },
     ],
-    ['a piece that is no text', {}, [json(7)], { input: {} }],
+    ['a piece that is not text', {}, [json(7)], { input: {} }],
     [
       'half an object',
       {},
@@ -197,7 +197,7 @@ describe('what concerns the whole reply', () => {
   const vendors = (part: number): ReplyPart =>
     ({ type: 'provider', kind: 'new', opaque: opaque({ type: 'new' }), part }) as ReplyPart
 
-  it('rides on the last part of the vendor, else on the last that is no call', () => {
+  it('rides on the last part of the vendor, else on the last that is not a call', () => {
     const two = withContainer([vendors(0), text(1), vendors(2), text(3), call(4)], container)
     expect(two.map(({ opaque: carried }) => carried)).toEqual([
       ...[opaque({ type: 'new' }), undefined],

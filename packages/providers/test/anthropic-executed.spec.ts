@@ -59,7 +59,7 @@ describe('a call that Anthropic ran itself', () => {
     ])
   })
 
-  it('is no call of ours, nor are other blocks', () => {
+  it('is not a call of ours, nor are other blocks', () => {
     const signals = fold([start(), ...whole(0, use), done('pause_turn'), stop]).signals
     expect(signals.map(({ type }) => type)).not.toContain('model_tool_request')
     expect(executed(...whole(0, { type: 'container_upload', file_id: 'f' }), ...textBlock(1, 'x'))).toEqual([

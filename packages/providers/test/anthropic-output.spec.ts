@@ -26,7 +26,7 @@ describe('a schema of the answer', () => {
   })
 
   it.each([
-    ['is no object', { type: 'array', items: { type: 'string' } }, 'its root is not a plain object'],
+    ['is not an object', { type: 'array', items: { type: 'string' } }, 'its root is not a plain object'],
     ['is open', { type: 'object', additionalProperties: true }, 'properties of any name are allowed at #'],
     [
       'leaves too much out',

@@ -109,7 +109,7 @@ describe('what a user sends, or a tool answers', () => {
     contentBlocks([part as UserPart | ResultPart], citations)
   const base64 = (words: string) => Buffer.from(words).toString('base64')
 
-  it('is no block where it is a blank text, and whole characters else', () => {
+  it('is not a block where it is a blank text, and whole characters else', () => {
     expect([textBlock(''), textBlock(' \n\t')]).toEqual([[], []])
     expect(textBlock(' a ')).toEqual([text(' a ')])
     expect(textBlock('a\ud800')).toEqual([text('a\ufffd')])

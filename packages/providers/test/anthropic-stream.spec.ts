@@ -223,7 +223,7 @@ describe('silence', () => {
   })
 })
 
-describe('an answer that is no whole reply', () => {
+describe('an answer that is not a whole reply', () => {
   it('cut cleanly in a text is truncated, and keeps the text', async () => {
     const server = await serve({
       pieces: [sseBytes([start(), open(0, { type: 'text', text: '' }), text(0, 'Half')])],

@@ -123,7 +123,7 @@ describe('a schema that it cannot compile', () => {
     ['a definition that leads to one that refers to itself', leadingTo(node), 'refers to itself'],
     ['a required property without a schema', object({}, ['x']), 'is required at #'],
     ['a choice at its root', { anyOf: [object({ x: text }), object({ y: text })] }, 'plain object'],
-    ['a root that is no object', { type: 'array', items: text }, 'plain object'],
+    ['a root that is not an object', { type: 'array', items: text }, 'plain object'],
   ])('because of %s is recognised, and says why', (_, given, why) => {
     expect(() => fitSchema(given)).toThrow(NotStrictError)
     expect(() => fitSchema(given)).toThrow(why)
@@ -240,7 +240,7 @@ describe('a tool’s schema that is a choice', () => {
   it.each<[string, JsonObject]>([
     ['to nothing', { $ref: '#/$defs/lost' }],
     ['to itself', { $ref: '#/$defs/a', $defs: { a: { $ref: '#/$defs/a' } } }],
-    ['to what is no schema', { $ref: '#/$defs/a', $defs: { a: 7 } }],
+    ['to what is not a schema', { $ref: '#/$defs/a', $defs: { a: 7 } }],
   ])('or refers %s has no properties', (_, given) => {
     const { schema } = toolSchema(given)
     expect([schema['properties'], 'required' in schema]).toEqual([{}, false])

@@ -246,7 +246,7 @@ describe('calls that are none', () => {
     expect(failure).toMatchObject({ class: 'protocol', retryable: true })
   })
 
-  it('given an input that is no JSON, when the model is asked again, then it reads what it wrote', async () => {
+  it('given an input that is not JSON, when the model is asked again, then it reads what it wrote', async () => {
     const written = '{"city": Seoul}'
     const { server } = await recordedRun(
       (url) => anthropic('claude-test-1', { apiKey: 'k', baseURL: url }),

@@ -208,7 +208,7 @@ const mistakes: readonly (readonly [mistake: string, promise: string, spoil: Spo
       model.stream(request, context).pipe(catchError(() => throwError(() => new Error('oops')))),
   ],
   [
-    'throws an object that is no error',
+    'throws an object that is not an error',
     'says how long it was asked to wait',
     (model) => (request, context) =>
       model.stream(request, context).pipe(catchError(() => throwError(() => ({ status: 529 })))),
@@ -289,7 +289,7 @@ function spoiledHarness(spoil: Spoil): ModelHarness {
 describe('httpHarness', () => {
   it.each<[string, object, string]>([
     ['a wire without a model', { model: undefined }, 'httpHarness: model is missing: give a function'],
-    ['a secret by another name', { secrets: 'k' }, 'secrets is no option. Did you mean secret?'],
+    ['a secret by another name', { secrets: 'k' }, 'secrets is not an option. Did you mean secret?'],
     ['what it lacks by a slip', { lacks: ['reasonning'] }, "Did you mean 'reasoning'?"],
   ])('refuses %s', (_what, wrong, message) => {
     const make = () => httpHarness({ ...ollamaWire, ...wrong })

@@ -43,7 +43,7 @@ describe('a reply of Ollama', () => {
     ['of another of its interfaces', [generated, { ...generated, response: '', done: true }]],
     ['of nothing but its end', [{ done: true, done_reason: 'stop', eval_count: 3 }]],
     ['with a message that is not a text', [{ message: 'Hello', done: false }, { done: true }]],
-  ])('%s is no empty success', async (_, objects) => {
+  ])('%s is not an empty success', async (_, objects) => {
     const server = await serve(answer(...objects))
     const { failure, signals } = await collect(ollama('qwen-test', { baseURL: server.url }))
     expect(failure).toMatchObject({ class: 'protocol', retryable: false })

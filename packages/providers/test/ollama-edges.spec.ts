@@ -119,7 +119,7 @@ describe('a schema of a tool for Ollama', () => {
       { anyOf: [{ type: 'string' }, { enum: [1] }] },
     ],
     ['any of alone', { anyOf: [{ const: 1 }, true] }, { anyOf: [{ enum: [1] }, {}] }],
-    ['any of that is no list', { anyOf: 'x', oneOf: 'y', allOf: {} }, { anyOf: [] }],
+    ['any of that is not a list', { anyOf: 'x', oneOf: 'y', allOf: {} }, { anyOf: [] }],
     ['items', { type: 'array', items: { const: 1 } }, { type: 'array', items: { enum: [1] } }],
     ['properties of another kind', { properties: 'x' }, { properties: 'x' }],
     [

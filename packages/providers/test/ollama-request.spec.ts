@@ -232,7 +232,7 @@ describe('a history', () => {
   })
 })
 
-describe('what is no text', () => {
+describe('what is not text', () => {
   const parts = (...given: Loose[]) =>
     body([{ role: 'user', parts: given }], { instructions: '' }).messages[0]
 

@@ -234,7 +234,7 @@ describe('silence', () => {
   })
 })
 
-describe('an answer that is no whole reply', () => {
+describe('an answer that is not a whole reply', () => {
   const read = async (given: Answer) => {
     const server = await serve(given)
     return collect(ollama('qwen-test', { baseURL: server.url }))

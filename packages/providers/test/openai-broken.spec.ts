@@ -94,7 +94,7 @@ describe.each(wires)('silence of $name', ({ make, bytes, hello, record, begun })
 })
 
 describe.each(wires)(
-  'an answer of $name that is no whole reply',
+  'an answer of $name that is not a whole reply',
   ({ make, hello, record, begun, inCall, failing }) => {
     const records = (events: readonly object[]) => events.map((event) => record(event))
     const read = async (pieces: string[], headers: Record<string, string> = {}) => {

@@ -120,7 +120,7 @@ describe('pieces of a call', () => {
     expect(readIn(asked(0, { name, arguments: given }, { id: 'c' }))).toEqual([[name, read]])
   })
 
-  it('given a kind that is no function, then the server ran it, and nobody here does', () => {
+  it('given a kind that is not a function, then the server ran it, and nobody here does', () => {
     const search = {
       id: 'ws_1',
       type: 'web_search_call',

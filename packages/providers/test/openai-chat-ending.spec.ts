@@ -59,7 +59,7 @@ describe('the end', () => {
     }
   })
 
-  it('that never comes is no end, unless the server is known to leave it out', () => {
+  it('that never comes is not an end, unless the server is known to leave it out', () => {
     const cut = [role, content('x')]
     expect(foldChat(cut)).toMatchObject({ whole: false })
     const kimi = foldChat([...cut, ...call], { finishReasonOptional: true })

@@ -252,7 +252,7 @@ describe('reasoning', () => {
     expect(sent.map(({ reasoning }: Loose) => reasoning).filter(Boolean)).toEqual(back ? ['hm', 'hm'] : [])
   })
 
-  it('of another service, or another wire, is no part of the request', () => {
+  it('of another service, or another wire, is not part of the request', () => {
     expect(JSON.stringify(body(turn(thought('reasoning')), { provider: 'groq' }))).not.toContain('"hm"')
     const foreign: AssistantPart = {
       type: 'reasoning',

@@ -295,7 +295,7 @@ describe('calls', () => {
     expect(signals.map(({ type }) => type)).toEqual(['model_started', 'model_tool_request', 'model_finished'])
   })
 
-  it('whose input is no JSON object are malformed', () => {
+  it('whose input is not JSON object are malformed', () => {
     const { signals } = foldChat([role, ...callPieces(0, 'c1', 'a', '{"x": '), finish('tool_calls')])
     expect(callsOf(signals)).toMatchObject([{ input: {}, malformed: { text: '{"x": ' } }])
   })

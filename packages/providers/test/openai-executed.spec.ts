@@ -56,7 +56,7 @@ describe('a call that OpenAI ran itself', () => {
       },
       { id: 'ig_1', name: 'image_generation', input: { size: '1024x1024' }, outcome: 'success' },
     ],
-    // Who called, and from which set of tools, is no part of what was asked.
+    // Who called, and from which set of tools, is not part of what was asked.
     [
       {
         ...{ type: 'file_search_call', id: 'fs_1', queries: ['a'], namespace: 'crm', ...done },
@@ -70,7 +70,7 @@ describe('a call that OpenAI ran itself', () => {
 
   it.each([
     ['is of an unknown kind', { type: 'telepathy_call', id: 'tp_1', ...done }],
-    ['is no call', { type: 'compaction', id: 'cmp_1', encrypted_content: 'x' }],
+    ['is not a call', { type: 'compaction', id: 'cmp_1', encrypted_content: 'x' }],
   ])('does not count that %s', (_, item) => {
     expect(executed(item)).toBeUndefined()
   })

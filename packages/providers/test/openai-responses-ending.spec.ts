@@ -155,7 +155,7 @@ describe('the end', () => {
     expect(textShown(signals)).toBe('')
   })
 
-  it('that never comes is no end', () => {
+  it('that never comes is not an end', () => {
     expect(foldResponse([created(), ...message(0, 'x')])).toMatchObject({ whole: false })
   })
 

@@ -56,7 +56,7 @@ describe('what the vendor needs back', () => {
     expect(items(parts, more)).toEqual([plainYes])
   })
 
-  it('of another provider, or another wire, or another service, is no part of the request', () => {
+  it('of another provider, or another wire, or another service, is not part of the request', () => {
     const bare = { type: 'message', role: 'assistant', content: [{ type: 'output_text', text: 'Yes' }] }
     for (const model of [{ ...ownModels.responses, provider: 'azure' }, ownModels.chat]) {
       expect(items([thought('rs_1', 'ZW5j'), search, said], { model })).toEqual([bare])

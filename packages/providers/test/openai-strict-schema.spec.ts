@@ -87,7 +87,7 @@ describe('a schema that does not fit', () => {
     ['an allOf of two', object({ x: { allOf: [text, { minLength: 1 }] } })],
     ['a reference to another document', object({ x: { $ref: 'https://example.org/x.json' } })],
     ['a root that is a choice', { anyOf: [object({ x: text }), object({ y: text })] }],
-    ['a root that is no object', { type: 'array', items: text }],
+    ['a root that is not an object', { type: 'array', items: text }],
   ])('because of %s goes as it is, and says why', (_, given) => {
     const { schema, strict, notes } = fitSchema(given)
     expect(strict).toBe(false)

@@ -54,7 +54,7 @@ describe('an answer that an OpenAI client threw as an error', () => {
     ['a type', { message: 'm', type: 't' }, 'answered 400 (t): m.'],
     ['a status for a code', { message: 'm', code: 404, type: 't' }, 'answered 400 (t): m.'],
     ['a status for a code as text', { message: 'm', code: '404', type: 't' }, 'answered 400 (t): m.'],
-    ['a number that is no status', { message: 'm', code: '399', type: 't' }, 'answered 400 (399): m.'],
+    ['a number that is not a status', { message: 'm', code: '399', type: 't' }, 'answered 400 (399): m.'],
     ['nothing', undefined, 'The service answered 400. The same request'],
     ['a list', ['m'], 'The service answered 400. The same request'],
   ])('has the words of %s', (_what, error, message) => {

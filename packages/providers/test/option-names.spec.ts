@@ -60,7 +60,7 @@ describe('a name that others have for an option', () => {
     for (const [right, others] of Object.entries(names)) {
       for (const name of others) {
         expect(() => give({ [name]: 1 } as never)).toThrow(
-          `${maker}: ${name} is no option. Did you mean ${right}? `,
+          `${maker}: ${name} is not an option. Did you mean ${right}? `,
         )
       }
     }

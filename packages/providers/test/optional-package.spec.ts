@@ -10,7 +10,7 @@ describe('an optional package', () => {
     ['a require cannot find it', coded('MODULE_NOT_FOUND'), 'is not installed'],
     ['it throws by another code', coded('ERR_DLOPEN_FAILED'), 'could not be loaded'],
     ['it throws without a code', new Error('no'), 'could not be loaded'],
-    ['it throws what is no error', { code: 'MODULE_NOT_FOUND' }, 'could not be loaded'],
+    ['it throws what is not an error', { code: 'MODULE_NOT_FOUND' }, 'could not be loaded'],
   ])('that does not load is named, with the line that installs it: %s', async (_, cause, what) => {
     const message = `maker() needs the package lost, which ${what}. Add it: npm install lost.`
     const error: unknown = await declarePackage('lost', () => Promise.reject(cause))

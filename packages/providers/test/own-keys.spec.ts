@@ -105,7 +105,7 @@ describe('a key that a client finds itself', () => {
   })
 })
 
-describe('what is no key', () => {
+describe('what is not a key', () => {
   it('stays as the server wrote it, also where the key is a short word', async () => {
     const reported = await failureOf(
       ({ baseURL }) => openaiChat('gpt-test', { baseURL, apiKey: 'test' }),

@@ -31,12 +31,12 @@ describe('a secret in the options', () => {
     ['a header that says nothing of its sender', { headers: { 'content-type': secret } }, false],
     ['the version of an API', { headers: { 'anthropic-version': secret } }, false],
     ['headers that are none', { headers: secret }, false],
-    ['a header that is no text', { headers: { 'x-gateway': [secret] } }, false],
+    ['a header that is not text', { headers: { 'x-gateway': [secret] } }, false],
     ['a value after its scheme', { headers: { authorization: `Bearer ${secret}` } }, true],
     ['a cookie', { headers: { cookie: `a=b; session=${secret}` } }, true],
     ['a list', { headers: { 'x-keys': `first-of-them,${secret}` } }, true],
     ['a Basic name and password', { headers: { authorization: `Basic ${btoa(`me:${secret}`)}` } }, true],
-    ['a Basic scheme that is no Base64', { headers: { authorization: 'Basic !' }, apiKey: secret }, true],
+    ['a Basic scheme that is not a Base64', { headers: { authorization: 'Basic !' }, apiKey: secret }, true],
     ['the password of an address', { baseURL: `https://me:${secret}@host.example/v1` }, true],
     ['an escaped password', { baseURL: `https://me:${escaped(secret)}@host.example/v1` }, true],
     ['a password with a stray per cent', { baseURL: `https://me:${secret}%zz@host.example/` }, false],
@@ -80,7 +80,7 @@ describe('a secret in the options', () => {
 })
 
 describe('a failure', () => {
-  it('keeps all that is no secret, its cause as well', () => {
+  it('keeps all that is not a secret, its cause as well', () => {
     const cause = new Error('why')
     const { class: failureClass, retryable, status } = failed('')
     const error = new ProviderError(

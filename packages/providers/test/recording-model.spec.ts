@@ -126,7 +126,7 @@ describe('a file', () => {
     ['is of a later version', '{"recording":"calls","version":2}\n'],
     ['is of another kind', '{"recording":"exchanges","version":1}\n'],
     ['is damaged', '{"recording":"calls","version":1}\n{"number":1,'],
-    ['holds what is no call', '{"recording":"calls","version":1}\n{"number":1}\n'],
+    ['holds what is not a call', '{"recording":"calls","version":1}\n{"number":1}\n'],
     ['holds no call', '{"recording":"calls","version":1}\n'],
   ])('that %s is refused at once, by name', (_, content) => {
     const file = newFile()
@@ -135,7 +135,7 @@ describe('a file', () => {
     expect(() => playedModel(file)).toThrow(/recording\.jsonl/)
   })
 
-  it('that holds what is no exchange is refused at once', () => {
+  it('that holds what is not an exchange is refused at once', () => {
     const file = newFile()
     writeFileSync(file, '{"recording":"exchanges","version":1}\n{"number":1,"request":{"url":"x"}}\n')
     expect(() => playedFetch(file)).toThrow(/belongs to no exchange/)

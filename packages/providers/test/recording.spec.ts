@@ -211,7 +211,7 @@ it('what is secret in a request’s body, its query or its user is not written',
   expect(await played.json()).toEqual({ ok: true })
 })
 
-it('a word that servers without keys are given for one is no secret, and stays where a reply says it', async () => {
+it('a word that servers without keys are given for one is not a secret, and stays where a reply says it', async () => {
   const file = newFile()
   const reply = 'Bearer of ollama-keys: use ollama, dummy-key.'
   const fetch = recordingFetch(file, { fetch: async () => new Response(reply) })

@@ -18,7 +18,7 @@ describe('maxWebSearches', () => {
     ['a tool that searches nothing', { providerTools: [{ type: 'web_fetch_20260318' }] }, undefined],
     ['a search', { providerTools: [search] }, 'unbounded'],
     ['a bounded search', { providerTools: [{ ...search, max_uses: 3 }] }, 3],
-    ['a bound that is no count', { providerTools: [{ ...search, max_uses: -1 }] }, 'unbounded'],
+    ['a bound that is not a count', { providerTools: [{ ...search, max_uses: -1 }] }, 'unbounded'],
     [
       'two of them',
       {

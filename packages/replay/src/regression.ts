@@ -120,7 +120,7 @@ export interface Regression {
  * Ids that the runtime made, of runs and of calls, stay, whatever a pattern matches.
  *
  * Rejects with `RunNotFoundError` for an unknown run, with `ConfigurationError` if the file exists already or a pattern of
- * `secrets` masks so much that the rest is no run, and with what `audit` throws where the run breaks a law. Nothing is
+ * `secrets` masks so much that the rest is not a run, and with what `audit` throws where the run breaks a law. Nothing is
  * written then.
  */
 export async function exportRegression(

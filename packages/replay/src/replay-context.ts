@@ -186,7 +186,7 @@ function preparedThen(place: Place): Preparing {
   }
 }
 
-/** Whether what came next followed from an answer of `prepareTurn`: also the end that says that no call could be paid. */
+/** Returns whether what came next followed from an answer of `prepareTurn`: also the end that says that no call could be paid. */
 function wasAnswered(next: RuntimeEvent | undefined): boolean {
   if (next?.type === 'run_finished') return next.detail !== unpreparedClosing
   return next?.type === 'model_call_started' || next?.type === 'limit_reached'

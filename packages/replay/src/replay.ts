@@ -182,7 +182,7 @@ export interface ReplayReport {
  * and what a person is asked, are the code of today. Reports the first event that differs.
  *
  * `agentNamed` finds the agent by its recorded name. Rejects with `RunNotFoundError` for an unknown run, and with
- * `ConfigurationError` for one of which content is gone or sealed, and for what is no agent.
+ * `ConfigurationError` for one of which content is gone or sealed, and for what is not an agent.
  */
 export async function replayRun(
   ledger: Ledger,

@@ -347,7 +347,7 @@ export class SecretMask {
 
   /**
    * A JSON value without its secrets: texts are masked, and whole where the name of their field says so. The id of a tool
-   * call, which the runtime made, is no secret.
+   * call, which the runtime made, is not a secret.
    */
   value<T>(value: T): T {
     return this.#masked(value as Json, false) as T

@@ -152,7 +152,7 @@ describe('explain', () => {
         { role: 'tool', seqs: seqs(2, 'tool_result', 'tool_results_injected') },
       ],
     })
-    // What was never in the history again is no part of a later request, and counts nothing there.
+    // What was never in the history again is not part of a later request, and counts nothing there.
     expect(second.items.filter(({ kind }) => kind === 'message')).toHaveLength(4)
     expect(second.tokens).not.toHaveProperty('billed')
     expect(second.items.every((item) => !('costUsd' in item))).toBe(true)

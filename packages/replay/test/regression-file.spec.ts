@@ -183,7 +183,7 @@ describe('patterns of the caller', () => {
     expect(await replayRegression(fixture, agent, { secrets: [hexadecimal] })).toEqual({ runId, events })
   })
 
-  it('are refused where they mask so much that the rest is no run', async () => {
+  it('are refused where they mask so much that the rest is not a run', async () => {
     const { ledger, runId } = await written()
     const file = join(temporaryFolder(), 'a.spec.ts')
     const options = { file, agents: { from: './agents.ts' }, secrets: [/[a-z]+/] }

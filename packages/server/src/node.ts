@@ -154,7 +154,7 @@ const serveOptions = fields<ServeOptions>(
 )
 
 /**
- * Listens for requests with Node's HTTP server. Rejects with a `ConfigurationError` for what is no server, if the port is
+ * Listens for requests with Node's HTTP server. Rejects with a `ConfigurationError` for what is not a server, if the port is
  * not available, or if other machines could reach a server without `authorize`.
  */
 export async function serve(server: Server, options: ServeOptions = {}): Promise<Listening> {

@@ -126,7 +126,7 @@ describe('a body', () => {
     expect(await answer).toContain('"code":"body_too_slow"')
   })
 
-  it('that is no JSON, no UTF-8 or nested without end is refused', async () => {
+  it('that is not JSON, no UTF-8 or nested without end is refused', async () => {
     const office = await openOffice()
     const post = (body: string | Uint8Array<ArrayBuffer>): Promise<Response> =>
       fetch(`${office.listening.url}/runs`, {

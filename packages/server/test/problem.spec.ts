@@ -74,7 +74,7 @@ describe('the answer to a request that failed', () => {
 
   it.each([
     ['an error of JavaScript', new TypeError('no file /srv/keys'), 500, 'internal'],
-    ['what is no error', '/srv/keys', 500, 'internal'],
+    ['what is not an error', '/srv/keys', 500, 'internal'],
     [
       'a ledger that does not answer',
       new LedgerUnavailableError('/srv/keys is full.'),

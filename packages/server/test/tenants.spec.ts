@@ -13,7 +13,7 @@ async function openTenants(): Promise<Office> {
 }
 
 describe('given two tenants with a user of the same name, when both send the same', () => {
-  it('then a key of one is no key of the other, on every route that takes one', async () => {
+  it('then a key of one is not a key of the other, on every route that takes one', async () => {
     const office = await openTenants()
     const key = { 'idempotency-key': 'k1' }
     const messages = [{ role: 'user', content: 'Hi.' }]

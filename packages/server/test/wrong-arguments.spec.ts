@@ -26,7 +26,7 @@ it.each<readonly [string, () => unknown, string]>([
   [
     'a name that AG-UI does not know',
     () => toAgUi(events$, { thread: 'one' } as never),
-    'toAgUi: thread is no option',
+    'toAgUi: thread is not an option',
   ],
   ['messages that are none', () => toAgUi(events$, { messages: ['Hi'] as never }), 'messages[0] is a text'],
   ['no names for a chat', () => toOpenAiChat(events$, null as never), 'what it was given is null'],

@@ -22,9 +22,9 @@ const simulated = (more: object): Promise<testing.Simulated> =>
   })
 
 const simulations: readonly (readonly [string, object, string])[] = [
-  ['crashes by another name', { crash: [{ append: 3 }] }, 'crash is no option. Did you mean crashes?'],
+  ['crashes by another name', { crash: [{ append: 3 }] }, 'crash is not an option. Did you mean crashes?'],
   ['a place that is a text', { crashes: [{ append: '3', stored: true }] }, 'crashes[0].append is a text'],
-  ['a place that is no number', { crashes: [{ append: NaN, stored: true }] }, 'crashes[0].append is NaN'],
+  ['a place that is not a number', { crashes: [{ append: NaN, stored: true }] }, 'crashes[0].append is NaN'],
   ['a place that no process reaches', { crashes: [{ append: 0, stored: true }] }, 'of at least 1'],
   ['a place by another name', { crashes: [{ at: 3, stored: true }] }, 'Did you mean crashes[0].append?'],
   ['half a crash', { crashes: [{ append: 3 }] }, 'crashes[0].stored is missing: give true or false'],
@@ -38,7 +38,7 @@ const simulations: readonly (readonly [string, object, string])[] = [
     'Did you mean inputs[0].atSeq?',
   ],
   ['a clock that no test moves', { clock: { now: () => 0, schedule: () => () => {} } }, 'manualClock()'],
-  ['an option that there is not', { foo: 1 }, 'simulate: foo is no option. Options are ledger, clock, '],
+  ['an option that there is not', { foo: 1 }, 'simulate: foo is not an option. Options are ledger, clock, '],
 ]
 
 describe('a simulation is refused', () => {
@@ -72,7 +72,7 @@ const tool = (options?: unknown) => () => testTool(options as never)
 
 const doubles: readonly (readonly [string, () => unknown, string])[] = [
   ['a crash that is a number', crashed(5), 'mortalLedger: the crash is 5; expected an object'],
-  ['a crash of another kind', crashed({ foo: 1 }), 'the crash.foo is no option'],
+  ['a crash of another kind', crashed({ foo: 1 }), 'the crash.foo is not an option'],
   ['a crash before the first append', crashed({ append: -1, stored: true }), 'the crash.append is -1'],
   ['no ledger to die', () => mortalLedger(5 as never), 'the ledger is 5; expected a ledger, such as'],
   ['a tool of nothing', tool(), 'testTool: what it was given is missing'],
@@ -83,7 +83,7 @@ const doubles: readonly (readonly [string, () => unknown, string])[] = [
   ['what a real tool calls it', tool({ name: 'x', execute: () => 'x' }), 'Did you mean run?'],
   ['a clock that begins with a text', () => manualClock('x' as never), 'startMs is a text'],
   ['a clock that begins with no number', () => manualClock(NaN), 'manualClock: startMs is NaN'],
-  ['a time that is no number', () => manualClock().advance(NaN), 'ms is NaN'],
+  ['a time that is not a number', () => manualClock().advance(NaN), 'ms is NaN'],
   ['a seed that is a text', () => seededRandom('x' as never), 'seededRandom: the seed is a text'],
   ['laws of a number', () => checkLaws(5 as never), 'checkLaws: events is 5; expected a list'],
   ['laws of nothing', () => checkLaws([{}] as never), 'events[0] is an object; expected an event'],
@@ -117,12 +117,12 @@ describe('a double is refused', () => {
   })
 
   it.each([
-    ['no tool', [], 'callTool: the tool is no tool'],
+    ['no tool', [], 'callTool: the tool is not a tool'],
     ['no input', [paying()], 'callTool: the input is missing'],
     ['an input that is a text', [paying(), '{}'], 'callTool: the input is a text'],
     ['a number for what a runtime gives', [paying(), {}, 5], 'callTool: what it was given is 5'],
     ['a signal', [paying(), {}, { signal: 1 }], 'Did you mean cancelled$?'],
-    ['an attempt that is no number', [paying(), {}, { attempt: NaN }], 'attempt is NaN'],
+    ['an attempt that is not a number', [paying(), {}, { attempt: NaN }], 'attempt is NaN'],
   ])('a call of a tool, with %s', async (_name, given, message) => {
     const called = (callTool as (...args: readonly unknown[]) => Promise<unknown>)(...given)
     await expect(called).rejects.toThrow(ConfigurationError)

@@ -239,7 +239,7 @@ describe('makers of parts', () => {
     [
       'a type by another name',
       () => image({ mimeType: 'image/png', data: 'aGk=' } as never),
-      /image: mimeType is no option\. Did you mean mediaType\?/,
+      /image: mimeType is not an option\. Did you mean mediaType\?/,
     ],
     [
       'a detail by a slip',
@@ -254,7 +254,7 @@ describe('makers of parts', () => {
     [
       'a name by a slip',
       () => file({ mediaType: 'text/plain', data: 'aGk=', filename: 'a.txt' } as never),
-      /file: filename is no option\. Did you mean name\?/,
+      /file: filename is not an option\. Did you mean name\?/,
     ],
     [
       'a URL that is not text',
@@ -275,7 +275,7 @@ describe('a source under other names', () => {
     ['href', 'url'],
   ])('is refused, with the name that was meant: %s for %s', (other, name) => {
     expect(() => image({ mediaType: 'image/png', data: 'aGk=', [other]: 'x' })).toThrow(
-      `image: ${other} is no option. Did you mean ${name}?`,
+      `image: ${other} is not an option. Did you mean ${name}?`,
     )
   })
 })

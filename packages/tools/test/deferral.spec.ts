@@ -52,12 +52,12 @@ describe('settledLater', () => {
     [
       'an external id by the name of a job',
       { jobId: 'job-1' },
-      'jobId is no option. Did you mean externalId?',
+      'jobId is not an option. Did you mean externalId?',
     ],
     [
       'an external id by that of a receipt',
       { receipt: 'job-1' },
-      'receipt is no option. Did you mean externalId?',
+      'receipt is not an option. Did you mean externalId?',
     ],
     ['a deadline by that of a timeout', { externalId: 'job-1', timeoutMs: 5 }, 'Did you mean deadlineMs?'],
     ['a number for an external id', { externalId: 7 }, 'externalId is 7; expected'],

@@ -137,9 +137,9 @@ describe('defineTool', () => {
       { recovery: 'retry' },
       /recovery is 'retry'; use one of 'rerun', 'reconcile', 'ask', 'report'/,
     ],
-    ['an input by another name', { parameters: {} }, /parameters is no option. Did you mean input\?/],
-    ['a function by another name', { handler: arrow }, /handler is no option. Did you mean execute\?/],
-    ['a slip of the pen', { timeOutMs: 5 }, /timeOutMs is no option. Did you mean timeoutMs\?/],
+    ['an input by another name', { parameters: {} }, /parameters is not an option. Did you mean input\?/],
+    ['a function by another name', { handler: arrow }, /handler is not an option. Did you mean execute\?/],
+    ['a slip of the pen', { timeOutMs: 5 }, /timeOutMs is not an option. Did you mean timeoutMs\?/],
     [
       'reconcile without a function',
       { recovery: 'reconcile' },

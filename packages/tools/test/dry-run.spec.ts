@@ -65,7 +65,7 @@ describe('dryRun', () => {
   it('is checked when it is made', () => {
     expect(() => dryRun([{}] as never)).toThrow('dryRun: tools[0] is an object; expected a tool')
     expect(() => dryRun([pay], { describe: 'x' as never })).toThrow('dryRun: describe is a text')
-    expect(() => dryRun([pay], { words: work } as never)).toThrow('dryRun: words is no option')
+    expect(() => dryRun([pay], { words: work } as never)).toThrow('dryRun: words is not an option')
   })
 
   it('leaves a handoff as it is', () => {

@@ -223,7 +223,7 @@ describe('wrapTools', () => {
     expect(await ending).toEqual({ outcome: 'success', text: 'half' })
   })
 
-  it('refuses what is no tool, no middleware, or an agent', () => {
+  it('refuses what is not a tool, no middleware, or an agent', () => {
     expect(() => wrapTools([{} as Tool], [])).toThrow(/tools\[0\]/)
     expect(() => wrapTools([tool()], [{ name: '', run: () => ({}) as never }])).toThrow(
       /middleware\[0\]\.name/,

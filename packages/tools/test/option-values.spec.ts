@@ -216,7 +216,7 @@ describe('an option of a tool', () => {
     'by the name of another library is refused, with the name that %s has for it',
     (maker) => {
       for (const [other, meant] of Object.entries(otherNames[maker])) {
-        const hint = meant === '' ? `${other} is no option. Options are` : `Did you mean ${meant}?`
+        const hint = meant === '' ? `${other} is not an option. Options are` : `Did you mean ${meant}?`
         expect(() => makers[maker]({ [other]: 'x' })).toThrow(hint)
       }
     },

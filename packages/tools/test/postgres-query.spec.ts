@@ -355,8 +355,12 @@ describe('a database that is not there', () => {
     ['no text', { connectionString: 7 }, /connectionString is 7/],
     ['no URL', { connectionString: 'host=a password=pw-7' }, /its connectionString cannot be read/],
     ['a URL of something else', { connectionString: 'mysql://me:pw-7@host/a' }, /cannot be read/],
-    ['a file as well', { connectionString: 'postgres://me:pw-7@host/a', path: 'a.db' }, /path is no option/],
-    ['an option of no tool', { connectionString: 'postgres://h/a', max: 5 }, /max is no option/],
+    [
+      'a file as well',
+      { connectionString: 'postgres://me:pw-7@host/a', path: 'a.db' },
+      /path is not an option/,
+    ],
+    ['an option of no tool', { connectionString: 'postgres://h/a', max: 5 }, /max is not an option/],
     ['no connections', { connectionString: 'postgres://h/a', maxConnections: 0 }, /maxConnections is 0/],
   ])('is refused where the tool is made with %s', (_what, options, message) => {
     const make = (): Tool => sqlQuery(options as never)

@@ -257,7 +257,7 @@ describe('the middleware that comes along', () => {
   })
 
   it.each([
-    [() => cache({ maxAge: 5 } as never), /cache: maxAge is no option/],
+    [() => cache({ maxAge: 5 } as never), /cache: maxAge is not an option/],
     [() => cache({ maxAgeMs: -1 }), /cache: maxAgeMs is -1/],
     [() => cache({ maxEntries: 0 }), /cache: maxEntries is 0/],
     [() => cache({ maxEntries: 1.5 }), /cache: maxEntries is 1\.5/],

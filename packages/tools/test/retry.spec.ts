@@ -117,7 +117,7 @@ describe('defineTool with retry', () => {
   })
 
   it.each([
-    [{ attempts: 3 }, 'retry.attempts is no option. Did you mean retry.maxAttempts?'],
+    [{ attempts: 3 }, 'retry.attempts is not an option. Did you mean retry.maxAttempts?'],
     [{ maxAttempts: 3, backoffMs: 5 }, 'Did you mean retry.baseMs?'],
     [{ maxAttempts: 0 }, 'a whole number of at least 1'],
     [{ maxAttempts: 1.5 }, 'a whole number of at least 1'],

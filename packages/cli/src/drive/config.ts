@@ -91,7 +91,7 @@ function isModel(value: unknown): boolean {
   return typeof (Object(value) as Partial<Model>).stream === 'function'
 }
 
-/** Refuses what is no configuration, with a `ConfigurationError`; `subject` says where it comes from. */
+/** Refuses what is not a configuration, with a `ConfigurationError`; `subject` says where it comes from. */
 function requireConfig(subject: string, source: unknown): asserts source is TallystickConfig {
   requireOptions(subject, config, source)
 }

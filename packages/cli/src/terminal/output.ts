@@ -85,11 +85,11 @@ export interface Output {
   readonly write: (text: string) => void
   /** Does the same, and waits while the reader is slower. */
   readonly print: (text: string) => Promise<void>
-  /** Writes text as it is where the stream is no terminal: data, for a file or a program. */
+  /** Writes text as it is where the stream is not a terminal: data, for a file or a program. */
   readonly printData: (text: string) => Promise<void>
   /** Writes a line in the place of the one that it wrote before; an empty text takes that away. */
   readonly rewriteLine: (text: string) => void
-  /** Opens a pager on the terminal. Returns `undefined` if stdout is no terminal, or if no pager is wanted or found. */
+  /** Opens a pager on the terminal. Returns `undefined` if stdout is not a terminal, or if no pager is wanted or found. */
   readonly openPager: () => Promise<Pager | undefined>
   /** Takes back what was written to the terminal and still holds: styles, hidden text, an unfinished sequence. */
   readonly reset: () => void

@@ -236,7 +236,7 @@ function modelFault(value: unknown): string | undefined {
   }
   if (typeof value === 'function')
     return `is a function; call it, and give the model that it makes, ${aModel}`
-  return `is no model; give one, ${aModel}`
+  return `is not a model; give one, ${aModel}`
 }
 
 /** A tool that can be offered, run and taken up again. */
@@ -244,7 +244,7 @@ export const offeredTool: OptionCheck = (value) => {
   const { run, check, name, execute } = Object(value) as Partial<Tool> & { readonly execute?: unknown }
   if (typeof run !== 'function' || typeof check !== 'function') {
     const foreign = typeof execute === 'function' ? ', with effect, input and execute' : ''
-    return { path: '', what: `is no tool; make it with defineTool of @tallystick/tools${foreign}` }
+    return { path: '', what: `is not a tool; make it with defineTool of @tallystick/tools${foreign}` }
   }
   const what = toolFault(value as Tool)
   if (what === undefined) return undefined

@@ -269,7 +269,7 @@ export interface ToolPolicy {
   /** Shared by tools whose calls run one at a time. */
   readonly serial?: string
   readonly maxConcurrency?: number
-  /** Whether the tool is meant to be called repeatedly, such as a poll. */
+  /** True if the tool is meant to be called repeatedly, such as a poll. */
   readonly repeats?: Repeats
   /** When its calls need an approval, in the tool's words. */
   readonly approval?: string
@@ -342,7 +342,7 @@ export interface RecordingPolicy {
   /** The stack of an exception that a tool threw (`error` of `tool_result` and `tool_attempt_failed`); its result holds the message. */
   readonly toolErrors?: boolean | undefined
   /**
-   * Whether contents stay once a run has ended (`full`, by default), or only their digests and the facts (`digests`): a run that
+   * True if contents stay once a run has ended (`full`, by default), or only their digests and the facts (`digests`): a run that
    * is under way needs its contents, to be resumed in any process.
    */
   readonly content?: 'full' | 'digests' | undefined
@@ -359,7 +359,7 @@ export const recordingParts = [
 ] as const
 export type RecordingPart = (typeof recordingParts)[number]
 
-/** A definition under the digest of what it says. What models cost is no part of the digest. */
+/** A definition under the digest of what it says. What models cost is not part of the digest. */
 export function digested(definition: Omit<AgentDefinition, 'digest'>): AgentDefinition {
   const { digest: _old, price: _price, fallbacks, summarizer, ...rest } = definition as AgentDefinition
   const body = {

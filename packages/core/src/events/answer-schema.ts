@@ -2,7 +2,7 @@ import { getOwn, isJsonObject, type Json, type JsonObject } from '../values/json
 import type { OutputDefinition } from './agent-definition.ts'
 
 /**
- * Whether a schema, of the document `root`, allows `null`. `undefined` is a place that the document does not describe:
+ * Returns whether a schema, of the document `root`, allows `null`. `undefined` is a place that the document does not describe:
  * it allows any value.
  */
 export function acceptsNull(schema: Json | undefined, root: JsonObject): boolean {
@@ -110,7 +110,7 @@ function isPlainObject(schema: JsonObject): boolean {
   return schema['type'] === 'object' || (schema['type'] === undefined && 'properties' in schema)
 }
 
-/** Whether anything in a schema refers to its root, or to a place in it that is no definition. */
+/** Returns whether anything in a schema refers to its root, or to a place in it that is not a definition. */
 function canReach(schema: JsonObject): boolean {
   return referencesIn(schema).some((reference) => movedReference(reference, schema) !== reference)
 }

@@ -96,7 +96,7 @@ export interface ToolCallPart extends RequestedCall {
 
 /**
  * The request to a vendor's own tool, or its outcome, in the parts that people may see. The vendor ran it inside the
- * reply: it is no tool request, and gets no tool result.
+ * reply: it is not a tool request, and gets no tool result.
  */
 export interface ProviderExecuted {
   /** Joins request and outcome, which may be in two parts, or even in two messages. */
@@ -130,7 +130,7 @@ export interface ModelRef {
   readonly modelId: string
 }
 
-/** Whether two references mean the same model of the same provider and API. */
+/** Returns whether two references mean the same model of the same provider and API. */
 export function sameModel(a: ModelRef, b: ModelRef): boolean {
   return a.provider === b.provider && a.api === b.api && a.modelId === b.modelId
 }

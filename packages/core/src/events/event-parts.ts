@@ -54,7 +54,7 @@ export interface CollectedCall {
   readonly serial?: string
   /** How many calls of the tool run at the same time. */
   readonly maxConcurrency?: number
-  /** Whether the tool is meant to be called repeatedly, such as a poll. */
+  /** True if the tool is meant to be called repeatedly, such as a poll. */
   readonly repeats?: Repeats
   /** The agent that does the work, in a child run. */
   readonly child?: string
@@ -309,7 +309,7 @@ const FIRST_MOMENT = -62_167_219_200_000
 export const LAST_MOMENT = 253_402_300_799_999
 
 /**
- * Whether a number is a moment: whole milliseconds since 1970 UTC, within the years that every reader of a ledger can
+ * Returns whether a number is a moment: whole milliseconds since 1970 UTC, within the years that every reader of a ledger can
  * write as a date.
  */
 export function isMoment(at: unknown): at is number {

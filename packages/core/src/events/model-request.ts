@@ -120,11 +120,11 @@ export interface ModelRefusal {
 /** What happens after a refusal. Default of each field: as the vendor advises. */
 export interface RefusalPolicy {
   /**
-   * Whether later runs of the session see the refused turn. `leave_out` records its removal; tools that ran in it
+   * True if later runs of the session see the refused turn. `leave_out` records its removal; tools that ran in it
    * stay known by name and outcome.
    */
   readonly history?: 'keep' | 'leave_out' | undefined
-  /** Whether the agent's next fallback, if any, is tried instead. */
+  /** True if the agent's next fallback, if any, is tried instead. */
   readonly fallback?: boolean | undefined
 }
 
@@ -143,7 +143,7 @@ export const refusalPolicy: Schema<RefusalPolicy> = objectOf<RefusalPolicy>({
   fallback: maybe(flag),
 })
 
-/** Whether a tool changes anything outside. Reads may run at the same time, writes run one by one. */
+/** True if a tool changes anything outside. Reads may run at the same time, writes run one by one. */
 export const toolEffects = ['read', 'write'] as const
 export type ToolEffect = (typeof toolEffects)[number]
 
@@ -167,7 +167,7 @@ export interface ToolDefinition {
 /** The name of the tool that reads the rest of a result which was too long to be shown. */
 export const readResultName = 'read_result'
 
-/** Whether the model may, must or must not call tools. */
+/** True if the model may, must or must not call tools. */
 export type ToolChoice =
   | { readonly type: 'auto' }
   | { readonly type: 'any' }

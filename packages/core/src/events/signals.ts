@@ -137,7 +137,7 @@ export type ToolSignal =
       readonly thrown?: unknown
     } & Retryable)
 
-/** Whether the same call may succeed later. It is tried again only as its tool's retry policy allows. */
+/** True if the same call may succeed later. It is tried again only as its tool's retry policy allows. */
 export interface Retryable {
   readonly retryable?: true
   /** How long the tool asks to wait, in milliseconds. */
@@ -265,7 +265,7 @@ export type Signal =
       readonly guardrails: readonly string[]
       readonly finds: readonly GuardrailFind[]
     }
-  /** Whether the answer fits the schema; `output` is the parsed value, `error` what does not fit. */
+  /** True if the answer fits the schema; `output` is the parsed value, `error` what does not fit. */
   | {
       readonly type: 'output_checked'
       readonly turn: number
@@ -342,7 +342,7 @@ export const modelSignalSchema: Schema<ModelSignal> = variantOf<ModelSignal>({
 export type ReportedDelta = ModelSignalOf<'model_text' | 'model_reasoning' | 'model_tool_input'>
 
 /**
- * Whether a report is a sound delta that adds to its part and replaces nothing. The schema accepts each of them, too: this spares
+ * Returns whether a report is a sound delta that adds to its part and replaces nothing. The schema accepts each of them, too: this spares
  * the most frequent reports its cost.
  */
 export function isPlainDelta(signal: unknown): signal is ReportedDelta {

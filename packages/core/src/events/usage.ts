@@ -44,7 +44,7 @@ export type UsageField = (typeof usageFields)[number]
 /** The most tokens that a report is believed: more than any model reads or writes in one call. */
 const MAX_TOKENS_BELIEVED = 1_000_000_000
 
-/** Whether a reported number can be a count of tokens. */
+/** Returns whether a reported number can be a count of tokens. */
 export function isTokenCount(amount: unknown): amount is number {
   return Number.isInteger(amount) && (amount as number) >= 0 && (amount as number) <= MAX_TOKENS_BELIEVED
 }

@@ -256,7 +256,7 @@ function findWaitingCalls(state: ExecutingState): ReadonlySet<Call> {
   const open = new Map<string, number>()
   for (const call of calls) {
     const { status, attempts } = call
-    // What stands behind a change is no repeat of what stands before it.
+    // What stands behind a change is not a repeat of what stands before it.
     if (mayChangeAnswers(call)) break
     if (status === 'settled' || !isComparable(call)) continue
     const key = toCallKey(call) ?? ''

@@ -129,7 +129,7 @@ export const modelSignals: { readonly [T in ModelSignalType]: SignalRules<T> } =
   }),
 }
 
-/** A report of usage takes nothing back: of each number the largest counts, and what is no count of tokens is refused. */
+/** A report of usage takes nothing back: of each number the largest counts, and what is not a count of tokens is refused. */
 function decideModelUsage(
   state: StreamingState,
   { usage: report, contextTokens, raw }: SignalOf<'model_usage'>,

@@ -106,7 +106,7 @@ export function applyMessageFinished(
   const { providerState: keptState } = event
   const { nextTurn } = state.definition.policy?.outputStream ?? {}
   const shownLater: AssistantMessage = { ...message, parts: toNextTurnParts(nextTurn, event) }
-  // A reply without any content is no message that a model could be shown.
+  // A reply without any content is not a message that a model could be shown.
   const isInHistory = shownLater.parts.length > 0
   return {
     ...facts,
@@ -179,7 +179,7 @@ function computeContextTokens(
 /** The attempt has failed; what follows is the controller's to say. */
 export function applyModelStreamFailed(state: RunState, event: EventOf<'model_stream_failed'>): RunState {
   const { failure, retryAt } = event
-  // That a process stopped is no failure of its model.
+  // That a process stopped is not a failure of its model.
   const stopped = causeOf(event) === 'resume'
   const failed = { failure, ...(retryAt !== undefined && { retryAt }) }
   const next = withAttempt(state, event, (attempt) => ({ ...attempt, failed })) as StreamingState

@@ -51,7 +51,7 @@ function computeNextTry(
 ): number | undefined {
   const { maxAttempts, maxRetryAfterMs, maxTotalMs = Infinity } = policy
   if (failures + 1 >= maxAttempts || retryAfterMs > maxRetryAfterMs) return undefined
-  // A wait that is no time is as good as none that was asked for.
+  // A wait that is not a time is as good as none that was asked for.
   const wait = retryAfterMs >= 0 ? Math.ceil(retryAfterMs) : backOff(getLongestWait(policy, failures), stamp)
   return stamp.at + wait - since <= maxTotalMs ? momentAfter(stamp.at, wait) : undefined
 }

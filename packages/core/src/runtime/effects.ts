@@ -367,7 +367,7 @@ export async function answerVerdict(
 ): Promise<AnswerVerdict> {
   const refused = (error: string): AnswerVerdict => ({ valid: false, error })
   const written = jsonOfAnswer(textOf(state.reply.message.parts))
-  if (written === undefined) return refused('it is no JSON')
+  if (written === undefined) return refused('it is not JSON')
   const asked = state.definition.output
   try {
     const errors: string[] = []

@@ -171,7 +171,7 @@ export class RunInbox implements Pick<Observer<void>, 'next' | 'error'> {
     if ((await parts.ledger.head(runId))?.epoch !== epoch) throw taken
   }
 
-  /** Any process can put anything into an inbox: what is no command is taken out, and stops no run. */
+  /** Any process can put anything into an inbox: what is not a command is taken out, and stops no run. */
   #refuseMalformed(key: string, fault: Fault): void {
     const message = `The command ${key} for run ${this.#run.runId} is wrong: ${sentenceOfFault(fault)}. No process can carry it out; send it again with the run's handle.`
     this.#refuse(key, { code: 'malformed', message })

@@ -125,7 +125,7 @@ type DeltaSignal = Extract<Signal, { readonly type: 'model_text' | 'model_reason
 
 /**
  * True for a message that adds text to a part, and does nothing else. One that replaces what came before, or whose text differs from what
- * the model wrote, is no plain delta.
+ * the model wrote, is not a plain delta.
  */
 function isDelta(message: Command | Signal): message is DeltaSignal {
   if (message.type === 'model_tool_input') return true

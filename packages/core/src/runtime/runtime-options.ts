@@ -598,7 +598,7 @@ const settledResult: OptionCheck = (value) => {
   return isFailure ? failure(value) : aText(value)
 }
 
-/** Refuses what names no run or call, and what is no result of one. */
+/** Refuses what names no run or call, and what is not a result of one. */
 export function requireSettling(
   runId: unknown,
   toolCallId: unknown,

@@ -65,7 +65,7 @@ export function fields<T extends object>(
       const nearest = getOwn(otherNames, name) ?? nearestName(name, known)
       const within = (place: string): string => {
         const hint = nearest === undefined ? '' : `Did you mean ${joinPath(place, nearest)}? `
-        return `is no option. ${hint}Options are ${known.join(', ')}`
+        return `is not an option. ${hint}Options are ${known.join(', ')}`
       }
       return { path: name, what: within(''), within }
     }

@@ -140,7 +140,7 @@ export function findHistoryName({ type, seq, commitment, body }: BodyRow): strin
 
 /**
  * Decodes the event of a row. Content that was removed, or is sealed with a key that is not there, is marked
- * by `removed`. Throws if the body is no JSON object, cannot be opened, or refers to what is not there.
+ * by `removed`. Throws if the body is not JSON object, cannot be opened, or refers to what is not there.
  */
 export function decodeEvent(row: BodyRow, decoding: Decoding | undefined): RuntimeEvent {
   const fields = isPlain(row) ? parseObject(row.body) : decodeFields(row, decoding)

@@ -54,7 +54,7 @@ async function projectLagging(
   for (const place of await tables.places(runIds)) places.set(place.runId, place)
   const rows = await readKnownRows(tables, runIds)
   const found: ProjectedRun[] = []
-  // Events under a text that is no run id are of no run, and have no place; verify names them.
+  // Events under a text that is not a run id are of no run, and have no place; verify names them.
   for (const runId of new Set(runIds)) {
     const [place, before] = [places.get(runId), rows.get(runId)]
     if (place && before && isCurrent(before, place)) continue

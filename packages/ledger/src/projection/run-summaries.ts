@@ -221,7 +221,7 @@ async function* readIndexedRuns(
     const last = batch.at(-1)
     for (const row of batch) {
       while (late[0] && late[0].pos > row.pos) yield (late.shift() as PlacedRun).run
-      // A row under a text that is no run id belongs to no run; verify names it.
+      // A row under a text that is not a run id belongs to no run; verify names it.
       if (!lagging.has(row.run_id) && isRunId(row.run_id)) yield await toListedRun(ledger, row)
     }
     if (batch.length < runsPerBatch || last === undefined) break

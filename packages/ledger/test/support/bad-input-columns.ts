@@ -11,7 +11,7 @@ export type Guard =
   | 'removal'
   /** Nothing: it can be dropped at any time, and is made anew. */
   | 'derived'
-  /** Nothing: what was taken from it is on record as events, and what waits in it is no part of the chain. */
+  /** Nothing: what was taken from it is on record as events, and what waits in it is not part of the chain. */
   | 'inbox'
 
 /** Every table of a ledger, in either store. One that is not here has to be given a place. */

@@ -10,7 +10,7 @@ export interface ForgedEvent {
   readonly toolCallId?: string
   readonly type: string
   readonly body: Record<string, unknown>
-  /** The text of the body, where it is no JSON. */
+  /** The text of the body, where it is not JSON. */
   readonly text?: string
 }
 

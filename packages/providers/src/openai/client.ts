@@ -171,7 +171,7 @@ export function startCall(call: Call): () => void {
       const events = await opened(call, connection, (given) => background.retrieve(id, from, given)).catch(
         (error: unknown) => {
           if (failures.toProviderError(error, { now: context.clock.now() }).class === 'network') throw error
-          // A response that is gone is no fault of the request: another one may succeed.
+          // A response that is gone is not a fault of the request: another one may succeed.
           place.returns = maxReturns
           throw failure
         },

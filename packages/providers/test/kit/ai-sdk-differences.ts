@@ -76,7 +76,7 @@ const written: { readonly [file: string]: Difference } = {
   'openai-responses/reasoning-in-the-open': plainReasoning,
   'openai-responses/custom-tool': {
     because:
-      'A custom tool is asked with text. Here it is the field `input` of an object; the AI SDK hands on a JSON text, which is no object, so that the call is malformed.',
+      'A custom tool is asked with text. Here it is the field `input` of an object; the AI SDK hands on a JSON text, which is not an object, so that the call is malformed.',
     theirs: { calls: [['call_w1', 'write_log', {}]] },
   },
   'openai-responses/items-that-never-began': {
@@ -172,7 +172,7 @@ const recorded: { readonly [file: string]: Difference } = {
   },
   'openai-responses/custom-tool.jsonl': {
     because:
-      'A custom tool is asked with text. Here it is the field `input` of an object; the AI SDK hands on a JSON text, which is no object, so that the call is malformed.',
+      'A custom tool is asked with text. Here it is the field `input` of an object; the AI SDK hands on a JSON text, which is not an object, so that the call is malformed.',
     theirs: { calls: [['call_custom_sql_001', 'write_sql', {}]] },
   },
   'openai-responses/lmstudio-tool-call.jsonl': {

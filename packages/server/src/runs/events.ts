@@ -145,7 +145,7 @@ class EventCursors {
     const cursor = await this.#places.open(given.slice(sealedMark.length), this.#list)
     if (cursor !== undefined) return cursor
     throw malformed(
-      'after is no place that this server gave you. Continue after an event that you have, or read from the start.',
+      'after is not a place that this server gave you. Continue after an event that you have, or read from the start.',
     )
   }
 }

@@ -405,7 +405,7 @@ export const askedCases: readonly LedgerContractCase[] = [
       [{ limit: 1.5 }, 'limit is 1.5'],
     ],
   ),
-  refuses('a read refuses what is no range of whole numbers', (ledger, range) => ledger.read(run, range), [
+  refuses('a read refuses what is not a range of whole numbers', (ledger, range) => ledger.read(run, range), [
     [null, 'is null'],
     [5, 'the range is 5'],
     [{ from: 1 }, 'Did you mean'],
@@ -414,13 +414,13 @@ export const askedCases: readonly LedgerContractCase[] = [
     [{ toSeq: '5' }, 'toSeq is a text'],
   ]),
   ...entriesByRun.map(([verb, ask]) =>
-    refuses(`${verb} refuses a run id that is no text`, ask, [
+    refuses(`${verb} refuses a run id that is not text`, ask, [
       [undefined, 'the run id is missing'],
       [5, 'the run id is 5'],
       [{ runId: run }, 'the run id is an object'],
     ]),
   ),
-  refuses('a tail refuses a cursor that is no text', (ledger, cursor) => ledger.tail(cursor), [
+  refuses('a tail refuses a cursor that is not text', (ledger, cursor) => ledger.tail(cursor), [
     [null, 'the cursor is null'],
     [5, 'the cursor is 5'],
   ]),

@@ -234,7 +234,7 @@ export const inboxCases: readonly LedgerContractCase[] = [
         const refusals = both.flatMap((each) => (each.status === 'rejected' ? [each.reason as unknown] : []))
         requireEqual(refusals.length, 1, 'how many were refused')
         const [refusal] = refusals
-        require(refusal instanceof LedgerConflictError, 'the refusal is no LedgerConflictError')
+        require(refusal instanceof LedgerConflictError, 'the refusal is not a LedgerConflictError')
         const waits = (await ledger.inbox(runId)).length
         requireEqual(refusal.kind, waits === 1 ? 'inbox' : 'ended', 'the kind of the refusal')
       }

@@ -221,7 +221,7 @@ export const leaseCases: readonly LedgerContractCase[] = [
     },
   },
   {
-    promise: 'a lease refuses no writer, and is no part of the record',
+    promise: 'a lease refuses no writer, and is not part of the record',
     async run(open) {
       const ledger = await open()
       const head = await startDriven(ledger, a)

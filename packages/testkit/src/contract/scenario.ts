@@ -50,7 +50,7 @@ export async function requireConflict(
   kind: LedgerConflictError['kind'],
 ): Promise<void> {
   const error = await requireRefusal(append, 'ledger_conflict')
-  require(error instanceof LedgerConflictError, 'a conflict is no LedgerConflictError')
+  require(error instanceof LedgerConflictError, 'a conflict is not a LedgerConflictError')
   requireEqual(error.kind, kind, 'the kind of the conflict')
 }
 

@@ -82,7 +82,7 @@ export const tailCases: readonly LedgerContractCase[] = [
       const written = await inTurns(ledger)
       const all = await tailUntil(ledger, written.length)
       const cursors = all.map(({ cursor }) => cursor)
-      require(cursors.every((cursor) => typeof cursor === 'string' && cursor !== ''), 'a cursor is no text')
+      require(cursors.every((cursor) => typeof cursor === 'string' && cursor !== ''), 'a cursor is not text')
       requireEqual(new Set(cursors).size, written.length, 'the number of different cursors')
       requireEqual(await collect(ledger.tail()), all, 'the second look')
     },

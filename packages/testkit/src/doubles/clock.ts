@@ -168,7 +168,7 @@ async function quiet(clock: ManualClock, watched: { readonly settled: boolean })
   }
 }
 
-/** Whether the promise is settled, or the clock is looked at, within many more turns. */
+/** Returns whether the promise is settled, or the clock is looked at, within many more turns. */
 async function isMoving(clock: ManualClock, watched: { readonly settled: boolean }): Promise<boolean> {
   const { uses } = clock
   for (let turns = 0; turns < STUCK_TURNS; turns++) {

@@ -90,7 +90,7 @@ function carryOut(memory: Ledger, change: Change): Promise<unknown> {
   }
 }
 
-/** Whether the machine of a ledger can lose power. */
+/** Returns whether the machine of a ledger can lose power. */
 export function isVolatile(ledger: Ledger): ledger is VolatileLedger {
   return 'losePower' in ledger
 }

@@ -96,7 +96,7 @@ const call = fields<ScriptedCall>(
   { toolName: 'name', args: 'input', arguments: 'input' },
 )
 
-// Any number: a script may play a provider whose report is no count.
+// Any number: a script may play a provider whose report is not a count.
 const tokens = maybe(valueThat('a number', (value) => typeof value === 'number'))
 
 const scriptedUsage = fields<OrUndefined<Usage>>(

@@ -151,7 +151,7 @@ export interface CalledTool {
   /** The progress that the tool reported. */
   readonly progress: readonly Json[]
   /**
-   * Whether a runtime would have waited for an approval, and why, if the tool says so. `callTool` made the call all the
+   * True if a runtime would have waited for an approval, and why, if the tool says so. `callTool` made the call all the
    * same.
    */
   readonly asksApproval: boolean

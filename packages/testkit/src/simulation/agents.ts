@@ -96,7 +96,7 @@ function toolsOf(
   { durable, acknowledged }: Pick<MortalLedger, 'durable' | 'acknowledged'>,
 ): readonly Tool[] {
   const body = (name: string, writes: boolean, { isApproved = false } = {}): Body => {
-    // All reads of a program may run again. What is no first start of one, or was approved, has to be durable.
+    // All reads of a program may run again. What is not a first start of one, or was approved, has to be durable.
     const mayStartLazily = !writes && !isApproved
     return async (
       run: { input: JsonObject; idempotencyKey: string; toolCallId: string; attempt: number },

@@ -16,7 +16,7 @@ export interface Program {
       }
     | undefined
   readonly guardrails: readonly GuardrailPlan[]
-  /** Whether the answer has to be JSON. */
+  /** True if the answer has to be JSON. */
   readonly structured: boolean
   readonly crashes: readonly CrashPoint[]
   readonly cancelAtSeq: number | undefined
@@ -27,10 +27,10 @@ export interface Program {
   readonly drainAtSeq?: number | undefined
   /** Whom the run is about. */
   readonly subject?: string | undefined
-  /** Whether another model takes over where the first one fails for good, or refuses. */
+  /** True if another model takes over where the first one fails for good, or refuses. */
   readonly fallback?: boolean
   readonly randomness: number
-  /** Whether time advances at every reading of the clock, and not only when all wait for it. */
+  /** True if time advances at every reading of the clock, and not only when all wait for it. */
   readonly ticking?: boolean
 }
 

@@ -158,6 +158,6 @@ describe('calculator', () => {
     expect(tool).toMatchObject({ name: 'calculator', effect: 'read', recovery: 'rerun' })
     const named = calculator({ name: 'sums', description: 'Does sums.' })
     expect(named).toMatchObject({ name: 'sums', description: 'Does sums.' })
-    expect(() => calculator({ title: 'sums' } as never)).toThrow(/calculator: title is no option/)
+    expect(() => calculator({ title: 'sums' } as never)).toThrow(/calculator: title is not an option/)
   })
 })

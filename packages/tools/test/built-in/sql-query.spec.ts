@@ -267,13 +267,13 @@ describe('defining it', () => {
     ['a URI', { path: 'file:shop.db?mode=rwc' }, /has no database/],
     ['no rows', { path, maxRows: 0 }, /sqlQuery: maxRows is 0; expected a whole number of at least 1/],
     ['half a byte', { path, maxBytes: 0.5 }, /maxBytes/],
-    ['a limit by another name', { path, maxRow: 5 }, /maxRow is no option. Did you mean maxRows\?/],
+    ['a limit by another name', { path, maxRow: 5 }, /maxRow is not an option. Did you mean maxRows\?/],
     ['no time', { path, timeoutMs: Number.NaN }, /timeoutMs/],
     ['no time for locks', { path, lockTimeoutMs: 0 }, /lockTimeoutMs is 0/],
     [
       'the name of the ledger',
       { path, busyTimeoutMs: 5 },
-      /busyTimeoutMs is no option. Did you mean lockTimeoutMs\?/,
+      /busyTimeoutMs is not an option. Did you mean lockTimeoutMs\?/,
     ],
     [
       'a wait in Postgres that its statement would not live to see',

@@ -2,7 +2,7 @@ import { sseRecord } from '../bytes.ts'
 import { start } from '../streams.ts'
 import type { Given, Written } from './reading.ts'
 
-/** Events as a body; a string is a line of the stream that is no event. */
+/** Events as a body; a string is a line of the stream that is not an event. */
 export const bodyOf = (events: readonly (object | string)[]): string =>
   events.map((event) => (typeof event === 'string' ? event : sseRecord(event))).join('')
 

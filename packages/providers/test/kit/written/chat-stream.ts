@@ -5,7 +5,7 @@ type Fields = Readonly<Record<string, unknown>>
 
 export const doneLine = 'data: [DONE]\n\n'
 
-/** Chunks as a body; a string is a line of the stream that is no chunk. */
+/** Chunks as a body; a string is a line of the stream that is not a chunk. */
 export const bodyOf = (chunks: readonly (object | string)[]): string =>
   chunks.map((one) => (typeof one === 'string' ? one : dataRecord(one))).join('')
 

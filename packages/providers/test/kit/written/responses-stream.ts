@@ -4,7 +4,7 @@ import type { Given, Written } from './reading.ts'
 
 type Fields = Readonly<Record<string, unknown>>
 
-/** A stream of the Responses wire under a name that says its trouble; a string is a line that is no event. */
+/** A stream of the Responses wire under a name that says its trouble; a string is a line that is not an event. */
 export function stream(
   file: string,
   events: readonly (object | string | readonly object[])[],

@@ -259,7 +259,7 @@ function listForms(value: string): readonly string[] {
 
 /**
  * Returns the part of a value that is the secret: without the scheme, and of Basic the password, or the name if there
- * is no password.
+ * is not a password.
  */
 function cutCore(value: string): string {
   const basic = decodeBasic(value)

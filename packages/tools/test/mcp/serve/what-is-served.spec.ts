@@ -25,9 +25,9 @@ const refusal = async (options: object, tools?: readonly Tool[]): Promise<unknow
 
 describe('the options of serveMcp', () => {
   it.each([
-    [{ port: 1 }, 'port is no option. Did you mean http?'],
-    [{ transport: 'http' }, 'transport is no option. Did you mean http?'],
-    [{ onApproval: () => true }, 'onApproval is no option. Did you mean approve?'],
+    [{ port: 1 }, 'port is not an option. Did you mean http?'],
+    [{ transport: 'http' }, 'transport is not an option. Did you mean http?'],
+    [{ onApproval: () => true }, 'onApproval is not an option. Did you mean approve?'],
     ...[-1, 0.5, 65_536, '80'].map((port) => [{ http: { port } }, 'expected a port from 1 to 65535']),
   ] as [object, string][])('given %o, then they are refused: %s', async (options, why) => {
     const error = await refusal(options)
