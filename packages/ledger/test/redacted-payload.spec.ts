@@ -242,6 +242,13 @@ it('keeps of the settings of models what is a number', () => {
   expect(JSON.stringify(left)).not.toContain('secret')
   const kept = { temperature: 0.2, topP: 0.9, seed: 7 }
   expect(left).toMatchObject({ modelSettings: kept, definition: { modelSettings: kept } })
+
+  // A turn may have settings of its own.
+  const [called] = stamped(runId, [everyFact(runId).model_call_started])
+  const call = called as Extract<RuntimeEvent, { readonly type: 'model_call_started' }>
+  const leftOfCall = redactEvent({ ...call, change: { ...call.change, modelSettings } })
+  expect(JSON.stringify(leftOfCall)).not.toContain('secret')
+  expect(leftOfCall).toMatchObject({ change: { modelSettings: kept } })
 })
 
 it('leaves every field of an event in its place, but for what is content alone', () => {

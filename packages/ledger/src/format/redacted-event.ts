@@ -251,10 +251,8 @@ const masks: Masks = {
         ...(change.shown && {
           shown: { digest: removedText, pieces: change.shown.pieces.map(redactPiece) },
         }),
-        ...omitUndefined({
-          modelSettings: change.modelSettings,
-          parallelToolCalls: change.parallelToolCalls,
-        }),
+        ...(change.modelSettings && { modelSettings: redactSettings(change.modelSettings) }),
+        ...omitUndefined({ parallelToolCalls: change.parallelToolCalls }),
       },
     }),
   }),
