@@ -2,6 +2,8 @@ import { type AgentTool, isAgentTool } from '../agent/agent-tool.ts'
 import type { OutsideCommand, StartCommand } from '../events/commands.ts'
 import type { ResultPart } from '../events/content.ts'
 import type { ChildTotals, EventOf } from '../events/event.ts'
+import type { FinishReason } from '../events/event-parts.ts'
+import { limitReasons } from '../events/limits.ts'
 import { toolSignalSchema } from '../events/signals.ts'
 import type { Ledger } from '../ledger/ledger.ts'
 import { toEvent } from '../machine/advance.ts'
@@ -60,15 +62,7 @@ function totalsOf(result: RunResult): ChildTotals {
 }
 
 /** Reasons of a run that stopped at a limit, and may have written down what it had. */
-const limited: ReadonlySet<string> = new Set([
-  'turn_limit',
-  'tool_call_limit',
-  'token_limit',
-  'cost_limit',
-  'time_limit',
-  'repeat_limit',
-  'stopped',
-])
+const limited: ReadonlySet<FinishReason> = new Set([...Object.values(limitReasons), 'stopped' as const])
 
 function endingText({ reason = 'model_failed', detail, text }: RunResult): {
   readonly outcome: 'success' | 'failed' | 'cancelled'
