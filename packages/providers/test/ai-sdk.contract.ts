@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { httpHarness, type HttpWire, modelContract } from '../src/contract.ts'
+import { httpHarness, type HttpWire, modelContract } from '@tallystick/testkit/contract'
 import {
   aiSdkAnthropicWire,
   aiSdkCompatibleWire,

@@ -1,7 +1,7 @@
 import type { Model } from '@tallystick/core'
 import { scriptedModel } from '@tallystick/testkit'
 import { describe, expect, it } from 'vitest'
-import { modelContract, type ContractReply, type ModelHarness } from '../src/contract.ts'
+import { modelContract, type ContractReply, type ModelHarness } from '@tallystick/testkit/contract'
 
 /** A model without a wire, such as one that runs in the same process, needs no more of a harness than this. */
 const harness: ModelHarness = {

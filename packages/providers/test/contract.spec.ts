@@ -2,7 +2,7 @@ import { ConfigurationError, ProviderError, type Model, type ModelRequest } from
 import { type ModelSignal } from '@tallystick/core/vocabulary'
 import { catchError, mergeMap, Observable, of, retry, share, throwError } from 'rxjs'
 import { describe, expect, it } from 'vitest'
-import { httpHarness, modelContract, type ModelHarness } from '../src/contract.ts'
+import { httpHarness, modelContract, type ModelHarness } from '@tallystick/testkit/contract'
 import { ollama } from '../src/ollama.ts'
 import { ollamaWire } from './kit/contract-wires.ts'
 import type { Loose } from './kit/loose.ts'

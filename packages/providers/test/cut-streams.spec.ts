@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { createOpenAICompatible } from '@ai-sdk/openai-compatible'
 import { fromAiSdk } from '../src/ai-sdk.ts'
-import type { HttpWire } from '../src/contract.ts'
+import type { HttpWire } from '@tallystick/testkit/contract'
 import { openaiChat } from '../src/openai.ts'
 import { splitAt } from './kit/bytes.ts'
 import { aiSdkAnthropicWire, aiSdkCompatibleWire, aiSdkOpenAiChatWire } from './kit/ai-sdk-wires.ts'

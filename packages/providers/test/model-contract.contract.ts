@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { httpHarness, type HttpWire, modelContract } from '../src/contract.ts'
+import { httpHarness, type HttpWire, modelContract } from '@tallystick/testkit/contract'
 import { anthropicWire, ollamaWire } from './kit/contract-wires.ts'
 import { chatWire, responsesWire } from './kit/openai-contract-wires.ts'
 

@@ -1,4 +1,4 @@
-import type { HttpWire } from '../../src/contract.ts'
+import type { HttpWire } from '@tallystick/testkit/contract'
 import { anthropic } from '../../src/anthropic.ts'
 import { ollama } from '../../src/ollama.ts'
 import { sseRecord } from './bytes.ts'

@@ -1,4 +1,4 @@
-import type { HttpWire } from '../../src/contract.ts'
+import type { HttpWire } from '@tallystick/testkit/contract'
 import { openai, openaiChat } from '../../src/openai.ts'
 import { dataRecord, sseRecord } from './bytes.ts'
 import { brokenChatRules } from './chat-rules.ts'

@@ -1,4 +1,6 @@
 import type { Ledger } from '@tallystick/core'
+import type { ModelHarness } from '../model-contract/case.ts'
+import { modelContract } from '../model-contract/model-contract.ts'
 import { ledgerContract, type LedgerContractCase } from './ledger-contract.ts'
 
 /** The store of one case, empty at first. */
@@ -30,6 +32,14 @@ export interface Contracts {
     makeStore: () => EmptyStore | Promise<EmptyStore>,
     options?: { readonly lacks?: readonly NonNullable<LedgerContractCase['needs']>[] },
   ): readonly ContractCase[]
+  /**
+   * Binds every promise of the `Model` port to an adapter. Cases that need what `harness.lacks` names are left out.
+   *
+   * ```ts
+   * for (const { promise, run } of contractOf.model(httpHarness({ model: (baseURL) => myModel({ baseURL }), … }))) test(promise, run)
+   * ```
+   */
+  model(harness: ModelHarness): readonly ContractCase[]
 }
 
 export const contractOf: Contracts = {
@@ -53,4 +63,8 @@ export const contractOf: Contracts = {
           }
         },
       })),
+  model: (harness) =>
+    modelContract
+      .filter(({ needs }) => needs === undefined || !harness.lacks?.includes(needs))
+      .map(({ promise, run }) => ({ promise, run: () => run(harness) })),
 }

@@ -1,22 +1,22 @@
 import type { ModelSignal } from '@tallystick/core/vocabulary'
 import {
-  callModel,
-  type CallOutcome,
-  readEnd,
-  onStage,
-  plainRequest,
-  replying,
-  replyWithCall,
-  spokenReply,
-  toolRequest,
-} from './http-harness.ts'
-import {
   type ContractReply,
   type ModelContractCase,
   type ModelHarness,
   require,
   requireEqual,
-} from './contract-case.ts'
+} from './case.ts'
+import {
+  callModel,
+  type CallOutcome,
+  onStage,
+  plainRequest,
+  readEnd,
+  replying,
+  replyWithCall,
+  spokenReply,
+  toolRequest,
+} from './http-harness.ts'
 
 const thinkingReply: ContractReply = { ...replyWithCall, reasoning: ['The user asks ', 'for two things.'] }
 

@@ -1,17 +1,7 @@
-import type { ModelContractCase } from './contract/contract-case.ts'
-import { endingCases, failureCases } from './contract/failure-cases.ts'
-import { replyCases } from './contract/reply-cases.ts'
-import { requestCases } from './contract/request-cases.ts'
-
-export type {
-  ContractReply,
-  ModelContractCase,
-  ModelHarness,
-  Need,
-  Scene,
-  Stage,
-} from './contract/contract-case.ts'
-export { httpHarness, type HttpWire } from './contract/http-harness.ts'
+import type { ModelContractCase } from './case.ts'
+import { endingCases, failureCases } from './failure-cases.ts'
+import { replyCases } from './reply-cases.ts'
+import { requestCases } from './request-cases.ts'
 
 /**
  * Every promise of the `Model` port as a case that an adapter keeps or breaks. It needs no test framework:

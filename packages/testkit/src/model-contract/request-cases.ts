@@ -1,18 +1,18 @@
 import type { Message, ModelRequest } from '@tallystick/core'
 import type { AssistantPart, JsonObject } from '@tallystick/core/vocabulary'
+import { type ModelContractCase, type ModelHarness, require, requireEqual } from './case.ts'
 import {
-  makeCallId,
   callModel,
-  readEnd,
   hardHistories,
+  makeCallId,
   onStage,
   plainRequest,
+  readEnd,
   replying,
   replyWithCall,
   spokenReply,
   toolRequest,
 } from './http-harness.ts'
-import { type ModelContractCase, type ModelHarness, require, requireEqual } from './contract-case.ts'
 
 function frozen<T>(value: T): T {
   if (typeof value !== 'object' || value === null) return value

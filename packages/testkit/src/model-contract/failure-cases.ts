@@ -7,7 +7,7 @@ import {
   requireEqual,
   type Scene,
   stillClock,
-} from './contract-case.ts'
+} from './case.ts'
 import {
   callModel,
   callUpTo,

@@ -1,4 +1,4 @@
-import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
+import type { IncomingMessage, Server, ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { type Message, type Model, type ModelRequest, ProviderError } from '@tallystick/core'
 import { legibleText, option, requireOptions } from '@tallystick/core/internal'
@@ -20,7 +20,7 @@ import {
   type Stage,
   type StillClock,
   stillClock,
-} from './contract-case.ts'
+} from './case.ts'
 
 /** The signals of one call, and how it ended. */
 export interface CallOutcome {
@@ -199,6 +199,8 @@ const closedPort = 3
 async function openStage(wire: HttpWire, scenes: readonly Scene[]): Promise<Stage> {
   const bodies: unknown[] = []
   const [begun, closed] = [milestones(), milestones()]
+  // Loaded when a stage opens, so that the contract of ledgers also runs in a browser.
+  const { createServer } = await import('node:http')
   const server = createServer((request, response) => {
     void readBody(request).then((body) => {
       const place = bodies.length
