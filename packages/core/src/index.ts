@@ -66,7 +66,7 @@ export {
   type TokenDecision,
   type TokenRefusal,
 } from './runtime/approval-tokens.ts'
-export type { ShownApproval } from './runtime/approvals.ts'
+export type { ShownApproval } from './runtime/shown-approvals.ts'
 export type { CommandAcknowledgement } from './runtime/commands.ts'
 export type { ForkApproval, ForkEdit, ForkOptions } from './runtime/fork.ts'
 export type {

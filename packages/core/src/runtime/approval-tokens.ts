@@ -20,7 +20,7 @@ import {
   trueOrFalse,
   valueThat,
 } from '../values/option.ts'
-import { shownApproval } from './approvals.ts'
+import { shownApproval } from './shown-approvals.ts'
 import type { CommandAcknowledgement } from './commands.ts'
 import type { InContext, Runtime } from './runtime-options.ts'
 

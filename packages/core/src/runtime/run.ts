@@ -14,7 +14,7 @@ import {
   raiseFault,
   type ShownApproval,
   ShownApprovals,
-} from './approvals.ts'
+} from './shown-approvals.ts'
 import type { CommandAcknowledgement } from './commands.ts'
 import type { RunDriver } from './run-driver.ts'
 import type { RunResult } from './run-result.ts'
