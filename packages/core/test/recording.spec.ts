@@ -162,3 +162,33 @@ describe('what a run records', () => {
     await expect(play()).rejects.toThrow(message)
   })
 })
+
+it.each([undefined, false])(
+  'has the stack of a check that throws, unless toolErrors is %s',
+  async (toolErrors) => {
+    const [clock, ledger] = [manualClock(), memoryLedger()]
+    const check = () => Promise.reject(new Error('The rules are down', { cause: new TypeError('no host') }))
+    const model = scriptedModel([{ toolCalls: [{ name: 'pay', input: {} }] }, { text: 'Done.' }])
+    const tools = [testTool({ name: 'pay', check })]
+    const agent = defineAgent({
+      name: 'agent',
+      instructions: 'Act.',
+      model,
+      tools,
+      recording: { toolErrors },
+    })
+    const run = createRuntime({ ledger, host: { clock, report: () => {} } }).run(agent, 'Go.')
+    await untilSettled(clock, run.result)
+    const events = await recorded(ledger, run.id)
+    const [collected] = ofType(events, 'tool_requests_collected')
+    const { outcome, text, error } = collected!.calls[0]!.refusal!
+    expect({ outcome, text }).toMatchObject({
+      outcome: 'denied',
+      text: expect.stringContaining('The rules are down'),
+    })
+    if (toolErrors === false) return expect(error).toBeUndefined()
+    expect(error).toContain('recording.spec')
+    expect(error).toContain('Caused by: TypeError: no host')
+    expect(JSON.stringify(model.requests)).not.toContain('no host')
+  },
+)

@@ -251,6 +251,16 @@ it('keeps of the settings of models what is a number', () => {
   expect(leftOfCall).toMatchObject({ change: { modelSettings: kept } })
 })
 
+it('keeps nothing of the stack of a check that threw', () => {
+  const runId = sampleRunId(1)
+  const [event] = stamped(runId, [everyFact(runId).tool_requests_collected])
+  const collected = event as Extract<RuntimeEvent, { readonly type: 'tool_requests_collected' }>
+  const refusal = { outcome: 'denied' as const, text: 'secret', error: 'secret' }
+  const left = redactEvent({ ...collected, calls: collected.calls.map((call) => ({ ...call, refusal })) })
+  expect(left).toMatchObject({ calls: [{ refusal: { outcome: 'denied' } }] })
+  expect(JSON.stringify(left)).not.toContain('secret')
+})
+
 it('leaves every field of an event in its place, but for what is content alone', () => {
   const runId = sampleRunId(1)
   const gone = stamped(runId, Object.values(everyFact(runId))).flatMap((event) => {

@@ -115,7 +115,7 @@ export const collectedCall: Schema<CollectedCall> = objectOf<CollectedCall>({
   repairs: maybe(listOf(text)),
   recorded: maybe(toolCallId),
   handoff: maybe(objectOf<Handoff>({ to: text, back: maybe(exactly(true)) })),
-  refusal: maybe(objectOf<CallRefusal>({ outcome, text })),
+  refusal: maybe(objectOf<CallRefusal>({ outcome, text, error: maybe(text) })),
 })
 /** A delta of a reply. */
 export const replyDelta: Schema<ReplyDelta> = objectOf<ReplyDelta>({

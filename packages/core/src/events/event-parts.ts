@@ -131,6 +131,8 @@ export interface ToolSpending extends Spending {
 export interface CallRefusal {
   readonly outcome: Outcome
   readonly text: string
+  /** The stack of the exception that a check or a policy threw, with its causes; the model does not see it. */
+  readonly error?: string
 }
 
 /** What a turn shows a model in place of the definition's instructions and tools, or of the history. */

@@ -152,8 +152,10 @@ export type CallVerdict =
       readonly kind: 'refuse'
       readonly outcome: 'invalid_input' | 'unknown_tool' | 'denied' | 'skipped'
       readonly text: string
-      /** The exception of the check or the policy that refused, for `host.report`; it is not recorded. */
+      /** The exception of the check or the policy that refused, for `host.report`. */
       readonly thrown?: unknown
+      /** Its stack, with its causes. It is recorded where the recording allows it; the model does not see it. */
+      readonly error?: string
     }
 
 /** An input that does not fit. `malformed` is present if it was no JSON object; `input` is `{}` then. */
@@ -390,6 +392,7 @@ export const verdictSchema: Schema<CallVerdict> = discriminatedBy<CallVerdict>('
     outcome: wordOf(['invalid_input', 'unknown_tool', 'denied', 'skipped']),
     text,
     thrown: maybe(anything),
+    error: maybe(text),
   }),
 ])
 

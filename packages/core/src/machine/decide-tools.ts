@@ -316,8 +316,11 @@ function toCollectedCall(state: RunState, call: Call, check: CheckedCall | undef
       return { ...base, plan: 'run' }
     case 'ask':
       return { ...base, plan: 'ask', ...(verdict.reason !== undefined && { reason: verdict.reason }) }
-    case 'refuse':
-      return { ...base, plan: 'settle', refusal: { outcome: verdict.outcome, text: verdict.text } }
+    case 'refuse': {
+      const { outcome, text, error } = verdict
+      const recorded = isRecorded(state, 'toolErrors') ? omitUndefined({ error }) : {}
+      return { ...base, plan: 'settle', refusal: { outcome, text, ...recorded } }
+    }
   }
 }
 

@@ -15,7 +15,7 @@ import type { Clock, Host } from '../values/host.ts'
 import type { ToolCallId } from '../values/ids.ts'
 import { type JsonObject, omitUndefined } from '../values/json.ts'
 import { ignoreRejection, isThenable } from '../values/option.ts'
-import { nearestNames, textOfError } from '../values/text.ts'
+import { nearestNames, stackOfError, textOfError } from '../values/text.ts'
 import {
   contextOf,
   findsInCall,
@@ -318,12 +318,12 @@ async function verdictInTime(
   }
 }
 
-/** Tells the host of the exception behind a refusal, which is not recorded: it may hold what a model must not see. */
+/** Tells the host of the exception behind a refusal. Its stack goes on record; it may hold what a model must not see. */
 function reportThrown(call: Call, verdict: CallVerdict, { report }: CheckContext): CallVerdict {
   if (verdict.kind !== 'refuse' || !('thrown' in verdict)) return verdict
   const { thrown, ...refusal } = verdict
   report?.(thrown, `The check of call ${call.toolCallId} of the tool ${call.name} failed`)
-  return refusal
+  return { ...refusal, error: stackOfError(thrown) }
 }
 
 async function judged(
