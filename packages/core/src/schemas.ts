@@ -37,7 +37,7 @@ function fromKind(kind: Kind): z.ZodType {
       return z.record(z.string(), toZod(kind.item))
     case 'object': {
       const fields = Object.entries(kind.fields).map(([name, schema]) => {
-        const field = toZod(schema)
+        const field = toZod(schema.present ?? schema)
         return [name, schema.isOptional ? z.exactOptional(field) : field] as const
       })
       return z.looseObject(Object.fromEntries(fields))

@@ -95,6 +95,13 @@ describe('a schema', () => {
     expect(Math.min(taken.yes, taken.no)).toBeGreaterThan(100)
   })
 
+  it('refuses an optional field that is undefined, of zod too', () => {
+    const asked = events.find(({ type }) => type === 'approval_requested')
+    const value = { ...asked, expiresAt: undefined }
+    expect(eventBodies.approval_requested(value)).toMatchObject({ path: 'expiresAt' })
+    expect(eventSchemas.approval_requested.safeParse(value).success).toBe(false)
+  })
+
   it.each(eventTypes)('takes %s with all that it may carry', (type: EventType) => {
     const event = events.find((each) => each.type === type)
     expect(envelopeSchema(event)).toBeUndefined()

@@ -79,7 +79,7 @@ it('a model names it at its first call where the host resolves no names', async 
     registerHooks({
       load(url, context, next) {
         const loaded = next(url, context)
-        if (!url.endsWith('/optional-package.ts')) return loaded
+        if (!url.endsWith('/shared/options.ts')) return loaded
         return { ...loaded, source: String(loaded.source).replaceAll('import.meta.resolve', 'undefined') }
       },
     })`
