@@ -48,7 +48,10 @@ describe('checkpoint and verify --checkpoints', () => {
     const later = await tallystickHere(...compare)
     expect(later.stdout).toContain(`${seq} of them signed\n`)
     expect(later.stderr).toContain('Only signed checkpoints, kept elsewhere, reveal that')
-    expect((await tallystickHere(...compare, '--origin', 'example.com/other')).code).toBe(4)
+    const other = await tallystickHere(...compare, '--origin', 'example.com/other')
+    expect(other.code).toBe(4)
+    expect(other.stderr).toContain('No fault was found in the ledger itself')
+    expect(other.stderr).not.toContain('is not what was written')
   })
 
   it('find a ledger that was made anew, though it verifies without them, with a 4 that names the run', async () => {
@@ -71,6 +74,7 @@ describe('checkpoint and verify --checkpoints', () => {
         'm',
       ),
     )
+    expect(found.stderr).toContain('This ledger is not what was written')
     const verdicts = (await tallystickHere(...compare, '--json')).stdout.trimEnd().split('\n').map(json)
     expect(verdicts).toMatchObject([
       { scope: 'run', ok: true },

@@ -61,7 +61,10 @@ function verify(context: CommandContext, ledgerPath: string, options: VerifyOpti
     )
     if (verdict) await printEither(context, verdict, `${formatCheckpoints(verdict, paint)}\n`)
     const sound = found.sound && verdict?.ok !== false
-    const advice = formatAdvice(programName, { ...found, sound, ledgerPath, signedEvents })
+    const advice =
+      found.sound && verdict?.broken.length && verdict.broken.every(({ runId }) => runId === undefined)
+        ? unfitText
+        : formatAdvice(programName, { ...found, sound, ledgerPath, signedEvents })
     if (!context.json && advice !== '') context.say(advice)
     if (!sound) return exitCodes.damaged
     return found.differs ? exitCodes.failed : exitCodes.ok
@@ -83,6 +86,12 @@ const unsignedText =
   'Events that no checkpoint signs are not protected: a process that may write the file can have cut off the last ' +
   'ones, or written everything anew under a chain and a seal of its own. Only signed checkpoints, kept elsewhere, ' +
   'reveal that: see tallystick checkpoint --help.'
+
+/** The checkpoints themselves are at fault, so they say nothing about the ledger. */
+const unfitText =
+  'No fault was found in the ledger itself, but these checkpoints say nothing about it: another key or origin signed ' +
+  'them, or their file has changed. Compare the key and the origin with those of the signer, and the file with your ' +
+  'copy of the checkpoints.'
 
 /** Prints a line for each verdict. */
 async function printVerdicts(
