@@ -91,6 +91,10 @@ describe('a run that waits for something other than an approval', () => {
         '',
       ].join('\n'),
     })
+    const other = await tallystickHere('settle', path, 'latest', 'job-7', '--result', 'Done.')
+    expect(other).toMatchObject({
+      ...{ code: 1, stderr: expect.stringContaining('is settled already: settle by ops waits') },
+    })
     const again = await tallystickHere(...words, '--json')
     expect(json(again.stdout)).toEqual({
       ...{ runId, added: false, next: `tallystick resume ${path} ${runId}` },

@@ -96,21 +96,22 @@ function decideCall(
 }
 
 /**
- * A call is decided once. The run's writer would refuse a second decision, so it is refused here, in words. The first may
+ * A call is decided, and settled, once. The run's writer would refuse a second decision, so it is refused here, in words. The first may
  * wait in the inbox of the run that asks, or of a parent of it.
  */
 async function requireFirst(
   ledger: Ledger,
   owner: RunId,
-  command: Extract<OutsideCommand, { type: 'approve' | 'deny' }>,
+  command: Extract<OutsideCommand, { type: 'approve' | 'deny' | 'settle' }>,
 ): Promise<void> {
+  const ended = command.type === 'settle' ? 'settled' : 'decided'
   for (const runId of [owner, ...(await readParents(ledger, owner))]) {
     for (const { command: earlier } of await ledger.inbox(runId)) {
       if (!('toolCallId' in earlier) || earlier.toolCallId !== command.toolCallId) continue
       if (isDeepStrictEqual(earlier, command)) continue
       throw new CommandError(
         'refused',
-        `Call ${earlier.toolCallId} is decided already: ${earlier.type}${'by' in earlier ? ` by ${earlier.by}` : ''} waits for the run's writer. A call is decided once: resume the run, or wait until its writer has read that.`,
+        `Call ${earlier.toolCallId} is ${ended} already: ${earlier.type}${'by' in earlier ? ` by ${earlier.by}` : ''} waits for the run's writer. A call is ${ended} once: resume the run, or wait until its writer has read that.`,
       )
     }
   }
@@ -169,14 +170,15 @@ function settle(
       byExternalId && others.length === 0
         ? byExternalId
         : await findCall(given, { ledger, named: runId, waiting, awaited: 'its result', show })
-    const command: OutsideCommand = {
-      type: 'settle',
+    const command = {
+      type: 'settle' as const,
       toolCallId: call.toolCallId,
-      outcome: failed === undefined ? 'success' : 'failed',
-      content: [{ type: 'text', text }],
+      outcome: failed === undefined ? ('success' as const) : ('failed' as const),
+      content: [{ type: 'text' as const, text }],
       by,
       ...omitUndefined({ reason }),
     }
+    await requireFirst(ledger, call.runId, command)
     await recordCommand(context, { ledger, ledgerPath: named.ledger, runId: call.runId, command })
   })
 }
