@@ -52,7 +52,7 @@ describe('a fork from the command line', () => {
     expect(result.runId).not.toBe(runId)
     const diff = `tallystick diff ${shop.ledgerPath} ${runId} ${result.runId}`
     expect(forked.stderr).toContain(
-      `shares 2 events with run ${runId}, and took from its own work: 3 turns, 2 tool calls, 1 result from the record, `,
+      `shares 2 events with run ${runId}. Its own work: 3 turns, 2 tool calls, 1 result from the record, `,
     )
     expect(forked.stderr).toContain(`Compare them with: ${diff}\n`)
 

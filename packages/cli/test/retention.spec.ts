@@ -90,7 +90,7 @@ describe('retain', () => {
     await shop.start()
     const wrong = await tallystickHere('retain', shop.ledgerPath, '--content', 'long')
     expect([wrong.code, wrong.stderr]).toEqual([2, expect.stringContaining('an age such as 12h, 90d or 2y')])
-    expect((await tallystickHere('retain', shop.ledgerPath)).stderr).toContain('at least one class')
+    expect((await tallystickHere('retain', shop.ledgerPath)).stderr).toContain('at least one of --deltas')
   })
 })
 

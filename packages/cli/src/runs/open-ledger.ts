@@ -32,7 +32,7 @@ function openKeys(): SqliteKeyring | undefined {
   if (existsSync(path)) return sqliteKeyring(path)
   throw new CommandError(
     'not_found',
-    `There is no keyring at ${path}, which ${keysVariable} names. Name its file.`,
+    `There is no keyring at ${path}, which ${keysVariable} names. Name its file; a new keyring is made by sqliteKeyring(path) of @tallystick/ledger/sqlite.`,
   )
 }
 

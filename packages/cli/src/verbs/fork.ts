@@ -22,7 +22,7 @@ import {
 import { type CommandContext, formatCommand } from '../command/context.ts'
 import { CommandError, toExitCode, type ExitCode } from '../command/exit-code.ts'
 import type { Place } from '../command/next-commands.ts'
-import { formatSpent } from '../command/text.ts'
+import { formatCount, formatSpent } from '../command/text.ts'
 import {
   type AgentOverrides,
   hasOverrides,
@@ -100,7 +100,7 @@ function fork(context: CommandContext, named: NamedRun, options: ForkVerbOptions
     const { own } = (await diffRuns(ledger, runId, run.id)).right
     const compare = formatCommand(programName, 'diff', ledgerPath, runId, run.id)
     say(
-      `Run ${run.id} shares ${atSeq} events with run ${runId}, and took from its own work: ${formatSpent(own)}.\nCompare them with: ${compare}`,
+      `Run ${run.id} shares ${formatCount(atSeq, 'event')} with run ${runId}. Its own work: ${formatSpent(own)}.\nCompare them with: ${compare}`,
     )
     return toExitCode(result)
   })

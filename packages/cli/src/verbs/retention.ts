@@ -70,7 +70,11 @@ export function declareErase(verb: Command, context: CommandContext): void {
 }
 
 async function erase(context: CommandContext, path: string, subject: string): Promise<void> {
-  if (!existsSync(path)) throw new CommandError('not_found', `There is no keyring at ${path}. Name its file.`)
+  if (!existsSync(path))
+    throw new CommandError(
+      'not_found',
+      `There is no keyring at ${path}. Name the file that the runs were encrypted with.`,
+    )
   const keyring = sqliteKeyring(path)
   const destroyed = await keyring.destroy(subject).finally(() => keyring.close())
   if (context.json) await printJson(context, { subject, destroyed })
@@ -118,6 +122,12 @@ export function declareRetain(verb: Command, context: CommandContext): void {
 
 async function retain(given: CommandContext, ledgerPath: string, options: RetainOptions): Promise<void> {
   const { deltas: deltasMs, content: contentMs, facts: factsMs, by, reason, dryRun = false } = options
+  if (deltasMs === undefined && contentMs === undefined && factsMs === undefined) {
+    throw new CommandError(
+      'usage',
+      'What is to be removed? Give at least one of --deltas, --content and --facts with an age, such as --content 90d.',
+    )
+  }
   await withLedger(ledgerPath, dryRun ? 'read' : 'write', (ledger) =>
     withProgress(
       given,

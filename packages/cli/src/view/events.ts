@@ -55,9 +55,15 @@ const printed: { readonly [T in EventType]: ((event: EventOf<T>, screen: Screen)
     line(`${paint('bold', 'done:')} ${formatEnding(event)}`)
   },
   history_carried: ({ messages, missing = 0 }, { note }) =>
-    note(`${missing + messages.length} earlier messages are carried over`),
-  history_edited: ({ edits, by, reason }, { note }) =>
-    note(`${edits.length} earlier messages were changed or removed${formatBy(by)}${formatWhy(reason)}`),
+    note(`${formatCount(missing + messages.length, 'earlier message')} carried over`),
+  history_edited: ({ edits, by, reason }, { note }) => {
+    // What the model reads in place of what the user said stands nowhere else.
+    const instead = edits.flatMap(({ message }) =>
+      message?.role === 'user' ? [` (now: ${toOneLine(formatContent(message.parts), 200)})`] : [],
+    )
+    const count = formatCount(edits.length, 'earlier message')
+    note(`${count} changed or removed${instead.join('')}${formatBy(by)}${formatWhy(reason)}`)
+  },
   input_received: ({ message }, { block, paint }) =>
     block(paint('bold', `> ${formatContent(message.parts)}`)),
   input_settled: (event, { note }) => {
@@ -139,7 +145,7 @@ const printed: { readonly [T in EventType]: ((event: EventOf<T>, screen: Screen)
     if (!valid) note(`the answer does not fit its schema${formatWhy(error)}`)
   },
   limit_reached: ({ limit, max, policy }, { note }) =>
-    note(`the limit ${limit} of ${max} is reached: ${policy}`),
+    note(`the limit ${limit} of ${max} is reached: ${limitEffects[policy]}`),
   limit_raised: ({ by, limit, max, reason }, { note }) =>
     note(`${by} raised the limit ${limit} to ${max}${reason === undefined ? '' : `: ${reason}`}`),
   cancel_requested: ({ by, reason }, { note }) => note(`cancelled${formatBy(by)}${formatWhy(reason)}`),
@@ -147,6 +153,12 @@ const printed: { readonly [T in EventType]: ((event: EventOf<T>, screen: Screen)
 
 function formatParent({ parent }: EventOf<'run_started'>): string {
   return parent === undefined || parent.relation === 'session' ? '' : `, ${formatRelation(parent)}`
+}
+
+const limitEffects: Record<EventOf<'limit_reached'>['policy'], string> = {
+  finalize: 'one last model call may write the answer',
+  stop: 'the run ends',
+  ask: 'the run waits until it is raised',
 }
 
 function formatBy(by: string | undefined): string {

@@ -250,7 +250,7 @@ export async function inspectSchema(ask: Ask, place: DatabasePlace, readOnly: bo
   if (present.length === 0) {
     if (!readOnly) return { kind: 'nothing' }
     throw new LedgerUnavailableError(
-      `There is no ledger at ${place.description}, and readOnly creates none. Look at the connection string and the schema.`,
+      `There is no ledger at ${place.description}, and opening it to read creates none. Look at the connection string and the schema.`,
       { reason: 'absent' },
     )
   }

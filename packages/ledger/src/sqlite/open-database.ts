@@ -178,7 +178,7 @@ function requireUsable(path: string, found: Found, readOnly: boolean): void {
         ? ['is not there', '']
         : ['is empty', ', and copy an open ledger together with its -wal file']
     throw new LedgerUnavailableError(
-      `The ledger ${path} ${what}, and readOnly creates none. Look at the path${hint}.`,
+      `The ledger ${path} ${what}, and opening it to read creates none. Look at the path${hint}.`,
       { reason: 'absent' },
     )
   }
