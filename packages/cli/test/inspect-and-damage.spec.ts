@@ -8,20 +8,23 @@ import type { Shop } from './kit/shop.ts'
 import { callOf, openShop, shopConfig } from './kit/shop.ts'
 import { json, tallystickHere } from './kit/tallystick.ts'
 
-/** Changes one letter of what a run's third event says, past the rules of the database; answers its `seq`. */
-function tamper(ledgerPath: string, runId: string): number {
+/** Changes one event of a run by a statement, past the rules of the database. */
+function change(ledgerPath: string, statement: string, runId: string, seq: number): void {
   const database = new Database(ledgerPath)
   const triggers = database
     .prepare("SELECT name FROM sqlite_schema WHERE type = 'trigger'")
     .pluck()
     .all() as string[]
   for (const name of triggers) database.exec(`DROP TRIGGER "${name}"`)
-  const seq = 3
-  const { changes } = database
-    .prepare(`UPDATE event SET body = replace(body, 'e', 'a') WHERE run_id = ? AND seq = ?`)
-    .run(runId, seq)
+  const { changes } = database.prepare(`${statement} WHERE run_id = ? AND seq = ?`).run(runId, seq)
   database.close()
   if (changes !== 1) throw new Error('nothing was changed')
+}
+
+/** Changes one letter of what a run's third event says; answers its `seq`. */
+function tamper(ledgerPath: string, runId: string): number {
+  const seq = 3
+  change(ledgerPath, `UPDATE event SET body = replace(body, 'e', 'a')`, runId, seq)
   return seq
 }
 
@@ -199,6 +202,18 @@ describe('a ledger that was tampered with', () => {
       { scope: 'run', runId: sound.runId, ok: true, events: sound.seq },
       { scope: 'store', ok: false, runs: 2, brokenRuns: 1 },
     ])
+  })
+
+  it('given a run without its last event, then it is shown after the event before', async () => {
+    await using shop = await openShop()
+    const { runId, seq } = await shop.start()
+    change(shop.ledgerPath, 'DELETE FROM event', runId, seq)
+    const last = seq - 1
+    const { code, stdout, stderr } = await tallystickHere('verify', shop.ledgerPath)
+    expect({ code, stdout }).toEqual({ code: 4, stdout: expect.stringContaining(`at event ${last}: `) })
+    expect(stderr).toContain(`  tallystick show ${shop.ledgerPath} ${runId} --at ${last}\n`)
+    const shown = await tallystickHere('show', shop.ledgerPath, runId, '--at', `${last}`)
+    expect(shown).toMatchObject({ code: 0, stderr: '' })
   })
 
   it('still shows and exports the untouched runs, and what comes before the damage', async () => {

@@ -73,8 +73,8 @@ function verify(context: CommandContext, ledgerPath: string, options: VerifyOpti
 
 interface Found {
   readonly sound: boolean
-  /** The first run that is damaged. */
-  readonly broken?: BrokenPlace
+  /** Where the first run is damaged, and its last event before that. */
+  readonly broken?: BrokenPlace & { readonly lastSoundSeq: number }
   /** True if something that was derived from the events does not match them. */
   readonly differs: boolean
   /** Sound events. */
@@ -100,14 +100,18 @@ async function printVerdicts(
   signedEvents: number,
 ): Promise<Found> {
   let [sound, differs, events] = [true, false, 0]
-  let broken: BrokenPlace | undefined
+  let broken: Found['broken']
   for await (const verdict of verdicts) {
     sound &&= verdict.ok
     differs ||= verdict.differs !== undefined
     const reported = verdict.scope === 'store' ? { ...verdict, signedEvents } : verdict
     await printEither(context, reported, `${formatVerdict(reported, context.paint)}\n`)
     if (verdict.scope !== 'run') continue
-    broken ??= verdict.broken
+    // A run's row and its inbox are at fault after the last event, which is sound.
+    if (verdict.broken) {
+      const { seq } = verdict.broken
+      broken ??= { ...verdict.broken, lastSoundSeq: seq === verdict.events ? seq : seq - 1 }
+    }
     events += verdict.events
     add(verdict.events)
   }
@@ -132,14 +136,13 @@ function formatAdvice(
       ...(signedEvents < events ? [unsignedText] : []),
     ].join('\n')
   }
-  const seq = (broken?.seq ?? 1) - 1
   return [
     'This ledger is not what was written. Keep it as it is, so that it can be examined, and continue with an earlier copy.',
-    ...(broken === undefined || seq < 1
+    ...(broken === undefined || broken.lastSoundSeq < 1
       ? []
       : [
           'The damaged run as it was after its last sound event:',
-          command('show', ledgerPath, broken.runId, '--at', `${seq}`),
+          command('show', ledgerPath, broken.runId, '--at', `${broken.lastSoundSeq}`),
         ]),
     'What can still be read, into a ledger of its own:',
     `${command('export', ledgerPath)} > sound.jsonl`,
