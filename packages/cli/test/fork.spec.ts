@@ -59,6 +59,11 @@ describe('a fork from the command line', () => {
     const events = await eventsOf(shop, result.runId)
     expect(events[0]).toMatchObject({ parent: { runId, seq: 2, relation: 'fork' } })
     expect(events[2]).toMatchObject({ type: 'history_edited', by: 'ann', reason: 'no tea' })
+    const listed = await tallystickHere('list', shop.ledgerPath, '--json')
+    expect(listed.stdout.trimEnd().split('\n').map(json)).toMatchObject([
+      { runId: result.runId, input: 'Buy coffee.' },
+      { runId, input: 'Buy tea.' },
+    ])
     expect((await tallystickHere('verify', shop.ledgerPath)).code).toBe(0)
     expect((await tallystickHere(...diff.split(' ').slice(1))).code).toBe(0)
     expect(await tallystickHere('replay', shop.ledgerPath, result.runId, ...config)).toMatchObject({

@@ -1,7 +1,7 @@
 import { type Ledger, type RunId, type RuntimeEvent, TallystickError } from '@tallystick/core'
 import { openTurnCalls, transcript } from '@tallystick/core/machine'
-import { type ParentRef, parseRunId, type ToolCallId } from '@tallystick/core/vocabulary'
-import { firstInputs, foldTo } from '@tallystick/ledger'
+import { type ParentRef, parseRunId, type ToolCallId, type UserMessage } from '@tallystick/core/vocabulary'
+import { firstInputs, foldTo, type RunSummary } from '@tallystick/ledger'
 import { type CommandContext, formatCommand } from '../command/context.ts'
 import { CommandError } from '../command/exit-code.ts'
 import type { Place } from '../command/next-commands.ts'
@@ -224,11 +224,41 @@ function findStartedCall(
   )
 }
 
-/** Reads the first input of each run, as text. Runs whose input cannot be read, or was removed, are left out. */
+/**
+ * Reads the first input of each run, as text; of a fork that was given another input, that one. Runs whose input cannot be read,
+ * or was removed, are left out.
+ */
 export async function readInputTexts(
   ledger: Ledger,
-  runIds: readonly RunId[],
+  runs: readonly RunSummary[],
 ): Promise<ReadonlyMap<RunId, string>> {
-  const inputs = await firstInputs(ledger, runIds)
-  return new Map([...inputs].map(([runId, { message }]) => [runId, formatContent(message?.parts ?? [])]))
+  const inputs = await firstInputs(
+    ledger,
+    runs.map(({ runId }) => runId),
+  )
+  const texts = new Map<RunId, string>()
+  for (const run of runs) {
+    const message = (await readForkInput(ledger, run)) ?? inputs.get(run.runId)?.message
+    if (message) texts.set(run.runId, formatContent(message.parts))
+  }
+  return texts
+}
+
+/** Reads the message that a fork puts in place of an input, with its first event of its own. */
+async function readForkInput(
+  ledger: Ledger,
+  { runId, parent }: RunSummary,
+): Promise<UserMessage | undefined> {
+  if (parent?.relation !== 'fork') return undefined
+  const seq = parent.seq + 1
+  try {
+    for await (const event of ledger.read(runId, { fromSeq: seq, toSeq: seq })) {
+      if (event.type !== 'history_edited') return undefined
+      const replaced = event.edits.flatMap(({ message }) => (message?.role === 'user' ? [message] : []))
+      return replaced.at(-1)
+    }
+  } catch (error) {
+    if (!(error instanceof TallystickError)) throw error
+  }
+  return undefined
 }

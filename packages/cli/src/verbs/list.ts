@@ -113,10 +113,7 @@ async function* withInputs(
   const { ledger } = summarized
   let part: ListedRun[] = []
   const lookUp = async function* () {
-    const inputs = await readInputTexts(
-      ledger,
-      part.filter(isReadable).map(({ runId }) => runId),
-    )
+    const inputs = await readInputTexts(ledger, part.filter(isReadable))
     for (const run of part) yield { run, input: inputs.get(run.runId) ?? '' }
     part = []
   }
