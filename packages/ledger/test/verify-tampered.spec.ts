@@ -70,7 +70,7 @@ const columns: Readonly<Record<'event' | 'run', Readonly<Record<string, Change>>
 }
 
 /** What is not part of the record: any process may take the lease of a run. */
-const unrecorded = ['lease_holder', 'lease_epoch', 'lease_until']
+const unrecorded = ['lease_holder', 'lease_until']
 
 const changes = Object.entries(columns).flatMap(([table, changed]) =>
   Object.entries(changed).map(([column, change]) => [`${table}.${column}`, change] as const),

@@ -139,7 +139,6 @@ const unchecked: Readonly<Record<string, string>> = {
   'run_summary.summary': 'is made anew where it is null',
   sqlite_sequence: 'has the last place given; places are compared with the events, and others are given anew',
   'run.lease_holder': 'says who may resume a run, and is not part of the record: epochs fence writers',
-  'run.lease_epoch': 'likewise',
   'run.lease_until': 'likewise',
   ledger: 'has the version of the schema, without which the ledger is not opened',
   'event.xid': 'orders a tail over all runs; within a run it is compared',
