@@ -1,6 +1,13 @@
 // What the other packages of Tallystick build on. Not for users: a name here may change or go in any release.
+/** The checks that options are made of; what refuses by them is named by itself. */
 export * as option from './values/option.ts'
-export * from './values/option.ts'
+export {
+  type Fault,
+  type OptionalCheck,
+  type OptionCheck,
+  type OptionChecks,
+  requireOptions,
+} from './values/option.ts'
 export {
   type EventBatch,
   toEvent,

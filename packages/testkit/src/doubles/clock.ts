@@ -1,15 +1,10 @@
 import type { Clock } from '@tallystick/core'
-import {
-  having,
-  isThenable,
-  numberFrom,
-  type OptionCheck,
-  requireOptions,
-  valueThat,
-} from '@tallystick/core/internal'
+import { having, option, type OptionCheck, requireOptions } from '@tallystick/core/internal'
 import type { Cancel } from '@tallystick/core/vocabulary'
 
-/** A clock that stops until a test advances it. */
+const { isThenable, numberFrom, valueThat } = option
+
+/** A clock that stands still until a test advances it. */
 export interface ManualClock extends Clock {
   /** Advances the time, and calls back what falls due, in order. */
   advance(ms: number): void

@@ -1,22 +1,12 @@
 import { Observable, type Subscriber } from 'rxjs'
 import { type Model, type ModelRequest, ProviderError, type Usage } from '@tallystick/core'
 import {
-  anyObject,
-  anyText,
   failureClasses,
-  fields,
-  filledText,
-  isThenable,
-  listOf,
-  maybe,
-  numberFrom,
   omitUndefined,
-  oneOf,
+  option,
   type OptionCheck,
   type OrUndefined,
   requireOptions,
-  trueOrFalse,
-  valueThat,
 } from '@tallystick/core/internal'
 import {
   type FailureClass,
@@ -28,6 +18,20 @@ import {
   type StopReason,
   stopReasons,
 } from '@tallystick/core/vocabulary'
+
+const {
+  anyObject,
+  anyText,
+  fields,
+  filledText,
+  isThenable,
+  listOf,
+  maybe,
+  numberFrom,
+  oneOf,
+  trueOrFalse,
+  valueThat,
+} = option
 
 /** What a scripted model answers to one call. */
 export interface ScriptedReply {

@@ -1,22 +1,14 @@
 import { merge, NEVER, Observable, Subject, type Subscription } from 'rxjs'
 import { type Clock, textOf, type Tool } from '@tallystick/core'
 import {
-  anyFunction,
-  anyObject,
   AttemptTime,
   defaultHost,
-  fields,
-  filledText,
   having,
   isUnfit,
-  maybe,
-  milliseconds,
-  numberFrom,
   offeredTool,
   omitUndefined,
-  oneOf,
+  option,
   type OrUndefined,
-  plainFunction,
   recoveries,
   repairedBy,
   requireOptions,
@@ -43,6 +35,9 @@ import {
   type ToolSignal,
 } from '@tallystick/core/vocabulary'
 import { sampleCallId, sampleRunId } from '../samples/values.ts'
+
+const { anyFunction, anyObject, fields, filledText, maybe, milliseconds, numberFrom, oneOf, plainFunction } =
+  option
 
 /** The name, the declaration and the function of a test tool. By default it is a read that returns its input. */
 export interface TestToolOptions {

@@ -4,7 +4,7 @@ import {
   type GrantField,
   grantFields,
   limitOfField,
-  listOf,
+  option,
   requireOptions,
   searchesCost,
 } from '@tallystick/core/internal'
@@ -36,7 +36,7 @@ export interface BudgetViolation extends Violation {
  * after that. Returns the violations.
  */
 export function checkBudgets(runs: readonly (readonly RuntimeEvent[])[]): readonly BudgetViolation[] {
-  requireOptions('checkBudgets', listOf(recordedEvents), runs, 'runs')
+  requireOptions('checkBudgets', option.listOf(recordedEvents), runs, 'runs')
   const books = new Map<RunId, Book>()
   for (const events of runs) {
     const [first] = events

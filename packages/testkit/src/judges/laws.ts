@@ -1,5 +1,5 @@
 import { type Message, type RuntimeEvent, textOf, type Usage } from '@tallystick/core'
-import { listOf, type OptionCheck, requireOptions, valueThat } from '@tallystick/core/internal'
+import { option, type OptionCheck, requireOptions } from '@tallystick/core/internal'
 import { type ChildTotals, digestOf, type EventOf, type EventType } from '@tallystick/core/vocabulary'
 
 /** One law that a ledger breaks, and where. */
@@ -10,15 +10,15 @@ export interface Violation {
 }
 
 /** Events as a ledger holds them: of anything else no law speaks, and a judge of it finds nothing. */
-export const recordedEvents: OptionCheck = listOf(
-  valueThat('an event of a ledger, with its type and seq', (value) => {
+export const recordedEvents: OptionCheck = option.listOf(
+  option.valueThat('an event of a ledger, with its type and seq', (value) => {
     const { type, seq } = Object(value) as { readonly [name: string]: unknown }
     return typeof type === 'string' && typeof seq === 'number'
   }),
 )
 
-const transcript = listOf(
-  valueThat(
+const transcript = option.listOf(
+  option.valueThat(
     'a message, with its role',
     (value) => typeof (Object(value) as { readonly role?: unknown }).role === 'string',
   ),

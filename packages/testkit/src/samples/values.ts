@@ -1,5 +1,5 @@
 import type { Limits, RunId, RuntimeEvent, Usage } from '@tallystick/core'
-import { fields, listOf, maybe, numberFrom, requireOptions, valueThat } from '@tallystick/core/internal'
+import { option, requireOptions } from '@tallystick/core/internal'
 import { requireTextId } from '@tallystick/core/store-kit'
 import {
   type AgentDefinition,
@@ -11,6 +11,8 @@ import {
   toolCallIdOf,
   type UserMessage,
 } from '@tallystick/core/vocabulary'
+
+const { fields, listOf, maybe, numberFrom, valueThat } = option
 
 const ordinalNumber = numberFrom(0, { whole: true })
 const factList = listOf(

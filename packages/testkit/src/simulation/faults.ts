@@ -1,18 +1,16 @@
 import type { Ledger, RunId, RuntimeEvent } from '@tallystick/core'
 import {
-  fields,
-  maybe,
-  numberFrom,
   omitUndefined,
+  option,
   type OptionCheck,
   requireOptions,
   someLedger,
-  trueOrFalse,
-  valueThat,
 } from '@tallystick/core/internal'
 import type { AppendOptions, ExpectedHead, Head } from '@tallystick/core/vocabulary'
 import { isVolatile } from '../doubles/ledger.ts'
 import { recordedEvents } from '../judges/laws.ts'
+
+const { fields, maybe, numberFrom, trueOrFalse, valueThat } = option
 
 /** Where a process dies: at its `append`-th append (from 1), with the events lost or stored. */
 export interface CrashPoint {

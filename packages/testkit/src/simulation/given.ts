@@ -1,25 +1,21 @@
 import type { RunState, RuntimeEvent } from '@tallystick/core'
 import {
-  anyObject,
   eventType,
-  fields,
   isOutsideCause,
   isSignal,
-  listOf,
-  maybe,
-  numberFrom,
   omitUndefined,
+  option,
   type OptionCheck,
   type OrUndefined,
   type Refusal,
   requireOptions,
   type Stamp,
-  valueThat,
-  faultIn,
 } from '@tallystick/core/internal'
 import { type Action, decide, type Decision, evolve, nextAction } from '@tallystick/core/machine'
 import { canonicalJson, type Command, type Fact, type Json, type Signal } from '@tallystick/core/vocabulary'
 import { sampleRunId, stamped } from '../samples/values.ts'
+
+const { anyObject, fields, listOf, maybe, numberFrom, valueThat, faultIn } = option
 
 /** A fact or an event, by its type. */
 const knownFact: OptionCheck = (value) => anyObject(value) ?? faultIn('type', eventType((value as Fact).type))

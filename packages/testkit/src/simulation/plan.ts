@@ -1,5 +1,5 @@
 import type { Limits } from '@tallystick/core'
-import { requireOptions, valueThat } from '@tallystick/core/internal'
+import { option, requireOptions } from '@tallystick/core/internal'
 import type { Random, StopReason } from '@tallystick/core/vocabulary'
 import type { CrashPoint } from './faults.ts'
 
@@ -66,7 +66,7 @@ export interface CallPlan {
   readonly behaviour: 'succeed' | 'throw' | 'flake' | 'hang' | 'progress' | 'defer' | 'invalid' | 'malformed'
 }
 
-const aSeed = valueThat('a finite number', Number.isFinite)
+const aSeed = option.valueThat('a finite number', Number.isFinite)
 
 /** Random numbers that are the same for the same seed (mulberry32). For tests: predictable by design. */
 export function seededRandom(seed: number): Random {

@@ -1,5 +1,5 @@
 import { type Agent, type Ledger, memoryLedger, type RuntimeEvent } from '@tallystick/core'
-import { anyObject, omitUndefined, requireOptions, valueThat } from '@tallystick/core/internal'
+import { omitUndefined, option, requireOptions } from '@tallystick/core/internal'
 import { manualClock, tickingClock } from '../doubles/clock.ts'
 import { isVolatile, volatileLedger } from '../doubles/ledger.ts'
 import { agentOf, type World } from './agents.ts'
@@ -27,7 +27,7 @@ const prices = {
 /** Longer than a random program gives a person to decide, in milliseconds. */
 const LATE_MS = 25
 
-const someProgram = valueThat(
+const someProgram = option.valueThat(
   'a program, such as randomProgram of @tallystick/testkit/random makes',
   (value) => {
     const { steps, crashes } = Object(value) as { readonly steps?: unknown; readonly crashes?: unknown }
@@ -41,7 +41,7 @@ export async function playProgram(
   start: Pick<Simulation, 'resume' | 'outside' | 'sessionId'> & { ledger?: Ledger; world?: World } = {},
 ): Promise<Played> {
   requireOptions('playProgram', someProgram, program, 'the program')
-  requireOptions('playProgram', anyObject, start, 'the second argument')
+  requireOptions('playProgram', option.anyObject, start, 'the second argument')
   const { crashes, cancelAtSeq, drainAtSeq, subject, inputs, decisions, randomness } = program
   const world = start.world ?? emptyWorld()
   const clock = program.ticking ? tickingClock() : manualClock()

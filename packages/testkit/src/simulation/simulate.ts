@@ -11,6 +11,18 @@ import {
   type RuntimeEvent,
 } from '@tallystick/core'
 import {
+  omitUndefined,
+  option,
+  type OptionCheck,
+  requireOptions,
+  someLedger,
+  somePrices,
+} from '@tallystick/core/internal'
+import type { JsonObject } from '@tallystick/core/vocabulary'
+import { type ManualClock, steeredClock, untilSettled } from '../doubles/clock.ts'
+import { crashPoint, type CrashPoint, mortalLedger, type MortalLedger, SimulatedCrash } from './faults.ts'
+
+const {
   anyFunction,
   anyObject,
   anyText,
@@ -19,18 +31,10 @@ import {
   listOf,
   maybe,
   numberFrom,
-  omitUndefined,
   oneOf,
-  type OptionCheck,
   plainFunction,
-  requireOptions,
-  someLedger,
-  somePrices,
   trueOrFalse,
-} from '@tallystick/core/internal'
-import type { JsonObject } from '@tallystick/core/vocabulary'
-import { type ManualClock, steeredClock, untilSettled } from '../doubles/clock.ts'
-import { crashPoint, type CrashPoint, mortalLedger, type MortalLedger, SimulatedCrash } from './faults.ts'
+} = option
 
 const seq = numberFrom(1, { whole: true })
 

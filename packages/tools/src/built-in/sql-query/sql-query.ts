@@ -1,6 +1,6 @@
 import { resolve } from 'node:path'
 import { ConfigurationError, type Tool } from '@tallystick/core'
-import { option, requireOptions } from '@tallystick/core/internal'
+import { option, type OptionCheck, requireOptions } from '@tallystick/core/internal'
 import type { JsonObject } from '@tallystick/core/vocabulary'
 import { defineTool } from '../../define/define-tool.ts'
 import { ToolError } from '../../define/outcome.ts'
@@ -99,13 +99,13 @@ const shared = {
 const otherNames = { limit: 'maxRows', timeout: 'timeoutMs', busyTimeoutMs: 'lockTimeoutMs' }
 
 /** The check of options that name a file. */
-const sqliteQueryOptions: option.OptionCheck = fields<SqliteQueryOptions>(
+const sqliteQueryOptions: OptionCheck = fields<SqliteQueryOptions>(
   { path: filledText, ...shared },
   { file: 'path', database: 'path', url: 'connectionString', ...otherNames },
 )
 
 /** The check of options that name a server. */
-const postgresQueryOptions: option.OptionCheck = fields<PostgresQueryOptions>(
+const postgresQueryOptions: OptionCheck = fields<PostgresQueryOptions>(
   {
     connectionString: filledText,
     maxConnections: wholeFrom1,
