@@ -23,7 +23,7 @@ import { formatOrigin, formatRelation } from './events.ts'
 export interface ShownRun extends FoldedRun {
   /** The run's last event. */
   readonly maxSeq: number
-  /** Its own waiting time: see `waitedTime`. */
+  /** Its own waiting time: see `readWaitedTime`. */
   readonly waitedMs: number
   readonly waits: Waits
   readonly statusView: RunStatusView

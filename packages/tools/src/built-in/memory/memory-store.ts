@@ -93,7 +93,7 @@ export function indexWords(text: string): readonly string[] {
   return readPlainWords(text).flatMap(readWords).map(writeWord)
 }
 
-/** The phrases of a query, in the form of `indexedWords`. */
+/** The phrases of a query, in the form of `indexWords`. */
 export function searchPhrases(query: string): SearchPhrases {
   const words = [...new Set(readPlainWords(query))].slice(0, maxPhrases)
   return words.map((word) => readWords(word).slice(0, maxWordsOfPhrase).map(writeWord))
