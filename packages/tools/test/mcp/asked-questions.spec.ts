@@ -19,12 +19,10 @@ async function answersTo(
   return JSON.parse(textOf(await manager.call('odd', 'work', { ask }))) as Record<string, unknown>[]
 }
 
-const sampling = (maxTokens = 100) => ({
+const words = { type: 'text', text: '\u001b[2JSay\u202e yes.' }
+const sampling = (maxTokens = 100, content: JsonObject = words) => ({
   method: 'sampling/createMessage',
-  params: {
-    maxTokens,
-    messages: [{ role: 'user', content: { type: 'text', text: '\u001b[2JSay\u202e yes.' } }],
-  },
+  params: { maxTokens, messages: [{ role: 'user', content }] },
 })
 const eliciting = (params: JsonObject) => ({
   method: 'elicitation/create',
@@ -60,9 +58,13 @@ describe('given a server that asks for answers of a model, when it asks for many
 })
 
 describe('given a run whose call has a server ask for answers of a model', () => {
-  async function run(limits: Limits, sample: NonNullable<Hooks['sample']>) {
+  const many = Array.from({ length: 50 }, () => sampling(4_000))
+  async function run(
+    limits: Limits,
+    sample: NonNullable<Hooks['sample']>,
+    ask: readonly JsonObject[] = many,
+  ) {
     const manager = await asking({ sample, sampleLimits: { maxPerCall: 50 } })
-    const ask = Array.from({ length: 50 }, () => sampling(4_000))
     const usage = { inputTokens: 10, outputTokens: 10 }
     const model = scriptedModel([
       { toolCalls: [{ name: 'mcp__odd__work', input: { ask } }], usage },
@@ -113,6 +115,13 @@ describe('given a run whose call has a server ask for answers of a model', () =>
     const { spent: unpriced } = await run({ maxCostUsd: 1 }, () => reply)
     expect(unpriced).toHaveLength(1)
     expect(unpriced[0]?.usage.inputTokens).toBeGreaterThan(10)
+  })
+
+  it('then none is asked for whose question takes more input tokens than are left', async () => {
+    const limits = { maxTotalInputTokens: 1_500 }
+    const image = { type: 'image', data: 'AAAA', mimeType: 'image/png' }
+    const { spent } = await run(limits, () => reply, [sampling(100, image), sampling(100)])
+    expect(spent.map((each) => (each?.usage.inputTokens ?? 0) < 1_000)).toEqual([true])
   })
 })
 
