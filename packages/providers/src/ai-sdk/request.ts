@@ -8,13 +8,13 @@ import type {
   ModelSettings,
   Opaque,
   ResultPart,
-  ToolCallId,
   ToolChoice,
   ToolResult,
   UserPart,
 } from '@tallystick/core/vocabulary'
 import { parseJson, textAt, wellFormed } from '../shared/json.ts'
 import {
+  type Binding,
   callIds,
   decodedText,
   type IdentifiedCall,
@@ -38,12 +38,6 @@ export interface Reader {
   readonly audio: boolean
   /** The provider fetches what is at this address. */
   readonly fetches: (mediaType: string, url: string) => boolean
-}
-
-/** Only the whole request decides these. */
-export interface Binding {
-  readonly ids: ReadonlyMap<ToolCallId, string>
-  readonly names: ToolNames
 }
 
 type UserContent = Extract<WireMessage, { readonly role: 'user' }>['content'][number]

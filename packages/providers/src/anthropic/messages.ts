@@ -7,14 +7,20 @@ import type {
   ImagePart,
   JsonObject,
   ResultPart,
-  ToolCallId,
-  ToolCallPart,
   ToolResult,
   UserPart,
 } from '@tallystick/core/vocabulary'
 import { listAt, objectAt, textAt, wellFormed } from '../shared/json.ts'
 import { unreadInput } from '../shared/reply.ts'
-import { bareType, decodedText, keptFileId, leftOutText, type ToolNames } from '../shared/request.ts'
+import {
+  bareType,
+  type Binding,
+  bindItems,
+  decodedText,
+  keptFileId,
+  leftOutText,
+  type Placeholder,
+} from '../shared/request.ts'
 import { api, provider, readOpaque, type WireBlock, type WireTurn } from './client.ts'
 import { offeredTools } from './tool-changes.ts'
 
@@ -89,11 +95,8 @@ export function resultBlock(result: ToolResult, citations: boolean): WireBlock {
 }
 
 /** A block whose id or name only the whole request decides. */
-export interface Placeholder {
-  readonly at: number
+export interface PlacedCall extends Placeholder {
   readonly kind: 'call' | 'result'
-  readonly toolCallId: ToolCallPart['toolCallId']
-  readonly name: string
   /** The id that this vendor gave the call itself. */
   readonly ownId?: string
 }
@@ -106,7 +109,7 @@ export interface RenderedMessage {
   /** The results of the vendor's own tools may still follow, after what answers the reply. */
   readonly awaitsServer: boolean
   readonly blocks: readonly WireBlock[]
-  readonly placeholders: readonly Placeholder[]
+  readonly placeholders: readonly PlacedCall[]
   /** The halves of the vendor's own tool calls, in order. */
   readonly serverHalves: readonly ServerHalf[]
   /** The ids of uses of the vendor's own tools that called blocks of the message. */
@@ -160,7 +163,7 @@ export function renderMessage(message: Message, rendering: Rendering): RenderedM
     }
     case 'tool': {
       const blocks = message.results.map((result) => resultBlock(result, citations))
-      const placeholders = message.results.map((result, at): Placeholder => ({
+      const placeholders = message.results.map((result, at): PlacedCall => ({
         at,
         kind: 'result',
         ...result,
@@ -191,7 +194,7 @@ function renderReply(message: AssistantMessage, { modelId, thinking }: Rendering
   const { model, stopReason } = message
   const own = model.provider === provider && model.api === api
   const blocks: WireBlock[] = []
-  const placeholders: Placeholder[] = []
+  const placeholders: PlacedCall[] = []
   let container: JsonObject | undefined
   let offered: readonly JsonObject[] | undefined
   for (const part of message.parts) {
@@ -256,10 +259,7 @@ function isBlock(providerState: unknown): providerState is WireBlock {
   return isJsonObject(providerState) && textAt(providerState, 'type') !== undefined
 }
 
-/** Only the whole request decides these. */
-export interface Binding {
-  readonly ids: ReadonlyMap<ToolCallId, string>
-  readonly names: ToolNames
+interface TurnBinding extends Binding {
   /** System blocks, by the place of the message that they stand before. */
   readonly changes?: ReadonlyMap<number, readonly WireBlock[]>
 }
@@ -278,7 +278,10 @@ const opening = '(The conversation begins here.)'
  * Renders the history as the vendor accepts it: it begins with the user, roles alternate, each message's results come first
  * in the message after it, no message and no text is empty, and the vendor's own tools come in pairs.
  */
-export function toTurns(renderedMessages: readonly RenderedMessage[], binding: Binding): readonly WireTurn[] {
+export function toTurns(
+  renderedMessages: readonly RenderedMessage[],
+  binding: TurnBinding,
+): readonly WireTurn[] {
   const unpaired = findUnpaired(renderedMessages)
   const { changes = new Map<number, readonly WireBlock[]>() } = binding
   const turns: { role: WireTurn['role']; content: WireBlock[] }[] = []
@@ -319,25 +322,13 @@ export function toTurns(renderedMessages: readonly RenderedMessage[], binding: B
   return turns
 }
 
-const bounds = new WeakMap<RenderedMessage, { readonly key: string; readonly blocks: readonly WireBlock[] }>()
-
-/** Gives a message's blocks the ids and names of this request. Equal ones give the same blocks as last time. */
-function bindBlocks(rendered: RenderedMessage, { ids, names }: Binding): readonly WireBlock[] {
-  if (rendered.placeholders.length === 0) return rendered.blocks
-  const decided = rendered.placeholders.map((placeholder) => ({
-    id: ids.get(placeholder.toolCallId) ?? placeholder.toolCallId,
-    name: names.toWire(placeholder.name),
-  }))
-  const key = decided.map(({ id, name }) => `${id} ${name}`).join('\n')
-  const before = bounds.get(rendered)
-  if (before?.key === key) return before.blocks
-  const blocks = [...rendered.blocks]
-  rendered.placeholders.forEach(({ at, kind }, place) => {
-    const { id, name } = decided[place]!
-    blocks[at] = kind === 'call' ? { ...blocks[at]!, id, name } : { ...blocks[at]!, tool_use_id: id }
-  })
-  bounds.set(rendered, { key, blocks })
-  return blocks
+function bindBlocks(
+  { blocks: items, placeholders }: RenderedMessage,
+  binding: Binding,
+): readonly WireBlock[] {
+  return bindItems<WireBlock, PlacedCall>({ items, placeholders }, binding, (block, { kind }, id, name) =>
+    kind === 'call' ? { ...block, id, name } : { ...block, tool_use_id: id },
+  )
 }
 
 /** True for thinking, shown or redacted. */

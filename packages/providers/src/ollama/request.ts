@@ -13,6 +13,7 @@ import { wellFormed } from '../shared/json.ts'
 import { unreadInput } from '../shared/reply.ts'
 import {
   anyWord,
+  type Binding,
   callIds,
   type IdentifiedCall,
   leftOutText,
@@ -27,12 +28,6 @@ import {
 import { api, provider, type WireCall, type WireMessage, type WireRequest } from './client.ts'
 import type { RenderSettings, RequestSettings } from './options.ts'
 import { renderTool, type Rendering, selectTools, toolSchema } from './tools.ts'
-
-/** Only the whole request decides these. */
-export interface Binding {
-  readonly ids: ReadonlyMap<ToolCallId, string>
-  readonly names: ToolNames
-}
 
 const opening = '(The conversation begins here.)'
 

@@ -12,7 +12,7 @@ import type {
 } from '@tallystick/core/vocabulary'
 import { textAt, wellFormed } from '../shared/json.ts'
 import { inObject } from '../shared/reply.ts'
-import { callIds, type IdentifiedCall, type ToolNames } from '../shared/request.ts'
+import { type Binding, callIds, type IdentifiedCall } from '../shared/request.ts'
 import type { WholeQuirks } from './options.ts'
 import { type Carried, carried, carriedResult, type Carrier } from './request.ts'
 
@@ -115,10 +115,7 @@ function hashToNine(text: string, salt: number): string {
   return `${seven('a')}${seven('b')}`.slice(0, 9)
 }
 
-/** Only the whole request decides these. */
-export interface Binding {
-  readonly ids: ReadonlyMap<ToolCallId, string>
-  readonly names: ToolNames
+interface ChatBinding extends Binding {
   readonly quirks: Pick<
     WholeQuirks,
     'alternatingRoles' | 'replayReasoning' | 'reasoningPlaceholder' | 'readsArguments' | 'signsCalls'
@@ -134,7 +131,7 @@ const bridge = '(The results are in.)'
  */
 export function toMessages(
   renderedMessages: readonly RenderedMessage[],
-  binding: Binding,
+  binding: ChatBinding,
 ): readonly JsonObject[] {
   const aloud = repliesAloud(renderedMessages, binding)
   const messages = renderedMessages.flatMap((rendered, place): JsonObject[] => {
@@ -160,7 +157,7 @@ export function toMessages(
 /** The places of the replies whose reasoning goes back with them. A turn is what lies between two messages of the user. */
 function repliesAloud(
   messages: readonly RenderedMessage[],
-  { quirks: { replayReasoning } }: Binding,
+  { quirks: { replayReasoning } }: ChatBinding,
 ): ReadonlySet<number> {
   const places = new Set<number>()
   let turn: number[] = []
@@ -206,7 +203,7 @@ function contentPart(piece: Carried): JsonObject {
   }
 }
 
-function assistantMessage(rendered: RenderedReply, binding: Binding, aloud: boolean): JsonObject[] {
+function assistantMessage(rendered: RenderedReply, binding: ChatBinding, aloud: boolean): JsonObject[] {
   const { calls, text, refusal, thoughts, message, reasoning } = rendered
   const { quirks } = binding
   if (calls.length === 0 && text.trim() === '' && refusal.trim() === '') return []

@@ -10,7 +10,7 @@ import {
 } from '@tallystick/core/vocabulary'
 import { itemsOf, numberAt, objectAt, textAt, wellFormed } from '../shared/json.ts'
 import { inObject, readCallInput } from '../shared/reply.ts'
-import { isIdentifier, type ToolNames } from '../shared/request.ts'
+import { type Binding, bindItems, isIdentifier, type Placeholder } from '../shared/request.ts'
 import {
   api,
   type CallKind,
@@ -22,19 +22,13 @@ import {
   userItem,
 } from './responses-wire.ts'
 
-/** Only the whole request decides these. */
-export interface Binding {
-  readonly ids: ReadonlyMap<ToolCallId, string>
-  readonly names: ToolNames
-}
-
 /** Renders the history from the place `from` on: every call has its output after it, in its own kind. */
 export function toInput(
   renderedMessages: readonly RenderedMessage[],
   from: number,
   binding: Binding,
 ): readonly JsonObject[] {
-  const calls = new Map<ToolCallId, Placeholder>()
+  const calls = new Map<ToolCallId, PlacedCall>()
   const all = renderedMessages.flatMap((rendered) => rendered.items)
   const programs = new Set(
     all.filter((item) => item['type'] === 'program').map((item) => textAt(item, 'call_id')),
@@ -44,7 +38,7 @@ export function toInput(
     for (const placeholder of rendered.placeholders)
       if (placeholder.role === 'call') calls.set(placeholder.toolCallId, placeholder)
     if (place >= from)
-      input.push(...bindItems(rendered, binding, calls).flatMap((item) => withProgram(item, programs)))
+      input.push(...bindRendered(rendered, binding, calls).flatMap((item) => withProgram(item, programs)))
   })
   // The vendor refuses two items of one id, which servers that begin to count again give; it needs none.
   const taken = new Set<string>()
@@ -69,37 +63,24 @@ function withProgram(item: JsonObject, programs: ReadonlySet<string | undefined>
   return [direct]
 }
 
-const bounds = new WeakMap<RenderedMessage, { readonly key: string; readonly items: readonly JsonObject[] }>()
-
-/** Gives a message's items the ids, names and kinds of this request. Equal ones give the same items as last time. */
-function bindItems(
+function bindRendered(
   rendered: RenderedMessage,
-  { ids, names }: Binding,
-  calls: ReadonlyMap<ToolCallId, Placeholder>,
+  binding: Binding,
+  calls: ReadonlyMap<ToolCallId, PlacedCall>,
 ): readonly JsonObject[] {
-  if (rendered.placeholders.length === 0) return rendered.items
-  const decided = rendered.placeholders.map((placeholder) => ({
-    id: ids.get(placeholder.toolCallId) ?? placeholder.toolCallId,
-    name: names.toWire(placeholder.name),
-    call: calls.get(placeholder.toolCallId),
-  }))
-  const key = decided.map(({ id, name, call }) => `${id} ${name} ${call?.kind ?? ''}`).join('\n')
-  const before = bounds.get(rendered)
-  if (before?.key === key) return before.items
-  const items = [...rendered.items]
-  rendered.placeholders.forEach((placeholder, place) => {
-    const { id, name, call } = decided[place]!
-    const item = items[placeholder.at]!
-    items[placeholder.at] =
+  const callOf = ({ toolCallId }: PlacedCall): PlacedCall | undefined => calls.get(toolCallId)
+  return bindItems<JsonObject, PlacedCall>(
+    rendered,
+    binding,
+    (item, placeholder, id, name) =>
       placeholder.role === 'result'
-        ? bindResult(item, placeholder, id, call)
-        : bindCall(item, placeholder, id, name)
-  })
-  bounds.set(rendered, { key, items })
-  return items
+        ? bindResult(item, placeholder, id, callOf(placeholder))
+        : bindCall(item, placeholder, id, name),
+    (placeholder) => callOf(placeholder)?.kind,
+  )
 }
 
-function bindCall(item: JsonObject, { kind }: Placeholder, id: string, name: string): JsonObject {
+function bindCall(item: JsonObject, { kind }: PlacedCall, id: string, name: string): JsonObject {
   // A question about a call to an MCP server is known by its own id, and names a tool that is not ours.
   if (kind === 'mcp_approval_request') return item
   const isNative = kind === 'shell_call' || kind === 'apply_patch_call'
@@ -108,9 +89,9 @@ function bindCall(item: JsonObject, { kind }: Placeholder, id: string, name: str
 
 function bindResult(
   item: JsonObject,
-  placeholder: Placeholder,
+  placeholder: PlacedCall,
   id: string,
-  call: Placeholder | undefined,
+  call: PlacedCall | undefined,
 ): JsonObject {
   switch (call?.kind) {
     case 'mcp_approval_request': {
@@ -212,11 +193,8 @@ export function findLastKept(
 }
 
 /** An item whose id, name or kind only the whole request decides. */
-interface Placeholder {
-  readonly at: number
+interface PlacedCall extends Placeholder {
   readonly role: 'call' | 'result'
-  readonly toolCallId: ToolCallPart['toolCallId']
-  readonly name: string
   /** The id that this service gave the call itself. */
   readonly ownId?: string
   /** Of a call: what answers it has to look like. */
@@ -232,7 +210,7 @@ interface Placeholder {
 /** A message as it goes over the wire, except for what the whole request decides. Rendered once. */
 export interface RenderedMessage {
   readonly items: readonly JsonObject[]
-  readonly placeholders: readonly Placeholder[]
+  readonly placeholders: readonly PlacedCall[]
   /** Where the service keeps this reply, if a request can continue from it. */
   readonly kept: KeptResponse | undefined
   /** SHA-256 over the message, in hex; made when it is first needed. */
@@ -254,7 +232,7 @@ function renderItems(message: Message, provider: string, modelId: string): Rende
     case 'tool':
       return {
         items: message.results.map((result) => resultItem(result, provider)),
-        placeholders: message.results.map(({ toolCallId, name, outcome }, at): Placeholder => ({
+        placeholders: message.results.map(({ toolCallId, name, outcome }, at): PlacedCall => ({
           at,
           role: 'result',
           toolCallId,
@@ -284,7 +262,7 @@ function renderReply(message: AssistantMessage, provider: string, modelId: strin
   }))
   const genuine = whole && restoredParts.every(isGenuine)
   const items: JsonObject[] = []
-  const placeholders: Placeholder[] = []
+  const placeholders: PlacedCall[] = []
   for (const [place, one] of restoredParts.entries()) {
     if (genuine && continuesMessage(restoredParts[place - 1], one)) {
       const last = items.pop()!
@@ -429,7 +407,7 @@ function callPlaceholder(
   { providerState }: RestoredPart,
   genuine: boolean,
   own: boolean,
-): Omit<Placeholder, 'at'> {
+): Omit<PlacedCall, 'at'> {
   const { toolCallId, name, providerCallId } = part
   const item = providerState?.item
   const custom = providerState?.field !== undefined && typeof part.input[providerState.field] === 'string'

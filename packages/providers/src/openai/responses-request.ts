@@ -4,6 +4,7 @@ import type { JsonObject, ModelSettings, ProviderState, ToolDefinition } from '@
 import { itemsOf, textAt } from '../shared/json.ts'
 import type { Warn } from '../shared/options.ts'
 import {
+  type Binding,
   callIds,
   memoized,
   type ToolNames,
@@ -24,7 +25,6 @@ import {
   takenChoice,
 } from './request.ts'
 import {
-  type Binding,
   type GoingOn,
   findLastKept,
   type RenderedMessage,

@@ -14,11 +14,11 @@ export function schemaInWords(why: string): string {
   return `The schema of the answer was put into the instructions, and the runtime alone checks the answer: ${why}.`
 }
 
-const alphabet = /^[a-zA-Z0-9_-]+$/
+const identifier = /^[a-zA-Z0-9_-]+$/
 
 /** True for a name or id that all vendors accept: `[a-zA-Z0-9_-]`, from 1 to `maxLength` characters. */
 export function isIdentifier(text: string, maxLength: number): boolean {
-  return text.length <= maxLength && alphabet.test(text)
+  return text.length <= maxLength && identifier.test(text)
 }
 
 /**
@@ -74,6 +74,49 @@ export function callIds(calls: Iterable<IdentifiedCall>, maxLength: number): Rea
     taken.add(id)
   }
   return ids
+}
+
+/** What only a whole request decides of its calls and results. */
+export interface Binding {
+  readonly ids: ReadonlyMap<ToolCallId, string>
+  readonly names: ToolNames
+}
+
+/** The place of a call, or of a call's result, among the items of a rendered message. */
+export interface Placeholder {
+  readonly at: number
+  readonly toolCallId: ToolCallId
+  readonly name: string
+}
+
+const bound = new WeakMap<readonly object[], { readonly key: string; readonly items: readonly object[] }>()
+
+/**
+ * Gives the items of a rendered message the ids and names of a request. Equal ones give the same items as last time.
+ * `formOf` names what else decides the form of an item.
+ */
+export function bindItems<Item extends object, Place extends Placeholder>(
+  { items, placeholders }: { readonly items: readonly Item[]; readonly placeholders: readonly Place[] },
+  { ids, names }: Binding,
+  bind: (item: Item, placeholder: Place, id: string, name: string) => Item,
+  formOf?: (placeholder: Place) => string | undefined,
+): readonly Item[] {
+  if (placeholders.length === 0) return items
+  const decided = placeholders.map((placeholder) => ({
+    placeholder,
+    id: ids.get(placeholder.toolCallId) ?? placeholder.toolCallId,
+    name: names.toWire(placeholder.name),
+  }))
+  const key = decided
+    .map(({ placeholder, id, name }) => `${id} ${name} ${formOf?.(placeholder) ?? ''}`)
+    .join('\n')
+  const before = bound.get(items)
+  if (before?.key === key) return before.items as readonly Item[]
+  const result = [...items]
+  for (const { placeholder, id, name } of decided)
+    result[placeholder.at] = bind(items[placeholder.at]!, placeholder, id, name)
+  bound.set(items, { key, items: result })
+  return result
 }
 
 /** A media type without its parameters, in lower case. */
@@ -162,7 +205,6 @@ export interface ToolNameRules {
   readonly reserved?: Iterable<string>
 }
 
-const identifier = /^[a-zA-Z0-9_-]+$/
 /** For servers that take every name: words whose end is clear. */
 export const anyWord: RegExp = /^[^\s\p{C}"'`<>{}()[\],;]+$/u
 
