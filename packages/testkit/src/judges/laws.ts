@@ -1,6 +1,12 @@
 import { type Message, type RuntimeEvent, textOf, type Usage } from '@tallystick/core'
 import { option, type OptionCheck, requireOptions } from '@tallystick/core/internal'
-import { type ChildTotals, digestOf, type EventOf, type EventType } from '@tallystick/core/vocabulary'
+import {
+  type ChildTotals,
+  digestOf,
+  type EventOf,
+  type EventType,
+  type ToolSpending,
+} from '@tallystick/core/vocabulary'
 
 /** One law that a ledger breaks, and where. */
 export interface Violation {
@@ -122,7 +128,10 @@ function pastTheLimit(
   return starts.flatMap(({ seq }, index) => {
     const max = raises.findLast((raise) => raise.seq < seq)?.max ?? first
     const below = childrenBefore(events, seq).reduce((sum, child) => sum + child[field], 0)
-    return index + below < max ? [] : [{ law: 9, seq, what: `start ${index + 1} where ${limit} is ${max}` }]
+    const asked = field === 'turns' ? toolSpendingBefore(events, seq).length : 0
+    return index + below + asked < max
+      ? []
+      : [{ law: 9, seq, what: `start ${index + 1} where ${limit} is ${max}` }]
   })
 }
 
@@ -130,6 +139,13 @@ function pastTheLimit(
 function childrenBefore(events: readonly RuntimeEvent[], seq: number): readonly ChildTotals[] {
   return ofType(events, 'tool_result').flatMap((result) =>
     result.seq < seq && result.child ? [result.child] : [],
+  )
+}
+
+/** The model calls that tools had made by then: each counts as a turn. */
+function toolSpendingBefore(events: readonly RuntimeEvent[], seq: number): readonly ToolSpending[] {
+  return ofType(events, 'tool_progress').flatMap((event) =>
+    event.seq < seq && event.spent ? [event.spent] : [],
   )
 }
 
@@ -165,13 +181,10 @@ function spentBefore(
     if (report.seq < seq) latest.set(`${report.turn} ${report.attempt}`, report)
   }
   const summaries = ofType(events, 'context_compacted').filter((event) => event.seq < seq)
-  const tools = ofType(events, 'tool_progress').flatMap((event) =>
-    event.spent && event.seq < seq ? [event.spent] : [],
-  )
   const reports: readonly Spent[] = [
     ...latest.values(),
     ...summaries,
-    ...tools,
+    ...toolSpendingBefore(events, seq),
     ...childrenBefore(events, seq),
   ]
   const sum = (amount: (report: Spent) => number | undefined): number =>
