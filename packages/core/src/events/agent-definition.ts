@@ -269,7 +269,7 @@ export interface ToolPolicy {
   /** Shared by tools whose calls run one at a time. */
   readonly serial?: string
   readonly maxConcurrency?: number
-  /** True if the tool is meant to be called repeatedly, such as a poll. */
+  /** Present for a tool that is meant to be called repeatedly, such as a poll. */
   readonly repeats?: Repeats
   /** When its calls need an approval, in the tool's words. */
   readonly approval?: string
@@ -342,8 +342,8 @@ export interface RecordingPolicy {
   /** The stack of an exception that a tool threw (`error` of `tool_result` and `tool_attempt_failed`); its result holds the message. */
   readonly toolErrors?: boolean | undefined
   /**
-   * True if contents stay once a run has ended (`full`, by default), or only their digests and the facts (`digests`): a run that
-   * is under way needs its contents, to be resumed in any process.
+   * What stays once a run has ended: all contents (`full`, by default), or only their digests and the facts (`digests`). A run
+   * that is under way needs its contents, to be resumed in any process.
    */
   readonly content?: 'full' | 'digests' | undefined
 }

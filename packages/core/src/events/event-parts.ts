@@ -54,7 +54,7 @@ export interface CollectedCall {
   readonly serial?: string
   /** How many calls of the tool run at the same time. */
   readonly maxConcurrency?: number
-  /** True if the tool is meant to be called repeatedly, such as a poll. */
+  /** Present for a tool that is meant to be called repeatedly, such as a poll. */
   readonly repeats?: Repeats
   /** The agent that does the work, in a child run. */
   readonly child?: string

@@ -359,12 +359,12 @@ export type Fact = { [T in EventType]: FactOf<T> }[EventType]
 export interface EventTraits<T extends EventType = EventType> {
   /** The version that is written now. */
   readonly v: number
-  /** True if it adds to what the model is shown: itself, only as part of the finished message, or not at all. */
+  /** How it adds to what the model is shown: itself, only as part of the finished message, or not at all. */
   readonly modelHistory: 'yes' | 'as_message' | 'no'
   /** Facts decide something and are kept; deltas only show progress, may be appended lazily and kept shorter. */
   readonly retention: 'facts' | 'deltas'
   /**
-   * True if the append that holds it must be durable before anything follows from it. The result of a call that may run
+   * `barrier`: the append that holds it must be durable before anything follows from it. The result of a call that may run
    * again is lazy, and so is the first start of one that also only reads.
    */
   readonly durability: 'barrier' | 'lazy'

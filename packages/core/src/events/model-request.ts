@@ -120,7 +120,7 @@ export interface ModelRefusal {
 /** What happens after a refusal. Default of each field: as the vendor advises. */
 export interface RefusalPolicy {
   /**
-   * True if later runs of the session see the refused turn. `leave_out` records its removal; tools that ran in it
+   * What later runs of the session see of the refused turn. `leave_out` records its removal; tools that ran in it
    * stay known by name and outcome.
    */
   readonly history?: 'keep' | 'leave_out' | undefined
@@ -143,7 +143,7 @@ export const refusalPolicy: Schema<RefusalPolicy> = objectOf<RefusalPolicy>({
   fallback: maybe(flag),
 })
 
-/** True if a tool changes anything outside. Reads may run at the same time, writes run one by one. */
+/** Effects of a tool: a `write` changes something outside. Reads may run at the same time, writes run one by one. */
 export const toolEffects = ['read', 'write'] as const
 export type ToolEffect = (typeof toolEffects)[number]
 
@@ -167,7 +167,7 @@ export interface ToolDefinition {
 /** The name of the tool that reads the rest of a result which was too long to be shown. */
 export const readResultName = 'read_result'
 
-/** True if the model may, must or must not call tools. */
+/** The model may call tools (`auto`), has to call one (`any`, or `tool` by its name), or may call none. */
 export type ToolChoice =
   | { readonly type: 'auto' }
   | { readonly type: 'any' }

@@ -137,7 +137,7 @@ export type ToolSignal =
       readonly thrown?: unknown
     } & Retryable)
 
-/** True if the same call may succeed later. It is tried again only as its tool's retry policy allows. */
+/** Says that the same call may succeed later. It is tried again only as its tool's retry policy allows. */
 export interface Retryable {
   readonly retryable?: true
   /** How long the tool asks to wait, in milliseconds. */
@@ -158,7 +158,7 @@ export type CallVerdict =
       readonly error?: string
     }
 
-/** An input that does not fit. `malformed` is present if it was no JSON object; `input` is `{}` then. */
+/** An input that does not fit. `malformed` is present if it was not a JSON object; `input` is `{}` then. */
 export interface UnfitInput {
   readonly toolCallId: ToolCallId
   readonly input: JsonObject
@@ -267,7 +267,7 @@ export type Signal =
       readonly guardrails: readonly string[]
       readonly finds: readonly GuardrailFind[]
     }
-  /** True if the answer fits the schema; `output` is the parsed value, `error` what does not fit. */
+  /** The answer was checked against the schema: `output` is the parsed value, `error` what does not fit. */
   | {
       readonly type: 'output_checked'
       readonly turn: number

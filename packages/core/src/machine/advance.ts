@@ -154,7 +154,7 @@ function isHarmlessResult({ toolCallId }: EventOf<'tool_result'>, before: RunSta
 /**
  * Law 8: a start that a crash may lose lets its call be started again, or the model be asked again. That is harmless where
  * the recorded tool has no side effect and may run again, and where the start says nothing that is counted or was decided:
- * it is no further attempt, grants nothing to a child run, hands nothing over, and no person has approved it.
+ * it is not a further attempt, grants nothing to a child run, hands nothing over, and no person has approved it.
  */
 function isHarmlessStart(
   { toolCallId, attempt }: EventOf<'tool_started'>,

@@ -49,7 +49,7 @@ function decideApproval(state: RunState, command: OutsideCommandOf<'approve'>, a
   if ('refused' in waiting) return waiting
   const { by, input, reason } = command
   const fact = { ...toDecisionFact(state, waiting, command), approved: true, ...omitUndefined({ reason }) }
-  // The same input is no other one.
+  // The same input changes nothing.
   if (input === undefined || digestOf(input) === digestOf(waiting.call.input)) return { facts: [fact] }
   return { facts: [{ ...fact, input, note: describeChangedInput(by, waiting.call.input, input) }] }
 }

@@ -54,7 +54,7 @@ function endsStandstill({ parent }: RunState, event: RuntimeEvent): boolean {
 }
 
 /**
- * True if an event may change what a call answers, or what the model makes of it: someone said or decided something, time
+ * The events that may change what a call answers, or what the model makes of it: someone said or decided something, time
  * passed unwatched, or the model was shown less of what it knew. What tools do, and what they answer, is folded with
  * their calls.
  */

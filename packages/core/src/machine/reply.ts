@@ -112,8 +112,8 @@ export function findReplyFault(attempt: Attempt, parts: readonly ReplyPart[]): s
 }
 
 /**
- * Returns whether a whole reply says nothing: no call, no block of the vendor's, no word and no citation. Reasoning alone is no
- * answer. What `outputStream` of the agent keeps from the user was said all the same.
+ * Returns whether a whole reply says nothing: no call, no block of the vendor's, no word and no citation. Reasoning alone is not
+ * an answer. What `outputStream` of the agent keeps from the user was said all the same.
  */
 export function isEmptyReply({
   stopReason,

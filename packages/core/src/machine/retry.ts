@@ -8,7 +8,7 @@ import type { Stamp } from './rules.ts'
 import type { Call, ExecutingState, RunState, StreamingState } from './state.ts'
 import { findCall } from './calls.ts'
 
-/** More take-overs than this without a finished reply or result between them are no accident of a process. */
+/** More take-overs than this without a finished reply or result between them are not an accident of a process. */
 export const MAX_TAKE_OVERS = 5
 
 /** The inputs of a wait: the policy, how often the call has failed before, and when its first attempt started. */

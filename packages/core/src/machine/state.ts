@@ -363,7 +363,7 @@ export interface Reply {
   readonly refusal?: ModelRefusal
   /** Names of the tools that were offered, where not all of them were. */
   readonly offered?: readonly string[]
-  /** True if the answer fits the schema, once that is known. */
+  /** The result of the check against the schema, once there is one. */
   readonly fit?: { readonly valid: boolean; readonly error?: string }
   /** Guardrails have looked at the answer. */
   readonly guarded?: true
@@ -451,7 +451,7 @@ export function stateToJson(state: RunState): JsonObject {
   }
 }
 
-/** The state that `stateToJson` wrote down. What is no such state is taken as it comes: check before that it is one. */
+/** The state that `stateToJson` wrote down. Anything else is taken as it comes: check before that it is such a state. */
 export function stateFromJson(json: JsonObject): RunState {
   const calls = json['callLog'] as unknown as readonly LoggedCall[]
   return {

@@ -258,7 +258,7 @@ class ToolAttempt implements RunningTool, Observer<ToolSignal> {
     const fault = toolSignalSchema(signal)
     if (signal?.type === 'tool_progressed') {
       this.#time.onReport()
-      // Progress decides nothing: a report that cannot be kept is no reason to lose the result. What was spent must be kept.
+      // Progress decides nothing: a report that cannot be kept must not cost the result. What was spent must be kept.
       if (fault && signal.spent !== undefined) return this.#fail(breachOf(signal, fault))
       const { data, spent } = signal
       if (!fault)

@@ -47,8 +47,8 @@ export interface ToolRun<Context = unknown> extends CallContext<Context> {
  * - `run` starts on subscription, reports progress, then exactly one `tool_ended` or `tool_deferred`, and completes.
  *   An error, a completion without an ending, or an ending that JSON cannot carry becomes the outcome `failed`;
  *   progress that JSON cannot carry is left out. After unsubscribing, the runtime ignores every report of the tool.
- * - `repair`, where a tool has it, is asked once for each call whose input its `check` refuses as `invalid_input`, or was no JSON
- *   object. It returns the input that the model must have meant, which is checked, approved, recorded and run in its place.
+ * - `repair`, where a tool has it, is asked once for each call whose input its `check` refuses as `invalid_input`, or was not a
+ *   JSON object. It returns the input that the model must have meant, which is checked, approved, recorded and run in its place.
  *   Pure: a replay asks it again.
  * - `reconcile` asks the outside world whether a call in doubt took place. A throw, or no answer in time, counts as
  *   `unknown`, and so does an outcome that is impossible for a call that may have run.

@@ -214,8 +214,8 @@ export interface Clock {
    */
   even?(): number
   /**
-   * Calls back once after `delayMs`, never at once. The callback must not throw. A timer for `upkeep` is no reason for the
-   * process to live on: nothing waits for it.
+   * Calls back once after `delayMs`, never at once. The callback must not throw. A timer for `upkeep` does not keep the
+   * process alive: nothing waits for it.
    */
   schedule(delayMs: number, callback: () => void, purpose?: 'upkeep'): Cancel
 }
