@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { httpHarness, type HttpWire, modelContract } from '@tallystick/testkit/contract'
+import { contractOf, httpHarness, type HttpWire } from '@tallystick/testkit/contract'
 import { anthropicWire, ollamaWire } from './kit/contract-wires.ts'
 import { chatWire, responsesWire } from './kit/openai-contract-wires.ts'
 
@@ -12,9 +12,7 @@ const wires: Readonly<Record<string, HttpWire>> = {
 }
 
 describe.each(Object.entries(wires))('%s', (_, wire) => {
-  const harness = httpHarness(wire)
-  it.each([...modelContract])('$promise', async ({ promise, run }) => {
-    await run(harness)
-    expect(promise).not.toBe('')
+  it.each([...contractOf.model(httpHarness(wire))])('$promise', async ({ run }) => {
+    await expect(run()).resolves.toBeUndefined()
   })
 })

@@ -47,6 +47,31 @@ describe('contractOf.ledger', () => {
   })
 })
 
+describe('contractOf.model', () => {
+  const wire = {
+    model: () => testkit.scriptedModel([]),
+    contentType: 'text/event-stream',
+    reply: () => ({ events: [] }),
+    refusal: () => '',
+    toolNames: () => [],
+  }
+  const promises = (cases: readonly { readonly promise: string }[]) => cases.map(({ promise }) => promise)
+
+  it('has a case for each promise, but for those that need what the wire lacks', () => {
+    const { contractOf, httpHarness, modelContract } = contract
+    expect(promises(contractOf.model(httpHarness(wire)))).toEqual(promises(modelContract))
+    const lacks = ['reasoning', 'names'] as const
+    const left = modelContract.filter(({ needs }) => needs === undefined || needs === 'connection')
+    expect(left.length).toBeLessThan(modelContract.length)
+    expect(promises(contractOf.model(httpHarness({ ...wire, lacks })))).toEqual(promises(left))
+  })
+
+  it('rejects where the adapter breaks the promise', async () => {
+    const [first] = contract.contractOf.model(contract.httpHarness(wire))
+    await expect(first?.run()).rejects.toThrow('Not so: ')
+  })
+})
+
 it('@tallystick/core/testing hands on every name of the doubles and the contracts', () => {
   expect(Object.keys(handedOn).toSorted()).toEqual(
     [...Object.keys(testkit), ...Object.keys(contract)].toSorted(),
