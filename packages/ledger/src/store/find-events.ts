@@ -317,7 +317,7 @@ class SourceReader {
     return head && new SourceReader(nextBatch, batch, head)
   }
 
-  /** Goes to the next event; whether there is one. */
+  /** Goes to the next event. Returns whether there is one. */
   async advance(): Promise<boolean> {
     this.#index++
     if (this.#index >= this.#batch.rows.length && this.#batch.next) {
