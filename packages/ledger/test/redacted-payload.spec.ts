@@ -5,15 +5,45 @@ import { eventSchemas } from '@tallystick/core/schemas'
 import { everyFact, sampleRunId, stamped } from '@tallystick/testkit'
 import { expect, it } from 'vitest'
 import { redactEvent } from '../src/format/redacted-event.ts'
+import { retention } from '../src/store/redact.ts'
 import { envelopeOf } from './support/envelope.ts'
 
-/** A value with a mark in every text of it, which names its place. */
-function marked(value: Json, path: string): Json {
-  if (typeof value === 'string') return `secret ${path}`
-  if (typeof value !== 'object' || value === null) return value
-  if (Array.isArray(value)) return value.map((item: Json) => marked(item, `${path}[]`))
-  const fields = Object.entries(value as JsonObject)
-  return Object.fromEntries(fields.map(([key, item]) => [key, marked(item, `${path}.${key}`)]))
+interface ZodDefinition {
+  readonly type: string
+  readonly shape?: Readonly<Record<string, unknown>>
+  readonly innerType?: unknown
+  readonly element?: unknown
+  readonly valueType?: unknown
+  readonly options?: readonly unknown[]
+  readonly entries?: Readonly<Record<string, string>>
+  readonly values?: readonly Json[]
+}
+
+/**
+ * Values with every field that a schema has, one or more for each choice in it. Texts name their places, after a mark; words from
+ * a list are one of the list.
+ */
+function everyValue(schema: unknown, path: string): readonly Json[] {
+  const { def } = schema as { readonly def: ZodDefinition }
+  const { shape, innerType, element, valueType, options, entries, values } = def
+  if (innerType !== undefined) return everyValue(innerType, path)
+  if (element !== undefined) return [everyValue(element, `${path}[]`)]
+  if (valueType !== undefined) return [{ key: everyValue(valueType, `${path}.*`)[0] ?? null }]
+  if (options) return options.flatMap((option) => everyValue(option, path))
+  if (entries) return Object.values(entries).slice(0, 1)
+  if (values) return values.slice(0, 1)
+  if (shape) {
+    const fields = Object.entries(shape).map(
+      ([name, field]) => [name, everyValue(field, `${path}.${name}`)] as const,
+    )
+    const count = Math.max(1, ...fields.map(([, found]) => found.length))
+    return Array.from({ length: count }, (_, index) =>
+      Object.fromEntries(fields.map(([name, found]) => [name, found[index] ?? found.at(-1) ?? null])),
+    )
+  }
+  if (def.type === 'boolean') return [true]
+  if (def.type === 'number') return [1]
+  return [`secret ${path}`]
 }
 
 function marksIn(value: unknown): readonly string[] {
@@ -21,28 +51,14 @@ function marksIn(value: unknown): readonly string[] {
   return [...new Set(found.map((mark) => mark.slice('secret '.length)))]
 }
 
-/** The kind of a part decides what becomes of it, and has to stay what it is. */
-function withKinds(original: Json, value: Json): Json {
-  if (typeof original !== 'object' || original === null) return value
-  if (Array.isArray(original))
-    return original.map((item: Json, index) => withKinds(item, (value as Json[])[index] ?? null))
-  const fields = Object.entries(original as JsonObject).map(([key, item]) => {
-    const own = (value as JsonObject)[key] ?? null
-    return [key, key === 'type' || key === 'role' ? item : withKinds(item, own)]
-  })
-  return Object.fromEntries(fields)
-}
-
 it('leaves of each event its facts, and no text of its content', () => {
   const runId = sampleRunId(1)
-  const events = stamped(runId, Object.values(everyFact(runId)))
-  const left = events.map((event) => {
-    const body = event as unknown as Json
-    const secret = {
-      ...(withKinds(body, marked(body, event.type)) as object),
-      ...envelopeOf(event),
-    } as RuntimeEvent
-    return [event.type, marksIn(redactEvent(secret)).map((path) => path.slice(event.type.length + 1))]
+  const left = stamped(runId, Object.values(everyFact(runId))).map((event) => {
+    const bodies = everyValue(eventSchemas[event.type], event.type) as readonly JsonObject[]
+    const redacted = bodies.map((body) =>
+      redactEvent({ ...body, ...envelopeOf(event) } as unknown as RuntimeEvent),
+    )
+    return [event.type, marksIn(redacted).map((path) => path.slice(event.type.length + 1))]
   })
   expect(Object.fromEntries(left)).toMatchInlineSnapshot(`
     {
@@ -60,13 +76,21 @@ it('leaves of each event its facts, and no text of its content', () => {
         "definition.fallbacks[].model.modelId",
         "definition.fallbacks[].price.source",
         "definition.guardrails[].name",
-        "definition.guardrails[].on",
         "definition.handoffs[].tool",
         "definition.handoffs[].to",
         "definition.summarizer.model.provider",
         "definition.summarizer.model.api",
         "definition.summarizer.model.modelId",
         "definition.summarizer.price.source",
+        "definition.policy.outputStream.transforms[]",
+        "messages[].parts[].toolCallId",
+        "messages[].parts[].providerCallId",
+        "messages[].parts[].name",
+        "messages[].model.provider",
+        "messages[].model.api",
+        "messages[].model.modelId",
+        "messages[].results[].toolCallId",
+        "messages[].results[].name",
       ],
       "approval_decided": [
         "by",
@@ -74,9 +98,9 @@ it('leaves of each event its facts, and no text of its content', () => {
       ],
       "approval_requested": [
         "name",
+        "expiresAt",
       ],
       "assistant_message_finished": [
-        "stopReason",
         "rawStopReason",
         "parts[].toolCallId",
         "parts[].providerCallId",
@@ -101,36 +125,36 @@ it('leaves of each event its facts, and no text of its content', () => {
       ],
       "context_compacted": [
         "price.source",
-        "failure.class",
+        "failure.requestId",
       ],
       "guardrail_tripped": [
         "guardrail",
-        "on",
-        "action",
       ],
       "guardrails_checked": [
-        "on",
         "guardrails[]",
       ],
       "history_carried": [],
       "history_edited": [
+        "edits[].message.parts[].toolCallId",
+        "edits[].message.parts[].providerCallId",
+        "edits[].message.parts[].name",
+        "edits[].message.model.provider",
+        "edits[].message.model.api",
+        "edits[].message.model.modelId",
+        "edits[].message.results[].toolCallId",
+        "edits[].message.results[].name",
         "by",
       ],
       "input_received": [
-        "delivery",
         "receipt",
       ],
       "input_settled": [
         "receipt",
       ],
       "limit_raised": [
-        "limit",
         "by",
       ],
-      "limit_reached": [
-        "limit",
-        "policy",
-      ],
+      "limit_reached": [],
       "model_call_started": [
         "model.provider",
         "model.api",
@@ -138,17 +162,32 @@ it('leaves of each event its facts, and no text of its content', () => {
         "additions[].option",
         "additions[].field",
         "change.tools[]",
+        "change.sourced[].name",
+        "change.messages[].parts[].toolCallId",
+        "change.messages[].parts[].providerCallId",
+        "change.messages[].parts[].name",
+        "change.messages[].model.provider",
+        "change.messages[].model.api",
+        "change.messages[].model.modelId",
+        "change.messages[].results[].toolCallId",
+        "change.messages[].results[].name",
+        "change.shown.pieces[].messages[].parts[].toolCallId",
+        "change.shown.pieces[].messages[].parts[].providerCallId",
+        "change.shown.pieces[].messages[].parts[].name",
+        "change.shown.pieces[].messages[].model.provider",
+        "change.shown.pieces[].messages[].model.api",
+        "change.shown.pieces[].messages[].model.modelId",
+        "change.shown.pieces[].messages[].results[].toolCallId",
+        "change.shown.pieces[].messages[].results[].name",
+        "toolChoice.name",
       ],
       "model_stream_failed": [
-        "failure.class",
         "failure.requestId",
+        "retryAt",
       ],
       "output_checked": [],
-      "run_finished": [
-        "reason",
-      ],
+      "run_finished": [],
       "run_resumed": [
-        "why",
         "inDoubt[]",
         "definition.model.provider",
         "definition.model.api",
@@ -161,38 +200,66 @@ it('leaves of each event its facts, and no text of its content', () => {
         "definition.fallbacks[].model.modelId",
         "definition.fallbacks[].price.source",
         "definition.guardrails[].name",
-        "definition.guardrails[].on",
         "definition.handoffs[].tool",
         "definition.handoffs[].to",
         "definition.summarizer.model.provider",
         "definition.summarizer.model.api",
         "definition.summarizer.model.modelId",
         "definition.summarizer.price.source",
+        "definition.policy.outputStream.transforms[]",
       ],
       "run_started": [
         "agent",
-        "limits.onLimit",
         "sessionId",
         "parent.runId",
-        "parent.relation",
+        "subject",
+        "owner",
+        "deadlineAt",
         "definition.model.provider",
         "definition.model.api",
         "definition.model.modelId",
         "definition.digest",
         "definition.tools[].name",
         "definition.price.source",
+        "definition.fallbacks[].model.provider",
+        "definition.fallbacks[].model.api",
+        "definition.fallbacks[].model.modelId",
+        "definition.fallbacks[].price.source",
+        "definition.guardrails[].name",
+        "definition.handoffs[].tool",
+        "definition.handoffs[].to",
+        "definition.summarizer.model.provider",
+        "definition.summarizer.model.api",
+        "definition.summarizer.model.modelId",
+        "definition.summarizer.price.source",
+        "definition.policy.outputStream.transforms[]",
+        "givenModel.model.provider",
+        "givenModel.model.api",
+        "givenModel.model.modelId",
+        "givenModel.price.source",
+        "givenModel.additions[].option",
+        "givenModel.additions[].field",
+        "labels.workflowName",
+        "labels.traceId",
+        "labels.groupId",
+        "toolChoice.name",
       ],
       "tool_attempt_failed": [
         "name",
-        "outcome",
+        "retryAt",
       ],
       "tool_deferred": [
         "receipt",
+        "deadlineAt",
       ],
       "tool_input_delta": [
         "name",
       ],
-      "tool_progress": [],
+      "tool_progress": [
+        "spent.model.provider",
+        "spent.model.api",
+        "spent.model.modelId",
+      ],
       "tool_request_ready": [
         "providerCallId",
         "name",
@@ -200,18 +267,16 @@ it('leaves of each event its facts, and no text of its content', () => {
       "tool_requests_collected": [
         "calls[].toolCallId",
         "calls[].name",
-        "calls[].plan",
-        "calls[].effect",
-        "calls[].recovery",
+        "calls[].serial",
         "calls[].child",
         "calls[].handoff.to",
-        "calls[].refusal.outcome",
+        "calls[].recorded",
       ],
       "tool_result": [
         "name",
-        "outcome",
         "child.runId",
         "reused",
+        "settled.by",
       ],
       "tool_results_injected": [
         "toolCallIds[]",
@@ -219,14 +284,69 @@ it('leaves of each event its facts, and no text of its content', () => {
       "tool_started": [
         "name",
         "idempotencyKey",
-        "effect",
         "child",
+        "recorded",
       ],
       "usage_updated": [
         "price.source",
+        "raw",
       ],
     }
   `)
+})
+
+/** The places of all numbers, flags and words from a list. */
+function factsIn(value: Json, path: string): readonly string[] {
+  if (typeof value === 'string' && value.startsWith('secret ')) return []
+  if (typeof value !== 'object' || value === null) return [path]
+  if (Array.isArray(value)) return value.flatMap((item: Json) => factsIn(item, `${path}[]`))
+  return Object.entries(value as JsonObject).flatMap(([name, item]) => factsIn(item, `${path}.${name}`))
+}
+
+const inContent =
+  /\.(messages?|parts|content|projected|shown|summary|repair|replacement|written)\b|\.policy\.(tools|models)\b/
+
+it('takes away no number, flag or word from a list, but for those of content', () => {
+  const runId = sampleRunId(1)
+  const gone = stamped(runId, Object.values(everyFact(runId))).flatMap((event) =>
+    (everyValue(eventSchemas[event.type], event.type) as readonly JsonObject[]).flatMap((body) => {
+      const redacted = redactEvent({ ...body, ...envelopeOf(event) } as unknown as RuntimeEvent)
+      const left = new Set(factsIn(redacted as unknown as Json, event.type))
+      return factsIn(body, event.type).filter((path) => !left.has(path))
+    }),
+  )
+  const facts = gone.filter((path) => !inContent.test(path))
+  const places = facts.map((path) => path.replace(/^.*\bdefinition\./, 'definition.'))
+  expect([...new Set(places)]).toMatchInlineSnapshot(`
+    [
+      "run_started.givenLimits.maxTurns",
+      "run_started.givenLimits.maxToolCalls",
+      "run_started.givenLimits.maxToolCallsPerTurn",
+      "run_started.givenLimits.maxTotalTokens",
+      "run_started.givenLimits.maxTotalInputTokens",
+      "run_started.givenLimits.maxTotalOutputTokens",
+      "run_started.givenLimits.maxCostUsd",
+      "run_started.givenLimits.maxDurationMs",
+      "run_started.givenLimits.maxRepeats",
+      "run_started.givenLimits.maxCallsByTool.key",
+      "run_started.givenLimits.maxConcurrency",
+      "run_started.givenLimits.graceMs",
+      "run_started.givenLimits.maxApprovalMs",
+      "run_started.givenLimits.onLimit",
+      "definition.output.wrapped",
+    ]
+  `)
+})
+
+it('leaves events whole that retention counts as facts', () => {
+  const runId = sampleRunId(1)
+  for (const event of stamped(runId, Object.values(everyFact(runId)))) {
+    if (retention[event.type] !== 'facts') continue
+    for (const body of everyValue(eventSchemas[event.type], event.type)) {
+      const whole = { ...(body as object), ...envelopeOf(event) } as unknown as RuntimeEvent
+      expect(redactEvent(whole)).toEqual(body)
+    }
+  }
 })
 
 it('keeps of the settings of models what is a number', () => {

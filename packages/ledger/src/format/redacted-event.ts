@@ -1,5 +1,11 @@
 import type { Message, RuntimeEvent } from '@tallystick/core'
-import { type CollectedCall, omitUndefined, removedText, type ShownPiece } from '@tallystick/core/internal'
+import {
+  type AgentPolicy,
+  type CollectedCall,
+  omitUndefined,
+  removedText,
+  type ShownPiece,
+} from '@tallystick/core/internal'
 import type {
   AgentDefinition,
   AssistantPart,
@@ -64,17 +70,18 @@ export function redactMessage(message: Message): Message {
   return { role, parts: redactReply(parts), model, stopReason, partial }
 }
 
-/** Names, models, prices and the digest of the whole stay. */
+/** Names, models, numbers and the digest of the whole stay. */
 export function redactDefinition(definition: AgentDefinition): AgentDefinition {
   const { model, instructions, tools, parallelToolCalls, digest, output, summarizer } = definition
-  const { maxOutputTokens, modelSettings, onRefusal, price, fallbacks, guardrails, handoffs } = definition
+  const { maxOutputTokens, maxWebSearches, modelSettings, onRefusal, price } = definition
+  const { fallbacks, guardrails, handoffs, policy } = definition
   return {
     model,
     instructions: redactText(instructions),
     parallelToolCalls,
     digest,
     tools: tools.map(redactTool),
-    ...(maxOutputTokens !== undefined && { maxOutputTokens }),
+    ...omitUndefined({ maxOutputTokens, maxWebSearches }),
     ...(modelSettings && { modelSettings: redactSettings(modelSettings) }),
     ...(onRefusal && { onRefusal }),
     ...(price && { price }),
@@ -83,6 +90,16 @@ export function redactDefinition(definition: AgentDefinition): AgentDefinition {
     ...(handoffs && { handoffs }),
     ...(output && { output: { ...keepNumbers(output), schema: {} } }),
     ...(summarizer && { summarizer: { ...summarizer, instructions: removedText } }),
+    ...(policy && { policy: redactPolicy(policy) }),
+  }
+}
+
+/** How runs are driven: numbers, flags and names. A run that continues still goes by it. */
+function redactPolicy(policy: AgentPolicy): AgentPolicy {
+  const { limits, retry, timeouts, compaction, maxResultChars, approval, recording, outputStream } = policy
+  return {
+    limits,
+    ...omitUndefined({ retry, timeouts, compaction, maxResultChars, approval, recording, outputStream }),
   }
 }
 
@@ -164,7 +181,7 @@ function redactRefusal(refusal: ModelRefusal | undefined): { readonly refusal?: 
 }
 
 function redactCall(call: CollectedCall): CollectedCall {
-  const { toolCallId, name, plan, effect, recovery, retry, serial, maxConcurrency } = call
+  const { toolCallId, name, plan, effect, recovery, retry, serial, maxConcurrency, repeats } = call
   const { child, handoff, recorded, input, repairs, reason, refusal } = call
   return {
     toolCallId,
@@ -177,6 +194,7 @@ function redactCall(call: CollectedCall): CollectedCall {
       retry,
       serial,
       maxConcurrency,
+      repeats,
       child,
       handoff,
       recorded,
@@ -331,7 +349,7 @@ const masks: Masks = {
     }),
     content: redactParts(content),
   }),
-  tool_result: ({ content, projected, shown, ...event }) => ({
+  tool_result: ({ content, projected, shown, settled, ...event }) => ({
     ...keepFields<'tool_result'>(...(['name', 'outcome', 'durationMs', 'child', 'reused'] as const))({
       content,
       ...event,
@@ -339,6 +357,9 @@ const masks: Masks = {
     content: redactParts(content),
     ...(projected && { projected: redactParts(projected) }),
     ...(shown && { shown: redactParts(shown) }),
+    ...(settled && {
+      settled: omitUndefined({ by: settled.by, reason: redactOptionalText(settled.reason) }),
+    }),
   }),
   tool_results_injected: keepFields<'tool_results_injected'>('toolCallIds'),
   compaction_started: (event) => ({
@@ -380,6 +401,11 @@ const masks: Masks = {
     ...(repair && { repair: redactUserMessage(repair) }),
   }),
   limit_reached: keepFields<'limit_reached'>(...(['limit', 'max', 'used', 'held', 'policy'] as const)),
-  limit_raised: keepFields<'limit_raised'>('limit', 'max', 'by'),
+  limit_raised: ({ limit, max, by, reason }) => ({
+    limit,
+    max,
+    by,
+    ...omitUndefined({ reason: redactOptionalText(reason) }),
+  }),
   cancel_requested: ({ by, reason }) => omitUndefined({ by, reason: redactOptionalText(reason) }),
 }

@@ -129,7 +129,7 @@ export interface RetentionReport {
  * Content of events: `facts` only (numbers, names, reasons of the runtime's own), pieces that a later event holds again, or
  * what people or models said, asked or answered.
  */
-const retention: Readonly<Record<EventType, 'facts' | 'deltas' | 'content'>> = {
+export const retention: Readonly<Record<EventType, 'facts' | 'deltas' | 'content'>> = {
   run_started: 'content',
   history_carried: 'content',
   history_edited: 'content',
@@ -162,7 +162,7 @@ const retention: Readonly<Record<EventType, 'facts' | 'deltas' | 'content'>> = {
   guardrails_checked: 'facts',
   output_checked: 'content',
   limit_reached: 'facts',
-  limit_raised: 'facts',
+  limit_raised: 'content',
   cancel_requested: 'content',
 }
 
