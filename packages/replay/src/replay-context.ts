@@ -231,7 +231,7 @@ function offeredThen({ recorded, from }: Place): readonly Tool[] {
   })
 }
 
-/** A call as `tool_requests_collected` records it. */
+/** The verdict on a call, from the plan that `tool_requests_collected` records. */
 function verdictOf(toolCallId: string, { recorded, from }: Place): CallVerdict {
   const { collected } = checkedAt(recorded, from)
   const { refusal, plan, reason } = collected?.calls.find((call) => call.toolCallId === toolCallId) ?? {}
@@ -239,10 +239,10 @@ function verdictOf(toolCallId: string, { recorded, from }: Place): CallVerdict {
   return plan === 'ask' ? { kind: 'ask', ...omitUndefined({ reason }) } : { kind: 'run' }
 }
 
-/** The recorded repairs of an input. */
+/** The verdict on an input that has to be repaired first. */
 const unrepaired: CallVerdict = { kind: 'refuse', outcome: 'invalid_input', text: '' }
 
-/** The input is the requested one, before the tool repaired it. */
+/** Returns whether the input is the requested one, before the tool repaired it. */
 function isUnrepaired(input: JsonObject, toolCallId: string, place: Place): boolean {
   const repaired = repairOf(toolCallId, place)
   return repaired !== undefined && canonicalJson(input) !== canonicalJson(repaired.input)
@@ -255,7 +255,7 @@ function repairOf(toolCallId: string, { recorded, from }: Place): RepairedInput 
   return repairs && { input, repairs }
 }
 
-/** A guardrail found something in the input of a call. */
+/** Returns whether a guardrail found something in the input of a call. */
 function hasTripped(toolCallId: string, { recorded, from }: Place): boolean {
   return checkedAt(recorded, from).trips.some((trip) => trip.toolCallId === toolCallId)
 }
