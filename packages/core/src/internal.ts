@@ -132,7 +132,7 @@ export {
   type ToolOrigin,
   type ToolPolicy,
 } from './events/agent-definition.ts'
-export { acceptsNull, withoutAddedNulls } from './events/answer-schema.ts'
+export { acceptsNull, findReferred, withoutAddedNulls } from './events/answer-schema.ts'
 export type { AnsweredQuestion, HistoryEdits } from './events/commands.ts'
 export {
   imageDetails,

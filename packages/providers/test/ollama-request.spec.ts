@@ -314,6 +314,7 @@ describe('a schema of a tool', () => {
     })
     expect(property({ type: 'array', items: { $ref: '#/$defs/city' } }, $defs).items.type).toBe('string')
     expect(property({ $ref: '#/$defs/a~1b' }, { 'a/b': { type: 'number' } })).toEqual({ type: 'number' })
+    expect(property({ $ref: '#/$defs/9%' }, { '9%': { type: 'number' } })).toEqual({ type: 'number' })
   })
 
   it('that refers to itself is unfolded three times, and told of by its name below', () => {

@@ -97,6 +97,12 @@ describe('what a schema expects at a place', () => {
       ['a', 'a'],
       { types: ['object'] },
     ],
+    [
+      'a % that encodes nothing',
+      { $ref: '#/$defs/9%', $defs: { '9%': { type: 'null' } } },
+      [],
+      { types: ['null'] },
+    ],
     ['nothing at a lost reference', { $ref: '#/$defs/a' }, [], {}],
     ['nothing at what is inherited', { $ref: '#/toString' }, [], {}],
     ['nothing in another document', { $ref: 'other#/a', a: { type: 'string' } }, [], {}],

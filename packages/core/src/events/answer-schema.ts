@@ -52,19 +52,31 @@ const maxSteps = 20
 function resolved(schema: Json | undefined, root: JsonObject, steps = 0): JsonObject | undefined {
   if (!isJsonObject(schema) || steps > maxSteps) return undefined
   const reference = schema['$ref']
-  if (typeof reference === 'string') return resolved(targetOf(reference, root), root, steps + 1)
+  if (typeof reference === 'string') return resolved(findReferred(reference, root), root, steps + 1)
   const choices = schema['anyOf'] ?? schema['oneOf'] ?? schema['allOf']
   if (!Array.isArray(choices)) return schema
   const inner = choices.filter((choice: Json) => !acceptsOnlyNull(choice))
   return inner.length === 1 ? resolved(inner[0], root, steps) : schema
 }
 
-function targetOf(reference: string, root: JsonObject): Json | undefined {
-  const keys = reference.replace(/^#\/?/, '').split('/')
-  return keys
-    .filter((key) => key !== '')
-    .map((key) => key.replaceAll('~1', '/').replaceAll('~0', '~'))
-    .reduce<Json | undefined>((node, key) => (isJsonObject(node) ? getOwn(node, key) : undefined), root)
+/** The schema that a reference within `root` leads to, such as `#/$defs/a~1b`; `undefined` where there is none. */
+export function findReferred(reference: string, root: JsonObject): JsonObject | undefined {
+  if (reference !== '#' && !reference.startsWith('#/')) return undefined
+  let target: Json | undefined = root
+  for (const segment of reference.split('/').slice(1)) {
+    const key = decodeSegment(segment).replaceAll('~1', '/').replaceAll('~0', '~')
+    target = isJsonObject(target) ? getOwn(target, key) : undefined
+  }
+  return isJsonObject(target) ? target : undefined
+}
+
+/** Schemas come from outside: a `%` that encodes nothing stands for itself. */
+function decodeSegment(segment: string): string {
+  try {
+    return decodeURIComponent(segment)
+  } catch {
+    return segment
+  }
 }
 
 function acceptsOnlyNull(schema: Json): boolean {

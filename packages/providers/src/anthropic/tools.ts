@@ -1,5 +1,5 @@
 import type { ModelRequest } from '@tallystick/core'
-import { getOwn, isJsonObject } from '@tallystick/core/internal'
+import { findReferred, getOwn, isJsonObject } from '@tallystick/core/internal'
 import type { Json, JsonObject, ToolDefinition } from '@tallystick/core/vocabulary'
 import { itemsOf, listAt, objectAt, textAt } from '../shared/json.ts'
 import { schemaInWords, type ToolNames } from '../shared/request.ts'
@@ -282,9 +282,7 @@ function resolveReference(schema: Json, root: JsonObject, steps = 0): JsonObject
   if (!isJsonObject(schema) || steps > 20) return {}
   const reference = textAt(schema, '$ref')
   if (reference === undefined) return schema
-  const [, keyword = '', name = ''] = reference.split('/')
-  const key = name.replaceAll('~1', '/').replaceAll('~0', '~')
-  return resolveReference(objectAt(root, keyword)?.[key] ?? {}, root, steps + 1)
+  return resolveReference(findReferred(reference, root) ?? {}, root, steps + 1)
 }
 
 function mergeProperties(schemas: readonly JsonObject[]): JsonObject {

@@ -1,5 +1,5 @@
 import type { ModelRequest } from '@tallystick/core'
-import { getOwn, isJsonObject } from '@tallystick/core/internal'
+import { findReferred, isJsonObject } from '@tallystick/core/internal'
 import type { Json, JsonObject, ToolDefinition } from '@tallystick/core/vocabulary'
 import { itemsOf, listAt, textAt } from '../shared/json.ts'
 import type { ToolNames } from '../shared/request.ts'
@@ -102,23 +102,13 @@ function unfold(schema: JsonObject, place: Place): { readonly schema: JsonObject
   if (reference === undefined) return { schema, place }
   const { $ref: _, ...rest } = schema
   const times = place.unfolded.filter((before) => before === reference).length
-  const target = times < maxUnfoldings ? findTarget(reference, place.root) : undefined
+  const target = times < maxUnfoldings ? findReferred(reference, place.root) : undefined
   if (target === undefined) {
     const name = reference.split('/').at(-1) ?? reference
     place.inWords.add('$ref')
     return { schema: { description: `A ${name}, as above.`, ...rest }, place }
   }
   return unfold({ ...target, ...rest }, { ...place, unfolded: [...place.unfolded, reference] })
-}
-
-function findTarget(reference: string, root: JsonObject): JsonObject | undefined {
-  if (reference !== '#' && !reference.startsWith('#/')) return undefined
-  let target: Json | undefined = root
-  for (const step of reference.split('/').slice(1)) {
-    const key = decodeURIComponent(step).replaceAll('~1', '/').replaceAll('~0', '~')
-    target = isJsonObject(target) ? getOwn(target, key) : undefined
-  }
-  return isJsonObject(target) ? target : undefined
 }
 
 function rewriteContent(schema: JsonObject, place: Place): JsonObject {

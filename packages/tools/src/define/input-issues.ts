@@ -1,4 +1,4 @@
-import { getOwn, isJsonObject } from '@tallystick/core/internal'
+import { findReferred, getOwn, isJsonObject } from '@tallystick/core/internal'
 import type { Json, JsonObject } from '@tallystick/core/vocabulary'
 import { boundedText } from './text.ts'
 
@@ -172,23 +172,13 @@ export function readExpectation(root: JsonObject, path: readonly PropertyKey[]):
 /** A schema, or the schemas that it is a choice of. */
 function listBranches(root: JsonObject, schema: JsonObject, depth: number): readonly JsonObject[] {
   if (depth > maxDepth) return [{}]
-  const target = typeof schema.$ref === 'string' ? resolve(root, schema.$ref) : undefined
+  const target = typeof schema.$ref === 'string' ? findReferred(schema.$ref, root) : undefined
   if (schema.$ref !== undefined) return target ? listBranches(root, target, depth + 1) : [{}]
   const choice = schema.anyOf ?? schema.oneOf
   if (!Array.isArray(choice) || schema.type !== undefined) return [schema]
   return choice.flatMap((branch: Json) =>
     isJsonObject(branch) ? listBranches(root, branch, depth + 1) : [{}],
   )
-}
-
-function resolve(root: JsonObject, reference: string): JsonObject | undefined {
-  if (!reference.startsWith('#')) return undefined
-  let place: Json | undefined = root
-  for (const segment of reference.split('/').slice(1)) {
-    const key = decodeURIComponent(segment).replaceAll('~1', '/').replaceAll('~0', '~')
-    place = isJsonObject(place) ? getOwn(place, key) : undefined
-  }
-  return isJsonObject(place) ? place : undefined
 }
 
 function listBelow(schema: JsonObject, key: PropertyKey): readonly JsonObject[] {
