@@ -78,7 +78,7 @@ const kept = isChanged([
   'hash',
 ])
 
-/** Functions of triggers that need more than a condition on a row. Triggers are named as in SQLite. */
+/** Functions of triggers that need more than a condition on a row. A trigger that SQLite has as well has its name. */
 export const functions: Readonly<Record<string, string>> = {
   refuse: `begin
   raise exception 'tallystick: %', tg_argv[0] using errcode = '${refusalCode}';
