@@ -39,7 +39,6 @@ import type { Price, Usage, UsageField } from './usage.ts'
 import type { ModelRefusal, ToolChoice, ToolEffect } from './model-request.ts'
 
 export * from './event-parts.ts'
-export * from './event-parts.ts'
 
 /**
  * THE EVENT VOCABULARY: every fact that a ledger may hold, by type, with its body. `eventTraits` lists where each
