@@ -1,3 +1,4 @@
+import { NEVER } from 'rxjs'
 import { expect, it } from 'vitest'
 import {
   agentTool,
@@ -5,6 +6,7 @@ import {
   defineAgent,
   memoryLedger,
   type Ledger,
+  LedgerConflictError,
   type ModelRequest,
 } from '@tallystick/core'
 import {
@@ -88,7 +90,7 @@ function office(paying: () => Promise<string>, view: (ledger: Ledger) => Ledger 
     const host = { clock, random: Math.random, report: () => {} }
     return { boss, runtime: createRuntime({ ledger: view(ledger), agents: [boss], host }) }
   }
-  return { ledger, open, settled: <T>(promise: Promise<T>) => untilSettled(clock, promise) }
+  return { ledger, clock, open, settled: <T>(promise: Promise<T>) => untilSettled(clock, promise) }
 }
 
 /** A run whose clerk waits for a decision, which has come into the inbox of the clerk's run. */
@@ -114,6 +116,26 @@ it('a run is heard while a child that it took up again is at work', async () => 
   const types: string[] = []
   for await (const { type } of ledger.read(childId)) types.push(type)
   expect(types.at(-1)).toBe('run_finished')
+})
+
+it('a run that another process took over stops at once, though a child that it took up again is at work', async () => {
+  const begun = Promise.withResolvers<void>()
+  const pay = (): Promise<string> => {
+    begun.resolve()
+    return new Promise(() => {})
+  }
+  // Without hints, only the renewal of its lease tells it.
+  const { open, rest, settled, ledger, clock } = await decided(pay, (own) => ({
+    ...own,
+    changes: () => NEVER,
+  }))
+  const run = open().runtime.resume(rest.runId)
+  await settled(begun.promise)
+  const { holder = '' } = (await ledger.lease(rest.runId)) ?? {}
+  await ledger.acquire(rest.runId, { holder: 'another process', forMs: 60_000, from: holder })
+  const stopped = run.result.catch((error: unknown) => error)
+  clock.advance(12_000)
+  expect(await settled(stopped)).toBeInstanceOf(LedgerConflictError)
 })
 
 it('a run that was interrupted by a command is failed once by a child that it took up again', async () => {

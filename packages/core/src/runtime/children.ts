@@ -230,13 +230,13 @@ interface ChildWait {
   readonly run: RunContext
   /** Takes over child runs that are under way. */
   readonly withChildren: boolean
-  /** True once a command for the run itself has come in. */
+  /** True once a command for the run itself has come in, or another process has taken the run over. */
   readonly isAsked: () => boolean
 }
 
 /**
  * Posts the endings of child runs that ended while their calls were being deferred, or while no process drove the run.
- * A child run may take long: a command for the run itself ends the wait.
+ * A child run may take long: a command for the run itself ends the wait, and so does a take-over.
  */
 export async function postEndedChildren(
   state: RunState,

@@ -358,7 +358,8 @@ export class RunLoop implements LeasedDrive {
   async #mayStop(state: RunState): Promise<boolean> {
     await this.#run.sent.allDelivered()
     await this.#readInbox(state)
-    const isAsked = (): boolean => !this.#run.mailbox.empty || this.#inbox.isUnread
+    const isAsked = (): boolean =>
+      !this.#run.mailbox.empty || this.#inbox.isUnread || this.#lost !== undefined
     await postEndedChildren(state, {
       run: this.#run,
       withChildren: this.#takesChildrenOver,
