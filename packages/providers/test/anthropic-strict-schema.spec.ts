@@ -2,7 +2,8 @@ import type { JsonObject } from '@tallystick/core/vocabulary'
 import * as fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { tries } from '../../../scripts/testing/effort.ts'
-import { fitSchema, NotStrictError, toolSchema } from '../src/anthropic/tools.ts'
+import { fitSchema, toolSchema } from '../src/anthropic/tools.ts'
+import { NotStrictError } from '../src/shared/strict-schema.ts'
 import { brokenSchema } from './kit/anthropic-schema-rules.ts'
 
 const object = (

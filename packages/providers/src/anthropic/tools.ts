@@ -3,6 +3,7 @@ import { findReferred, getOwn, isJsonObject } from '@tallystick/core/internal'
 import type { Json, JsonObject, ToolDefinition } from '@tallystick/core/vocabulary'
 import { itemsOf, listAt, objectAt, textAt } from '../shared/json.ts'
 import { schemaInWords, type ToolNames } from '../shared/request.ts'
+import { NotStrictError, readClosedProperties, requireShape, unwrapAllOf } from '../shared/strict-schema.ts'
 import type { RenderedMessage } from './messages.ts'
 import type { RenderSettings } from './request.ts'
 import { type PlacedTools, placeToolChanges } from './tool-changes.ts'
@@ -21,9 +22,6 @@ interface SchemaSize {
   readonly optional: number
   readonly unions: number
 }
-
-/** The schema does not fit the vendor's subset. The message says why, in a few words. */
-export class NotStrictError extends Error {}
 
 /** Keywords that are handled by name. */
 const handled = new Set([
@@ -123,14 +121,6 @@ function referring(reference: string, node: JsonObject, path: string, fitting: F
   return { $ref: reference }
 }
 
-/** Of two schemas in `allOf`, each would close the other out. */
-function unwrapAllOf(node: JsonObject, path: string): JsonObject {
-  const { allOf, ...rest } = node
-  const [only, ...more] = allOf as readonly Json[]
-  if (!isJsonObject(only) || more.length > 0) throw new NotStrictError(`allOf at ${path}`)
-  return { ...only, ...rest }
-}
-
 /** Separates keywords that the vendor knows from those that are to be described in words. */
 function sortKeywords(
   node: JsonObject,
@@ -177,9 +167,7 @@ function isKnown(keyword: string, value: Json, path: string): boolean {
 function shape(node: JsonObject, path: string, fitting: Fitting): JsonObject {
   const choices = node['anyOf'] ?? node['oneOf']
   const types = [node['type'] ?? []].flat()
-  if (!Array.isArray(choices) && !['type', 'enum', 'const'].some((keyword) => keyword in node)) {
-    throw new NotStrictError(`anything is allowed at ${path}`)
-  }
+  requireShape(node, path)
   if (Array.isArray(choices) || types.length > 1) fitting.size.unions += 1
   if (Array.isArray(choices) && node['anyOf'] === undefined)
     fitting.notes.push(`oneOf at ${path} was sent as anyOf`)
@@ -193,17 +181,14 @@ function shape(node: JsonObject, path: string, fitting: Fitting): JsonObject {
 }
 
 function closeObject(node: JsonObject, path: string, fitting: Fitting): JsonObject {
-  const properties = objectAt(node, 'properties')
-  const more = node['additionalProperties']
-  const open = more === undefined ? properties === undefined : more !== false
-  if (open) throw new NotStrictError(`properties of any name are allowed at ${path}`)
+  const properties = readClosedProperties(node, path)
   const required = listAt(node, 'required')
-  const names = Object.keys(properties ?? {})
+  const names = Object.keys(properties)
   if (required.some((name) => typeof name !== 'string' || !names.includes(name))) {
     throw new NotStrictError(`a property without a schema is required at ${path}`)
   }
   fitting.size.optional += names.filter((name) => !required.includes(name)).length
-  const entries = Object.entries(properties ?? {}).map(([name, schema]): [string, JsonObject] => [
+  const entries = Object.entries(properties).map(([name, schema]): [string, JsonObject] => [
     name,
     fitNode(schema, `${path}/properties/${name}`, fitting),
   ])

@@ -3,6 +3,7 @@ import type { Json, JsonObject, ToolChoice, ToolDefinition } from '@tallystick/c
 import { listAt, objectAt, textAt } from '../shared/json.ts'
 import type { Warn } from '../shared/options.ts'
 import { schemaInWords, type ToolNames } from '../shared/request.ts'
+import { NotStrictError, readClosedProperties, requireShape, unwrapAllOf } from '../shared/strict-schema.ts'
 import type { OpenAICustomTool, OpenAIWarning } from './options.ts'
 
 function listTypes(node: JsonObject): readonly Json[] {
@@ -75,8 +76,6 @@ const formats = new Set([
   'uuid',
 ])
 
-class NotStrict extends Error {}
-
 interface Fitting {
   /**
    * The strict subset knows required properties only. For an optional one the model writes `null`, which
@@ -103,11 +102,11 @@ export function fitSchema(schema: JsonObject): FittedSchema {
   const fitting: Fitting = { optional: 'nulled', root: given, notes: [], count: { properties: 0 } }
   try {
     if (given['type'] !== 'object' || ['anyOf', 'oneOf', '$ref'].some((keyword) => keyword in given)) {
-      throw new NotStrict('its root is not a plain object')
+      throw new NotStrictError('its root is not a plain object')
     }
     return { schema: fitNode(given, { path: '#', depth: 0 }, fitting), strict: true, notes: fitting.notes }
   } catch (error) {
-    if (!(error instanceof NotStrict)) throw error
+    if (!(error instanceof NotStrictError)) throw error
     return { schema: given, strict: false, notes: [`not strict: ${error.message}`] }
   }
 }
@@ -124,17 +123,17 @@ export const noAnswerSchema: string = schemaInWords(
 )
 
 function fitNode(node: Json | undefined, place: Place, fitting: Fitting): JsonObject {
-  if (!isJsonObject(node)) throw new NotStrict(`anything is allowed at ${place.path}`)
+  if (!isJsonObject(node)) throw new NotStrictError(`anything is allowed at ${place.path}`)
   if (place.depth > maxDepth) {
-    throw new NotStrict(`it is nested deeper than ${maxDepth} levels at ${place.path}`)
+    throw new NotStrictError(`it is nested deeper than ${maxDepth} levels at ${place.path}`)
   }
   const reference = textAt(node, '$ref')
   if (reference !== undefined) {
-    if (!reference.startsWith('#')) throw new NotStrict(`${place.path} refers to another document`)
+    if (!reference.startsWith('#')) throw new NotStrictError(`${place.path} refers to another document`)
     // Beside a reference the vendor takes nothing.
     return { $ref: reference, ...definitions(node, place, fitting) }
   }
-  if (Array.isArray(node['allOf'])) return fitNode(unwrapAllOf(node, place), place, fitting)
+  if (Array.isArray(node['allOf'])) return fitNode(unwrapAllOf(node, place.path), place, fitting)
   return {
     ...keywords(node, place, fitting),
     ...shape(node, place, fitting),
@@ -142,17 +141,10 @@ function fitNode(node: Json | undefined, place: Place, fitting: Fitting): JsonOb
   }
 }
 
-function unwrapAllOf(node: JsonObject, { path }: Place): JsonObject {
-  const { allOf, ...rest } = node
-  const [only, ...more] = allOf as readonly Json[]
-  if (!isJsonObject(only) || more.length > 0) throw new NotStrict(`allOf at ${path}`)
-  return { ...only, ...rest }
-}
-
 function keywords(node: JsonObject, { path }: Place, { notes }: Fitting): JsonObject {
   const result: { [keyword: string]: Json } = {}
   for (const [keyword, value] of Object.entries(node)) {
-    if (essential.includes(keyword)) throw new NotStrict(`${keyword} at ${path}`)
+    if (essential.includes(keyword)) throw new NotStrictError(`${keyword} at ${path}`)
     if (kept.has(keyword)) result[keyword] = value
     else if (!silent.has(keyword)) notes.push(`${keyword} at ${path} was left out`)
   }
@@ -168,9 +160,7 @@ function shape(node: JsonObject, place: Place, fitting: Fitting): JsonObject {
   const { path, depth } = place
   const choices = node['anyOf'] ?? node['oneOf']
   const types = listTypes(node)
-  if (!Array.isArray(choices) && !['type', 'enum', 'const'].some((keyword) => keyword in node)) {
-    throw new NotStrict(`anything is allowed at ${path}`)
-  }
+  requireShape(node, path)
   const inside = { path: `${path}/items`, depth: depth + 1 }
   const listed = types.includes('array') ? { items: fitNode(node['items'], inside, fitting) } : {}
   const closed = types.includes('object') && closeObject(node, place, fitting)
@@ -201,18 +191,16 @@ function definitions(node: JsonObject, { path }: Place, fitting: Fitting): JsonO
 }
 
 function closeObject(node: JsonObject, { path, depth }: Place, fitting: Fitting): JsonObject {
-  const properties = objectAt(node, 'properties')
-  const more = node['additionalProperties']
-  const open = more === undefined ? properties === undefined : more !== false
-  if (open) throw new NotStrict(`properties of any name are allowed at ${path}`)
+  const properties = readClosedProperties(node, path)
   const required = new Set(listAt(node, 'required'))
-  const entries = Object.entries(properties ?? {}).map(([name, schema]): [string, JsonObject] => {
+  const entries = Object.entries(properties).map(([name, schema]): [string, JsonObject] => {
     const at = `${path}/properties/${name}`
     fitting.count.properties += 1
-    if (fitting.count.properties > maxProperties) throw new NotStrict(`more than ${maxProperties} properties`)
+    if (fitting.count.properties > maxProperties)
+      throw new NotStrictError(`more than ${maxProperties} properties`)
     const inner = fitNode(schema, { path: at, depth: depth + 1 }, fitting)
     if (required.has(name)) return [name, inner]
-    if (fitting.optional === 'refused') throw new NotStrict(`${at} may be left out`)
+    if (fitting.optional === 'refused') throw new NotStrictError(`${at} may be left out`)
     return [name, acceptsNull(schema, fitting.root) ? inner : { anyOf: [inner, { type: 'null' }] }]
   })
   return {
