@@ -1,8 +1,8 @@
 import { beforeAll, describe, expect, it } from 'vitest'
-import { LawBrokenError, type RuntimeEvent } from '@tallystick/core'
+import { LawBrokenError, type Limits, type RuntimeEvent } from '@tallystick/core'
 import { auditAll } from '@tallystick/core/machine'
 import { type EventType } from '@tallystick/core/vocabulary'
-import { testTool } from '@tallystick/testkit'
+import { checkLaws, testTool } from '@tallystick/testkit'
 import { recorded, stage } from './stage.ts'
 
 /** A sound run: a read, a write that a person approves, and a write that is in doubt after a crash. */
@@ -99,12 +99,19 @@ describe('the audit', () => {
     it(`finds ${what} (law ${law})`, () => expect(brokenLaw(forge(events, type, change))).toBe(law))
   }
 
-  it('finds a start past maxToolCalls (law 9)', () => {
-    const first = forge(events, 'run_started', (event) => ({
-      limits: { ...('limits' in event ? event.limits : {}), maxToolCalls: 1 },
-    }))
-    expect(brokenLaw(first)).toBe(9)
-  })
+  it.each<Limits>([{ maxToolCalls: 1 }, { maxToolCallsPerTurn: 1 }, { maxCallsByTool: { send: 0 } }])(
+    'finds a start past %j, and so does the judge (law 9)',
+    (tight) => {
+      const first = forge(events, 'run_started', (event) => ({
+        limits: { ...('limits' in event ? event.limits : {}), ...tight },
+      }))
+      const [limit = ''] = Object.keys(tight)
+      expect(() => auditAll(first)).toThrow(`and ${limit} is used up`)
+      expect(brokenLaw(first)).toBe(9)
+      expect(checkLaws(first)[0]).toMatchObject({ law: 9, what: expect.stringContaining(limit) })
+      expect(checkLaws(events)).toEqual([])
+    },
+  )
 
   it('finds that a write in doubt is started again, though its tool does not allow it (law 10)', () => {
     const started = events.findLast(({ type }) => type === 'tool_started')!

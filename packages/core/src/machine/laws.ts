@@ -1,15 +1,15 @@
 import { LawBrokenError } from '../values/errors.ts'
 import type { EventOf, RuntimeEvent } from '../events/event.ts'
 import { idempotencyKeyOf } from '../values/ids.ts'
-import { canonicalJson, isSameJson, omitUndefined } from '../values/json.ts'
+import { canonicalJson, getOwn, isSameJson, omitUndefined } from '../values/json.ts'
 import { digestOf } from '../values/digest.ts'
 import { isSameRequest, listWrittenParts, readWrittenText } from './reply.ts'
 import { getDeadline, findGrantFault, isRecorded, countToolCallsLeft } from './budget.ts'
 import { isApprovedElsewhere, isHeldWrite, mayRetry } from './retry.ts'
 import { type Call, type RunState, type StreamingState, withSpent } from './state.ts'
-import { findCall, getMaxWebSearches, getPrice } from './calls.ts'
+import { findCall, findCallPlace, getMaxWebSearches, getPrice, openTurnCalls } from './calls.ts'
 import { type AssistantPart, type ModelRef, sameModel } from '../events/content.ts'
-import { boundOfLimit, type Grant } from '../events/limits.ts'
+import { boundOfLimit, type Grant, type Limits } from '../events/limits.ts'
 import { costOf } from '../events/usage.ts'
 import { digestSummaryRequest } from './compaction.ts'
 import { evolve } from './evolve.ts'
@@ -66,8 +66,9 @@ function requireOwnDecision(
 function requireHonestStart(state: RunState, event: EventOf<'tool_started'>, call: Call): void {
   const { toolCallId, effect, idempotencyKey, seq } = event
   requireLetRun(state, event, call)
-  if (call.attempts === 0 && countToolCallsLeft(state) < 1) {
-    throw new LawBrokenError(9, seq, `call ${toolCallId} starts, and maxToolCalls is used up`)
+  const limit = call.attempts === 0 ? findUsedUpLimit(state, event) : undefined
+  if (limit !== undefined) {
+    throw new LawBrokenError(9, seq, `call ${toolCallId} starts, and ${limit} is used up`)
   }
   requireChildGrant(state, call, event)
   if (call.status === 'in_doubt' && call.recovery !== 'rerun' && call.recovery !== 'reconcile') {
@@ -92,6 +93,18 @@ function requireHonestStart(state: RunState, event: EventOf<'tool_started'>, cal
       `call ${toolCallId} starts as a ${effect}, and was collected as a ${call.effect}`,
     )
   }
+}
+
+/** The limit on tool calls that leaves no room for the first start of one. */
+function findUsedUpLimit(
+  state: RunState,
+  { toolCallId, name }: EventOf<'tool_started'>,
+): keyof Limits | undefined {
+  const { maxToolCallsPerTurn = Infinity, maxCallsByTool = {} } = state.limits
+  if (countToolCallsLeft(state) < 1) return 'maxToolCalls'
+  if (findCallPlace(openTurnCalls(state), toolCallId) >= maxToolCallsPerTurn) return 'maxToolCallsPerTurn'
+  const taken = getOwn(state.totals.toolCallsByTool, name) ?? 0
+  return taken >= (getOwn(maxCallsByTool, name) ?? Infinity) ? 'maxCallsByTool' : undefined
 }
 
 /**

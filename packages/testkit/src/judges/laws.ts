@@ -110,6 +110,7 @@ function noCallPastALimit(events: readonly RuntimeEvent[]): readonly Violation[]
   return [
     ...pastTheLimit(events, counted, 'maxTurns'),
     ...pastTheLimit(events, ofType(firsts, 'tool_started'), 'maxToolCalls'),
+    ...pastTheLimitsOfCalls(events, ofType(firsts, 'tool_started')),
     ...pastTheBudget(events, ofType(events, 'model_call_started')),
     ...pastTheBudget(events, ofType(events, 'compaction_started')),
     ...extra.map(({ seq }) => ({ law: 9, seq, what: 'a second finalizing call' })),
@@ -122,17 +123,42 @@ function pastTheLimit(
   starts: readonly { readonly seq: number }[],
   limit: 'maxTurns' | 'maxToolCalls',
 ): readonly Violation[] {
-  const first = ofType(events, 'run_started')[0]?.limits[limit] ?? Infinity
-  const raises = ofType(events, 'limit_raised').filter((raise) => raise.limit === limit)
   const field = limit === 'maxTurns' ? 'turns' : 'toolCalls'
   return starts.flatMap(({ seq }, index) => {
-    const max = raises.findLast((raise) => raise.seq < seq)?.max ?? first
+    const max = maxBefore(events, seq, limit)
     const below = childrenBefore(events, seq).reduce((sum, child) => sum + child[field], 0)
     const asked = field === 'turns' ? toolSpendingBefore(events, seq).length : 0
     return index + below + asked < max
       ? []
       : [{ law: 9, seq, what: `start ${index + 1} where ${limit} is ${max}` }]
   })
+}
+
+/** Calls that start though they stand too late in their reply, or though their tool was started often enough. */
+function pastTheLimitsOfCalls(
+  events: readonly RuntimeEvent[],
+  starts: readonly EventOf<'tool_started'>[],
+): readonly Violation[] {
+  const { maxCallsByTool = {} } = ofType(events, 'run_started')[0]?.limits ?? {}
+  const replies = ofType(events, 'tool_requests_collected').map(({ calls }) => calls)
+  return starts.flatMap(({ seq, name, toolCallId }, index) => {
+    const places = replies.map((calls) => calls.findIndex((call) => call.toolCallId === toolCallId))
+    const taken = starts.slice(0, index).filter((start) => start.name === name).length
+    const isLate = Math.max(...places) >= maxBefore(events, seq, 'maxToolCallsPerTurn')
+    const limit = isLate ? 'maxToolCallsPerTurn' : 'maxCallsByTool'
+    const isMore = Object.hasOwn(maxCallsByTool, name) && taken >= (maxCallsByTool[name] ?? Infinity)
+    return isLate || isMore ? [{ law: 9, seq, what: `a start of ${name} past ${limit}` }] : []
+  })
+}
+
+/** What a limit was when an event took place. */
+function maxBefore(
+  events: readonly RuntimeEvent[],
+  seq: number,
+  limit: 'maxTurns' | 'maxToolCalls' | 'maxToolCallsPerTurn',
+): number {
+  const raised = ofType(events, 'limit_raised').findLast((raise) => raise.limit === limit && raise.seq < seq)
+  return raised?.max ?? ofType(events, 'run_started')[0]?.limits[limit] ?? Infinity
 }
 
 /** What child runs took that had ended by then. */
