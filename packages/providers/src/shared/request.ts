@@ -76,7 +76,7 @@ export function callIds(calls: Iterable<IdentifiedCall>, maxLength: number): Rea
   return ids
 }
 
-/** What only a whole request decides of its calls and results. */
+/** Ids of a request's calls, and names of its tools: only the whole request decides them. */
 export interface Binding {
   readonly ids: ReadonlyMap<ToolCallId, string>
   readonly names: ToolNames

@@ -46,7 +46,7 @@ export async function runOverConnection(
   timers: Timers,
 ): Promise<StatementReply> {
   signal.throwIfAborted()
-  // The timer below ends it: that of the client tells a late server from a lost one by nothing.
+  // The timer below ends it: by the timeout of the client, a late server could not be told from a lost one.
   const client = createClient(place, noTimeoutMs)
   const stopped = Promise.withResolvers<StatementReply>()
   const stop = (reply: StatementReply) => (): void => stopped.resolve(reply)
