@@ -90,24 +90,24 @@ function isUnderWay(
 
 /** Tells the results that the outside world reported from those that the controller decided, over a run's events. */
 class ToolReports {
-  private readonly awaitingRetry: Set<ToolCallId>
+  readonly #awaitingRetry: Set<ToolCallId>
 
   constructor(awaitingRetry: readonly Pick<Call, 'toolCallId'>[] = []) {
-    this.awaitingRetry = new Set(awaitingRetry.map(({ toolCallId }) => toolCallId))
+    this.#awaitingRetry = new Set(awaitingRetry.map(({ toolCallId }) => toolCallId))
   }
 
   /**
-   * Takes the next event of the run. Whether it is a result from the call's tool, the only source of a duration, or from
-   * the caller that settled the call. A call that ends while it waits for its next attempt has the controller's result,
+   * Takes the next event of the run. Returns whether it is a result from the call's tool, the only source of a duration, or
+   * from the caller that settled the call. A call that ends while it waits for its next attempt has the controller's result,
    * with the outcome of its last attempt.
    */
   take(event: RuntimeEvent): event is EventOf<'tool_result'> {
-    if (event.type === 'tool_attempt_failed') this.awaitingRetry.add(event.toolCallId)
-    if (event.type === 'tool_started') this.awaitingRetry.delete(event.toolCallId)
+    if (event.type === 'tool_attempt_failed') this.#awaitingRetry.add(event.toolCallId)
+    if (event.type === 'tool_started') this.#awaitingRetry.delete(event.toolCallId)
     if (event.type !== 'tool_result') return false
     const { durationMs, outcome, toolCallId } = event
     if (durationMs !== undefined) return true
-    return (outcome === 'success' || outcome === 'failed') && !this.awaitingRetry.has(toolCallId)
+    return (outcome === 'success' || outcome === 'failed') && !this.#awaitingRetry.has(toolCallId)
   }
 }
 

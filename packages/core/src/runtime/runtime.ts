@@ -264,7 +264,7 @@ class RuntimeRuns {
   }
 }
 
-/** Returns a session of a runtime, which starts its runs. Throws a `ConfigurationError` for a name that is empty or no text. */
+/** Returns a session of a runtime, which starts its runs. Throws a `ConfigurationError` for a name that is empty or not a text. */
 function runtimeSession(id: string, ledger: Ledger, runs: RuntimeRuns): RuntimeSession {
   if (typeof id !== 'string' || id === '' || !id.isWellFormed() || id.includes('\0')) {
     throw new ConfigurationError(

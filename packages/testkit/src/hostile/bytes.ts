@@ -81,7 +81,7 @@ export const hostileFiles: readonly HostileBytes[] = Object.entries(files).map((
   bytes: typeof content === 'string' ? latin1(content) : Uint8Array.from(content),
 }))
 
-/** Bodies of a model's reply, as server-sent events and as lines of JSON, that are no reply. */
+/** Bodies of a model's reply, as server-sent events and as lines of JSON, that are not replies. */
 export const hostileStreams: readonly HostileStream[] = Object.entries(eventStreams).map(
   ([name, chunks]) => ({ name, chunks: chunks.map(latin1) }),
 )
