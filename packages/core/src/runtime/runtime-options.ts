@@ -101,8 +101,8 @@ export interface RunOptions extends PastOptions, LabelOptions {
   /** Model settings of this run; each overrides the agent's. */
   readonly modelSettings?: ModelSettings | undefined
   /**
-   * The model must (`any`, or a tool by its name), may (`auto`) or must not (`none`) call tools. A model must
-   * call a tool only in the first turn. `prepareTurn` can override it for a turn.
+   * The model must (`any`, or a tool by its name), may (`auto`) or must not (`none`) call tools. `none` and
+   * `auto` hold for the whole run, `any` and a named tool for its first turn. `prepareTurn` can override it for a turn.
    */
   readonly toolChoice?: GivenToolChoice | undefined
   /** Lets the model ask for several tools in one reply, or not, whatever its agent says. */
@@ -200,7 +200,7 @@ export interface SessionRunOptions extends Omit<
    * record. If the run ends without showing the input, the input begins the next run of the session. So a tool must
    * not await a join of the run whose call it is.
    *
-   * Joining never takes over a run whose process is gone. It rejects with a `LedgerConflictError` of kind `session`:
+   * Joining never takes over a run whose process is gone. It rejects with a `LedgerConflictError` of kind `session`
    * once no process drives the run. If the input was sent by then, the run's inbox keeps it, `busy.inputId` of the error names it, and `resume` reads it.
    */
   readonly whenBusy?: 'conflict' | 'wait' | 'join' | undefined
