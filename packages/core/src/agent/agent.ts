@@ -472,7 +472,7 @@ export function requireTools(agent: string, tools: readonly Tool[]): void {
   }
 }
 
-/** Refuses limits that are no maxima. */
+/** Refuses limits that are not maxima. */
 export function requireLimits(agent: string, limits: GivenLimits): void {
   requireOptions(`A run of agent ${agent}`, someLimits, limits, 'limits')
 }
