@@ -28,7 +28,7 @@ export function apiReport(folder: string): string {
     }))
   const sections = entries.map(({ entry, file }) => {
     const exported = exportsOf(file).toSorted((a, b) => (a.name < b.name ? -1 : 1))
-    const lines = exported.map(({ name, declaration }) => `${name}: ${declaration}`)
+    const lines = [...new Set(exported.map(({ name, declaration }) => `${name}: ${declaration}`))]
     return [
       `## ${manifest.name}${entry.slice(1)} (${new Set(exported.map(({ name }) => name)).size} names)`,
       '',
