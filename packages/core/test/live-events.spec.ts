@@ -55,17 +55,4 @@ describe('live events', () => {
     live.subscribe(reader)
     expect(seen).toEqual([fault, fault])
   })
-
-  it('give the next one to who waits for it, once, and an error where that comes first', async () => {
-    const live = new LiveEvents()
-    live.next(one)
-    const waiting = [live.nextEvent(), live.nextEvent()]
-    live.next(two)
-    live.next(three)
-    expect(await Promise.all(waiting)).toEqual([two, two])
-    const failing = live.nextEvent()
-    live.error(new Error('The ledger is gone.'))
-    await expect(failing).rejects.toThrow('The ledger is gone.')
-    await expect(live.nextEvent()).rejects.toThrow('The ledger is gone.')
-  })
 })

@@ -209,7 +209,7 @@ export class StoppedElsewhere {
   #cutOff(error: unknown): void {
     if (this.#isDrivenHere) return
     this.#listener.onCutOff(error)
-    this.#live.cutOff(error)
+    this.#live.cutOff$.next(error)
   }
 
   #refreshUnobserved(): void {

@@ -1,4 +1,4 @@
-import { Subject } from 'rxjs'
+import { firstValueFrom, Subject } from 'rxjs'
 import { ContextOfRecord } from '../agent/prepare-turn.ts'
 import type { OutsideCommand } from '../events/commands.ts'
 import type { RuntimeEvent } from '../events/event.ts'
@@ -11,6 +11,7 @@ import { LedgerConflictError } from '../values/errors.ts'
 import type { Host } from '../values/host.ts'
 import { type RunId, runIdOfCall } from '../values/ids.ts'
 import { deepFreeze } from '../values/json.ts'
+import type { ErrorListener } from '../values/observables.ts'
 import {
   answerTimeoutMs,
   answerTo,
@@ -29,7 +30,7 @@ import { removeEndedContent } from './ended-content.ts'
 import { StoppedElsewhere, waitUntilStopped } from './follow-run.ts'
 import { changedInputRefusal } from './inbox.ts'
 import { type RunResult, loadState, readResult } from './run-result.ts'
-import { type EventSource, LiveEvents, type LiveText } from './run-streams.ts'
+import { LiveEvents, type LiveText } from './run-streams.ts'
 import type { BegunRun, DrivenRun, RuntimeParts } from './runtime-parts.ts'
 import { unlessSessionBusy } from './session.ts'
 import { type KeyedOrder, requireSameOrder, requireSameRun } from './start-run.ts'
@@ -221,7 +222,7 @@ const nothing: Promise<void> = Promise.resolve()
  * Joins what this process does with one run, for all its handles: at most one drive session at a time, one delivery of
  * commands, one event stream, and the result of the run wherever it stops.
  */
-export class RunDriver implements DrivenRun, EventSource {
+export class RunDriver implements DrivenRun, ErrorListener {
   readonly runId: RunId
   readonly parts: RuntimeParts
   readonly live: LiveEvents = new LiveEvents()
@@ -304,7 +305,7 @@ export class RunDriver implements DrivenRun, EventSource {
   /** Resolves when the run is there. */
   get created(): Promise<unknown> {
     if (this.#found) return this.#found
-    return this.#beginsHere && !this.live.hasBegun ? this.live.nextEvent() : nothing
+    return this.#beginsHere && !this.live.hasBegun ? firstValueFrom(this.live) : nothing
   }
 
   get session(): DriveSession | undefined {
@@ -392,7 +393,7 @@ export class RunDriver implements DrivenRun, EventSource {
   startOnce(run: BegunRun, order: KeyedOrder): void {
     this.#order = order
     const found = Promise.withResolvers<void>()
-    this.#found = Promise.race([this.live.nextEvent(), found.promise])
+    this.#found = Promise.race([firstValueFrom(this.live), found.promise])
     this.#found.catch(() => {})
     const result = this.#startedOnce(run, order, found.resolve)
     result.catch((error: unknown) => {

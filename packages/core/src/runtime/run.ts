@@ -1,8 +1,11 @@
 import type { Observable } from 'rxjs'
 import type { Agent } from '../agent/agent.ts'
 import { reachableAgents } from '../agent/registry.ts'
+import type { OutsideCommand } from '../events/commands.ts'
 import type { UserPart } from '../events/content.ts'
+import type { RuntimeEvent } from '../events/event.ts'
 import type { LimitName } from '../events/limits.ts'
+import { shownEvent } from '../models/output.ts'
 import { ConfigurationError } from '../values/errors.ts'
 import type { RunId } from '../values/ids.ts'
 import { type JsonObject, omitUndefined } from '../values/json.ts'
@@ -19,15 +22,7 @@ import type { CommandAcknowledgement } from './commands.ts'
 import type { RunDriver } from './run-driver.ts'
 import type { RunResult } from './run-result.ts'
 import { type RunStep, readSteps } from './run-steps.ts'
-import {
-  iterateEvents,
-  lateFields,
-  type LiveText,
-  type RunStreams,
-  RunViews,
-  streamLiveText,
-  streamsOf,
-} from './run-streams.ts'
+import { createStreams, type LiveText, type RunStreams, streamLiveText } from './run-streams.ts'
 import { noOptions } from './runtime-options.ts'
 import { toUserMessage } from './start-run.ts'
 
@@ -115,40 +110,6 @@ export function malformed(command: string, { path, what }: Fault): CommandAcknow
   return { accepted: false, code: 'malformed', message }
 }
 
-/** The parts of a handle that are made on first use. */
-class HandleViews<Output> extends RunViews {
-  readonly #driver: RunDriver
-  readonly #agent: Agent<Output> | undefined
-  readonly #same: Promise<void> | undefined
-  readonly #shown: ShownApprovals
-  #liveText$: Observable<LiveText> | undefined
-
-  constructor({ driver, agent, same }: HeldBy<Output>, shown: ShownApprovals) {
-    super(driver, 0, shown)
-    this.#driver = driver
-    this.#agent = agent
-    this.#same = same
-    same?.catch(() => {})
-    this.#shown = shown
-  }
-
-  liveText$(): Observable<LiveText> {
-    return (this.#liveText$ ??= streamLiveText(this.#driver, this.events$))
-  }
-
-  result(): Promise<RunResult<Output>> {
-    // What a run of this agent answers, its schema has made.
-    const stopped = this.#driver.result as Promise<RunResult<Output>>
-    const result = this.#same ? this.#same.then(() => stopped) : stopped
-    this.#shown.resultOf(result)
-    const agent = this.#agent
-    const shown = agent === undefined ? result : result.then((ended) => requireRunOf(agent, ended))
-    // Whoever asks for the result may read it later, or never.
-    shown.catch(() => {})
-    return shown
-  }
-}
-
 const begun = new WeakMap<object, () => Promise<unknown>>()
 
 /**
@@ -159,90 +120,100 @@ export async function untilBegun(run: Pick<Run, 'id'>): Promise<void> {
   await begun.get(run)?.()
 }
 
-interface HeldBy<Output> {
-  readonly driver: RunDriver
-  readonly agent: Agent<Output> | undefined
-  /** Rejects where the run is not the one that the caller asked for. */
-  readonly same: Promise<void> | undefined
-}
-
-/** A handle of the run that a driver holds. */
-export function createRun<Output>(held: HeldBy<Output>): Run<Output> {
-  const { driver } = held
+/** A handle of the run that a driver holds. `same` rejects if the run is not the one that the caller asked for. */
+export function createRun<Output>(
+  driver: RunDriver,
+  {
+    agent,
+    same,
+  }: { readonly agent?: Agent<Output> | undefined; readonly same?: Promise<void> | undefined } = {},
+): Run<Output> {
+  same?.catch(() => {})
   const shown = new ShownApprovals()
-  const views = new HandleViews(held, shown)
-  const iterate = (): ReturnType<Run[typeof Symbol.asyncIterator]> =>
-    iterateEvents(views.events$, driver.result, 0)
-  const handle: Omit<Run<Output>, keyof LateFields> = {
+  const show = (event: RuntimeEvent): RuntimeEvent => {
+    shown.event(event)
+    return shownEvent(event)
+  }
+  const streams = createStreams(driver, 0, show)
+  /** Sends what `toCommand` makes of a caller's decision, unless that has a fault. The caller may not wait for the answer. */
+  const sendDecision = (
+    verb: string,
+    findFault: () => Fault | undefined,
+    toCommand: () => OutsideCommand,
+  ): Promise<CommandAcknowledgement> =>
+    driver.answer(verb, async () => {
+      const fault = findFault()
+      return fault ? malformed(verb, fault) : await driver.send(toCommand())
+    })
+  const sendInput = (
+    type: 'steer' | 'queue',
+    [input, ...more]: readonly [string | readonly UserPart[], ...unknown[]],
+  ): Promise<CommandAcknowledgement> => {
+    const message = toUserMessage(input)
+    return sendDecision(
+      type,
+      () => faultIn('what follows the input', noOptions(more[0])),
+      () => ({ type, message, receipt: driver.parts.newId() }),
+    )
+  }
+  const run: Run<Output> = {
     id: driver.runId,
-    events$: views.events$,
-    [Symbol.asyncIterator]: iterate,
+    ...streams,
+    liveText$: streamLiveText(driver, streams.events$),
     after(seq) {
       requireOptions('run.after', numberFrom(0, { whole: true }), seq, 'seq')
-      const later = new RunViews(driver, seq, shown)
-      return streamsOf(later, () => iterateEvents(later.events$, driver.result, seq))
+      return createStreams(driver, seq, show)
+    },
+    get result() {
+      // The schema of the agent has made the output of its run.
+      const stopped = driver.result as Promise<RunResult<Output>>
+      const result = same ? same.then(() => stopped) : stopped
+      shown.resultOf(result)
+      const checked = agent === undefined ? result : result.then((ended) => requireRunOf(agent, ended))
+      // Whoever asks for the result may read it later, or never.
+      checked.catch(() => {})
+      return checked
     },
     approve: (call, decision) =>
-      driver.answer('approve', async () => {
-        const fault = decisionFault('approve', call, decision)
-        if (fault) return malformed('approve', fault)
-        const { by, via, input, reason } = decision
-        return await driver.send({
-          type: 'approve',
-          ...shown.answered(call, decision),
-          by,
-          ...omitUndefined({ via, input, reason }),
-        })
-      }),
+      sendDecision(
+        'approve',
+        () => decisionFault('approve', call, decision),
+        () => {
+          const { by, via, input, reason } = decision
+          const question = shown.answered(call, decision)
+          return { type: 'approve', ...question, by, ...omitUndefined({ via, input, reason }) }
+        },
+      ),
     deny: (call, decision) =>
-      driver.answer('deny', async () => {
-        const fault = decisionFault('deny', call, decision)
-        if (fault) return malformed('deny', fault)
-        const { by, via, reason } = decision
-        return await driver.send({
-          type: 'deny',
-          ...shown.answered(call, decision),
-          by,
-          ...omitUndefined({ via }),
-          reason,
-        })
-      }),
+      sendDecision(
+        'deny',
+        () => decisionFault('deny', call, decision),
+        () => {
+          const { by, via, reason } = decision
+          return { type: 'deny', ...shown.answered(call, decision), by, ...omitUndefined({ via }), reason }
+        },
+      ),
     steps: () => driver.answer('steps', () => readSteps(driver.ledger, driver.runId)),
-    steer: (...given) => sendInput(driver, 'steer', given),
-    queue: (...given) => sendInput(driver, 'queue', given),
+    steer: (...given) => sendInput('steer', given),
+    queue: (...given) => sendInput('queue', given),
     raiseLimit: (limit, max, decision) =>
-      driver.answer('raiseLimit', async () => {
-        const fault = raiseFault(limit, max, decision)
-        if (fault) return malformed('raiseLimit', fault)
-        const { by, reason } = decision
-        return await driver.send({ type: 'raise_limit', limit, max, by, ...omitUndefined({ reason }) })
-      }),
-    cancel: (decision = {}) =>
-      driver.answer('cancel', async () => {
-        const given = typeof decision === 'string' ? { reason: decision } : decision
-        const fault = cancelFault(given)
-        if (fault) return malformed('cancel', fault)
-        const { by, reason } = given
-        return await driver.send({ type: 'cancel', ...omitUndefined({ by, reason }) })
-      }),
+      sendDecision(
+        'raiseLimit',
+        () => raiseFault(limit, max, decision),
+        () => {
+          const { by, reason } = decision
+          return { type: 'raise_limit', limit, max, by, ...omitUndefined({ reason }) }
+        },
+      ),
+    cancel: (decision = {}) => {
+      const given = typeof decision === 'string' ? { reason: decision } : decision
+      return sendDecision(
+        'cancel',
+        () => cancelFault(given),
+        () => ({ type: 'cancel', ...omitUndefined({ by: given.by, reason: given.reason }) }),
+      )
+    },
   }
-  const run = withLateFields(handle, views) as Run<Output>
-  begun.set(run, () => held.same ?? driver.created)
+  begun.set(run, () => same ?? driver.created)
   return run
 }
-
-function sendInput(
-  driver: RunDriver,
-  type: 'steer' | 'queue',
-  [input, ...more]: readonly [string | readonly UserPart[], ...unknown[]],
-): Promise<CommandAcknowledgement> {
-  const message = toUserMessage(input)
-  const fault = faultIn('what follows the input', noOptions(more[0]))
-  if (fault) return Promise.resolve(malformed(type, fault))
-  const command = { type, message, receipt: driver.parts.newId() }
-  return driver.answer(type, () => driver.send(command))
-}
-
-type LateFields = Pick<Run, 'state$' | 'text$' | 'textUpdates$' | 'liveText$' | 'result'>
-
-const withLateFields = lateFields<LateFields>(['state$', 'text$', 'textUpdates$', 'liveText$', 'result'])

@@ -66,7 +66,8 @@ export function createRuntime(options: RuntimeOptions): Runtime {
     ledger,
     run(agent, input, ...[own = {}]) {
       requireRunOptions(own)
-      return runs.handle(runs.start(agent, input, own))
+      const { driver, same } = runs.start(agent, input, own)
+      return createRun(driver, { same })
     },
     session: (id) => runtimeSession(id, ledger, runs),
     resume<Output>(runId: string, own: ResumeOptions<Output> = {}) {
@@ -75,11 +76,11 @@ export function createRuntime(options: RuntimeOptions): Runtime {
       const driver = registry.driverFor(runId, own)
       if (own.takeOver) driver.takesOver = true
       driver.drive({ withChildren: true })
-      return runs.handle<Output>({ driver }, own.agent)
+      return createRun(driver, { agent: own.agent })
     },
     fork<Output>(source: string, own: InContext<ForkOptions>) {
       requireForkOptions(own)
-      return runs.handle<Output>({ driver: runs.fork(source, own) })
+      return createRun<Output>(runs.fork(source, own))
     },
     send: (runId, command, own = {}) =>
       runs.answer(unreadAnswer('send', runId), async () => {
@@ -258,10 +259,6 @@ class RuntimeRuns {
     const { report } = this.parts.host
     return answerTo(ask(), (error) => report(error, unread))
   }
-
-  handle<Output>({ driver, same }: StartedRun, agent?: Agent<Output>): Run<Output> {
-    return createRun({ driver, agent, same })
-  }
 }
 
 /** Returns a session of a runtime, which starts its runs. Throws a `ConfigurationError` for a name that is empty or not a text. */
@@ -309,7 +306,10 @@ function runtimeSession(id: string, ledger: Ledger, runs: RuntimeRuns): RuntimeS
       ...[given = {}]: readonly (InContext<SessionRunOptions> | undefined)[]
     ): Promise<Run<Output>> {
       const unread = `No run of session ${id} took its input, and nobody waited for the answer`
-      return runs.answer(unread, async () => runs.handle<Output>(await run(agent, input, given)))
+      return runs.answer(unread, async () => {
+        const { driver, same } = await run(agent, input, given)
+        return createRun<Output>(driver, { same })
+      })
     },
   }
 }
