@@ -160,7 +160,6 @@ describe('a connection that does not come about', () => {
 it.each([
   [new TypeError('terminated'), 'network', true],
   [Object.assign(new Error('x'), { code: 'UND_ERR_HEADERS_TIMEOUT' }), 'timeout', true],
-  [new Error('Did not receive done or success response in stream.'), 'truncated', true],
   [new TypeError("Cannot read properties of undefined (reading 'id')"), 'protocol', false],
   ['a word', 'protocol', false],
 ])('%s, when thrown, is %s, retryable: %s', (error, failureClass, retryable) => {

@@ -46,14 +46,11 @@ export const failures: WireFailures = {
   toProviderError,
   failureInStream,
 }
-const { failed, thrownFailure, truncatedReply } = failures
+const { failed, thrownFailure } = failures
 
 /** Turns what the client, fetch or the stream threw into a failure without payloads and keys. */
 export function toProviderError(error: unknown): ProviderError {
-  if (error instanceof ProviderError) return error
-  // The client says so when the body ends without a line that says `done`.
-  const isCut = error instanceof Error && error.message.startsWith('Did not receive done')
-  return isCut ? truncatedReply() : thrownFailure(error)
+  return error instanceof ProviderError ? error : thrownFailure(error)
 }
 
 /** A failure from an answer with another status than 200. `now` is in milliseconds since 1970 UTC. */
@@ -130,69 +127,38 @@ export function cutPrompt(
   return failed(final('context_overflow'), what)
 }
 
-/** A body whose lines were checked before the official client reads them. */
-interface LineBody {
-  readonly lines: ReadableStream<Uint8Array>
-  /** Reads the rest, so that the connection can be used again. Rejects if it breaks. */
-  readonly drain: () => Promise<void>
-}
-
 /**
- * Checks the lines of a body before the official client reads them: it writes unreadable ones to the console, skips them, and
- * knows an error only as a text. Lines that it can read pass unchanged. The first line that is not a JSON object, or that
- * reports an error, ends the body with a `ProviderError` after the lines before it. An incomplete last line is left out: the
- * reply was cut there.
+ * Reads the lines of an answer. The first one that is not a JSON object, or that reports an error, ends them with a
+ * `ProviderError`. An incomplete last line is left out: the reply was cut there.
  */
-function checkLines(source: ReadableStream<Uint8Array>, onBytes: () => void): LineBody {
-  const reader = source.getReader()
-  const [decoder, encoder] = [new TextDecoder(), new TextEncoder()]
+async function* readLines(
+  body: ReadableStream<Uint8Array>,
+  onBytes: () => void,
+): AsyncGenerator<WireLine, void> {
+  const reader = body.getReader()
+  const decoder = new TextDecoder()
   let rest = ''
-  let failure: Error | undefined
-  const passing = (texts: readonly string[]): string => {
-    let passed = ''
-    for (const text of texts) {
-      if (text.trim() === '') continue
-      const line = parseJson(text)
-      // The line itself is not quoted.
-      if (!isJsonObject(line))
-        failure = failed(retryable('protocol'), 'The stream holds a line that is not a JSON object')
-      else if ('error' in line) failure = failureInStream(line['error'])
-      if (failure !== undefined) break
-      passed += `${text}\n`
+  try {
+    for (;;) {
+      const { done, value } = await reader.read()
+      if (!done) onBytes()
+      const texts = (rest + decoder.decode(value, { stream: !done })).split('\n')
+      rest = texts.pop() ?? ''
+      if (done && parseJson(rest) !== undefined) texts.push(rest)
+      for (const text of texts) {
+        if (text.trim() === '') continue
+        const line = parseJson(text)
+        // The line itself is not quoted.
+        if (!isJsonObject(line))
+          throw failed(retryable('protocol'), 'The stream holds a line that is not a JSON object')
+        if ('error' in line) throw failureInStream(line['error'])
+        yield line
+      }
+      if (done) return
     }
-    return passed
+  } finally {
+    await reader.cancel().catch(() => {})
   }
-  const throwFailure = (): void => {
-    if (failure !== undefined) throw failure
-  }
-  const lines = new ReadableStream<Uint8Array>(
-    {
-      async pull(controller) {
-        for (;;) {
-          // Thrown at the next pull, since an error drops what the reader has not read yet.
-          throwFailure()
-          const { done, value } = await reader.read()
-          if (!done) onBytes()
-          const texts = (rest + decoder.decode(value, { stream: !done })).split('\n')
-          rest = texts.pop() ?? ''
-          if (done && parseJson(rest) !== undefined) texts.push(rest)
-          const passed = passing(texts)
-          if (passed !== '') controller.enqueue(encoder.encode(passed))
-          if (done) {
-            throwFailure()
-            return controller.close()
-          }
-          if (passed !== '') return
-        }
-      },
-      cancel: (reason) => reader.cancel(reason),
-    },
-    { highWaterMark: 0 },
-  )
-  const drain = async (): Promise<void> => {
-    while (!(await reader.read()).done);
-  }
-  return { lines, drain }
 }
 
 /**
@@ -218,9 +184,9 @@ export interface OllamaClientOptions {
 const maxRefusalLength = 64 * 1024
 
 /**
- * Asks the official client for a stream, and returns its lines. After the last line the rest of the answer is read, so that
- * its connection can be used again. Each call has a client of its own, since a client takes no signal, and can be stopped
- * neither before the answer begins nor without stopping every other call.
+ * Asks the official client for a stream, and reads its lines without the client, which writes unreadable ones to the console,
+ * skips them, and knows an error only as a text. Each call has a client of its own, since a client takes no signal, and can be
+ * stopped neither before the answer begins nor without stopping every other call.
  */
 export async function openChat(
   body: WireRequest,
@@ -234,40 +200,30 @@ export async function openChat(
 ): Promise<AsyncIterable<WireLine>> {
   const { Ollama } = await sdk.load('ollama')
   call.signal.throwIfAborted()
-  let answer: LineBody | undefined
+  let answer: ReadableStream<Uint8Array> | null = null
   const host = readHost(call.options)
   const { apiKey, headers } = call.options
-  const fetch: typeof globalThis.fetch = async (url, init) => {
-    const response = await (call.options.fetch ?? globalThis.fetch)(url, { ...init, signal: call.signal })
-    if (!response.ok) {
-      const text = await readBeginning(response)
-      const { status, headers } = response
-      throw answeredFailure({ status, headers, text, now: call.now() })
-    }
-    const contentType = response.headers.get('content-type') ?? ''
-    if (/html/i.test(contentType)) {
-      throw failed(final('protocol'), `The answer is of type ${failureText(contentType)}, not JSON lines`)
-    }
-    if (response.body === null) return response
-    answer = checkLines(response.body, call.onBytes)
-    return new Response(answer.lines, response)
-  }
   const client = new Ollama({
     ...(host !== undefined && { host }),
-    fetch,
     headers: { ...(apiKey !== undefined && { Authorization: `Bearer ${apiKey}` }), ...headers },
+    fetch: async (url, init) => {
+      const response = await (call.options.fetch ?? globalThis.fetch)(url, { ...init, signal: call.signal })
+      if (!response.ok) {
+        const text = await readBeginning(response)
+        const { status, headers } = response
+        throw answeredFailure({ status, headers, text, now: call.now() })
+      }
+      const contentType = response.headers.get('content-type') ?? ''
+      if (/html/i.test(contentType)) {
+        throw failed(final('protocol'), `The answer is of type ${failureText(contentType)}, not JSON lines`)
+      }
+      answer = response.body
+      return answer === null ? response : new Response('')
+    },
   })
-  const lines: unknown = await client.chat({ ...body } as never)
-  if (answer === undefined) throw failures.truncatedReply()
-  return drainedAfter(lines as AsyncIterable<WireLine>, answer)
-}
-
-async function* drainedAfter(
-  lines: AsyncIterable<WireLine>,
-  { drain }: LineBody,
-): AsyncGenerator<WireLine, void> {
-  yield* lines
-  await drain().catch(() => {})
+  await client.chat({ ...body } as never)
+  if (answer === null) throw failures.truncatedReply()
+  return readLines(answer, call.onBytes)
 }
 
 /** Reads the server's address from the options or the environment. */
