@@ -15,9 +15,9 @@ import {
   requireOptions,
 } from '@tallystick/core/internal'
 import { Hono } from 'hono'
-import { addA2a, a2aOperations } from './a2a/routes.ts'
-import { addAgUi, agUiOperations } from './ag-ui/routes.ts'
-import { addChat, chatOperations } from './ai-sdk/routes.ts'
+import { addA2a } from './a2a/routes.ts'
+import { addAgUi } from './ag-ui/routes.ts'
+import { addChat } from './ai-sdk/routes.ts'
 import { createSealedPlaces } from './http/cursors.ts'
 import {
   type Authorize,
@@ -37,13 +37,12 @@ import {
 } from './http/request.ts'
 import type { RequestScope, Served } from './http/served.ts'
 import { toOpenAiErrorResponse } from './openai/answer.ts'
-import { addOpenAi, openAiOperations } from './openai/routes.ts'
-import { addOpenApi } from './http/openapi.ts'
-import { addCommands, commandOperations } from './runs/commands.ts'
-import { addAllEvents, addEvents, eventOperations } from './runs/events.ts'
-import { addAgents, addReads, addSessions, readOperations } from './runs/reads.ts'
-import { addStarts, startOperations } from './runs/start.ts'
-import { LiveTexts } from './stream/live-text.ts'
+import { addOpenAi } from './openai/routes.ts'
+import { Routes } from './http/routes.ts'
+import { addCommands } from './runs/commands.ts'
+import { addAllEvents, addEvents } from './runs/events.ts'
+import { addAgents, addReads, addSessions } from './runs/reads.ts'
+import { addStarts } from './runs/start.ts'
 import { SharedReads } from './stream/shared-reads.ts'
 
 /** A request by its method and path. */
@@ -241,7 +240,7 @@ export function createServer(options: ServerOptions): Server {
     },
     places: createSealedPlaces(options.placeSecret),
     reads: new SharedReads(ledger),
-    liveTexts: options.liveText === true ? new LiveTexts() : undefined,
+    liveRuns: options.liveText === true ? new Map() : undefined,
     stream: { clock, heartbeatMs: options.heartbeatMs ?? 15_000, stopping: stop.signal, report },
   }
   const app = createApp(served, options, token)
@@ -271,14 +270,15 @@ export function createServer(options: ServerOptions): Server {
 
 function createApp(served: Served, options: ServerOptions, token: string | undefined): Hono<RequestScope> {
   const app = new Hono<RequestScope>().basePath(served.basePath === '' ? '/' : served.basePath)
+  const routes = new Routes(app, served)
   const { origins = [], maxHeaderBytes = 16_384, admit } = options
   const authorize = options.authorize ?? authorizeToken(token ?? '')
   app.onError((error) => {
     throw error
   })
   app.notFound(({ req: { method, path } }) => {
-    const roots = app.routes.map((route) => route.path.slice(served.basePath.length).split('/')[1] ?? '')
-    throw new RefusedRequestError(404, 'not_found', explainPath({ method, path }, served.basePath, roots))
+    const what = explainPath({ method, path }, served.basePath, routes.roots)
+    throw new RefusedRequestError(404, 'not_found', what)
   })
   app.use(async (context, next) => {
     const request = context.req.raw
@@ -297,27 +297,18 @@ function createApp(served: Served, options: ServerOptions, token: string | undef
     context.set('principal', principal)
     return await next()
   })
-  addAgents(app, served)
-  addStarts(app, served)
-  addReads(app, served)
-  addEvents(app, served)
-  addCommands(app, served)
-  addAllEvents(app, served)
-  addSessions(app, served)
-  addChat(app, served)
-  addAgUi(app, served)
-  addOpenAi(app, served)
-  addA2a(app, served)
-  addOpenApi(app, served, {
-    ...readOperations,
-    ...startOperations,
-    ...eventOperations,
-    ...commandOperations,
-    ...chatOperations,
-    ...agUiOperations,
-    ...openAiOperations,
-    ...a2aOperations,
-  })
+  addAgents(routes)
+  addStarts(routes)
+  addReads(routes)
+  addEvents(routes)
+  addCommands(routes)
+  addAllEvents(routes)
+  addSessions(routes)
+  addChat(routes)
+  addAgUi(routes)
+  addOpenAi(routes)
+  addA2a(routes)
+  routes.addDocument()
   return app
 }
 

@@ -1,7 +1,6 @@
 import { type Agent, type RunId, RunNotFoundError } from '@tallystick/core'
 import { omitUndefined, readStart } from '@tallystick/core/internal'
 import { digestOf, type OutsideCommand } from '@tallystick/core/vocabulary'
-import type { Hono } from 'hono'
 import {
   toCallerKey,
   type Permission,
@@ -10,19 +9,12 @@ import {
   readStartHeaders,
 } from '../http/principal.ts'
 import { isServerFault, malformed, toProblem, RefusedRequestError, runNotFound } from '../http/problem.ts'
-import { readBody } from '../http/request.ts'
-import {
-  respondJson,
-  type RequestScope,
-  requireAgent,
-  requirePermission,
-  type Served,
-} from '../http/served.ts'
+import type { Routes } from '../http/routes.ts'
+import { respondJson, requireAgent, requirePermission, type Served } from '../http/served.ts'
 import { sendCommand, sendDecision } from '../runs/commands.ts'
 import { startRun } from '../runs/start.ts'
 import { readState } from '../runs/view.ts'
-import { streamHeaders } from '../stream/followed-stream.ts'
-import { type FollowedRun, awaitAnswer, streamProtocol, RunReader } from '../stream/protocol.ts'
+import { type FollowedRun, awaitAnswer, streamRun, RunReader } from '../stream/protocol.ts'
 import { type A2aTask, type A2aUpdate, TaskView } from './map.ts'
 import {
   type A2aAnswer,
@@ -35,7 +27,6 @@ import {
   taskParams,
   readUserParts,
 } from './schema.ts'
-import { type Operations } from '../http/openapi.ts'
 
 /** The card by which clients of A2A find an agent. */
 function toAgentCard({ name, description = `The agent ${name}.` }: Agent<unknown>, url: string): object {
@@ -66,26 +57,52 @@ function toAgentCard({ name, description = `The agent ${name}.` }: Agent<unknown
 }
 
 /** Adds the routes for clients of A2A 1.0, over JSON-RPC: a task is a run, and its context a session. */
-export function addA2a(app: Hono<RequestScope>, served: Served): void {
-  app.get('/a2a/:agent/.well-known/agent-card.json', (context) => {
-    const agent = requireAgent(served, context.get('principal'), context.req.param('agent'))
-    const { origin } = new URL(context.req.url)
-    return respondJson(
-      toAgentCard(agent, `${origin}${served.basePath}/a2a/${encodeURIComponent(agent.name)}`),
-    )
-  })
-  app.post('/a2a/:agent', async (context) => {
-    const principal = context.get('principal')
-    const agent = requireAgent(served, principal, context.req.param('agent'))
-    const { raw: request } = context.req
-    const call = await readBody(request, a2aCall, served.body)
-    try {
-      return await findMethod(call)({ served, principal, agent, call, request })
-    } catch (error) {
-      if (isServerFault(error)) throw error
-      return respondJson({ jsonrpc: '2.0', id: call.id, error: toRpcError(error) })
-    }
-  })
+export function addA2a(routes: Routes): void {
+  const { served } = routes
+  routes.get(
+    '/a2a/:agent/.well-known/agent-card.json',
+    {
+      operationId: 'readAgentCard',
+      summary: 'The card of an agent, for clients of A2A.',
+      answers: { 200: 'The card.' },
+      fields: ['name', 'description', 'supportedInterfaces', 'skills'],
+    },
+    ({ principal, req }) => {
+      const agent = requireAgent(served, principal, req.param('agent'))
+      const { origin } = new URL(req.url)
+      const url = `${origin}${served.basePath}/a2a/${encodeURIComponent(agent.name)}`
+      return respondJson(toAgentCard(agent, url))
+    },
+  )
+  routes.post(
+    '/a2a/:agent',
+    {
+      operationId: 'callAgent',
+      summary: 'A call of A2A over JSON-RPC.',
+      parameters: ['traceparent'],
+      body: {
+        name: 'A2aCall',
+        schema: a2aCall,
+        example: {
+          ...{ jsonrpc: '2.0', id: 1, method: 'SendMessage' },
+          params: { message: { messageId: 'm1', role: 'ROLE_USER', parts: [{ text: 'Pay the bill.' }] } },
+        },
+      },
+      answers: { 200: 'The result, or the error of the call.' },
+      fields: ['jsonrpc', 'id'],
+      stream: 'accepted',
+    },
+    async ({ principal, req, readBody }) => {
+      const agent = requireAgent(served, principal, req.param('agent'))
+      const call = await readBody()
+      try {
+        return await carryOut({ served, principal, agent, call, request: req.raw })
+      } catch (error) {
+        if (isServerFault(error)) throw error
+        return respondJson({ jsonrpc: '2.0', id: call.id, error: toRpcError(error) })
+      }
+    },
+  )
 }
 
 interface A2aScope {
@@ -96,27 +113,26 @@ interface A2aScope {
   readonly request: Request
 }
 
-type Method = (scope: A2aScope) => Promise<Response>
-
-const methods: ReadonlyMap<string, Method> = new Map<string, Method>([
-  ['SendMessage', send],
-  [
-    'SendStreamingMessage',
-    async (scope) => streamTask(scope, await deliverMessage(scope, parseParams(sendParams, scope.call))),
-  ],
-  ['GetTask', async (scope) => respond(scope, await readTask(scope, await requireTask(scope)))],
-  ['CancelTask', cancel],
-  ['SubscribeToTask', subscribe],
-])
-
-function findMethod({ method }: A2aCall): Method {
-  const found = methods.get(method)
-  if (found !== undefined) return found
-  throw new RefusedRequestError(
-    404,
-    'method_not_found',
-    `There is no method ${method.slice(0, 80)} here. The agent card says which protocol and version is served.`,
-  )
+async function carryOut(scope: A2aScope): Promise<Response> {
+  const { method } = scope.call
+  switch (method) {
+    case 'SendMessage':
+      return await send(scope)
+    case 'SendStreamingMessage':
+      return streamTask(scope, await deliverMessage(scope, parseParams(sendParams, scope.call)))
+    case 'GetTask':
+      return respond(scope, await readTask(scope, await requireTask(scope)))
+    case 'CancelTask':
+      return await cancel(scope)
+    case 'SubscribeToTask':
+      return await subscribe(scope)
+    default:
+      throw new RefusedRequestError(
+        404,
+        'method_not_found',
+        `There is no method ${method.slice(0, 80)} here. The agent card says which protocol and version is served.`,
+      )
+  }
 }
 
 async function send(scope: A2aScope): Promise<Response> {
@@ -128,7 +144,7 @@ async function send(scope: A2aScope): Promise<Response> {
 
 /** Resolves when a run has ended, waits, or is left to another process. */
 async function waitUntilIdle({ served, request: { signal } }: A2aScope, run: FollowedRun): Promise<void> {
-  await awaitAnswer(served, run, new TaskView().table, { ...served.stream, signal })
+  await awaitAnswer(served, run, new TaskView().table, signal)
 }
 
 async function cancel(scope: A2aScope): Promise<Response> {
@@ -234,13 +250,11 @@ function respond({ call }: A2aScope, value: object): Response {
 }
 
 function streamTask({ served, call }: A2aScope, run: FollowedRun): Response {
-  const protocol = {
+  return streamRun<A2aUpdate>(served, run, {
     newTable: () => new TaskView().table,
-    textOf: (update: A2aUpdate) =>
-      `data: ${JSON.stringify({ jsonrpc: '2.0', id: call.id, result: update })}\n\n`,
+    format: (result) => `data: ${JSON.stringify({ jsonrpc: '2.0', id: call.id, result })}\n\n`,
     ending: '',
-  }
-  return new Response(streamProtocol(served, run, protocol, served.stream), { headers: streamHeaders })
+  })
 }
 
 function taskEnded(runId: RunId): RefusedRequestError {
@@ -266,30 +280,4 @@ function toRpcCode(error: unknown, code: string, status: number): number {
   if (code === notCancelable) return -32_002
   if (status === 400) return -32_602
   return -32_004
-}
-
-/** The routes of `addA2a`. */
-export const a2aOperations: Operations = {
-  'GET /a2a/:agent/.well-known/agent-card.json': {
-    operationId: 'readAgentCard',
-    summary: 'The card of an agent, for clients of A2A.',
-    answers: { 200: 'The card.' },
-    fields: ['name', 'description', 'supportedInterfaces', 'skills'],
-  },
-  'POST /a2a/:agent': {
-    operationId: 'callAgent',
-    summary: 'A call of A2A over JSON-RPC.',
-    parameters: ['traceparent'],
-    body: {
-      name: 'A2aCall',
-      schema: a2aCall,
-      example: {
-        ...{ jsonrpc: '2.0', id: 1, method: 'SendMessage' },
-        params: { message: { messageId: 'm1', role: 'ROLE_USER', parts: [{ text: 'Pay the bill.' }] } },
-      },
-    },
-    answers: { 200: 'The result, or the error of the call.' },
-    fields: ['jsonrpc', 'id'],
-    stream: 'accepted',
-  },
 }

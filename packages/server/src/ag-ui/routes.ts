@@ -1,16 +1,12 @@
-import type { RunState } from '@tallystick/core'
 import { runIdOfKey } from '@tallystick/core/internal'
-import type { Hono } from 'hono'
 import { toCallerKey, type Principal, readStartHeaders, type StartHeaders } from '../http/principal.ts'
 import { findMessage, findLastVisibleRun } from '../conversation/history.ts'
-import { addConversation, pageOperation, runHeader, stopOperation } from '../conversation/routes.ts'
+import { addConversation, runHeader } from '../conversation/routes.ts'
 import { say } from '../conversation/say.ts'
 import { runNotFound } from '../http/problem.ts'
-import { readBody } from '../http/request.ts'
-import { type FollowedRun, streamProtocol, readWaits } from '../stream/protocol.ts'
+import { type FollowedRun, streamRun, readWaits } from '../stream/protocol.ts'
 import { sendDecision } from '../runs/commands.ts'
-import { requireAgent, requirePermission, type RequestScope, type Served } from '../http/served.ts'
-import { streamHeaders } from '../stream/followed-stream.ts'
+import { requireAgent, requirePermission, type Served } from '../http/served.ts'
 import { AgUiMessages, toInterrupts } from './map.ts'
 import {
   createAgUiProtocol,
@@ -20,23 +16,48 @@ import {
   readUserInput,
   type RunAgentInput,
 } from './schema.ts'
-import { type Operations, startParameters } from '../http/openapi.ts'
+import { type Routes, startParameters } from '../http/routes.ts'
 
 /** Adds the routes for clients of AG-UI: a thread is a session, and an interrupt is what a run waits for. */
-export function addAgUi(app: Hono<RequestScope>, served: Served): void {
-  app.post('/ag-ui/:agent', async (context) => {
-    const principal = context.get('principal')
-    const { name } = requireAgent(served, principal, context.req.param('agent'))
-    const input = await readBody(context.req.raw, runAgentInput, served.body)
-    const run = input.resume?.length
-      ? await decide(served, principal, input)
-      : await take(served, principal, { ...readStartHeaders(context.req.raw, principal), agent: name, input })
-    const stream = streamProtocol(served, run, createAgUiProtocol(input), served.stream)
-    return new Response(stream, { headers: { ...streamHeaders, [runHeader]: run.runId } })
-  })
-  addConversation(app, served, '/ag-ui', {
+export function addAgUi(routes: Routes): void {
+  const { served } = routes
+  routes.post(
+    '/ag-ui/:agent',
+    {
+      operationId: 'runAgent',
+      summary: 'A run for a client of AG-UI.',
+      parameters: startParameters,
+      body: {
+        name: 'RunAgentInput',
+        schema: runAgentInput,
+        example: {
+          threadId: 'thread-1',
+          runId: 'run-1',
+          messages: [{ id: 'm1', role: 'user', content: 'Pay the bill.' }],
+        },
+      },
+      answers: { 200: 'The AG-UI events of the run.' },
+      stream: 'always',
+    },
+    async ({ principal, req, readBody }) => {
+      const { name: agent } = requireAgent(served, principal, req.param('agent'))
+      const input = await readBody()
+      const run = input.resume?.length
+        ? await decide(served, principal, input)
+        : await take(served, principal, { ...readStartHeaders(req.raw, principal), agent, input })
+      return streamRun(served, run, createAgUiProtocol(input), { [runHeader]: run.runId })
+    },
+  )
+  addConversation(routes, {
+    root: '/ag-ui',
+    read: {
+      operationId: 'readThread',
+      summary:
+        'The messages of a thread, as clients of AG-UI keep them: the newest, or those before a place.',
+    },
+    stop: { operationId: 'stopThread' },
     newWriter: () => new AgUiMessages(),
-    async besides(state: RunState) {
+    async besides(state) {
       const interrupts = toInterrupts(await readWaits(served.ledger, state))
       return interrupts.length === 0 ? {} : { interrupts }
     },
@@ -94,30 +115,4 @@ async function decide(
   const after = (await ledger.head(runId))?.seq ?? 0
   for (const decision of decisions) await sendDecision(served, principal, runId, decision)
   return { runId, after }
-}
-
-/** The routes of `addAgUi`. */
-export const agUiOperations: Operations = {
-  'POST /ag-ui/:agent': {
-    operationId: 'runAgent',
-    summary: 'A run for a client of AG-UI.',
-    parameters: startParameters,
-    body: {
-      name: 'RunAgentInput',
-      schema: runAgentInput,
-      example: {
-        threadId: 'thread-1',
-        runId: 'run-1',
-        messages: [{ id: 'm1', role: 'user', content: 'Pay the bill.' }],
-      },
-    },
-    answers: { 200: 'The AG-UI events of the run.' },
-    stream: 'always',
-  },
-  'GET /ag-ui/:agent/:chat': {
-    operationId: 'readThread',
-    summary: 'The messages of a thread, as clients of AG-UI keep them: the newest, or those before a place.',
-    ...pageOperation,
-  },
-  'POST /ag-ui/:agent/:chat/stop': { operationId: 'stopThread', ...stopOperation },
 }

@@ -9,7 +9,7 @@ import type { RunProtocol } from '../stream/protocol.ts'
 export function createAgUiProtocol(names: AgUiNames): RunProtocol<AgUiEvent> {
   return {
     newTable: () => createAgUiTable(names),
-    textOf: (event) => `data: ${JSON.stringify(event)}\n\n`,
+    format: (event) => `data: ${JSON.stringify(event)}\n\n`,
     ending: '',
   }
 }

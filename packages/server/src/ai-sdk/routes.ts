@@ -1,6 +1,5 @@
 import type { RunId } from '@tallystick/core'
 import { omitUndefined, readResultWithChildren } from '@tallystick/core/internal'
-import type { Hono } from 'hono'
 import {
   toCallerKey,
   type Principal,
@@ -9,14 +8,13 @@ import {
   type StartHeaders,
 } from '../http/principal.ts'
 import { findLastVisibleRun } from '../conversation/history.ts'
-import { addConversation, pageOperation, runHeader, stopOperation } from '../conversation/routes.ts'
+import { addConversation, runHeader } from '../conversation/routes.ts'
 import { say } from '../conversation/say.ts'
 import { malformed } from '../http/problem.ts'
-import { readBody } from '../http/request.ts'
 import { toApprovalId, RunMoves, parseAnswerId } from '../stream/run-moves.ts'
-import { streamProtocol, type FollowedRun } from '../stream/protocol.ts'
+import { streamRun, type FollowedRun } from '../stream/protocol.ts'
 import { sendDecision } from '../runs/commands.ts'
-import { requireAgent, requirePermission, type RequestScope, type Served } from '../http/served.ts'
+import { requireAgent, requirePermission, type Served } from '../http/served.ts'
 import { readState, readStatus } from '../runs/view.ts'
 import { UiMessages } from './map.ts'
 import {
@@ -30,39 +28,72 @@ import {
   type ChatDecision,
   type SentMessage,
 } from './schema.ts'
-import { type Operations, startParameters } from '../http/openapi.ts'
+import { type Routes, startParameters } from '../http/routes.ts'
 
 /** Adds the routes for `useChat` of the AI SDK: a message starts or joins a run, or decides about its calls. */
-export function addChat(app: Hono<RequestScope>, served: Served): void {
-  app.post('/chat/:agent', async (context) => {
-    const principal = context.get('principal')
-    const { name } = requireAgent(served, principal, context.req.param('agent'))
-    const body = await readBody(context.req.raw, chatBody, served.body)
-    const decided = findDecidedMessage(body)
-    const run = decided
-      ? await decide(served, principal, decided)
-      : await take(served, principal, { ...readStartHeaders(context.req.raw, principal), agent: name, body })
-    return streamChat(served, run)
+export function addChat(routes: Routes): void {
+  const { served } = routes
+  const { ledger } = served
+  const streamChat = (run: FollowedRun): Response =>
+    streamRun(served, run, uiMessageProtocol, { ...uiMessageHeaders, [runHeader]: run.runId })
+  routes.post(
+    '/chat/:agent',
+    {
+      operationId: 'chat',
+      summary: 'The chat of `useChat` of the AI SDK.',
+      parameters: startParameters,
+      body: {
+        name: 'Chat',
+        schema: chatBody,
+        example: {
+          id: 'chat-1',
+          messages: [{ id: 'm1', role: 'user', parts: [{ type: 'text', text: 'Pay the bill.' }] }],
+        },
+      },
+      answers: { 200: 'The UI message stream of the run.' },
+      stream: 'always',
+    },
+    async ({ principal, req, readBody }) => {
+      const { name: agent } = requireAgent(served, principal, req.param('agent'))
+      const body = await readBody()
+      const decided = findDecidedMessage(body)
+      const run = decided
+        ? await decide(served, principal, decided)
+        : await take(served, principal, { ...readStartHeaders(req.raw, principal), agent, body })
+      return streamChat(run)
+    },
+  )
+  routes.get(
+    '/chat/:agent/:chat/stream',
+    {
+      operationId: 'resumeChat',
+      summary: 'The stream of the run of a chat that is under way.',
+      answers: { 200: 'The UI message stream of the run.', 204: 'No run is under way.' },
+      stream: 'always',
+    },
+    async ({ principal, req }) => {
+      requireAgent(served, principal, req.param('agent'))
+      const runId = await findLastVisibleRun(ledger, principal, req.param('chat'))
+      const moves = new RunMoves()
+      if (runId !== undefined) for await (const event of ledger.read(runId)) moves.next(event)
+      const { state, answer } = moves
+      // The page gets a chat whose last run has ended from another route.
+      if (state === undefined || (await readStatus(ledger, state)) === 'done') {
+        return new Response(null, { status: 204 })
+      }
+      // Earlier answers are other messages, which the page has.
+      return streamChat({ runId: state.runId, ...(answer === 1 ? { after: 0 } : { answer }) })
+    },
+  )
+  addConversation(routes, {
+    root: '/chat',
+    read: {
+      operationId: 'readChat',
+      summary: 'The messages of a chat, as the AI SDK keeps them: the newest, or those before a place.',
+    },
+    stop: { operationId: 'stopChat' },
+    newWriter: () => new UiMessages(),
   })
-  app.get('/chat/:agent/:chat/stream', async (context) => {
-    const principal = context.get('principal')
-    requireAgent(served, principal, context.req.param('agent'))
-    const runId = await findLastVisibleRun(served.ledger, principal, context.req.param('chat'))
-    // The page gets a chat whose last run has ended from another route.
-    const ended = new Response(null, { status: 204 })
-    if (runId === undefined) return ended
-    const moves = new RunMoves()
-    for await (const event of served.ledger.read(runId)) moves.next(event)
-    if (moves.state === undefined || (await readStatus(served.ledger, moves.state)) === 'done') return ended
-    // Earlier answers are other messages, which the page has.
-    return streamChat(served, { runId, ...(moves.answer === 1 ? { after: 0 } : { answer: moves.answer }) })
-  })
-  addConversation(app, served, '/chat', { newWriter: () => new UiMessages() })
-}
-
-function streamChat(served: Served, run: FollowedRun): Response {
-  const stream = streamProtocol(served, run, uiMessageProtocol, served.stream)
-  return new Response(stream, { headers: { ...uiMessageHeaders, [runHeader]: run.runId } })
 }
 
 /** The assistant message that the request sends for its decisions: the last, or the one that it names. */
@@ -140,35 +171,4 @@ async function decide(served: Served, principal: Principal, message: SentMessage
     await sendDecision(served, principal, runId, decision)
   }
   return { runId, after }
-}
-
-/** The routes of `addChat`. */
-export const chatOperations: Operations = {
-  'POST /chat/:agent': {
-    operationId: 'chat',
-    summary: 'The chat of `useChat` of the AI SDK.',
-    parameters: startParameters,
-    body: {
-      name: 'Chat',
-      schema: chatBody,
-      example: {
-        id: 'chat-1',
-        messages: [{ id: 'm1', role: 'user', parts: [{ type: 'text', text: 'Pay the bill.' }] }],
-      },
-    },
-    answers: { 200: 'The UI message stream of the run.' },
-    stream: 'always',
-  },
-  'GET /chat/:agent/:chat/stream': {
-    operationId: 'resumeChat',
-    summary: 'The stream of the run of a chat that is under way.',
-    answers: { 200: 'The UI message stream of the run.', 204: 'No run is under way.' },
-    stream: 'always',
-  },
-  'GET /chat/:agent/:chat': {
-    operationId: 'readChat',
-    summary: 'The messages of a chat, as the AI SDK keeps them: the newest, or those before a place.',
-    ...pageOperation,
-  },
-  'POST /chat/:agent/:chat/stop': { operationId: 'stopChat', ...stopOperation },
 }

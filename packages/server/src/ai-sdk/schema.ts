@@ -2,22 +2,18 @@ import * as z from 'zod'
 import { digestOf, type UserPart } from '@tallystick/core/vocabulary'
 import { busyDeliveries, type BusyDelivery } from '../conversation/say.ts'
 import { malformed } from '../http/problem.ts'
-import { streamHeaders } from '../stream/followed-stream.ts'
 import type { RunProtocol } from '../stream/protocol.ts'
 import { uiMessageTable, type UiMessageChunk } from './map.ts'
 
 /** The AI SDK's UI message stream, version 1. */
 export const uiMessageProtocol: RunProtocol<UiMessageChunk> = {
   newTable: () => uiMessageTable,
-  textOf: (chunk) => `data: ${JSON.stringify(chunk)}\n\n`,
+  format: (chunk) => `data: ${JSON.stringify(chunk)}\n\n`,
   ending: 'data: [DONE]\n\n',
 }
 
-/** The headers by which the AI SDK knows its stream. */
-export const uiMessageHeaders: Readonly<Record<string, string>> = {
-  ...streamHeaders,
-  'x-vercel-ai-ui-message-stream': 'v1',
-}
+/** The header by which the AI SDK knows its stream. */
+export const uiMessageHeaders: Readonly<Record<string, string>> = { 'x-vercel-ai-ui-message-stream': 'v1' }
 
 /** A message of the chat, as far as a server reads it. */
 export interface SentMessage {

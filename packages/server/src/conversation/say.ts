@@ -4,6 +4,7 @@ import { caughtUp, changesOf } from '@tallystick/core/store-kit'
 import { canonicalJson, type UserMessage, type UserPart } from '@tallystick/core/vocabulary'
 import { isVisible, findLastRun, type Principal, type StartHeaders } from '../http/principal.ts'
 import { RefusedRequestError } from '../http/problem.ts'
+import { follow, idle } from '../stream/follow.ts'
 import type { FollowedRun } from '../stream/protocol.ts'
 import { RunMoves } from '../stream/run-moves.ts'
 import { startRun, type RunOrder } from '../runs/start.ts'
@@ -100,20 +101,15 @@ async function readUnsaid(
 
 /** Follows a run until an event is found, and returns that; `undefined` if the server stops first. */
 async function followUntil(
-  { reads, stream: { stopping } }: Pick<Served, 'reads' | 'stream'>,
+  { reads, stream }: Served,
   runId: RunId,
   isFound: (event: RuntimeEvent) => boolean,
 ): Promise<RuntimeEvent | undefined> {
   const changes = changesOf(reads.forReader(), runId, { after: 0 })
-  const end = (): void => void changes.return()
-  stopping.addEventListener('abort', end)
-  try {
-    for await (const event of changes) if (event !== caughtUp && isFound(event)) return event
-    return undefined
-  } finally {
-    stopping.removeEventListener('abort', end)
-    await changes.return()
+  for await (const event of follow(changes, stream)) {
+    if (event !== caughtUp && event !== idle && isFound(event)) return event
   }
+  return undefined
 }
 
 interface Unshown {

@@ -1,7 +1,5 @@
-import type { Agent, Runtime } from '@tallystick/core'
+import type { Agent, Run, RunId, Runtime } from '@tallystick/core'
 import type { ContextOfRecord } from '@tallystick/core/internal'
-import type { StreamHost } from '../stream/followed-stream.ts'
-import type { LiveTexts } from '../stream/live-text.ts'
 import type { FollowedLedger } from '../stream/shared-reads.ts'
 import type { SealedPlaces } from './cursors.ts'
 import { isIncluded, type Permission, type Principal } from './principal.ts'
@@ -15,9 +13,8 @@ export interface Served extends FollowedLedger {
   readonly context: ContextOfRecord | undefined
   readonly body: BodyLimits
   readonly places: SealedPlaces
-  readonly stream: StreamHost
-  /** Set if readers of events get text before it is on record. */
-  readonly liveTexts: LiveTexts | undefined
+  /** The runs that this process drives for requests; set if readers of events get text before it is on record. */
+  readonly liveRuns: Map<RunId, Run> | undefined
   /** The path before those of the server. */
   readonly basePath: string
 }
@@ -41,10 +38,15 @@ export function requirePermission({ may }: Principal, permission: Permission): v
   )
 }
 
+/** The agents that the principal sees. */
+export function listAgents({ agents }: Served, { sees }: Principal): readonly Agent<unknown>[] {
+  return [...agents.values()].filter(({ name }) => sees === 'everything' || isIncluded(sees.agents, name))
+}
+
 /** Finds an agent that the principal sees. */
-export function requireAgent({ agents }: Served, { sees }: Principal, name: string): Agent<unknown> {
-  const agent = agents.get(name)
-  if (agent && (sees === 'everything' || isIncluded(sees.agents, name))) return agent
+export function requireAgent(served: Served, principal: Principal, name: string): Agent<unknown> {
+  const agent = listAgents(served, principal).find((each) => each.name === name)
+  if (agent) return agent
   throw new RefusedRequestError(
     404,
     'agent_not_found',

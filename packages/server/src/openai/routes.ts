@@ -1,9 +1,7 @@
-import type { Agent, Ledger, RunId, RunOptions } from '@tallystick/core'
+import type { Agent, Ledger, RunId } from '@tallystick/core'
 import { omitUndefined } from '@tallystick/core/internal'
-import { type JsonObject, runIdOfCall } from '@tallystick/core/vocabulary'
-import type { Hono } from 'hono'
+import { runIdOfCall } from '@tallystick/core/vocabulary'
 import {
-  isIncluded,
   isVisible,
   type Principal,
   requireVisible,
@@ -12,28 +10,21 @@ import {
   readRootStart,
 } from '../http/principal.ts'
 import { malformed, RefusedRequestError } from '../http/problem.ts'
-import { readBody } from '../http/request.ts'
-import {
-  respondJson,
-  type RequestScope,
-  requireAgent,
-  requirePermission,
-  type Served,
-} from '../http/served.ts'
+import { type Routes, startParameters } from '../http/routes.ts'
+import { listAgents, respondJson, requireAgent, requirePermission, type Served } from '../http/served.ts'
 import { sendCommand, sendDecision } from '../runs/commands.ts'
 import { startRun } from '../runs/start.ts'
 import { readState } from '../runs/view.ts'
-import { streamHeaders } from '../stream/followed-stream.ts'
-import { type FollowedRun, awaitAnswer, streamProtocol, type RunProtocol } from '../stream/protocol.ts'
+import { type FollowedRun, awaitAnswer, streamRun } from '../stream/protocol.ts'
 import { parseApprovalId } from '../stream/run-moves.ts'
-import { createAnswerTable, type ChatChunk, createChunkTable } from './chat.ts'
+import { createAnswerTable, createChunkTable } from './chat.ts'
 import { type Answer, listAnswers, type ConversationItem, toRunInput } from './conversation.ts'
-import { type ResponseEvent, type ResponseNames, createResponseTable, parseResponseId } from './responses.ts'
+import { type ResponseNames, createResponseTable, parseResponseId } from './responses.ts'
 import {
   chatRequest,
+  type GivenFields,
+  type GivenSettings,
   toToolChoice,
-  type OpenAiSettings,
-  type GivenChoice,
   readInput,
   readMessages,
   type NamedTool,
@@ -41,30 +32,29 @@ import {
   responseRequest,
   readSettings,
 } from './schema.ts'
-import { type Operations, startParameters } from '../http/openapi.ts'
 
-/** A request of a client of OpenAI, as options of a run. */
+/** What the two kinds of request name differently. */
 interface OpenAiOrder extends StartHeaders {
-  readonly agent: string
   readonly items: readonly ConversationItem[]
   /** The run of the response that this one continues. */
   readonly previous?: RunId | undefined
   readonly sessionId?: string | undefined
-  readonly metadata?: JsonObject | null | undefined
-  readonly settings: OpenAiSettings | undefined
-  readonly tools?: readonly NamedTool[] | null | undefined
-  readonly toolChoice?: GivenChoice | null | undefined
-  readonly parallelToolCalls?: boolean | null | undefined
+  readonly settings: GivenSettings
 }
 
 /** Starts the run that answers a request, or delivers the client's answers to the run that waits for them. */
-async function startOrAnswer(served: Served, principal: Principal, order: OpenAiOrder): Promise<FollowedRun> {
-  const agent = requireAgent(served, principal, order.agent)
-  requireOwnTools(agent, order.tools ?? [])
+async function startOrAnswer(
+  served: Served,
+  principal: Principal,
+  given: GivenFields,
+  order: OpenAiOrder,
+): Promise<FollowedRun> {
+  const agent = requireAgent(served, principal, given.model)
+  requireOwnTools(agent, given.tools ?? [])
   const answers = listAnswers(order.items)
   return answers.length > 0
-    ? await sendAnswers(served, principal, order, answers)
-    : await startOrder(served, principal, order)
+    ? await sendAnswers(served, principal, agent, order, answers)
+    : await startOrder(served, principal, given, order)
 }
 
 /** The agent decides which tools its model may call. A client can name them again. */
@@ -76,20 +66,27 @@ function requireOwnTools({ name, tools }: Agent<unknown>, given: readonly NamedT
   )
 }
 
-async function startOrder(served: Served, principal: Principal, order: OpenAiOrder): Promise<FollowedRun> {
+async function startOrder(
+  served: Served,
+  principal: Principal,
+  given: GivenFields,
+  { items, previous, sessionId, settings, ...headers }: OpenAiOrder,
+): Promise<FollowedRun> {
   requirePermission(principal, 'start')
-  const { agent, items, previous, sessionId, settings } = order
   if (previous !== undefined) await requireEnded(served, principal, previous)
-  const options: Pick<RunOptions, 'modelSettings' | 'toolChoice' | 'parallelToolCalls'> = omitUndefined({
-    modelSettings: settings,
-    toolChoice: toToolChoice(order.toolChoice),
-    parallelToolCalls: order.parallelToolCalls ?? undefined,
-  })
-  const from = previous === undefined ? undefined : { runId: previous }
-  const metadata = order.metadata ?? undefined
-  const input = toRunInput(await withRecordedCalls(served, principal, items))
-  const body = { agent, input, ...omitUndefined({ sessionId, from, metadata }) }
-  const { id } = await startRun(served, principal, { ...body, ...options }, order)
+  const order = {
+    agent: given.model,
+    input: toRunInput(await withRecordedCalls(served, principal, items)),
+    ...omitUndefined({
+      sessionId,
+      from: previous && { runId: previous },
+      metadata: given.metadata ?? undefined,
+      modelSettings: readSettings(settings),
+      toolChoice: toToolChoice(given.tool_choice),
+      parallelToolCalls: given.parallel_tool_calls ?? undefined,
+    }),
+  }
+  const { id } = await startRun(served, principal, order, headers)
   return { runId: id, after: 0 }
 }
 
@@ -156,7 +153,8 @@ async function requireEnded(served: Served, principal: Principal, runId: RunId):
 async function sendAnswers(
   served: Served,
   principal: Principal,
-  { agent, previous, idempotencyKey: key }: OpenAiOrder,
+  { name: agent }: Agent<unknown>,
+  { previous, idempotencyKey: key }: OpenAiOrder,
   answers: readonly Answer[],
 ): Promise<FollowedRun> {
   const { ledger } = served
@@ -208,83 +206,128 @@ async function settle(
 }
 
 /** Adds the routes for clients of OpenAI: a model is an agent, and each request starts a run or continues one. */
-export function addOpenAi(app: Hono<RequestScope>, served: Served): void {
-  app.get('/v1/models', (context) => {
-    const { sees } = context.get('principal')
-    const isSeen = (name: string): boolean => sees === 'everything' || isIncluded(sees.agents, name)
-    const data = [...served.agents.keys()].filter(isSeen).map(toModel)
-    return respondJson({ object: 'list', data })
-  })
-  app.get('/v1/models/:model', (context) => {
-    const { name } = requireAgent(served, context.get('principal'), context.req.param('model'))
-    return respondJson(toModel(name))
-  })
-  app.post('/v1/responses', async (context) => {
-    const [{ raw: request }, principal] = [context.req, context.get('principal')]
-    const body = await readBody(request, responseRequest, served.body)
-    const { model, previous_response_id: previous, conversation, metadata } = body
-    const run = await startOrAnswer(served, principal, {
-      agent: model,
-      items: readInput(body.input),
-      previous: previous == null ? undefined : requireResponse(previous),
-      sessionId: typeof conversation === 'string' ? conversation : conversation?.id,
-      metadata,
-      settings: readSettings({
-        temperature: body.temperature,
-        topP: body.top_p,
-        maxOutputTokens: body.max_output_tokens,
-        reasoningEffort: body.reasoning?.effort,
-      }),
-      tools: body.tools,
-      toolChoice: body.tool_choice,
-      parallelToolCalls: body.parallel_tool_calls,
-      ...readStartHeaders(request, principal),
-    })
-    const names: ResponseNames = {
-      model,
-      ...omitUndefined({ previousResponseId: previous ?? undefined, metadata: metadata ?? undefined }),
-    }
-    if (body.stream) return streamRun(served, run, createResponseProtocol(names))
-    const last = await awaitAnswer(served, run, createResponseTable(names), {
-      ...served.stream,
-      signal: request.signal,
-    })
-    return respondJson(last?.['response'] ?? throwStopping(run))
-  })
-  app.post('/v1/chat/completions', async (context) => {
-    const [{ raw: request }, principal] = [context.req, context.get('principal')]
-    const body = await readBody(request, chatRequest, served.body)
-    const { model, stop } = body
-    const run = await startOrAnswer(served, principal, {
-      agent: model,
-      items: readMessages(body.messages),
-      metadata: body.metadata,
-      settings: readSettings({
-        temperature: body.temperature,
-        topP: body.top_p,
-        stop: typeof stop === 'string' ? [stop] : stop,
-        seed: body.seed,
-        maxOutputTokens: body.max_completion_tokens ?? body.max_tokens,
-        reasoningEffort: body.reasoning_effort,
-      }),
-      tools: body.tools,
-      toolChoice: body.tool_choice,
-      parallelToolCalls: body.parallel_tool_calls,
-      ...readStartHeaders(request, principal),
-    })
-    const names = { model, includesUsage: body.stream_options?.include_usage }
-    if (body.stream) return streamRun(served, run, createChatProtocol(names))
-    const answer = await awaitAnswer(served, run, createAnswerTable(names), {
-      ...served.stream,
-      signal: request.signal,
-    })
-    if (answer === undefined) return throwStopping(run)
-    return respondJson(answer.body, answer.status, answer.status === 200 ? {} : { 'x-should-retry': 'false' })
-  })
+export function addOpenAi(routes: Routes): void {
+  const { served } = routes
+  const errors = 'OpenAiError' as const
+  routes.get(
+    '/v1/models',
+    {
+      operationId: 'listModels',
+      summary: 'The agents, for clients of OpenAI.',
+      answers: { 200: 'The agents.' },
+      fields: ['object', 'data'],
+      errors,
+    },
+    ({ principal }) => respondJson({ object: 'list', data: listAgents(served, principal).map(toModel) }),
+  )
+  routes.get(
+    '/v1/models/:model',
+    {
+      operationId: 'readModel',
+      summary: 'One agent, for clients of OpenAI.',
+      answers: { 200: 'The agent.' },
+      fields: ['id', 'object', 'created', 'owned_by'],
+      errors,
+    },
+    ({ principal, req }) => respondJson(toModel(requireAgent(served, principal, req.param('model')))),
+  )
+  routes.post(
+    '/v1/responses',
+    {
+      operationId: 'createResponse',
+      summary:
+        'A run, or the rest of one that waits, as OpenAI’s Responses API answers. `stream` makes it a stream.',
+      parameters: startParameters,
+      body: {
+        name: 'ResponseRequest',
+        schema: responseRequest,
+        example: { model: 'cashier', input: 'Pay the bill.' },
+      },
+      answers: { 200: 'The response: the run has ended, or waits for what the response asks.' },
+      fields: ['id', 'object', 'status', 'output', 'usage'],
+      stream: 'accepted',
+      errors,
+    },
+    async ({ principal, req, readBody }) => {
+      const body = await readBody()
+      const { model, previous_response_id: previous, conversation, metadata } = body
+      const run = await startOrAnswer(served, principal, body, {
+        items: readInput(body.input),
+        previous: previous == null ? undefined : requireResponse(previous),
+        sessionId: typeof conversation === 'string' ? conversation : conversation?.id,
+        settings: {
+          temperature: body.temperature,
+          topP: body.top_p,
+          maxOutputTokens: body.max_output_tokens,
+          reasoningEffort: body.reasoning?.effort,
+        },
+        ...readStartHeaders(req.raw, principal),
+      })
+      const names: ResponseNames = {
+        model,
+        ...omitUndefined({ previousResponseId: previous ?? undefined, metadata: metadata ?? undefined }),
+      }
+      if (body.stream) {
+        return streamRun(served, run, {
+          newTable: () => createResponseTable(names),
+          format: (event) => `event: ${event.type}\ndata: ${JSON.stringify(event)}\n\n`,
+          ending: '',
+        })
+      }
+      const last = await awaitAnswer(served, run, createResponseTable(names), req.raw.signal)
+      return respondJson(last?.['response'] ?? throwStopping(run))
+    },
+  )
+  routes.post(
+    '/v1/chat/completions',
+    {
+      operationId: 'createChatCompletion',
+      summary:
+        'A run, or the rest of one that waits, as OpenAI’s Chat Completions answer. `stream` makes it a stream.',
+      parameters: startParameters,
+      body: {
+        name: 'ChatRequest',
+        schema: chatRequest,
+        example: { model: 'cashier', messages: [{ role: 'user', content: 'Pay the bill.' }] },
+      },
+      answers: { 200: 'The completion.' },
+      fields: ['id', 'object', 'choices', 'usage'],
+      stream: 'accepted',
+      errors,
+    },
+    async ({ principal, req, readBody }) => {
+      const body = await readBody()
+      const { model, stop } = body
+      const run = await startOrAnswer(served, principal, body, {
+        items: readMessages(body.messages),
+        settings: {
+          temperature: body.temperature,
+          topP: body.top_p,
+          stop: typeof stop === 'string' ? [stop] : stop,
+          seed: body.seed,
+          maxOutputTokens: body.max_completion_tokens ?? body.max_tokens,
+          reasoningEffort: body.reasoning_effort,
+        },
+        ...readStartHeaders(req.raw, principal),
+      })
+      const names = { model, includesUsage: body.stream_options?.include_usage }
+      if (body.stream) {
+        return streamRun(served, run, {
+          newTable: () => createChunkTable(names),
+          format: (chunk) => `data: ${JSON.stringify(chunk)}\n\n`,
+          ending: 'data: [DONE]\n\n',
+        })
+      }
+      const answer = await awaitAnswer(served, run, createAnswerTable(names), req.raw.signal)
+      if (answer === undefined) return throwStopping(run)
+      const headers = answer.status === 200 ? {} : { 'x-should-retry': 'false' }
+      return respondJson(answer.body, answer.status, headers)
+    },
+  )
 }
 
-function toModel(id: string): object {
-  return { id, object: 'model', created: 0, owned_by: 'tallystick' }
+function toModel({ name }: Agent<unknown>): object {
+  return { id: name, object: 'model', created: 0, owned_by: 'tallystick' }
 }
 
 function requireResponse(id: string): NonNullable<ReturnType<typeof parseResponseId>> {
@@ -300,73 +343,4 @@ function throwStopping({ runId }: FollowedRun): never {
     'run_continues',
     `This process stops, and run ${runId} continues in another one. GET /runs/${runId}/result there gives its answer.`,
   )
-}
-
-function streamRun<Out>(served: Served, run: FollowedRun, protocol: RunProtocol<Out>): Response {
-  return new Response(streamProtocol(served, run, protocol, served.stream), { headers: streamHeaders })
-}
-
-function createResponseProtocol(names: ResponseNames): RunProtocol<ResponseEvent> {
-  return {
-    newTable: () => createResponseTable(names),
-    textOf: (event) => `event: ${event.type}\ndata: ${JSON.stringify(event)}\n\n`,
-    ending: '',
-  }
-}
-
-function createChatProtocol(names: Parameters<typeof createChunkTable>[0]): RunProtocol<ChatChunk> {
-  return {
-    newTable: () => createChunkTable(names),
-    textOf: (chunk) => `data: ${JSON.stringify(chunk)}\n\n`,
-    ending: 'data: [DONE]\n\n',
-  }
-}
-
-/** All operations for clients of OpenAI answer so. */
-const openAi = { stream: 'accepted', errors: 'OpenAiError' } as const
-
-/** The routes of `addOpenAi`. */
-export const openAiOperations: Operations = {
-  'GET /v1/models': {
-    operationId: 'listModels',
-    summary: 'The agents, for clients of OpenAI.',
-    answers: { 200: 'The agents.' },
-    fields: ['object', 'data'],
-    errors: 'OpenAiError',
-  },
-  'GET /v1/models/:model': {
-    operationId: 'readModel',
-    summary: 'One agent, for clients of OpenAI.',
-    answers: { 200: 'The agent.' },
-    fields: ['id', 'object', 'created', 'owned_by'],
-    errors: 'OpenAiError',
-  },
-  'POST /v1/responses': {
-    operationId: 'createResponse',
-    summary:
-      'A run, or the rest of one that waits, as OpenAI’s Responses API answers. `stream` makes it a stream.',
-    parameters: startParameters,
-    body: {
-      name: 'ResponseRequest',
-      schema: responseRequest,
-      example: { model: 'cashier', input: 'Pay the bill.' },
-    },
-    answers: { 200: 'The response: the run has ended, or waits for what the response asks.' },
-    fields: ['id', 'object', 'status', 'output', 'usage'],
-    ...openAi,
-  },
-  'POST /v1/chat/completions': {
-    operationId: 'createChatCompletion',
-    summary:
-      'A run, or the rest of one that waits, as OpenAI’s Chat Completions answer. `stream` makes it a stream.',
-    parameters: startParameters,
-    body: {
-      name: 'ChatRequest',
-      schema: chatRequest,
-      example: { model: 'cashier', messages: [{ role: 'user', content: 'Pay the bill.' }] },
-    },
-    answers: { 200: 'The completion.' },
-    fields: ['id', 'object', 'choices', 'usage'],
-    ...openAi,
-  },
 }

@@ -12,7 +12,7 @@ import {
 } from './conversation.ts'
 
 /** Fields of both kinds of request that a run follows. */
-interface GivenFields {
+export interface GivenFields {
   /** The agent. */
   readonly model: string
   readonly stream?: boolean | null | undefined
@@ -36,10 +36,11 @@ export interface OpenAiSettings {
   readonly reasoningEffort?: ReasoningEffort
 }
 
+/** Settings as a request gives them. */
+export type GivenSettings = { readonly [Name in keyof OpenAiSettings]: Maybe<OpenAiSettings[Name]> }
+
 /** Returns `undefined` if no setting is given. */
-export function readSettings(given: {
-  readonly [Name in keyof OpenAiSettings]: Maybe<OpenAiSettings[Name]>
-}): OpenAiSettings | undefined {
+export function readSettings(given: GivenSettings): OpenAiSettings | undefined {
   const settings = Object.fromEntries(Object.entries(given).filter(([, value]) => value != null))
   return Object.keys(settings).length > 0 ? settings : undefined
 }

@@ -1,24 +1,13 @@
 import type { Ledger, RunId } from '@tallystick/core'
 import { omitUndefined } from '@tallystick/core/internal'
-import type { JsonObject, OutsideCommand, UserMessage } from '@tallystick/core/vocabulary'
-import type { Hono } from 'hono'
+import type { JsonObject, OutsideCommand } from '@tallystick/core/vocabulary'
 import type * as z from 'zod'
 import { toCallerKey, type Permission, type Principal, requireVisible } from '../http/principal.ts'
 import { malformed, RefusedRequestError } from '../http/problem.ts'
-import type { Operation, Operations } from '../http/openapi.ts'
-import { readBody } from '../http/request.ts'
-import { respondJson, type RequestScope, requirePermission, type Served } from '../http/served.ts'
+import type { Routes } from '../http/routes.ts'
+import { respondJson, requirePermission, type Served } from '../http/served.ts'
 import { parseApprovalId } from '../stream/run-moves.ts'
-import {
-  approveBody,
-  cancelBody,
-  denyBody,
-  type Input,
-  inputBody,
-  raiseBody,
-  resumeBody,
-  settleBody,
-} from './schema.ts'
+import { approveBody, cancelBody, denyBody, inputBody, raiseBody, resumeBody, settleBody } from './schema.ts'
 import { awaitFirstEvent } from './start.ts'
 import { readState, readStatus } from './view.ts'
 
@@ -36,10 +25,35 @@ interface CommandRoute<Body> {
 
 const call = { toolCallId: 'call_0190a0d204d472fd99e77861fc19641d_1_1_0' }
 
-/** Adds a command under the last part of its path, which is also the permission that it takes. */
-type AddCommand = <Body>(name: Permission, command: CommandRoute<Body>) => void
-
-function addEach(add: AddCommand): void {
+/**
+ * Adds the routes of commands. A command goes to the process that drives the run; if there is none, this process takes the
+ * run over.
+ */
+export function addCommands(routes: Routes): void {
+  const { served } = routes
+  const { ledger, runtime } = served
+  /** Adds a command under the last part of its path, which is also the permission that it takes. */
+  const add = <Body>(name: Permission, { summary, example, body, toCommand }: CommandRoute<Body>): void =>
+    routes.post(
+      `/runs/:run/${name}`,
+      {
+        operationId: `${name}Run`,
+        summary,
+        parameters: ['Idempotency-Key'],
+        body: { name: `${name[0]?.toUpperCase()}${name.slice(1)}`, schema: body, example },
+        answers: { 200: 'The run has taken the command.' },
+        fields: ['accepted'],
+      },
+      async ({ principal, req, readBody }) => {
+        requirePermission(principal, name)
+        const runId = await requireVisible(ledger, principal, req.param('run'))
+        const given = await readBody()
+        const key = toCallerKey(principal, req.header('idempotency-key'))
+        const command = toCommand(given, { by: principal.name, receipt: key ?? crypto.randomUUID() })
+        await sendCommand(served, runId, command, key)
+        return respondJson({ accepted: true })
+      },
+    )
   add('approve', {
     summary: 'Approves a call that waits for a person.',
     example: call,
@@ -62,13 +76,21 @@ function addEach(add: AddCommand): void {
     summary: 'Adds a message at the next turn.',
     example: { input: 'Pay in euros.' },
     body: inputBody,
-    toCommand: ({ input }, { receipt }) => ({ type: 'steer', message: toMessage(input), receipt }),
+    toCommand: ({ input }, { receipt }) => ({
+      type: 'steer',
+      message: { role: 'user', parts: toParts(input) },
+      receipt,
+    }),
   })
   add('queue', {
     summary: 'Adds a message after the answer.',
     example: { input: 'Then write a receipt.' },
     body: inputBody,
-    toCommand: ({ input }, { receipt }) => ({ type: 'queue', message: toMessage(input), receipt }),
+    toCommand: ({ input }, { receipt }) => ({
+      type: 'queue',
+      message: { role: 'user', parts: toParts(input) },
+      receipt,
+    }),
   })
   add('raise', {
     summary: 'Raises a limit of a run.',
@@ -80,80 +102,38 @@ function addEach(add: AddCommand): void {
     summary: 'Settles a deferred call.',
     example: { ...call, result: '5 USD paid' },
     body: settleBody,
-    toCommand: ({ toolCallId, ...end }) => {
-      const [outcome, content] =
-        'failed' in end ? (['failed', end.failed] as const) : (['success', end.result] as const)
-      return { type: 'settle', toolCallId, outcome, content: toParts(content) }
-    },
+    toCommand: ({ toolCallId, ...end }) =>
+      'failed' in end
+        ? { type: 'settle', toolCallId, outcome: 'failed', content: toParts(end.failed) }
+        : { type: 'settle', toolCallId, outcome: 'success', content: toParts(end.result) },
   })
-}
-
-function toMessage(input: Input): UserMessage {
-  return { role: 'user', parts: toParts(input) }
-}
-
-function toParts<Part>(content: string | readonly Part[]): readonly (Part | TextPart)[] {
-  return typeof content === 'string' ? [{ type: 'text', text: content }] : content
-}
-
-type TextPart = { readonly type: 'text'; readonly text: string }
-
-/**
- * Adds the routes of commands. A command goes to the process that drives the run; if there is none, this process takes the
- * run over.
- */
-export function addCommands(app: Hono<RequestScope>, served: Served): void {
-  addEach((name, { body, toCommand }) => {
-    app.post(`/runs/:run/${name}`, async (context) => {
-      const principal = context.get('principal')
-      requirePermission(principal, name)
-      const runId = await requireVisible(served.ledger, principal, context.req.param('run') ?? '')
-      const given = await readBody(context.req.raw, body, served.body)
-      const key = toCallerKey(principal, context.req.header('idempotency-key'))
-      const command = toCommand(given, { by: principal.name, receipt: key ?? crypto.randomUUID() })
-      await sendCommand(served, runId, command, key)
-      return respondJson({ accepted: true })
-    })
-  })
-  app.post('/runs/:run/resume', async (context) => {
-    const principal = context.get('principal')
-    requirePermission(principal, 'resume')
-    const runId = await requireVisible(served.ledger, principal, context.req.param('run'))
-    const { takeOver = false } = await readBody(context.req.raw, resumeBody, served.body)
-    await requireResumable(served.ledger, runId, takeOver)
-    // Until the resume is on record, or the run has stopped.
-    const { seq } = (await served.ledger.head(runId)) ?? { seq: 0 }
-    const run = served.runtime.resume(runId, { context: served.context, takeOver })
-    await Promise.race([awaitFirstEvent(served, run, seq), run.result])
-    return respondJson({ accepted: true }, 202)
-  })
-}
-
-/** The operations of `addCommands`. */
-export const commandOperations: Operations = describeCommands()
-
-function describeCommands(): Operations {
-  const operations: Record<string, Operation> = {}
-  addEach((name, { summary, example, body }) => {
-    operations[`POST /runs/:run/${name}`] = {
-      operationId: `${name}Run`,
-      summary,
-      parameters: ['Idempotency-Key'],
-      body: { name: `${name[0]?.toUpperCase()}${name.slice(1)}`, schema: body, example },
-      answers: { 200: 'The run has taken the command.' },
-      fields: ['accepted'],
-    }
-  })
-  return {
-    ...operations,
-    'POST /runs/:run/resume': {
+  routes.post(
+    '/runs/:run/resume',
+    {
       operationId: 'resumeRun',
       summary: 'Takes up an interrupted run.',
       body: { name: 'Resume', schema: resumeBody, example: {} },
       answers: { 202: 'The run is taken up.' },
       fields: ['accepted'],
     },
-  }
+    async ({ principal, req, readBody }) => {
+      requirePermission(principal, 'resume')
+      const runId = await requireVisible(ledger, principal, req.param('run'))
+      const { takeOver = false } = await readBody()
+      await requireResumable(ledger, runId, takeOver)
+      // Until the resume is on record, or the run has stopped.
+      const { seq } = (await ledger.head(runId)) ?? { seq: 0 }
+      const run = runtime.resume(runId, { context: served.context, takeOver })
+      await Promise.race([awaitFirstEvent(served, run, seq), run.result])
+      return respondJson({ accepted: true }, 202)
+    },
+  )
+}
+
+function toParts<Part>(
+  content: string | readonly Part[],
+): readonly (Part | { readonly type: 'text'; readonly text: string })[] {
+  return typeof content === 'string' ? [{ type: 'text', text: content }] : content
 }
 
 /** Sends a command to a run. Throws a problem if the run refuses it. */
@@ -171,17 +151,19 @@ export async function sendCommand(
 
 async function requireResumable(ledger: Ledger, runId: RunId, takeOver: boolean): Promise<void> {
   const status = await readStatus(ledger, await readState(ledger, runId))
-  if (status === 'done')
-    throw notResumable('run_finished', 'The run has ended. Start a run of its session, or fork it.')
+  if (status === 'done') {
+    throw new RefusedRequestError(
+      409,
+      'run_finished',
+      'The run has ended. Start a run of its session, or fork it.',
+    )
+  }
   if (status !== 'under_way' || takeOver) return
-  throw notResumable(
+  throw new RefusedRequestError(
+    409,
     'under_way',
     'A process drives the run: follow its events. If it died on another machine, its lease ends within seconds; {"takeOver":true} does not wait for that, and what a process that lives has under way may then happen twice.',
   )
-}
-
-function notResumable(code: string, message: string): RefusedRequestError {
-  return new RefusedRequestError(409, code, message)
 }
 
 /** A decision about a call as a chat has it, with the id of the question. */

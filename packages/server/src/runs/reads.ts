@@ -4,54 +4,45 @@ import { evolve, isSuspended, transcript } from '@tallystick/core/machine'
 import { caughtUp, changesOf } from '@tallystick/core/store-kit'
 import { parseRunId } from '@tallystick/core/vocabulary'
 import { type ListedRun, runSummaries, runSummary, type SummaryFilter } from '@tallystick/ledger'
-import type { Context, Hono } from 'hono'
-import type { PlacedList, SealedPlaces } from '../http/cursors.ts'
-import { isIncluded, isVisible, type Principal, requireVisible } from '../http/principal.ts'
+import type { HonoRequest } from 'hono'
+import type { PlacedList } from '../http/cursors.ts'
+import { isVisible, type Principal, requireVisible } from '../http/principal.ts'
 import { malformed, RefusedRequestError } from '../http/problem.ts'
+import type { Routes } from '../http/routes.ts'
 import {
+  listAgents,
   respondJson,
   parseNumber,
   parsePageSize,
-  type RequestScope,
   requireAgent,
   type Served,
 } from '../http/served.ts'
-import type { StreamHost } from '../stream/followed-stream.ts'
-import type { SharedReads } from '../stream/shared-reads.ts'
-import { toPastRunView, readRunView, readState, toTranscriptView } from './view.ts'
-import { type Operations } from '../http/openapi.ts'
+import { follow, idle } from '../stream/follow.ts'
+import { toPastRunView, readRunView, readState } from './view.ts'
 
-/** The state of a run after a wait, and whether it has stopped: done, or suspended. */
-export interface Awaited {
-  readonly state: RunState
-  readonly isStopped: boolean
-}
-
-/** Waits until a run stops, whichever process drives it, or until the time is over. */
+/** Waits until a run stops, whichever process drives it, or until the time is over, and returns its state then. */
 async function awaitStop(
-  reads: SharedReads,
+  { reads, stream }: Served,
   state: RunState,
-  { waitMs, stream, signal }: { waitMs: number; stream: StreamHost; signal: AbortSignal },
-): Promise<Awaited> {
-  if (hasStopped(state) || waitMs === 0) return { state, isStopped: hasStopped(state) }
+  waitMs: number,
+  signal: AbortSignal,
+): Promise<RunState> {
+  if (hasStopped(state) || waitMs === 0) return state
+  const over = new AbortController()
+  const stopTimer = stream.clock.schedule(waitMs, () => over.abort())
   const changes = changesOf(reads.forReader(), state.runId, { after: state.seq })
-  const end = (): void => void changes.return()
-  const stopTimer = stream.clock.schedule(waitMs, end)
-  stream.stopping.addEventListener('abort', end)
-  signal.addEventListener('abort', end)
   let now = state
   try {
-    for await (const event of changes) {
+    for await (const event of follow(changes, stream, AbortSignal.any([signal, over.signal]))) {
+      if (event === idle) continue
       if (event !== caughtUp) now = evolve(now, event)
       // Only after the last recorded event: what follows at once may show that the run does not wait.
       else if (hasStopped(now)) break
     }
   } finally {
     stopTimer()
-    stream.stopping.removeEventListener('abort', end)
-    signal.removeEventListener('abort', end)
   }
-  return { state: now, isStopped: hasStopped(now) }
+  return now
 }
 
 function hasStopped(state: RunState): boolean {
@@ -65,43 +56,81 @@ const maxWaitMs = 50_000
 
 const listed = ['done', 'failed', 'suspended', 'unfinished', 'unreadable'] as const
 
+/** The fields of a run as its callers see it. */
+const runFields = ['runId', 'status', 'text', 'seq', 'pendingApprovals']
+
 /** Adds the routes that read runs: the list, and the state, transcript and result of one. */
-export function addReads(app: Hono<RequestScope>, served: Served): void {
+export function addReads(routes: Routes): void {
+  const { served } = routes
   const { ledger } = served
-  app.get('/runs', async (context) => {
-    const { before, limit, ...filter } = readAskedPage(context)
-    const list: PlacedList = {
-      of: 'runs',
-      principal: context.get('principal'),
-      sessionId: filter.sessionId,
-    }
-    const begin = before === undefined ? undefined : await findBegin(served, list, before)
-    return respondJson(await readListPage(served, list, { limit, filter: { ...filter, ...begin } }))
-  })
-  app.get('/runs/:run', async (context) => {
-    const runId = await requireVisible(ledger, context.get('principal'), context.req.param('run'))
-    const at = parseNumber('at', context.req.query('at'))
-    const state = await readState(ledger, runId, at)
-    const isPast = at !== undefined && (await ledger.head(runId))?.seq !== state.seq
-    return respondJson(isPast ? toPastRunView(state) : await readRunView(ledger, state))
-  })
-  app.get('/runs/:run/transcript', async (context) => {
-    const runId = await requireVisible(ledger, context.get('principal'), context.req.param('run'))
-    const state = await readState(ledger, runId, parseNumber('at', context.req.query('at')))
-    return respondJson(toTranscriptView(state))
-  })
-  app.get('/runs/:run/result', async (context) => {
-    const runId = await requireVisible(ledger, context.get('principal'), context.req.param('run'))
-    const waitMs = Math.min(maxWaitMs, parseNumber('waitMs', context.req.query('waitMs')) ?? 0)
-    const state = await readState(ledger, runId)
-    const stopped = await awaitStop(served.reads, state, {
-      waitMs,
-      stream: served.stream,
-      signal: context.req.raw.signal,
-    })
-    const view = await readRunView(ledger, stopped.state)
-    return stopped.isStopped ? respondJson(view) : respondJson(view, 202, { 'retry-after': '1' })
-  })
+  routes.get(
+    '/runs',
+    {
+      operationId: 'listRuns',
+      summary: 'A page of the runs that the caller sees, newest first. The last page has no `before`.',
+      parameters: ['status', 'agent', 'sessionId', 'since', 'before', 'limit'],
+      answers: { 200: 'The page.' },
+      fields: ['runs'],
+    },
+    async ({ principal, req }) => {
+      const { before, limit, ...filter } = readAskedPage(req)
+      const list: PlacedList = { of: 'runs', principal, sessionId: filter.sessionId }
+      const begin = before === undefined ? {} : { before: await findBegin(served, list, before) }
+      return respondJson(await readListPage(served, list, limit, { ...filter, ...begin }))
+    },
+  )
+  routes.get(
+    '/runs/:run',
+    {
+      operationId: 'readRun',
+      summary: 'The status, answer and totals of a run, and what it waits for.',
+      parameters: ['at'],
+      answers: { 200: 'The run.' },
+      fields: runFields,
+    },
+    async ({ principal, req }) => {
+      const runId = await requireVisible(ledger, principal, req.param('run'))
+      const at = parseNumber('at', req.query('at'))
+      const state = await readState(ledger, runId, at)
+      const isPast = at !== undefined && (await ledger.head(runId))?.seq !== state.seq
+      return respondJson(isPast ? toPastRunView(state) : await readRunView(ledger, state))
+    },
+  )
+  routes.get(
+    '/runs/:run/transcript',
+    {
+      operationId: 'readTranscript',
+      summary: 'The messages that the model of a run is shown.',
+      parameters: ['at'],
+      answers: { 200: 'The messages.' },
+      fields: ['runId', 'seq', 'messages'],
+    },
+    async ({ principal, req }) => {
+      const runId = await requireVisible(ledger, principal, req.param('run'))
+      const state = await readState(ledger, runId, parseNumber('at', req.query('at')))
+      return respondJson({ runId, seq: state.seq, messages: transcript(state) })
+    },
+  )
+  routes.get(
+    '/runs/:run/result',
+    {
+      operationId: 'awaitResult',
+      summary: 'Waits until a run has stopped.',
+      parameters: ['waitMs'],
+      answers: {
+        200: 'It has stopped: it is done, or waits for a command.',
+        202: 'It has not stopped yet.',
+      },
+      fields: runFields,
+    },
+    async ({ principal, req }) => {
+      const runId = await requireVisible(ledger, principal, req.param('run'))
+      const waitMs = Math.min(maxWaitMs, parseNumber('waitMs', req.query('waitMs')) ?? 0)
+      const state = await awaitStop(served, await readState(ledger, runId), waitMs, req.raw.signal)
+      const view = await readRunView(ledger, state)
+      return hasStopped(state) ? respondJson(view) : respondJson(view, 202, { 'retry-after': '1' })
+    },
+  )
 }
 
 /** The filters and the place of a list as a caller asks for them. */
@@ -110,7 +139,7 @@ interface AskedPage extends Pick<SummaryFilter, 'statuses' | 'agent' | 'sessionI
   readonly before?: string
 }
 
-function readAskedPage({ req }: Context): AskedPage {
+function readAskedPage(req: HonoRequest): AskedPage {
   const statuses = req.queries('status')
   const unknown = statuses?.find((status) => !(listed as readonly string[]).includes(status))
   if (unknown !== undefined) {
@@ -128,21 +157,19 @@ function readAskedPage({ req }: Context): AskedPage {
   }
 }
 
-/** The beginning of a page: after a run that the caller sees, or at a place from an earlier page. */
-interface Begin {
-  readonly before: RunId
-}
-
-async function findBegin({ ledger, places }: Served, list: PlacedList, text: string): Promise<Begin> {
+/** Finds the run after which a page begins: one that the caller sees, or a place from an earlier page. */
+async function findBegin({ ledger, places }: Served, list: PlacedList, text: string): Promise<RunId> {
   // A run id that the caller does not see would say that its run exists.
-  if (parseRunId(text) !== undefined) return { before: await requireVisible(ledger, list.principal, text) }
+  if (parseRunId(text) !== undefined) return await requireVisible(ledger, list.principal, text)
   const before = parseRunId((await places.open(text, list)) ?? '')
-  if (before === undefined || !(await isPlaceOf(ledger, before, list))) throw strangePlace()
-  return { before }
+  if (before !== undefined && (await canContinueAfter(ledger, before, list))) return before
+  throw malformed(
+    'before has to be a run that you see, or what the last page of this list gave you. Ask for the first page again.',
+  )
 }
 
 /** Returns true if the ledger can continue after the run of a place: refusing it there would name the run. */
-async function isPlaceOf(ledger: Ledger, runId: RunId, { sessionId }: PlacedList): Promise<boolean> {
+async function canContinueAfter(ledger: Ledger, runId: RunId, { sessionId }: PlacedList): Promise<boolean> {
   try {
     for await (const _ of ledger.runs({ before: runId, limit: 1, ...omitUndefined({ sessionId }) })) break
     return true
@@ -152,23 +179,13 @@ async function isPlaceOf(ledger: Ledger, runId: RunId, { sessionId }: PlacedList
   }
 }
 
-function strangePlace(): RefusedRequestError {
-  return malformed(
-    'before has to be a run that you see, or what the last page of this list gave you. Ask for the first page again.',
-  )
-}
-
-interface Page {
-  readonly runs: readonly ListedRun[]
-  readonly before?: string
-}
-
 /** A page of the runs that a principal sees, and where the next page begins. It may hold fewer than asked for, or none. */
 async function readListPage(
-  { ledger, places }: { readonly ledger: Ledger; readonly places: SealedPlaces },
+  { ledger, places }: Served,
   list: PlacedList,
-  { limit, filter }: { readonly limit: number; readonly filter: SummaryFilter },
-): Promise<Page> {
+  limit: number,
+  filter: SummaryFilter,
+): Promise<{ readonly runs: readonly ListedRun[]; readonly before?: string }> {
   const runs: ListedRun[] = []
   let looked = 0
   for await (const run of runSummaries(ledger, filter)) {
@@ -182,15 +199,27 @@ async function readListPage(
 }
 
 /** Adds the routes of agents: which ones a caller can start. */
-export function addAgents(app: Hono<RequestScope>, served: Served): void {
-  app.get('/agents', (context) => {
-    const { sees } = context.get('principal')
-    const isSeen = (name: string): boolean => sees === 'everything' || isIncluded(sees.agents, name)
-    const agents = [...served.agents.values()].filter(({ name }) => isSeen(name))
-    return respondJson({ agents: agents.map(toAgentView) })
-  })
-  app.get('/agents/:agent', (context) =>
-    respondJson(toAgentView(requireAgent(served, context.get('principal'), context.req.param('agent')))),
+export function addAgents(routes: Routes): void {
+  const { served } = routes
+  routes.get(
+    '/agents',
+    {
+      operationId: 'listAgents',
+      summary: 'The agents that the caller can start.',
+      answers: { 200: 'The agents, with their tools and limits.' },
+      fields: ['agents'],
+    },
+    ({ principal }) => respondJson({ agents: listAgents(served, principal).map(toAgentView) }),
+  )
+  routes.get(
+    '/agents/:agent',
+    {
+      operationId: 'readAgent',
+      summary: 'One agent.',
+      answers: { 200: 'The agent, with its tools and limits.' },
+      fields: ['name', 'tools', 'limits'],
+    },
+    ({ principal, req }) => respondJson(toAgentView(requireAgent(served, principal, req.param('agent')))),
   )
 }
 
@@ -205,44 +234,47 @@ function toAgentView({ name, description, tools, limits }: Agent<unknown>): obje
 }
 
 /** Adds conversations: pages of the runs of a session, the last first, and the history with which its next run begins. */
-export function addSessions(app: Hono<RequestScope>, { ledger }: Served): void {
-  app.get('/sessions/:session', async (context) => {
-    const [principal, sessionId] = [context.get('principal'), context.req.param('session')]
-    const limit = parsePageSize(context.req.query('limit'))
-    const before = context.req.query('before')
-    if (before !== undefined) {
-      await requireVisible(ledger, principal, before)
-      return respondJson({
-        sessionId,
-        ...(await readSessionPage(ledger, principal, { sessionId, limit, before: before as RunId })),
-      })
-    }
-    const { runs, ...more } = await readSessionPage(ledger, principal, { sessionId, limit })
-    const [last] = runs
-    if (last === undefined) {
-      throw new RefusedRequestError(
-        404,
-        'session_not_found',
-        `There is no session ${sessionId.slice(0, 80)}. GET /runs lists the runs that you see, with their sessions.`,
-      )
-    }
-    const state = await readState(ledger, last.runId)
-    const history = { runId: state.runId, seq: state.seq, messages: transcript(state) }
-    return respondJson({ sessionId, runs, ...more, history })
-  })
-}
-
-interface SessionPage {
-  readonly sessionId: string
-  readonly limit: number
-  readonly before?: RunId
+export function addSessions(routes: Routes): void {
+  const { ledger } = routes.served
+  routes.get(
+    '/sessions/:session',
+    {
+      operationId: 'readSession',
+      summary:
+        'A page of the runs of a conversation, the last first. The first page has the history with which its next run begins, the last one no `before`.',
+      parameters: ['before', 'limit'],
+      answers: { 200: 'The page.' },
+      fields: ['sessionId', 'runs'],
+    },
+    async ({ principal, req }) => {
+      const sessionId = req.param('session')
+      const limit = parsePageSize(req.query('limit'))
+      const given = req.query('before')
+      const before = given === undefined ? undefined : await requireVisible(ledger, principal, given)
+      const place = { sessionId, ...omitUndefined({ before }) }
+      const page = await readSessionPage(ledger, principal, limit, place)
+      if (before !== undefined) return respondJson({ sessionId, ...page })
+      const [last] = page.runs
+      if (last === undefined) {
+        throw new RefusedRequestError(
+          404,
+          'session_not_found',
+          `There is no session ${sessionId.slice(0, 80)}. GET /runs lists the runs that you see, with their sessions.`,
+        )
+      }
+      const state = await readState(ledger, last.runId)
+      const history = { runId: state.runId, seq: state.seq, messages: transcript(state) }
+      return respondJson({ sessionId, ...page, history })
+    },
+  )
 }
 
 /** A page of the runs of a session, and where the next page begins, if a run that the principal sees is left. */
 async function readSessionPage(
   ledger: Ledger,
   principal: Principal,
-  { limit, ...place }: SessionPage,
+  limit: number,
+  place: { readonly sessionId: string; readonly before?: RunId },
 ): Promise<{ readonly runs: readonly ListedRun[]; readonly before?: RunId }> {
   const runs: ListedRun[] = []
   for await (const { runId } of ledger.runs({ ...place, limit: limit + 1 })) {
@@ -253,56 +285,4 @@ async function readSessionPage(
     runs.push(await runSummary(ledger, runId))
   }
   return { runs }
-}
-
-/** The routes of `addReads`, `addAgents` and `addSessions`. */
-export const readOperations: Operations = {
-  'GET /agents': {
-    operationId: 'listAgents',
-    summary: 'The agents that the caller can start.',
-    answers: { 200: 'The agents, with their tools and limits.' },
-    fields: ['agents'],
-  },
-  'GET /agents/:agent': {
-    operationId: 'readAgent',
-    summary: 'One agent.',
-    answers: { 200: 'The agent, with its tools and limits.' },
-    fields: ['name', 'tools', 'limits'],
-  },
-  'GET /runs': {
-    operationId: 'listRuns',
-    summary: 'A page of the runs that the caller sees, newest first. The last page has no `before`.',
-    parameters: ['status', 'agent', 'sessionId', 'since', 'before', 'limit'],
-    answers: { 200: 'The page.' },
-    fields: ['runs'],
-  },
-  'GET /runs/:run': {
-    operationId: 'readRun',
-    summary: 'The status, answer and totals of a run, and what it waits for.',
-    parameters: ['at'],
-    answers: { 200: 'The run.' },
-    fields: ['runId', 'status', 'text', 'seq', 'pendingApprovals'],
-  },
-  'GET /runs/:run/transcript': {
-    operationId: 'readTranscript',
-    summary: 'The messages that the model of a run is shown.',
-    parameters: ['at'],
-    answers: { 200: 'The messages.' },
-    fields: ['runId', 'seq', 'messages'],
-  },
-  'GET /runs/:run/result': {
-    operationId: 'awaitResult',
-    summary: 'Waits until a run has stopped.',
-    parameters: ['waitMs'],
-    answers: { 200: 'It has stopped: it is done, or waits for a command.', 202: 'It has not stopped yet.' },
-    fields: ['runId', 'status', 'text', 'seq', 'pendingApprovals'],
-  },
-  'GET /sessions/:session': {
-    operationId: 'readSession',
-    summary:
-      'A page of the runs of a conversation, the last first. The first page has the history with which its next run begins, the last one no `before`.',
-    parameters: ['before', 'limit'],
-    answers: { 200: 'The page.' },
-    fields: ['sessionId', 'runs'],
-  },
 }

@@ -1,7 +1,6 @@
 import type { Agent, Ledger, Run, RunId, RunInput, RunOptions, RuntimeEvent } from '@tallystick/core'
 import { omitUndefined, readStart, untilBegun } from '@tallystick/core/internal'
 import { limitNames } from '@tallystick/core/vocabulary'
-import type { Hono } from 'hono'
 import { firstValueFrom } from 'rxjs'
 import {
   isIncluded,
@@ -14,29 +13,26 @@ import {
   type StartHeaders,
 } from '../http/principal.ts'
 import { RefusedRequestError } from '../http/problem.ts'
-import { readBody } from '../http/request.ts'
-import {
-  respondJson,
-  type RequestScope,
-  requireAgent,
-  requirePermission,
-  type Served,
-} from '../http/served.ts'
+import { type Routes, startParameters } from '../http/routes.ts'
+import { respondJson, requireAgent, requirePermission, type Served } from '../http/served.ts'
 import { forkBody, startBody, type StartBody } from './schema.ts'
-import { type Operations, startParameters } from '../http/openapi.ts'
 
 /**
  * Resolves with the next event of a run that this process drives. A failure before that event is one of the request;
  * a later one is reported, since no request waits for it.
  */
 export async function awaitFirstEvent(
-  { liveTexts, stream: { report } }: Pick<Served, 'liveTexts' | 'stream'>,
+  { liveRuns, stream: { report } }: Pick<Served, 'liveRuns' | 'stream'>,
   run: Run,
   after: number,
 ): Promise<RuntimeEvent> {
   let isOnRecord = false
-  liveTexts?.add(run)
-  run.result.catch((error: unknown) => {
+  liveRuns?.set(run.id, run)
+  const forget = (): void => {
+    if (liveRuns?.get(run.id) === run) liveRuns.delete(run.id)
+  }
+  run.result.then(forget, (error: unknown) => {
+    forget()
     if (isOnRecord) report(error, `Run ${run.id} failed and is no longer driven here`)
   })
   const event = await firstValueFrom(run.after(after).events$)
@@ -45,33 +41,55 @@ export async function awaitFirstEvent(
 }
 
 /** Adds the routes that begin a run: a start, and a fork of another run. */
-export function addStarts(app: Hono<RequestScope>, served: Served): void {
-  const { runtime, ledger } = served
-  app.post('/runs', async (context) => {
-    const principal = context.get('principal')
-    requirePermission(principal, 'start')
-    const body = await readBody(context.req.raw, startBody, served.body)
-    const run = await startRun(served, principal, body, readStartHeaders(context.req.raw, principal))
-    return respondStarted(served, run)
-  })
-  app.post('/runs/:run/fork', async (context) => {
-    const principal = context.get('principal')
-    requirePermission(principal, 'fork')
-    const source = await requireVisible(ledger, principal, context.req.param('run'))
-    const { atSeq, input, writes, sessionId, reason } = await readBody(context.req.raw, forkBody, served.body)
-    const first = await readStart(ledger, source)
-    requireSeen(principal, { agent: first?.agent ?? '', sessionId, subject: first?.subject })
-    const edit = input === undefined ? undefined : { input, by: principal.name, ...omitUndefined({ reason }) }
-    const run = runtime.fork(source, {
-      atSeq,
-      context: served.context,
-      owner: principal.name,
-      mayFollow: requireOwnSession(ledger, principal),
-      ...omitUndefined({ edit, writes, sessionId }),
-    })
-    await awaitFirstEvent(served, run, 0)
-    return respondStarted(served, run)
-  })
+export function addStarts(routes: Routes): void {
+  const { served } = routes
+  const { runtime, ledger, basePath } = served
+  const respondStarted = ({ id }: Run): Response =>
+    respondJson({ runId: id }, 201, { location: `${basePath}/runs/${id}` })
+  routes.post(
+    '/runs',
+    {
+      operationId: 'startRun',
+      summary: 'Starts a run.',
+      parameters: startParameters,
+      body: { name: 'Start', schema: startBody, example: { agent: 'cashier', input: 'Pay the bill.' } },
+      answers: { 201: 'The run is on record.' },
+      fields: ['runId'],
+    },
+    async ({ principal, req, readBody }) => {
+      requirePermission(principal, 'start')
+      const headers = readStartHeaders(req.raw, principal)
+      return respondStarted(await startRun(served, principal, await readBody(), headers))
+    },
+  )
+  routes.post(
+    '/runs/:run/fork',
+    {
+      operationId: 'forkRun',
+      summary: 'Starts a run that shares the events of another one up to `atSeq`.',
+      body: { name: 'Fork', schema: forkBody, example: { atSeq: 2, input: 'Pay half of the bill.' } },
+      answers: { 201: 'The new run is on record.' },
+      fields: ['runId'],
+    },
+    async ({ principal, req, readBody }) => {
+      requirePermission(principal, 'fork')
+      const source = await requireVisible(ledger, principal, req.param('run'))
+      const { atSeq, input, writes, sessionId, reason } = await readBody()
+      const first = await readStart(ledger, source)
+      requireSeen(principal, { agent: first?.agent ?? '', sessionId, subject: first?.subject })
+      const by = principal.name
+      const run = runtime.fork(source, {
+        atSeq,
+        context: served.context,
+        owner: by,
+        mayFollow: requireOwnSession(ledger, principal),
+        ...(input !== undefined && { edit: { input, by, ...omitUndefined({ reason }) } }),
+        ...omitUndefined({ writes, sessionId }),
+      })
+      await awaitFirstEvent(served, run, 0)
+      return respondStarted(run)
+    },
+  )
 }
 
 /** The order to start a run: the fields of a body, and model settings. */
@@ -90,40 +108,32 @@ export async function startRun(
   { idempotencyKey, traceId }: StartHeaders,
 ): Promise<Run> {
   const { runtime, ledger } = served
-  const { input, sessionId, whenBusy, from, tags, metadata, deadline } = body
-  const { modelSettings, toolChoice, parallelToolCalls } = body
-  const agent = requireAgent(served, principal, body.agent)
+  const { agent: name, input, sessionId, from, messageId: inputId, ...options } = body
+  const agent = requireAgent(served, principal, name)
   const subject = body.subject ?? findOnlySubject(principal)
   requireSeen(principal, { agent: agent.name, sessionId, subject })
   requireWithin(agent, body.limits)
   if (from) await requireVisible(ledger, principal, from.runId)
   const run: Run = runtime.run(agent, input, {
+    ...options,
     context: served.context,
     owner: principal.name,
     mayFollow: requireOwnSession(ledger, principal),
-    ...omitUndefined({ sessionId, whenBusy, from, subject, limits: body.limits, inputId: body.messageId }),
-    ...omitUndefined({ tags, metadata, deadline, idempotencyKey, traceId }),
-    ...omitUndefined({ modelSettings, toolChoice, parallelToolCalls }),
+    ...omitUndefined({ sessionId, from, subject, inputId, idempotencyKey, traceId }),
   })
   await awaitFirstEvent(served, run, 0)
   if (idempotencyKey !== undefined) {
     // A run that its caller does not see answers it nothing, whatever the key was made of.
-    if (!(await isVisible(ledger, principal, run.id))) throw keyUsed()
+    if (!(await isVisible(ledger, principal, run.id))) {
+      throw new RefusedRequestError(
+        409,
+        'key_used',
+        'This Idempotency-Key, or this id of a message, began another run before. Give each order a key, and each message an id, of its own.',
+      )
+    }
     await untilBegun(run)
   }
   return run
-}
-
-function respondStarted({ basePath }: Served, { id }: Run): Response {
-  return respondJson({ runId: id }, 201, { location: `${basePath}/runs/${id}` })
-}
-
-function keyUsed(): RefusedRequestError {
-  return new RefusedRequestError(
-    409,
-    'key_used',
-    'This Idempotency-Key, or this id of a message, began another run before. Give each order a key, and each message an id, of its own.',
-  )
 }
 
 /** The subject of a principal that has one: its runs are about it unless the request names another. */
@@ -167,23 +177,4 @@ function requireWithin({ limits: own }: Agent<unknown>, given: StartBody['limits
     'limit_too_wide',
     `${wider} is above the limit of the agent (${String(own[wider])}). Give at most that.`,
   )
-}
-
-/** The routes of `addStarts`. */
-export const startOperations: Operations = {
-  'POST /runs': {
-    operationId: 'startRun',
-    summary: 'Starts a run.',
-    parameters: startParameters,
-    body: { name: 'Start', schema: startBody, example: { agent: 'cashier', input: 'Pay the bill.' } },
-    answers: { 201: 'The run is on record.' },
-    fields: ['runId'],
-  },
-  'POST /runs/:run/fork': {
-    operationId: 'forkRun',
-    summary: 'Starts a run that shares the events of another one up to `atSeq`.',
-    body: { name: 'Fork', schema: forkBody, example: { atSeq: 2, input: 'Pay half of the bill.' } },
-    answers: { 201: 'The new run is on record.' },
-    fields: ['runId'],
-  },
 }

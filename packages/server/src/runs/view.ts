@@ -1,6 +1,6 @@
 import type { Ledger, RunId, RunResult, RunState } from '@tallystick/core'
 import { isRunDriven, omitUndefined, readResultWithChildren, toResult } from '@tallystick/core/internal'
-import { isSuspended, transcript } from '@tallystick/core/machine'
+import { isSuspended } from '@tallystick/core/machine'
 import { foldTo } from '@tallystick/ledger'
 import { runNotFound } from '../http/problem.ts'
 
@@ -47,11 +47,6 @@ export async function readStatus(ledger: Ledger, state: RunState): Promise<RunSt
   if (state.phase === 'done') return 'done'
   if (isSuspended(state)) return 'suspended'
   return (await isRunDriven(ledger, state.runId)) ? 'under_way' : 'interrupted'
-}
-
-/** Returns what the model of a run could be shown at that event: the messages, in order. */
-export function toTranscriptView(state: RunState): object {
-  return { runId: state.runId, seq: state.seq, messages: transcript(state) }
 }
 
 /** Folds a run up to an event, or to its end. Throws a `RunNotFoundError` if there is no such run or event. */

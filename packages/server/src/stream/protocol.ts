@@ -6,7 +6,7 @@ import {
   omitUndefined,
   readResultWithChildren,
 } from '@tallystick/core/internal'
-import { streamChanges, type StreamHost } from './followed-stream.ts'
+import { follow, idle, readChunks, streamChunks, streamHeaders } from './follow.ts'
 import { type MoveTable, mapMove, type RunMove, RunMoves, type RunWaits } from './run-moves.ts'
 import type { FollowedLedger } from './shared-reads.ts'
 
@@ -113,98 +113,63 @@ export type FollowedRun = RunPlace & {
 export interface RunProtocol<Out> {
   /** Makes the table of one stream, which may have state. */
   readonly newTable: () => MoveTable<Out>
-  readonly textOf: (out: Out) => string
+  readonly format: (out: Out) => string
   /** The text at the end of the stream. */
   readonly ending: string
 }
 
 /** Streams a run until it ends, waits for a command, or answers a message that belongs to another stream. */
-export function streamProtocol<Out>(
+export function streamRun<Out>(
   served: FollowedLedger,
   run: FollowedRun,
   protocol: RunProtocol<Out>,
-  host: StreamHost,
-): ReadableStream<Uint8Array> {
-  const reader = new RunReader(served.ledger, run, protocol.newTable())
-  const textOf = (outs: readonly Out[]): string =>
-    outs.map(protocol.textOf).join('') + (reader.isOver && isLast() ? protocol.ending : '')
-  const isLast = (): boolean => reader.hasBegun || reader.isWaiting || run.next === undefined
-  const stream = streamChanges<RuntimeEvent>(
-    {
-      changes: changesOf(served.reads.forReader(), run.runId, { after: 0 }),
-      textOf: (event) => textOf(reader.read(event)),
-      isLast: () => reader.isOver,
-      endAtWait: async () => {
-        const last = await reader.endAtWait()
-        return last && textOf(last)
-      },
-    },
-    host,
-  )
-  if (run.next === undefined) return stream
-  const { next } = run
-  return concatStreams(stream, async () => {
-    if (!reader.isOver || isLast()) return undefined
-    const following = await next.catch(() => undefined)
-    return following && streamProtocol(served, following, protocol, host)
-  })
+  headers: Readonly<Record<string, string>> = {},
+): Response {
+  const stream = streamChunks((signal) => readProtocol(served, run, protocol, signal), served.stream)
+  return new Response(stream, { headers: { ...streamHeaders, ...headers } })
 }
 
-/** Joins a stream and the one that follows it. */
-function concatStreams(
-  first: ReadableStream<Uint8Array>,
-  then: () => Promise<ReadableStream<Uint8Array> | undefined>,
-): ReadableStream<Uint8Array> {
-  let reader = first.getReader()
-  let isSecond = false
-  return new ReadableStream<Uint8Array>(
-    {
-      async pull(controller) {
-        for (;;) {
-          const { done, value } = await reader.read()
-          if (!done) return controller.enqueue(value)
-          const second = isSecond ? undefined : await then()
-          if (second === undefined) return controller.close()
-          isSecond = true
-          reader = second.getReader()
-        }
-      },
-      cancel: (reason) => reader.cancel(reason),
+async function* readProtocol<Out>(
+  served: FollowedLedger,
+  run: FollowedRun,
+  protocol: RunProtocol<Out>,
+  signal: AbortSignal,
+): AsyncGenerator<string, void> {
+  const reader = new RunReader(served.ledger, run, protocol.newTable())
+  const isLast = (): boolean => reader.hasBegun || reader.isWaiting || run.next === undefined
+  const format = (outs: readonly Out[]): string =>
+    outs.map(protocol.format).join('') + (reader.isOver && isLast() ? protocol.ending : '')
+  const followed = {
+    changes: changesOf(served.reads.forReader(), run.runId, { after: 0 }),
+    format: (event: RuntimeEvent) => format(reader.read(event)),
+    isLast: () => reader.isOver,
+    endAtWait: async () => {
+      const last = await reader.endAtWait()
+      return last && format(last)
     },
-    { highWaterMark: 0 },
-  )
+  }
+  yield* readChunks(followed, served.stream, signal)
+  if (!reader.isOver || isLast()) return
+  const following = await run.next?.catch(() => undefined)
+  if (following) yield* readProtocol(served, following, protocol, signal)
 }
 
 /**
  * Resolves with the last output of a protocol for a run, when the run ends or waits for a command; `undefined` if the
- * server stops before that.
+ * server stops or the client leaves before that.
  */
 export async function awaitAnswer<Out>(
-  { ledger, reads }: FollowedLedger,
+  { ledger, reads, stream }: FollowedLedger,
   run: FollowedRun,
   table: MoveTable<Out>,
-  { clock, heartbeatMs, stopping, signal }: StreamHost & { readonly signal: AbortSignal },
+  signal: AbortSignal,
 ): Promise<Out | undefined> {
   const reader = new RunReader(ledger, run, table)
   const changes = changesOf(reads.forReader(), run.runId, { after: 0 })
-  const end = (): void => void changes.return()
-  // Checked at intervals: what the run waits for can be recorded in a child run.
-  const look = (): void => {
-    changes.wake()
-    stopTimer = clock.schedule(heartbeatMs, look)
+  for await (const event of follow(changes, stream, signal)) {
+    const isPause = event === caughtUp || event === idle
+    const outs = isPause ? await reader.endAtWait() : reader.read(event)
+    if (isPause ? outs !== undefined : event.type === 'run_finished') return outs?.at(-1)
   }
-  let stopTimer = clock.schedule(heartbeatMs, look)
-  stopping.addEventListener('abort', end)
-  signal.addEventListener('abort', end)
-  try {
-    for await (const event of changes) {
-      const outs = event === caughtUp ? await reader.endAtWait() : reader.read(event)
-      if (event === caughtUp ? outs !== undefined : event.type === 'run_finished') return outs?.at(-1)
-    }
-    return undefined
-  } finally {
-    stopTimer()
-    stopping.removeEventListener('abort', end)
-    signal.removeEventListener('abort', end)
-  }
+  return undefined
 }

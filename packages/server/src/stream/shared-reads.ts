@@ -1,12 +1,14 @@
 import type { Ledger, RunId, RuntimeEvent } from '@tallystick/core'
 import { shownEvent } from '@tallystick/core/internal'
 import { Observable, Subject, type Subscription } from 'rxjs'
+import type { StreamHost } from './follow.ts'
 
 export type RunSource = Pick<Ledger, 'read' | 'changes'>
 
 export interface FollowedLedger {
   readonly ledger: Ledger
   readonly reads: SharedReads
+  readonly stream: StreamHost
 }
 
 /** One look at a run: its events from a place on, and whether more may follow them. */
@@ -40,7 +42,7 @@ export class SharedReads {
   }
 
   /** Returns the JSON of an event as readers see it, made once for all. */
-  textOf(event: RuntimeEvent): string {
+  format(event: RuntimeEvent): string {
     const known = this.#texts.get(event)
     if (known !== undefined) return known
     const text = JSON.stringify(shownEvent(event))
@@ -129,7 +131,7 @@ export class SharedReads {
     let length = 0
     for await (const event of this.#ledger.read(runId, { fromSeq })) {
       events.push(event)
-      length += this.textOf(event).length
+      length += this.format(event).length
       if (length >= maxLook) return { events, isCut: true }
     }
     return { events, isCut: false }
