@@ -182,18 +182,6 @@ describe('unsubscribing', () => {
 })
 
 describe('the signal of a call', () => {
-  it('is read with the same function in every context, so that the memory of a call goes with it', async () => {
-    const readers: unknown[] = []
-    const tool = toolOf((_input, context) => {
-      readers.push(Object.getOwnPropertyDescriptor(context, 'signal'))
-      return 'ok'
-    })
-    await signalsOf(tool, {})
-    await signalsOf(tool, {})
-    expect(readers[0]).toHaveProperty('get', expect.any(Function))
-    expect(readers[1]).toEqual(readers[0])
-  })
-
   it('is one, also in a copy of the context, an object made from it, and a proxy', async () => {
     const signals: AbortSignal[] = []
     const tool = toolOf((_input, context) => {

@@ -20,7 +20,7 @@ import type {
   ToolEffect,
 } from '@tallystick/core/vocabulary'
 import { approvalPolicy, type ApprovalPolicy, judge } from './approval.ts'
-import { copyInput, explainIssues, type Parsed } from './input-issues.ts'
+import { explainIssues, type Parsed } from './input-issues.ts'
 import { createEnding } from './outcome.ts'
 import { repairUnfit } from './repair.ts'
 import {
@@ -245,7 +245,7 @@ export function createTool<
       }
       let parsing: ReturnType<typeof schema.parse>
       try {
-        parsing = schema.parse(copyInput(input))
+        parsing = schema.parse(structuredClone(input))
       } catch (error) {
         return unchecked(error)
       }
@@ -266,7 +266,7 @@ async function askOutside<Input, Context>(
   call: Parameters<NonNullable<Tool<Context>['reconcile']>>[0],
 ): Promise<Reconciliation> {
   const { runId, turn, toolCallId, attempt, idempotencyKey, context: own, input } = call
-  const parsed = await schema.parse(copyInput(input))
+  const parsed = await schema.parse(structuredClone(input))
   if (!parsed.ok) return { state: 'unknown' }
   const context = Object.freeze({ runId, turn, toolCallId, attempt, idempotencyKey, context: own })
   const answer: unknown = await reconcile(parsed.value, context)

@@ -20,29 +20,6 @@ export type Parsed<Input> =
 /** Checks an input: at once where the schema does. Throws or rejects only where the schema itself is at fault. */
 export type Parse<Input> = (input: JsonObject) => Parsed<Input> | Promise<Parsed<Input>>
 
-/**
- * A copy of an input that schemas and tools may change, as `structuredClone` makes it: JSON, as inputs are, in a tenth of its
- * time.
- */
-export function copyInput<Value>(value: Value): Value {
-  if (typeof value !== 'object' || value === null) return value
-  if (Array.isArray(value)) return value.map((item: unknown) => copyInput(item)) as Value
-  const prototype: unknown = Object.getPrototypeOf(value)
-  if (prototype !== Object.prototype) return structuredClone(value)
-  const copy: Record<string, unknown> = {}
-  for (const [key, field] of Object.entries(value)) {
-    const own = copyInput(field as unknown)
-    // A key of that name would set the prototype instead of a field.
-    if (key === '__proto__') defineField(copy, key, own)
-    else copy[key] = own
-  }
-  return copy as Value
-}
-
-function defineField(object: object, key: string, value: unknown): void {
-  Object.defineProperty(object, key, { value, enumerable: true, writable: true, configurable: true })
-}
-
 const maxLines = 8
 const maxLineCharacters = 200
 const maxValuesShown = 12

@@ -11,9 +11,9 @@ import {
   type ToolSignal,
   type ToolSpending,
 } from '@tallystick/core/vocabulary'
-import { Observable, type Observer, Subscriber, type Subscription, type Unsubscribable } from 'rxjs'
+import { Observable, type Subscriber } from 'rxjs'
 import { toJson } from './content.ts'
-import { copyInput, explainIssues } from './input-issues.ts'
+import { explainIssues } from './input-issues.ts'
 import {
   endCancelled,
   endUnstarted,
@@ -87,126 +87,67 @@ export function runTool<Input, Context>(
   body: ToolBody<Input, Context>,
   call: ToolRun<Context>,
 ): Observable<ToolSignal> {
-  return new Reports(body, call)
-}
-
-/** The reports of a call. A subscriber such as the runtime follows them without the detours that RxJS takes for other observers. */
-class Reports<Input, Context> extends Observable<ToolSignal> {
-  readonly body: ToolBody<Input, Context>
-  readonly call: ToolRun<Context>
-
-  constructor(body: ToolBody<Input, Context>, call: ToolRun<Context>) {
-    super(startCall)
-    this.body = body
-    this.call = call
-  }
-
-  override subscribe(
-    observerOrNext?: Partial<Observer<ToolSignal>> | ((value: ToolSignal) => void) | null,
-    error?: ((error: unknown) => void) | null,
-    complete?: (() => void) | null,
-  ): Subscription {
-    if (!(observerOrNext instanceof Subscriber))
-      return super.subscribe(observerOrNext as (value: ToolSignal) => void, error, complete)
-    observerOrNext.add(startCall.call(this, observerOrNext))
-    return observerOrNext
-  }
-}
-
-/** One function for all calls: thousands may be under way at once. */
-function startCall(this: Observable<ToolSignal>, subscriber: Subscriber<ToolSignal>): Unsubscribable {
-  const { body, call } = this as Reports<unknown, unknown>
-  const execution = new Execution(body, call, subscriber)
-  void execution.start()
-  return execution
-}
-
-/** A call that is under way. Thousands may be at once: what only some tools use is made when they ask for it. */
-class Execution<Input, Context> implements Unsubscribable {
-  readonly #body: ToolBody<Input, Context>
-  readonly #call: ToolRun<Context>
-  readonly #subscriber: Subscriber<ToolSignal>
-  readonly #abort = new LazyAbort()
-  readonly #cancellation: Subscription
-  #ended = false
-
-  constructor(body: ToolBody<Input, Context>, call: ToolRun<Context>, subscriber: Subscriber<ToolSignal>) {
-    this.#body = body
-    this.#call = call
-    this.#subscriber = subscriber
-    this.#cancellation = call.cancelled$.subscribe({
-      next: (reason) => this.#abort.abort(reason),
+  return new Observable((subscriber) => {
+    const abort = new AbortController()
+    let reason: string | undefined
+    const stop = (why: string): void => {
+      reason ??= why
+      abort.abort(new DOMException(reason || 'The call was cancelled', 'AbortError'))
+    }
+    const cancellation = call.cancelled$.subscribe({
+      next: stop,
       // The caller that could stop the call is gone: better to stop than to run unattended.
-      error: () => this.#abort.abort('its cancellation failed'),
+      error: () => stop('its cancellation failed'),
     })
-  }
-
-  async start(): Promise<void> {
-    const ending = await this.#ending()
-    this.#ended = true
-    this.#subscriber.next(
-      'externalId' in ending ? { type: 'tool_deferred', ...ending } : { type: 'tool_ended', ...ending },
-    )
-    this.#subscriber.complete()
-  }
-
-  /** No caller listens any more. */
-  unsubscribe(): void {
-    this.#cancellation.unsubscribe()
-    if (!this.#ended) this.#abort.abort('no caller waits for this call any more')
-  }
-
-  async #ending(): Promise<(Ending & Again) | KeptDeferral> {
-    const body = this.#body
-    const { input } = this.#call
-    try {
-      // Never at once: the caller has its subscription before the tool reports anything.
-      const parsed = await body.schema.parse(copyInput(input))
-      if (!parsed.ok) {
-        const tool = { name: body.name, inputSchema: body.schema.jsonSchema }
-        return createTextEnding('invalid_input', explainIssues(tool, input, parsed.issues))
+    let hasEnded = false
+    const execute = async (): Promise<(Ending & Again) | KeptDeferral> => {
+      try {
+        // Never at once: the caller has its subscription before the tool reports anything.
+        const parsed = await body.schema.parse(structuredClone(call.input))
+        if (!parsed.ok) {
+          const tool = { name: body.name, inputSchema: body.schema.jsonSchema }
+          return createTextEnding('invalid_input', explainIssues(tool, call.input, parsed.issues))
+        }
+        if (reason !== undefined) return endUnstarted(reason)
+        const returned = await body.execute(parsed.value, createContext(call, subscriber, abort.signal))
+        return isDeferral(returned) ? returned : await endReturned(returned, body)
+      } catch (thrown) {
+        if (reason !== undefined) return endCancelled(reason, body.effect, thrown)
+        return { ...endThrown(thrown), ...decideRetry(body.retry, thrown) }
       }
-      if (this.#abort.reason !== undefined) return endUnstarted(this.#abort.reason)
-      const returned = await body.execute(parsed.value, this.#context())
-      if (isDeferral(returned)) return returned
-      const ending = endReturned(returned, body)
-      return ending instanceof Promise ? await ending : ending
-    } catch (thrown) {
-      if (this.#abort.reason !== undefined) return endCancelled(this.#abort.reason, body.effect, thrown)
-      return { ...endThrown(thrown), ...decideRetry(body.retry, thrown) }
     }
-  }
-
-  #context(): ToolContext<Context> {
-    const { runId, turn, toolCallId, attempt, idempotencyKey, context } = this.#call
-    const { messages = noMessages, left = noLimits } = this.#call
-    const given = {
-      progress: (data: Json) => {
-        if (!this.#subscriber.closed)
-          this.#subscriber.next({ type: 'tool_progressed', data: toProgressData(data) })
-      },
-      idempotencyKey,
-      runId,
-      turn,
-      toolCallId,
-      attempt,
-      context,
-      messages,
-      left,
-      spend: (spent: ToolSpending) => {
-        if (!this.#subscriber.closed) this.#subscriber.next({ type: 'tool_progressed', data: null, spent })
-      },
+    void execute().then((ending) => {
+      hasEnded = true
+      subscriber.next(
+        'externalId' in ending ? { type: 'tool_deferred', ...ending } : { type: 'tool_ended', ...ending },
+      )
+      subscriber.complete()
+    })
+    return () => {
+      cancellation.unsubscribe()
+      if (!hasEnded) stop('no caller waits for this call any more')
     }
-    return Object.freeze(withSignal(given, this.#abort))
-  }
+  })
 }
 
-function noMessages(): readonly Message[] {
-  return []
-}
-
-function noLimits(): ReturnType<ToolContext['left']> {
-  return {}
+function createContext<Context>(
+  { runId, turn, toolCallId, attempt, idempotencyKey, context, ...call }: ToolRun<Context>,
+  subscriber: Subscriber<ToolSignal>,
+  signal: AbortSignal,
+): ToolContext<Context> {
+  return Object.freeze({
+    signal,
+    progress: (data: Json) => subscriber.next({ type: 'tool_progressed', data: toProgressData(data) }),
+    idempotencyKey,
+    runId,
+    turn,
+    toolCallId,
+    attempt,
+    context,
+    messages: call.messages ?? ((): readonly Message[] => []),
+    left: call.left ?? (() => ({})),
+    spend: (spent: ToolSpending) => subscriber.next({ type: 'tool_progressed', data: null, spent }),
+  })
 }
 
 /** Progress is for people who watch: what JSON cannot carry is named in its place, and does not end the call. */
@@ -216,57 +157,6 @@ function toProgressData(data: unknown): Json {
   } catch (error) {
     return `(a progress report was left out: ${error instanceof Error ? error.message : 'it is not JSON'})`
   }
-}
-
-const abortOf = Symbol('abort')
-
-/** Aborts a call once. Its signal is made when the tool asks for it: most tools do not, and it costs as much as a short call. */
-class LazyAbort {
-  #controller: AbortController | undefined
-  #reason: string | undefined
-
-  /** Why the call was aborted; `undefined` while it was not. */
-  get reason(): string | undefined {
-    return this.#reason
-  }
-
-  get signal(): AbortSignal {
-    if (this.#controller === undefined) {
-      this.#controller = new AbortController()
-      if (this.#reason !== undefined) this.#controller.abort(createAbortError(this.#reason))
-    }
-    return this.#controller.signal
-  }
-
-  /** The first reason counts. */
-  abort(reason: string): void {
-    if (this.#reason !== undefined) return
-    this.#reason = reason
-    this.#controller?.abort(createAbortError(reason))
-  }
-}
-
-/**
- * Gives a context the signal of its call. All contexts share the function that reads it: for one of its own, V8 would keep a
- * hidden class, and with it all that the call held, until the next full collection.
- */
-function withSignal<Given extends object>(
-  given: Given,
-  abort: LazyAbort,
-): Given & { readonly signal: AbortSignal } {
-  Object.defineProperty(given, abortOf, { value: abort })
-  return Object.defineProperty(given, 'signal', signalField) as Given & { readonly signal: AbortSignal }
-}
-
-const signalField = {
-  enumerable: true,
-  get(this: { readonly [abortOf]: LazyAbort }): AbortSignal {
-    return this[abortOf].signal
-  },
-}
-
-function createAbortError(reason: string): DOMException {
-  return new DOMException(reason || 'The call was cancelled', 'AbortError')
 }
 
 /** How the failed calls of a tool are tried again. */
