@@ -1,4 +1,5 @@
 import { ConfigurationError } from '@tallystick/core'
+import { RE2JS } from 're2js'
 import { ToolError } from '../../define/outcome.ts'
 import { foldCase } from '../../define/text.ts'
 
@@ -69,20 +70,12 @@ export class GlobError extends Error {
   override readonly name: string = 'GlobError'
 }
 
-/** One state of the automaton: `next` are the states that follow, at once where it takes no character. */
-interface State {
-  readonly takes?: (character: string) => boolean
-  readonly next: number[]
-}
-
 /** The longest glob, in characters. */
 export const maxGlobCharacters = 200
 
 /**
  * Reads a glob: `*` and `?` match within a name, `**` any folders, `[a-z]` and `[!a-z]` one character, `{a,b}` either. A
  * backslash takes the character after it as it is. Throws `GlobError` for one that cannot be read.
- *
- * All of its states are followed side by side, so that no glob takes more than its length for each character.
  */
 export function parseGlob(
   pattern: string,
@@ -93,142 +86,79 @@ export function parseGlob(
   if (characters.length > maxGlobCharacters) {
     throw new GlobError(`is longer than ${maxGlobCharacters} characters`)
   }
-  const states = new GlobReader(characters).read()
-  return (path) => isMatching(states, Array.from(fold(path)))
+  const expression = RE2JS.compile(translateGlob(characters), RE2JS.DOTALL)
+  return (path) => expression.testExact(fold(path))
 }
 
-function isMatching(states: readonly State[], characters: readonly string[]): boolean {
-  let active = closeStates(states, [0])
-  for (const character of characters) {
-    const next = [...active].flatMap((index) => {
-      const state = states[index]
-      return state?.takes?.(character) ? state.next : []
-    })
-    if (next.length === 0) return false
-    active = closeStates(states, next)
-  }
-  // The last state is the end.
-  return active.has(states.length - 1)
-}
-
-/** The states that can be reached from these without a character. */
-function closeStates(states: readonly State[], from: readonly number[]): ReadonlySet<number> {
-  const found = new Set(from)
-  for (const index of found) {
-    const state = states[index]
-    if (state !== undefined && !state.takes) for (const next of state.next) found.add(next)
-  }
-  return found
-}
-
-const anyCharacter = (): boolean => true
-const withinName = (character: string): boolean => character !== '/'
-
-/** Makes the states of a glob, from its first character to its last. */
-class GlobReader {
-  readonly #states: State[] = []
-  readonly #characters: readonly string[]
-  #place = 0
-
-  constructor(characters: readonly string[]) {
-    this.#characters = characters
-  }
-
-  read(): readonly State[] {
-    this.#sequence(0)
-    this.#add()
-    return this.#states
-  }
-
-  /** Adds a state that leads to the one that is added after it. */
-  #add(takes?: State['takes']): number {
-    const index = this.#states.length
-    this.#states.push({ next: [index + 1], ...(takes && { takes }) })
-    return index
-  }
-
-  /** Adds a loop over characters: any number of them, none included. */
-  #loop(takes: NonNullable<State['takes']>): void {
-    const start = this.#add()
-    const taking = this.#add(takes)
-    this.#states[taking]?.next.splice(0, 1, start)
-    this.#states[start]?.next.push(this.#states.length)
-  }
-
-  /** Reads up to the end, or to a `,` or `}` that ends an alternative of the braces around it. */
-  #sequence(depth: number): void {
-    for (;;) {
-      const character = this.#characters[this.#place]
-      if (character === undefined) return
-      if (depth > 0 && (character === ',' || character === '}')) return
-      this.#place++
-      if (character === '*') this.#stars()
-      else if (character === '?') this.#add(withinName)
-      else if (character === '[') this.#add(this.#set())
-      else if (character === '{') this.#alternatives(depth + 1)
-      else this.#literal(character)
-    }
-  }
-
-  #literal(first: string): void {
-    const character = first === '\\' ? this.#characters[this.#place++] : first
-    if (character === undefined) throw new GlobError('ends with a backslash')
-    this.#add((given) => given === character)
+/** The regular expression of a glob, for an engine that takes time in proportion to the text. */
+function translateGlob(characters: readonly string[]): string {
+  let place = 0
+  let braces = 0
+  const take = (fault: string): string => {
+    const character = characters[place++]
+    if (character === undefined) throw new GlobError(fault)
+    return character
   }
 
   /** `*`, or `**` where it is a whole name: `**` and the slash after it match any folders, or no folder. */
-  #stars(): void {
-    const before = this.#characters[this.#place - 2]
-    let count = 1
-    while (this.#characters[this.#place] === '*') [this.#place, count] = [this.#place + 1, count + 1]
-    const after = this.#characters[this.#place]
+  const translateStars = (): string => {
+    const before = characters[place - 2]
+    const first = place
+    while (characters[place] === '*') place++
+    const after = characters[place]
     const isWhole = (before === undefined || before === '/') && (after === undefined || after === '/')
-    if (count === 1 || !isWhole) return this.#loop(withinName)
-    if (after === undefined) return this.#loop(anyCharacter)
-    this.#place++
-    // Either nothing, or anything that ends with a slash.
-    const start = this.#add()
-    this.#loop(anyCharacter)
-    this.#add((character) => character === '/')
-    this.#states[start]?.next.push(this.#states.length)
+    if (place === first || !isWhole) return '[^/]*'
+    if (after === undefined) return '.*'
+    place++
+    return '(?:.*/)?'
   }
-
-  #set(): NonNullable<State['takes']> {
-    const isNegated = this.#characters[this.#place] === '!' || this.#characters[this.#place] === '^'
-    if (isNegated) this.#place++
-    const ranges: (readonly [string, string])[] = []
-    while (this.#characters[this.#place] !== ']' || ranges.length === 0) {
-      const from = this.#setCharacter()
-      const isRange = this.#characters[this.#place] === '-' && this.#characters[this.#place + 1] !== ']'
-      if (isRange) this.#place++
-      ranges.push([from, isRange ? this.#setCharacter() : from])
+  const takeOfSet = (): number => {
+    const fault = 'has a [ without its ]'
+    const character = take(fault)
+    return (character === '\\' ? take(fault) : character).codePointAt(0) as number
+  }
+  const translateSet = (): string => {
+    const isNegated = characters[place] === '!' || characters[place] === '^'
+    if (isNegated) place++
+    const ranges: (readonly [number, number])[] = []
+    while (characters[place] !== ']' || ranges.length === 0) {
+      const from = takeOfSet()
+      const isRange = characters[place] === '-' && characters[place + 1] !== ']'
+      if (isRange) place++
+      ranges.push([from, isRange ? takeOfSet() : from])
     }
-    this.#place++
-    return (character) =>
-      character !== '/' && isNegated !== ranges.some(([from, to]) => from <= character && character <= to)
+    place++
+    // A slash is never within a name.
+    const slash = 0x2f
+    const taken = ranges
+      .flatMap(([from, to]) => [
+        [from, Math.min(to, slash - 1)] as const,
+        [Math.max(from, slash + 1), to] as const,
+      ])
+      .filter(([from, to]) => from <= to)
+      .map(([from, to]) => `\\x{${from.toString(16)}}-\\x{${to.toString(16)}}`)
+      .join('')
+    if (isNegated) return `[^/${taken}]`
+    return taken === '' ? '[^\\x{0}-\\x{10ffff}]' : `[${taken}]`
   }
 
-  #setCharacter(): string {
-    const character = this.#characters[this.#place++]
-    const taken = character === '\\' ? this.#characters[this.#place++] : character
-    if (taken === undefined) throw new GlobError('has a [ without its ]')
-    return taken
+  let source = ''
+  while (place < characters.length) {
+    const character = take('')
+    if (character === '*') source += translateStars()
+    else if (character === '?') source += '[^/]'
+    else if (character === '[') source += translateSet()
+    else if (character === '{') {
+      braces++
+      source += '(?:'
+    } else if (character === ',' && braces > 0) source += '|'
+    else if (character === '}' && braces > 0) {
+      braces--
+      source += ')'
+    } else source += RE2JS.quote(character === '\\' ? take('ends with a backslash') : character)
   }
-
-  #alternatives(depth: number): void {
-    const fork = this.#add()
-    this.#states[fork]?.next.splice(0)
-    const ends: number[] = []
-    for (;;) {
-      this.#states[fork]?.next.push(this.#states.length)
-      this.#sequence(depth)
-      ends.push(this.#add())
-      const mark = this.#characters[this.#place++]
-      if (mark === undefined) throw new GlobError('has a { without its }')
-      if (mark === '}') break
-    }
-    for (const end of ends) this.#states[end]?.next.splice(0, 1, this.#states.length)
-  }
+  if (braces > 0) throw new GlobError('has a { without its }')
+  return source
 }
 
 /** Why a path is not shown. */
