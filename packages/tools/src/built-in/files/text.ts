@@ -124,37 +124,45 @@ export function hasWindowsLines(text: string): boolean {
   return text.includes('\n') && !/(?<!\r)\n/.test(text)
 }
 
-/** The first place of a text, from a place on, where another one begins; -1 where it does not. */
-type Seek = (text: string, from: number) => number
-
 /**
- * Seeks a text that is not empty. It looks at each character a bounded number of times, however the two texts repeat
- * themselves (the algorithm of Knuth, Morris and Pratt).
+ * Seeks the places where a text that is not empty begins in another one, those that overlap included. It looks at each
+ * character a bounded number of times, however the two texts repeat themselves (the algorithm of Knuth, Morris and Pratt).
  */
-function createSeeker(sought: string): Seek {
-  const borders = findBorders(sought)
-  return (text, from) => {
-    let matched = 0
-    for (let place = from; place < text.length; place++) {
-      const unit = text.charCodeAt(place)
+class PlaceSeeker {
+  readonly #sought: string
+  readonly #text: string
+  /** For each beginning of the sought text the length of its longest proper beginning that is also its end. */
+  readonly #borders: Uint32Array
+  #place = 0
+  #matched = 0
+
+  constructor(sought: string, text: string) {
+    this.#sought = sought
+    this.#text = text
+    this.#borders = new Uint32Array(sought.length)
+    for (let place = 1, matched = 0; place < sought.length; place++) {
+      while (matched > 0 && sought[place] !== sought[matched]) matched = this.#borders[matched - 1] ?? 0
+      if (sought[place] === sought[matched]) matched++
+      this.#borders[place] = matched
+    }
+  }
+
+  /** The next place of a text that ends before `to`; -1 where there is none. */
+  next(to: number = this.#text.length): number {
+    const [text, sought, borders] = [this.#text, this.#sought, this.#borders]
+    let [place, matched] = [this.#place, this.#matched]
+    let found = -1
+    while (place < to && found === -1) {
+      const unit = text.charCodeAt(place++)
       while (matched > 0 && unit !== sought.charCodeAt(matched)) matched = borders[matched - 1] ?? 0
       if (unit === sought.charCodeAt(matched)) matched++
-      if (matched === sought.length) return place - matched + 1
-    }
-    return -1
-  }
-}
-
-/** For each beginning of a text the length of its longest proper beginning that is also its end. */
-function findBorders(text: string): Uint32Array {
-  const borders = new Uint32Array(text.length)
-  for (let place = 1, matched = 0; place < text.length; place++) {
-    while (matched > 0 && text.charCodeAt(place) !== text.charCodeAt(matched))
+      if (matched < sought.length) continue
+      found = place - matched
       matched = borders[matched - 1] ?? 0
-    if (text.charCodeAt(place) === text.charCodeAt(matched)) matched++
-    borders[place] = matched
+    }
+    ;[this.#place, this.#matched] = [place, matched]
+    return found
   }
-  return borders
 }
 
 /** Characters that are looked at before the event loop has its turn. */
@@ -170,22 +178,16 @@ export interface FoundPlaces {
 
 /** Finds the places where a text that is not empty begins in another one, without holding the event loop. */
 export async function findPlaces(sought: string, text: string, signal: AbortSignal): Promise<FoundPlaces> {
-  const borders = findBorders(sought)
+  const seeker = new PlaceSeeker(sought, text)
   const places: number[] = []
-  let [overlapping, end, matched] = [0, 0, 0]
-  for (let from = 0; from < text.length; from += sliceLength) {
-    const to = Math.min(text.length, from + sliceLength)
-    for (let place = from; place < to; place++) {
-      const unit = text.charCodeAt(place)
-      while (matched > 0 && unit !== sought.charCodeAt(matched)) matched = borders[matched - 1] ?? 0
-      if (unit === sought.charCodeAt(matched)) matched++
-      if (matched < sought.length) continue
-      const start = place - matched + 1
-      matched = borders[matched - 1] ?? 0
+  let [overlapping, end] = [0, 0]
+  for (let to = 0; to < text.length;) {
+    to = Math.min(text.length, to + sliceLength)
+    for (let start = seeker.next(to); start !== -1; start = seeker.next(to)) {
       if (start < end) overlapping++
       else {
         places.push(start)
-        end = place + 1
+        end = start + sought.length
       }
     }
     await setImmediate()
@@ -197,36 +199,32 @@ export async function findPlaces(sought: string, text: string, signal: AbortSign
 /** The places where a text begins in another one, without overlaps. */
 export function findAllPlaces(sought: string, text: string): readonly number[] {
   if (sought === '') return []
-  const seek = createSeeker(sought)
+  const seeker = new PlaceSeeker(sought, text)
   const places: number[] = []
-  for (let place = seek(text, 0); place !== -1; place = seek(text, place + sought.length)) places.push(place)
+  for (let place = seeker.next(); place !== -1; place = seeker.next())
+    if (place >= (places.at(-1) ?? -Infinity) + sought.length) places.push(place)
   return places
 }
 
 /** The place where a text that is not empty first begins in another one; -1 where it does not. */
 export function locate(sought: string, text: string): number {
-  return createSeeker(sought)(text, 0)
+  return new PlaceSeeker(sought, text).next()
 }
 
 /** The numbers, from 1, of the first lines that hold a text; the text is not empty and holds no line break. */
 export function findLines(sought: string, text: string, count: number): readonly number[] {
-  const seek = createSeeker(sought)
+  const seeker = new PlaceSeeker(sought, text)
   const numbers: number[] = []
-  let [line, lineStart] = [1, 0]
-  for (let from = 0; numbers.length < count;) {
-    const place = seek(text, from)
+  let [line, end] = [0, -1]
+  while (numbers.length < count) {
+    const place = seeker.next()
     if (place === -1) break
-    for (
-      let end = text.indexOf('\n', lineStart);
-      end !== -1 && end < place;
-      end = text.indexOf('\n', lineStart)
-    ) {
-      ;[line, lineStart] = [line + 1, end + 1]
+    if (place < end) continue
+    for (; end < place; line++) {
+      const next = text.indexOf('\n', end + 1)
+      end = next === -1 ? text.length : next
     }
     numbers.push(line)
-    const end = text.indexOf('\n', place)
-    if (end === -1) break
-    from = end + 1
   }
   return numbers
 }
