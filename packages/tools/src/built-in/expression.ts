@@ -1,4 +1,5 @@
 import { getOwn } from '@tallystick/core/internal'
+import { Fraction } from 'fraction.js'
 
 /** Characters of an expression. */
 export const maxLength = 1_000
@@ -6,6 +7,7 @@ export const maxLength = 1_000
 const maxDepth = 64
 /** Digits of a numerator or denominator: what keeps every step in well under a millisecond. */
 const maxDigits = 500
+const bound = 10n ** BigInt(maxDigits)
 
 /** An expression that has no value. The message names the character, from 1. */
 export class CalculationError extends Error {
@@ -20,72 +22,20 @@ export function calculate(expression: string): string {
   if (expression.length > maxLength) {
     throw new CalculationError(maxLength, `an expression has at most ${maxLength} characters`)
   }
-  return writeNumber(evaluate(parse(readTokens(expression))))
+  return writeNumber(parse(readTokens(expression))())
 }
 
-/** The value of an expression. Throws `CalculationError` where it has none, or one of too many digits. */
-function evaluate(expression: Expression): Rational {
-  const { kind, at } = expression
-  if (kind === 'number') return readNumber(expression.text, at)
-  if (kind === 'negated') return negate(evaluate(expression.operand))
-  if (kind === 'call') return requireBounded(call(expression.name, expression.inputs.map(evaluate), at), at)
-  return requireBounded(
-    applyOperator(expression.operator, evaluate(expression.left), evaluate(expression.right), at),
-    at,
-  )
+/** A number. `exact` is false once a root that has no finite digits took part. */
+interface Value {
+  readonly number: Fraction
+  readonly exact: boolean
 }
 
-function applyOperator(operator: Operator, left: Rational, right: Rational, at: number): Rational {
-  switch (operator) {
-    case '+':
-      return add(left, right)
-    case '-':
-      return add(left, negate(right))
-    case '*':
-      return multiply(left, right)
-    case '/':
-      return divide(left, requireNonZero(right, at))
-    case '%':
-      return add(left, negate(multiply(truncate(divide(left, requireNonZero(right, at))), right)))
-    case '^':
-      return raise(left, right, at)
-  }
-}
+/** Calculates a part of an expression. Throws `CalculationError` where it has no value, or one of too many digits. */
+type Calculation = () => Value
 
-function call(name: string, inputs: readonly Rational[], at: number): Rational {
-  const called = getOwn(functions, name)
-  if (!called) {
-    throw new CalculationError(
-      at,
-      `there is no function ${name}; there are ${Object.keys(functions).join(', ')}`,
-    )
-  }
-  const { inputsMin, maxInputs } = called
-  // A call is parsed with one input at least.
-  if (inputs.length > maxInputs) {
-    const wanted = maxInputs === inputsMin ? `${inputsMin}` : `${inputsMin} or ${maxInputs}`
-    throw new CalculationError(at, `${name} takes ${wanted} numbers, not ${inputs.length}`)
-  }
-  return called.of(inputs, at)
-}
-
-function readNumber(text: string, at: number): Rational {
-  const [, whole = '', places = '', exponent = '0'] =
-    // Every token of a number has this form.
-    /^(\d*)(?:\.(\d+))?(?:[eE]([+-]?\d+))?$/.exec(text.replaceAll('_', '')) as RegExpExecArray
-  const scale = Number(exponent) - places.length
-  if (Math.abs(scale) > maxDigits) throw createTooLarge(at)
-  const above = BigInt(whole + places) * 10n ** BigInt(Math.max(0, scale))
-  return requireBounded(createRational(above, 10n ** BigInt(Math.max(0, -scale))), at)
-}
-
-function requireNonZero(value: Rational, at: number): Rational {
-  if (value.numerator === 0n) throw new CalculationError(at, 'division by zero')
-  return value
-}
-
-function requireBounded(value: Rational, at: number): Rational {
-  if (takeMagnitude(value.numerator) >= bound || value.denominator >= bound) throw createTooLarge(at)
+function requireBounded(value: Value, at: number): Value {
+  if (value.number.n >= bound || value.number.d >= bound) throw createTooLarge(at)
   return value
 }
 
@@ -93,61 +43,94 @@ function createTooLarge(at: number): CalculationError {
   return new CalculationError(at, `the result needs more than ${maxDigits} digits`)
 }
 
-/**
- * A fraction in lowest terms; the denominator is positive. `exact` is false once a root that has no finite digits
- * took part.
- */
-interface Rational {
-  readonly numerator: bigint
-  readonly denominator: bigint
-  readonly exact: boolean
+function tenTo(exponent: number): Fraction {
+  const power = 10n ** BigInt(Math.abs(exponent))
+  return exponent < 0 ? new Fraction(1n, power) : new Fraction(power)
 }
 
-/** A fraction of two whole numbers, the second of which is not 0, in lowest terms. */
-function createRational(numerator: bigint, denominator = 1n, exact = true): Rational {
-  const divisor = findCommonDivisor(takeMagnitude(numerator), takeMagnitude(denominator))
-  const signed = denominator < 0n ? -divisor : divisor
-  return { numerator: numerator / signed, denominator: denominator / signed, exact }
+type Operator = '+' | '-' | '*' | '/' | '%' | '^'
+
+function applyOperator(operator: Operator, left: Value, right: Value, at: number): Value {
+  const [a, b] = [left.number, right.number]
+  if ((operator === '/' || operator === '%') && b.n === 0n) throw new CalculationError(at, 'division by zero')
+  const number = {
+    '+': () => a.add(b),
+    '-': () => a.sub(b),
+    '*': () => a.mul(b),
+    '/': () => a.div(b),
+    '%': () => a.mod(b),
+    '^': () => raise(a, b, at),
+  }[operator]()
+  return requireBounded({ number, exact: left.exact && right.exact }, at)
 }
 
-function add(a: Rational, b: Rational): Rational {
-  const numerator = a.numerator * b.denominator + b.numerator * a.denominator
-  return createRational(numerator, a.denominator * b.denominator, a.exact && b.exact)
+/** Throws `CalculationError` for an exponent that is not whole, for 0 to a negative one, and for too many digits. */
+function raise(base: Fraction, exponent: Fraction, at: number): Fraction {
+  if (exponent.d !== 1n) {
+    throw new CalculationError(at, 'the exponent is not a whole number; for a square root use sqrt(x)')
+  }
+  if (base.n === 0n && exponent.s < 0n) throw new CalculationError(at, 'division by zero')
+  const digits = Math.max(countDigits(base.n), countDigits(base.d)) - 1
+  // Only 0, 1 and -1 stay small under any exponent.
+  const isSmall = base.d === 1n && base.n < 2n
+  // A number of n + 1 digits is at least 10^n, and any other at least 2.
+  if (!isSmall && (exponent.n * BigInt(digits) > maxDigits || exponent.n > maxDigits * 4))
+    throw createTooLarge(at)
+  return base.pow(exponent)
 }
 
-function negate(a: Rational): Rational {
-  return { ...a, numerator: -a.numerator }
+/** A function of numbers. `of` is called with as many as it takes, and the place that an error should name. */
+interface CalculatorFunction {
+  readonly inputsMin: number
+  readonly maxInputs: number
+  readonly of: (inputs: readonly Value[], at: number) => Value
 }
 
-function multiply(a: Rational, b: Rational): Rational {
-  return createRational(a.numerator * b.numerator, a.denominator * b.denominator, a.exact && b.exact)
+const zero: Value = { number: new Fraction(0n), exact: true }
+/** Digits of a root that has no finite number of them. */
+const rootDigits = 60
+
+const functions: Readonly<Record<string, CalculatorFunction>> = {
+  abs: one((number) => number.abs()),
+  ceil: one((number) => number.ceil()),
+  floor: one((number) => number.floor()),
+  max: many((a, b) => (a.number.lt(b.number) ? b : a)),
+  min: many((a, b) => (b.number.lt(a.number) ? b : a)),
+  round: {
+    inputsMin: 1,
+    maxInputs: 2,
+    of: ([value = zero, places = zero], at) => ({ ...value, number: round(value.number, places.number, at) }),
+  },
+  sqrt: { inputsMin: 1, maxInputs: 1, of: ([value = zero], at) => takeRoot(value, at) },
+  sum: many((a, b) => ({ number: a.number.add(b.number), exact: a.exact && b.exact })),
 }
 
-/** The quotient of two numbers, the second of which is not 0. */
-function divide(a: Rational, b: Rational): Rational {
-  return createRational(a.numerator * b.denominator, a.denominator * b.numerator, a.exact && b.exact)
+function one(of: (number: Fraction) => Fraction): CalculatorFunction {
+  return { inputsMin: 1, maxInputs: 1, of: ([value = zero]) => ({ ...value, number: of(value.number) }) }
 }
 
-function roundDown({ numerator, denominator, exact }: Rational): Rational {
-  const truncated = numerator / denominator
-  const below = numerator < 0n && denominator !== 1n
-  return { numerator: below ? truncated - 1n : truncated, denominator: 1n, exact }
+function many(of: (a: Value, b: Value) => Value): CalculatorFunction {
+  return { inputsMin: 1, maxInputs: Infinity, of: (inputs) => inputs.reduce(of) }
 }
 
-function truncate({ numerator, denominator, exact }: Rational): Rational {
-  return { numerator: numerator / denominator, denominator: 1n, exact }
+/** Rounds to so many places after the point (before it, if negative); halves go away from 0. */
+function round(number: Fraction, places: Fraction, at: number): Fraction {
+  if (places.d !== 1n || places.n > maxDigits) {
+    throw new CalculationError(at, `round takes whole places from -${maxDigits} to ${maxDigits}`)
+  }
+  const scale = tenTo(Number(places.s * places.n))
+  const rounded = number.abs().mul(scale).add(1n, 2n).floor().div(scale)
+  return number.s < 0n ? rounded.neg() : rounded
 }
 
-function isBelow(a: Rational, b: Rational): boolean {
-  return a.numerator * b.denominator < b.numerator * a.denominator
-}
-
-function takeMagnitude(value: bigint): bigint {
-  return value < 0n ? -value : value
-}
-
-function countDigits(value: bigint): number {
-  return takeMagnitude(value).toString().length
+/** Exact where the root is a fraction, else to 60 digits and marked as inexact. */
+function takeRoot({ number: { s, n, d }, exact }: Value, at: number): Value {
+  if (s < 0n && n > 0n) throw new CalculationError(at, 'a negative number has no square root')
+  const [above, below] = [findWholeRoot(n), findWholeRoot(d)]
+  if (above * above === n && below * below === d) return { number: new Fraction(above, below), exact }
+  const wholeDigits = Math.ceil((countDigits(n) - countDigits(d)) / 2)
+  const shift = BigInt(Math.max(0, rootDigits - wholeDigits))
+  return { number: new Fraction(findWholeRoot((n * 100n ** shift) / d), 10n ** shift), exact: false }
 }
 
 /** The whole part of the square root of a whole number that is not negative. */
@@ -162,9 +145,8 @@ function findWholeRoot(value: bigint): bigint {
   }
 }
 
-function findCommonDivisor(a: bigint, b: bigint): bigint {
-  while (b !== 0n) [a, b] = [b, a % b]
-  return a
+function countDigits(value: bigint): number {
+  return value.toString().length
 }
 
 /** Places after the point up to which an exact decimal is written out. */
@@ -178,17 +160,15 @@ const maxFractionCharacters = 40
  * A number as a model reads it: whole numbers and finite decimals in full, as in `0.3`; what has no end, or too many
  * places, rounded to 30 digits and marked: `0.333333333333333333333333333333 (rounded; exactly 1/3)`.
  */
-function writeNumber(value: Rational): string {
-  const { numerator, denominator, exact } = value
-  const places = countPlaces(denominator)
-  const sign = numerator < 0n ? '-' : ''
+function writeNumber({ number: { s, n, d }, exact }: Value): string {
+  const places = countPlaces(d)
+  const sign = s < 0n && n > 0n ? '-' : ''
   if (exact && places !== undefined && places <= maxPlaces) {
-    const digits = (takeMagnitude(numerator) * 10n ** BigInt(places)) / denominator
-    return sign + withPoint(digits.toString(), places)
+    return sign + withPoint(((n * 10n ** BigInt(places)) / d).toString(), places)
   }
-  const fraction = `${numerator}/${denominator}`
+  const fraction = `${sign}${n}/${d}`
   const exactly = exact && fraction.length <= maxFractionCharacters ? `; exactly ${fraction}` : ''
-  return `${sign}${writeRounded(takeMagnitude(numerator), denominator)} (rounded${exactly})`
+  return `${sign}${writeRounded(n, d)} (rounded${exactly})`
 }
 
 /** How many places a fraction with this denominator has after the point; `undefined` when it never ends. */
@@ -228,106 +208,6 @@ function scaleUp(value: bigint, powerOfTen: number): bigint {
   return value * 10n ** BigInt(Math.max(0, powerOfTen))
 }
 
-/** A function of numbers. `of` is called with as many as it takes, and the place that an error should name. */
-interface CalculatorFunction {
-  readonly inputsMin: number
-  readonly maxInputs: number
-  readonly of: (inputs: readonly Rational[], at: number) => Rational
-}
-
-const zero = createRational(0n)
-const half = createRational(1n, 2n)
-/** Digits of a root that has no finite number of them. */
-const rootDigits = 60
-
-const functions: Readonly<Record<string, CalculatorFunction>> = {
-  abs: one(absolute),
-  ceil: one((value) => negate(roundDown(negate(value)))),
-  floor: one(roundDown),
-  max: many((a, b) => (isBelow(a, b) ? b : a)),
-  min: many((a, b) => (isBelow(b, a) ? b : a)),
-  round: { inputsMin: 1, maxInputs: 2, of: ([value = zero, places = zero], at) => round(value, places, at) },
-  sqrt: one(takeRoot),
-  sum: many(add),
-}
-
-function one(of: (value: Rational, at: number) => Rational): CalculatorFunction {
-  return { inputsMin: 1, maxInputs: 1, of: ([value = zero], at) => of(value, at) }
-}
-
-function many(of: (a: Rational, b: Rational) => Rational): CalculatorFunction {
-  return { inputsMin: 1, maxInputs: Infinity, of: (inputs) => inputs.reduce(of) }
-}
-
-function absolute(value: Rational): Rational {
-  return { ...value, numerator: takeMagnitude(value.numerator) }
-}
-
-/** Rounds to so many places after the point (before it, if negative); halves go away from 0. */
-function round(value: Rational, places: Rational, at: number): Rational {
-  if (places.denominator !== 1n || takeMagnitude(places.numerator) > maxDigits) {
-    throw new CalculationError(at, `round takes whole places from -${maxDigits} to ${maxDigits}`)
-  }
-  const shift = 10n ** takeMagnitude(places.numerator)
-  const scale = places.numerator < 0n ? createRational(1n, shift) : createRational(shift)
-  const rounded = divide(roundDown(add(multiply(absolute(value), scale), half)), scale)
-  return value.numerator < 0n ? negate(rounded) : rounded
-}
-
-/** Exact where the root is a fraction, else to 60 digits and marked as inexact. */
-function takeRoot({ numerator, denominator, exact }: Rational, at: number): Rational {
-  if (numerator < 0n) throw new CalculationError(at, 'a negative number has no square root')
-  const [above, below] = [findWholeRoot(numerator), findWholeRoot(denominator)]
-  if (above * above === numerator && below * below === denominator) return createRational(above, below, exact)
-  const wholeDigits = Math.ceil((countDigits(numerator) - countDigits(denominator)) / 2)
-  const shift = BigInt(Math.max(0, rootDigits - wholeDigits))
-  return createRational(findWholeRoot((numerator * 100n ** shift) / denominator), 10n ** shift, false)
-}
-
-/** `base` to a whole `exponent`. Throws `CalculationError` for another exponent, 0 to a negative one, and too many digits. */
-function raise(base: Rational, exponent: Rational, at: number): Rational {
-  if (exponent.denominator !== 1n) {
-    throw new CalculationError(at, 'the exponent is not a whole number; for a square root use sqrt(x)')
-  }
-  const times = takeMagnitude(exponent.numerator)
-  const exact = base.exact && exponent.exact
-  if (base.numerator === 0n && exponent.numerator < 0n) throw new CalculationError(at, 'division by zero')
-  // Only 0, 1 and -1 stay small under any exponent.
-  if (base.denominator === 1n && takeMagnitude(base.numerator) < 2n) {
-    if (times === 0n) return createRational(1n, 1n, exact)
-    return createRational(times % 2n === 0n ? takeMagnitude(base.numerator) : base.numerator, 1n, exact)
-  }
-  const digits = Math.max(countDigits(base.numerator), countDigits(base.denominator)) - 1
-  // A number of n + 1 digits is at least 10^n, and any other at least 2.
-  if (times * BigInt(digits) > maxDigits || times > maxDigits * 4) {
-    throw new CalculationError(at, `the result needs more than ${maxDigits} digits`)
-  }
-  const [above, below] = [base.numerator ** times, base.denominator ** times]
-  return exponent.numerator < 0n ? createRational(below, above, exact) : createRational(above, below, exact)
-}
-
-const bound = 10n ** BigInt(maxDigits)
-
-type Operator = '+' | '-' | '*' | '/' | '%' | '^'
-
-/** A parsed expression. `at` is the place of the character that an error about it should name. */
-type Expression =
-  | { readonly kind: 'number'; readonly text: string; readonly at: number }
-  | { readonly kind: 'negated'; readonly operand: Expression; readonly at: number }
-  | {
-      readonly kind: 'operation'
-      readonly operator: Operator
-      readonly left: Expression
-      readonly right: Expression
-      readonly at: number
-    }
-  | {
-      readonly kind: 'call'
-      readonly name: string
-      readonly inputs: readonly Expression[]
-      readonly at: number
-    }
-
 /**
  * How strongly an operator binds its left and right operand: the right one begins with those operators that bind their
  * left at least as strongly. So 2^3^2 is 2^(3^2), but 8-3-2 is (8-3)-2. A sign in front binds as a power does, so -2^2 is
@@ -344,39 +224,43 @@ const binding: Readonly<Record<Operator, { readonly left: number; readonly right
 const signBinding = 3
 
 /** Parses tokens by operator precedence (Pratt's method). Throws `CalculationError` at the first that has no place. */
-function parse(tokens: readonly Token[]): Expression {
+function parse(tokens: readonly Token[]): Calculation {
   let position = 0
   // Nothing is read after the end, which no rule takes.
   const peek = (): Token => tokens[position] as Token
-  const next = (): Token => {
-    const token = peek()
-    position++
-    return token
-  }
-  const isSign = (text: string): boolean => peek().text === text
+  const next = (): Token => tokens[position++] as Token
   const expect = (text: string, opened: number): void => {
-    if (!isSign(text)) throw createUnexpected(peek(), `"${text}" for the "(" at character ${opened + 1}`)
+    if (peek().text !== text)
+      throw createUnexpected(peek(), `"${text}" for the "(" at character ${opened + 1}`)
     next()
   }
 
-  const expression = (bindingMin: number, depth: number): Expression => {
+  const expression = (bindingMin: number, depth: number): Calculation => {
     if (depth > maxDepth) throw new CalculationError(peek().at, `nested deeper than ${maxDepth} levels`)
-    let left = operand(depth)
+    let result = operand(depth)
     for (;;) {
       const { kind, text, at } = peek()
       const operator = kind === 'sign' && text in binding ? (text as Operator) : undefined
-      if (!operator || binding[operator].left < bindingMin) return left
+      if (!operator || binding[operator].left < bindingMin) return result
       next()
-      left = { kind: 'operation', operator, left, right: expression(binding[operator].right, depth + 1), at }
+      const left = result
+      const right = expression(binding[operator].right, depth + 1)
+      result = () => applyOperator(operator, left(), right(), at)
     }
   }
 
-  const operand = (depth: number): Expression => {
+  const operand = (depth: number): Calculation => {
     const token = next()
     const { kind, text, at } = token
-    if (kind === 'number') return { kind, text, at }
+    if (kind === 'number') return () => readNumber(text, at)
     if (kind === 'name') return call(text, at, depth)
-    if (text === '-') return { kind: 'negated', operand: expression(signBinding, depth + 1), at }
+    if (text === '-') {
+      const negated = expression(signBinding, depth + 1)
+      return () => {
+        const { number, exact } = negated()
+        return { number: number.neg(), exact }
+      }
+    }
     if (text === '+') return expression(signBinding, depth + 1)
     if (text !== '(') throw createUnexpected(token, 'a number, a function or "("')
     const inner = expression(0, depth + 1)
@@ -384,17 +268,31 @@ function parse(tokens: readonly Token[]): Expression {
     return inner
   }
 
-  const call = (name: string, at: number, depth: number): Expression => {
-    if (!isSign('('))
+  const call = (name: string, at: number, depth: number): Calculation => {
+    const { text, at: opened } = peek()
+    if (text !== '(')
       throw createUnexpected(peek(), `"(" after ${name}: names are functions, there are no variables`)
-    const opened = next().at
-    const inputs = [expression(0, depth + 1)]
-    while (isSign(',')) {
+    const inputs: Calculation[] = []
+    do {
       next()
       inputs.push(expression(0, depth + 1))
-    }
+    } while (peek().text === ',')
     expect(')', opened)
-    return { kind: 'call', name, inputs, at }
+    return () => {
+      const values = inputs.map((input) => input())
+      const called = getOwn(functions, name)
+      if (!called) {
+        const names = Object.keys(functions).join(', ')
+        throw new CalculationError(at, `there is no function ${name}; there are ${names}`)
+      }
+      const { inputsMin, maxInputs } = called
+      // A call is parsed with one input at least.
+      if (values.length > maxInputs) {
+        const wanted = maxInputs === inputsMin ? `${inputsMin}` : `${inputsMin} or ${maxInputs}`
+        throw new CalculationError(at, `${name} takes ${wanted} numbers, not ${values.length}`)
+      }
+      return requireBounded(called.of(values, at), at)
+    }
   }
 
   const whole = expression(0, 0)
@@ -408,55 +306,55 @@ function createUnexpected({ kind, text, at }: Token, wanted: string): Calculatio
   return new CalculationError(at, `expected ${wanted}, found ${found}${hint}`)
 }
 
-/** A word of an expression. `at` is the place of its first character, from 0. */
-type Token =
-  | { readonly kind: 'number'; readonly text: string; readonly at: number }
-  | { readonly kind: 'name'; readonly text: string; readonly at: number }
-  | { readonly kind: 'sign'; readonly text: string; readonly at: number }
-  | { readonly kind: 'end'; readonly text: ''; readonly at: number }
+function readNumber(text: string, at: number): Value {
+  const [, whole = '', places = '', exponent = '0'] =
+    // Every token of a number has this form.
+    /^(\d*)(?:\.(\d+))?(?:[eE]([+-]?\d+))?$/.exec(text.replaceAll('_', '')) as RegExpExecArray
+  const scale = Number(exponent) - places.length
+  if (Math.abs(scale) > maxDigits) throw createTooLarge(at)
+  return requireBounded({ number: tenTo(scale).mul(BigInt(whole + places)), exact: true }, at)
+}
 
-const number = /(?:\d+(?:_\d+)*)?(?:\.\d+(?:_\d+)*)?(?:(?<=\d)[eE][+-]?\d+)?/y
-const name = /[A-Za-z][A-Za-z0-9]*/y
-const signs = '+-*/%^(),'
+/** A word of an expression. `at` is the place of its first character, from 0. */
+interface Token {
+  readonly kind: 'number' | 'name' | 'sign' | 'end'
+  readonly text: string
+  readonly at: number
+}
+
+const word =
+  /(?<number>(?:\d+(?:_\d+)*(?:\.\d+(?:_\d+)*)?|\.\d+(?:_\d+)*)(?:[eE][+-]?\d+)?)|(?<name>[A-Za-z][A-Za-z0-9]*)|(?<sign>\*\*|[-+*/%^(),×·÷−])|\s/y
 
 /** Signs that models write as well, and what they mean here. */
-const aliases: Readonly<Record<string, string>> = { '×': '*', '·': '*', '÷': '/', '−': '-' }
+const aliases: Readonly<Record<string, string>> = { '**': '^', '×': '*', '·': '*', '÷': '/', '−': '-' }
 
 /** Splits an expression into tokens; the last is `end`. Throws `CalculationError` for a character that has no place. */
 function readTokens(expression: string): readonly Token[] {
   const tokens: Token[] = []
   let at = 0
   while (at < expression.length) {
-    const token = readToken(expression, at)
-    if (token) tokens.push(token)
-    at += token ? (expression.startsWith('**', token.at) ? 2 : token.text.length) : 1
+    word.lastIndex = at
+    const found = word.exec(expression)
+    if (found === null) {
+      const character = String.fromCodePoint(Number(expression.codePointAt(at)))
+      throw new CalculationError(
+        at,
+        `"${character}" has no meaning here; use numbers, + - * / % ^ ( ) and functions`,
+      )
+    }
+    const { number, name, sign } = found.groups as Readonly<Record<string, string | undefined>>
+    if (number !== undefined) {
+      // They are what "1,000" leaves after its comma.
+      if (/^0[\d_]/.test(number)) {
+        throw new CalculationError(
+          at,
+          `${number} starts with 0; write thousands without a comma, as 1000 or 1_000`,
+        )
+      }
+      tokens.push({ kind: 'number', text: number, at })
+    } else if (name !== undefined) tokens.push({ kind: 'name', text: name, at })
+    else if (sign !== undefined) tokens.push({ kind: 'sign', text: aliases[sign] ?? sign, at })
+    at += found[0].length
   }
   return [...tokens, { kind: 'end', text: '', at: expression.length }]
-}
-
-function readToken(expression: string, at: number): Token | undefined {
-  const character = String.fromCodePoint(expression.codePointAt(at) ?? 0)
-  if (/\s/.test(character)) return undefined
-  const digits = match(number, expression, at)
-  if (digits !== '') return { kind: 'number', text: requireLiteral(digits, at), at }
-  const word = match(name, expression, at)
-  if (word !== '') return { kind: 'name', text: word, at }
-  if (expression.startsWith('**', at)) return { kind: 'sign', text: '^', at }
-  const sign = aliases[character] ?? character
-  if (signs.includes(sign)) return { kind: 'sign', text: sign, at }
-  throw new CalculationError(
-    at,
-    `"${character}" has no meaning here; use numbers, + - * / % ^ ( ) and functions`,
-  )
-}
-
-function match(pattern: RegExp, expression: string, at: number): string {
-  pattern.lastIndex = at
-  return pattern.exec(expression)?.[0] ?? ''
-}
-
-/** Leading zeros are refused because they are what "1,000" leaves after its comma. */
-function requireLiteral(digits: string, at: number): string {
-  if (!/^0[\d_]/.test(digits)) return digits
-  throw new CalculationError(at, `${digits} starts with 0; write thousands without a comma, as 1000 or 1_000`)
 }
