@@ -144,7 +144,6 @@ export {
   todoStates,
 } from './events/content.ts'
 export { isMoment } from './events/event-parts.ts'
-export { shapeFaultOf } from './events/event-schema.ts'
 export {
   callEventTypes,
   callPlans,
@@ -162,6 +161,7 @@ export {
   removedText,
   type ReplyDelta,
   resumeReasons,
+  shapeFaultOf,
   type ShownChange,
   type ShownMessages,
   type ShownPiece,

@@ -1,9 +1,8 @@
 // Events, commands and message parts as schemas of zod, which other schemas may be made of. Nothing else of core loads zod.
 import * as z from 'zod'
 import { type OutsideCommand, outsideCommand } from './events/commands.ts'
-import { type ResultPart, resultPart, type UserPart, userPart } from './events/content.ts'
-import { type EventBodies, type EventType } from './events/event.ts'
-import { eventBodies } from './events/event-schema.ts'
+import { type ResultPart, resultPart, type UserPart } from './events/content.ts'
+import { eventBodies, type EventBodies, type EventType } from './events/event.ts'
 import { json, jsonObject, type Kind, type Schema } from './values/schema.ts'
 
 const built = new Map<Schema, z.ZodType>()
@@ -75,4 +74,4 @@ export const outsideCommandSchema: z.ZodType<OutsideCommand> = z.lazy(() => toZo
 
 /** A part of a tool result, and of what a user says. */
 export const resultPartSchema: z.ZodType<ResultPart> = z.lazy(() => toZod(resultPart))
-export const userPartSchema: z.ZodType<UserPart> = z.lazy(() => toZod(userPart))
+export const userPartSchema: z.ZodType<UserPart> = z.lazy(() => toZod(resultPart))

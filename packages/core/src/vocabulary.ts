@@ -57,6 +57,7 @@ export {
   type StopReason,
   stopReasons,
   type TextPart,
+  type ReplyPart,
   type ToolCallPart,
   type ToolResult,
   type ToolResultsMessage,
@@ -64,7 +65,6 @@ export {
   type UserPart,
 } from './events/content.ts'
 export { type Cause, causes } from './events/event-parts.ts'
-export { parseEvent } from './events/event-schema.ts'
 export {
   type CallEventType,
   type CallPlan,
@@ -86,6 +86,7 @@ export {
   type GuardrailAction,
   type Handoff,
   type ParentRef,
+  parseEvent,
   type Removed,
   type ResumeReason,
   type ToolSpending,
@@ -119,7 +120,6 @@ export type {
   GuardrailFind,
   ModelSignal,
   Reconciliation,
-  ReplyPart,
   Signal,
   ToolSignal,
 } from './events/signals.ts'

@@ -5,7 +5,7 @@ import { LedgerDamagedError, UnknownEventError, type RuntimeEvent } from '@tally
 import { eventSchemas, outsideCommandSchema } from '@tallystick/core/schemas'
 import { eventTypes, parseEvent, type EventType, type Json } from '@tallystick/core/vocabulary'
 import { everyFact, sampleRunId, stamped } from '@tallystick/testkit'
-import { shapeFaultOf } from '../src/events/event-schema.ts'
+import { shapeFaultOf } from '../src/events/event.ts'
 import { play, program } from './program.ts'
 
 const runId = sampleRunId(1)

@@ -5,10 +5,15 @@ import * as fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { tries } from '../../../scripts/testing/effort.ts'
 import { outsideCommand } from '../src/events/commands.ts'
-import { callEnvelopeSchema, envelopeSchema, eventBodies } from '../src/events/event-schema.ts'
+import { eventBodies } from '../src/events/event.ts'
+import { envelopeFields } from '../src/events/event-parts.ts'
 import { modelSignalSchema, repairedInputSchema, toolSignalSchema } from '../src/events/signals.ts'
 import { eventSchemas } from '../src/schemas.ts'
-import { count, maybe, objectOf, text } from '../src/values/schema.ts'
+import { toolCallId as callId } from '../src/events/content.ts'
+import { count, maybe, objectOf, text, withShape } from '../src/values/schema.ts'
+
+const envelopeSchema = withShape(envelopeFields)
+const callEnvelopeSchema = withShape({ toolCallId: callId })
 
 const runId = sampleRunId(1)
 const events = stamped(runId, Object.values(everyFact(runId)))

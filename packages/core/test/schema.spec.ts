@@ -1,7 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import {
   anyOf,
-  discriminatedBy,
   exactly,
   flag,
   listOf,
@@ -10,6 +9,7 @@ import {
   recordOf,
   type Schema,
   text,
+  variantOf,
   withShape,
   wordOf,
 } from '../src/values/schema.ts'
@@ -58,11 +58,8 @@ describe('a schema', () => {
   })
 
   it('takes objects that a word tells apart, each by its own fields', () => {
-    interface Shape {
-      readonly kind: string
-    }
-    const [plain, named] = [{ kind: exactly('plain') }, { kind: exactly('named'), name: text }]
-    const either = discriminatedBy<Shape>('kind', [withShape<Shape>(plain), withShape<Shape>(named)])
+    type Either = { readonly kind: 'plain' } | { readonly kind: 'named'; readonly name: string }
+    const either: Schema<Either> = variantOf('kind', { plain: {}, named: { name: text } })
     const sound = [{ kind: 'plain' }, { kind: 'named', name: 'a' }]
     expect(taken(either, ...sound, { kind: 'named' }, { kind: 'other' }, {}, null, [], 'plain')).toEqual(
       sound,

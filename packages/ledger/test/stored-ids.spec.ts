@@ -169,7 +169,7 @@ describe('a ledger file whose ids were forged, with a chain that verifies', () =
     ],
     [
       'a call that is collected',
-      'calls.0',
+      'calls.0.toolCallId',
       ofType('tool_requests_collected', (body) => ({
         calls: (body['calls'] as object[]).map((call) => ({ ...call, toolCallId: hostileId })),
       })),

@@ -11,6 +11,7 @@ import {
   refusalPolicy,
   type ToolChoice,
   type ToolDefinition,
+  toolDefinition,
   type ToolEffect,
   toolEffects,
 } from './model-request.ts'
@@ -27,14 +28,7 @@ import {
   text,
   wordOf,
 } from '../values/schema.ts'
-import {
-  type Limits,
-  limits,
-  type Repeats,
-  repeats,
-  retry as wholeRetry,
-  type RetryPolicy,
-} from './limits.ts'
+import { type Limits, limits, type Repeats, repeats, retry, type RetryPolicy } from './limits.ts'
 import { digestOf } from '../values/digest.ts'
 
 /** A fallback model, and its price. */
@@ -123,39 +117,23 @@ export interface OutputPolicy {
   readonly nextTurn?: NextTurn
 }
 
-const retry = objectOf<NonNullable<AgentPolicy['retry']>>({
-  maxAttempts: maybe(amount),
-  baseMs: maybe(amount),
-  capMs: maybe(amount),
-  maxRetryAfterMs: maybe(amount),
-  maxTotalMs: maybe(amount),
-})
-const tool = objectOf<ToolPolicy>({
+const tool: Schema<ToolPolicy> = objectOf({
   name: text,
   effect: wordOf(toolEffects),
   recovery: wordOf(recoveries),
   timeoutMs: maybe(amount),
   quietMs: maybe(amount),
-  retry: maybe(wholeRetry),
+  retry: maybe(retry),
   maxResultChars: maybe(amount),
   serial: maybe(text),
   maxConcurrency: maybe(amount),
   repeats: maybe(repeats),
   approval: maybe(text),
-  origin: maybe(objectOf<ToolOrigin>({ server: text, name: text })),
-})
-const timeouts = objectOf<NonNullable<AgentPolicy['timeouts']>>({
-  idleMs: maybe(amount),
-  totalMs: maybe(amount),
-  prepareMs: maybe(amount),
-})
-const compaction = objectOf<NonNullable<AgentPolicy['compaction']>>({
-  maxContextTokens: amount,
-  keepMessages: amount,
+  origin: maybe(objectOf({ server: text, name: text })),
 })
 
 /** Checks which events a run records. */
-export const recordingPolicy: Schema<RecordingPolicy> = objectOf<RecordingPolicy>({
+export const recordingPolicy: Schema<RecordingPolicy> = objectOf({
   textDeltas: maybe(flag),
   toolInputDeltas: maybe(flag),
   toolProgress: maybe(flag),
@@ -165,13 +143,13 @@ export const recordingPolicy: Schema<RecordingPolicy> = objectOf<RecordingPolicy
   content: maybe(wordOf(['full', 'digests'])),
 })
 
-const outputPolicy = objectOf<OutputPolicy>({
+const outputPolicy: Schema<OutputPolicy> = objectOf({
   transforms: listOf(text),
   nextTurn: maybe(wordOf(nextTurns)),
 })
 
 /** Checks a field that an adapter's option sets. */
-export const requestAddition: Schema<RequestAddition> = objectOf<RequestAddition>({
+export const requestAddition: Schema<RequestAddition> = objectOf({
   option: text,
   field: text,
   replaces: maybe(exactly(true)),
@@ -179,17 +157,25 @@ export const requestAddition: Schema<RequestAddition> = objectOf<RequestAddition
 })
 
 /** Checks how an agent's runs are driven. */
-const agentPolicy: Schema<AgentPolicy> = objectOf<AgentPolicy>({
+const agentPolicy: Schema<AgentPolicy> = objectOf({
   limits,
-  retry: maybe(retry),
-  timeouts: maybe(timeouts),
-  compaction: maybe(compaction),
+  retry: maybe(
+    objectOf({
+      maxAttempts: maybe(amount),
+      baseMs: maybe(amount),
+      capMs: maybe(amount),
+      maxRetryAfterMs: maybe(amount),
+      maxTotalMs: maybe(amount),
+    }),
+  ),
+  timeouts: maybe(objectOf({ idleMs: maybe(amount), totalMs: maybe(amount), prepareMs: maybe(amount) })),
+  compaction: maybe(objectOf({ maxContextTokens: amount, keepMessages: amount })),
   tools: maybe(listOf(tool)),
   maxResultChars: maybe(amount),
   approval: maybe(exactly(true)),
   models: maybe(
     listOf(
-      objectOf<PinnedModel>({
+      objectOf({
         model: modelRef,
         options: maybe(jsonObject),
         additions: maybe(listOf(requestAddition)),
@@ -200,12 +186,6 @@ const agentPolicy: Schema<AgentPolicy> = objectOf<AgentPolicy>({
   outputStream: maybe(outputPolicy),
 })
 
-/** Checks what a model is shown of a tool. */
-export const toolDefinition: Schema<ToolDefinition> = objectOf<ToolDefinition>({
-  name: text,
-  description: text,
-  inputSchema: jsonObject,
-})
 const pricedModel = {
   model: modelRef,
   price: maybe(price),
@@ -213,14 +193,14 @@ const pricedModel = {
 }
 
 /** The model of a run, as a ledger records it. */
-export const givenModel: Schema<GivenModel> = objectOf<GivenModel>({
+export const givenModel: Schema<GivenModel> = objectOf({
   ...pricedModel,
   options: maybe(jsonObject),
   additions: maybe(listOf(requestAddition)),
 })
 
 /** An agent as a ledger records it. */
-export const agentDefinition: Schema<AgentDefinition> = objectOf<AgentDefinition>({
+export const agentDefinition: Schema<AgentDefinition> = objectOf({
   model: modelRef,
   instructions: text,
   tools: listOf(toolDefinition),
@@ -231,21 +211,19 @@ export const agentDefinition: Schema<AgentDefinition> = objectOf<AgentDefinition
   maxWebSearches: maybe(maxWebSearches),
   modelSettings: maybe(modelSettings),
   onRefusal: maybe(refusalPolicy),
-  fallbacks: maybe(listOf(objectOf<FallbackModel>(pricedModel))),
+  fallbacks: maybe(listOf(objectOf(pricedModel))),
   guardrails: maybe(
     listOf(
-      objectOf<GuardrailDefinition>({
+      objectOf({
         name: text,
         on: wordOf(guardedThings),
         beside: maybe(exactly(true)),
       }),
     ),
   ),
-  output: maybe(
-    objectOf<OutputDefinition>({ schema: jsonObject, wrapped: maybe(exactly(true)), maxRepairs: count }),
-  ),
-  handoffs: maybe(listOf(objectOf<HandoffDefinition>({ tool: text, to: text, back: maybe(exactly(true)) }))),
-  summarizer: maybe(objectOf<SummarizerDefinition>({ ...pricedModel, instructions: text })),
+  output: maybe(objectOf({ schema: jsonObject, wrapped: maybe(exactly(true)), maxRepairs: count })),
+  handoffs: maybe(listOf(objectOf({ tool: text, to: text, back: maybe(exactly(true)) }))),
+  summarizer: maybe(objectOf({ ...pricedModel, instructions: text })),
   policy: maybe(agentPolicy),
 })
 

@@ -1,9 +1,7 @@
 import {
   amount,
-  exactly,
   jsonObject,
   listOf,
-  objectOf,
   maybe,
   ordinal,
   type Schema,
@@ -15,40 +13,27 @@ import {
 import { type Message, type ResultPart, resultPart, type UserMessage, userMessage } from './content.ts'
 import type { RunId } from '../values/ids.ts'
 import type { JsonObject } from '../values/json.ts'
-import { type LimitName, limitNames, type Limits, type RetryPolicy } from './limits.ts'
-import type { AgentDefinition, RunGiven } from './agent-definition.ts'
-import type { ChildTotals, HistoryEdit, ParentRef, ResumeReason } from './event-parts.ts'
-import { childTotals } from './event-parts-schema.ts'
+import { type LimitName, limitNames } from './limits.ts'
+import type { AgentDefinition } from './agent-definition.ts'
+import type { EventBodies } from './event.ts'
+import { type Attribution, childTotals, type ChildTotals, type ResumeReason } from './event-parts.ts'
+
+/** Changes of the past, with who made them and why. */
+export type HistoryEdits = EventBodies['history_edited']
 
 /** Starts a run. Only the runtime sends it, since it mints the id. */
-export interface StartCommand extends RunGiven {
+export type StartCommand = EventBodies['run_started'] & {
   readonly type: 'start'
   readonly runId: RunId
-  readonly agent: string
-  readonly definition: AgentDefinition
-  readonly limits: Limits
-  readonly retry: RetryPolicy
   readonly input: UserMessage
   /** The sender's id of the input, by which a retry is recognised. */
   readonly receipt?: string
-  readonly sessionId?: string
-  readonly sessionPlace?: number
-  readonly parent?: ParentRef
-  readonly subject?: string
-  readonly withContext?: true
   /** The earlier messages. */
   readonly history?: readonly Message[]
   /** The place of the first message that guardrails have not checked. */
   readonly uncheckedFrom?: number
   /** Edits of the earlier messages. */
   readonly edits?: HistoryEdits
-}
-
-/** Changes of the past, with who made them and why. */
-export interface HistoryEdits {
-  readonly edits: readonly HistoryEdit[]
-  readonly by?: string
-  readonly reason?: string
 }
 
 /** A process takes the run over. Only the runtime sends it, when it has raised the epoch. */
@@ -87,16 +72,14 @@ export type OutsideCommand =
       readonly via?: string
       readonly reason: string
     } & AnsweredQuestion)
-  | {
+  | ({
       readonly type: 'settle'
       readonly toolCallId: string
       readonly outcome: 'success' | 'failed'
       readonly content: readonly ResultPart[]
       readonly child?: ChildTotals
-      readonly by?: string
-      readonly reason?: string
-    }
-  | { readonly type: 'cancel'; readonly by?: string; readonly reason?: string }
+    } & Attribution)
+  | ({ readonly type: 'cancel' } & Attribution)
   | {
       readonly type: 'raise_limit'
       readonly limit: LimitName
@@ -118,19 +101,16 @@ const name: Schema<string> = valueThat(
 )
 
 /** What may lie in a run's inbox, where any process can put it. */
-export const outsideCommand: Schema<OutsideCommand> = variantOf<OutsideCommand>({
-  steer: objectOf<OutsideCommandOf<'steer'>>({
-    type: exactly('steer'),
+export const outsideCommand: Schema<OutsideCommand> = variantOf('type', {
+  steer: {
     message: userMessage,
     receipt: text,
-  }),
-  queue: objectOf<OutsideCommandOf<'queue'>>({
-    type: exactly('queue'),
+  },
+  queue: {
     message: userMessage,
     receipt: text,
-  }),
-  approve: objectOf<OutsideCommandOf<'approve'>>({
-    type: exactly('approve'),
+  },
+  approve: {
     toolCallId: text,
     by: name,
     reason: maybe(text),
@@ -138,35 +118,31 @@ export const outsideCommand: Schema<OutsideCommand> = variantOf<OutsideCommand>(
     input: maybe(jsonObject),
     attempt: maybe(ordinal),
     inputDigest: maybe(text),
-  }),
-  deny: objectOf<OutsideCommandOf<'deny'>>({
-    type: exactly('deny'),
+  },
+  deny: {
     toolCallId: text,
     by: name,
     via: maybe(text),
     reason: text,
     attempt: maybe(ordinal),
     inputDigest: maybe(text),
-  }),
-  settle: objectOf<OutsideCommandOf<'settle'>>({
-    type: exactly('settle'),
+  },
+  settle: {
     toolCallId: text,
     outcome: wordOf(['success', 'failed']),
     content: listOf(resultPart),
     child: maybe(childTotals),
     by: maybe(name),
     reason: maybe(text),
-  }),
-  cancel: objectOf<OutsideCommandOf<'cancel'>>({
-    type: exactly('cancel'),
+  },
+  cancel: {
     by: maybe(text),
     reason: maybe(text),
-  }),
-  raise_limit: objectOf<OutsideCommandOf<'raise_limit'>>({
-    type: exactly('raise_limit'),
+  },
+  raise_limit: {
     limit: wordOf(limitNames),
     max: amount,
     by: name,
     reason: maybe(text),
-  }),
+  },
 })

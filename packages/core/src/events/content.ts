@@ -2,7 +2,6 @@ import { parseToolCallId, type ToolCallId } from '../values/ids.ts'
 import type { Json, JsonObject } from '../values/json.ts'
 import {
   count,
-  discriminatedBy,
   exactly,
   flag,
   json,
@@ -10,8 +9,8 @@ import {
   listOf,
   objectOf,
   maybe,
-  type OptionalSchema,
   type Schema,
+  type ShapeOf,
   text,
   valueThat,
   variantOf,
@@ -122,6 +121,9 @@ export interface ProviderPart {
 export type UserPart = TextPart | ImagePart | FilePart
 export type AssistantPart = TextPart | ReasoningPart | ToolCallPart | ProviderPart
 export type ResultPart = TextPart | ImagePart | FilePart
+
+/** A part of a model's reply. `part` is its place in the reply, from 0; deltas name the same place. */
+export type ReplyPart = (TextPart | ReasoningPart | RequestedCall | ProviderPart) & { readonly part: number }
 
 /** A model of one provider and API. */
 export interface ModelRef {
@@ -234,140 +236,98 @@ export const toolCallId: Schema<ToolCallId> = valueThat(
 /** The closed lists of words, and the model's name, as content holds them. */
 export const outcome: Schema<Outcome> = wordOf(outcomes)
 export const stopReason: Schema<StopReason> = wordOf(stopReasons)
-export const modelRef: Schema<ModelRef> = objectOf<ModelRef>({ provider: text, api: text, modelId: text })
+export const modelRef: Schema<ModelRef> = objectOf({ provider: text, api: text, modelId: text })
 
-const opaque: Schema<Opaque> = objectOf<Opaque>({ provider: text, api: text, data: json })
-type Malformed = NonNullable<RequestedCall['malformed']>
-const malformed: Schema<Malformed> = objectOf<Malformed>({ text, error: text })
-
-const sourceFields = { url: maybe(text), title: maybe(text), fileId: maybe(text) }
+const opaque: Schema<Opaque> = objectOf({ provider: text, api: text, data: json })
 const range = objectOf<{ readonly from: number; readonly to: number }>({ from: count, to: count })
-const source = objectOf<Source>(sourceFields)
-const citation = objectOf<Citation>({
-  ...sourceFields,
-  quote: maybe(text),
-  pages: maybe(range),
-  place: maybe(range),
-})
-const textPart = objectOf<TextPart>({
-  type: exactly('text'),
+const sourceFields: ShapeOf<Source> = { url: maybe(text), title: maybe(text), fileId: maybe(text) }
+
+/** The fields of parts beside their type. */
+type PartFields<Part> = ShapeOf<Omit<Part, 'type'>>
+const textFields: PartFields<TextPart> = {
   text,
-  citations: maybe(listOf(citation)),
+  citations: maybe(
+    listOf(objectOf({ ...sourceFields, quote: maybe(text), pages: maybe(range), place: maybe(range) })),
+  ),
   opaque: maybe(opaque),
-})
-const providerFile: Schema<ProviderFile> = objectOf<ProviderFile>({ provider: text, id: text })
-const imagePart = objectOf<ImagePart>({
-  type: exactly('image'),
-  mediaType: text,
-  data: maybe(text),
-  url: maybe(text),
-  providerFile: maybe(providerFile),
-  detail: maybe(wordOf(imageDetails)),
-})
-const filePart = objectOf<FilePart>({
-  type: exactly('file'),
+}
+const fileFields: PartFields<FilePart> = {
   mediaType: text,
   name: maybe(text),
   data: maybe(text),
   url: maybe(text),
-  providerFile: maybe(providerFile),
-})
-const reasoningPart = objectOf<ReasoningPart>({
-  type: exactly('reasoning'),
-  text,
-  opaque: maybe(opaque),
-})
-const executed: Schema<ProviderExecuted> = objectOf<ProviderExecuted>({
-  id: text,
-  name: text,
-  input: maybe(jsonObject),
-  outcome: maybe(wordOf(['success', 'failed'])),
-})
-const providerPart = objectOf<ProviderPart>({
-  type: exactly('provider'),
+  providerFile: maybe(objectOf({ provider: text, id: text })),
+}
+const { name: _name, ...mediaFields } = fileFields
+const imageFields: PartFields<ImagePart> = { ...mediaFields, detail: maybe(wordOf(imageDetails)) }
+const reasoningFields: PartFields<ReasoningPart> = { text, opaque: maybe(opaque) }
+const providerFields: PartFields<ProviderPart> = {
   kind: text,
   opaque,
-  executed: maybe(executed),
-  sources: maybe(listOf(source)),
-})
+  executed: maybe(
+    objectOf({
+      id: text,
+      name: text,
+      input: maybe(jsonObject),
+      outcome: maybe(wordOf(['success', 'failed'])),
+    }),
+  ),
+  sources: maybe(listOf(objectOf(sourceFields))),
+}
 
 /** The fields of a call as the model wrote it. */
-export const requestedFields: {
-  readonly providerCallId: Schema<string>
-  readonly name: Schema<string>
-  readonly input: typeof jsonObject
-  readonly malformed: OptionalSchema<Malformed>
-  readonly opaque: OptionalSchema<Opaque>
-} = {
+export const requestedFields: PartFields<RequestedCall> = {
   providerCallId: text,
   name: text,
   input: jsonObject,
-  malformed: maybe(malformed),
+  malformed: maybe(objectOf({ text, error: text })),
   opaque: maybe(opaque),
 }
-
 /** A call as the model wrote it. */
-export const requestedCall: Schema<RequestedCall> = objectOf<RequestedCall>({
+export const requestedCall: Schema<RequestedCall> = objectOf({
   type: exactly('tool_call'),
   ...requestedFields,
 })
-const toolCallPart = objectOf<ToolCallPart>({ type: exactly('tool_call'), ...requestedFields, toolCallId })
 
-type ReplyContent = TextPart | ReasoningPart | RequestedCall | ProviderPart
-
-/** What replies, messages and results are made of. */
-export const replyContent: Schema<ReplyContent> = variantOf<ReplyContent>({
-  text: textPart,
-  reasoning: reasoningPart,
-  tool_call: requestedCall,
-  provider: providerPart,
+export const replyPart: Schema<ReplyPart> = variantOf('type', {
+  text: { part: count, ...textFields },
+  reasoning: { part: count, ...reasoningFields },
+  tool_call: { part: count, ...requestedFields },
+  provider: { part: count, ...providerFields },
 })
 /** What a model writes in words. */
-export const writtenContent: Schema<TextPart | ReasoningPart> = variantOf<TextPart | ReasoningPart>({
-  text: textPart,
-  reasoning: reasoningPart,
+export const writtenContent: Schema<TextPart | ReasoningPart> = variantOf('type', {
+  text: textFields,
+  reasoning: reasoningFields,
 })
-export const assistantPart: Schema<AssistantPart> = variantOf<AssistantPart>({
-  text: textPart,
-  reasoning: reasoningPart,
-  tool_call: toolCallPart,
-  provider: providerPart,
+/** A part of a reply as a message holds it. */
+export const assistantPart: Schema<AssistantPart> = variantOf('type', {
+  text: textFields,
+  reasoning: reasoningFields,
+  tool_call: { ...requestedFields, toolCallId },
+  provider: providerFields,
 })
-export const resultPart: Schema<ResultPart> = variantOf<ResultPart>({
-  text: textPart,
-  image: imagePart,
-  file: filePart,
+/** A part of a tool result, or of what a user says. */
+export const resultPart: Schema<ResultPart> = variantOf('type', {
+  text: textFields,
+  image: imageFields,
+  file: fileFields,
 })
-/** A part of what a user says. */
-export const userPart: Schema<UserPart> = variantOf<UserPart>({
-  text: textPart,
-  image: imagePart,
-  file: filePart,
+const toolResult: Schema<ToolResult> = objectOf({
+  toolCallId,
+  name: text,
+  outcome,
+  content: listOf(resultPart),
 })
+const userFields: ShapeOf<Omit<UserMessage, 'role'>> = { parts: listOf(resultPart) }
 /** A message of the user. */
-export const userMessage: Schema<UserMessage> = objectOf<UserMessage>({
-  role: exactly('user'),
-  parts: listOf(userPart),
-})
-
-const assistantMessage = objectOf<AssistantMessage>({
-  role: exactly('assistant'),
-  parts: listOf(assistantPart),
-  model: modelRef,
-  stopReason,
-  partial: flag,
-})
-const toolResult = objectOf<ToolResult>({ toolCallId, name: text, outcome, content: listOf(resultPart) })
-const toolResultsMessage = objectOf<ToolResultsMessage>({
-  role: exactly('tool'),
-  results: listOf(toolResult),
-})
+export const userMessage: Schema<UserMessage> = objectOf({ role: exactly('user'), ...userFields })
 /** Any message that a model may be shown. */
-export const message: Schema<Message> = discriminatedBy<Message>('role', [
-  userMessage,
-  assistantMessage,
-  toolResultsMessage,
-])
+export const message: Schema<Message> = variantOf('role', {
+  user: userFields,
+  assistant: { parts: listOf(assistantPart), model: modelRef, stopReason, partial: flag },
+  tool: { results: listOf(toolResult) },
+})
 
 /** A source: an address, or a document. Fields that the provider did not report are absent. */
 export interface Source {
@@ -396,7 +356,7 @@ export interface ProviderState {
 }
 
 /** Checks where a provider keeps what was said. */
-export const providerState: Schema<ProviderState> = objectOf<ProviderState>({
+export const providerState: Schema<ProviderState> = objectOf({
   previousResponseId: maybe(text),
   conversationId: maybe(text),
 })

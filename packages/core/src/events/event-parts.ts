@@ -1,9 +1,61 @@
-import type { ModelSettings, Recovery, ToolDefinition, ToolEffect } from './model-request.ts'
-import type { Message, ModelRef, Outcome, ReasoningPart, TextPart } from './content.ts'
-import type { Grant, Repeats, RetryPolicy } from './limits.ts'
-import type { RunId, ToolCallId } from '../values/ids.ts'
+import { type ModelFailure, failureClasses } from '../values/errors.ts'
+import { parseRunId, type RunId, type ToolCallId } from '../values/ids.ts'
 import type { JsonObject } from '../values/json.ts'
-import type { Usage } from './usage.ts'
+import {
+  amount,
+  count,
+  exactly,
+  flag,
+  jsonObject,
+  listOf,
+  maybe,
+  objectOf,
+  ordinal,
+  type Schema,
+  type ShapeOf,
+  text,
+  valueThat,
+  wordOf,
+} from '../values/schema.ts'
+import {
+  type Message,
+  message,
+  type ModelRef,
+  modelRef,
+  type Outcome,
+  outcome,
+  type ReasoningPart,
+  type TextPart,
+  toolCallId,
+  writtenContent,
+} from './content.ts'
+import { type Grant, grant, type Repeats, repeats, retry, type RetryPolicy } from './limits.ts'
+import {
+  modelSettings,
+  type ModelSettings,
+  recoveries,
+  type Recovery,
+  type ToolDefinition,
+  toolDefinition,
+  type ToolEffect,
+  toolEffects,
+} from './model-request.ts'
+import { money, usage, type Usage } from './usage.ts'
+
+/** The id of a run. */
+export const runId: Schema<RunId> = valueThat(
+  'a run id',
+  (value) => typeof value === 'string' && parseRunId(value) !== undefined,
+)
+/** A failed model call, as data. */
+export const failure: Schema<ModelFailure> = objectOf({
+  class: wordOf(failureClasses),
+  message: text,
+  retryable: flag,
+  retryAfterMs: maybe(amount),
+  status: maybe(amount),
+  requestId: maybe(text),
+})
 
 /** Why a run ended. */
 export const finishReasons = [
@@ -39,6 +91,21 @@ export type ResumeReason = (typeof resumeReasons)[number]
 export const callPlans = ['run', 'ask', 'settle'] as const
 export type CallPlan = (typeof callPlans)[number]
 
+/** Where the conversation goes: to another agent or, without one, to the caller that started the run. */
+export interface Handoff {
+  readonly to: string
+  /** The run ends as `handed_back`. */
+  readonly back?: true
+}
+
+/** The result of a call that is not started. */
+export interface CallRefusal {
+  readonly outcome: Outcome
+  readonly text: string
+  /** The stack of the exception that a check or a policy threw, with its causes; the model does not see it. */
+  readonly error?: string
+}
+
 /** One call as `tool_requests_collected` names it. Digests are SHA-256 over the canonical JSON of the input, in hex. */
 export interface CollectedCall {
   readonly toolCallId: ToolCallId
@@ -71,13 +138,25 @@ export interface CollectedCall {
   /** The result of a call that is settled without running. */
   readonly refusal?: CallRefusal
 }
-
-/** Where the conversation goes: to another agent or, without one, to the caller that started the run. */
-export interface Handoff {
-  readonly to: string
-  /** The run ends as `handed_back`. */
-  readonly back?: true
-}
+export const collectedCall: Schema<CollectedCall> = objectOf({
+  toolCallId,
+  name: text,
+  plan: wordOf(callPlans),
+  inputDigest: text,
+  effect: maybe(wordOf(toolEffects)),
+  recovery: maybe(wordOf(recoveries)),
+  retry: maybe(retry),
+  serial: maybe(text),
+  maxConcurrency: maybe(amount),
+  repeats: maybe(repeats),
+  reason: maybe(text),
+  child: maybe(text),
+  input: maybe(jsonObject),
+  repairs: maybe(listOf(text)),
+  recorded: maybe(toolCallId),
+  handoff: maybe(objectOf({ to: text, back: maybe(exactly(true)) })),
+  refusal: maybe(objectOf({ outcome, text, error: maybe(text) })),
+})
 
 /** More of a text, or of the reasoning, of a reply. */
 export interface ReplyDelta {
@@ -89,12 +168,20 @@ export interface ReplyDelta {
   /** The text that the model wrote, if the agent's `outputStream` showed `text` instead; `''` if it had held `text` back. */
   readonly written?: string
 }
+export const deltaFields: ShapeOf<ReplyDelta> = {
+  attempt: ordinal,
+  part: count,
+  text,
+  replaces: maybe(exactly(true)),
+  written: maybe(text),
+}
 
 /** A part of a reply as the model wrote it, by its index in the message that shows another text. */
 export interface WrittenPart {
   readonly index: number
   readonly part: TextPart | ReasoningPart
 }
+export const writtenPart: Schema<WrittenPart> = objectOf({ index: count, part: writtenContent })
 
 /** Who decided something, and why, in the words of the application. */
 export interface Attribution {
@@ -115,25 +202,48 @@ export interface ChildTotals {
    */
   readonly estimated?: true
 }
+/** Amounts below 0 are invalid: no provider pays back. */
+export const childTotals: Schema<ChildTotals> = objectOf({
+  runId,
+  turns: count,
+  toolCalls: count,
+  usage,
+  costUsd: maybe(money),
+  estimated: maybe(exactly(true)),
+})
 
 /** The estimated use of a model call whose provider did not report it. */
 export interface Spending {
   readonly usage: Usage
   readonly costUsd?: number
 }
+const spendingFields: ShapeOf<Spending> = { usage, costUsd: maybe(money) }
+export const spending: Schema<Spending> = objectOf(spendingFields)
 
 /** Usage of one model call that a tool made while it ran. */
 export interface ToolSpending extends Spending {
   readonly model: ModelRef
 }
+export const toolSpending: Schema<ToolSpending> = objectOf({ model: modelRef, ...spendingFields })
 
-/** The result of a call that is not started. */
-export interface CallRefusal {
-  readonly outcome: Outcome
-  readonly text: string
-  /** The stack of the exception that a check or a policy threw, with its causes; the model does not see it. */
-  readonly error?: string
+/** Messages that a turn showed, recorded as the difference from the history. */
+export interface ShownMessages {
+  /** The running digest of all of them. */
+  readonly digest: string
+  /** All of them, in order. */
+  readonly pieces: readonly ShownPiece[]
 }
+
+/** A range of the history, its end not included, or messages of the turn itself. */
+export type ShownPiece =
+  | { readonly from: number; readonly to: number }
+  | { readonly messages: readonly Message[] }
+/** Checked as one object, so that a fault names its place. */
+const shownPiece = objectOf<{
+  readonly from?: number
+  readonly to?: number
+  readonly messages?: readonly Message[]
+}>({ from: maybe(count), to: maybe(count), messages: maybe(listOf(message)) }) as Schema<ShownPiece>
 
 /** What a turn shows a model in place of the definition's instructions and tools, or of the history. */
 export interface ShownChange {
@@ -152,19 +262,16 @@ export interface ShownChange {
   /** The most output tokens that the turn asked for. */
   readonly maxOutputTokens?: number
 }
-
-/** Messages that a turn showed, recorded as the difference from the history. */
-export interface ShownMessages {
-  /** The running digest of all of them. */
-  readonly digest: string
-  /** All of them, in order. */
-  readonly pieces: readonly ShownPiece[]
-}
-
-/** A range of the history, its end not included, or messages of the turn itself. */
-export type ShownPiece =
-  | { readonly from: number; readonly to: number }
-  | { readonly messages: readonly Message[] }
+export const shownChange: Schema<ShownChange> = objectOf({
+  instructions: maybe(text),
+  tools: maybe(listOf(text)),
+  sourced: maybe(listOf(toolDefinition)),
+  shown: maybe(objectOf({ digest: text, pieces: listOf(shownPiece) })),
+  messages: maybe(listOf(message)),
+  modelSettings: maybe(modelSettings),
+  parallelToolCalls: maybe(flag),
+  maxOutputTokens: maybe(amount),
+})
 
 /** A change of the past: replaces or removes the message at an index of the history. */
 export interface HistoryEdit {
@@ -187,6 +294,15 @@ export const guardrailActions = ['block', 'replace', 'record'] as const
 export type GuardrailAction = (typeof guardrailActions)[number]
 
 /**
+ * How a fork treats a write that no recorded result answers:
+ * - `ask`: it waits for an approval
+ * - `stub`: it is not performed, and the model is told so
+ * - `run`: it is performed, if its approval is not asked for
+ */
+export const forkWrites = ['ask', 'stub', 'run'] as const
+export type ForkWrites = (typeof forkWrites)[number]
+
+/**
  * The run from which a run comes: a `fork` shares its first events, up to `seq`; a `child` does the work of one of its calls; a
  * `session` run follows it; a `branch` begins with its history up to `seq`.
  */
@@ -199,6 +315,13 @@ export interface ParentRef {
   /** In a child run: what its parent granted. None of its limits can be raised above that. */
   readonly grant?: Grant
 }
+export const parent: Schema<ParentRef> = objectOf({
+  runId,
+  seq: count,
+  relation: wordOf(['fork', 'child', 'session', 'branch']),
+  writes: maybe(wordOf(forkWrites)),
+  grant: maybe(grant),
+})
 
 /** The history that a run begins with. */
 export interface CarriedHistory {
@@ -212,14 +335,27 @@ export interface CarriedHistory {
 /** Replaces a text that is gone. Never empty, since providers refuse an empty text. */
 export const removedText = '[removed]'
 
+/** The first millisecond of the year 0000 and the last of 9999, since 1970 UTC: dates that ISO 8601 writes alike. */
+const FIRST_MOMENT = -62_167_219_200_000
+export const LAST_MOMENT = 253_402_300_799_999
+
 /**
- * How a fork treats a write that no recorded result answers:
- * - `ask`: it waits for an approval
- * - `stub`: it is not performed, and the model is told so
- * - `run`: it is performed, if its approval is not asked for
+ * Returns whether a number is a moment: whole milliseconds since 1970 UTC, within the years that every reader of a ledger can
+ * write as a date.
  */
-export const forkWrites = ['ask', 'stub', 'run'] as const
-export type ForkWrites = (typeof forkWrites)[number]
+export function isMoment(at: unknown): at is number {
+  return Number.isSafeInteger(at) && (at as number) >= FIRST_MOMENT && (at as number) <= LAST_MOMENT
+}
+
+/** Milliseconds since 1970. */
+export const moment: Schema<number> = valueThat('milliseconds of the years 0 to 9999', isMoment, {
+  showsText: true,
+})
+
+/** The moment some milliseconds after another, rounded up; a wait that goes past the last moment ends there. */
+export function momentAfter(at: number, ms: number): number {
+  return Math.min(at + Math.ceil(ms), LAST_MOMENT)
+}
 
 /** Why the content of an event was removed, and by whom. */
 export interface Removed {
@@ -247,30 +383,6 @@ export const callEventTypes = [
   'tool_result',
 ] as const
 export type CallEventType = (typeof callEventTypes)[number]
-
-/** What every event has. `seq` counts 1, 2, 3 … within the run; `at` is milliseconds since 1970 UTC. */
-export interface EventEnvelope {
-  readonly runId: RunId
-  readonly seq: number
-  /** The writer that appended it: each take-over of the run raises it. */
-  readonly epoch: number
-  /** 0 before the first model call. */
-  readonly turn: number
-  /** Milliseconds since 1970 UTC, in the years 0 to 9999. Never decreases within a run, whatever the clocks do. */
-  readonly at: number
-  /** The version of this event type's body. */
-  readonly v: number
-  /** On events that concern one tool call. */
-  readonly toolCallId?: ToolCallId
-  /** What decided the event, if type and body do not say so (`usualCause`). */
-  readonly cause?: Cause
-  /** Set if a command in the inbox caused the event: its key, by which the sender finds the decision. */
-  readonly inboxKey?: string
-  /** The process was draining: it decided what had arrived, and began nothing new. */
-  readonly draining?: true
-  /** Present if content was removed: the event keeps its facts, with markers in place of content. */
-  readonly removed?: Removed
-}
 
 /**
  * The cause of an event: the type of the command or signal that the machine received, or `controller` if the loop controller
@@ -306,19 +418,46 @@ export const causes = [
 ] as const
 export type Cause = (typeof causes)[number]
 
-/** The first millisecond of the year 0000 and the last of 9999, since 1970 UTC: dates that ISO 8601 writes alike. */
-const FIRST_MOMENT = -62_167_219_200_000
-export const LAST_MOMENT = 253_402_300_799_999
-
-/**
- * Returns whether a number is a moment: whole milliseconds since 1970 UTC, within the years that every reader of a ledger can
- * write as a date.
- */
-export function isMoment(at: unknown): at is number {
-  return Number.isSafeInteger(at) && (at as number) >= FIRST_MOMENT && (at as number) <= LAST_MOMENT
+/** What every event has. `seq` counts 1, 2, 3 … within the run; `at` is milliseconds since 1970 UTC. */
+export interface EventEnvelope {
+  readonly runId: RunId
+  readonly seq: number
+  /** The writer that appended it: each take-over of the run raises it. */
+  readonly epoch: number
+  /** 0 before the first model call. */
+  readonly turn: number
+  /** Milliseconds since 1970 UTC, in the years 0 to 9999. Never decreases within a run, whatever the clocks do. */
+  readonly at: number
+  /** The version of this event type's body. */
+  readonly v: number
+  /** On events that concern one tool call. */
+  readonly toolCallId?: ToolCallId
+  /** What decided the event, if type and body do not say so (`usualCause`). */
+  readonly cause?: Cause
+  /** Set if a command in the inbox caused the event: its key, by which the sender finds the decision. */
+  readonly inboxKey?: string
+  /** The process was draining: it decided what had arrived, and began nothing new. */
+  readonly draining?: true
+  /** Present if content was removed: the event keeps its facts, with markers in place of content. */
+  readonly removed?: Removed
 }
-
-/** The moment some milliseconds after another, rounded up; a wait that goes past the last moment ends there. */
-export function momentAfter(at: number, ms: number): number {
-  return Math.min(at + Math.ceil(ms), LAST_MOMENT)
+export const envelopeFields: ShapeOf<EventEnvelope> = {
+  runId,
+  seq: ordinal,
+  epoch: ordinal,
+  turn: count,
+  at: moment,
+  v: ordinal,
+  toolCallId: maybe(toolCallId),
+  cause: maybe(wordOf(causes)),
+  inboxKey: maybe(text),
+  draining: maybe(exactly(true)),
+  removed: maybe(
+    objectOf({
+      kind: wordOf(['redacted', 'expired', 'erased', 'sealed']),
+      at: maybe(moment),
+      by: maybe(text),
+      reason: maybe(text),
+    }),
+  ),
 }

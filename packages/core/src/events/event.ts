@@ -1,42 +1,125 @@
-import type { AgentDefinition, RequestAddition, RunGiven } from './agent-definition.ts'
-import type {
-  AssistantPart,
-  Message,
-  ModelRef,
-  Opaque,
-  Outcome,
-  ProviderState,
-  ResultPart,
-  StopReason,
-  UserMessage,
+import {
+  type AgentDefinition,
+  agentDefinition,
+  givenModel,
+  recordingPolicy,
+  requestAddition,
+  type RequestAddition,
+  type RunGiven,
+} from './agent-definition.ts'
+import {
+  type AssistantPart,
+  assistantPart,
+  type Message,
+  message,
+  type ModelRef,
+  modelRef,
+  type Opaque,
+  type Outcome,
+  outcome,
+  providerState,
+  type ProviderState,
+  requestedFields,
+  type ResultPart,
+  resultPart,
+  type StopReason,
+  stopReason,
+  toolCallId,
+  userMessage,
+  type UserMessage,
 } from './content.ts'
-import type {
-  Attribution,
-  CallEventType,
-  CarriedHistory,
-  Cause,
-  ChildTotals,
-  CollectedCall,
-  Delivery,
-  EventEnvelope,
-  FinishReason,
-  GuardedThing,
-  GuardrailAction,
-  HistoryEdit,
-  ParentRef,
-  ReplyDelta,
-  ResumeReason,
-  ShownChange,
-  Spending,
-  ToolSpending,
-  WrittenPart,
+import {
+  type Attribution,
+  type CallEventType,
+  callEventTypes,
+  type CarriedHistory,
+  type Cause,
+  childTotals,
+  type ChildTotals,
+  collectedCall,
+  type CollectedCall,
+  deliveries,
+  type Delivery,
+  deltaFields,
+  type EventEnvelope,
+  envelopeFields,
+  failure,
+  finishReasons,
+  type FinishReason,
+  guardedThings,
+  type GuardedThing,
+  type GuardrailAction,
+  guardrailActions,
+  type HistoryEdit,
+  moment,
+  parent,
+  type ParentRef,
+  type ReplyDelta,
+  type ResumeReason,
+  resumeReasons,
+  runId,
+  shownChange,
+  type ShownChange,
+  spending,
+  type Spending,
+  toolSpending,
+  type ToolSpending,
+  writtenPart,
+  type WrittenPart,
 } from './event-parts.ts'
-import { type ModelFailure, UnknownEventError } from '../values/errors.ts'
-import type { Grant, LimitName, Limits, OnLimit, RetryPolicy } from './limits.ts'
-import { parseRunId, parseToolCallId, type RunId, type ToolCallId } from '../values/ids.ts'
-import { getOwn, type Json, type JsonObject } from '../values/json.ts'
-import type { Price, Usage, UsageField } from './usage.ts'
-import type { ModelRefusal, ToolChoice, ToolEffect } from './model-request.ts'
+import {
+  type Grant,
+  grant,
+  type LimitName,
+  limitNames,
+  type Limits,
+  limits,
+  type OnLimit,
+  onLimits,
+  retry,
+  type RetryPolicy,
+} from './limits.ts'
+import {
+  type ModelRefusal,
+  modelSettings,
+  refusal,
+  toolChoice,
+  type ToolChoice,
+  type ToolEffect,
+  toolEffects,
+} from './model-request.ts'
+import {
+  counted,
+  money,
+  price,
+  type Price,
+  usage,
+  type Usage,
+  type UsageField,
+  usageFields,
+} from './usage.ts'
+import { LedgerDamagedError, type ModelFailure, UnknownEventError } from '../values/errors.ts'
+import type { RunId, ToolCallId } from '../values/ids.ts'
+import type { Json, JsonObject } from '../values/json.ts'
+import {
+  amount,
+  count,
+  exactly,
+  type Fault,
+  flag,
+  json,
+  jsonObject,
+  listOf,
+  maybe,
+  objectOf,
+  ordinal,
+  type Schema,
+  type Shape,
+  type ShapeOf,
+  text,
+  withShape,
+  wordOf,
+} from '../values/schema.ts'
 
 export * from './event-parts.ts'
 
@@ -63,7 +146,7 @@ export interface EventBodies {
   /** The messages before the run: of its session, or of the run from which it branches. */
   history_carried: CarriedHistory
   /** Past messages were changed or removed for the model. The ledger keeps them. */
-  history_edited: { readonly edits: readonly HistoryEdit[]; readonly by?: string; readonly reason?: string }
+  history_edited: Attribution & { readonly edits: readonly HistoryEdit[] }
   /**
    * A process took the run over. What was in flight before is given up; started calls without a result are in doubt.
    */
@@ -336,7 +419,7 @@ export interface EventBodies {
     readonly reason?: string
   }
   /** A caller asked the run to stop. */
-  cancel_requested: { readonly by?: string; readonly reason?: string }
+  cancel_requested: Attribution
 }
 
 /** The type of an event, as the ledger stores it. */
@@ -369,66 +452,297 @@ export interface EventTraits<T extends EventType = EventType> {
   readonly durability: 'barrier' | 'lazy'
   /** What decides it, where nothing else is on record: always the same, or what its body says. */
   readonly cause: Cause | ((fact: FactOf<T>) => Cause)
+  /** The schemas of the fields of its body, for events from outside: an import, another's store. */
+  readonly fields: ShapeOf<EventBodies[T]>
 }
 
-type Kept = Omit<EventTraits, 'cause'>
+function keeping(
+  kept: Omit<EventTraits, 'cause' | 'fields'>,
+): <T extends EventType>(
+  cause: EventTraits<NoInfer<T>>['cause'],
+  fields: EventTraits<NoInfer<T>>['fields'],
+) => EventTraits<T> {
+  return (cause, fields) => ({ ...kept, cause, fields })
+}
 
-const fact: Kept = { v: 1, modelHistory: 'no', retention: 'facts', durability: 'barrier' }
-const noted: Kept = { ...fact, durability: 'lazy' }
-const history: Kept = { ...fact, modelHistory: 'yes' }
-const delta: Kept = { v: 1, modelHistory: 'as_message', retention: 'deltas', durability: 'lazy' }
+const fact = keeping({ v: 1, modelHistory: 'no', retention: 'facts', durability: 'barrier' })
+const noted = keeping({ v: 1, modelHistory: 'no', retention: 'facts', durability: 'lazy' })
+const history = keeping({ v: 1, modelHistory: 'yes', retention: 'facts', durability: 'barrier' })
+const notedHistory = keeping({ v: 1, modelHistory: 'yes', retention: 'facts', durability: 'lazy' })
+const delta = keeping({ v: 1, modelHistory: 'no', retention: 'deltas', durability: 'lazy' })
+const textDelta = keeping({ v: 1, modelHistory: 'as_message', retention: 'deltas', durability: 'lazy' })
 
 /** Every event type once. All are on the UI stream and in the ledger. */
 export const eventTraits: { readonly [T in EventType]: EventTraits<T> } = {
-  run_started: { ...fact, cause: 'start' },
-  history_carried: { ...history, cause: 'start' },
-  history_edited: { ...history, cause: 'start' },
-  run_resumed: { ...fact, cause: 'resume' },
-  run_finished: { ...fact, cause: 'controller' },
-  input_received: { ...history, cause: ({ delivery }) => delivery },
-  input_settled: { ...history, cause: 'controller' },
-  model_call_started: { ...fact, cause: 'controller' },
-  assistant_started: { ...noted, cause: 'model_started' },
-  assistant_text_delta: { ...delta, cause: 'model_text' },
-  assistant_reasoning_delta: { ...delta, cause: 'model_reasoning' },
-  tool_input_delta: { ...delta, modelHistory: 'no', cause: 'model_tool_input' },
-  tool_request_ready: { ...history, durability: 'lazy', cause: 'model_tool_request' },
-  usage_updated: { ...noted, cause: 'model_usage' },
-  assistant_message_finished: {
-    ...history,
-    durability: 'lazy',
-    cause: ({ partial }) => (partial ? 'controller' : 'model_finished'),
-  },
-  model_stream_failed: { ...fact, cause: 'model_failed' },
-  tool_requests_collected: { ...noted, cause: 'calls_checked' },
-  approval_requested: { ...fact, cause: 'controller' },
-  approval_decided: { ...fact, cause: ({ approved }) => (approved ? 'approve' : 'deny') },
-  tool_started: { ...fact, cause: 'controller' },
-  tool_progress: { ...delta, modelHistory: 'no', cause: 'tool_progressed' },
-  tool_deferred: { ...fact, cause: 'tool_deferred' },
-  tool_attempt_failed: { ...fact, cause: 'tool_ended' },
+  run_started: fact('start', {
+    givenModel: maybe(givenModel),
+    modelSettings: maybe(modelSettings),
+    toolChoice: maybe(toolChoice),
+    parallelToolCalls: maybe(flag),
+    recording: maybe(recordingPolicy),
+    providerState: maybe(providerState),
+    labels: maybe(
+      objectOf({
+        workflowName: maybe(text),
+        traceId: maybe(text),
+        groupId: maybe(text),
+        tags: maybe(listOf(text)),
+        metadata: maybe(jsonObject),
+      }),
+    ),
+    deadlineAt: maybe(moment),
+    idempotencyKey: maybe(text),
+    givenLimits: maybe(limits),
+    owner: maybe(text),
+    agent: text,
+    definition: agentDefinition,
+    limits,
+    retry,
+    sessionId: maybe(text),
+    sessionPlace: maybe(ordinal),
+    parent: maybe(parent),
+    subject: maybe(text),
+    withContext: maybe(exactly(true)),
+  }),
+  history_carried: history('start', {
+    messages: listOf(message),
+    uncheckedFrom: maybe(count),
+    missing: maybe(count),
+  }),
+  history_edited: history('start', {
+    edits: listOf(objectOf({ index: count, message: maybe(message) })),
+    by: maybe(text),
+    reason: maybe(text),
+  }),
+  run_resumed: fact('resume', {
+    why: wordOf(resumeReasons),
+    inDoubt: listOf(toolCallId),
+    definition: maybe(agentDefinition),
+  }),
+  run_finished: fact('controller', {
+    reason: wordOf(finishReasons),
+    turns: count,
+    toolCalls: count,
+    usage,
+    costUsd: maybe(money),
+    detail: maybe(text),
+  }),
+  input_received: history(({ delivery }) => delivery, {
+    message: userMessage,
+    delivery: wordOf(deliveries),
+    receipt: maybe(text),
+  }),
+  input_settled: history('controller', {
+    receipt: text,
+    delivered: flag,
+    why: maybe(text),
+  }),
+  model_call_started: fact('controller', {
+    attempt: ordinal,
+    model: modelRef,
+    requestDigest: text,
+    toolChoice,
+    finalizing: flag,
+    grant,
+    maxOutputTokens: maybe(amount),
+    change: maybe(shownChange),
+    additions: maybe(listOf(requestAddition)),
+  }),
+  assistant_started: noted('model_started', {
+    attempt: ordinal,
+    providerMessageId: maybe(text),
+    servedModel: maybe(text),
+    warnings: maybe(listOf(text)),
+  }),
+  assistant_text_delta: textDelta('model_text', deltaFields),
+  assistant_reasoning_delta: textDelta('model_reasoning', deltaFields),
+  tool_input_delta: delta('model_tool_input', {
+    attempt: ordinal,
+    part: count,
+    text,
+    name: text,
+  }),
+  tool_request_ready: notedHistory('model_tool_request', {
+    attempt: ordinal,
+    part: count,
+    ...requestedFields,
+  }),
+  usage_updated: noted('model_usage', {
+    attempt: ordinal,
+    usage,
+    contextTokens: maybe(counted),
+    costUsd: maybe(money),
+    price: maybe(price),
+    raw: maybe(json),
+    estimated: maybe(listOf(wordOf(usageFields))),
+    refused: maybe(listOf(wordOf(usageFields))),
+  }),
+  assistant_message_finished: notedHistory(({ partial }) => (partial ? 'controller' : 'model_finished'), {
+    attempt: ordinal,
+    stopReason,
+    rawStopReason: maybe(text),
+    partial: flag,
+    parts: listOf(assistantPart),
+    places: maybe(listOf(count)),
+    written: maybe(listOf(writtenPart)),
+    providerMessageId: maybe(text),
+    providerState: maybe(providerState),
+    refusal: maybe(refusal),
+  }),
+  model_stream_failed: fact('model_failed', {
+    attempt: ordinal,
+    failure,
+    retryAt: maybe(moment),
+    refusal: maybe(refusal),
+  }),
+  tool_requests_collected: noted('calls_checked', {
+    calls: listOf(collectedCall),
+  }),
+  approval_requested: fact('controller', {
+    name: text,
+    attempt: ordinal,
+    inputDigest: text,
+    expiresAt: maybe(moment),
+    reason: maybe(text),
+  }),
+  approval_decided: fact(({ approved }) => (approved ? 'approve' : 'deny'), {
+    attempt: ordinal,
+    approved: flag,
+    by: text,
+    inputDigest: text,
+    via: maybe(text),
+    input: maybe(jsonObject),
+    note: maybe(text),
+    reason: maybe(text),
+    elsewhere: maybe(exactly(true)),
+  }),
+  tool_started: fact('controller', {
+    name: text,
+    attempt: ordinal,
+    idempotencyKey: text,
+    effect: wordOf(toolEffects),
+    child: maybe(runId),
+    inputDigest: maybe(text),
+    recorded: maybe(toolCallId),
+    grant: maybe(grant),
+  }),
+  tool_progress: delta('tool_progressed', {
+    attempt: ordinal,
+    data: json,
+    spent: maybe(toolSpending),
+  }),
+  tool_deferred: fact('tool_deferred', {
+    attempt: ordinal,
+    receipt: text,
+    deadlineAt: maybe(moment),
+  }),
+  tool_attempt_failed: fact('tool_ended', {
+    name: text,
+    attempt: ordinal,
+    outcome,
+    content: listOf(resultPart),
+    durationMs: amount,
+    retryAt: moment,
+    retryAfterMs: maybe(amount),
+    error: maybe(text),
+  }),
   // Only a tool's own ending says how long it took.
-  tool_result: {
-    ...history,
-    cause: ({ durationMs }) => (durationMs === undefined ? 'controller' : 'tool_ended'),
-  },
-  tool_results_injected: { ...noted, cause: 'controller' },
-  compaction_started: { ...fact, cause: 'controller' },
-  context_compacted: { ...history, cause: 'controller' },
-  agent_handed_off: { ...history, cause: 'controller' },
-  guardrail_tripped: {
-    ...history,
-    cause: ({ on }) => (on === 'tool_input' ? 'calls_checked' : 'guardrails_checked'),
-  },
-  guardrails_checked: { ...fact, cause: 'guardrails_checked' },
-  output_checked: { ...history, cause: 'output_checked' },
-  limit_reached: { ...fact, cause: 'controller' },
-  limit_raised: { ...fact, cause: 'raise_limit' },
-  cancel_requested: { ...fact, cause: 'cancel' },
+  tool_result: history(({ durationMs }) => (durationMs === undefined ? 'controller' : 'tool_ended'), {
+    name: text,
+    outcome,
+    content: listOf(resultPart),
+    projected: maybe(listOf(resultPart)),
+    shown: maybe(listOf(resultPart)),
+    durationMs: maybe(amount),
+    child: maybe(childTotals),
+    reused: maybe(toolCallId),
+    error: maybe(text),
+    settled: maybe(objectOf({ by: maybe(text), reason: maybe(text) })),
+  }),
+  tool_results_injected: noted('controller', {
+    toolCallIds: listOf(toolCallId),
+  }),
+  compaction_started: fact('controller', {
+    model: modelRef,
+    replacedMessages: count,
+    requestDigest: text,
+    maxOutputTokens: maybe(amount),
+    additions: maybe(listOf(requestAddition)),
+    grant,
+    interrupted: maybe(spending),
+  }),
+  context_compacted: history('controller', {
+    summary: userMessage,
+    replacedMessages: count,
+    taskAt: maybe(count),
+    tokensBefore: maybe(amount),
+    tokensAfter: maybe(amount),
+    usage: maybe(usage),
+    costUsd: maybe(money),
+    price: maybe(price),
+    failure: maybe(failure),
+    abandoned: maybe(exactly(true)),
+  }),
+  agent_handed_off: history('controller', {
+    from: text,
+    to: text,
+    definition: agentDefinition,
+    messages: maybe(listOf(message)),
+  }),
+  guardrail_tripped: history(({ on }) => (on === 'tool_input' ? 'calls_checked' : 'guardrails_checked'), {
+    guardrail: text,
+    on: wordOf(guardedThings),
+    action: wordOf(guardrailActions),
+    detail: maybe(text),
+    index: maybe(count),
+    replacement: maybe(listOf(resultPart)),
+  }),
+  guardrails_checked: fact('guardrails_checked', {
+    on: wordOf(guardedThings),
+    guardrails: listOf(text),
+  }),
+  output_checked: history('output_checked', {
+    valid: flag,
+    output: maybe(json),
+    error: maybe(text),
+    repair: maybe(userMessage),
+  }),
+  limit_reached: fact('controller', {
+    limit: wordOf(limitNames),
+    max: amount,
+    used: amount,
+    held: maybe(amount),
+    policy: wordOf(onLimits),
+  }),
+  limit_raised: fact('raise_limit', {
+    limit: wordOf(limitNames),
+    max: amount,
+    by: text,
+    reason: maybe(text),
+  }),
+  cancel_requested: fact('cancel', { by: maybe(text), reason: maybe(text) }),
 }
 
 /** Every event type once, in the order of `eventTraits`. */
 export const eventTypes = Object.keys(eventTraits) as readonly EventType[]
+
+const envelopeSchema = withShape(envelopeFields)
+/** The envelope of an event that always concerns one tool call. */
+const callEnvelopeSchema = withShape({ ...envelopeFields, toolCallId })
+const callTypes: ReadonlySet<string> = new Set(callEventTypes)
+
+/** What each event carries beside its envelope. */
+export const eventBodies = Object.fromEntries(
+  eventTypes.map((type) => [type, withShape(eventTraits[type].fields)]),
+) as { readonly [T in EventType]: Schema<EventBodies[T]> }
+
+/** Events of each type, as a whole. */
+const eventSchemas = Object.fromEntries(
+  eventTypes.map((type) => {
+    const ofCall: Shape = callTypes.has(type) ? { toolCallId } : {}
+    return [type, withShape({ ...envelopeFields, ...eventTraits[type].fields, ...ofCall })]
+  }),
+) as { readonly [T in EventType]: Schema<EventOf<T>> }
 
 /** What decides a fact of this type and body, where nothing else is on record. */
 export function usualCause(fact: Fact | RuntimeEvent): Cause {
@@ -449,73 +763,28 @@ export interface IdFault {
   readonly found: unknown
 }
 
-type Check = (path: string, value: unknown) => IdFault | undefined
-
-const runId: Check = (path, value) =>
-  typeof value === 'string' && parseRunId(value) !== undefined
-    ? undefined
-    : { path, expected: 'a run id', found: value }
-
-const toolCallId: Check = (path, value) =>
-  typeof value === 'string' && parseToolCallId(value) !== undefined
-    ? undefined
-    : { path, expected: 'a tool call id', found: value }
-
-/** A field that may be missing. */
-function unless(check: Check): Check {
-  return (path, value) => (value === undefined ? undefined : check(path, value))
+/** Where the events of a type hold an id: the steps that lead to it, `*` to the items of a list. */
+interface IdPlace extends Pick<IdFault, 'expected'> {
+  readonly steps: readonly string[]
+  readonly check: Schema
 }
 
-const maybeRunId = unless(runId)
-const maybeToolCallId = unless(toolCallId)
-
-/** Each of a list; where content was taken away the list may be missing. */
-function each(path: string, values: readonly unknown[] | undefined): IdFault | undefined {
-  if (!Array.isArray(values)) return undefined
-  const place = values.findIndex((value) => toolCallId(path, value) !== undefined)
-  return place === -1 ? undefined : toolCallId(`${path}.${place}`, values[place])
+/** The ids within messages are content, and a choice of schemas is always content. */
+function findIdPlaces(field: Shape[string]): readonly IdPlace[] {
+  const schema = field.present ?? field
+  if (schema === runId) return [{ steps: [], expected: 'a run id', check: field }]
+  if (schema === toolCallId) return [{ steps: [], expected: 'a tool call id', check: field }]
+  const { kind } = schema
+  const inner: Shape = kind?.is === 'list' ? { '*': kind.item } : kind?.is === 'object' ? kind.fields : {}
+  return Object.entries(inner).flatMap(([step, each]) =>
+    findIdPlaces(each).map((place) => ({ ...place, steps: [step, ...place.steps] })),
+  )
 }
 
-/** Checks the ids that events of a type carry beside their envelope; `null` where they carry none. */
-const inBody: { readonly [T in EventType]: ((event: EventOf<T>) => IdFault | undefined) | null } = {
-  run_started: ({ parent }) => (parent ? runId('parent.runId', parent.runId) : undefined),
-  history_carried: null,
-  history_edited: null,
-  run_resumed: ({ inDoubt }) => each('inDoubt', inDoubt),
-  run_finished: null,
-  input_received: null,
-  input_settled: null,
-  model_call_started: null,
-  assistant_started: null,
-  assistant_text_delta: null,
-  assistant_reasoning_delta: null,
-  tool_input_delta: null,
-  tool_request_ready: null,
-  usage_updated: null,
-  assistant_message_finished: null,
-  model_stream_failed: null,
-  tool_requests_collected: ({ calls }) =>
-    each('calls', Array.isArray(calls) ? calls.map((call) => call?.toolCallId) : calls) ??
-    each('calls.recorded', Array.isArray(calls) ? calls.flatMap((call) => call?.recorded ?? []) : calls),
-  approval_requested: null,
-  approval_decided: null,
-  tool_started: ({ child, recorded }) => maybeRunId('child', child) ?? maybeToolCallId('recorded', recorded),
-  tool_progress: null,
-  tool_deferred: null,
-  tool_attempt_failed: null,
-  tool_result: ({ child, reused }) =>
-    (child ? runId('child.runId', child.runId) : undefined) ?? maybeToolCallId('reused', reused),
-  tool_results_injected: ({ toolCallIds }) => each('toolCallIds', toolCallIds),
-  compaction_started: null,
-  context_compacted: null,
-  agent_handed_off: null,
-  guardrail_tripped: null,
-  guardrails_checked: null,
-  output_checked: null,
-  limit_reached: null,
-  limit_raised: null,
-  cancel_requested: null,
-}
+const envelopeIds = findIdPlaces(envelopeSchema)
+const bodyIds = new Map<string, readonly IdPlace[]>(
+  eventTypes.map((type) => [type, findIdPlaces(eventBodies[type])]),
+)
 
 /**
  * Returns the first invalid id of an event: of its run, of its tool call, of the runs and calls that its body names.
@@ -523,19 +792,32 @@ const inBody: { readonly [T in EventType]: ((event: EventOf<T>) => IdFault | und
  * of file names, commands and generated code. Messages are content, and are not checked.
  */
 export function idFaultOf(event: RuntimeEvent): IdFault | undefined {
-  // Most events are deltas of a reply, and name no more than their run.
-  const known = typeof event.runId === 'string' && parseRunId(event.runId) !== undefined
-  const envelope = known ? undefined : runId('runId', event.runId)
-  const call = event.toolCallId === undefined ? undefined : toolCallId('toolCallId', event.toolCallId)
-  const fault = envelope ?? call
-  if (fault !== undefined) return fault
-  return (getOwn(inBody, event.type) as ((event: RuntimeEvent) => IdFault | undefined) | null | undefined)?.(
-    event,
-  )
+  for (const places of [envelopeIds, bodyIds.get(event.type) ?? []])
+    for (const place of places) {
+      const fault = findIdFault(event, place)
+      if (fault) return fault
+    }
+  return undefined
+}
+
+function findIdFault(value: unknown, place: IdPlace, at = 0, path = ''): IdFault | undefined {
+  const { steps, check, expected } = place
+  const step = steps[at]
+  if (step === undefined) return check(value) && { path, expected, found: value }
+  // Where content was removed, the object or the list around an id may be missing.
+  if (value === undefined) return undefined
+  const below = path === '' ? '' : `${path}.`
+  if (step !== '*')
+    return findIdFault((Object(value) as Record<string, unknown>)[step], place, at + 1, below + step)
+  for (const [index, item] of Array.isArray(value) ? value.entries() : []) {
+    const fault = findIdFault(item, place, at + 1, below + String(index))
+    if (fault) return fault
+  }
+  return undefined
 }
 
 /** Returns whether this release knows what an event of that type and version means. */
-export function isKnown(type: string, v: number): type is EventType {
+function isKnown(type: string, v: number): type is EventType {
   return Object.hasOwn(eventTraits, type) && v <= eventTraits[type as EventType].v
 }
 
@@ -552,4 +834,42 @@ export function requireKnown({
   readonly v: number
 }): void {
   if (!isKnown(type, v)) throw new UnknownEventError(runId, seq, `${type} v${v}`)
+}
+
+/**
+ * Reads an event from outside: an import, or a store of other people's. Returns the value that it was given, unknown
+ * fields included. Throws an `UnknownEventError` for a type, or a version of a type, that this release does not know,
+ * and a `LedgerDamagedError` that names the place for anything else that is not an event.
+ */
+export function parseEvent(value: unknown): RuntimeEvent {
+  requireSound(envelopeSchema(value), 'An event')
+  const { type, v, seq, runId } = value as { type?: unknown; v: number; seq: number; runId: string }
+  const subject = `Event ${seq} of run ${runId}`
+  if (typeof type !== 'string') throw damaged(subject, { path: 'type', what: 'is not a text' })
+  if (!isKnown(type, v)) throw new UnknownEventError(runId, seq, `${type} v${v}`)
+  requireSound(eventSchemas[type](value), subject)
+  return value as RuntimeEvent
+}
+
+/**
+ * The first field of an event that does not have the shape of its type; `undefined` where every field fits, and for
+ * types and versions that this release does not know. Of an event whose content was removed only what is left is
+ * checked: its envelope. The value of the field is not shown.
+ */
+export function shapeFaultOf(event: RuntimeEvent): Fault | undefined {
+  const { type, v, removed } = event
+  if (removed === undefined && isKnown(type, v)) return eventSchemas[type](event)
+  const isOfCall = callTypes.has(type) && isKnown(type, v)
+  return (isOfCall ? callEnvelopeSchema : envelopeSchema)(event)
+}
+
+function requireSound(fault: Fault | undefined, subject: string): void {
+  if (fault) throw damaged(subject, fault)
+}
+
+function damaged(subject: string, { path, what }: Fault): LedgerDamagedError {
+  return new LedgerDamagedError(
+    `${subject} is damaged at ${path || 'its root'}: it ${what}. What follows from a damaged event cannot be trusted, so it was not ` +
+      `read. Run verify on the ledger that it comes from, or export it there again.`,
+  )
 }

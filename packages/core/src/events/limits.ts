@@ -1,4 +1,14 @@
-import { amount, anyOf, exactly, objectOf, maybe, recordOf, type Schema, wordOf } from '../values/schema.ts'
+import {
+  amount,
+  anyOf,
+  exactly,
+  objectOf,
+  maybe,
+  numberFrom,
+  recordOf,
+  type Schema,
+  wordOf,
+} from '../values/schema.ts'
 
 /** The limits of a run. Absent means: no such limit. */
 export interface Limits {
@@ -136,14 +146,14 @@ export const defaultRetryPolicy: RetryPolicy = {
 export type Repeats = 'allowed' | { readonly minIntervalMs: number }
 
 /** Checks how a tool is meant to be asked again. */
-export const repeats: Schema<Repeats> = anyOf<Repeats>(
+export const repeats: Schema<Repeats> = anyOf(
   "'allowed', or { minIntervalMs: a number }",
   exactly('allowed'),
-  objectOf<Exclude<Repeats, 'allowed'>>({ minIntervalMs: amount }),
+  objectOf<{ readonly minIntervalMs: number }>({ minIntervalMs: amount }),
 )
 
 /** Checks limits. */
-export const limits: Schema<Limits> = objectOf<Limits>({
+export const limits: Schema<Limits> = objectOf({
   ...forEveryLimit(maybe(amount)),
   maxCallsByTool: maybe(recordOf(amount)),
   maxConcurrency: maybe(amount),
@@ -153,13 +163,16 @@ export const limits: Schema<Limits> = objectOf<Limits>({
 })
 
 /** Checks how failed calls are tried again. */
-export const retry: Schema<RetryPolicy> = objectOf<RetryPolicy>({
+export const retry: Schema<RetryPolicy> = objectOf({
   maxAttempts: amount,
   baseMs: amount,
   capMs: amount,
   maxRetryAfterMs: amount,
   maxTotalMs: maybe(amount),
 })
+
+/** An amount that was used or granted. */
+const spent = numberFrom(0)
 
 /**
  * The most that a model call, a summary or a child run may use: recorded before it starts, settled by its usage. An
@@ -179,6 +192,17 @@ export interface Grant {
   /** Milliseconds of work, not counting waits for a person. */
   readonly durationMs?: number
 }
+
+export const grant: Schema<Grant> = objectOf({
+  turns: maybe(spent),
+  toolCalls: maybe(spent),
+  tokens: maybe(spent),
+  inputTokens: maybe(spent),
+  outputTokens: maybe(spent),
+  costUsd: maybe(spent),
+  webSearches: maybe(spent),
+  durationMs: maybe(spent),
+})
 
 /** The fields of a grant. */
 export const grantFields = ['turns', 'toolCalls', 'tokens', 'inputTokens', 'outputTokens', 'costUsd'] as const

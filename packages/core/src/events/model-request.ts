@@ -13,6 +13,7 @@ import {
   recordOf,
   type Schema,
   text,
+  variantOf,
   wordOf,
 } from '../values/schema.ts'
 
@@ -97,7 +98,7 @@ function mergedOptions(
 }
 
 /** Settings of a model, as events hold them. */
-export const modelSettings: Schema<ModelSettings> = objectOf<ModelSettings>({
+export const modelSettings: Schema<ModelSettings> = objectOf({
   temperature: maybe(amount),
   topP: maybe(amount),
   seed: maybe(numberFrom(-Infinity, { whole: true })),
@@ -131,14 +132,14 @@ export interface RefusalPolicy {
 const isTrue = exactly(true)
 
 /** What a vendor says of a refusal, as events and signals hold it. */
-export const refusal: Schema<ModelRefusal> = objectOf<ModelRefusal>({
+export const refusal: Schema<ModelRefusal> = objectOf({
   reason: maybe(text),
   leaveOut: maybe(isTrue),
   askAnother: maybe(isTrue),
 })
 
 /** What an agent makes of a refusal, as its definition holds it. */
-export const refusalPolicy: Schema<RefusalPolicy> = objectOf<RefusalPolicy>({
+export const refusalPolicy: Schema<RefusalPolicy> = objectOf({
   history: maybe(wordOf(['keep', 'leave_out'])),
   fallback: maybe(flag),
 })
@@ -164,6 +165,12 @@ export interface ToolDefinition {
   readonly inputSchema: JsonObject
 }
 
+export const toolDefinition: Schema<ToolDefinition> = objectOf({
+  name: text,
+  description: text,
+  inputSchema: jsonObject,
+})
+
 /** The name of the tool that reads the rest of a result which was too long to be shown. */
 export const readResultName = 'read_result'
 
@@ -173,3 +180,9 @@ export type ToolChoice =
   | { readonly type: 'any' }
   | { readonly type: 'none' }
   | { readonly type: 'tool'; readonly name: string }
+export const toolChoice: Schema<ToolChoice> = variantOf('type', {
+  auto: {},
+  any: {},
+  none: {},
+  tool: { name: text },
+})

@@ -1,11 +1,11 @@
 import {
   type Outcome,
   outcome,
-  type ProviderPart,
   type ProviderState,
   providerState,
   type ReasoningPart,
-  replyContent,
+  replyPart,
+  type ReplyPart,
   type RequestedCall,
   requestedCall,
   type ResultPart,
@@ -14,37 +14,38 @@ import {
   stopReason,
   type TextPart,
 } from './content.ts'
-import type { ChildTotals, GuardedThing, GuardrailAction, Handoff, ToolSpending } from './event-parts.ts'
-import { toolSpending } from './event-parts-schema.ts'
+import {
+  type ChildTotals,
+  type CollectedCall,
+  type GuardedThing,
+  type GuardrailAction,
+  toolSpending,
+  type ToolSpending,
+} from './event-parts.ts'
 import type { ModelFailure } from '../values/errors.ts'
-import type { Repeats, RetryPolicy } from './limits.ts'
 import type { ToolCallId } from '../values/ids.ts'
 import type { Json, JsonObject } from '../values/json.ts'
-import { type ModelRefusal, type Recovery, refusal, type ToolEffect } from './model-request.ts'
+import { type ModelRefusal, refusal } from './model-request.ts'
 import { reportedUsage, type Usage } from './usage.ts'
 import {
   amount,
-  allOf,
   anything,
   count,
   exactly,
   flag,
-  discriminatedBy,
   json,
   jsonObject,
   listOf,
   objectOf,
   maybe,
   type Schema,
+  type ShapeOf,
   storable,
   text,
   valueThat,
   variantOf,
   wordOf,
 } from '../values/schema.ts'
-
-/** A part of a model's reply. `part` is its place in the reply, from 0; deltas name the same place. */
-export type ReplyPart = (TextPart | ReasoningPart | RequestedCall | ProviderPart) & { readonly part: number }
 
 /** More of a part. `replaces`: the vendor took back what came of it before, and this is all of it. */
 interface MoreText {
@@ -174,31 +175,13 @@ export interface RepairedInput {
   readonly isGuess?: boolean
 }
 
-/** A verdict with the runtime's facts about the tool. */
-export type CheckedCall = {
-  readonly toolCallId: ToolCallId
-  /** Absent where no tool of that name was found. */
-  readonly effect?: ToolEffect
-  readonly recovery?: Recovery
-  /** How a failed attempt is followed by another. */
-  readonly retry?: RetryPolicy
-  /** Calls with one key run one at a time. */
-  readonly serial?: string
-  /** How many calls of the tool run at the same time. */
-  readonly maxConcurrency?: number
-  /** How the tool is meant to be asked again, as a poll is. */
-  readonly repeats?: Repeats
-  /** The agent that does the work, where the tool is one. */
-  readonly child?: string
-  readonly handoff?: Handoff
+/** A verdict with the runtime's facts about the tool; without those where no tool of that name was found. */
+export interface CheckedCall extends Omit<
+  CollectedCall,
+  'name' | 'plan' | 'inputDigest' | 'reason' | 'refusal'
+> {
   /** What guardrails found in the input. */
   readonly finds?: readonly GuardrailFind[]
-  /** The input that a guardrail, or a repair, put in the place of the model's. */
-  readonly input?: JsonObject
-  /** What the tool repaired in the model's input, which did not fit. */
-  readonly repairs?: readonly string[]
-  /** In a fork: the call of the other run whose recorded result answers this one. */
-  readonly recorded?: ToolCallId
   readonly verdict: CallVerdict
 }
 
@@ -220,6 +203,12 @@ export type Reconciliation =
   | { readonly state: 'not_done' }
   | { readonly state: 'unknown' }
 
+/** The attempt of a call that a signal is of. */
+interface OfAttempt {
+  readonly toolCallId: ToolCallId
+  readonly attempt: number
+}
+
 /** Signals as the machine receives them: what an effect reported, and which effect that was. */
 export type Signal =
   | (StreamedSignal & { readonly turn: number; readonly attempt: number })
@@ -230,24 +219,9 @@ export type Signal =
       readonly failure: ModelFailure
     }
   | { readonly type: 'calls_checked'; readonly turn: number; readonly calls: readonly CheckedCall[] }
-  | {
-      readonly type: 'tool_progressed'
-      readonly toolCallId: ToolCallId
-      readonly attempt: number
-      readonly data: Json
-      readonly spent?: ToolSpending
-    }
-  | {
-      readonly type: 'tool_deferred'
-      readonly toolCallId: ToolCallId
-      readonly attempt: number
-      readonly externalId: string
-      readonly deadlineMs?: number
-    }
+  | (Exclude<ToolSignal, { readonly type: 'tool_ended' }> & OfAttempt)
   | ({
       readonly type: 'tool_ended'
-      readonly toolCallId: ToolCallId
-      readonly attempt: number
       readonly outcome: Outcome
       readonly content: readonly ResultPart[]
       readonly projected?: readonly ResultPart[]
@@ -258,7 +232,8 @@ export type Signal =
       readonly reused?: ToolCallId
       /** The stack of the exception that made the call fail, with its causes. */
       readonly error?: string
-    } & Retryable)
+    } & OfAttempt &
+      Retryable)
   /** Guardrails have checked the input of the event `place`, or the result of the turn `place`. */
   | {
       readonly type: 'guardrails_checked'
@@ -285,63 +260,48 @@ export type Signal =
   /** What the outside world reports about a call in doubt. */
   | { readonly type: 'call_reconciled'; readonly toolCallId: ToolCallId; readonly finding: Reconciliation }
 
-type ModelSignalOf<T extends ModelSignal['type']> = Extract<ModelSignal, { readonly type: T }>
-type ToolSignalOf<T extends ToolSignal['type']> = Extract<ToolSignal, { readonly type: T }>
-type VerdictOf<T extends CallVerdict['kind']> = Extract<CallVerdict, { readonly kind: T }>
-type FindingOf<T extends Reconciliation['state']> = Extract<Reconciliation, { readonly state: T }>
-
-const replyPart: Schema<ReplyPart> = allOf<ReplyPart>(
-  objectOf<{ readonly part: number }>({ part: count }),
-  replyContent,
-)
-
 const content = storable(listOf(resultPart))
 
-const moreText = { part: count, text, replaces: maybe(exactly(true)) } as const
+const moreText: ShapeOf<MoreText> = { part: count, text, replaces: maybe(exactly(true)) }
 
 /** What a model adapter may report. */
-export const modelSignalSchema: Schema<ModelSignal> = variantOf<ModelSignal>({
-  model_started: objectOf<ModelSignalOf<'model_started'>>({
-    type: exactly('model_started'),
+export const modelSignalSchema: Schema<ModelSignal> = variantOf('type', {
+  model_started: {
     providerMessageId: maybe(text),
     servedModel: maybe(text),
     warnings: maybe(listOf(text)),
-  }),
-  model_text: objectOf<ModelSignalOf<'model_text'>>({ type: exactly('model_text'), ...moreText }),
-  model_reasoning: objectOf<ModelSignalOf<'model_reasoning'>>({
-    type: exactly('model_reasoning'),
-    ...moreText,
-  }),
-  model_tool_input: objectOf<ModelSignalOf<'model_tool_input'>>({
-    type: exactly('model_tool_input'),
+  },
+  model_text: moreText,
+  model_reasoning: moreText,
+  model_tool_input: {
     part: count,
     name: text,
     text,
-  }),
-  model_tool_request: objectOf<ModelSignalOf<'model_tool_request'>>({
-    type: exactly('model_tool_request'),
+  },
+  model_tool_request: {
     part: count,
     call: storable(requestedCall),
-  }),
-  model_usage: objectOf<ModelSignalOf<'model_usage'>>({
-    type: exactly('model_usage'),
+  },
+  model_usage: {
     usage: reportedUsage,
     contextTokens: maybe(amount),
     raw: maybe(json),
-  }),
-  model_finished: objectOf<ModelSignalOf<'model_finished'>>({
-    type: exactly('model_finished'),
+  },
+  model_finished: {
     stopReason,
     rawStopReason: maybe(text),
     parts: storable(listOf(replyPart)),
     providerMessageId: maybe(text),
     providerState: maybe(providerState),
     refusal: maybe(refusal),
-  }),
+  },
 })
 
 /** A delta of text, reasoning or tool input, as an adapter reports it: the attempt is known only to who called the model. */
-export type ReportedDelta = ModelSignalOf<'model_text' | 'model_reasoning' | 'model_tool_input'>
+export type ReportedDelta = Extract<
+  ModelSignal,
+  { readonly type: 'model_text' | 'model_reasoning' | 'model_tool_input' }
+>
 
 /**
  * Returns whether a report is a sound delta that adds to its part and replaces nothing. The schema accepts each of them, too: this spares
@@ -349,7 +309,12 @@ export type ReportedDelta = ModelSignalOf<'model_text' | 'model_reasoning' | 'mo
  */
 export function isPlainDelta(signal: unknown): signal is ReportedDelta {
   if (typeof signal !== 'object' || signal === null) return false
-  const { type, part, text: more, name } = signal as Partial<ModelSignalOf<'model_tool_input'>>
+  const {
+    type,
+    part,
+    text: more,
+    name,
+  } = signal as Partial<Extract<ModelSignal, { readonly type: 'model_tool_input' }>>
   const isSound = typeof more === 'string' && Number.isSafeInteger(part) && (part as number) >= 0
   if (!isSound || 'replaces' in signal) return false
   const kind: unknown = type
@@ -361,58 +326,53 @@ export function isPlainDelta(signal: unknown): signal is ReportedDelta {
 }
 
 /** What a running tool may report. */
-export const toolSignalSchema: Schema<ToolSignal> = variantOf<ToolSignal>({
-  tool_progressed: objectOf<ToolSignalOf<'tool_progressed'>>({
-    type: exactly('tool_progressed'),
+export const toolSignalSchema: Schema<ToolSignal> = variantOf('type', {
+  tool_progressed: {
     data: json,
     spent: maybe(toolSpending),
-  }),
-  tool_deferred: objectOf<ToolSignalOf<'tool_deferred'>>({
-    type: exactly('tool_deferred'),
+  },
+  tool_deferred: {
     externalId: text,
     deadlineMs: maybe(amount),
-  }),
-  tool_ended: objectOf<ToolSignalOf<'tool_ended'>>({
-    type: exactly('tool_ended'),
+  },
+  tool_ended: {
     outcome,
     content,
     projected: maybe(content),
     thrown: maybe(anything),
     retryable: maybe(exactly(true)),
     retryAfterMs: maybe(amount),
-  }),
+  },
 })
 
 /** What checking a call may answer. */
-export const verdictSchema: Schema<CallVerdict> = discriminatedBy<CallVerdict>('kind', [
-  objectOf<VerdictOf<'run'>>({ kind: exactly('run') }),
-  objectOf<VerdictOf<'ask'>>({ kind: exactly('ask'), reason: maybe(text) }),
-  objectOf<VerdictOf<'refuse'>>({
-    kind: exactly('refuse'),
+export const verdictSchema: Schema<CallVerdict> = variantOf('kind', {
+  run: {},
+  ask: { reason: maybe(text) },
+  refuse: {
     outcome: wordOf(['invalid_input', 'unknown_tool', 'denied', 'skipped']),
     text,
     thrown: maybe(anything),
     error: maybe(text),
-  }),
-])
+  },
+})
 
 const texts = listOf(text)
 
 /** What a tool may make of an input that does not fit. */
-export const repairedInputSchema: Schema<RepairedInput> = objectOf<RepairedInput>({
+export const repairedInputSchema: Schema<RepairedInput> = objectOf({
   input: storable(jsonObject),
   repairs: valueThat('texts, one at least', (value) => !texts(value) && (value as unknown[]).length > 0),
   isGuess: maybe(flag),
 })
 
 /** What asking the outside world about a call in doubt may answer. */
-export const reconciliationSchema: Schema<Reconciliation> = discriminatedBy<Reconciliation>('state', [
-  objectOf<FindingOf<'done'>>({
+export const reconciliationSchema: Schema<Reconciliation> = variantOf('state', {
+  done: {
     // What an outcome of another kind says, a call that may have run cannot have ended in.
-    state: exactly('done'),
     outcome: wordOf(['success', 'failed', 'cancelled']),
     content,
-  }),
-  objectOf<FindingOf<'not_done'>>({ state: exactly('not_done') }),
-  objectOf<FindingOf<'unknown'>>({ state: exactly('unknown') }),
-])
+  },
+  not_done: {},
+  unknown: {},
+})

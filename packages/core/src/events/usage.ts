@@ -164,15 +164,15 @@ const rates = {
   cacheWriteLongUsd: maybe(rate),
 }
 /** What a model costs. */
-export const price: Schema<Price> = objectOf<Price>({
+export const price: Schema<Price> = objectOf({
   ...rates,
-  longInput: maybe(listOf(objectOf<LongInputRates>({ ...rates, aboveInputTokens: counted }))),
+  longInput: maybe(listOf(objectOf({ ...rates, aboveInputTokens: counted }))),
   webSearchUsd: maybe(rate),
   source: maybe(text),
 })
 
 /** Web searches within one call. */
-export const maxWebSearches: Schema<MaxWebSearches> = anyOf<MaxWebSearches>(
+export const maxWebSearches: Schema<MaxWebSearches> = anyOf(
   "a number of at least 0, or 'unbounded'",
   counted,
   exactly('unbounded'),
@@ -184,7 +184,7 @@ export const usage: Schema<Usage> = usageOf(counted)
 export const reportedUsage: Schema<Usage> = usageOf(amount)
 
 function usageOf(number: Schema<number>): Schema<Usage> {
-  return objectOf<Usage>({
+  return objectOf({
     inputTokens: maybe(number),
     outputTokens: maybe(number),
     cacheReadTokens: maybe(number),

@@ -1,11 +1,11 @@
-import type { AssistantPart, ModelRef } from '../events/content.ts'
+import type { AssistantPart, ModelRef, ReplyPart } from '../events/content.ts'
 import type { EventOf, Fact, FactOf, RuntimeEvent } from '../events/event.ts'
 import type { ModelFailure } from '../values/errors.ts'
 import { type ToolCallId, toolCallIdOf } from '../values/ids.ts'
 import { omitUndefined } from '../values/json.ts'
 import { isTokenCount, largerUsage, tokenCounts, usageFields } from '../events/usage.ts'
 import type { ModelRefusal } from '../events/model-request.ts'
-import type { ReplyPart, Signal } from '../events/signals.ts'
+import type { Signal } from '../events/signals.ts'
 import { findNextFallback } from './next-model-call.ts'
 import { getPrice } from './calls.ts'
 import {

@@ -1,9 +1,9 @@
 import type { NextTurn } from '../events/agent-definition.ts'
-import type { AssistantPart, RequestedCall, ToolCallPart } from '../events/content.ts'
+import type { AssistantPart, ReplyPart, RequestedCall, ToolCallPart } from '../events/content.ts'
 import type { EventOf } from '../events/event.ts'
 import type { WrittenPart } from '../events/event-parts.ts'
 import { isSameJson } from '../values/json.ts'
-import type { ReplyPart, Signal } from '../events/signals.ts'
+import type { Signal } from '../events/signals.ts'
 import type { Attempt, Call, PartDraft } from './state.ts'
 
 /** The places of a reply's parts, as `assistant_message_finished` says them: nothing where they are 0, 1, 2 … */

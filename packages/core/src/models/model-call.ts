@@ -1,6 +1,6 @@
 import { sentenceOfFault } from '../values/schema.ts'
 import type { Observer } from 'rxjs'
-import { failure as failureSchema } from '../events/event-parts-schema.ts'
+import { failure as failureSchema } from '../events/event-parts.ts'
 import type { ModelRequest } from '../events/model-request.ts'
 import {
   isPlainDelta,

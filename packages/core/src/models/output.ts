@@ -1,6 +1,7 @@
 import { type AnyContext, type NextTurn, nextTurns, type OutputPolicy } from '../events/agent-definition.ts'
 import type { RuntimeEvent } from '../events/event.ts'
-import type { ModelSignal, ReplyPart, StreamedSignal } from '../events/signals.ts'
+import type { ReplyPart } from '../events/content.ts'
+import type { ModelSignal, StreamedSignal } from '../events/signals.ts'
 import { ConfigurationError } from '../values/errors.ts'
 import type { RunId } from '../values/ids.ts'
 import { omitUndefined } from '../values/json.ts'

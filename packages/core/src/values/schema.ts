@@ -229,7 +229,7 @@ export function recordOf<T>(item: Schema<T>): Schema<Record<string, T>> {
 type OptionalKey<T, K extends keyof T> = object extends Pick<T, K> ? true : false
 
 /** A schema for each field of `T`: the compiler wants every field, and wants optional ones to be optional. */
-type ShapeOf<T> = {
+export type ShapeOf<T> = {
   readonly [K in keyof T]-?: OptionalKey<T, K> extends true
     ? OptionalSchema<Exclude<T[K], undefined>>
     : Schema<T[K]> & { readonly isOptional?: never }
@@ -239,88 +239,59 @@ type ShapeOf<T> = {
  * An object with these fields, as a ledger holds it. What else it holds is kept, since a newer writer may have more to say. A
  * field that is `undefined` is not the same as one that is missing: JSON would lose it.
  */
-export function objectOf<T extends object>(fields: ShapeOf<T>): Schema<T> {
+export function objectOf<T extends object>(fields: ShapeOf<NoInfer<T>>): Schema<T> {
   return withShape(fields as Shape)
 }
 
 /** The same, from shapes that are joined. */
 export function withShape<T extends object>(fields: Shape): Schema<T> {
-  const required = Object.keys(fields).filter((name) => fields[name]?.isOptional !== true)
-  // An object has few of the fields that it may have, so it is asked for those that it has.
-  const known = new Map(
-    Object.entries(fields).map(([name, schema]) => {
-      const needed = schema.isOptional === true ? 0 : 1
-      return [name, { check: schema.present ?? schema, needed }]
-    }),
-  )
+  const entries = Object.entries(fields)
   const check: Schema = (value) => {
     if (typeof value !== 'object' || value === null || Array.isArray(value)) return unfit(value, 'an object')
-    let found = 0
-    for (const name in value) {
-      const field = known.get(name)
-      if (field === undefined) continue
+    for (const [name, schema] of entries) {
       const held = (value as Record<string, unknown>)[name]
-      const fault = field.check(held)
+      const isEmpty = held === undefined && name in value
+      const fault = (isEmpty ? (schema.present ?? schema) : schema)(held)
       if (fault !== undefined)
-        return faultIn(name, held === undefined ? { path: '', what: 'is undefined; leave it out' } : fault)
-      found += field.needed
-    }
-    return found === required.length ? undefined : missingIn(value)
-  }
-  /** A loop does not find the getters of a class, which count all the same. */
-  const missingIn = (value: object): Fault | undefined => {
-    for (const name of required) {
-      const fault = fields[name]?.((value as Record<string, unknown>)[name])
-      if (fault !== undefined) return faultIn(name, fault)
+        return faultIn(name, isEmpty ? { path: '', what: 'is undefined; leave it out' } : fault)
     }
     return undefined
   }
   return withKind(check, { is: 'object', fields })
 }
 
-/** One of several objects, told apart by `type`. The compiler wants one schema for each. */
-export function variantOf<T extends { readonly type: string }>(variants: {
-  readonly [K in T['type']]: Schema<Extract<T, { readonly type: K }>>
-}): Schema<T> {
-  return discriminatedBy<T>('type', Object.values<Schema<T>>(variants))
-}
-
-/** One of several objects, told apart by the word in one of their fields. */
-export function discriminatedBy<T>(field: string & keyof T, schemas: readonly Schema<T>[]): Schema<T> {
-  const byWord = new Map<unknown, Schema>()
-  for (const schema of schemas) for (const word of wordsOf(schema, field)) byWord.set(word, schema)
-  const word = wordOf([...byWord.keys()] as string[])
+/**
+ * One of several objects, told apart by the word in one of their fields. The compiler wants the other fields of each, by its
+ * word.
+ */
+export function variantOf<T extends { readonly [P in Field]: string }, Field extends string>(
+  field: Field,
+  variants: NoInfer<{
+    readonly [Word in T[Field]]: ShapeOf<Omit<Extract<T, { readonly [P in Field]: Word }>, Field>>
+  }>,
+): Schema<T> {
+  const schemas = new Map(
+    Object.entries<Shape>(variants).map(([word, fields]) => [
+      word,
+      withShape({ [field]: exactly(word), ...fields }),
+    ]),
+  )
+  const known = wordOf([...schemas.keys()])
   const check: Schema = (value) => {
     if (typeof value !== 'object' || value === null || Array.isArray(value)) return unfit(value, 'an object')
-    const given = (value as Record<string, unknown>)[field]
-    const schema = byWord.get(given)
+    const word = (value as Record<string, unknown>)[field]
+    const schema = schemas.get(word as string)
     if (schema !== undefined) return schema(value)
-    const fault = word(given)
+    const fault = known(word)
     return fault && faultIn(field, fault)
   }
-  return withKind(check, { is: 'choice', schemas, field })
-}
-
-function wordsOf({ kind }: Schema, field: string): readonly unknown[] {
-  const discriminator = kind?.is === 'object' ? kind.fields[field]?.kind : undefined
-  return discriminator?.is === 'one_of' ? discriminator.values : []
+  return withKind(check, { is: 'choice', schemas: [...schemas.values()], field })
 }
 
 /** A value that one of these takes; `expected` names them in words. */
-export function anyOf<T>(expected: string, ...schemas: readonly Schema<T>[]): Schema<T> {
+export function anyOf<T>(expected: string, ...schemas: readonly Schema<NoInfer<T>>[]): Schema<T> {
   const check = valueThat(expected, (value) => schemas.some((schema) => schema(value) === undefined))
   return withKind(check, { is: 'choice', schemas })
-}
-
-/** A value that all of these take: the fault is from the first one that does not. */
-export function allOf<T>(...schemas: readonly Schema<Partial<T>>[]): Schema<T> {
-  return (value) => {
-    for (const schema of schemas) {
-      const fault = schema(value)
-      if (fault !== undefined) return fault
-    }
-    return undefined
-  }
 }
 
 /** A value that a schema takes and JSON can carry: fields that no schema names are kept, and have to be stored. */
