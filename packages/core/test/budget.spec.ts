@@ -3,7 +3,7 @@ import type { Limits } from '@tallystick/core'
 import { childRunIdOf, type ChildTotals, type Grant } from '@tallystick/core/vocabulary'
 import { given } from '@tallystick/testkit'
 import { findGrantFault, computeLeft, sumSpent } from '../src/machine/budget.ts'
-import { grantChild, limitChild, assumeChildTotals, assumeWholeGrant } from '../src/machine/limit-checks.ts'
+import { grantChild, limitChild, assumeChildTotals } from '../src/machine/limit-checks.ts'
 import type { Call, RunState, StreamingState } from '../src/machine/state.ts'
 import { idle } from './actions.ts'
 import { started, settled, working } from './open-calls.ts'
@@ -169,7 +169,7 @@ describe('what a child run is granted', () => {
   it('counts whole where its own totals cannot be had', () => {
     const whole = (grant: Grant) => {
       const state = working([{ ...started, ...child, grant }])
-      return assumeWholeGrant(state, state.calls[0]!)
+      return assumeChildTotals(state, state.calls[0]!)
     }
     const of = { runId: childRunIdOf(runId, callId(1)) }
     expect(whole({})).toEqual({

@@ -21,7 +21,7 @@ describe('the time of a run', () => {
     expect([measureActiveMs(state, 1_100), getDeadline(state), getWorkDeadline(state)]).toEqual([
       50, 11_050, 8_550,
     ])
-    expect([getDeadline(idle()), getWorkDeadline(idle())]).toEqual([undefined, undefined])
+    expect([getDeadline(idle()), getWorkDeadline(idle())]).toEqual([Infinity, Infinity])
     expect(findTimeLimit(state, 1_100)).toEqual({
       limit: 'maxDurationMs',
       max: 10_000,

@@ -7,7 +7,6 @@ import {
   beginningOf,
   carriedMessages,
   digestAfter,
-  emptyHistory,
   emptyHistoryDigest,
   type History,
   historyDigest,
@@ -51,7 +50,7 @@ interface Grown {
 }
 
 function grow(steps: readonly { readonly from: number; readonly text: string }[]): readonly Grown[] {
-  const all: Grown[] = [{ history: emptyHistory(), messages: [] }]
+  const all: Grown[] = [{ history: historyOf([]), messages: [] }]
   for (const { from, text } of steps) {
     const { history, messages } = all[from % all.length]!
     all.push({ history: appendMessage(history, message(text)), messages: [...messages, message(text)] })
@@ -61,7 +60,7 @@ function grow(steps: readonly { readonly from: number; readonly text: string }[]
 
 /** The digest of the same messages, put together from nothing. */
 function digestFresh(messages: readonly Message[]): string {
-  return historyDigest(messages.reduce(appendMessage, emptyHistory()))
+  return historyDigest(messages.reduce(appendMessage, historyOf([])))
 }
 
 describe('a history', () => {
@@ -92,7 +91,7 @@ describe('a history', () => {
 
   it('begins with the digest of a text that names how digests are made', () => {
     expect(emptyHistoryDigest).toBe(digestOf('tallystick history 1'))
-    expect(historyDigest(emptyHistory())).toBe(emptyHistoryDigest)
+    expect(historyDigest(historyOf([]))).toBe(emptyHistoryDigest)
   })
 
   it('has another digest for every other conversation', () => {
@@ -107,7 +106,7 @@ describe('a history', () => {
   })
 
   it('shares its store with what grows from it, so that a turn costs what it adds', () => {
-    const first = appendMessage(emptyHistory(), message('one'))
+    const first = appendMessage(historyOf([]), message('one'))
     const second = appendMessage(first, message('two'))
     expect(second.store).toBe(first.store)
     const fork = appendMessage(first, message('other'))
@@ -120,7 +119,7 @@ describe('a history', () => {
   })
 
   it('hands out arrays that no later message gets into', () => {
-    const first = appendMessage(emptyHistory(), message('one'))
+    const first = appendMessage(historyOf([]), message('one'))
     const shown = messagesOf(first)
     appendMessage(first, message('two'))
     expect(shown).toEqual([message('one')])
@@ -130,7 +129,7 @@ describe('a history', () => {
     const steps = fc.array(fc.record({ from: fc.nat(2), said: anyMessage }), { maxLength: 20 })
     fc.assert(
       fc.property(steps, fc.array(fc.nat(), { maxLength: 30 }), (grown, asked) => {
-        const all = [emptyHistory()]
+        const all = [historyOf([])]
         // Most often the newest grows.
         for (const { from, said } of grown) all.push(appendMessage(all.at(-1 - from) ?? all[0]!, said))
         for (const place of asked) {
@@ -180,7 +179,7 @@ describe('a history', () => {
   })
 
   it('shares what was said again by a run that is read again', () => {
-    const first = appendMessage(emptyHistory(), message('one'))
+    const first = appendMessage(historyOf([]), message('one'))
     const live = appendMessage(first, message('two'))
     const again = appendMessage(first, message('two'))
     expect([again.store === live.store, again.length]).toEqual([true, 2])

@@ -6,7 +6,7 @@ import { messagesShown, shownInstead, type ShownPiece } from '@tallystick/core/i
 import { tries } from '../../../scripts/testing/effort.ts'
 import {
   appendMessage,
-  emptyHistory,
+  historyOf,
   type History,
   historyDigests,
   withShownDigest,
@@ -14,8 +14,8 @@ import {
 
 const said = (text: string): Message => ({ role: 'user', parts: [{ type: 'text', text }] })
 
-function historyOf(texts: readonly string[]): History {
-  return texts.reduce((history, text) => appendMessage(history, said(text)), emptyHistory())
+function toHistory(texts: readonly string[]): History {
+  return texts.reduce((history, text) => appendMessage(history, said(text)), historyOf([]))
 }
 
 type Edit = { readonly kind: 'keep' | 'copy' | 'drop' | 'mask' | 'insert' | 'last' }
@@ -46,7 +46,7 @@ it('gives again what was shown, under the digest of all of it', () => {
   const edits = fc.array(fc.record({ kind: fc.constantFrom(...kinds) }), { minLength: 1, maxLength: 5 })
   fc.assert(
     fc.property(fc.array(fc.string({ maxLength: 2 }), { maxLength: 12 }), edits, (texts, edited) => {
-      const history = historyOf(texts)
+      const history = toHistory(texts)
       const all = messagesShown(history, {})
       const wanted = filtered(all, edited)
       const shown = shownInstead(history, wanted)
@@ -60,7 +60,7 @@ it('gives again what was shown, under the digest of all of it', () => {
 })
 
 const [one, two, three] = [said('1'), said('2'), said('3')]
-const history = historyOf(['1', '2', '3'])
+const history = toHistory(['1', '2', '3'])
 const [first, second, third] = messagesShown(history, {}) as [Message, Message, Message]
 
 it.each<readonly [string, readonly Message[], readonly ShownPiece[] | undefined]>([
@@ -93,7 +93,7 @@ it.each<readonly [string, readonly Message[], readonly ShownPiece[] | undefined]
 
 it('names another digest where the history is another one', () => {
   const shown = shownInstead(history, [second, third])!
-  const other = historyOf(['1', 'two', '3'])
+  const other = toHistory(['1', 'two', '3'])
   expect(withShownDigest(other, { shown }).shown?.digest).not.toBe(shown.digest)
   expect(withShownDigest(history, { instructions: 'x' })).toEqual({ instructions: 'x' })
 })

@@ -16,7 +16,7 @@ import {
   requiresEffects,
 } from '../src/machine/required-effects.ts'
 import type { Call, CallStatus, ExecutingState } from '../src/machine/state.ts'
-import { countedSummary, findCallPlace, summaryOf, withCall } from '../src/machine/calls.ts'
+import { findCallPlace, summaryOf, withCall } from '../src/machine/calls.ts'
 import { executing } from './pages.ts'
 import { play, program } from './program.ts'
 import { given } from '@tallystick/testkit'
@@ -57,7 +57,7 @@ describe('what is known of the calls of a turn together', () => {
       fc.asyncProperty(program, async (random) => {
         for (const state of (await statesOf(random)).flat()) {
           const calls = openTurnCalls(state)
-          expect(summaryOf(calls)).toEqual(countedSummary(calls))
+          expect(summaryOf(calls)).toEqual(summaryOf([...calls]))
           for (const [place, { toolCallId }] of calls.entries()) {
             expect(findCallPlace(calls, toolCallId)).toBe(place)
             expect(findCall(state, toolCallId)).toBe(calls[place])
@@ -79,7 +79,7 @@ describe('what is known of the calls of a turn together', () => {
 
   it('is counted on as calls change, whatever they become', () => {
     const { calls } = given(executing(['look', 'look', 'write', 'look'])).state as ExecutingState
-    const statuses = Object.keys(countedSummary([]).counts) as readonly CallStatus[]
+    const statuses = Object.keys(summaryOf([]).counts) as readonly CallStatus[]
     const change = fc.record({
       place: fc.nat({ max: calls.length - 1 }),
       more: fc.record({
@@ -95,7 +95,7 @@ describe('what is known of the calls of a turn together', () => {
         summaryOf(now)
         for (const { place, more } of changes) {
           now = withCall(now, place, { ...(now[place] as Call), ...more })
-          expect(summaryOf(now)).toEqual(countedSummary(now))
+          expect(summaryOf(now)).toEqual(summaryOf([...now]))
         }
       }),
     )

@@ -18,13 +18,7 @@ import {
 } from './append-rules.ts'
 import type { AppendOptions, ExpectedHead, Head, InboxEntry, RunRecord } from './ledger.ts'
 import type { RunId } from '../values/ids.ts'
-import {
-  carriedMessages,
-  emptyHistory,
-  type History,
-  historyDigests,
-  withMessages,
-} from '../machine/history.ts'
+import { carriedMessages, historyOf, type History, historyDigests, withMessages } from '../machine/history.ts'
 import type { Message } from '../events/content.ts'
 
 /**
@@ -269,13 +263,13 @@ export class MemoryHistories {
     const shared = digests.findLastIndex((digest) => this.#histories.has(digest)) + 1
     const digest = digests.at(-1)
     if (digest === undefined || shared === digests.length) return
-    const before = this.#histories.get(digests[shared - 1] ?? '') ?? emptyHistory()
+    const before = this.#histories.get(digests[shared - 1] ?? '') ?? historyOf([])
     const added = JSON.parse(canonicalJson(messages.slice(shared))) as Message[]
     this.#histories.set(digest, withMessages(before, added, digests.slice(shared)))
   }
 
   /** Returns the messages that were kept under a digest. */
   messages(digest: string): readonly Message[] {
-    return carriedMessages(this.#histories.get(digest) ?? emptyHistory())
+    return carriedMessages(this.#histories.get(digest) ?? historyOf([]))
   }
 }

@@ -124,25 +124,20 @@ export function joinBatches(first: EventBatch, { events, refusals, ...second }: 
   }
 }
 
-/** The states before the events of an append and after them, as far as there are any. */
-interface AroundAppend {
-  readonly before?: RunState | undefined
-  readonly after?: RunState | undefined
-}
-
 /**
- * How durable the append of events has to be: a barrier where something follows from one of them that a crash could make
+ * How durable the append of events has to be, between two states: a barrier where something follows from one of them that a crash could make
  * untrue. What is appended lazily, a later barrier of the run makes durable, in order.
  */
-export function chooseDurability(events: readonly RuntimeEvent[], around: AroundAppend): 'barrier' | 'lazy' {
-  for (const event of events) if (needsBarrier(event, around)) return 'barrier'
-  return 'lazy'
-}
-
-function needsBarrier(event: RuntimeEvent, { before, after }: AroundAppend): boolean {
-  if (event.type === 'tool_result') return !isHarmlessResult(event, before)
-  if (event.type === 'tool_started') return !isHarmlessStart(event, after)
-  return eventTraits[event.type].durability === 'barrier'
+export function chooseDurability(
+  events: readonly RuntimeEvent[],
+  { before, after }: { readonly before?: RunState | undefined; readonly after?: RunState | undefined },
+): 'barrier' | 'lazy' {
+  const needsBarrier = events.some((event) => {
+    if (event.type === 'tool_result') return !isHarmlessResult(event, before)
+    if (event.type === 'tool_started') return !isHarmlessStart(event, after)
+    return eventTraits[event.type].durability === 'barrier'
+  })
+  return needsBarrier ? 'barrier' : 'lazy'
 }
 
 /** A result that a crash may lose leaves its call in doubt: that is harmless only where the tool may run again. */

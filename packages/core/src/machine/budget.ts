@@ -52,16 +52,12 @@ function toTokenAmounts({
 /** The amounts granted and not yet spent, of the model call, the summary and the child runs under way. */
 function sumGranted(state: RunState): Amounts {
   const { compacting } = state
-  const attempt = state.phase === 'streaming' ? state.attempt : undefined
-  let sum = nothingSpent
-  if (attempt && !attempt.failed) sum = computeUnused(attempt.grant, state)
-  if (compacting) sum = addAmounts(sum, toAmounts(compacting.grant))
-  for (const { grant = {} } of listChildCalls(state)) sum = addAmounts(sum, toAmounts(grant))
-  return sum
-}
-
-function addAmounts(one: Amounts, other: Amounts): Amounts {
-  return mapFields((field) => one[field] + other[field])
+  const amounts = listChildCalls(state).map(({ grant = {} }) => toAmounts(grant))
+  if (state.phase === 'streaming' && !state.attempt.failed) {
+    amounts.push(computeUnused(state.attempt.grant, state))
+  }
+  if (compacting) amounts.push(toAmounts(compacting.grant))
+  return mapFields((field) => amounts.reduce((sum, each) => sum + each[field], 0))
 }
 
 /** The calls whose child runs may still spend. */
@@ -100,16 +96,6 @@ export function computeLeft(state: RunState): Amounts {
     const max = state.limits[limitOfField[field]] ?? Infinity
     return Math.max(0, max - spent[field] - granted[field])
   })
-}
-
-/** How many tool calls are left, as `computeLeft` does: asked at the start of each call. */
-export function countToolCallsLeft(state: RunState): number {
-  const { limits, totals } = state
-  const max = limits[limitOfField.toolCalls]
-  if (max === undefined) return Infinity
-  // A model call is granted none.
-  const granted = listChildCalls(state).reduce((sum, { grant }) => sum + (grant?.toolCalls ?? 0), 0)
-  return Math.max(0, max - totals.toolCalls - totals.children.toolCalls - granted)
 }
 
 /**
@@ -164,20 +150,18 @@ export function measureActiveMs(state: RunState, now: number): number {
   return now - state.startedAt - state.waitedMs
 }
 
-/** When the run's time is up, in milliseconds since 1970 UTC, if it works on without a pause. */
-export function getDeadline(state: RunState): number | undefined {
-  const { deadlineAt } = state
-  const end = getWorkEnd(state)
-  return deadlineAt === undefined || end === undefined ? (deadlineAt ?? end) : Math.min(deadlineAt, end)
+/** When the run's time is up, in milliseconds since 1970 UTC, if it works on without a pause; `Infinity` without a limit. */
+export function getDeadline(state: RunState): number {
+  return Math.min(state.deadlineAt ?? Infinity, getWorkEnd(state))
 }
 
-function getWorkEnd({ limits, startedAt, waitedMs }: RunState): number | undefined {
-  return limits.maxDurationMs === undefined ? undefined : startedAt + waitedMs + limits.maxDurationMs
+function getWorkEnd({ limits, startedAt, waitedMs }: RunState): number {
+  return startedAt + waitedMs + (limits.maxDurationMs ?? Infinity)
 }
 
 /** Returns whether it is the moment that the run was given which ends its time, and not the limit on its work. */
 function isBoundByDeadline(state: RunState): boolean {
-  return state.deadlineAt !== undefined && state.deadlineAt <= (getWorkEnd(state) ?? Infinity)
+  return state.deadlineAt !== undefined && state.deadlineAt <= getWorkEnd(state)
 }
 
 /** The time that a run has in all, in milliseconds. */
@@ -187,9 +171,8 @@ function getDuration(state: RunState): number | undefined {
 }
 
 /** When the run has to stop its work, so that time is left to write the answer. */
-export function getWorkDeadline(state: RunState): number | undefined {
-  const deadline = getDeadline(state)
-  return deadline === undefined ? undefined : deadline - getFinalizingMs(state)
+export function getWorkDeadline(state: RunState): number {
+  return getDeadline(state) - getFinalizingMs(state)
 }
 
 /** The time that is held back for the finalizing call, in milliseconds. */
@@ -207,7 +190,7 @@ export function getGraceEnd(state: RunState, askedAt: number): number {
   const decidedAt = askedAt + 1
   const graceEnd = Math.max(decidedAt, askedAt + (state.limits.graceMs ?? defaultLimits.graceMs))
   if (state.cancel) return graceEnd
-  return Math.min(graceEnd, Math.max(decidedAt, getDeadline(state) ?? Infinity))
+  return Math.min(graceEnd, Math.max(decidedAt, getDeadline(state)))
 }
 
 /**
@@ -239,20 +222,12 @@ function mayChangeAnswers({ effect, status }: Call): boolean {
  * repeat may be on their way. Once those are there, it is known whether it is one.
  */
 export function findCallsAwaitingEqual(state: ExecutingState): ReadonlySet<Call> {
-  return mayAwaitEqual(state) ? findWaitingCalls(state) : new Set()
-}
-
-/** Returns whether some call may have so many equal calls before it, answers in a row included. */
-function mayAwaitEqual({ calls, callLog, limits }: ExecutingState): boolean {
-  const { mostEqual } = summaryOf(calls)
-  const max = limits.maxRepeats ?? defaultLimits.maxRepeats
-  return mostEqual > 1 && mostEqual - 1 + longestStreak(callLog) >= max
-}
-
-function findWaitingCalls(state: ExecutingState): ReadonlySet<Call> {
-  const { calls, limits } = state
+  const { calls, callLog, limits } = state
   const max = limits.maxRepeats ?? defaultLimits.maxRepeats
   const waiting = new Set<Call>()
+  // No call has so many equal ones before it, answers in a row included.
+  const { mostEqual } = summaryOf(calls)
+  if (mostEqual <= 1 || mostEqual - 1 + longestStreak(callLog) < max) return waiting
   const open = new Map<string, number>()
   for (const call of calls) {
     const { status, attempts } = call
@@ -323,9 +298,7 @@ const BELIEVED_SHARE = 1 / 4
 const BELIEVED_INPUT_SHARE = 1 / 16
 
 /** Failures after which a provider may have billed a call although nothing of its reply arrived. */
-const maybeBilled: ReadonlySet<FailureClass | 'cancelled'> = new Set([
-  ...(['timeout', 'truncated', 'interrupted', 'cancelled'] as const),
-])
+const maybeBilled = new Set<FailureClass | 'cancelled'>(['timeout', 'truncated', 'interrupted', 'cancelled'])
 
 /** Returns whether a limit of the run counts tokens or money. */
 export function countsTokens({ limits }: RunState): boolean {
@@ -342,17 +315,24 @@ export function settleUsage(
   state: StreamingState,
   cutBy?: FailureClass | 'cancelled',
 ): readonly FactOf<'usage_updated'>[] {
-  if (!countsTokens(state) || !mayBeBilled(state, cutBy)) return []
-  const { attempt, totals } = state
-  const estimate: Usage = {
+  const { attempt, totals, limits } = state
+  const came = attempt.streamedTokens > 0 || Object.keys(totals.latestUsage).length > 0
+  const mayBeBilled = came || cutBy === undefined || maybeBilled.has(cutBy)
+  if (!countsTokens(state) || !mayBeBilled) return []
+  const price = getPrice(state, attempt.model)
+  const { usage: believed, estimated } = replaceUnbelievable(totals.latestUsage, {
     inputTokens: attempt.grant.inputTokens ?? state.contextTokens,
     outputTokens: Math.ceil(attempt.streamedTokens),
-  }
-  const believed = replaceUnbelievable(totals.latestUsage, estimate)
-  const { usage, estimated } = cutBy === undefined ? believed : withSearches(state, believed)
-  if (estimated.length === 0) return []
+  })
+  // A reply that was cut off does not say how many searches it took: where money is limited, all that were granted count.
+  const { webSearches = 0 } = attempt.grant
+  const isPriced = limits.maxCostUsd !== undefined && (price?.webSearchUsd ?? 0) > 0
+  const countsSearches = cutBy !== undefined && isPriced && webSearches > (believed.webSearches ?? 0)
+  const usage = countsSearches ? { ...believed, webSearches } : believed
+  const fields = countsSearches ? [...estimated, 'webSearches' as const] : estimated
+  if (fields.length === 0) return []
   const here = { type: 'usage_updated' as const, turn: state.turn, attempt: attempt.number }
-  return [{ ...here, usage, ...toCostFields(getPrice(state, attempt.model), usage), estimated }]
+  return [{ ...here, usage, ...toCostFields(price, usage), estimated: fields }]
 }
 
 /** The cost of some usage at a price, as fields of an event; none where the price is unknown. */
@@ -363,35 +343,11 @@ export function toCostFields(
   return price === undefined ? {} : { costUsd: costOf(price, usage), price }
 }
 
-/** A reply that was cut off does not say how many searches it took: where money is limited, all that were granted count. */
-function withSearches(state: StreamingState, believed: Believed): Believed {
-  const { webSearches = 0 } = state.attempt.grant
-  const { webSearchUsd = 0 } = getPrice(state, state.attempt.model) ?? {}
-  const { usage, estimated } = believed
-  const counts = state.limits.maxCostUsd !== undefined && webSearchUsd > 0
-  if (!counts || webSearches <= (usage.webSearches ?? 0)) return believed
-  return { usage: { ...usage, webSearches }, estimated: [...estimated, 'webSearches'] }
-}
-
-function mayBeBilled(
-  { attempt, totals }: StreamingState,
-  cutBy: FailureClass | 'cancelled' | undefined,
-): boolean {
-  const came = attempt.streamedTokens > 0 || Object.keys(totals.latestUsage).length > 0
-  return came || cutBy === undefined || maybeBilled.has(cutBy)
-}
-
-/** A usage, and which of its fields are estimated. */
-interface Believed {
-  readonly usage: Usage
-  readonly estimated: readonly UsageField[]
-}
-
 /** A report, with the estimate in the place of each number that is missing or too small to be believed. */
 export function replaceUnbelievable(
   report: Usage,
   estimate: Pick<Usage, 'inputTokens' | 'outputTokens'>,
-): Believed {
+): { readonly usage: Usage; readonly estimated: readonly UsageField[] } {
   const shares = { inputTokens: BELIEVED_INPUT_SHARE, outputTokens: BELIEVED_SHARE }
   const estimated = (['inputTokens', 'outputTokens'] as const).filter((field) => {
     const reported = report[field]

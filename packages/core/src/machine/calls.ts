@@ -27,13 +27,6 @@ const summaries = new WeakMap<readonly Call[], CallsSummary>()
 export function summaryOf(calls: readonly Call[]): CallsSummary {
   const known = summaries.get(calls)
   if (known) return known
-  const summary = countedSummary(calls)
-  summaries.set(calls, summary)
-  return summary
-}
-
-/** The summary, counted from every call. */
-export function countedSummary(calls: readonly Call[]): CallsSummary {
   const counts = {
     requested: 0,
     to_settle: 0,
@@ -59,7 +52,9 @@ export function countedSummary(calls: readonly Call[]): CallsSummary {
     equal?.set(key, count)
     mostEqual = Math.max(mostEqual, count)
   }
-  return { counts, runningReads, ofChildren, mostEqual }
+  const summary = { counts, runningReads, ofChildren, mostEqual }
+  summaries.set(calls, summary)
+  return summary
 }
 
 /** The key that equal calls share: tool and input. `undefined` for a call that is not collected yet. */
@@ -120,11 +115,6 @@ export function toToolStarted(
   if (call.child === undefined && call.grant === undefined) return start
   const child = call.child === undefined ? undefined : childRunIdOf(runId, toolCallId)
   return { ...start, ...omitUndefined({ child, grant: call.grant }) }
-}
-
-/** The parts with one more, where it is new. */
-export function withPart(callParts: readonly number[], part: number): readonly number[] {
-  return callParts.includes(part) ? callParts : [...callParts, part]
 }
 
 /** The text for the model if the runtime ended a call, not the tool: what happened, and how to take it. */

@@ -1,9 +1,8 @@
 import { type Message, textOf, type UserMessage } from '../events/content.ts'
 import type { FactOf, Spending } from '../events/event.ts'
 import type { ModelRequest } from '../events/model-request.ts'
-import type { Grant } from '../events/limits.ts'
 import { omitUndefined } from '../values/json.ts'
-import { costOf, tokenCounts, type Usage } from '../events/usage.ts'
+import { costOf, tokenCounts } from '../events/usage.ts'
 import type { Signal } from '../events/signals.ts'
 import { digestOf } from '../values/digest.ts'
 import { asPlainText, messageAt, messagesOf } from './history.ts'
@@ -11,9 +10,9 @@ import { replaceUnbelievable, countsTokens, getWorkDeadline } from './budget.ts'
 import { type Compacting, type FailedAttempt, type RunState, withSpent } from './state.ts'
 import { estimateMessageTokens, estimateRequestTokens, estimateTextTokens } from './tokens.ts'
 import { answerOf, anyText } from '../values/option.ts'
-import type { Action, Compaction, Rules } from './rules.ts'
+import { type Action, type Compaction, type Rules, waitUntil } from './rules.ts'
 import { digestAdditions } from './request.ts'
-import { grantModelCall, isLimitFinding } from './limit-checks.ts'
+import { grantModelCall } from './limit-checks.ts'
 import { MAX_TAKE_OVERS } from './retry.ts'
 
 /** The instructions of a model that sums up, if the agent gives none. */
@@ -25,16 +24,6 @@ export const summaryInstructions: string =
 
 /** The subject of a call for a summary. */
 type SummaryCall = Pick<Compacting, 'replacedMessages' | 'maxOutputTokens'>
-
-/** About how many input tokens a call for a summary has. */
-function summaryTokens(state: RunState, replacedMessages: number): number {
-  const { instructions, messages } = buildSummaryRequest(state, { replacedMessages })
-  const tokens = messages.reduce(
-    (sum, message) => sum + estimateMessageTokens(message),
-    estimateTextTokens(instructions),
-  )
-  return Math.ceil(tokens * state.estimateFactor)
-}
 
 /** The request of a model call that sums up older messages: as text, since the tools in them are not offered. */
 export function buildSummaryRequest(
@@ -120,12 +109,6 @@ function countDroppedTokens(state: RunState, replacedMessages: number): number {
     .reduce((sum, message, place) => (place === taskAt ? sum : sum + estimateMessageTokens(message)), 0)
 }
 
-/** Returns whether leaving the oldest messages out makes the history shorter: no summary would, where that does not. */
-function isShorterWithout(state: RunState, replacedMessages: number): boolean {
-  const leftOut = toUserMessage(describeLeftOut(state, replacedMessages))
-  return estimateMessageTokens(leftOut) < countDroppedTokens(state, replacedMessages)
-}
-
 /** Replaces messages that were left out without a summary. */
 function describeLeftOut(state: RunState, replacedMessages: number): string {
   const kept = findTask(state, replacedMessages) === undefined ? 0 : 1
@@ -152,27 +135,16 @@ export function toSummaryFact(
   { usage: reported, answer }: Extract<Signal, { readonly type: 'summarized' }>,
 ): FactOf<'context_compacted'> {
   const { price } = state.definition.summarizer ?? {}
-  const usage = summaryUsage(state, reported, grant, 'text' in answer ? answer.text : undefined)
+  const written = 'text' in answer ? answer.text : undefined
+  const counts = reported && tokenCounts(reported)
+  // A report that is not believable is corrected where a limit depends on it.
+  const isCorrected = countsTokens(state) && (written !== undefined || counts !== undefined)
+  const estimate = { inputTokens: grant.inputTokens ?? 0, outputTokens: estimateTextTokens(written ?? '') }
+  const usage = isCorrected ? replaceUnbelievable(counts ?? {}, estimate).usage : counts
   const spent = omitUndefined({ usage, ...(usage && price && { costUsd: costOf(price, usage), price }) })
-  const text =
-    'text' in answer && answer.text.trim() !== ''
-      ? `${summaryOpening}${answer.text}`
-      : describeLeftOut(state, replacedMessages)
+  const text = written?.trim() ? `${summaryOpening}${written}` : describeLeftOut(state, replacedMessages)
   const failure = 'failure' in answer ? answer.failure : undefined
   return { ...toCompactedFact(state, replacedMessages, text), ...spent, ...omitUndefined({ failure }) }
-}
-
-/** The usage of a summary: its report, corrected if a limit depends on it and it is not believable. */
-function summaryUsage(
-  state: RunState,
-  reported: Usage | undefined,
-  { inputTokens = 0 }: Grant,
-  text: string | undefined,
-): Usage | undefined {
-  const counts = reported && tokenCounts(reported)
-  if (!countsTokens(state) || (text === undefined && counts === undefined)) return counts
-  return replaceUnbelievable(counts ?? {}, { inputTokens, outputTokens: estimateTextTokens(text ?? '') })
-    .usage
 }
 
 type Shortening = FactOf<'context_compacted'> | FactOf<'compaction_started'>
@@ -214,8 +186,9 @@ export function compactAfterOverflow(
 function cutAfterOverflow(state: RunState, keepMessages: number): number | undefined {
   const messages = messagesOf(state.history)
   const isAgain = state.compactedTurn === state.turn
+  // What the user asks for stays.
   const isEnough = (cut: number): boolean =>
-    isAgain ? isWorthwhile(state, cut) : listDropped(state, cut) > 0
+    isAgain ? isWorthwhile(state, cut) : cut > (findTask(state, cut) === undefined ? 0 : 1)
   let keep = isAgain ? Math.min(keepMessages, Math.floor(messages.length / 2)) : keepMessages
   for (; keep > 0; keep = Math.floor(keep / 2)) {
     const cut = findCut(messages, keep)
@@ -227,12 +200,9 @@ function cutAfterOverflow(state: RunState, keepMessages: number): number | undef
 
 /** Returns whether a cut leaves out more than takes its place: a summary alone is not worth another one. */
 function isWorthwhile(state: RunState, cut: number): boolean {
-  return cut >= 2 && !(cut === 2 && findTask(state, cut) === 1) && isShorterWithout(state, cut)
-}
-
-/** How many messages a cut leaves out: what the user asks for stays. */
-function listDropped(state: RunState, cut: number): number {
-  return cut - (findTask(state, cut) === undefined ? 0 : 1)
+  if (cut < 2 || (cut === 2 && findTask(state, cut) === 1)) return false
+  const leftOut = toUserMessage(describeLeftOut(state, cut))
+  return estimateMessageTokens(leftOut) < countDroppedTokens(state, cut)
 }
 
 /** Guardrails name messages by their places: none moves while one of them looks. */
@@ -248,13 +218,11 @@ export function waitBeforeCompaction(state: RunState): Action | undefined {
 export function nextWhileCompacting(state: RunState, now: number): Action | undefined {
   const { compacting } = state
   if (compacting === undefined) return undefined
-  const deadline = getWorkDeadline(state) ?? Infinity
-  if (now >= deadline || state.takeOvers > MAX_TAKE_OVERS) return abandonCompaction(state, compacting)
-  if (compacting.interrupted) {
-    const again = repeatSummaryCall(state, compacting, now)
-    return again ? { kind: 'compact', facts: [again] } : abandonCompaction(state, compacting)
-  }
-  return deadline === Infinity ? { kind: 'wait' } : { kind: 'wait', wakeAt: deadline }
+  const wait = waitUntil(getWorkDeadline(state), now)
+  if (wait === undefined || state.takeOvers > MAX_TAKE_OVERS) return abandonCompaction(state, compacting)
+  if (!compacting.interrupted) return wait
+  const again = repeatSummaryCall(state, compacting, now)
+  return again ? { kind: 'compact', facts: [again] } : abandonCompaction(state, compacting)
 }
 
 function abandonCompaction(state: RunState, compacting: Compacting): Action {
@@ -291,19 +259,12 @@ function shortenHistory(
   now: number,
   { cut, compaction }: { readonly cut: number; readonly compaction: Compaction },
 ): Shortening | undefined {
-  const { summarizer } = state.definition
-  if (compaction.summarize === undefined && summarizer) {
-    return summaryCall(state, cut, now)
-  }
-  return toCompactedFact(state, cut, summaryOf(state, cut, compaction) ?? describeLeftOut(state, cut))
-}
-
-/** The summary written by the agent's code, if it writes any. */
-function summaryOf(state: RunState, cut: number, { summarize }: Compaction): string | undefined {
+  const { summarize } = compaction
+  if (summarize === undefined && state.definition.summarizer) return summaryCall(state, cut, now)
   const older = messagesOf(state.history).slice(0, cut)
-  return (
+  const text =
     summarize && answerOf(`compaction.summarize of the agent ${state.agent}`, () => summarize(older), anyText)
-  )
+  return toCompactedFact(state, cut, text ?? describeLeftOut(state, cut))
 }
 
 /** Law 9 holds for the call that sums up as for any other: `undefined` where too little is left for it. */
@@ -314,15 +275,19 @@ function summaryCall(
 ): FactOf<'compaction_started'> | undefined {
   const { summarizer } = state.definition
   if (summarizer === undefined) return undefined
+  const { instructions, messages } = buildSummaryRequest(state, { replacedMessages })
+  const tokens = messages
+    .map(estimateMessageTokens)
+    .reduce((sum, each) => sum + each, estimateTextTokens(instructions))
   const grant = grantModelCall(state, now, {
     price: summarizer.price,
-    inputTokens: summaryTokens(state, replacedMessages),
+    inputTokens: Math.ceil(tokens * state.estimateFactor),
     startsTurn: false,
     finalizing: false,
     keepsFinalizing: true,
     maxOutputTokens: MAX_SUMMARY_TOKENS,
   })
-  if (isLimitFinding(grant)) return undefined
+  if ('limit' in grant) return undefined
   const { outputTokens: maxOutputTokens = MAX_SUMMARY_TOKENS } = grant
   const call = { model: summarizer.model, replacedMessages, maxOutputTokens }
   const requestDigest = digestSummaryRequest(state, call)

@@ -1,4 +1,4 @@
-import type { AssistantPart, ModelRef, ReplyPart } from '../events/content.ts'
+import type { AssistantPart, ReplyPart } from '../events/content.ts'
 import type { EventOf, Fact, FactOf, RuntimeEvent } from '../events/event.ts'
 import type { ModelFailure } from '../values/errors.ts'
 import { type ToolCallId, toolCallIdOf } from '../values/ids.ts'
@@ -186,7 +186,7 @@ function isRequested({ calls }: Attempt, part: number): boolean {
 
 function decideTextDelta(
   type: 'assistant_text_delta' | 'assistant_reasoning_delta',
-  here: { readonly turn: number; readonly attempt: number },
+  here: Here,
   { part, text: more, replaces, written }: SignalOf<'model_text' | 'model_reasoning'>,
 ): Decision {
   if (more === '' && !replaces && !written) return nothing
@@ -240,15 +240,17 @@ function decideModelFinished(
   const { attempt, turn } = state
   const fault = findReplyFault(attempt, signal.parts)
   if (fault) return decideContractBreach(state, stamp, fault)
+  const { modelId } = attempt.model
   if (signal.stopReason === 'refused' && isPassedOn(state, signal.refusal)) {
-    return decideModelFailed(
-      state,
-      toRefusedFailure(attempt.model, signal.refusal),
-      stamp,
-      signal.refusal ?? {},
-    )
+    const { refusal = {} } = signal
+    const why = refusal.reason === undefined ? '' : ` (${refusal.reason})`
+    const message = `${modelId} refused to answer${why}.`
+    return decideModelFailed(state, { class: 'refused', message, retryable: false }, stamp, refusal)
   }
-  if (isEmptyReply(signal)) return decideModelFailed(state, toEmptyFailure(attempt.model), stamp)
+  if (isEmptyReply(signal)) {
+    const message = `${modelId} ended its reply without a word and without a call.`
+    return decideModelFailed(state, { class: 'empty_reply', message, retryable: true }, stamp)
+  }
   const here = { turn, attempt: attempt.number }
   const facts: Fact[] = [...settleUsage(state)]
   const parts: AssistantPart[] = []
@@ -272,6 +274,9 @@ function decideModelFinished(
     parts.push(content)
   }
   const { stopReason, rawStopReason, providerMessageId, providerState, refusal } = signal
+  const written = (signal.written ?? []).map(({ part, ...content }) => {
+    return { index: signal.parts.findIndex((reply) => reply.part === part), part: content }
+  })
   facts.push({
     type: 'assistant_message_finished',
     ...here,
@@ -279,21 +284,10 @@ function decideModelFinished(
     partial: false,
     parts,
     ...toPartPositions(signal.parts),
-    ...toWrittenParts(signal),
-    ...(rawStopReason !== undefined && { rawStopReason }),
-    ...omitUndefined({ providerMessageId, providerState, refusal }),
+    ...(written.length > 0 && { written }),
+    ...omitUndefined({ rawStopReason, providerMessageId, providerState, refusal }),
   })
   return { facts }
-}
-
-/** The text that the model wrote in parts that show another one, by index. */
-function toWrittenParts({
-  parts,
-  written = [],
-}: SignalOf<'model_finished'>): Pick<FactOf<'assistant_message_finished'>, 'written'> {
-  if (written.length === 0) return {}
-  const places = parts.map(({ part }) => part)
-  return { written: written.map(({ part, ...content }) => ({ index: places.indexOf(part), part: content })) }
 }
 
 /** Returns whether a refusal is not the end: the agent, or else the vendor, wants another model to be asked, and there is one. */
@@ -302,22 +296,8 @@ function isPassedOn(state: StreamingState, refusal: ModelRefusal | undefined): b
   return wanted && findNextFallback(state) !== undefined
 }
 
-function toRefusedFailure({ modelId }: ModelRef, refusal: ModelRefusal | undefined): ModelFailure {
-  const why = refusal?.reason === undefined ? '' : ` (${refusal.reason})`
-  return { class: 'refused', message: `${modelId} refused to answer${why}.`, retryable: false }
-}
-
-function toEmptyFailure({ modelId }: ModelRef): ModelFailure {
-  const message = `${modelId} ended its reply without a word and without a call.`
-  return { class: 'empty_reply', message, retryable: true }
-}
-
 /** The rest of a part's text that was not streamed. */
-function findMissingDelta(
-  attempt: Attempt,
-  reply: ReplyPart,
-  here: { readonly turn: number; readonly attempt: number },
-): readonly Fact[] {
+function findMissingDelta(attempt: Attempt, reply: ReplyPart, here: Here): readonly Fact[] {
   if (reply.type !== 'text' && reply.type !== 'reasoning') return []
   const streamed = attempt.drafts.find(({ part }) => part === reply.part)?.text ?? ''
   const text = reply.text.slice(streamed.length)

@@ -1,7 +1,7 @@
-import { correctMediaTypes, type ResultPart, type UserMessage } from '../events/content.ts'
+import { correctMediaTypes, type UserMessage } from '../events/content.ts'
 import type { CollectedCall, EventOf, Fact, RuntimeEvent } from '../events/event.ts'
-import { canonicalJson, type JsonObject, omitUndefined } from '../values/json.ts'
-import type { CheckedCall, GuardrailFind, Reconciliation, Signal } from '../events/signals.ts'
+import { canonicalJson, omitUndefined } from '../values/json.ts'
+import type { CallVerdict, CheckedCall, GuardrailFind, Reconciliation, Signal } from '../events/signals.ts'
 import { toSummaryFact, readSummaryText } from './compaction.ts'
 import {
   type Decision,
@@ -12,7 +12,7 @@ import {
   type Stamp,
 } from './rules.ts'
 import { findDueAnswerCheck, isResultsCheckDue } from './required-effects.ts'
-import type { Call, RunState, Tries } from './state.ts'
+import type { Call, RunState } from './state.ts'
 import { momentAfter } from '../events/event-parts.ts'
 import { digestOf } from '../values/digest.ts'
 import {
@@ -109,19 +109,13 @@ function decideOutputChecked(state: RunState, { turn, verdict }: SignalOf<'outpu
   const { error } = verdict
   const { output } = state.definition
   const mayRepair = output && !state.reply.finalizing && state.repairs < output.maxRepairs
-  const repair = mayRepair ? writeRepairRequest(error, output.schema) : undefined
-  return { facts: [{ ...here, valid: false, error, ...omitUndefined({ repair }) }] }
-}
-
-/**
- * Each repair request repeats the schema: not every wire has shown it to the model, and a fallback may not have seen
- * it yet.
- */
-function writeRepairRequest(error: string, schema: JsonObject): UserMessage {
+  if (!mayRepair) return { facts: [{ ...here, valid: false, error }] }
+  // Each repair request repeats the schema: not every wire has shown it to the model, and a fallback may not have seen it yet.
   const text = `Your answer does not fit the schema that it has to fit: ${error}
-This is the schema (JSON Schema): ${canonicalJson(schema)}
+This is the schema (JSON Schema): ${canonicalJson(output.schema)}
 Write the whole answer again, as JSON that fits the schema, and nothing else.`
-  return { role: 'user', parts: [{ type: 'text', text }] }
+  const repair: UserMessage = { role: 'user', parts: [{ type: 'text', text }] }
+  return { facts: [{ ...here, valid: false, error, repair }] }
 }
 
 interface ToolRules<T extends 'tool_progressed' | 'tool_deferred' | 'tool_ended'> {
@@ -224,16 +218,19 @@ function decideToolEnded(
   const projected = signal.projected && correctMediaTypes(signal.projected)
   const shown = signal.shown && correctMediaTypes(signal.shown)
   const error = isRecorded(state, 'toolErrors') ? signal.error : undefined
-  const retryAt = computeRetryTime(state, call, signal, stamp)
-  if (retryAt !== undefined) {
+  // Another attempt starts within the time of the run, or the ending is the result.
+  const mayTryAgain = mayRetry(call, outcome) && !isStopping(state)
+  const retryAt = mayTryAgain ? computeToolRetryAt(call, signal, stamp) : undefined
+  if (retryAt !== undefined && retryAt < getWorkDeadline(state)) {
     const failed = { type: 'tool_attempt_failed' as const, ...here, name, attempt, outcome, content }
     return { facts: [{ ...failed, durationMs, retryAt, ...omitUndefined({ retryAfterMs, error }) }] }
   }
   const result = { type: 'tool_result' as const, ...here, name, outcome, content, durationMs }
-  const more = signal.retryable && call.tries ? describeUsedUp(call.tries) : []
-  if (more.length === 0)
+  const { failures = 0 } = call.tries ?? {}
+  if (!signal.retryable || failures === 0)
     return { facts: [{ ...result, ...omitUndefined({ projected, shown, child, reused, error }) }] }
-  // Each form says it: the model reads the last that there is.
+  // Trying again did not help. Each form says it: the model reads the last that there is.
+  const more = textContent('failed', `All ${failures + 1} attempts of this call have failed.`)
   const forms = { projected: projected && [...projected, ...more], shown: shown && [...shown, ...more] }
   const whole = { ...result, content: [...content, ...more] }
   return { facts: [{ ...whole, ...omitUndefined({ ...forms, child, reused, error }) }] }
@@ -259,69 +256,31 @@ function recoverToolEnded(event: RuntimeEvent, state: RunState): SignalOf<'tool_
   }
 }
 
-/** Says after the last failure of a call that trying again did not help. */
-function describeUsedUp({ failures }: Tries): readonly ResultPart[] {
-  return failures === 0 ? [] : textContent('failed', `All ${failures + 1} attempts of this call have failed.`)
-}
-
-/** When a call is tried again whose attempt ended so; `undefined`: it is not, and the ending is its result. */
-function computeRetryTime(
-  state: RunState,
-  call: Call,
-  signal: SignalOf<'tool_ended'>,
-  stamp: Stamp,
-): number | undefined {
-  if (!mayRetry(call, signal.outcome) || isStopping(state)) return undefined
-  const retryAt = computeToolRetryAt(call, signal, stamp)
-  return retryAt !== undefined && retryAt < (getWorkDeadline(state) ?? Infinity) ? retryAt : undefined
-}
-
-/** The findings of the check about the tool and the input of a call. */
-function pickFindings(check: CheckedCall | undefined): Omit<CheckedCall, 'toolCallId' | 'verdict' | 'finds'> {
-  if (check === undefined) return {}
-  const { effect, recovery, retry, serial, maxConcurrency, repeats, child, handoff } = check
-  const { input, repairs, recorded } = check
-  const place = omitUndefined({ serial, maxConcurrency, repeats, child, handoff })
-  return { ...omitUndefined({ effect, recovery, retry, input, repairs, recorded }), ...place }
-}
-
 function toCollectedCall(state: RunState, call: Call, check: CheckedCall | undefined): CollectedCall {
+  const { toolCallId, name } = call
   if (call.inputRemoved) {
-    const { toolCallId, name, input } = call
-    return { toolCallId, name, inputDigest: digestOf(input), plan: 'settle', refusal: removedInput }
+    return { toolCallId, name, inputDigest: digestOf(call.input), plan: 'settle', refusal: removedInput }
   }
-  const { input: replaced } = check ?? {}
-  const base = {
-    // What a person is asked about, and what runs, is what the guardrails made of the input.
-    toolCallId: call.toolCallId,
-    name: call.name,
-    inputDigest: digestOf(replaced ?? call.input),
-    ...pickFindings(check),
+  const unknown: CallVerdict = { kind: 'refuse', outcome: 'unknown_tool', text: `There is no tool ${name}.` }
+  const {
+    verdict = unknown,
+    toolCallId: _own,
+    finds: _recorded,
+    ...found
+  }: Partial<CheckedCall> = check ?? {}
+  // What a person is asked about, and what runs, is what the guardrails made of the input.
+  const base = { toolCallId, name, inputDigest: digestOf(found.input ?? call.input), ...omitUndefined(found) }
+  if (verdict.kind === 'refuse') {
+    const { outcome, text } = verdict
+    const error = isRecorded(state, 'toolErrors') ? verdict.error : undefined
+    return { ...base, plan: 'settle', refusal: { outcome, text, ...omitUndefined({ error }) } }
   }
-  const verdict = check?.verdict ?? {
-    kind: 'refuse',
-    outcome: 'unknown_tool',
-    text: `There is no tool ${call.name}.`,
-  }
-  if (verdict.kind !== 'refuse' && isHeldWrite(state, base)) {
+  const reason = verdict.kind === 'ask' ? verdict.reason : undefined
+  if (isHeldWrite(state, base)) {
     if (planHeldWrite(state, base) === 'stub') return { ...base, plan: 'settle', refusal: stubbed }
-    return {
-      ...base,
-      plan: 'ask',
-      reason: describeForkReason(verdict.kind === 'ask' ? verdict.reason : undefined),
-    }
+    return { ...base, plan: 'ask', reason: describeForkReason(reason) }
   }
-  switch (verdict.kind) {
-    case 'run':
-      return { ...base, plan: 'run' }
-    case 'ask':
-      return { ...base, plan: 'ask', ...(verdict.reason !== undefined && { reason: verdict.reason }) }
-    case 'refuse': {
-      const { outcome, text, error } = verdict
-      const recorded = isRecorded(state, 'toolErrors') ? omitUndefined({ error }) : {}
-      return { ...base, plan: 'settle', refusal: { outcome, text, ...recorded } }
-    }
-  }
+  return { ...base, plan: verdict.kind, ...omitUndefined({ reason }) }
 }
 
 function decideCallReconciled(
@@ -352,19 +311,15 @@ function recoverFinding(event: EventOf<'tool_started'> | EventOf<'tool_result'>)
 
 /** The findings of guardrails come before the fact that they have checked. */
 function recoverGuardrails(state: RunState, { recorded, index }: RecordedPosition): Signal | undefined {
-  const finds: GuardrailFind[] = []
-  for (let at = index; at < recorded.length; at++) {
-    const event = recorded[at]
-    if (event?.type === 'guardrail_tripped') {
-      finds.push(recoverFind(event))
-      continue
-    }
-    if (event?.type !== 'guardrails_checked' || event.on === 'tool_input') return undefined
-    const { on, guardrails } = event
-    const seen = on === 'input' ? (state.inputCheck?.seq ?? 0) : state.turn
-    return { type: 'guardrails_checked', on, place: seen, guardrails, finds }
-  }
-  return undefined
+  const end = recorded.findIndex(({ type }, at) => at >= index && type !== 'guardrail_tripped')
+  const event = recorded[end]
+  if (event?.type !== 'guardrails_checked' || event.on === 'tool_input') return undefined
+  const finds = recorded
+    .slice(index, end)
+    .flatMap((trip) => (trip.type === 'guardrail_tripped' ? [recoverFind(trip)] : []))
+  const { on, guardrails } = event
+  const place = on === 'input' ? (state.inputCheck?.seq ?? 0) : state.turn
+  return { type: 'guardrails_checked', on, place, guardrails, finds }
 }
 
 function recoverFind(trip: EventOf<'guardrail_tripped'>): GuardrailFind {

@@ -1,5 +1,4 @@
 import type {
-  AnsweredQuestion,
   Command,
   OutsideCommand,
   OutsideCommandOf,
@@ -27,7 +26,7 @@ import {
   type SignalRules,
   type Stamp,
 } from './rules.ts'
-import type { Call, RunState } from './state.ts'
+import type { RunState } from './state.ts'
 import { findCall, openTurnCalls } from './calls.ts'
 import type { Cause } from '../events/event-parts.ts'
 import { boundOfLimit } from '../events/limits.ts'
@@ -41,110 +40,59 @@ import { modelSignals } from './decide-model.ts'
 type DecisionCommand = OutsideCommandOf<'approve' | 'deny'>
 
 /**
- * Law 13: an approval is bound to its call, its attempt and the input that will run, and decides once. With an input of
- * its own, it is that input that the fact records.
+ * Law 13: a decision is bound to its call, its attempt and the input that was shown, and decides once. An approval with
+ * an input of its own records that input, which will run.
  */
-function decideApproval(state: RunState, command: OutsideCommandOf<'approve'>, at: number): Decision {
-  const waiting = findAwaitingCall(state, command, at)
-  if ('refused' in waiting) return waiting
-  const { by, input, reason } = command
-  const fact = { ...toDecisionFact(state, waiting, command), approved: true, ...omitUndefined({ reason }) }
-  // The same input changes nothing.
-  if (input === undefined || digestOf(input) === digestOf(waiting.call.input)) return { facts: [fact] }
-  return { facts: [{ ...fact, input, note: describeChangedInput(by, waiting.call.input, input) }] }
-}
-
-/** A denial is bound to its call and its attempt, as an approval is. */
-function decideDenial(state: RunState, command: OutsideCommandOf<'deny'>, at: number): Decision {
-  const waiting = findAwaitingCall(state, command, at)
-  if ('refused' in waiting) return waiting
-  const fact = toDecisionFact(state, waiting, command)
-  return { facts: [{ ...fact, approved: false, reason: command.reason }] }
-}
-
-/** A call whose approval is awaited, and the digest of the input that was shown. */
-interface AwaitingCall {
-  readonly call: Call
-  readonly inputDigest: string
-}
-
-/** Returns the call that a decision is about; a refusal where the call awaits none, or one about another question. */
-function findAwaitingCall(
-  state: RunState,
-  { toolCallId, ...question }: DecisionCommand,
-  at: number,
-): AwaitingCall | { readonly refused: Refusal } {
-  const call = findCall(state, toolCallId)
+function decideApproval(state: RunState, command: DecisionCommand, at: number): Decision {
+  const { by, via, reason } = command
+  const call = findCall(state, command.toolCallId)
   if (call === undefined) {
     return refuse(
       'unknown_call',
-      `Run ${state.runId} has no open tool call ${toolCallId}; show the run to see which wait.`,
+      `Run ${state.runId} has no open tool call ${command.toolCallId}; show the run to see which wait.`,
     )
   }
-  const { inputDigest } = call
+  const { toolCallId, attempts, inputDigest } = call
   if (call.status !== 'awaiting_approval' || inputDigest === undefined) {
     return refuse(
       'not_awaiting_approval',
-      `Tool call ${call.toolCallId} does not wait for an approval; it is ${call.status}. Show the run to see which calls wait.`,
+      `Tool call ${toolCallId} does not wait for an approval; it is ${call.status}. Show the run to see which calls wait.`,
     )
   }
   if (call.inputRemoved) {
     return refuse(
       'not_awaiting_approval',
-      `The input of tool call ${call.toolCallId} was removed from the record, so nobody can decide about it: it is not run. Resume the run, which then continues without it.`,
+      `The input of tool call ${toolCallId} was removed from the record, so nobody can decide about it: it is not run. Resume the run, which then continues without it.`,
     )
   }
   if (call.expiresAt !== undefined && at >= call.expiresAt) {
     return refuse(
       'approval_expired',
-      `The time to decide about tool call ${call.toolCallId} is over; it counts as denied. To have it made, ask the run for it anew.`,
+      `The time to decide about tool call ${toolCallId} is over; it counts as denied. To have it made, ask the run for it anew.`,
     )
   }
-  return refuseStaleDecision(call, question) ?? { call, inputDigest }
-}
-
-/** The refusal of a decision about another start of the call, or about another input, than is asked about now. */
-function refuseStaleDecision(
-  { toolCallId, attempts, inputDigest }: Call,
-  { attempt = 1, inputDigest: shown = inputDigest }: AnsweredQuestion,
-): { readonly refused: Refusal } | undefined {
-  if (attempt === attempts + 1 && shown === inputDigest) return undefined
-  return refuse(
-    'not_awaiting_approval',
-    `This decision is about start ${attempt} of tool call ${toolCallId} and what was shown then. Start ${attempts + 1} ` +
-      'is asked about now. Look at the pending approval, and decide with its attempt and input digest.',
-  )
-}
-
-/** The fields that the fact of an approval and of a denial share. */
-function toDecisionFact(
-  { turn }: RunState,
-  { call: { toolCallId, attempts }, inputDigest }: AwaitingCall,
-  { by, via }: DecisionCommand,
-): Omit<FactOf<'approval_decided'>, 'approved'> {
-  return {
+  const { attempt = 1, inputDigest: shown = inputDigest } = command
+  if (attempt !== attempts + 1 || shown !== inputDigest) {
+    return refuse(
+      'not_awaiting_approval',
+      `This decision is about start ${attempt} of tool call ${toolCallId} and what was shown then. Start ${attempts + 1} ` +
+        'is asked about now. Look at the pending approval, and decide with its attempt and input digest.',
+    )
+  }
+  const fact: FactOf<'approval_decided'> = {
     type: 'approval_decided',
-    turn,
+    turn: state.turn,
     toolCallId,
-    attempt: attempts + 1,
+    attempt,
     by,
     inputDigest,
-    ...omitUndefined({ via }),
+    approved: command.type === 'approve',
+    ...omitUndefined({ via, reason }),
   }
-}
-
-/** The fields that an approval and a denial share, as an event records them. */
-function recoverDecision({
-  toolCallId,
-  by,
-  via,
-  attempt,
-  inputDigest,
-}: EventOf<'approval_decided'>): Pick<
-  DecisionCommand,
-  'toolCallId' | 'by' | 'via' | 'attempt' | 'inputDigest'
-> {
-  return { toolCallId, by, attempt, inputDigest, ...omitUndefined({ via }) }
+  const input = command.type === 'approve' ? command.input : undefined
+  // The same input changes nothing.
+  if (input === undefined || digestOf(input) === digestOf(call.input)) return { facts: [fact] }
+  return { facts: [{ ...fact, input, note: describeChangedInput(by, call.input, input) }] }
 }
 
 /** Returns whether an event records this very decision. */
@@ -172,39 +120,31 @@ interface CommandRules<T extends OutsideCommand['type'] = OutsideCommand['type']
 
 /** EVERY OUTSIDE COMMAND once: what follows from it, and how the record of a run gives it back. */
 const outsideCommands: { readonly [T in OutsideCommand['type']]: CommandRules<T> } = {
-  steer: {
-    decide: decideInput,
-    recover(event) {
-      const input = recoverInput(event)
-      return input && { type: 'steer', ...input }
-    },
-    isRecordedBy: recordsInput,
-    usualRefusal: 'cancelled',
-  },
-  queue: {
-    decide: decideInput,
-    recover(event) {
-      const input = recoverInput(event)
-      return input && { type: 'queue', ...input }
-    },
-    isRecordedBy: recordsInput,
-    usualRefusal: 'cancelled',
-  },
+  steer: inputRules('steer'),
+  queue: inputRules('queue'),
   approve: {
     decide: decideApproval,
     recover(event) {
       if (event.type !== 'approval_decided') return undefined
-      const { input, reason } = event
-      return { type: 'approve', ...recoverDecision(event), ...omitUndefined({ input, reason }) }
+      const { toolCallId, attempt, inputDigest, by, via, input, reason } = event
+      return {
+        type: 'approve',
+        toolCallId,
+        attempt,
+        inputDigest,
+        by,
+        ...omitUndefined({ via, input, reason }),
+      }
     },
     isRecordedBy: recordsDecision,
     usualRefusal: 'not_awaiting_approval',
   },
   deny: {
-    decide: decideDenial,
+    decide: decideApproval,
     recover(event) {
       if (event.type !== 'approval_decided') return undefined
-      return { type: 'deny', ...recoverDecision(event), reason: event.reason ?? '' }
+      const { toolCallId, attempt, inputDigest, by, via, reason = '' } = event
+      return { type: 'deny', toolCallId, attempt, inputDigest, by, ...omitUndefined({ via }), reason }
     },
     isRecordedBy: recordsDecision,
     usualRefusal: 'not_awaiting_approval',
@@ -265,6 +205,20 @@ export function recordsInput(event: RuntimeEvent, command: OutsideCommand): bool
   return isInput && event.type === 'input_received' && event.receipt === command.receipt
 }
 
+/** The rules of both commands that bring input. */
+function inputRules<T extends 'steer' | 'queue'>(type: T): CommandRules<T> {
+  return {
+    decide: decideInput,
+    recover(event) {
+      if (event.type !== 'input_received') return undefined
+      const { message, receipt = '' } = event
+      return { type, message, receipt } as OutsideCommandOf<T>
+    },
+    isRecordedBy: recordsInput,
+    usualRefusal: 'cancelled',
+  }
+}
+
 function decideInput(
   state: RunState,
   { type: delivery, message, receipt }: OutsideCommandOf<'steer' | 'queue'>,
@@ -277,14 +231,6 @@ function decideInput(
   if (state.pendingInputs.some((input) => input.inputId === receipt)) return nothing
   const corrected = correctMessage(message)
   return { facts: [{ type: 'input_received', turn: state.turn, message: corrected, delivery, receipt }] }
-}
-
-/** The fields that both input commands share, as an event records them. */
-function recoverInput(
-  event: RuntimeEvent,
-): Pick<OutsideCommandOf<'steer' | 'queue'>, 'message' | 'receipt'> | undefined {
-  if (event.type !== 'input_received') return undefined
-  return { message: event.message, receipt: event.receipt ?? '' }
 }
 
 function decideRaiseLimit(state: RunState, command: OutsideCommandOf<'raise_limit'>): Decision {
@@ -348,38 +294,31 @@ function decideStart(state: RunState | undefined, command: StartCommand): Decisi
     )
   const { agent, definition, limits, retry, input, sessionId, sessionPlace, parent, subject } = command
   const { history = [], edits, uncheckedFrom, withContext } = command
-  return {
-    facts: [
-      {
-        type: 'run_started',
-        turn: 0,
-        agent,
-        definition,
-        limits,
-        retry,
-        ...givenOf(command),
-        ...omitUndefined({ sessionId, sessionPlace, parent, subject, withContext }),
-      },
-      ...(history.length > 0
-        ? [
-            {
-              type: 'history_carried' as const,
-              turn: 0,
-              messages: history,
-              ...omitUndefined({ uncheckedFrom }),
-            },
-          ]
-        : []),
-      ...(edits && edits.edits.length > 0 ? [{ type: 'history_edited' as const, turn: 0, ...edits }] : []),
-      {
-        type: 'input_received',
-        turn: 0,
-        message: input,
-        delivery: 'start',
-        ...omitUndefined({ receipt: command.receipt }),
-      },
-    ],
+  const facts: Fact[] = [
+    {
+      type: 'run_started',
+      turn: 0,
+      agent,
+      definition,
+      limits,
+      retry,
+      ...givenOf(command),
+      ...omitUndefined({ sessionId, sessionPlace, parent, subject, withContext }),
+    },
+  ]
+  if (history.length > 0) {
+    facts.push({ type: 'history_carried', turn: 0, messages: history, ...omitUndefined({ uncheckedFrom }) })
   }
+  if (edits && edits.edits.length > 0) facts.push({ type: 'history_edited', turn: 0, ...edits })
+  const { receipt } = command
+  facts.push({
+    type: 'input_received',
+    turn: 0,
+    message: input,
+    delivery: 'start',
+    ...omitUndefined({ receipt }),
+  })
+  return { facts }
 }
 
 /**

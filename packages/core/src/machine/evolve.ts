@@ -1,22 +1,34 @@
 import { IllegalTransitionError } from '../values/errors.ts'
-import { type AgentDefinition, givenOf } from '../events/agent-definition.ts'
+import { givenOf } from '../events/agent-definition.ts'
 import type { UserMessage } from '../events/content.ts'
 import { type EventOf, type EventType, requireKnown, type RuntimeEvent } from '../events/event.ts'
 import { omitUndefined } from '../values/json.ts'
-import { emptyCallLog, emptyHistory, messageAt } from './history.ts'
+import { emptyCallLog, historyOf, messageAt } from './history.ts'
 import { isSuspended } from './next-action.ts'
 import { listGuardrails, requiresEffects } from './required-effects.ts'
 import {
   applyMessageFinished,
   applyModelCallStarted,
   applyModelStreamFailed,
+  applyDelta,
+  applyToolInput,
+  applyToolRequest,
   applyUsageUpdated,
   withAttempt,
-  withDelta,
-  withRequest,
-  withToolInput,
 } from './fold-model-call.ts'
-import { foldToolCalls, requireClosed, withChange } from './fold-tool-calls.ts'
+import {
+  applyApprovalDecided,
+  applyApprovalRequested,
+  applyAttemptFailed,
+  applyRequestsCollected,
+  applyResultsInjected,
+  applyToolDeferred,
+  applyToolProgress,
+  applyToolResult,
+  applyToolStarted,
+  requireClosed,
+  withChange,
+} from './fold-tool-calls.ts'
 import {
   applyAgentHandedOff,
   applyCompactionStarted,
@@ -43,77 +55,68 @@ export function evolve(state: RunState | undefined, event: RuntimeEvent): RunSta
   if (state === undefined) return createFirstState(event)
   if (!Object.hasOwn(transitionTable[state.phase], event.type)) throw illegalTransition(state, event)
   requireOrder(state, event)
-  const next = applyEvent(moveToEvent(state, event), event)
-  return endsStandstill(state, event) ? withChange(next) : next
-}
-
-/** Returns whether all counts of equal answers begin anew after this event. */
-function endsStandstill({ parent }: RunState, event: RuntimeEvent): boolean {
-  if (parent?.relation === 'fork' && event.seq === parent.seq + 1) return true
-  return event.type === 'input_settled' ? event.delivered : mayChangeAnswers[event.type]
-}
-
-/**
- * The events that may change what a call answers, or what the model makes of it: someone said or decided something, time
- * passed unwatched, or the model was shown less of what it knew. What tools do, and what they answer, is folded with
- * their calls.
- */
-const mayChangeAnswers: { readonly [T in EventType]: boolean } = {
-  run_started: false,
-  history_carried: false,
-  history_edited: true,
-  run_resumed: true,
-  run_finished: false,
-  input_received: true,
-  input_settled: true,
-  model_call_started: false,
-  assistant_started: false,
-  assistant_text_delta: false,
-  assistant_reasoning_delta: false,
-  tool_input_delta: false,
-  tool_request_ready: false,
-  usage_updated: false,
-  assistant_message_finished: false,
-  model_stream_failed: false,
-  tool_requests_collected: false,
-  approval_requested: false,
-  approval_decided: true,
-  tool_started: false,
-  tool_progress: false,
-  tool_deferred: false,
-  tool_attempt_failed: false,
-  tool_result: false,
-  tool_results_injected: false,
-  compaction_started: false,
-  context_compacted: true,
-  agent_handed_off: true,
-  guardrail_tripped: false,
-  guardrails_checked: false,
-  output_checked: false,
-  limit_reached: false,
-  limit_raised: true,
-  cancel_requested: false,
-}
-
-/** The state with the place of an event that follows it. */
-function moveToEvent(state: RunState, event: RuntimeEvent): RunState {
   const { seq, epoch, at, turn } = event
   const waitedMs = state.waitedMs + measureWait(state, event)
   const gone = event.removed && state.removedFrom === undefined ? { removedFrom: seq } : undefined
-  // V8 copies objects of a few shapes at one place of the code ten times faster than those of more, and each phase has its own.
-  switch (state.phase) {
-    case 'idle':
-      return { ...state, seq, epoch, at, turn, waitedMs, ...gone }
-    case 'streaming':
-      return { ...state, seq, epoch, at, turn, waitedMs, ...gone }
-    case 'collecting':
-      return { ...state, seq, epoch, at, turn, waitedMs, ...gone }
-    case 'executing':
-      return { ...state, seq, epoch, at, turn, waitedMs, ...gone }
-    case 'injecting':
-    case 'done':
-      return { ...state, seq, epoch, at, turn, waitedMs, ...gone }
-  }
+  const fold = folds[event.type] as (state: RunState, event: RuntimeEvent) => RunState
+  const next = fold({ ...state, seq, epoch, at, turn, waitedMs, ...gone }, event)
+  // What a fork shares with another run says nothing about its own repeats.
+  const isForked = state.parent?.relation === 'fork' && seq === state.parent.seq + 1
+  return isForked ? withChange(next) : next
+}
+
+type Fold<T extends EventType> = (state: RunState, event: EventOf<T>) => RunState
+
+/**
+ * EVERY EVENT once: the state that it leads to. `changing` marks those that may change what a call answers, or what the
+ * model makes of it: someone said or decided something, time passed unwatched, or the model was shown less of what it knew.
+ * What tools do, and what they answer, is folded with their calls.
+ */
+const folds: { readonly [T in EventType]: Fold<T> } = {
+  run_started(state, event) {
+    throw illegalTransition(state, event)
+  },
+  run_resumed: changing(applyRunResumed),
+  run_finished: applyRunFinished,
+  history_carried: applyHistoryCarried,
+  history_edited: changing(applyHistoryEdited),
+  input_received: changing(applyInputReceived),
+  input_settled: applyInputSettled,
+  model_call_started: applyModelCallStarted,
+  assistant_started: (state, event) =>
+    withAttempt(state, event, omitUndefined({ providerMessageId: event.providerMessageId })),
+  assistant_text_delta: applyDelta,
+  assistant_reasoning_delta: applyDelta,
+  tool_input_delta: applyToolInput,
+  tool_request_ready: applyToolRequest,
+  usage_updated: applyUsageUpdated,
+  assistant_message_finished: applyMessageFinished,
+  model_stream_failed: applyModelStreamFailed,
+  tool_requests_collected: applyRequestsCollected,
+  approval_requested: applyApprovalRequested,
+  approval_decided: changing(applyApprovalDecided),
+  tool_started: applyToolStarted,
+  tool_progress: applyToolProgress,
+  tool_deferred: applyToolDeferred,
+  tool_attempt_failed: applyAttemptFailed,
+  tool_result: applyToolResult,
+  tool_results_injected: applyResultsInjected,
+  compaction_started: applyCompactionStarted,
+  context_compacted: changing(applyContextCompacted),
+  agent_handed_off: changing(applyAgentHandedOff),
+  guardrail_tripped: applyGuardrailTripped,
+  guardrails_checked: applyGuardrailsChecked,
+  output_checked: applyOutputChecked,
+  limit_reached: (state, { limit, policy, at }) => ({ ...state, metLimit: { limit, policy, at } }),
+  limit_raised: changing(applyLimitRaised),
+  cancel_requested: (state, { at, by, reason }) => ({
+    ...state,
+    cancel: { at, ...omitUndefined({ by, reason }) },
+  }),
+}
+
+function changing<T extends EventType>(fold: Fold<T>): Fold<T> {
+  return (state, event) => withChange(fold(state, event))
 }
 
 /** How long nothing was in flight before this event, in milliseconds: a person was waited for, or a process. */
@@ -121,13 +124,13 @@ function measureWait(state: RunState, event: RuntimeEvent): number {
   const waitedMs = event.at - state.at
   // Events of one append have one time: nothing was waited for between them.
   if (waitedMs <= 0) return 0
-  return event.type === 'run_resumed' || wasSuspended(state) ? waitedMs : 0
-}
-
-/** Returns whether the writer of the run had to wait here, whatever was removed from the record since. */
-function wasSuspended(state: RunState): boolean {
-  if (state.phase !== 'executing' || state.removedFrom === undefined) return isSuspended(state)
-  return isSuspended({ ...state, calls: state.calls.map(({ inputRemoved: _since, ...call }) => call) })
+  if (event.type === 'run_resumed') return waitedMs
+  // Whether the writer had to wait here, whatever was removed from the record since.
+  const known =
+    state.phase === 'executing' && state.removedFrom !== undefined
+      ? { ...state, calls: state.calls.map(({ inputRemoved: _since, ...call }) => call) }
+      : state
+  return isSuspended(known) ? waitedMs : 0
 }
 
 function createFirstState(event: RuntimeEvent): RunState {
@@ -150,7 +153,7 @@ function createFirstState(event: RuntimeEvent): RunState {
     ...givenOf(event),
     ...omitUndefined({ withContext: event.withContext }),
     ...omitUndefined({ subject: event.subject, removedFrom: event.removed && event.seq }),
-    history: emptyHistory(),
+    history: historyOf([]),
     exchangeFrom: 0,
     totals: noTotals,
     contextTokens: estimateDefinitionTokens(event.definition),
@@ -181,90 +184,16 @@ function requireOrder(state: RunState, event: RuntimeEvent): void {
   }
 }
 
-function applyEvent(state: RunState, event: RuntimeEvent): RunState {
-  switch (event.type) {
-    case 'run_started':
-      throw illegalTransition(state, event)
-    case 'run_resumed':
-      return applyRunResumed(state, event)
-    case 'run_finished':
-      return applyRunFinished(state, event)
-    case 'history_carried':
-      return applyHistoryCarried(state, event)
-    case 'history_edited':
-      return applyHistoryEdited(state, event)
-    case 'input_received':
-      return applyInputReceived(state, event)
-    case 'input_settled':
-      return applyInputSettled(state, event)
-    case 'model_call_started':
-      return applyModelCallStarted(state, event)
-    case 'assistant_started':
-      return withAttempt(state, event, (attempt) => ({
-        ...attempt,
-        ...omitUndefined({ providerMessageId: event.providerMessageId }),
-      }))
-    case 'assistant_text_delta':
-    case 'assistant_reasoning_delta':
-      return withAttempt(state, event, (attempt) => withDelta(attempt, event))
-    case 'tool_input_delta':
-      return withAttempt(state, event, (attempt) => withToolInput(attempt, event))
-    case 'tool_request_ready':
-      return withAttempt(state, event, (attempt) => withRequest(state, attempt, event))
-    case 'usage_updated':
-      return applyUsageUpdated(state, event)
-    case 'assistant_message_finished':
-      return applyMessageFinished(state, event)
-    case 'model_stream_failed':
-      return applyModelStreamFailed(state, event)
-    case 'tool_requests_collected':
-    case 'approval_requested':
-    case 'approval_decided':
-    case 'tool_started':
-    case 'tool_progress':
-    case 'tool_deferred':
-    case 'tool_attempt_failed':
-    case 'tool_result':
-    case 'tool_results_injected':
-      return foldToolCalls(state, event)
-    case 'context_compacted':
-      return applyContextCompacted(state, event)
-    case 'compaction_started':
-      return applyCompactionStarted(state, event)
-    case 'agent_handed_off':
-      return applyAgentHandedOff(state, event)
-    case 'guardrail_tripped':
-      return applyGuardrailTripped(state, event)
-    case 'guardrails_checked':
-      return applyGuardrailsChecked(state, event)
-    case 'output_checked':
-      return applyOutputChecked(state, event)
-    case 'limit_reached':
-      return { ...state, metLimit: { limit: event.limit, policy: event.policy, at: event.at } }
-    case 'limit_raised':
-      return applyLimitRaised(state, event)
-    case 'cancel_requested':
-      return { ...state, cancel: { at: event.at, ...omitUndefined({ by: event.by, reason: event.reason }) } }
-  }
-}
-
-/** A model that took over stays in use as long as the agent's code names it. */
-function withKnownModel(state: RunState, definition: AgentDefinition): RunState {
-  const { model, ...rest } = state
-  return model === undefined || namesModel(definition, model) ? state : rest
-}
-
-function applyRunResumed(state: RunState, event: EventOf<'run_resumed'>): RunState {
-  const definition = event.definition ?? state.definition
-  const interrupted = requiresEffects(state)
+function applyRunResumed(before: RunState, event: EventOf<'run_resumed'>): RunState {
+  const { definition = before.definition } = event
+  const { model, ...rest } = before
+  // A model that took over stays in use as long as the agent's code names it.
+  const state = model === undefined || namesModel(definition, model) ? before : rest
+  const takeOvers = state.takeOvers + (requiresEffects(before) ? 1 : 0)
   const known = new Set((definition.guardrails ?? []).map(({ name }) => name))
-  const takeOvers = state.takeOvers + (interrupted ? 1 : 0)
-  const next = withInputCheck({ ...withKnownModel(state, definition), definition, takeOvers }, (name) =>
-    known.has(name),
-  )
-  const left = next.compacting
-    ? { ...next, compacting: { ...next.compacting, interrupted: true as const } }
-    : next
+  const next = withInputCheck({ ...state, definition, takeOvers }, (name) => known.has(name))
+  const { compacting } = next
+  const left = compacting ? { ...next, compacting: { ...compacting, interrupted: true as const } } : next
   if (left.phase !== 'executing') return left
   const calls = left.calls.map((call) =>
     call.status === 'started' ? { ...call, status: 'in_doubt' as const } : call,
@@ -306,7 +235,7 @@ function applyInputSettled(state: RunState, event: EventOf<'input_settled'>): Ru
   if (!event.delivered) return rest
   requireClosed(state, event)
   if (state.phase === 'streaming') throw illegalTransition(state, event, 'a model call is in flight')
-  return withUserMessage(rest, input.message)
+  return withChange(withUserMessage(rest, input.message))
 }
 
 function applyRunFinished(state: RunState, event: EventOf<'run_finished'>): DoneState {

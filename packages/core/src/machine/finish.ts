@@ -12,7 +12,9 @@ import { omitUndefined } from '../values/json.ts'
 export function deliverInput(state: RunState, delivery: 'steer' | 'queue', now: number): Action | undefined {
   const waiting = state.pendingInputs.filter((input) => input.delivery === delivery)
   const due = delivery === 'steer' ? waiting : waiting.slice(0, 1)
-  if (due.length === 0 || endsUnshown(state, now)) return undefined
+  if (due.length === 0) return undefined
+  // Not where a limit ends the run in front of the model call that would show it.
+  if (getOnLimit(state.limits) === 'stop' && 'limit' in nextModelCall(state, now, {})) return undefined
   const facts = due.map(({ inputId }): Fact => ({
     type: 'input_settled',
     turn: state.turn,
@@ -20,23 +22,6 @@ export function deliverInput(state: RunState, delivery: 'steer' | 'queue', now: 
     delivered: true,
   }))
   return { kind: 'deliver_input', facts }
-}
-
-/** Returns whether a limit ends the run in front of the model call that would show the input: it is not delivered then. */
-function endsUnshown(state: RunState, now: number): boolean {
-  return getOnLimit(state.limits) === 'stop' && 'limit' in nextModelCall(state, now, {})
-}
-
-/** The facts that settle input that the run ends without: each says why. */
-function settleUndelivered(state: RunState, reason: FinishReason): readonly Fact[] {
-  const why = `The run ended before it (${reason}).`
-  return state.pendingInputs.map(({ inputId }): Fact => ({
-    type: 'input_settled',
-    turn: state.turn,
-    receipt: inputId,
-    delivered: false,
-    why,
-  }))
 }
 
 /** Why the run ends with this reply; `undefined` when it continues. */
@@ -93,5 +78,13 @@ export function finishRun(
     usage,
     ...omitUndefined({ costUsd, detail }),
   }
-  return { kind: 'finish', facts: [...settleUndelivered(state, reason), end] }
+  const why = `The run ended before it (${reason}).`
+  const undelivered = state.pendingInputs.map(({ inputId }): Fact => ({
+    type: 'input_settled',
+    turn: state.turn,
+    receipt: inputId,
+    delivered: false,
+    why,
+  }))
+  return { kind: 'finish', facts: [...undelivered, end] }
 }

@@ -16,7 +16,7 @@ import {
   type StreamingState,
 } from './state.ts'
 import { estimateTokens, estimateMessageTokens, filterOfferedTools, withSource } from './tokens.ts'
-import { findCallPlace, withPart } from './calls.ts'
+import { findCallPlace } from './calls.ts'
 
 /** A model call starts: the first attempt of a turn, or the next one of the same. */
 export function applyModelCallStarted(state: RunState, event: EventOf<'model_call_started'>): StreamingState {
@@ -64,17 +64,23 @@ export function applyModelCallStarted(state: RunState, event: EventOf<'model_cal
   }
 }
 
-/** Changes the attempt that is under way; an event of another attempt, or of one that has failed, is illegal. */
-export function withAttempt(
-  state: RunState,
-  event: RuntimeEvent & { readonly attempt: number },
-  change: (attempt: Attempt) => Attempt,
-): RunState {
+/** The attempt that is under way; an event of another attempt, or of one that has failed, is illegal. */
+function requireAttempt(state: RunState, event: RuntimeEvent & { readonly attempt: number }): Attempt {
   if (state.phase !== 'streaming') throw illegalTransition(state, event)
   if (state.attempt.failed || event.attempt !== state.attempt.number) {
     throw illegalTransition(state, event, `it is of attempt ${event.attempt}, which is not under way`)
   }
-  return { ...state, attempt: change(state.attempt) }
+  return state.attempt
+}
+
+/** Changes the attempt that is under way. */
+export function withAttempt(
+  state: RunState,
+  event: RuntimeEvent & { readonly attempt: number },
+  change: Partial<Attempt>,
+): StreamingState {
+  const attempt = requireAttempt(state, event)
+  return { ...(state as StreamingState), attempt: { ...attempt, ...change } }
 }
 
 /** Adds the usage of the latest attempt, less its earlier reports. */
@@ -181,28 +187,26 @@ export function applyModelStreamFailed(state: RunState, event: EventOf<'model_st
   const { failure, retryAt } = event
   // That a process stopped is not a failure of its model.
   const stopped = causeOf(event) === 'resume'
-  const failed = { failure, ...(retryAt !== undefined && { retryAt }) }
-  const next = withAttempt(state, event, (attempt) => ({ ...attempt, failed })) as StreamingState
+  const failed = { failure, ...omitUndefined({ retryAt }) }
+  const next = withAttempt(state, event, { failed })
   return { ...next, failures: next.failures + (stopped ? 0 : 1) }
 }
 
 /** Applies arrived text or reasoning: appended to the same part, or replacing it. */
-export function withDelta(
-  attempt: Attempt,
+export function applyDelta(
+  state: RunState,
   event: EventOf<'assistant_text_delta'> | EventOf<'assistant_reasoning_delta'>,
-): Attempt {
+): RunState {
+  const { drafts, streamedTokens } = requireAttempt(state, event)
   const kind = event.type === 'assistant_text_delta' ? 'text' : 'reasoning'
-  const { drafts } = attempt
-  const streamedTokens = attempt.streamedTokens + estimateTokens(event.written ?? event.text)
   const index = drafts.findLastIndex((draft) => draft.part === event.part && draft.kind === kind)
   const draft = drafts[index]
-  return {
-    ...attempt,
-    streamedTokens,
+  return withAttempt(state, event, {
+    streamedTokens: streamedTokens + estimateTokens(event.written ?? event.text),
     drafts: draft
       ? drafts.with(index, withMoreText(draft, event))
       : [...drafts, createDraft(event.part, kind, event)],
-  }
+  })
 }
 
 type MoreText = Pick<EventOf<'assistant_text_delta'>, 'text' | 'written' | 'replaces'>
@@ -221,19 +225,18 @@ function withMoreText(draft: PartDraft, event: MoreText): PartDraft {
 }
 
 /** More of a call's input came. With the first of it, the call takes its place among the calls. */
-export function withToolInput(attempt: Attempt, { part, text }: EventOf<'tool_input_delta'>): Attempt {
-  const streamedTokens = attempt.streamedTokens + estimateTokens(text)
-  return { ...attempt, callParts: withPart(attempt.callParts, part), streamedTokens }
+export function applyToolInput(state: RunState, event: EventOf<'tool_input_delta'>): RunState {
+  const { callParts, streamedTokens } = requireAttempt(state, event)
+  return withAttempt(state, event, {
+    callParts: withPart(callParts, event.part),
+    streamedTokens: streamedTokens + estimateTokens(event.text),
+  })
 }
 
 /** A request is whole: it takes its place among the calls of the reply. Its place and its id must be new. */
-export function withRequest(
-  state: RunState,
-  attempt: Attempt,
-  event: EventOf<'tool_request_ready'>,
-): Attempt {
+export function applyToolRequest(state: RunState, event: EventOf<'tool_request_ready'>): RunState {
   const { toolCallId, part, providerCallId, name, input, malformed, opaque } = event
-  const { calls: earlier } = attempt
+  const { calls: earlier, callParts } = requireAttempt(state, event)
   // By place in the reply: the order in which the message names them.
   const place = earlier.findLastIndex((known) => known.part < part) + 1
   if (findCallPlace(earlier, toolCallId) !== -1 || earlier[place]?.part === part) {
@@ -248,9 +251,13 @@ export function withRequest(
     status: 'requested',
     attempts: 0,
     ...(event.removed && { inputRemoved: true as const }),
-    ...(malformed !== undefined && { malformed }),
-    ...(opaque !== undefined && { opaque }),
+    ...omitUndefined({ malformed, opaque }),
   }
   const calls = earlier.toSpliced(place, 0, call)
-  return { ...attempt, callParts: withPart(attempt.callParts, part), calls }
+  return withAttempt(state, event, { callParts: withPart(callParts, part), calls })
+}
+
+/** The parts that hold calls with one more, where it is new. */
+function withPart(callParts: readonly number[], part: number): readonly number[] {
+  return callParts.includes(part) ? callParts : [...callParts, part]
 }

@@ -12,74 +12,24 @@ import {
   type ExecutingState,
   type InjectingState,
   type RunState,
-  type Tries,
   withChildTotals,
   withToolSpending,
   withMessage,
 } from './state.ts'
 import { findCall, toCallKey, openTurnCalls, findCallPlace, withCall } from './calls.ts'
 
-/** The events that move the calls of a turn from request to result. */
-type CallsEvent = Extract<
-  RuntimeEvent,
-  {
-    readonly type:
-      | 'tool_requests_collected'
-      | 'approval_requested'
-      | 'approval_decided'
-      | 'tool_started'
-      | 'tool_progress'
-      | 'tool_deferred'
-      | 'tool_attempt_failed'
-      | 'tool_result'
-      | 'tool_results_injected'
-  }
->
-
 /** The state in which all that counted as a repeat counts no more. */
 export function withChange(state: RunState): RunState {
   return { ...withStart(state), errorStreaks: {} }
 }
 
-/** Folds an event that concerns the calls of the turn. */
-export function foldToolCalls(state: RunState, event: CallsEvent): RunState {
-  switch (event.type) {
-    case 'tool_requests_collected':
-      return applyRequestsCollected(state, event)
-    case 'approval_requested':
-      return changeCall(
-        state,
-        event,
-        ['to_ask', 'in_doubt', 'ready', 'to_retry', 'awaiting_approval'],
-        (call) => applyApprovalRequested(state, event, call),
-      )
-    case 'approval_decided':
-      return changeCall(state, event, ['awaiting_approval'], (call) =>
-        applyApprovalDecided(state, event, call),
-      )
-    case 'tool_started':
-      return applyToolStarted(state, event)
-    case 'tool_progress':
-      return applyProgress(state, event)
-    case 'tool_deferred':
-      return changeCall(state, event, ['started'], (call) => {
-        const { receipt, deadlineAt } = event
-        return {
-          ...call,
-          status: 'deferred',
-          deferred: { externalId: receipt, ...omitUndefined({ deadlineAt }) },
-        }
-      })
-    case 'tool_attempt_failed':
-      return changeCall(state, event, ['started'], (call) => applyAttemptFailed(state, event, call))
-    case 'tool_result':
-      return applyToolResult(state, event)
-    case 'tool_results_injected':
-      return applyResultsInjected(state, event)
-  }
+export function applyToolDeferred(state: RunState, event: EventOf<'tool_deferred'>): RunState {
+  const { receipt: externalId, deadlineAt } = event
+  const deferred = { externalId, ...omitUndefined({ deadlineAt }) }
+  return changeCall(state, event, ['started'], (call) => ({ ...call, status: 'deferred', deferred }))
 }
 
-function applyProgress(state: RunState, event: EventOf<'tool_progress'>): RunState {
+export function applyToolProgress(state: RunState, event: EventOf<'tool_progress'>): RunState {
   const { spent } = event
   const next = changeCall(state, event, ['started'], (call) =>
     spent === undefined ? call : { ...call, modelCalls: (call.modelCalls ?? 0) + 1 },
@@ -87,52 +37,56 @@ function applyProgress(state: RunState, event: EventOf<'tool_progress'>): RunSta
   return spent === undefined ? next : { ...next, totals: withToolSpending(next.totals, spent) }
 }
 
-function applyToolResult(state: RunState, event: EventOf<'tool_result'>): RunState {
-  const next = withReuse(withChild(withResult(state, event), event), event)
-  return { ...next, takeOvers: 0, ...findAnswer(next, event) }
-}
-
-function withResult(state: RunState, event: EventOf<'tool_result'>): RunState {
-  return changeCall(state, event, endable[event.outcome], (call) => {
-    if (event.name !== call.name) throw illegalTransition(state, event, `the call's tool is ${call.name}`)
-    if (call.status === 'deferred' && event.outcome === 'cancelled' && call.child === undefined) {
+export function applyToolResult(state: RunState, event: EventOf<'tool_result'>): RunState {
+  const { outcome, name, child } = event
+  const settled = changeCall(state, event, endable[outcome], (call) => {
+    if (name !== call.name) throw illegalTransition(state, event, `the call's tool is ${call.name}`)
+    if (call.status === 'deferred' && outcome === 'cancelled' && call.child === undefined) {
       throw illegalTransition(state, event, `call ${call.toolCallId} is deferred`)
     }
     return { ...call, status: 'settled', result: toResultForModel(event) }
   })
+  // A child run's usage counts as the run's own.
+  const charged = child ? { ...settled, totals: withChildTotals(settled.totals, child) } : settled
+  const next = withReuse(charged, event)
+  return { ...next, takeOvers: 0, ...findAnswer(next, event) }
 }
 
 /** Law 10: only a call whose tool declares retries is tried again after a failure. */
-function applyAttemptFailed(state: RunState, event: EventOf<'tool_attempt_failed'>, call: Call): Call {
-  requireAttempt(state, event, call.attempts)
-  const { retry, tries } = call
-  if (retry === undefined || tries === undefined)
-    throw illegalTransition(state, event, 'its tool declares no retries')
-  if (tries.failures + 1 >= retry.maxAttempts) {
-    throw illegalTransition(state, event, `its tool allows ${retry.maxAttempts} attempts`)
-  }
-  const { outcome, content, retryAt } = event
-  const failed = { outcome, content, retryAt }
-  return { ...call, status: 'to_retry', tries: { ...tries, failures: tries.failures + 1, failed } }
+export function applyAttemptFailed(state: RunState, event: EventOf<'tool_attempt_failed'>): RunState {
+  return changeCall(state, event, ['started'], (call) => {
+    requireAttempt(state, event, call.attempts)
+    const { retry, tries } = call
+    if (retry === undefined || tries === undefined)
+      throw illegalTransition(state, event, 'its tool declares no retries')
+    if (tries.failures + 1 >= retry.maxAttempts) {
+      throw illegalTransition(state, event, `its tool allows ${retry.maxAttempts} attempts`)
+    }
+    const { outcome, content, retryAt } = event
+    const failed = { outcome, content, retryAt }
+    return { ...call, status: 'to_retry', tries: { ...tries, failures: tries.failures + 1, failed } }
+  })
 }
 
-function applyApprovalRequested(state: RunState, event: EventOf<'approval_requested'>, before: Call): Call {
-  const { askedElsewhere, expiresAt: _past, ...call } = before
-  requireAttempt(state, event, call.attempts + 1)
-  if (call.status === 'awaiting_approval' && askedElsewhere === undefined) {
-    throw illegalTransition(state, event, 'it is asked about already')
-  }
-  const mayRun = call.status === 'ready' || call.status === 'to_retry'
-  if (mayRun && !isHeldWrite(state, call)) throw illegalTransition(state, event, 'it may run')
-  const { expiresAt, reason } = event
-  const isShared = state.parent?.relation === 'fork' && event.seq <= state.parent.seq
-  return {
-    ...call,
-    status: 'awaiting_approval',
-    // The time to decide was that of the other run.
-    ...(expiresAt !== undefined && (isShared ? { askedElsewhere: true } : { expiresAt })),
-    ...(reason !== undefined && { askReason: reason }),
-  }
+export function applyApprovalRequested(state: RunState, event: EventOf<'approval_requested'>): RunState {
+  const askable = ['to_ask', 'in_doubt', 'ready', 'to_retry', 'awaiting_approval'] as const
+  return changeCall(state, event, askable, ({ askedElsewhere, expiresAt: _past, ...call }) => {
+    requireAttempt(state, event, call.attempts + 1)
+    if (call.status === 'awaiting_approval' && askedElsewhere === undefined) {
+      throw illegalTransition(state, event, 'it is asked about already')
+    }
+    const mayRun = call.status === 'ready' || call.status === 'to_retry'
+    if (mayRun && !isHeldWrite(state, call)) throw illegalTransition(state, event, 'it may run')
+    const { expiresAt, reason: askReason } = event
+    const isShared = state.parent?.relation === 'fork' && event.seq <= state.parent.seq
+    return {
+      ...call,
+      status: 'awaiting_approval',
+      // The time to decide was that of the other run.
+      ...(expiresAt !== undefined && (isShared ? { askedElsewhere: true } : { expiresAt })),
+      ...omitUndefined({ askReason }),
+    }
+  })
 }
 
 /** A tool's own ending in a fork was served from the record, or the fork goes its own way from here. */
@@ -148,11 +102,6 @@ function withReuse(state: RunState, event: EventOf<'tool_result'>): RunState {
   return { ...state, fork: { ...fork, own, ...omitUndefined({ divergedIn }) } }
 }
 
-/** A child run's usage counts as the run's own. */
-function withChild(state: RunState, { child }: EventOf<'tool_result'>): RunState {
-  return child === undefined ? state : { ...state, totals: withChildTotals(state.totals, child) }
-}
-
 /** Logs the answer of the tool itself, with which later calls are compared, and how often it was served. */
 function findAnswer(
   state: RunState,
@@ -163,7 +112,8 @@ function findAnswer(
   if (outcome === 'repeated') return { standstill: { ...standstill, served: standstill.served + 1 } }
   const call = findCall(state, toolCallId)
   if (call === undefined || !mayHaveRun.has(outcome)) return {}
-  const polled = recordPoll(state, call, event.at)
+  const poll = typeof call.repeats === 'object' ? toCallKey(call) : undefined
+  const polled = poll === undefined ? {} : { polls: { ...state.polls, [poll]: event.at } }
   if (call.repeats !== undefined && call.effect === 'read') return polled
   const isAnswer = outcome !== 'interrupted'
   const errors =
@@ -192,11 +142,6 @@ function findAnswer(
       : standstill,
     errorStreaks: errors,
   }
-}
-
-function recordPoll({ polls }: RunState, call: Call, at: number): Pick<RunState, 'polls'> {
-  const key = typeof call.repeats === 'object' ? toCallKey(call) : undefined
-  return key === undefined ? {} : { polls: { ...polls, [key]: at } }
 }
 
 /** Outcomes of calls whose tool may have done something. */
@@ -240,7 +185,10 @@ function toResultForModel({ toolCallId, name, outcome, ...contents }: EventOf<'t
   return { toolCallId, name, outcome, content: contents.shown ?? contents.projected ?? contents.content }
 }
 
-function applyRequestsCollected(state: RunState, event: EventOf<'tool_requests_collected'>): ExecutingState {
+export function applyRequestsCollected(
+  state: RunState,
+  event: EventOf<'tool_requests_collected'>,
+): ExecutingState {
   if (state.phase !== 'collecting') throw illegalTransition(state, event)
   if (joinIds(event.calls) !== joinIds(state.calls) || state.calls.length === 0) {
     throw illegalTransition(state, event, 'it does not name every call of the message, in order')
@@ -272,30 +220,30 @@ function withInput({ inputRemoved: _own, ...call }: Call, input: Call['input'], 
   return { ...call, input, ...(isRemoved && { inputRemoved: true as const }) }
 }
 
-function applyApprovalDecided(state: RunState, event: EventOf<'approval_decided'>, call: Call): Call {
-  requireAttempt(state, event, call.attempts + 1)
-  // Law 13: a decision is about the arguments that were asked about, and no others.
-  if (state.removedFrom === undefined && event.inputDigest !== call.inputDigest) {
-    throw illegalTransition(state, event, 'it is about other arguments')
-  }
-  return event.approved ? approveCall(event, call) : denyCall(event, call)
+export function applyApprovalDecided(state: RunState, event: EventOf<'approval_decided'>): RunState {
+  return changeCall(state, event, ['awaiting_approval'], (call) => {
+    requireAttempt(state, event, call.attempts + 1)
+    // Law 13: a decision is about the arguments that were asked about, and no others.
+    if (state.removedFrom === undefined && event.inputDigest !== call.inputDigest) {
+      throw illegalTransition(state, event, 'it is about other arguments')
+    }
+    return event.approved ? approveCall(event, call) : denyCall(event, call)
+  })
 }
 
 function approveCall(event: EventOf<'approval_decided'>, before: Call): Call {
-  const { input = before.input, note: changeNote, seq: approvedSeq } = event
-  const call = event.input === undefined ? before : withInput(before, input, event.removed !== undefined)
-  // What is on record answers the arguments that were asked for.
-  const { recorded, ...rest } = call
-  const kept = event.input === undefined ? omitUndefined({ recorded }) : {}
-  // What is asked about from here on, should it be again, is what was approved.
-  const bound = event.input === undefined ? {} : { inputDigest: digestOf(input) }
+  const { input, note: changeNote, seq: approvedSeq } = event
   // An approval lets the call start; it does not shorten the wait after a failed attempt.
-  const status = call.tries?.failed ? 'to_retry' : 'ready'
-  return { ...rest, ...kept, ...bound, status, approvedSeq, ...omitUndefined({ changeNote }) }
+  const status = before.tries?.failed ? 'to_retry' : 'ready'
+  const decided = { status, approvedSeq, ...omitUndefined({ changeNote }) } as const
+  if (input === undefined) return { ...before, ...decided }
+  // What is on record answers the arguments that were asked for. Asked about from here on is what was approved.
+  const { recorded: _asked, ...call } = withInput(before, input, event.removed !== undefined)
+  return { ...call, ...decided, inputDigest: digestOf(input) }
 }
 
 function denyCall({ by, reason }: EventOf<'approval_decided'>, call: Call): Call {
-  const why = writeReason(reason)
+  const why = reason ? `: ${reason}` : '.'
   if (call.attempts === 0) {
     const text = `${by} denied this call${why}`
     return { ...call, status: 'to_settle', refusal: { outcome: 'denied', text } }
@@ -307,22 +255,18 @@ function denyCall({ by, reason }: EventOf<'approval_decided'>, call: Call): Call
   return { ...call, status: 'to_settle', refusal: { outcome: 'interrupted', text } }
 }
 
-function writeReason(reason: string | undefined): string {
-  return reason ? `: ${reason}` : '.'
-}
-
-function applyToolStarted(state: RunState, event: EventOf<'tool_started'>): RunState {
+export function applyToolStarted(state: RunState, event: EventOf<'tool_started'>): RunState {
   const next = changeCall(state, event, ['ready', 'in_doubt', 'to_retry'], (call) => {
     requireAttempt(state, event, call.attempts + 1)
     const { grant, attempt, at } = event
-    return {
-      ...call,
-      ...omitUndefined({ grant, tries: startTry(call, at) }),
-      status: 'started',
-      attempts: attempt,
-    }
+    // A call with a retry policy counts its attempts.
+    const { since = at, failures = 0 } = call.tries ?? {}
+    const tries = call.tries || call.retry ? { since, failures } : undefined
+    return { ...call, ...omitUndefined({ grant, tries }), status: 'started', attempts: attempt }
   })
-  const begun = changesNothing(findCall(next, event.toolCallId)) ? next : withStart(next)
+  // A tool of unknown effect may change anything.
+  const isRead = findCall(next, event.toolCallId)?.effect === 'read'
+  const begun = isRead ? next : withStart(next)
   if (event.attempt > 1) return begun
   const { totals } = begun
   const before = getOwn(totals.toolCallsByTool, event.name) ?? 0
@@ -330,24 +274,15 @@ function applyToolStarted(state: RunState, event: EventOf<'tool_started'>): RunS
   return { ...begun, totals: { ...totals, toolCalls: totals.toolCalls + 1, toolCallsByTool: byTool } }
 }
 
-/** A tool that reads. One of unknown effect may change anything. */
-function changesNothing(call: Call | undefined): boolean {
-  return call?.effect === 'read'
-}
-
 /** A call that may change something has started. Its own errors go on counting. */
 function withStart(state: RunState): RunState {
   return { ...state, standstill: { ...state.standstill, from: state.callLog.length, served: 0 } }
 }
 
-/** The attempts of a call with a retry policy, as another one starts. */
-function startTry({ retry, tries }: Call, at: number): Tries | undefined {
-  if (tries === undefined) return retry && { since: at, failures: 0 }
-  const { since, failures } = tries
-  return { since, failures }
-}
-
-function applyResultsInjected(state: RunState, event: EventOf<'tool_results_injected'>): InjectingState {
+export function applyResultsInjected(
+  state: RunState,
+  event: EventOf<'tool_results_injected'>,
+): InjectingState {
   if (state.phase !== 'executing') throw illegalTransition(state, event)
   requireClosed(state, event)
   const results = state.calls.flatMap((call) => toShownResult(call) ?? [])
@@ -362,7 +297,7 @@ function applyResultsInjected(state: RunState, event: EventOf<'tool_results_inje
 /** Changes one call, if its status allows the event. */
 function changeCall(
   state: RunState,
-  event: CallsEvent & { readonly toolCallId: string },
+  event: RuntimeEvent & { readonly toolCallId: string },
   from: readonly CallStatus[],
   change: (call: Call) => Call,
 ): RunState {
@@ -392,7 +327,7 @@ export function requireClosed(state: RunState, event: RuntimeEvent): void {
 
 function requireAttempt(
   state: RunState,
-  event: CallsEvent & { readonly attempt: number },
+  event: RuntimeEvent & { readonly attempt: number },
   due: number,
 ): void {
   if (event.attempt !== due)

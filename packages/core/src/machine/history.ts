@@ -1,7 +1,7 @@
 import { ConfigurationError } from '../values/errors.ts'
 import { type Message, textOf, type ToolResult, type UserMessage } from '../events/content.ts'
 import { anyObject, listOf, requireNoPromise, requireOptions } from '../values/option.ts'
-import { canonicalJson, deepFreezeOnce, freezeListOnce, isSameJson } from '../values/json.ts'
+import { deepFreezeOnce, freezeListOnce, isSameJson } from '../values/json.ts'
 import { digestOf, freshDigestOf } from '../values/digest.ts'
 import { estimateMessageTokens } from './tokens.ts'
 import type { ShownChange, ShownMessages, ShownPiece } from '../events/event.ts'
@@ -69,18 +69,12 @@ export const emptyHistoryDigest: string = '92c84428943c85c5678528fb003c4ffbb50dc
 /** The histories that immutable arrays were made of. */
 const knownHistories = new WeakMap<readonly Message[], History>()
 
-/** An empty conversation. */
-export function emptyHistory(): History {
-  return ownHistory([])
-}
-
-function ownHistory(messages: Message[]): History {
-  return { length: messages.length, store: { messages, digests: [], tokens: [], followed: 0, frozen: 0 } }
-}
-
 /** A history of these messages: the one that they were made of, where they came out of `carriedMessages` or `withDigests`. */
 export function historyOf(messages: readonly Message[]): History {
-  return knownHistories.get(messages) ?? ownHistory([...messages])
+  const known = knownHistories.get(messages)
+  if (known) return known
+  const store = { messages: [...messages], digests: [], tokens: [], followed: 0, frozen: 0 }
+  return { length: messages.length, store }
 }
 
 /** Returns the history with one more message. The given history does not change. */
@@ -260,7 +254,9 @@ function piecesOf(all: readonly Message[], messages: readonly Message[]): readon
   /** Where the next message would be, if each one stood in the place of one of the history. */
   let expected = 0
   for (const message of messages) {
-    const place = isEqual(all[expected], message) ? expected : places.get(message)
+    const likely = all[expected]
+    const isLikely = likely !== undefined && (likely === message || isSameJson(likely, message))
+    const place = isLikely ? expected : places.get(message)
     append(pieces, place === undefined ? { messages: [message] } : { from: place, to: place + 1 })
     expected = (place ?? expected) + 1
   }
@@ -276,21 +272,16 @@ function append(pieces: ShownPiece[], next: ShownPiece): void {
   } else pieces.push(next)
 }
 
-function isEqual(one: Message | undefined, other: Message): boolean {
-  return one === other || (one !== undefined && toComparable(one) === toComparable(other))
-}
-
-function toComparable(message: Message): string {
-  return canonicalJson(message)
-}
-
 /**
  * Returns a conversation as one text that any model can read: who said what, which tools were called, what they answered. Only
  * the first line of a speaker begins at the beginning of a line; the further lines of what was said are indented, so
  * that no text (such as a tool's result with a line `User: …` in it) reads like another speaker.
  */
 export function asPlainText(messages: readonly Message[]): string {
-  return messages.flatMap(linesOf).map(indented).join('\n')
+  return messages
+    .flatMap(linesOf)
+    .map((line) => line.replaceAll(lineEnd, '\n  '))
+    .join('\n')
 }
 
 function linesOf(message: Message): readonly string[] {
@@ -316,10 +307,6 @@ function linesOf(message: Message): readonly string[] {
 /** Everything that some reader takes for the end of a line. */
 // oxlint-disable-next-line no-control-regex -- Separators of files, groups and records end a line for some readers.
 const lineEnd = /\r\n|[\n\v\f\r\u001c-\u001e\u0085\u2028\u2029]/g
-
-function indented(words: string): string {
-  return words.replaceAll(lineEnd, '\n  ')
-}
 
 /** A name as a model wrote it: it may hold anything, also what looks like the words around it. */
 function toolName(name: string): string {

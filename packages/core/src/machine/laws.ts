@@ -4,187 +4,16 @@ import { idempotencyKeyOf } from '../values/ids.ts'
 import { canonicalJson, getOwn, isSameJson, omitUndefined } from '../values/json.ts'
 import { digestOf } from '../values/digest.ts'
 import { isSameRequest, listWrittenParts, readWrittenText } from './reply.ts'
-import { getDeadline, findGrantFault, isRecorded, countToolCallsLeft } from './budget.ts'
+import { computeLeft, findGrantFault, getDeadline, isRecorded } from './budget.ts'
 import { isApprovedElsewhere, isHeldWrite, mayRetry } from './retry.ts'
-import { type Call, type RunState, type StreamingState, withSpent } from './state.ts'
+import { type Call, type RunState, withSpent } from './state.ts'
 import { findCall, findCallPlace, getMaxWebSearches, getPrice, openTurnCalls } from './calls.ts'
-import { type AssistantPart, type ModelRef, sameModel } from '../events/content.ts'
-import { boundOfLimit, type Grant, type Limits } from '../events/limits.ts'
+import { type AssistantPart, sameModel } from '../events/content.ts'
+import { boundOfLimit, type Limits } from '../events/limits.ts'
 import { costOf } from '../events/usage.ts'
 import { digestSummaryRequest } from './compaction.ts'
 import { evolve } from './evolve.ts'
 import { digestAdditions, requestDigest } from './request.ts'
-
-/** The laws about the content of tool call events, which the fold alone does not check. */
-function auditCalls(state: RunState, event: RuntimeEvent): void {
-  if (event.type === 'tool_requests_collected') requireDigests(state, event)
-  if (event.type === 'approval_requested') requireAskedDigest(state, event)
-  if (event.type === 'tool_started') requireStartedDigest(state, event)
-  if (event.type === 'assistant_message_finished') requireSameCalls(state, event)
-}
-
-/** Law 13: what approvals are bound to is the digest of the arguments themselves. */
-function requireDigests(state: RunState, event: EventOf<'tool_requests_collected'>): void {
-  for (const { toolCallId, inputDigest, input } of event.calls) {
-    const call = findCall(state, toolCallId)
-    if (call && digestOf(input ?? call.input) === inputDigest) continue
-    throw new LawBrokenError(13, event.seq, `the digest of call ${toolCallId} is not that of its input`)
-  }
-}
-
-function requireAskedDigest(state: RunState, event: EventOf<'approval_requested'>): void {
-  if (state.removedFrom !== undefined) return
-  if (findCall(state, event.toolCallId)?.inputDigest === event.inputDigest) return
-  throw new LawBrokenError(
-    13,
-    event.seq,
-    `call ${event.toolCallId} is asked about with other arguments than its own`,
-  )
-}
-
-/** Law 13: a call starts with the input on record, which is the approved one where a person was asked. */
-function requireStartedDigest(
-  state: RunState,
-  { toolCallId, inputDigest, seq }: EventOf<'tool_started'>,
-): void {
-  const call = findCall(state, toolCallId)
-  if (call === undefined || inputDigest === undefined) return
-  if (inputDigest === call.inputDigest && inputDigest === digestOf(call.input)) return
-  throw new LawBrokenError(13, seq, `call ${toolCallId} starts with another input than the one on record`)
-}
-
-/** Law 13: only what a fork shares with another run was decided elsewhere. */
-function requireOwnDecision(
-  { parent }: RunState,
-  { elsewhere, seq, toolCallId }: EventOf<'approval_decided'>,
-): void {
-  if ((parent?.relation === 'fork' && seq <= parent.seq) === (elsewhere === true)) return
-  throw new LawBrokenError(13, seq, `call ${toolCallId} was decided about in another run than the event says`)
-}
-
-/** Laws 9 and 10: nothing starts past a limit, nor a second time unless its tool declares that it may. */
-function requireHonestStart(state: RunState, event: EventOf<'tool_started'>, call: Call): void {
-  const { toolCallId, effect, idempotencyKey, seq } = event
-  requireLetRun(state, event, call)
-  const limit = call.attempts === 0 ? findUsedUpLimit(state, event) : undefined
-  if (limit !== undefined) {
-    throw new LawBrokenError(9, seq, `call ${toolCallId} starts, and ${limit} is used up`)
-  }
-  requireChildGrant(state, call, event)
-  if (call.status === 'in_doubt' && call.recovery !== 'rerun' && call.recovery !== 'reconcile') {
-    throw new LawBrokenError(
-      10,
-      seq,
-      `call ${toolCallId} is in doubt, and its tool does not allow another start`,
-    )
-  }
-  requireDueRetry(call, event)
-  if (idempotencyKey !== idempotencyKeyOf(event.runId, toolCallId)) {
-    throw new LawBrokenError(
-      10,
-      seq,
-      `the idempotency key of call ${toolCallId} is not the one that it has at every attempt`,
-    )
-  }
-  if (effect !== (call.effect ?? 'write')) {
-    throw new LawBrokenError(
-      10,
-      seq,
-      `call ${toolCallId} starts as a ${effect}, and was collected as a ${call.effect}`,
-    )
-  }
-}
-
-/** The limit on tool calls that leaves no room for the first start of one. */
-function findUsedUpLimit(
-  state: RunState,
-  { toolCallId, name }: EventOf<'tool_started'>,
-): keyof Limits | undefined {
-  const { maxToolCallsPerTurn = Infinity, maxCallsByTool = {} } = state.limits
-  if (countToolCallsLeft(state) < 1) return 'maxToolCalls'
-  if (findCallPlace(openTurnCalls(state), toolCallId) >= maxToolCallsPerTurn) return 'maxToolCallsPerTurn'
-  const taken = getOwn(state.totals.toolCallsByTool, name) ?? 0
-  return taken >= (getOwn(maxCallsByTool, name) ?? Infinity) ? 'maxCallsByTool' : undefined
-}
-
-/**
- * Law 10: a failed attempt is followed by another only where that is safe, and not before its time. A start with a
- * recorded result performs nothing, and has nothing to wait for.
- */
-function requireDueRetry({ tries, toolCallId }: Call, { at, seq, recorded }: EventOf<'tool_started'>): void {
-  const { retryAt } = tries?.failed ?? {}
-  if (retryAt === undefined || at >= retryAt || recorded !== undefined) return
-  throw new LawBrokenError(10, seq, `call ${toolCallId} is tried again at ${at}, and ${retryAt} is due`)
-}
-
-/** Law 10: a call whose effect is unknown is tried again only where its tool declares that safe. */
-function requireSafeRetry(state: RunState, event: EventOf<'tool_attempt_failed'>): void {
-  const { toolCallId, outcome, seq } = event
-  const call = findCall(state, toolCallId)
-  if (call === undefined || mayRetry(call, outcome)) return
-  throw new LawBrokenError(
-    10,
-    seq,
-    `call ${toolCallId} ended as ${outcome}, and its tool does not allow another attempt`,
-  )
-}
-
-/**
- * Law 8: the shared events of a fork were performed once, and its own writes start only with an approval or `writes:
- * 'run'`.
- */
-function requireLetRun(state: RunState, event: EventOf<'tool_started'>, call: Call): void {
-  const { parent } = state
-  if (parent?.relation === 'fork' && event.seq <= parent.seq) return
-  const recorded = event.recorded ?? call.recorded
-  if (!isHeldWrite(state, { ...call, ...omitUndefined({ recorded }) })) return
-  if (isApprovedElsewhere(parent, call)) {
-    throw new LawBrokenError(
-      13,
-      event.seq,
-      `call ${event.toolCallId} starts on an approval of the run that this one forks`,
-    )
-  }
-  throw new LawBrokenError(
-    8,
-    event.seq,
-    `call ${event.toolCallId} is a write of a fork, and no approval lets it run`,
-  )
-}
-
-/** Law 9 for child runs: each starts under a grant, within what is left beside the start of its own call. */
-function requireChildGrant(
-  state: RunState,
-  call: Call,
-  { child, grant, seq, toolCallId }: EventOf<'tool_started'>,
-): void {
-  if ((child === undefined) !== (grant === undefined)) {
-    throw new LawBrokenError(9, seq, `call ${toolCallId} is granted something, and has no child run`)
-  }
-  if (grant === undefined) return
-  if (call.grant !== undefined) {
-    if (canonicalJson(call.grant) === canonicalJson(grant)) return
-    throw new LawBrokenError(9, seq, `call ${toolCallId} starts again under another grant`)
-  }
-  const { toolCalls } = grant
-  const own = toolCalls === undefined ? grant : { ...grant, toolCalls: toolCalls + 1 }
-  const fault = findGrantFault(state, own, 'child_run')
-  if (fault !== undefined) throw new LawBrokenError(9, seq, `call ${toolCallId}: ${fault}`)
-}
-
-/** Law 12: the calls of a message are those that were requested, to the letter. */
-function requireSameCalls(state: RunState, event: EventOf<'assistant_message_finished'>): void {
-  for (const part of event.parts) {
-    if (part.type !== 'tool_call') continue
-    const call = findCall(state, part.toolCallId)
-    if (call && isSameRequest(call, part)) continue
-    throw new LawBrokenError(
-      12,
-      event.seq,
-      `call ${part.toolCallId} of the message is not what was requested`,
-    )
-  }
-}
 
 /**
  * `evolve`, with the laws that one event can break checked on the way. It runs before every append and again at every
@@ -192,29 +21,17 @@ function requireSameCalls(state: RunState, event: EventOf<'assistant_message_fin
  * `IllegalTransitionError`; the others throw `LawBrokenError`.
  */
 export function audit(state: RunState | undefined, event: RuntimeEvent): RunState {
-  // As it is before it starts: the fold of a batch may change the calls in their place.
-  const starting = state && event.type === 'tool_started' ? findCall(state, event.toolCallId) : undefined
   const next = evolve(state, event)
   if (state === undefined) return next
+  // After a removal of content the laws about content cannot be checked.
   if (next.removedFrom === undefined) auditContent(state, event)
-  requireTime(state, event)
-  if (event.type === 'tool_started' && starting) requireHonestStart(state, event, starting)
-  if (event.type === 'tool_attempt_failed') requireSafeRetry(state, event)
-  if (event.type === 'approval_decided') requireOwnDecision(state, event)
-  if (event.type === 'run_finished') requireTotals(state, event)
-  if (event.type === 'limit_raised') requireGranted(state, event)
+  if (event.at < state.at) breakLaw(4, event, `time falls from ${state.at} to ${event.at}`)
+  if (event.type === 'tool_started') auditStart(state, event)
+  if (event.type === 'tool_attempt_failed') auditFailedAttempt(state, event)
+  if (event.type === 'approval_decided') auditDecision(state, event)
+  if (event.type === 'run_finished') auditTotals(state, event)
+  if (event.type === 'limit_raised') auditRaise(state, event)
   return next
-}
-
-/** The laws about content: after a removal of content they cannot be checked. */
-function auditContent(state: RunState, event: RuntimeEvent): void {
-  if (event.type === 'model_call_started') {
-    requireSameRequest(state, event)
-    requireWithinLimits(state, event)
-  }
-  if (event.type === 'compaction_started') requireHonestSummary(state, event)
-  auditCalls(state, event)
-  if (event.type === 'assistant_message_finished') requireWholeMessage(state, event)
 }
 
 /** Audits events that follow a state, in order; returns the state after the last, `undefined` without events. */
@@ -224,161 +41,230 @@ export function auditAll(events: Iterable<RuntimeEvent>, before?: RunState): Run
   return state
 }
 
-/** Law 7: the model saw what the ledger says. */
-function requireSameRequest(state: RunState, event: EventOf<'model_call_started'>): void {
+function breakLaw(law: number, { seq }: RuntimeEvent, detail: string): never {
+  throw new LawBrokenError(law, seq, detail)
+}
+
+/** The laws about content. */
+function auditContent(state: RunState, event: RuntimeEvent): void {
+  if (event.type === 'model_call_started') auditModelCall(state, event)
+  if (event.type === 'compaction_started') auditSummaryCall(state, event)
+  if (event.type === 'tool_requests_collected') auditCollected(state, event)
+  if (event.type === 'approval_requested') auditQuestion(state, event)
+  if (event.type === 'tool_started') auditStartedInput(state, event)
+  if (event.type === 'assistant_message_finished') auditMessage(state, event)
+}
+
+/** Law 13: what approvals are bound to is the digest of the arguments themselves. */
+function auditCollected(state: RunState, event: EventOf<'tool_requests_collected'>): void {
+  for (const { toolCallId, inputDigest, input } of event.calls) {
+    const call = findCall(state, toolCallId)
+    if (call && digestOf(input ?? call.input) === inputDigest) continue
+    breakLaw(13, event, `the digest of call ${toolCallId} is not that of its input`)
+  }
+}
+
+function auditQuestion(state: RunState, event: EventOf<'approval_requested'>): void {
+  if (findCall(state, event.toolCallId)?.inputDigest !== event.inputDigest)
+    breakLaw(13, event, `call ${event.toolCallId} is asked about with other arguments than its own`)
+}
+
+/** Law 7: the model saw what the ledger says. Law 9: every call starts within what is left, the finalizing one too. */
+function auditModelCall(state: RunState, event: EventOf<'model_call_started'>): void {
   requireSameAdditions(state, event)
-  const rebuilt = requestDigest(state, event)
-  if (rebuilt === event.requestDigest) return
-  throw new LawBrokenError(
-    7,
-    event.seq,
-    `the request that the ledger rebuilds has the digest ${rebuilt}, the one that was sent ${event.requestDigest}`,
-  )
-}
-
-/** Law 7: what the adapter adds to the request is what the definition pins. */
-function requireSameAdditions(
-  { definition }: RunState,
-  { seq, model, additions = [] }: EventOf<'model_call_started' | 'compaction_started'>,
-): void {
-  const pinned = digestAdditions(definition, model) ?? []
-  if (pinned === additions || canonicalJson(pinned) === canonicalJson(additions)) return
-  throw new LawBrokenError(7, seq, 'what it adds to the request is not what the definition of its model says')
-}
-
-/** Law 9: every model call starts within what is left, the finalizing one too, which may not ask for tools. */
-function requireWithinLimits(state: RunState, event: EventOf<'model_call_started'>): void {
-  const { grant, seq, maxOutputTokens, attempt } = event
+  requireSameDigest(event, 'request', requestDigest(state, event))
   requireGrant(state, event)
-  if ((grant.turns ?? 0) !== (attempt === 1 ? 1 : 0)) {
-    throw new LawBrokenError(9, seq, `attempt ${attempt} of a turn is granted ${grant.turns ?? 0} turns`)
-  }
-  if (maxOutputTokens !== grant.outputTokens) {
-    throw new LawBrokenError(
-      9,
-      seq,
-      `${maxOutputTokens} output tokens are asked for, and ${grant.outputTokens} are granted`,
-    )
-  }
-  requireSearches(state, event)
-  if (event.finalizing && (state.metLimit === undefined || event.toolChoice.type !== 'none')) {
-    throw new LawBrokenError(9, seq, 'a finalizing call needs a met limit and the tool choice none')
-  }
-}
-
-/** The grant of a call names the web searches that its provider may run. */
-function requireSearches(state: RunState, event: EventOf<'model_call_started'>): void {
-  const bound = getMaxWebSearches(state, event)
-  const { webSearches = 0 } = event.grant
-  if (bound === 'unbounded' || bound === webSearches) return
-  throw new LawBrokenError(9, event.seq, `${webSearches} web searches are granted, and ${bound} may run`)
-}
-
-/** A grant is within what is left of every limit, at the price of the model, and before the run's time is up. */
-function requireGrant(
-  state: RunState,
-  { grant, at, seq, model }: EventOf<'model_call_started'> | EventOf<'compaction_started'>,
-): void {
-  const deadline = getDeadline(state)
-  if (deadline !== undefined && at >= deadline) throw new LawBrokenError(9, seq, 'the time of the run is up')
-  const fault = findGrantFault(state, grant, 'model_call') ?? priceFault(state, grant, model)
-  if (fault !== undefined) throw new LawBrokenError(9, seq, fault)
-}
-
-/** Law 9, for a child run: no limit is raised above what its parent granted. */
-function requireGranted({ parent }: RunState, { limit, max, seq }: EventOf<'limit_raised'>): void {
-  const bound = boundOfLimit(parent?.grant ?? {}, limit)
-  if (bound === undefined || max <= bound) return
-  throw new LawBrokenError(9, seq, `${limit} is raised to ${max}, and ${bound} are granted`)
-}
-
-/** Money is granted at the price of the model that is called. */
-function priceFault(state: RunState, grant: Grant, model: ModelRef): string | undefined {
-  const { summarizer } = state.definition
-  const price = summarizer && sameModel(summarizer.model, model) ? summarizer.price : getPrice(state, model)
-  const { inputTokens = 0, outputTokens = 0, webSearches = 0, costUsd } = grant
-  if (price === undefined || costUsd === undefined) return undefined
-  const least = costOf(price, { inputTokens, outputTokens, webSearches })
-  return costUsd >= least * (1 - 1e-9)
-    ? undefined
-    : `${costUsd} dollars are granted for what costs ${least} with ${model.modelId}`
+  const { grant, maxOutputTokens, attempt, finalizing, toolChoice } = event
+  const { turns = 0, outputTokens, webSearches = 0 } = grant
+  if (turns !== (attempt === 1 ? 1 : 0))
+    breakLaw(9, event, `attempt ${attempt} of a turn is granted ${turns} turns`)
+  if (maxOutputTokens !== outputTokens)
+    breakLaw(9, event, `${maxOutputTokens} output tokens are asked for, and ${outputTokens} are granted`)
+  const searches = getMaxWebSearches(state, event)
+  if (searches !== 'unbounded' && searches !== webSearches)
+    breakLaw(9, event, `${webSearches} web searches are granted, and ${searches} may run`)
+  if (finalizing && (state.metLimit === undefined || toolChoice.type !== 'none'))
+    breakLaw(9, event, 'a finalizing call needs a met limit and the tool choice none')
 }
 
 /** Laws 7 and 9, for the call of a model that sums up. The grant of an interrupted one before it is given back. */
-function requireHonestSummary(state: RunState, event: EventOf<'compaction_started'>): void {
+function auditSummaryCall(state: RunState, event: EventOf<'compaction_started'>): void {
   const { compacting: _before, ...rest } = state
   const { usage, costUsd } = event.interrupted ?? {}
   requireGrant(usage ? { ...rest, totals: withSpent(state.totals, usage, costUsd) } : rest, event)
   requireSameAdditions(state, event)
-  const rebuilt = digestSummaryRequest(state, event)
+  requireSameDigest(event, 'summary', digestSummaryRequest(state, event))
+}
+
+type StartedCall = EventOf<'model_call_started'> | EventOf<'compaction_started'>
+
+function requireSameDigest(event: StartedCall, subject: string, rebuilt: string): void {
   if (rebuilt === event.requestDigest) return
-  throw new LawBrokenError(7, event.seq, `the summary that the ledger rebuilds has the digest ${rebuilt}`)
+  const sent = `the one that was sent ${event.requestDigest}`
+  breakLaw(7, event, `the ${subject} that the ledger rebuilds has the digest ${rebuilt}, ${sent}`)
 }
 
-/** Law 12: the deltas of a message, put together, are the message. */
-function requireWholeMessage(state: RunState, event: EventOf<'assistant_message_finished'>): void {
-  if (state.phase !== 'streaming') return
-  requirePlaces(event)
-  if (isRecorded(state, 'textDeltas')) requireWhole(state.attempt.drafts, event, 'text')
-  if (isRecorded(state, 'reasoning')) requireWhole(state.attempt.drafts, event, 'reasoning')
+/** Law 7: what the adapter adds to the request is what the definition pins. */
+function requireSameAdditions({ definition }: RunState, event: StartedCall): void {
+  const { model, additions = [] } = event
+  const pinned = digestAdditions(definition, model) ?? []
+  if (pinned === additions || canonicalJson(pinned) === canonicalJson(additions)) return
+  breakLaw(7, event, 'what it adds to the request is not what the definition of its model says')
 }
 
-function requirePlaces({ parts, places, seq }: EventOf<'assistant_message_finished'>): void {
-  if (places === undefined) return
-  const isRising = places.every((place, index) => place >= (places[index - 1] ?? 0))
-  if (isRising && places.length === parts.length) return
-  throw new LawBrokenError(12, seq, `the places of the message are not those of its ${parts.length} parts`)
+/** Law 9: a grant is within what is left of every limit, at the price of the model, and before the run's time is up. */
+function requireGrant(state: RunState, event: StartedCall): void {
+  const { grant, at, model } = event
+  if (at >= getDeadline(state)) breakLaw(9, event, 'the time of the run is up')
+  const fault = findGrantFault(state, grant, 'model_call')
+  if (fault !== undefined) breakLaw(9, event, fault)
+  const { summarizer } = state.definition
+  const price = summarizer && sameModel(summarizer.model, model) ? summarizer.price : getPrice(state, model)
+  const { inputTokens = 0, outputTokens = 0, webSearches = 0, costUsd } = grant
+  if (price === undefined || costUsd === undefined) return
+  const least = costOf(price, { inputTokens, outputTokens, webSearches })
+  if (costUsd < least * (1 - 1e-9))
+    breakLaw(9, event, `${costUsd} dollars are granted for what costs ${least} with ${model.modelId}`)
+}
+
+/** Law 13: a call starts with the input on record, which is the approved one where a person was asked. */
+function auditStartedInput(state: RunState, event: EventOf<'tool_started'>): void {
+  const { toolCallId, inputDigest } = event
+  const call = findCall(state, toolCallId)
+  if (call === undefined || inputDigest === undefined) return
+  if (inputDigest !== call.inputDigest || inputDigest !== digestOf(call.input))
+    breakLaw(13, event, `call ${toolCallId} starts with another input than the one on record`)
+}
+
+/** Laws 8 to 10: nothing starts past a limit, nor a second time unless its tool declares that it may. */
+function auditStart(state: RunState, event: EventOf<'tool_started'>): void {
+  const { toolCallId, effect, idempotencyKey, at, recorded } = event
+  const call = findCall(state, toolCallId)
+  if (call === undefined) return
+  requireLetRun(state, event, call)
+  const limit = call.attempts === 0 ? findUsedUpLimit(state, event) : undefined
+  if (limit !== undefined) breakLaw(9, event, `call ${toolCallId} starts, and ${limit} is used up`)
+  requireChildGrant(state, event, call)
+  if (call.status === 'in_doubt' && call.recovery !== 'rerun' && call.recovery !== 'reconcile')
+    breakLaw(10, event, `call ${toolCallId} is in doubt, and its tool does not allow another start`)
+  // A start with a recorded result performs nothing, and has nothing to wait for.
+  const { retryAt } = call.tries?.failed ?? {}
+  if (retryAt !== undefined && at < retryAt && recorded === undefined)
+    breakLaw(10, event, `call ${toolCallId} is tried again at ${at}, and ${retryAt} is due`)
+  if (idempotencyKey !== idempotencyKeyOf(event.runId, toolCallId))
+    breakLaw(
+      10,
+      event,
+      `the idempotency key of call ${toolCallId} is not the one that it has at every attempt`,
+    )
+  if (effect !== (call.effect ?? 'write'))
+    breakLaw(10, event, `call ${toolCallId} starts as a ${effect}, and was collected as a ${call.effect}`)
+}
+
+/** Law 8: the shared events of a fork were performed once; its own writes need an approval or `writes: 'run'`. */
+function requireLetRun(state: RunState, event: EventOf<'tool_started'>, call: Call): void {
+  const { parent } = state
+  if (parent?.relation === 'fork' && event.seq <= parent.seq) return
+  const recorded = event.recorded ?? call.recorded
+  if (!isHeldWrite(state, { ...call, ...omitUndefined({ recorded }) })) return
+  if (isApprovedElsewhere(parent, call))
+    breakLaw(13, event, `call ${event.toolCallId} starts on an approval of the run that this one forks`)
+  breakLaw(8, event, `call ${event.toolCallId} is a write of a fork, and no approval lets it run`)
+}
+
+/** The limit on tool calls that leaves no room for the first start of one. */
+function findUsedUpLimit(
+  state: RunState,
+  { toolCallId, name }: EventOf<'tool_started'>,
+): keyof Limits | undefined {
+  const { maxToolCallsPerTurn = Infinity, maxCallsByTool = {} } = state.limits
+  if (computeLeft(state).toolCalls < 1) return 'maxToolCalls'
+  if (findCallPlace(openTurnCalls(state), toolCallId) >= maxToolCallsPerTurn) return 'maxToolCallsPerTurn'
+  const taken = getOwn(state.totals.toolCallsByTool, name) ?? 0
+  return taken >= (getOwn(maxCallsByTool, name) ?? Infinity) ? 'maxCallsByTool' : undefined
+}
+
+/** Law 9 for child runs: each starts under a grant, within what is left beside the start of its own call. */
+function requireChildGrant(state: RunState, event: EventOf<'tool_started'>, call: Call): void {
+  const { child, grant, toolCallId } = event
+  if ((child === undefined) !== (grant === undefined))
+    breakLaw(9, event, `call ${toolCallId} is granted something, and has no child run`)
+  if (grant === undefined) return
+  if (call.grant !== undefined) {
+    if (canonicalJson(call.grant) === canonicalJson(grant)) return
+    breakLaw(9, event, `call ${toolCallId} starts again under another grant`)
+  }
+  const { toolCalls } = grant
+  const own = toolCalls === undefined ? grant : { ...grant, toolCalls: toolCalls + 1 }
+  const fault = findGrantFault(state, own, 'child_run')
+  if (fault !== undefined) breakLaw(9, event, `call ${toolCallId}: ${fault}`)
+}
+
+/** Law 10: a call whose effect is unknown is tried again only where its tool declares that safe. */
+function auditFailedAttempt(state: RunState, event: EventOf<'tool_attempt_failed'>): void {
+  const { toolCallId, outcome } = event
+  const call = findCall(state, toolCallId)
+  if (call !== undefined && !mayRetry(call, outcome))
+    breakLaw(10, event, `call ${toolCallId} ended as ${outcome}, and its tool does not allow another attempt`)
+}
+
+/** Law 13: only what a fork shares with another run was decided elsewhere. */
+function auditDecision({ parent }: RunState, event: EventOf<'approval_decided'>): void {
+  const isShared = parent?.relation === 'fork' && event.seq <= parent.seq
+  if (isShared !== (event.elsewhere === true))
+    breakLaw(13, event, `call ${event.toolCallId} was decided about in another run than the event says`)
+}
+
+/** Law 12: the calls of a message are those that were requested, to the letter, and its deltas, put together, are its text. */
+function auditMessage(state: RunState, event: EventOf<'assistant_message_finished'>): void {
+  const { parts, places } = event
+  for (const part of parts) {
+    if (part.type !== 'tool_call') continue
+    const call = findCall(state, part.toolCallId)
+    if (call === undefined || !isSameRequest(call, part))
+      breakLaw(12, event, `call ${part.toolCallId} of the message is not what was requested`)
+  }
+  const isRising = places?.every((place, index) => place >= (places[index - 1] ?? 0)) ?? true
+  if (!isRising || (places && places.length !== parts.length))
+    breakLaw(12, event, `the places of the message are not those of its ${parts.length} parts`)
+  if (isRecorded(state, 'textDeltas')) requireWhole(state, event, 'text')
+  if (isRecorded(state, 'reasoning')) requireWhole(state, event, 'reasoning')
 }
 
 /** Compares the texts of one kind, as they were shown and as the model wrote them. */
 function requireWhole(
-  drafts: StreamingState['attempt']['drafts'],
+  state: RunState,
   event: EventOf<'assistant_message_finished'>,
   kind: 'text' | 'reasoning',
 ): void {
-  let [shown, written] = ['', '']
-  for (const draft of inPlaces(drafts)) {
-    if (draft.kind !== kind) continue
-    shown += draft.text
-    written += readWrittenText(draft)
-  }
-  if (shown !== wholeText(event.parts, kind))
-    throw new LawBrokenError(12, event.seq, `the ${kind} of the message is not that of its deltas`)
-  if (written !== wholeText(listWrittenParts(event), kind))
-    throw new LawBrokenError(12, event.seq, `the ${kind} that the model wrote is not that of its deltas`)
+  if (state.phase !== 'streaming') return
+  const drafts = state.attempt.drafts.filter((draft) => draft.kind === kind).sort((a, b) => a.part - b.part)
+  if (drafts.map(({ text }) => text).join('') !== joinText(event.parts, kind))
+    breakLaw(12, event, `the ${kind} of the message is not that of its deltas`)
+  if (drafts.map(readWrittenText).join('') !== joinText(listWrittenParts(event), kind))
+    breakLaw(12, event, `the ${kind} that the model wrote is not that of its deltas`)
 }
 
-/** In the order of their parts, which is nearly always the order in which they began. */
-function inPlaces<Draft extends { readonly part: number }>(drafts: readonly Draft[]): readonly Draft[] {
-  return drafts.length > 1 ? drafts.toSorted((a, b) => a.part - b.part) : drafts
+function joinText(parts: readonly AssistantPart[], kind: 'text' | 'reasoning'): string {
+  return parts.map((part) => (part.type === kind ? part.text : '')).join('')
 }
 
-function wholeText(parts: readonly AssistantPart[], kind: 'text' | 'reasoning'): string {
-  let text = ''
-  for (const part of parts) if (part.type === kind) text += part.text
-  return text
-}
-
-/** Law 4, for the time of events. */
-function requireTime(before: { readonly at: number }, { at, seq }: RuntimeEvent): void {
-  if (at >= before.at) return
-  throw new LawBrokenError(4, seq, `time falls from ${before.at} to ${at}`)
-}
-
-function requireTotals(state: RunState, event: EventOf<'run_finished'>): void {
-  const { turns, toolCalls, usage, costUsd } = state.totals
+/** Law 6: a run ends with the totals of its events. */
+function auditTotals(state: RunState, event: EventOf<'run_finished'>): void {
+  const { turns, toolCalls, usage, costUsd = null } = state.totals
   if (turns !== event.turns || toolCalls !== event.toolCalls) {
-    throw new LawBrokenError(
-      6,
-      event.seq,
-      `the run says ${event.turns} turns and ${event.toolCalls} tool calls, its events say ${turns} and ${toolCalls}`,
-    )
+    const counted = `its events say ${turns} and ${toolCalls}`
+    breakLaw(6, event, `the run says ${event.turns} turns and ${event.toolCalls} tool calls, ${counted}`)
   }
-  if ((costUsd ?? null) === (event.costUsd ?? null) && isSameJson(usage, event.usage)) return
-  const spent = canonicalJson([usage, costUsd ?? null])
-  throw new LawBrokenError(
-    6,
-    event.seq,
-    `the run says another usage or cost than its events, which say ${spent}`,
-  )
+  if (costUsd === (event.costUsd ?? null) && isSameJson(usage, event.usage)) return
+  const spent = canonicalJson([usage, costUsd])
+  breakLaw(6, event, `the run says another usage or cost than its events, which say ${spent}`)
+}
+
+/** Law 9, for a child run: no limit is raised above what its parent granted. */
+function auditRaise({ parent }: RunState, event: EventOf<'limit_raised'>): void {
+  const { limit, max } = event
+  const bound = boundOfLimit(parent?.grant ?? {}, limit)
+  if (bound !== undefined && max > bound)
+    breakLaw(9, event, `${limit} is raised to ${max}, and ${bound} are granted`)
 }

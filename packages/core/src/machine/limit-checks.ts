@@ -23,7 +23,6 @@ import {
   findRepeatLimit,
   sumSpent,
   findTimeLimit,
-  countToolCallsLeft,
   getWorkDeadline,
 } from './budget.ts'
 import { type Call, type ExecutingState, type RunState, withToolSpending } from './state.ts'
@@ -32,8 +31,8 @@ import type { ChildTotals, Fact, FactOf, ToolSpending } from '../events/event.ts
 import { childRunIdOf } from '../values/ids.ts'
 import { momentAfter } from '../events/event-parts.ts'
 import type { Outcome } from '../events/content.ts'
-import { getOwn } from '../values/json.ts'
-import type { Action } from './rules.ts'
+import { getOwn, omitUndefined } from '../values/json.ts'
+import { type Action, recordFacts } from './rules.ts'
 import { longestStreak } from './history.ts'
 
 /** Fewer output tokens than this are not worth a model call. */
@@ -64,13 +63,25 @@ export interface PlannedCall {
  * run is up or too little is left.
  */
 export function grantModelCall(state: RunState, now: number, call: PlannedCall): Grant | LimitFinding {
-  return enforce.maxDurationMs(state, now, call.finalizing) ?? grantAmounts(state, call)
+  const timeUp = enforce.maxDurationMs(state, now, call.finalizing)
+  if (timeUp) return timeUp
+  const left = computeLeft(state)
+  const needed = computeReserve(call)
+  const toFinding = (field: GrantField): LimitFinding => {
+    const limit = limitOfField[field]
+    const found = { limit, max: state.limits[limit] ?? 0, used: sumSpent(state)[field] }
+    return needed[field] ? { ...found, held: needed[field] } : found
+  }
+  if (left.turns < (call.startsTurn ? 1 : 0) + needed.turns) return toFinding('turns')
+  const outputs = computeOutputAllowed(call, left)
+  const [field, outputTokens] = outputs.reduce((least, next) => (next[1] < least[1] ? next : least))
+  if (outputTokens < OUTPUT_TOKENS_MIN) return toFinding(field)
+  return toGrant(call, Math.min(Math.floor(outputTokens), call.maxOutputTokens ?? Infinity))
 }
 
 function findTimeUp(state: RunState, now: number, finalizing: boolean): LimitFinding | undefined {
   const deadline = finalizing ? getDeadline(state) : getWorkDeadline(state)
-  if (deadline === undefined || now < deadline) return undefined
-  return findTimeLimit(state, now)
+  return now < deadline ? undefined : findTimeLimit(state, now)
 }
 
 /**
@@ -105,52 +116,25 @@ export function getApprovalExpiry({ maxApprovalMs }: Limits, now: number): numbe
   return maxApprovalMs === undefined ? undefined : momentAfter(now, maxApprovalMs)
 }
 
-/** The grant of a model call by the amounts left, or the limit that leaves it too little. */
-function grantAmounts(state: RunState, call: PlannedCall): Grant | LimitFinding {
-  const left = computeLeft(state)
-  const needed = computeReserve(call)
-  const turnsNeeded = (call.startsTurn ? 1 : 0) + needed.turns
-  if (left.turns < turnsNeeded) return toFinding(state, 'turns', needed)
-  const outputs = computeOutputAllowed(call, left)
-  const [field, outputTokens] = outputs.reduce((least, next) => (next[1] < least[1] ? next : least))
-  if (outputTokens < OUTPUT_TOKENS_MIN) return toFinding(state, field, needed)
-  return toGrant(call, Math.min(Math.floor(outputTokens), call.maxOutputTokens ?? Infinity))
-}
-
-/** Returns whether an answer is a limit that was found. */
-export function isLimitFinding(answer: Grant | LimitFinding): answer is LimitFinding {
-  return 'limit' in answer
-}
-
-function toGrant(call: PlannedCall, outputTokens: number): Grant {
+/**
+ * The grant of a call. Searches without a bound leave its money without one, which is legal only where no limit counts
+ * money.
+ */
+function toGrant(call: PlannedCall, allowed: number): Grant {
   const { price, inputTokens, startsTurn, maxWebSearches = 0 } = call
-  const searches =
-    typeof maxWebSearches === 'number' && maxWebSearches > 0 ? { webSearches: maxWebSearches } : {}
-  const turns = startsTurn ? 1 : 0
-  if (outputTokens === Infinity) {
-    // Output that costs nothing needs no bound, and the input is paid for all the same.
-    const isFree = price !== undefined && ratesFor(price, inputTokens).outputUsd === 0
-    return { turns, inputTokens, ...searches, ...(isFree && toGrantedCost(call, 0)) }
+  const outputTokens = allowed === Infinity ? undefined : allowed
+  // Output that costs nothing needs no bound, and the input is paid for all the same.
+  const isFree = price !== undefined && ratesFor(price, inputTokens).outputUsd === 0
+  const isBounded = price !== undefined && (outputTokens !== undefined || isFree)
+  const costUsd = isBounded
+    ? computeCallCost(price, inputTokens, outputTokens ?? 0) + searchesCost(price, maxWebSearches)
+    : Infinity
+  return {
+    turns: startsTurn ? 1 : 0,
+    inputTokens,
+    ...omitUndefined({ outputTokens, costUsd: costUsd === Infinity ? undefined : costUsd }),
+    ...(typeof maxWebSearches === 'number' && maxWebSearches > 0 && { webSearches: maxWebSearches }),
   }
-  return { turns, inputTokens, outputTokens, ...searches, ...toGrantedCost(call, outputTokens) }
-}
-
-/** The money of a call. Searches without a bound leave it without one, which is legal only where no limit counts money. */
-function toGrantedCost(call: PlannedCall, outputTokens: number): Pick<Grant, 'costUsd'> {
-  const { price, inputTokens, maxWebSearches = 0 } = call
-  if (price === undefined) return {}
-  const costUsd = computeCallCost(price, inputTokens, outputTokens) + searchesCost(price, maxWebSearches)
-  return costUsd === Infinity ? {} : { costUsd }
-}
-
-function toFinding(
-  state: RunState,
-  field: GrantField,
-  held: { readonly [F in GrantField]?: number },
-): LimitFinding {
-  const limit = limitOfField[field]
-  const used = sumSpent(state)[field]
-  return { limit, max: state.limits[limit] ?? 0, used, ...(held[field] ? { held: held[field] } : {}) }
 }
 
 /** The amounts that a run keeps from its child runs for its next model call and the finalizing call. */
@@ -249,8 +233,14 @@ const leastUseful: { readonly [F in GrantField]: number } = {
  */
 export function grantChild(state: ExecutingState, now: number): Grant | { readonly limit: LimitName } {
   const left = computeLeft(state)
-  const kept = computeKeptByParent(state)
-  const shares = Math.max(1, state.calls.filter(needsGrant).length)
+  const unstarted = listUnstarted(state)
+  // The parent's own needs: a turn that reads the results, a start for each waiting call, and its finalizing call.
+  const kept: { readonly [F in GrantField]?: number } = {
+    ...computeFinalizingNeeds(state),
+    turns: 1,
+    toolCalls: unstarted.length,
+  }
+  const shares = Math.max(1, unstarted.filter(({ child, grant }) => child && !grant).length)
   const granted: { [F in GrantField]?: number } = {}
   for (const field of grantFields) {
     if (left[field] === Infinity) continue
@@ -259,7 +249,7 @@ export function grantChild(state: ExecutingState, now: number): Grant | { readon
     if (granted[field] < leastUseful[field]) return { limit: limitOfField[field] }
   }
   const deadline = getWorkDeadline(state)
-  if (deadline === undefined) return granted
+  if (deadline === Infinity) return granted
   return deadline > now ? { ...granted, durationMs: deadline - now } : { limit: 'maxDurationMs' }
 }
 
@@ -273,21 +263,6 @@ export function computeLeftForCall(
   now: number,
 ): Grant | { readonly limit: LimitName } {
   return grantChild({ ...state, totals: pending.reduce(withToolSpending, state.totals) }, now)
-}
-
-/** The parent's own needs: a turn that reads the results, a start for each waiting call, and its finalizing call. */
-function computeKeptByParent(state: ExecutingState): { readonly [F in GrantField]?: number } {
-  const waiting = state.calls.filter(({ attempts, status }) => attempts === 0 && isWaiting(status))
-  return { ...computeFinalizingNeeds(state), turns: 1, toolCalls: waiting.length }
-}
-
-/** Returns whether a child run has still to be granted something in this turn. */
-function needsGrant({ child, grant, status }: Call): boolean {
-  return child !== undefined && grant === undefined && isWaiting(status)
-}
-
-function isWaiting(status: Call['status']): boolean {
-  return status === 'ready' || status === 'to_ask' || status === 'awaiting_approval'
 }
 
 /** The limits of a child run: its agent's own, and never more than what it is granted. */
@@ -306,50 +281,26 @@ export function limitChild(grant: Grant, own: Limits, parent: Limits): Limits {
 }
 
 /**
- * The totals assumed for a child run that has not ended when its parent counts: all that it was granted, since it may
- * use that yet, and no less than it is known to have used.
+ * The totals assumed for a child run that has not ended when its parent counts, or whose own could not be read in time:
+ * all that it was granted, since it may use that yet, and no less than it is known to have used.
  */
 export function assumeChildTotals(
-  state: Pick<ExecutingState, 'runId'>,
-  call: Pick<Call, 'toolCallId' | 'grant'>,
-  known: ChildTotals | undefined,
-): ChildTotals {
-  const { tokens = 0, inputTokens } = call.grant ?? {}
-  const whole = assumeWholeGrant(state, call)
-  if (known === undefined) return whole
-  const { usage: granted } = whole
-  const outputTokens = Math.max(granted.outputTokens ?? 0, known.usage.outputTokens ?? 0)
-  const grantedInput = inputTokens ?? Math.max(0, tokens - outputTokens)
-  const costUsd = Math.max(whole.costUsd ?? 0, known.costUsd ?? 0)
-  return {
-    ...known,
-    turns: Math.max(whole.turns, known.turns),
-    toolCalls: Math.max(whole.toolCalls, known.toolCalls),
-    usage: {
-      ...known.usage,
-      inputTokens: Math.max(grantedInput, known.usage.inputTokens ?? 0),
-      outputTokens,
-    },
-    ...((whole.costUsd ?? known.costUsd) !== undefined && { costUsd }),
-    estimated: true,
-  }
-}
-
-/** The totals assumed for a child run whose own could not be read in time: all that it was granted. */
-export function assumeWholeGrant(
   { runId }: Pick<ExecutingState, 'runId'>,
   { toolCallId, grant = {} }: Pick<Call, 'toolCallId' | 'grant'>,
+  known?: ChildTotals,
 ): ChildTotals {
-  const { turns = 0, toolCalls = 0, costUsd } = grant
-  const { tokens = 0 } = grant
-  const { inputTokens = Math.max(0, tokens - (grant.outputTokens ?? 0)) } = grant
-  const { outputTokens = Math.max(0, tokens - inputTokens) } = grant
+  const { tokens = 0, inputTokens, outputTokens } = grant
+  const { turns = 0, toolCalls = 0, usage = {}, costUsd } = known ?? {}
+  const grantedOutput = outputTokens ?? Math.max(0, tokens - (inputTokens ?? tokens))
+  const output = Math.max(grantedOutput, usage.outputTokens ?? 0)
+  const input = inputTokens ?? Math.max(0, tokens - output)
+  const isPriced = grant.costUsd !== undefined || costUsd !== undefined
   return {
-    runId: childRunIdOf(runId, toolCallId),
-    turns,
-    toolCalls,
-    usage: { inputTokens, outputTokens },
-    ...(costUsd !== undefined && { costUsd }),
+    runId: known?.runId ?? childRunIdOf(runId, toolCallId),
+    turns: Math.max(grant.turns ?? 0, turns),
+    toolCalls: Math.max(grant.toolCalls ?? 0, toolCalls),
+    usage: { ...usage, inputTokens: Math.max(input, usage.inputTokens ?? 0), outputTokens: output },
+    ...(isPriced && { costUsd: Math.max(grant.costUsd ?? 0, costUsd ?? 0) }),
     estimated: true,
   }
 }
@@ -369,7 +320,7 @@ export function toResultFact(
     name,
     outcome,
     content: textContent(outcome, text),
-    ...(grant && state.phase === 'executing' && { child: assumeWholeGrant(state, call) }),
+    ...(grant && state.phase === 'executing' && { child: assumeChildTotals(state, call) }),
   }
 }
 
@@ -378,19 +329,14 @@ function isUnstarted({ attempts, status }: Call): boolean {
 }
 
 /** The calls that were not started yet and may be. */
-function listUnstarted(state: ExecutingState): readonly Call[] {
-  return countUnstarted(state) === 0 ? [] : state.calls.filter(isUnstarted)
-}
-
-/** No more calls than this were not started yet and may be. */
-function countUnstarted({ calls }: ExecutingState): number {
+function listUnstarted({ calls }: ExecutingState): readonly Call[] {
   const { ready, to_ask, awaiting_approval } = summaryOf(calls).counts
-  return ready + to_ask + awaiting_approval
+  return ready + to_ask + awaiting_approval === 0 ? [] : calls.filter(isUnstarted)
 }
 
 /** Law 9 for tool calls: those past a limit do not start. */
 export function nextForCallLimits(state: ExecutingState): Action | undefined {
-  const tooMany = settleAction(refuseOverLimits(state))
+  const tooMany = recordFacts('settle_calls', refuseOverLimits(state))
   if (tooMany) return tooMany
   const { metLimit } = state
   if (metLimit && metLimit.limit !== 'maxToolCalls') {
@@ -415,30 +361,23 @@ function meetRepeatLimit(state: ExecutingState): Action | undefined {
 }
 
 function refuseCalls(state: ExecutingState, calls: readonly Call[]): Action | undefined {
-  return settleAction(calls.map((call) => toResultFact(state, call, 'limit_reached')))
-}
-
-function settleAction(facts: readonly Fact[]): Action | undefined {
-  return facts.length > 0 ? { kind: 'settle_calls', facts } : undefined
+  return recordFacts(
+    'settle_calls',
+    calls.map((call) => toResultFact(state, call, 'limit_reached')),
+  )
 }
 
 /** The calls that wait for a start which `maxToolCalls` does not leave them. */
 function listCallsPastLimit(state: ExecutingState): readonly Call[] {
-  const left = countToolCallsLeft(state)
+  const left = computeLeft(state).toolCalls
+  const unstarted = listUnstarted(state)
+  if (unstarted.length <= left) return []
   // What a child run does not use of its grant is left for the calls that wait.
-  if (countUnstarted(state) <= left || areChildrenAtWork(state)) return []
-  return filterToStart(state, listUnstarted(state)).slice(left)
-}
-
-function areChildrenAtWork(state: ExecutingState): boolean {
-  return state.calls.some(({ grant, status }) => grant !== undefined && status !== 'settled')
-}
-
-/** Those of some calls that take a start: not those that are served a recorded answer, or that may yet be. */
-function filterToStart(state: ExecutingState, calls: readonly Call[]): readonly Call[] {
+  if (state.calls.some(({ grant, status }) => grant && status !== 'settled')) return []
+  // A call that is served a recorded answer takes no start, nor does one that may yet be.
   const waiting = findCallsAwaitingEqual(state)
   const served = new Set(serveRepeats(state).map(({ toolCallId }) => toolCallId))
-  return calls.filter((call) => !waiting.has(call) && !served.has(call.toolCallId))
+  return unstarted.filter((call) => !waiting.has(call) && !served.has(call.toolCallId)).slice(left)
 }
 
 /** The results of calls that a limit refuses, though it lets the run continue. */

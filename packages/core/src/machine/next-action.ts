@@ -1,5 +1,5 @@
 import { omitUndefined } from '../values/json.ts'
-import type { Action, Rules } from './rules.ts'
+import { type Action, type Rules, waitUntil } from './rules.ts'
 import {
   compactAfterOverflow,
   compactBeforeCall,
@@ -7,6 +7,7 @@ import {
   waitBeforeCompaction,
 } from './compaction.ts'
 import {
+  type CallPlanning,
   findModelAfterGivingUp,
   nextModelCall,
   planToolChoice,
@@ -26,7 +27,7 @@ import {
   getWorkDeadline,
 } from './budget.ts'
 import { type LimitName, limitReasons } from '../events/limits.ts'
-import type { FactOf, FinishReason, HistoryEdit, ShownChange } from '../events/event.ts'
+import type { FactOf, FinishReason, HistoryEdit } from '../events/event.ts'
 import { answerOf, trueOrFalse } from '../values/option.ts'
 import { isSameSource } from './tokens.ts'
 import type {
@@ -53,7 +54,7 @@ function nextTurn(state: RunState, reply: Reply | undefined, now: number, rules:
   return (
     nextWhileCompacting(state, now) ??
     nextWhileGuarded(state, now) ??
-    (metLimit ? nextAtLimit(state, metLimit, reply, { now, rules }) : startNextTurn(state, reply, now, rules))
+    (metLimit ? nextAtLimit(state, metLimit, reply, now, rules) : startNextTurn(state, reply, now, rules))
   )
 }
 
@@ -61,9 +62,8 @@ function nextTurn(state: RunState, reply: Reply | undefined, now: number, rules:
 function nextWhileGuarded(state: RunState, now: number): Action | undefined {
   const isDue = findDueInputChecks(state).before.length > 0 && state.metLimit?.policy !== 'ask'
   if (!isDue) return undefined
-  const deadline = getDeadline(state)
-  if (deadline === undefined) return { kind: 'wait' }
-  if (now < deadline) return { kind: 'wait', wakeAt: deadline }
+  const wait = waitUntil(getDeadline(state), now)
+  if (wait) return wait
   if (state.metLimit === undefined) return meetLimit(state, findTimeLimit(state, now))
   return finishRun(state, limitReasons[state.metLimit.limit])
 }
@@ -72,37 +72,27 @@ function startNextTurn(state: RunState, reply: Reply | undefined, now: number, r
   if (reply && isToStop(state, rules)) return finishRun(state, 'stopped')
   const shorter = compactBeforeCall(state, now, rules)
   if (shorter) return waitBeforeCompaction(state) ?? { kind: 'compact', facts: [shorter] }
-  const prepared = prepareCall(state, rules, toOfferedCall(state, readSourced(state, rules)))
-  if (prepared === 'pending') return waitForTurn(state, now)
+  const sourced = rules.sourcedTools?.(state) ?? []
+  const prepared = prepareCall(state, rules, {
+    ...toOfferedCall(state),
+    // The tools of the agent's source are recorded where they are not those of the last turn.
+    ...(!isSameSource(state, sourced) && { sourced }),
+  })
+  if (prepared === 'pending') {
+    // The agent's code has the time that the run has for its work.
+    return waitUntil(getWorkDeadline(state), now) ?? meetLimit(state, findTimeLimit(state, now))
+  }
   const call = nextModelCall(state, now, prepared)
   return 'limit' in call ? meetLimit(state, call) : { kind: 'call_model', facts: [call] }
 }
 
 /** The call of the next turn as the agent's code gets to see it. */
-function toOfferedCall(
-  state: RunState,
-  { sourced }: Pick<ShownChange, 'sourced'> = {},
-  finalizing = false,
-): OfferedCall {
-  const toolChoice = planToolChoice(state, { finalizing })
+function toOfferedCall(state: RunState, plan: CallPlanning = {}): OfferedCall {
   return {
-    model: getCurrentModel(state),
-    toolChoice,
-    ...omitUndefined({ maxOutputTokens: planOutput(state), sourced }),
+    model: plan.model ?? getCurrentModel(state),
+    toolChoice: planToolChoice(state, plan),
+    ...omitUndefined({ maxOutputTokens: planOutput(state) }),
   }
-}
-
-/** While the agent's code prepares a turn: it has the time that the run has for its work. */
-function waitForTurn(state: RunState, now: number): Action {
-  const deadline = getWorkDeadline(state)
-  if (deadline === undefined) return { kind: 'wait' }
-  return now < deadline ? { kind: 'wait', wakeAt: deadline } : meetLimit(state, findTimeLimit(state, now))
-}
-
-/** The tools of the agent's source, where they are not those of the last turn. */
-function readSourced(state: RunState, rules: Rules): Pick<ShownChange, 'sourced'> {
-  const sourced = rules.sourcedTools?.(state) ?? []
-  return isSameSource(state, sourced) ? {} : { sourced }
 }
 
 /** Returns whether the agent's code ends the run. A promise would be taken for a yes, and what forgets to answer would never stop. */
@@ -113,37 +103,27 @@ function isToStop(state: RunState, { stopWhen }: Rules): boolean {
   )
 }
 
-/** When the controller is asked, and the code of the agent that it asks. */
-interface Asking {
-  readonly now: number
-  readonly rules: Rules
-}
-
 function nextAtLimit(
   state: RunState,
   { policy, limit }: MetLimit,
   reply: Reply | undefined,
-  asking: Asking,
+  now: number,
+  rules: Rules,
 ): Action {
-  switch (policy) {
-    case 'ask':
-      return { kind: 'suspend' }
-    case 'stop':
-      return finishRun(state, limitReasons[limit])
-    case 'finalize':
-      return reply?.finalizing
-        ? finishRun(state, limitReasons[limit])
-        : startFinalizingCall(state, limit, asking)
-  }
+  if (policy === 'ask') return { kind: 'suspend' }
+  if (policy === 'stop' || reply?.finalizing) return finishRun(state, limitReasons[limit])
+  return startFinalizingCall(state, limit, now, rules)
 }
 
 /**
  * The call that writes the answer at a limit: made with what was held back for it, or not at all. What the agent's code
  * withholds from the model is withheld from this call, too.
  */
-function startFinalizingCall(state: RunState, met: LimitName, { now, rules }: Asking): Action {
-  const prepared = prepareCall(state, rules, toOfferedCall(state, {}, true))
-  if (prepared === 'pending') return waitForClosing(state, met, now)
+function startFinalizingCall(state: RunState, met: LimitName, now: number, rules: Rules): Action {
+  const prepared = prepareCall(state, rules, toOfferedCall(state, { finalizing: true }))
+  if (prepared === 'pending') {
+    return waitUntil(getDeadline(state), now) ?? finishRun(state, limitReasons[met], unpreparedClosing)
+  }
   const { toolChoice: _none, ...planned } = prepared
   const call = nextModelCall(state, now, { ...planned, finalizing: true })
   if (!('limit' in call)) return { kind: 'call_model', facts: [call] }
@@ -155,13 +135,6 @@ function startFinalizingCall(state: RunState, met: LimitName, { now, rules }: As
 /** The detail of a run whose closing call its agent's code did not prepare in time. */
 export const unpreparedClosing =
   'No closing call was made: prepareTurn did not answer before the time of the run was up.'
-
-function waitForClosing(state: RunState, met: LimitName, now: number): Action {
-  const deadline = getDeadline(state)
-  if (deadline === undefined) return { kind: 'wait' }
-  if (now < deadline) return { kind: 'wait', wakeAt: deadline }
-  return finishRun(state, limitReasons[met], unpreparedClosing)
-}
 
 /** Hands the conversation over: to another agent, or back to the caller that started the run. */
 function nextHandoff(
@@ -180,19 +153,8 @@ function nextHandoff(
   const { messages } = taking
   const definition = definitionInRun(taking.definition, state.givenModel)
   requireShown(messages, `The filter of the handoff to ${to}`)
-  return {
-    kind: 'hand_off',
-    facts: [
-      {
-        type: 'agent_handed_off',
-        turn: state.turn,
-        from: state.agent,
-        to,
-        definition,
-        ...omitUndefined({ messages }),
-      },
-    ],
-  }
+  const fact = { type: 'agent_handed_off' as const, turn: state.turn, from: state.agent, to, definition }
+  return { kind: 'hand_off', facts: [{ ...fact, ...omitUndefined({ messages }) }] }
 }
 
 /** The end of a run, with a refused turn left out of the history where the agent or the vendor asks for that. */
@@ -224,14 +186,14 @@ function isLeftOut({
 /** All from the first message of the exchange on; that tools ran in it, stays said. */
 function toEdits(messages: readonly Message[], from: number): readonly HistoryEdit[] {
   const refused = messages.slice(from)
-  const ran = refused.flatMap((message) => (message.role === 'tool' ? message.results : []))
-  const toolsRun = ran
+  const toolsRun = refused
+    .flatMap((message) => (message.role === 'tool' ? message.results : []))
     .filter(({ outcome }) => !nothingRan.has(outcome))
     .map(({ name, outcome }) => `${name} (${outcome})`)
-  return refused.map((_, place): HistoryEdit => {
-    const index = from + place
-    return place === 0 && toolsRun.length > 0 ? { index, message: toPlaceholder(toolsRun) } : { index }
-  })
+  const edits = refused.map((_, place): HistoryEdit => ({ index: from + place }))
+  if (toolsRun.length === 0) return edits
+  const text = `(An exchange stood here that a model refused to go on with, and it was left out. Tools that ran in it: ${toolsRun.join(', ')}.)`
+  return [{ index: from, message: { role: 'user', parts: [{ type: 'text', text }] } }, ...edits.slice(1)]
 }
 
 /** Outcomes that say that the tool was not started. */
@@ -243,11 +205,6 @@ const nothingRan: ReadonlySet<Outcome> = new Set([
   'limit_reached',
   'skipped',
 ])
-
-function toPlaceholder(toolsRun: readonly string[]): Message {
-  const text = `(An exchange stood here that a model refused to go on with, and it was left out. Tools that ran in it: ${toolsRun.join(', ')}.)`
-  return { role: 'user', parts: [{ type: 'text', text }] }
-}
 
 /**
  * THE LOOP CONTROLLER: the one place that decides whether a run continues, waits or stops. Pure: state and time in, what
@@ -288,7 +245,8 @@ function pendingAction(state: RunState, now: number, rules: Rules): Action {
 function nextInPhase(state: RunState, now: number, rules: Rules): Action {
   switch (state.phase) {
     case 'idle':
-      return endIfStopped(state) ?? nextFromIdle(state, now, rules)
+      if (state.history.length === 0) return endIfStopped(state) ?? { kind: 'suspend' }
+      return endIfStopped(state) ?? nextTurn(state, undefined, now, rules)
     case 'streaming':
       return state.attempt.failed
         ? nextAfterFailure(state, state.attempt.failed, now, rules)
@@ -304,22 +262,11 @@ function nextInPhase(state: RunState, now: number, rules: Rules): Action {
   }
 }
 
-function nextFromIdle(state: RunState, now: number, rules: Rules): Action {
-  return state.history.length === 0 ? { kind: 'suspend' } : nextTurn(state, undefined, now, rules)
-}
-
 function nextWhileStreaming(state: StreamingState, now: number): Action {
   if (state.cancel || state.blocked) return keepPartial(state, 'cancelled')
-  const deadline = state.attempt.finalizing ? getDeadline(state) : getWorkDeadline(state)
-  if (deadline === undefined) return { kind: 'wait' }
-  if (now < deadline) return { kind: 'wait', wakeAt: deadline }
+  const wait = waitUntil(state.attempt.finalizing ? getDeadline(state) : getWorkDeadline(state), now)
+  if (wait) return wait
   return state.metLimit ? keepPartial(state, 'cancelled') : meetLimit(state, findTimeLimit(state, now))
-}
-
-/** When the same call is made again, if it is. */
-function getRetryTime(state: StreamingState, { shortened, retryAt }: FailedAttempt): number | undefined {
-  if (state.takeOvers > MAX_TAKE_OVERS) return undefined
-  return shortened ? state.at : retryAt
 }
 
 /** A failed attempt: the next one when its time has come, or another model, or what came of the reply is kept. */
@@ -331,11 +278,11 @@ function nextAfterFailure(state: StreamingState, failed: FailedAttempt, now: num
 
 function nextAttempt(state: StreamingState, failed: FailedAttempt, now: number, rules: Rules): Action {
   const { calls } = state.attempt
-  const retryAt = getRetryTime(state, failed)
-  const deadline = (isFinalizing(state) ? getDeadline(state) : getWorkDeadline(state)) ?? Infinity
-  if (retryAt !== undefined && now < Math.min(retryAt, deadline)) {
-    return { kind: 'wait', wakeAt: Math.min(retryAt, deadline) }
-  }
+  const isGivenUp = state.takeOvers > MAX_TAKE_OVERS
+  const retryAt = isGivenUp ? undefined : failed.shortened ? state.at : failed.retryAt
+  const deadline = isFinalizing(state) ? getDeadline(state) : getWorkDeadline(state)
+  const wait = retryAt === undefined ? undefined : waitUntil(Math.min(retryAt, deadline), now)
+  if (wait) return wait
   const shorter = compactAfterOverflow(state, now, failed, rules)
   if (shorter) {
     const facts = [...settleCalls(state, calls, 'skipped'), shorter]
@@ -346,16 +293,12 @@ function nextAttempt(state: StreamingState, failed: FailedAttempt, now: number, 
   const next = failed.shortened
     ? startShorterCall(state, now, model, rules)
     : repeatModelCall(state, now, model)
-  if (next === 'pending') return waitForShorter(state, now, deadline)
+  if (next === 'pending') {
+    return waitUntil(deadline, now) ?? meetInAttempt(state, findTimeLimit(state, now))
+  }
   if ('limit' in next) return meetInAttempt(state, next)
   // Two attempts are never spliced: what the failed one asked for is closed before the next one starts.
   return { kind: 'call_model', facts: [...settleCalls(state, calls, 'skipped'), next] }
-}
-
-/** While the agent's code prepares the shorter call. */
-function waitForShorter(state: StreamingState, now: number, deadline: number): Action {
-  if (now >= deadline) return meetInAttempt(state, findTimeLimit(state, now))
-  return deadline === Infinity ? { kind: 'wait' } : { kind: 'wait', wakeAt: deadline }
 }
 
 /** Returns whether the attempt is the call that writes the answer at a limit. */
@@ -376,11 +319,7 @@ function startShorterCall(
   rules: Rules,
 ): ReturnType<typeof repeatModelCall> | 'pending' {
   const plan = repeatPlan(state, model)
-  const offered = { model, toolChoice: planToolChoice(state, plan) }
-  const prepared = prepareCall(state, rules, {
-    ...offered,
-    ...omitUndefined({ maxOutputTokens: planOutput(state) }),
-  })
+  const prepared = prepareCall(state, rules, toOfferedCall(state, plan))
   return prepared === 'pending' ? prepared : nextModelCall(state, now, { ...plan, ...prepared })
 }
 
@@ -421,19 +360,17 @@ function endWithoutReply(state: StreamingState): Action {
 const runnable: ReadonlySet<StopReason> = new Set(['tool_use', 'end', 'paused', 'other'])
 
 function nextWhileCollecting(state: CollectingState, now: number): Action {
-  const { message, finalizing } = state.reply
-  const { cancel, metLimit } = state
-  if (cancel) return { kind: 'collect', facts: settleCalls(state, state.calls, 'cancelled') }
-  if (state.blocked) return { kind: 'collect', facts: settleCalls(state, state.calls, 'denied') }
-  if (finalizing) return { kind: 'collect', facts: settleCalls(state, state.calls, 'limit_reached') }
-  if (message.partial || !runnable.has(message.stopReason)) {
-    return { kind: 'collect', facts: settleCalls(state, state.calls, 'skipped') }
-  }
-  const deadline = getWorkDeadline(state)
-  if (deadline === undefined || metLimit?.policy === 'ask') return { kind: 'wait' }
-  if (now < deadline) return { kind: 'wait', wakeAt: deadline }
-  if (metLimit) return { kind: 'collect', facts: settleCalls(state, state.calls, 'limit_reached') }
-  return meetLimit(state, findTimeLimit(state, now))
+  const { calls, reply, cancel, blocked, metLimit } = state
+  const settle = (outcome: Parameters<typeof settleCalls>[2]): Action => ({
+    kind: 'collect',
+    facts: settleCalls(state, calls, outcome),
+  })
+  if (cancel) return settle('cancelled')
+  if (blocked) return settle('denied')
+  if (reply.finalizing) return settle('limit_reached')
+  if (reply.message.partial || !runnable.has(reply.message.stopReason)) return settle('skipped')
+  const wait = waitUntil(metLimit?.policy === 'ask' ? Infinity : getWorkDeadline(state), now)
+  return wait ?? (metLimit ? settle('limit_reached') : meetLimit(state, findTimeLimit(state, now)))
 }
 
 /** The turn is over: every call has its result in the history. */
@@ -456,9 +393,8 @@ function nextBeforeResults(
 
 /** A check has the time that the run has; an answer that no guardrail has passed by then is withheld. */
 function waitForCheck(state: CollectingState, now: number): Action {
-  const deadline = getDeadline(state)
-  if (deadline === undefined || state.metLimit?.policy === 'ask') return { kind: 'wait' }
-  if (now < deadline) return { kind: 'wait', wakeAt: deadline }
+  const wait = waitUntil(state.metLimit?.policy === 'ask' ? Infinity : getDeadline(state), now)
+  if (wait) return wait
   if (state.metLimit === undefined) return meetLimit(state, findTimeLimit(state, now))
   const { facts } = finishRun(state, limitReasons[state.metLimit.limit])
   return { kind: 'finish', facts: [...withholdAnswer(state), ...facts] }
@@ -470,25 +406,15 @@ function nextFromReply(state: CollectingState | InjectingState, now: number, rul
   if (end) return end === 'continue' ? continueRun() : finishRun(state, end)
   const reason = toFinishReason(state.reply, state.phase === 'injecting')
   if (reason === undefined) return deliverInput(state, 'steer', now) ?? continueRun()
-  if (reason !== 'answered') return finishRun(state, reason, describeFailure(state.reply))
-  const unfit = state.inputSinceReply ? undefined : endInvalidOutput(state)
-  if (unfit) return unfit
+  const { failure, refusal, fit } = state.reply
+  if (reason !== 'answered') return finishRun(state, reason, failure?.message ?? refusal?.reason)
+  // An answer that does not fit, and is not asked for again.
+  if (fit?.valid === false && !state.inputSinceReply) return finishRun(state, 'output_invalid', fit.error)
   // Input that arrived during the run gets an answer too: the run continues after its own.
   const more =
     deliverInput(state, 'steer', now) ??
     (state.inputSinceReply ? continueRun() : deliverInput(state, 'queue', now))
   return more ?? finishRun(state, reason)
-}
-
-/** The failure that the runtime or the vendor gives for a reply that is not an answer. */
-function describeFailure({ failure, refusal }: Reply): string | undefined {
-  return failure?.message ?? refusal?.reason
-}
-
-/** The end of a run whose answer does not fit, and is not asked for again. */
-function endInvalidOutput(state: CollectingState | InjectingState): Action | undefined {
-  const { fit } = state.reply
-  return fit?.valid === false ? finishRun(state, 'output_invalid', fit.error) : undefined
 }
 
 /** The next action after a reply that was written or cut off because of a limit. */

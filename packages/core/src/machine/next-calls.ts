@@ -17,7 +17,7 @@ import {
   textContent,
 } from './calls.ts'
 import type { Call, CallStatus, CollectingState, ExecutingState, RunState } from './state.ts'
-import type { Action } from './rules.ts'
+import { type Action, recordFacts, waitUntil } from './rules.ts'
 import { digestOf } from '../values/digest.ts'
 import { listHeldWrites, isRerun, isStopping, describeForkReason, stubbed } from './retry.ts'
 import {
@@ -26,7 +26,7 @@ import {
   getGraceEnd,
   meetLimit,
   findTimeLimit,
-  countToolCallsLeft,
+  computeLeft,
   getWorkDeadline,
 } from './budget.ts'
 import {
@@ -52,15 +52,11 @@ function withholdResults(
   state: ExecutingState,
 ): readonly (FactOf<'guardrail_tripped'> | FactOf<'guardrails_checked'>)[] {
   const guardrails = listGuardrails(state, 'tool_output')
-  const [guardrail = ''] = guardrails
-  const on = 'tool_output' as const
+  const { turn } = state
+  const withheld = { ...toWithheldFact(turn, guardrails[0] ?? ''), on: 'tool_output' as const }
   return [
-    ...listAnsweredCalls(state).map(({ toolCallId }) => ({
-      ...toWithheldFact(state.turn, guardrail),
-      on,
-      toolCallId,
-    })),
-    { type: 'guardrails_checked', turn: state.turn, on, guardrails },
+    ...listAnsweredCalls(state).map(({ toolCallId }) => ({ ...withheld, toolCallId })),
+    { type: 'guardrails_checked', turn, on: 'tool_output', guardrails },
   ]
 }
 
@@ -72,8 +68,8 @@ function toWithheldFact(turn: number, guardrail: string): Omit<FactOf<'guardrail
 /** The next action while the calls of a turn are open: results first, then questions, then starts, then the injection. */
 export function nextForCalls(state: ExecutingState, now: number): Action {
   return (
-    recordAction('settle_calls', state.cancel ? settleCancelled(state, state.cancel.at, now) : []) ??
-    recordAction('settle_calls', [
+    recordFacts('settle_calls', state.cancel ? settleCancelled(state, state.cancel.at, now) : []) ??
+    recordFacts('settle_calls', [
       ...settleRefused(state),
       ...settleRemovedInputs(state),
       ...settleOverdue(state, now),
@@ -91,13 +87,13 @@ function nextUnlessCancelled(state: ExecutingState, now: number): Action | undef
   if (!awaitsStart(state)) return nextAtDeadline(state, now)
   return (
     nextAtDeadline(state, now) ??
-    recordAction('settle_calls', giveUpRetries(state)) ??
+    recordFacts('settle_calls', giveUpRetries(state)) ??
     nextForCallLimits(state) ??
-    recordAction('settle_calls', serveRepeats(state)) ??
-    recordAction('settle_calls', stubWrites(state)) ??
+    recordFacts('settle_calls', serveRepeats(state)) ??
+    recordFacts('settle_calls', stubWrites(state)) ??
     denyExpired(state, now) ??
     askApprovals(state, now) ??
-    recordAction('run_tools', startCalls(state, now))
+    recordFacts('run_tools', startCalls(state, now))
   )
 }
 
@@ -105,10 +101,6 @@ function nextUnlessCancelled(state: ExecutingState, now: number): Action | undef
 function awaitsStart({ calls }: ExecutingState): boolean {
   const { ready, to_retry, to_ask, awaiting_approval, in_doubt } = summaryOf(calls).counts
   return ready + to_retry + to_ask + awaiting_approval + in_doubt > 0
-}
-
-function recordAction(kind: 'settle_calls' | 'run_tools', facts: readonly Fact[]): Action | undefined {
-  return facts.length > 0 ? { kind, facts } : undefined
 }
 
 /** Calls that never were to run get the result that was decided when they were collected, or denied. */
@@ -130,10 +122,9 @@ function settleRemovedInputs(state: ExecutingState): readonly Fact[] {
     if (inputRemoved === undefined || isDecided || isAtWork(call)) return []
     const failed = giveUpRetry(state, call, 'its input was removed from the record')
     if (failed) return [failed]
-    const { outcome, text } = removedInput
     return attempts > 0
       ? [toResultFact(state, call, 'interrupted', removedInputInDoubt)]
-      : [toResultFact(state, call, outcome, text)]
+      : [toResultFact(state, call, removedInput.outcome, removedInput.text)]
   })
 }
 
@@ -144,11 +135,6 @@ function settleOverdue(state: ExecutingState, now: number): readonly Fact[] {
   )
   const text = 'Nobody settled this call in its time. It may have had an effect all the same.'
   return late.map((call) => toResultFact(state, call, 'timed_out', text))
-}
-
-/** Calls in doubt that are not to be started again, by what the tool declared. */
-function listCallsToReport(state: ExecutingState): readonly Call[] {
-  return listCallsWithStatus(state, 'in_doubt').filter((call) => (call.recovery ?? 'report') === 'report')
 }
 
 /**
@@ -184,15 +170,14 @@ function giveUpRetry(state: ExecutingState, call: Call, why: string): FactOf<'to
 
 /** When the run's time is up, what runs is asked to stop, and has the grace time to do so. */
 function nextAtDeadline(state: ExecutingState, now: number): Action | undefined {
-  const deadline = getWorkDeadline(state)
-  if (deadline === undefined || state.reply.finalizing) return undefined
+  if (state.reply.finalizing) return undefined
   const { metLimit } = state
   if (metLimit === undefined) {
-    return now < deadline ? undefined : meetLimit(state, findTimeLimit(state, now))
+    return now < getWorkDeadline(state) ? undefined : meetLimit(state, findTimeLimit(state, now))
   }
   if (metLimit.limit !== 'maxDurationMs' || now < getGraceEnd(state, metLimit.at)) return undefined
   const text = 'The time of the run is up, and the tool did not stop. It may have had an effect all the same.'
-  return recordAction(
+  return recordFacts(
     'settle_calls',
     listCallsWithStatus(state, 'started')
       .filter((call) => !awaitsChildReport(state, call, metLimit.at, now))
@@ -266,11 +251,18 @@ function askApprovals(state: ExecutingState, now: number): Action | undefined {
 }
 
 function startCalls(state: ExecutingState, now: number): readonly Fact[] {
-  const doubtful = listCallsToReport(state).map((call) => toResultFact(state, call, 'interrupted'))
-  if (doubtful.length > 0) return doubtful
-  const chosen = chooseCallsToStart(state, findStartable(state, now))
+  // What is in doubt is not started again unless its tool declared a recovery.
+  const doubtful = listCallsWithStatus(state, 'in_doubt').filter(
+    ({ recovery = 'report' }) => recovery === 'report',
+  )
+  if (doubtful.length > 0) return doubtful.map((call) => toResultFact(state, call, 'interrupted'))
+  const waiting = findCallsAwaitingEqual(state)
+  const chosen = chooseCallsToStart(state, (call) => {
+    if (call.status === 'ready') return !waiting.has(call) && now >= getEarliestStart(state, call)
+    return isRerun(call) || (call.status === 'to_retry' && now >= (call.tries?.failed?.retryAt ?? 0))
+  })
   if (chosen.length === 0) return []
-  const allowed = countToolCallsLeft(state)
+  const allowed = computeLeft(state).toolCalls
   const facts: Fact[] = []
   let fresh = 0
   for (const call of chosen) {
@@ -278,14 +270,6 @@ function startCalls(state: ExecutingState, now: number): readonly Fact[] {
     facts.push(startOrRefuse(state, call, now))
   }
   return facts
-}
-
-/** Returns whether a call may start now, were it its turn. */
-function findStartable(state: ExecutingState, now: number): (call: Call) => boolean {
-  const waiting = findCallsAwaitingEqual(state)
-  const isReady = (call: Call): boolean =>
-    call.status === 'ready' && !waiting.has(call) && now >= getEarliestStart(state, call)
-  return (call) => isReady(call) || isRerun(call) || isDue(call, now)
 }
 
 /** When a call may start: a poll some time after the last answer to it, and not beside an equal one. */
@@ -296,11 +280,6 @@ function getEarliestStart({ calls, polls }: ExecutingState, call: Call): number 
   if (before.some((other) => other.status !== 'settled' && toCallKey(other) === key)) return Infinity
   const answeredAt = polls?.[key]
   return answeredAt === undefined ? 0 : momentAfter(answeredAt, call.repeats.minIntervalMs)
-}
-
-/** Returns whether the time for a call's next attempt has come. */
-function isDue({ status, tries }: Call, now: number): boolean {
-  return status === 'to_retry' && now >= (tries?.failed?.retryAt ?? 0)
 }
 
 /** The start of a call. Law 9 for child runs: one that nothing is left for does not start, and gets a result. */
@@ -326,31 +305,28 @@ function injectResults(state: ExecutingState): Action | undefined {
 
 /** Guardrails have the time that the run has; results that none has passed by then are withheld. */
 function waitForResultsCheck(state: ExecutingState, now: number): Action {
-  const deadline = getDeadline(state)
-  if (deadline === undefined || state.metLimit?.policy === 'ask') return { kind: 'wait' }
-  if (now < deadline) return { kind: 'wait', wakeAt: deadline }
-  return { kind: 'settle_calls', facts: withholdResults(state) }
+  const deadline = state.metLimit?.policy === 'ask' ? Infinity : getDeadline(state)
+  return waitUntil(deadline, now) ?? { kind: 'settle_calls', facts: withholdResults(state) }
 }
 
 /** Nothing to record: something runs, or only a person can continue the run. */
 function waitOrSuspend(state: ExecutingState, now: number): Action {
   const retryAt = nextRetry(state, now)
-  if (retryAt === undefined && !requiresEffects(state)) return { kind: 'suspend' }
-  const stopAt = nextGraceEnd(state, now) ?? (state.metLimit ? undefined : getWorkDeadline(state))
-  const wakeAt = Math.min(retryAt ?? Infinity, (state.reply.finalizing ? undefined : stopAt) ?? Infinity)
+  if (retryAt === Infinity && !requiresEffects(state)) return { kind: 'suspend' }
+  const stopAt = nextGraceEnd(state, now) ?? (state.metLimit ? Infinity : getWorkDeadline(state))
+  const wakeAt = Math.min(retryAt, state.reply.finalizing ? Infinity : stopAt)
   return wakeAt === Infinity ? { kind: 'wait' } : { kind: 'wait', wakeAt }
 }
 
 /**
- * When the next call is tried or polled again; `undefined` where none waits for that, or a limit is asked about first. A call
+ * When the next call is tried or polled again; `Infinity` where none waits for that, or a limit is asked about first. A call
  * whose time has come waits for another call to end, and no time helps it.
  */
-function nextRetry(state: ExecutingState, now: number): number | undefined {
-  if (holdsStarts(state)) return undefined
+function nextRetry(state: ExecutingState, now: number): number {
+  if (holdsStarts(state)) return Infinity
   const times = listCallsWithStatus(state, 'to_retry').map(({ tries }) => tries?.failed?.retryAt ?? 0)
   const polls = listCallsWithStatus(state, 'ready').map((call) => getEarliestStart(state, call))
-  const later = [...times, ...polls].filter((at) => at > now && at < Infinity)
-  return later.length === 0 ? undefined : Math.min(...later)
+  return Math.min(...[...times, ...polls].filter((at) => at > now), Infinity)
 }
 
 /** Returns whether a limit that a person is asked about keeps everything from starting that it could forbid. */
@@ -360,15 +336,11 @@ function holdsStarts({ metLimit }: ExecutingState): boolean {
 
 /** When the run stops waiting for tools that were asked to stop, and later for totals of child runs; `undefined` if no tool was. */
 function nextGraceEnd(state: ExecutingState, now: number): number | undefined {
-  const end = findGraceEnd(state)
-  return end === undefined || now < end ? end : end + REPORT_MS
-}
-
-function findGraceEnd(state: ExecutingState): number | undefined {
-  if (state.cancel) return getGraceEnd(state, state.cancel.at)
-  return findStopReason(state) === undefined || !state.metLimit
-    ? undefined
-    : getGraceEnd(state, state.metLimit.at)
+  const { cancel, metLimit } = state
+  const askedAt = cancel?.at ?? (findStopReason(state) === undefined ? undefined : metLimit?.at)
+  if (askedAt === undefined) return undefined
+  const end = getGraceEnd(state, askedAt)
+  return now < end ? end : end + REPORT_MS
 }
 
 function listCallsWithStatus(state: ExecutingState, status: CallStatus): readonly Call[] {

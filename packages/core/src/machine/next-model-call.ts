@@ -4,7 +4,7 @@ import type { FailureClass } from '../values/errors.ts'
 import { omitUndefined } from '../values/json.ts'
 import type { ToolChoice } from '../events/model-request.ts'
 import { type LimitFinding, getOnLimit } from './budget.ts'
-import { grantModelCall, isLimitFinding, type PlannedCall } from './limit-checks.ts'
+import { grantModelCall, type PlannedCall } from './limit-checks.ts'
 import { digestAdditions, listModels, namesModel, requestDigest, getSettings } from './request.ts'
 import type { RunState, StreamingState } from './state.ts'
 import { getCurrentModel, getMaxWebSearches, getPrice } from './calls.ts'
@@ -42,7 +42,7 @@ export function nextModelCall(state: RunState, now: number, planning: CallPlanni
     finalizing,
     keepsFinalizing: leavesFinalizingCall(state, toolChoice, shown),
   })
-  if (isLimitFinding(grant)) return grant
+  if ('limit' in grant) return grant
   const options = {
     model,
     toolChoice,
@@ -71,20 +71,13 @@ export function planOutput(state: RunState, change: ShownChange = {}): number | 
 
 /** Which tools a call may ask for: the finalizing call for none. */
 export function planToolChoice(
-  state: RunState,
+  { toolChoice: given, turn }: RunState,
   { finalizing, toolChoice }: Pick<CallPlanning, 'finalizing' | 'toolChoice'>,
 ): ToolChoice {
-  return finalizing ? { type: 'none' } : (toolChoice ?? readToolChoice(state))
-}
-
-/**
- * The choice of tools that the run was given. That a tool is called is asked of its first turn alone: asked of each, it
- * would never end.
- */
-function readToolChoice({ toolChoice, turn }: RunState): ToolChoice {
-  const auto = { type: 'auto' } as const
-  if (toolChoice === undefined) return auto
-  return toolChoice.type === 'none' || turn === 0 ? toolChoice : auto
+  if (finalizing) return { type: 'none' }
+  if (toolChoice) return toolChoice
+  // That a tool is called is asked of the first turn of a run alone: asked of each, the run would never end.
+  return given?.type === 'none' || (given && turn === 0) ? given : { type: 'auto' }
 }
 
 /** About how many input tokens the request has: what a turn shows instead of the history is counted anew. */

@@ -1,10 +1,10 @@
 import type { NextTurn } from '../events/agent-definition.ts'
-import type { AssistantPart, ReplyPart, RequestedCall, ToolCallPart } from '../events/content.ts'
+import type { AssistantPart, ReplyPart, RequestedCall } from '../events/content.ts'
 import type { EventOf } from '../events/event.ts'
 import type { WrittenPart } from '../events/event-parts.ts'
-import { isSameJson } from '../values/json.ts'
+import { isSameJson, omitUndefined } from '../values/json.ts'
 import type { Signal } from '../events/signals.ts'
-import type { Attempt, Call, PartDraft } from './state.ts'
+import type { Attempt, PartDraft } from './state.ts'
 
 /** The places of a reply's parts, as `assistant_message_finished` says them: nothing where they are 0, 1, 2 … */
 export function toPartPositions(parts: readonly { readonly part: number }[]): {
@@ -14,20 +14,6 @@ export function toPartPositions(parts: readonly { readonly part: number }[]): {
 }
 
 type WholeReply = Pick<EventOf<'assistant_message_finished'>, 'parts' | 'written'>
-
-/** A part of text that is still coming: `written` is what the model wrote, where another text was shown. */
-interface TextDraft {
-  readonly part: number
-  readonly kind: 'text' | 'reasoning'
-  readonly text: string
-  readonly written?: string
-}
-
-/** The parts of a reply that have arrived. */
-interface StreamedReply {
-  readonly drafts: readonly TextDraft[]
-  readonly calls: readonly (Omit<ToolCallPart, 'type'> & { readonly part: number })[]
-}
 
 /** The parts of a reply as the model wrote them. */
 export function listWrittenParts({ parts, written = [] }: WholeReply): readonly AssistantPart[] {
@@ -50,45 +36,31 @@ export function toNextTurnParts(nextTurn: NextTurn | undefined, reply: WholeRepl
 }
 
 /** The text of a part that is still coming, as the model wrote it. */
-export function readWrittenText({ text, written = text }: Pick<TextDraft, 'text' | 'written'>): string {
+export function readWrittenText({ text, written = text }: Pick<PartDraft, 'text' | 'written'>): string {
   return written
 }
 
 /** The arrived parts of a reply that was cut off, as its message holds them. */
-export function toDraftedReply(
-  reply: StreamedReply,
-): Pick<EventOf<'assistant_message_finished'>, 'parts' | 'places' | 'written'> {
-  const drafted = toDraftedParts(reply)
-  const written = drafted.flatMap(({ part, content: { type } }, index): readonly WrittenPart[] => {
-    const draft = reply.drafts.find((each) => each.part === part && each.kind === type)
-    if (draft?.written === undefined || draft.written === draft.text) return []
-    return [{ index, part: { type: draft.kind, text: draft.written } }]
+export function toDraftedReply({
+  drafts,
+  calls,
+}: Attempt): Pick<EventOf<'assistant_message_finished'>, 'parts' | 'places' | 'written'> {
+  const drafted = [
+    ...drafts.map(({ part, kind, text, written }) => ({ part, content: { type: kind, text }, written })),
+    ...calls.map(({ part, toolCallId, providerCallId, name, input, malformed, opaque }) => {
+      const call = { type: 'tool_call' as const, toolCallId, providerCallId, name, input }
+      return { part, content: { ...call, ...omitUndefined({ malformed, opaque }) }, written: undefined }
+    }),
+  ].sort((a, b) => a.part - b.part)
+  const written = drafted.flatMap(({ content, written: text }, index): readonly WrittenPart[] => {
+    if (content.type === 'tool_call' || text === undefined || text === content.text) return []
+    return [{ index, part: { type: content.type, text } }]
   })
   return {
     parts: drafted.map(({ content }) => content),
     ...toPartPositions(drafted),
     ...(written.length > 0 && { written }),
   }
-}
-
-/** The arrived parts of a reply, each with its place. */
-function toDraftedParts(
-  reply: StreamedReply,
-): readonly { readonly part: number; readonly content: AssistantPart }[] {
-  const texts = reply.drafts.map(({ part, kind, text }) => ({ part, content: { type: kind, text } }))
-  const calls = reply.calls.map(({ part, toolCallId, providerCallId, name, input, malformed, opaque }) => ({
-    part,
-    content: {
-      type: 'tool_call' as const,
-      toolCallId,
-      providerCallId,
-      name,
-      input,
-      ...(malformed !== undefined && { malformed }),
-      ...(opaque !== undefined && { opaque }),
-    },
-  }))
-  return [...texts, ...calls].sort((a, b) => a.part - b.part)
 }
 
 /**
@@ -100,13 +72,17 @@ export function findReplyFault(attempt: Attempt, parts: readonly ReplyPart[]): s
     return 'the parts of the finished reply are not in ascending order'
   }
   const byPlace = new Map(parts.map((reply) => [reply.part, reply]))
-  for (const draft of attempt.drafts) {
-    const fault = findDraftFault(draft, byPlace.get(draft.part))
-    if (fault) return fault
+  for (const { part, kind, text } of attempt.drafts) {
+    const reply = byPlace.get(part)
+    if (reply === undefined) return `part ${part} was streamed and is missing in the finished reply`
+    if (reply.type !== kind || !reply.text.startsWith(text))
+      return `part ${part} is not what was streamed for it`
   }
   for (const call of attempt.calls) {
-    const fault = findCallFault(call, byPlace.get(call.part))
-    if (fault) return fault
+    const reply = byPlace.get(call.part)
+    if (reply === undefined) return `call ${call.toolCallId} is missing in the finished reply`
+    if (reply.type !== 'tool_call' || !isSameRequest(call, reply))
+      return `part ${call.part} is not the call that was reported for it`
   }
   return undefined
 }
@@ -128,17 +104,7 @@ export function isEmptyReply({
   )
 }
 
-function findDraftFault({ part, kind, text }: PartDraft, reply: ReplyPart | undefined): string | undefined {
-  if (reply === undefined) return `part ${part} was streamed and is missing in the finished reply`
-  if (reply.type === kind && reply.text.startsWith(text)) return undefined
-  return `part ${part} is not what was streamed for it`
-}
-
-function findCallFault(call: Call, reply: ReplyPart | undefined): string | undefined {
-  if (reply === undefined) return `call ${call.toolCallId} is missing in the finished reply`
-  if (reply.type === 'tool_call' && isSameRequest(call, reply)) return undefined
-  return `part ${call.part} is not the call that was reported for it`
-}
+type Asked = Pick<RequestedCall, 'providerCallId' | 'name' | 'input'>
 
 /** Returns whether two calls are the same to the letter. */
 export function isSameRequest(one: Asked, other: Asked): boolean {
@@ -148,6 +114,3 @@ export function isSameRequest(one: Asked, other: Asked): boolean {
     isSameJson(one.input, other.input)
   )
 }
-
-/** The fields that make two calls different. */
-type Asked = Pick<RequestedCall, 'providerCallId' | 'name' | 'input'>

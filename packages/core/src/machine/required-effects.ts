@@ -78,13 +78,11 @@ export type Effect =
       readonly cancelReason?: string
     }
   | { readonly kind: 'reconcile'; readonly key: string; readonly state: ExecutingState; readonly call: Call }
-  | (GuardrailsEffect & {
-      readonly on: 'input'
-      readonly state: RunState
-      readonly inputCheck: InputCheck
-    })
-  | (GuardrailsEffect & { readonly on: 'output'; readonly state: CollectingState })
-  | (GuardrailsEffect & { readonly on: 'tool_output'; readonly state: ExecutingState })
+  | ({ readonly kind: 'guardrails'; readonly key: string; readonly guardrails: readonly string[] } & (
+      | { readonly on: 'input'; readonly state: RunState; readonly inputCheck: InputCheck }
+      | { readonly on: 'output'; readonly state: CollectingState }
+      | { readonly on: 'tool_output'; readonly state: ExecutingState }
+    ))
   | { readonly kind: 'check_output'; readonly key: string; readonly state: CollectingState }
   | {
       readonly kind: 'summarize'
@@ -93,17 +91,14 @@ export type Effect =
       readonly compacting: Compacting
     }
 
-/** Guardrails, by name, that have to check something. */
-interface GuardrailsEffect {
-  readonly kind: 'guardrails'
-  readonly key: string
-  readonly guardrails: readonly string[]
-}
-
 /** All effects that must be in flight in this state. The shell starts those missing and stops those not named. */
 export function requiredEffects(state: RunState): readonly Effect[] {
   if (state.phase === 'done') return []
-  return [...inputCheckEffects(state), ...summaryEffect(state), ...phaseEffects(state)]
+  const { compacting, turn, cancel } = state
+  const effects = [...inputCheckEffects(state)]
+  if (compacting && !compacting.interrupted && !cancel)
+    effects.push({ kind: 'summarize', key: `summarize ${turn}`, state, compacting })
+  return [...effects, ...phaseEffects(state)]
 }
 
 /** Returns whether anything must be in flight in this state. */
@@ -150,9 +145,18 @@ function phaseEffects(state: RunState): readonly Effect[] {
         ? []
         : [{ kind: 'model_call', key: `model ${turn} ${state.attempt.number}`, state }]
     case 'collecting':
-      return state.calls.length === 0 ? answerCheckEffect(state) : callCheckEffect(state)
-    case 'executing':
-      return [...callEffects(state), ...resultsCheckEffect(state)]
+      if (state.calls.length === 0) return answerCheckEffect(state)
+      // Calls are looked at when the guardrails have nothing against what the user said.
+      return state.blocked || state.inputCheck ? [] : [{ kind: 'check_calls', key: `check ${turn}`, state }]
+    case 'executing': {
+      const { started, deferred, in_doubt } = summaryOf(state.calls).counts
+      const mayRequire = started + deferred + in_doubt > 0
+      const calls = mayRequire ? state.calls.flatMap((call) => callEffect(state, call) ?? []) : []
+      if (!isResultsCheckDue(state)) return calls
+      const guardrails = listGuardrails(state, 'tool_output')
+      const key = `guardrails results ${turn}`
+      return [...calls, { kind: 'guardrails', key, on: 'tool_output', guardrails, state }]
+    }
     case 'idle':
     case 'injecting':
     case 'done':
@@ -175,39 +179,15 @@ function inputCheckEffects(state: RunState): readonly Effect[] {
   })
 }
 
-function summaryEffect(state: RunState): readonly Effect[] {
-  const { compacting, turn, cancel } = state
-  if (compacting === undefined || compacting.interrupted || cancel) return []
-  return [{ kind: 'summarize', key: `summarize ${turn}`, state, compacting }]
-}
-
-/** Calls are looked at when the guardrails have nothing against what the user said. */
-function callCheckEffect(state: CollectingState): readonly Effect[] {
-  if (state.blocked || state.inputCheck) return []
-  return [{ kind: 'check_calls', key: `check ${state.turn}`, state }]
-}
-
 function answerCheckEffect(state: CollectingState): readonly Effect[] {
   const { turn } = state
-  switch (findDueAnswerCheck(state)) {
-    case 'schema':
-      // An answer that a guardrail has changed is another one.
-      return [{ kind: 'check_output', key: `output ${turn}${state.reply.guarded ? ' guarded' : ''}`, state }]
-    case 'guardrails': {
-      const guardrails = listGuardrails(state, 'output')
-      return [{ kind: 'guardrails', key: `guardrails output ${turn}`, on: 'output', guardrails, state }]
-    }
-    case undefined:
-      return []
-  }
-}
-
-function resultsCheckEffect(state: ExecutingState): readonly Effect[] {
-  if (!isResultsCheckDue(state)) return []
-  const guardrails = listGuardrails(state, 'tool_output')
-  return [
-    { kind: 'guardrails', key: `guardrails results ${state.turn}`, on: 'tool_output', guardrails, state },
-  ]
+  const due = findDueAnswerCheck(state)
+  if (due === undefined) return []
+  // An answer that a guardrail has changed is another one.
+  if (due === 'schema')
+    return [{ kind: 'check_output', key: `output ${turn}${state.reply.guarded ? ' guarded' : ''}`, state }]
+  const guardrails = listGuardrails(state, 'output')
+  return [{ kind: 'guardrails', key: `guardrails output ${turn}`, on: 'output', guardrails, state }]
 }
 
 /** Why tools that run have to stop, if they have to. */
@@ -216,13 +196,6 @@ export function findStopReason({ cancel, metLimit }: RunState): string | undefin
   return metLimit?.limit === 'maxDurationMs' && metLimit.policy !== 'ask'
     ? 'The time of the run is up.'
     : undefined
-}
-
-/** The effects that must be in flight for the calls of a turn. */
-function callEffects(state: ExecutingState): readonly Effect[] {
-  const { started, deferred, in_doubt } = summaryOf(state.calls).counts
-  if (started + deferred + in_doubt === 0) return []
-  return state.calls.flatMap((call) => callEffect(state, call) ?? [])
 }
 
 /** The effects that must be in flight for one call. */

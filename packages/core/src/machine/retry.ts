@@ -11,34 +11,25 @@ import { findCall } from './calls.ts'
 /** More take-overs than this without a finished reply or result between them are not an accident of a process. */
 export const MAX_TAKE_OVERS = 5
 
-/** The inputs of a wait: the policy, how often the call has failed before, and when its first attempt started. */
-interface FailedTries {
-  readonly policy: RetryPolicy
-  readonly failures: number
-  readonly since: number
-  /** How long the outside asks to wait. */
-  readonly retryAfterMs?: number | undefined
-}
-
 /** When a failed model call is tried again, in milliseconds since 1970 UTC; `undefined`: not any more. */
 export function computeRetryAt(
   state: StreamingState,
   failure: ModelFailure,
   stamp: Stamp,
 ): number | undefined {
-  const { retry: policy, failures, turnStartedAt: since } = state
+  const { retry, failures, turnStartedAt: since } = state
   const { retryable, retryAfterMs } = failure
-  return retryable ? computeNextTry({ policy, failures, since, retryAfterMs }, stamp) : undefined
+  return retryable ? computeNextTry(retry, { failures, since }, stamp, retryAfterMs) : undefined
 }
 
 /** The same for a tool call whose attempt failed as retryable. */
 export function computeToolRetryAt(
-  { retry: policy, tries }: Pick<Call, 'retry' | 'tries'>,
+  { retry, tries }: Pick<Call, 'retry' | 'tries'>,
   { retryable, retryAfterMs }: Retryable,
   stamp: Stamp,
 ): number | undefined {
-  if (!retryable || policy === undefined || tries === undefined) return undefined
-  return computeNextTry({ policy, ...tries, retryAfterMs }, stamp)
+  if (!retryable || retry === undefined || tries === undefined) return undefined
+  return computeNextTry(retry, tries, stamp, retryAfterMs)
 }
 
 /**
@@ -46,14 +37,19 @@ export function computeToolRetryAt(
  * random, so that many runs that failed together do not come back together.
  */
 function computeNextTry(
-  { policy, failures, since, retryAfterMs = -1 }: FailedTries,
-  stamp: Stamp,
+  policy: RetryPolicy,
+  { failures, since }: { readonly failures: number; readonly since: number },
+  { at, random }: Stamp,
+  retryAfterMs: number = -1,
 ): number | undefined {
   const { maxAttempts, maxRetryAfterMs, maxTotalMs = Infinity } = policy
   if (failures + 1 >= maxAttempts || retryAfterMs > maxRetryAfterMs) return undefined
   // A wait that is not a time is as good as none that was asked for.
-  const wait = retryAfterMs >= 0 ? Math.ceil(retryAfterMs) : backOff(getLongestWait(policy, failures), stamp)
-  return stamp.at + wait - since <= maxTotalMs ? momentAfter(stamp.at, wait) : undefined
+  const wait =
+    retryAfterMs >= 0
+      ? Math.ceil(retryAfterMs)
+      : Math.round(getLongestWait(policy, failures) * (1 - random / 2))
+  return at + wait - since <= maxTotalMs ? momentAfter(at, wait) : undefined
 }
 
 /**
@@ -73,37 +69,28 @@ export function isStopping({ cancel, metLimit }: RunState): boolean {
   return metLimit !== undefined && metLimit.policy !== 'ask' && metLimit.limit !== 'maxToolCalls'
 }
 
-/** The failure of an attempt, as far as the wait after it follows from it. */
-type FailedAttempt =
-  | Pick<EventOf<'model_stream_failed'>, 'type' | 'at' | 'failure' | 'retryAt'>
-  | Pick<EventOf<'tool_attempt_failed'>, 'type' | 'at' | 'toolCallId' | 'retryAfterMs' | 'retryAt'>
-
-/** The chance that a wait on record came of: with it the same wait is chosen again. */
-export function recoverRandom(state: RunState, event: FailedAttempt): number {
+/** The chance that the wait after a failed attempt came of: with it the same wait is chosen again. */
+export function recoverRandom(
+  state: RunState,
+  event:
+    | Pick<EventOf<'model_stream_failed'>, 'type' | 'at' | 'failure' | 'retryAt'>
+    | Pick<EventOf<'tool_attempt_failed'>, 'type' | 'at' | 'toolCallId' | 'retryAfterMs' | 'retryAt'>,
+): number {
   const { at, retryAt: recorded } = event
   const isModel = event.type === 'model_stream_failed'
   const { retryAfterMs = -1 } = isModel ? event.failure : event
-  const longest = isModel ? getLongestModelWait(state) : getLongestToolWait(state, event.toolCallId)
+  const attempts = state.phase === 'streaming' ? state : undefined
+  const call = isModel ? undefined : findCall(state, event.toolCallId)
+  const policy = isModel ? attempts?.retry : call?.retry
+  const failures = isModel ? attempts?.failures : call?.tries?.failures
+  const longest = policy && failures !== undefined ? getLongestWait(policy, failures) : 0
   // No chance gives a longer wait than 0: where that is too long, as where it was asked for, any would say the same.
   if (recorded === undefined || retryAfterMs >= 0 || longest <= 0) return 0
   return 2 * (1 - (recorded - at) / longest)
 }
 
-function getLongestModelWait(state: RunState): number {
-  return state.phase === 'streaming' ? getLongestWait(state.retry, state.failures) : 0
-}
-
-function getLongestToolWait(state: RunState, toolCallId: string): number {
-  const { retry, tries } = findCall(state, toolCallId) ?? {}
-  return retry && tries ? getLongestWait(retry, tries.failures) : 0
-}
-
 function getLongestWait({ baseMs, capMs }: RetryPolicy, failures: number): number {
   return Math.min(capMs, baseMs * 2 ** failures)
-}
-
-function backOff(longest: number, { random }: Stamp): number {
-  return Math.round(longest * (1 - random / 2))
 }
 
 /** The parts of a call that decide whether it may start. */
@@ -117,7 +104,7 @@ type Startable = Pick<Call, 'effect' | 'recorded' | 'approvedSeq'>
 export function isHeldWrite({ parent }: Pick<RunState, 'parent'>, call: Startable): boolean {
   if (call.recorded !== undefined) return false
   if (isApprovedElsewhere(parent, call)) return true
-  const writes = writesOf(parent)
+  const writes = parent?.writes ?? 'run'
   if (writes === 'run' || call.effect === 'read') return false
   return writes === 'stub' || call.approvedSeq === undefined
 }
@@ -132,7 +119,7 @@ export function isApprovedElsewhere(
 
 /** The treatment of such a call: a person is asked, or it is not performed. */
 export function planHeldWrite({ parent }: Pick<RunState, 'parent'>, { effect }: Startable): 'ask' | 'stub' {
-  return writesOf(parent) === 'stub' && effect !== 'read' ? 'stub' : 'ask'
+  return parent?.writes === 'stub' && effect !== 'read' ? 'stub' : 'ask'
 }
 
 /** Returns whether a call in doubt is started again without a question. */
@@ -153,10 +140,6 @@ export function listHeldWrites(state: ExecutingState, plan: 'ask' | 'stub'): rea
       isHeldWrite(state, call) &&
       planHeldWrite(state, call) === plan,
   )
-}
-
-function writesOf(parent: ParentRef | undefined): NonNullable<ParentRef['writes']> {
-  return parent?.writes ?? 'run'
 }
 
 const heldBackReason =

@@ -96,6 +96,17 @@ type RecordingKind =
   | 'inject'
   | 'finish'
 
+/** Records facts; `undefined` without any. */
+export function recordFacts(kind: RecordingKind, facts: readonly Fact[]): Action | undefined {
+  return facts.length > 0 ? { kind, facts } : undefined
+}
+
+/** Waits for a time, `Infinity` for a report alone; `undefined` once the time has come. */
+export function waitUntil(time: number, now: number): Action | undefined {
+  if (now >= time) return undefined
+  return time === Infinity ? { kind: 'wait' } : { kind: 'wait', wakeAt: time }
+}
+
 /** The time and the random number of a decision, passed in so that the same input gives the same events. */
 export interface Stamp {
   /** Milliseconds since 1970 UTC. */

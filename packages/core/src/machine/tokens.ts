@@ -1,7 +1,6 @@
 import type { ToolDefinition } from '../events/model-request.ts'
 import type { AgentDefinition } from '../events/agent-definition.ts'
 import type { Message } from '../events/content.ts'
-import { isFrozenOnce } from '../values/json.ts'
 import { digestOf } from '../values/digest.ts'
 
 /**
@@ -25,48 +24,23 @@ const PAGES_UNKNOWN = 10
 /** Tokens that a message costs beside its content. */
 const MESSAGE_TOKENS = 6
 
-/** Estimates of immutable messages: the runs of a session share them. */
-const knownTokens = new WeakMap<Message, number>()
-
-/** Estimates of immutable definitions: the runs of an agent share them. */
-const knownDefinitions = new WeakMap<AgentDefinition, number>()
-
 /** About how many input tokens a message is worth. */
 export function estimateMessageTokens(message: Message): number {
-  const known = knownTokens.get(message)
-  if (known !== undefined) return known
-  const tokens = countMessageTokens(message)
-  if (isFrozenOnce(message)) knownTokens.set(message, tokens)
-  return tokens
-}
-
-function countMessageTokens(message: Message): number {
-  switch (message.role) {
-    case 'user':
-    case 'assistant':
-      return MESSAGE_TOKENS + estimatePartTokens(message.parts)
-    case 'tool':
-      return message.results.reduce(
-        (sum, { content }) => sum + MESSAGE_TOKENS + estimatePartTokens(content),
-        0,
-      )
-  }
+  const contents = message.role === 'tool' ? message.results.map(({ content }) => content) : [message.parts]
+  return contents.reduce((sum, parts) => sum + MESSAGE_TOKENS + estimatePartTokens(parts), 0)
 }
 
 /** About how many input tokens the instructions and the tools are worth. */
 export function estimateDefinitionTokens(definition: AgentDefinition): number {
-  const known = knownDefinitions.get(definition)
-  if (known !== undefined) return known
-  const tokens = estimateTextTokens(definition.instructions) + estimateToolTokens(definition.tools)
-  if (isFrozenOnce(definition)) knownDefinitions.set(definition, tokens)
-  return tokens
+  return estimateTextTokens(definition.instructions) + estimateToolTokens(definition.tools)
 }
 
 /** About how many input tokens a request of these messages has. */
 export function estimateRequestTokens(definition: AgentDefinition, messages: readonly Message[]): number {
-  return messages
-    .map(estimateMessageTokens)
-    .reduce((sum, tokens) => sum + tokens, estimateDefinitionTokens(definition))
+  return messages.reduce(
+    (sum, message) => sum + estimateMessageTokens(message),
+    estimateDefinitionTokens(definition),
+  )
 }
 
 interface EstimatedPart {
@@ -77,18 +51,11 @@ interface EstimatedPart {
 }
 
 function estimatePartTokens(parts: readonly EstimatedPart[]): number {
-  return parts.reduce((sum, part) => sum + countPartTokens(part), 0)
-}
-
-function countPartTokens(part: EstimatedPart): number {
-  switch (part.type) {
-    case 'image':
-      return IMAGE_TOKENS
-    case 'file':
-      return estimateDocumentTokens(part)
-    default:
-      return estimateTextTokens(part.text ?? JSON.stringify(part))
-  }
+  return parts.reduce((sum, part) => {
+    if (part.type === 'image') return sum + IMAGE_TOKENS
+    if (part.type === 'file') return sum + estimateDocumentTokens(part)
+    return sum + estimateTextTokens(part.text ?? JSON.stringify(part))
+  }, 0)
 }
 
 /** A text file by its size, any other document by the pages that its size may hold. */
@@ -109,15 +76,11 @@ export function estimateTokens(text: string): number {
   let tokens = 0
   for (let index = 0; index < text.length; index++) {
     const unit = text.charCodeAt(index)
-    tokens += unit < 0x80 ? TOKENS_BY_KIND.ascii : tokensBeyondAscii(unit)
+    if (unit < 0x80) tokens += TOKENS_BY_KIND.ascii
+    else if (unit < 0x1100) tokens += TOKENS_BY_KIND.alphabet
+    else tokens += unit >= 0xd800 && unit <= 0xdfff ? TOKENS_BY_KIND.surrogate : TOKENS_BY_KIND.ideograph
   }
   return tokens
-}
-
-/** Tokens of one UTF-16 code unit that is not of ASCII. */
-function tokensBeyondAscii(unit: number): number {
-  if (unit >= 0xd800 && unit <= 0xdfff) return TOKENS_BY_KIND.surrogate
-  return unit >= 0x1100 ? TOKENS_BY_KIND.ideograph : TOKENS_BY_KIND.alphabet
 }
 
 /** About how many input tokens tools are worth. */
