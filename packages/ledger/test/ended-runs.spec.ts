@@ -9,8 +9,9 @@ import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vites
 import { summarizeEndedRuns } from '../src/projection/ended-runs.ts'
 import { databaseOf } from '../src/store/store.ts'
 import type { StoreDatabase } from '../src/store/database.ts'
+import { isRunId } from '../src/format/event-row.ts'
 import { forgeRun } from './support/forged-ledger.ts'
-import { lendWith } from './support/lent-store.ts'
+import { lendWith, type Asked, watchedDatabase } from './support/lent-store.ts'
 import { tamper } from './support/raw-database.ts'
 
 type Facts = Parameters<typeof stamped>[1]
@@ -60,16 +61,17 @@ function onAsk(
   seen: <Row>(rows: readonly Row[], values: readonly unknown[]) => readonly Row[],
 ): void {
   const database = databaseOf(ledger) as StoreDatabase
-  const ask: StoreDatabase['ask'] = async <Row>(text: string, values: readonly unknown[] = []) =>
-    seen<Row>(await database.ask<Row>(text, values), values)
-  lendWith(ledger, { database: { ...database, ask } })
+  const answer = <Row>(rows: readonly Row[], { values }: Asked) => seen(rows, values)
+  lendWith(ledger, { database: watchedDatabase(database, () => {}, answer) })
 }
 
 /** The runs, and the range of events, of each part that is read of them. */
 function partsRead(ledger: Ledger): (readonly [runs: number, fromSeq: unknown, toSeq: unknown])[] {
   const parts: (readonly [number, unknown, unknown])[] = []
-  onAsk(ledger, (rows, [runIds, , fromSeq, toSeq]) => {
-    if (toSeq !== undefined) parts.push([(JSON.parse(String(runIds)) as unknown[]).length, fromSeq, toSeq])
+  onAsk(ledger, (rows, values) => {
+    const [fromSeq, toSeq] = values.slice(-2)
+    const runs = values.filter(isRunId).length
+    if (typeof fromSeq === 'number') parts.push([runs, fromSeq, toSeq])
     return rows
   })
   return parts

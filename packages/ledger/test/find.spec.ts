@@ -53,12 +53,7 @@ async function plans(): Promise<ReadonlyMap<string, readonly string[]>> {
   const kinds: Readonly<Record<string, () => Promise<unknown>>> = {
     run: () => searchBatch(store.database, everyEvent, { by: 'run', run }, { pos: 0, seq: 0 }),
     turn: () =>
-      searchBatch(
-        store.database,
-        { ...everyEvent, turn: 1 },
-        { by: 'turn', run, turn: 1 },
-        { pos: 0, seq: 0 },
-      ),
+      searchBatch(store.database, { ...everyEvent, turn: 1 }, { by: 'run', run }, { pos: 0, seq: 0 }),
     type: () =>
       searchBatch(store.database, everyEvent, { by: 'type', run, type: 'run_started' }, { pos: 0, seq: 0 }),
     call: () => searchBatch(store.database, asked, { by: 'call', run }, { pos: 0, seq: 0 }),
@@ -196,11 +191,10 @@ describe('a search in SQLite', () => {
 function searched(batches: readonly FoundBatch['rows'][]): Promise<readonly RuntimeEvent[]> {
   const left = [...batches]
   const database = {
-    dialect: {},
     maxScanned: 40,
     requireOpen: () => {},
-    ask: async () => [{ first: 1, last: 100 }],
-    askBatch: async () => left.shift() ?? [],
+    query: async () => [{ first: 1, last: 100 }],
+    queryBatch: async () => left.shift() ?? [],
   } as unknown as StoreDatabase
   return Array.fromAsync(findEvents(database, new RowReader(database, undefined)))
 }

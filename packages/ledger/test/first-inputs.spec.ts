@@ -8,8 +8,9 @@ import { sqliteLedger } from '@tallystick/ledger/sqlite'
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest'
 import { databaseOf } from '../src/store/store.ts'
 import type { StoreDatabase } from '../src/store/database.ts'
+import { isRunId } from '../src/format/event-row.ts'
 import { forgeRun } from './support/forged-ledger.ts'
-import { lendWith } from './support/lent-store.ts'
+import { lendWith, watchedDatabase } from './support/lent-store.ts'
 import { tamper } from './support/raw-database.ts'
 
 let folder: string
@@ -70,13 +71,9 @@ function watched(ledger: Ledger): { readonly looked: number[]; readonly searched
   })
   if (database) {
     lendWith(ledger, {
-      database: {
-        ...database,
-        ask: (text: string, values: readonly unknown[] = []) => {
-          looked.push((JSON.parse(String(values[0])) as unknown[]).length)
-          return database.ask(text, values)
-        },
-      },
+      database: watchedDatabase(database, ({ values }) => {
+        looked.push(values.filter(isRunId).length)
+      }),
     })
   }
   return { looked, searched }
@@ -140,12 +137,12 @@ describe('the first inputs of runs', () => {
     const closed = sqliteLedger(join(folder, `${++files}.db`))
     const lent = databaseOf(closed)
     await closed.close()
-    const askClosed: StoreDatabase['ask'] = (...asked) => lent!.ask(...asked)
-    lendWith(ledger, { database: { ...database, ask: askClosed } as StoreDatabase })
+    const queryClosed: StoreDatabase['query'] = (...asked) => lent!.query(...asked)
+    lendWith(ledger, { database: { ...database, query: queryClosed } as StoreDatabase })
     expect(Object.values(await found(ledger, runIds))).toEqual(['one', 'two'])
     expect(searched).toEqual(runIds)
-    const ask = (): Promise<never> => Promise.reject(new TypeError('no such function'))
-    lendWith(ledger, { database: { ...database, ask } as StoreDatabase })
+    const query = (): Promise<never> => Promise.reject(new TypeError('no such function'))
+    lendWith(ledger, { database: { ...database, query } as StoreDatabase })
     await expect(firstInputs(ledger, runIds)).rejects.toThrow('no such function')
   })
 })

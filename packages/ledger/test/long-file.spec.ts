@@ -53,9 +53,4 @@ it('a ledger file is read 4096 rows at a time by projections, and searched 8192 
   expect(await batch(rare, place, { pos: 2, seq: 2 })).toEqual([0, undefined, undefined])
   expect(await batch(rare, { by: 'run', run: { ...run, headSeq: rows + 1 } })).toEqual([0, 0, rows])
   expect(await batch(rare, { by: 'run', run })).toEqual([0, undefined, undefined])
-  expect(await batch(rare, { by: 'turn', run: { ...run, headSeq: rows + 1 }, turn: 7 })).toEqual([
-    0,
-    undefined,
-    undefined,
-  ])
 })

@@ -3,6 +3,7 @@ import { foldTo, ledgerStats, runSummaries } from '@tallystick/ledger'
 import { postgresLedger } from '@tallystick/ledger/postgres'
 import type { Client } from 'pg'
 import { describe, expect, it } from 'vitest'
+import { loadQueries } from '../src/store/database.ts'
 import { forgetProjections } from '../src/store/removals.ts'
 import {
   connectionString,
@@ -110,9 +111,9 @@ describe.skipIf(!hasPostgres)('projections in Postgres', () => {
     const runId = await longRun(ledger, 20)
     await withClient(async (client) => {
       await client.query('begin')
-      const steps = forgetProjections(runId)
+      const steps = forgetProjections(await loadQueries(schema), runId)
       for (let next = steps.next([]); !next.done; next = steps.next([]))
-        await client.query(next.value.text.replaceAll('@', schema), [...next.value.values])
+        await client.query(next.value.sql, [...next.value.parameters])
       const fold = { isDone: false }
       const folding = foldTo(ledger, runId).finally(() => (fold.isDone = true))
       while (!fold.isDone && !(await isWaitedFor(client))) {

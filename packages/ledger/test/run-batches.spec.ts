@@ -3,7 +3,8 @@ import { everyFact, sampleRunId, stamped } from '@tallystick/testkit'
 import { runSummaries } from '@tallystick/ledger'
 import { sqliteLedger } from '@tallystick/ledger/sqlite'
 import { describe, expect, it, onTestFinished } from 'vitest'
-import { lendWith, storeOf } from './support/lent-store.ts'
+import { isRunId } from '../src/format/event-row.ts'
+import { lendWith, storeOf, watchedDatabase } from './support/lent-store.ts'
 import { refreshed } from './support/compare-projections.ts'
 import { emptyLedgerFile } from './support/temporary-folder.ts'
 
@@ -27,15 +28,10 @@ function asked(ledger: Ledger): readonly number[] {
   const counts: number[] = []
   const { database } = storeOf(ledger)
   lendWith(ledger, {
-    database: {
-      ...database,
-      ask: (text: string, values: readonly unknown[] = []) => {
-        const [first] = values
-        if (typeof first === 'string' && first.startsWith('['))
-          counts.push((JSON.parse(first) as unknown[]).length)
-        return database.ask(text, values)
-      },
-    },
+    database: watchedDatabase(database, ({ values }) => {
+      const runs = values.filter(isRunId).length
+      if (runs > 0) counts.push(runs)
+    }),
   })
   return counts
 }

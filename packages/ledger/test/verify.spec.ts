@@ -59,6 +59,7 @@ describe('verify on a sound ledger', () => {
       await ledger.append(runId, { expectedSeq: seq, epoch }, next, { durability: 'lazy' })
     }
     const { database } = storeOf(file)
+    let isAppended = false
     const busy: readonly Ledger[] = [
       {
         ...memory,
@@ -70,9 +71,10 @@ describe('verify on a sound ledger', () => {
       lendWith(file, {
         database: {
           ...database,
-          async askBatch(query, order, values) {
-            if (values[1] === 1) await append(file)
-            return await database.askBatch(query, order, values)
+          async queryBatch(build, order) {
+            if (!isAppended) await append(file)
+            isAppended = true
+            return await database.queryBatch(build, order)
           },
         },
       }),

@@ -136,11 +136,6 @@ export interface RemovalRow {
   readonly hash: Digest
 }
 
-/** The columns of a removal in the order in which they are inserted. */
-export const removalColumns: readonly (keyof RemovalRow)[] = [
-  ...(['pos', 'run_id', 'seq', 'kind', 'at', 'by', 'reason', 'digest', 'hash'] as const),
-]
-
 /** Where the chain of removals stands. */
 export type RemovalLink = Pick<RemovalRow, 'pos' | 'hash'>
 

@@ -23,9 +23,9 @@ import {
   findConstraint,
   type Statement,
 } from './connections.ts'
-import { readHead, readLease, readRows, readRun, type RunRow } from '../store/records.ts'
+import type { RunRow } from '../store/database.ts'
+import { readHead, readLease, readRows, readRun } from '../store/records.ts'
 import type { OpenSchema } from './database.ts'
-import { Values } from '../store/database.ts'
 import { durabilityText, inSchema, nowText } from './schema.ts'
 
 /** One append that waits for its turn. */
@@ -430,7 +430,7 @@ export class AppendTexts {
 
   /** One statement for a group of appends to different runs. It answers the runs whose heads were the expected ones. */
   append(group: readonly AppendItem[]): Statement {
-    const values = new Values()
+    const values: string[] = []
     const shape = {
       begins: group.some(({ request }) => request.expected.expectedSeq === 0),
       carries: group.some(({ history }) => history !== undefined),
@@ -439,7 +439,7 @@ export class AppendTexts {
     const durability = group.some(({ request }) => request.durability === 'barrier') ? 'barrier' : 'lazy'
     const words = Object.entries(shape).flatMap(([word, isIt]) => (isIt ? [word] : []))
     const name = ['tallystick append', durability, ...words].join(' ')
-    const given = (rows: readonly object[]): string => values.add(JSON.stringify(rows))
+    const given = (rows: readonly object[]): string => `$${values.push(JSON.stringify(rows))}`
     const parts = [
       headPart(given(group.map(toHeadRow))),
       ...(shape.begins ? [madePart] : []),
@@ -456,7 +456,7 @@ export class AppendTexts {
         this.#schema,
       )
     this.#appends.set(name, text)
-    return { name, text, values: values.list }
+    return { name, text, values }
   }
 }
 

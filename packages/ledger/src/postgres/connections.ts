@@ -290,6 +290,33 @@ export class Connections {
     return (await this.send<Row>(statement)).rows
   }
 
+  /** Does work in a transaction, again where others were in the way of it. */
+  async transact<T>(
+    work: (query: (statement: Statement) => Promise<readonly unknown[]>) => Promise<T>,
+  ): Promise<T> {
+    for (let contentions = 0; ;) {
+      const client = await this.#pool.connect()
+      let isSpent = true
+      try {
+        await client.query('begin')
+        const result = await work(
+          async ({ text, values }) => (await client.query(text, [...values])).rows as readonly unknown[],
+        )
+        await client.query('commit')
+        isSpent = false
+        return result
+      } catch (error) {
+        isSpent = await client.query('rollback').then(
+          () => false,
+          () => true,
+        )
+        if (!isContention(error) || ++contentions === maxContentions) throw error
+      } finally {
+        client.release(isSpent)
+      }
+    }
+  }
+
   /** A connection of its own, which its user opens and ends. */
   ownClient(): driver.Client {
     const client = new this.pg.Client(connectionConfig(this.#options, this.pg))

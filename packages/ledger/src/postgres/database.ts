@@ -2,26 +2,17 @@ import { hash } from 'node:crypto'
 import { LedgerUnavailableError } from '@tallystick/core'
 import type { EventRow } from '../format/event-row.ts'
 import {
+  type Build,
   bytesPerBatch,
   type ChangedRuns,
-  type ChangePart,
-  type Dialect,
+  type Queries,
   rowsPerBatch,
+  type Steps,
   type StoreDatabase,
 } from '../store/database.ts'
 import type { Connections, Statement } from './connections.ts'
-import { inSchema, nowText } from './schema.ts'
+import { durabilityText, inSchema, nowText } from './schema.ts'
 import { horizon } from './tail.ts'
-
-/** The SQL of Postgres. */
-export const dialect: Dialect = {
-  texts: (parameter) => `json_array_elements_text(${parameter}::json) as item(value)`,
-  objects: (parameter) => `json_array_elements(${parameter}::json) as item(value)`,
-  using: () => '',
-  forShare: 'for share',
-  forUpdate: 'for update',
-  now: nowText,
-}
 
 /** How many events are looked at for the runs that they are of. */
 const eventsPerRead = 4096
@@ -32,8 +23,8 @@ const maxUnsettled = 2_000
 /** An open schema, for statements. */
 export type OpenSchema = Omit<StoreDatabase, 'isWritable' | 'requireOpen'>
 
-/** The database of a schema whose name is quoted already. */
-export function openSchema(connections: Connections, quotedSchema: string): OpenSchema {
+/** The database of a schema. */
+export function openSchema(connections: Connections, quotedSchema: string, queries: Queries): OpenSchema {
   const known = new Map<string, Pick<Statement, 'name' | 'text'>>()
   // With a name, connections keep a statement parsed.
   const named = (text: string): Pick<Statement, 'name' | 'text'> => {
@@ -47,18 +38,24 @@ export function openSchema(connections: Connections, quotedSchema: string): Open
   const ask = <Row>(text: string, values: readonly unknown[] = []): Promise<readonly Row[]> =>
     connections.rows<Row>({ ...named(text), values })
   return {
-    dialect,
     maxScanned: 65_536,
+    now: nowText,
     ask,
-    askPatiently: (text, values = []) =>
-      connections.patiently({ text: inSchema(text, quotedSchema), values }),
-    askBatch: <Row extends EventRow>(query: string, order: readonly string[], values: readonly unknown[]) =>
-      ask<Row>(boundedText(query, order), values),
-    async change(parts, values) {
-      const text = inSchema(changeText(parts), quotedSchema)
-      const [row] = await connections.rows<{ readonly changed: number }>({ text, values })
-      return (row?.changed ?? 0) > 0
+    askBatch: <Row extends EventRow>(text: string, order: readonly string[], values: readonly unknown[]) =>
+      ask<Row>(boundedText(text, order), values),
+    query(build, { patiently = false } = {}) {
+      const { sql: text, parameters: values } = build(queries).compile(queries.db)
+      return patiently ? connections.patiently({ text, values }) : connections.rows({ text, values })
     },
+    queryBatch<Row extends EventRow>(build: Build<Row>, order: readonly string[]) {
+      const { sql: text, parameters: values } = build(queries).compile(queries.db)
+      return connections.rows<Row>({ text: boundedText(text, order), values })
+    },
+    change: (steps) =>
+      connections.transact(async (query) => {
+        await query({ text: `select ${durabilityText.lazy}`, values: [] })
+        return await carryOut(steps(queries), query)
+      }),
     changedRuns: (after) => findChangedRuns(ask, after),
     async isAfter(place, runId, seq) {
       const { xid, pos } = parsePlace(place)
@@ -131,16 +128,14 @@ function tooManyUnsettled(): LedgerUnavailableError {
   )
 }
 
-/** One statement, and so one transaction, which need not wait for the disk. */
-function changeText(parts: readonly ChangePart[]): string {
-  const [first, ...others] = parts as readonly [ChangePart, ...ChangePart[]]
-  const when = `exists (select 1 from ${first.name})`
-  const steps = [
-    `${first.name} as (${first.text('true')} returning 1)`,
-    ...others.map(({ name, text }) => `${name} as (${text(when)} returning 1)`),
-  ]
-  return `with ${steps.join(',\n')}
-    select count(*) as changed, set_config('synchronous_commit', 'off', true) from ${first.name}`
+/** Sends the queries of a transaction one by one. */
+export async function carryOut<T>(
+  steps: Steps<T>,
+  query: (statement: Statement) => Promise<readonly unknown[]>,
+): Promise<T> {
+  let next = steps.next([])
+  while (!next.done) next = steps.next(await query({ text: next.value.sql, values: next.value.parameters }))
+  return next.value
 }
 
 function parsePlace(cursor: string): { readonly xid: string; readonly pos: number } {

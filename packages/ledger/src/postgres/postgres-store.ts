@@ -5,8 +5,7 @@ import type { Head, LeaseClaim, TakeOverClaim } from '@tallystick/core/vocabular
 import type { Observable } from 'rxjs'
 import type { RemovalRequest } from '../format/chain.ts'
 import { isRunId, type Fault } from '../format/event-row.ts'
-import type { StoreDatabase } from '../store/database.ts'
-import type { InboxRow } from '../store/records.ts'
+import { type InboxRow, loadQueries, type Queries, type StoreDatabase } from '../store/database.ts'
 import { removeContent } from '../store/removals.ts'
 import type { AppendRequest, Store } from '../store/store.ts'
 import type { BegunTail, TailStart } from '../store/tail-events.ts'
@@ -14,7 +13,7 @@ import { Appender } from './append.ts'
 import { findDatabaseFault } from './audit.ts'
 import { ChangeFeed } from './changes.ts'
 import { Connections, isAfterEnd, toLedgerError, loadPg, requirePg } from './connections.ts'
-import { dialect, openSchema, type OpenSchema } from './database.ts'
+import { carryOut, openSchema, type OpenSchema } from './database.ts'
 import {
   parseDatabasePlace,
   postgresLedgerOptions,
@@ -29,6 +28,7 @@ import { beginTail, readTailMark, readHorizon } from './tail.ts'
 interface Opened {
   readonly connections: Connections
   readonly database: OpenSchema
+  readonly queries: Queries
   readonly appender: Appender
 }
 
@@ -55,15 +55,15 @@ export class PostgresStore implements Store {
     this.#options = options
     this.#isWritable = !options.readOnly
     this.database = {
-      dialect,
       isWritable: this.#isWritable,
       maxScanned: 65_536,
+      now: nowText,
       requireOpen: () => this.#requireOpen(),
       ask: (text, values) => this.#read(({ database }) => database.ask(text, values)),
-      askPatiently: (text, values) => this.#read(({ database }) => database.askPatiently(text, values)),
-      askBatch: (query, order, values) =>
-        this.#read(({ database }) => database.askBatch(query, order, values)),
-      change: (parts, values) => this.#write(({ database }) => database.change(parts, values)),
+      askBatch: (text, order, values) => this.#read(({ database }) => database.askBatch(text, order, values)),
+      query: (build, options) => this.#read(({ database }) => database.query(build, options)),
+      queryBatch: (build, order) => this.#read(({ database }) => database.queryBatch(build, order)),
+      change: (steps) => this.#write(({ database }) => database.change(steps)),
       changedRuns: (after) => this.#read(({ database }) => database.changedRuns(after)),
       isAfter: (place, runId, seq) => this.#read(({ database }) => database.isAfter(place, runId, seq)),
       eventsAfter: (after) => this.#read(({ database }) => database.eventsAfter(after)),
@@ -185,27 +185,16 @@ export class PostgresStore implements Store {
     return this.#read(({ connections }) => findDatabaseFault(connections, this.#place))
   }
 
-  /** In one transaction of a connection of its own. */
   async remove(requests: readonly RemovalRequest[]): Promise<number> {
-    const removed = await this.#write(async ({ connections }) => {
-      const client = connections.ownClient()
-      const query = async (text: string, values: readonly unknown[] = []): Promise<readonly unknown[]> =>
-        (await client.query(inSchema(text, this.#place.quotedSchema), [...values])).rows
-      await client.connect()
-      try {
-        await query('begin')
+    const removed = await this.#write(({ connections, queries }) =>
+      connections.transact(async (query) => {
+        const lock = 'lock table @.removal, @.history in share row exclusive mode'
         // Removals are chained, and a message that is in use a moment later must not be found unused.
-        await query('lock table @.removal, @.history in share row exclusive mode')
-        const steps = removeContent(requests, dialect)
-        let next = steps.next([])
-        while (!next.done) next = steps.next(await query(next.value.text, next.value.values))
-        await query('commit')
-        return next.value
-      } finally {
-        // A transaction that was not committed ends with its connection.
-        await client.end().catch(() => undefined)
-      }
-    })
+        await query({ text: inSchema(lock, this.#place.quotedSchema), values: [] })
+        await query({ text: `select set_config('statement_timeout', '0', true)`, values: [] })
+        return await carryOut(removeContent(queries, requests), query)
+      }),
+    )
     for (const runId of new Set(requests.map((request) => request.runId))) this.changed(runId, true)
     return removed
   }
@@ -275,8 +264,9 @@ export class PostgresStore implements Store {
       !this.#isWritable,
     )
     if (found.kind === 'nothing') await makeSchema(this.#options, this.#place, connections.pg)
-    const database = openSchema(connections, quotedSchema)
-    return { connections, database, appender: new Appender(connections, database, quotedSchema) }
+    const queries = await loadQueries(this.#place.schema)
+    const database = openSchema(connections, quotedSchema, queries)
+    return { connections, database, queries, appender: new Appender(connections, database, quotedSchema) }
   }
 
   #connect(): Promise<Connections> {

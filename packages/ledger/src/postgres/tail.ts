@@ -38,7 +38,7 @@ export interface BegunPostgresTail extends BegunTail {
  * makes every commit before it durable.
  */
 export async function beginTail(
-  { ask, askBatch }: OpenSchema,
+  { ask, queryBatch }: OpenSchema,
   start: TailStart,
   { harden, description }: { readonly harden: () => Promise<unknown>; readonly description: string },
 ): Promise<BegunPostgresTail> {
@@ -65,11 +65,15 @@ export async function beginTail(
     isHeldBack: begun.is_held_back,
     batch: async ({ xid, pos }) => {
       if (!begun.is_more) return { rows: [], isLast: true }
-      const rows = await askBatch<TailRow>(
-        `${selectLinked('@.event as event', ', event.xid')}
-          where (event.xid, event.pos) > ($1::xid8, $2::int8) and event.xid < $3::xid8`,
+      const rows = await queryBatch<TailRow>(
+        (queries) => {
+          const { sql } = queries
+          return selectLinked(queries)
+            .select(sql<string>`event.xid`.as('xid'))
+            .where(sql<boolean>`(event.xid, event.pos) > (${xid}::xid8, ${pos}::int8)`)
+            .where(sql<boolean>`event.xid < ${begun.horizon}::xid8`)
+        },
         ['xid', 'pos'],
-        [xid, pos, begun.horizon],
       )
       return { rows, isLast: !isFull(rows) }
     },

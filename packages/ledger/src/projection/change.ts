@@ -1,4 +1,5 @@
-import type { ChangePart, Dialect, StoreDatabase } from '../store/database.ts'
+import type { InsertQueryBuilder, InsertResult } from 'kysely'
+import { perform, type Queries, type Schema, type Steps, type StoreDatabase } from '../store/database.ts'
 import { amountColumns } from './run-accumulator.ts'
 import type { StoredRunRow, TotalsChange } from './stored-run.ts'
 import { projectionVersion, type ProjectionState } from './tables.ts'
@@ -13,85 +14,76 @@ export interface ProjectionChange {
   readonly cursor: string
 }
 
-/** Makes a change, unless another process has made one since `state` was read. */
+/** Makes a change, unless another process has made one since `state` was read, as another code's dropping is too. */
 export function changeProjections(
   database: StoreDatabase,
   { revision }: ProjectionState,
   { runs, gone, totals, cursor }: ProjectionChange,
 ): Promise<boolean> {
-  return database.change(changeParts(database.dialect), [
-    revision,
-    cursor,
-    ...[runs, gone, totals.sessions, totals.spending].map((items) => JSON.stringify(items)),
-  ])
+  return database.change(function* (queries) {
+    const { db } = queries
+    const moved = yield* perform(
+      queries,
+      db
+        .updateTable('projection')
+        .set({ revision: revision + 1, cursor })
+        .where('name', '=', 'runs')
+        .where('revision', '=', revision)
+        .returning('revision'),
+    )
+    if (moved.length === 0) return false
+    const columns = ['seq', 'head_hash', 'status', 'session_id', 'started_at', 'last_at'] as const
+    const texts = ['agents', 'shares', 'summary', 'notes'] as const
+    yield* upsert(queries, 'run_summary', runs, ['run_id'], [...columns, ...texts], [])
+    yield* perform(queries, db.deleteFrom('run_summary').where('run_id', 'in', gone))
+    const counts = ['runs', 'turns', 'tool_calls', ...amountColumns]
+    yield* upsert(
+      queries,
+      'session_summary',
+      totals.sessions,
+      ['session_id'],
+      ['started_at', 'last_at'],
+      counts,
+    )
+    const names = ['hour', 'agent', 'provider', 'api', 'model_id']
+    yield* upsert(queries, 'spending', totals.spending, names, [], ['calls', ...amountColumns])
+    return true
+  })
 }
 
-/**
- * $1 the revision, which another code's dropping raises too, $2 the cursor; $3 runs, $4 runs that have gone, $5 sessions,
- * $6 spending, as JSON.
- */
-function changeParts(dialect: Dialect): readonly ChangePart[] {
-  return [
-    {
-      name: 'moved',
-      text: () => `update @.projection set revision = revision + 1, cursor = cast($2 as text)
-        where name = 'runs' and revision = cast($1 as bigint)`,
-    },
-    runsPart(dialect),
-    {
-      name: 'gone',
-      text: (when) =>
-        `delete from @.run_summary where ${when} and run_id in (select value from ${dialect.texts('$4')})`,
-    },
-    sessionsPart(dialect),
-    spendingPart(dialect),
-  ]
-}
+/** Rows of one statement: a database takes a limited number of values. */
+const rowsPerInsert = 128
 
-/** A field of `item`, as text or as a whole number. */
-const text = (field: string): string => `item.value ->> '${field}'`
-const whole = (field: string): string => `cast(item.value ->> '${field}' as bigint)`
-
-function runsPart({ objects }: Dialect): ChangePart {
-  const moving = ['seq', 'head_hash', 'status', 'last_at', 'agents', 'shares', 'summary', 'notes']
-  const set = moving.map((column) => `${column} = excluded.${column}`)
-  return {
-    name: 'runs',
-    text: (when) => `insert into @.run_summary
-        (run_id, pos, seq, head_hash, status, session_id, started_at, last_at, agents, shares, summary, notes)
-      select ${text('run_id')}, ${whole('pos')}, ${whole('seq')}, ${text('head_hash')}, ${text('status')},
-        ${text('session_id')}, ${whole('started_at')}, ${whole('last_at')}, ${text('agents')}, ${text('shares')}, ${text('summary')}, ${text('notes')}
-      from ${objects('$3')} where ${when}
-      on conflict (run_id) do update set ${set.join(', ')}, session_id = excluded.session_id, started_at = excluded.started_at`,
-  }
-}
-
-/** The columns that grow, and shrink, by what the change brings. */
-function added(name: string, columns: readonly string[]): string {
-  return columns.map((column) => `${column} = ${name}.${column} + excluded.${column}`).join(', ')
-}
-
-function sessionsPart({ objects }: Dialect): ChangePart {
-  const sums = ['runs', 'turns', 'tool_calls', ...amountColumns]
-  const times = ['started_at', 'last_at']
-  return {
-    name: 'sessions',
-    text: (when) => `insert into @.session_summary as session_summary
-        (session_id, ${[...times, ...sums].join(', ')})
-      select ${text('session_id')}, ${[...times, ...sums].map(whole).join(', ')} from ${objects('$5')} where ${when}
-      on conflict (session_id) do update set ${added('session_summary', sums)},
-        started_at = excluded.started_at, last_at = excluded.last_at`,
-  }
-}
-
-function spendingPart({ objects }: Dialect): ChangePart {
-  const keys = ['agent', 'provider', 'api', 'model_id']
-  const sums = ['calls', ...amountColumns]
-  return {
-    name: 'spent',
-    text: (when) => `insert into @.spending as spending (hour, ${[...keys, ...sums].join(', ')})
-      select ${whole('hour')}, ${[...keys.map(text), ...sums.map(whole)].join(', ')} from ${objects('$6')} where ${when}
-      on conflict (hour, agent, provider, api, model_id) do update set ${added('spending', sums)}`,
+/** Inserts rows. Where one is there already, it gets the new values of some columns, and others grow by what they bring. */
+function* upsert<Table extends 'run_summary' | 'session_summary' | 'spending'>(
+  queries: Queries,
+  table: Table,
+  rows: readonly Schema[Table][],
+  keys: readonly string[],
+  replaced: readonly string[],
+  added: readonly string[],
+): Steps<void> {
+  const { db, sql } = queries
+  const columns = [...keys, ...(table === 'run_summary' ? ['pos'] : []), ...replaced, ...added]
+  for (let from = 0; from < rows.length; from += rowsPerInsert) {
+    const values = rows
+      .slice(from, from + rowsPerInsert)
+      .map((row) => Object.fromEntries(columns.map((name) => [name, row[name as keyof typeof row]])))
+    // Names of columns are data here, so they are not typed.
+    const insert = db.insertInto(table).values(values as never) as unknown as InsertQueryBuilder<
+      Record<string, Record<string, unknown>>,
+      string,
+      InsertResult
+    >
+    const news = replaced.map((name) => [name, sql`excluded.${sql.ref(name)}`])
+    const sums = added.map((name) => [
+      name,
+      sql`${sql.ref(table)}.${sql.ref(name)} + excluded.${sql.ref(name)}`,
+    ])
+    yield* perform(
+      queries,
+      insert.onConflict((on) => on.columns(keys).doUpdateSet(Object.fromEntries([...news, ...sums]))),
+    )
   }
 }
 
@@ -102,63 +94,74 @@ const rowsPerChange = 512
 const dropping = 'dropping'
 
 /** The tables of projections, each with what names a row of it. */
-const tables: readonly (readonly [name: string, key: string])[] = [
-  ['run_summary', 'run_id'],
-  ['session_summary', 'session_id'],
-  ['spending', 'hour, agent, provider, api, model_id'],
-]
+const keysOfTables = {
+  run_summary: ['run_id'],
+  session_summary: ['session_id'],
+  spending: ['hour', 'agent', 'provider', 'api', 'model_id'],
+  snapshot: ['run_id', 'reducer', 'seq'],
+} as const
 
 /**
  * Drops every projection, in short transactions, and leaves the tables as in a new ledger. No process reads them from
  * the first transaction on; concurrent calls help.
  */
 export async function dropProjections(database: StoreDatabase): Promise<void> {
-  await database.change([markPart], [])
-  await database.change([versionPart(dropping)], [])
-  for (const [name, key] of tables) {
-    while (await database.change([rowsPart(name, key)], [])) {
-      // As long as there are rows.
-    }
-  }
-  await database.change([versionPart(projectionVersion, dropping)], [])
+  await database.change(function* (queries) {
+    const { db } = queries
+    // Its revision tells a fold that content was removed since it began.
+    const mark = { name: 'snapshots', version: '', revision: 0, cursor: '' }
+    yield* perform(
+      queries,
+      db
+        .insertInto('projection')
+        .values(mark)
+        .onConflict((on) => on.column('name').doNothing()),
+    )
+    yield* setVersion(queries, dropping)
+  })
+  await dropRows(database, 'run_summary')
+  await dropRows(database, 'session_summary')
+  await dropRows(database, 'spending')
+  await database.change((queries) => setVersion(queries, projectionVersion, dropping))
 }
 
 /** Drops every snapshot, in short transactions. */
-export async function dropSnapshots(database: StoreDatabase): Promise<void> {
-  const some: ChangePart = {
-    name: 'rows',
-    text: () => `delete from @.snapshot where (run_id, reducer, seq) in (
-      select run_id, reducer, seq from @.snapshot limit ${rowsPerChange})`,
-  }
-  while (await database.change([some], [])) {
-    // As long as there are rows.
-  }
+export function dropSnapshots(database: StoreDatabase): Promise<void> {
+  return dropRows(database, 'snapshot')
 }
 
-/** Its revision tells a fold that content was removed since it began. */
-const markPart: ChangePart = {
-  name: 'mark',
-  text: () => `insert into @.projection (name, version, revision, cursor) values ('snapshots', '', 0, '')
-      on conflict (name) do nothing`,
+function* setVersion(queries: Queries, version: string, from?: string): Steps<void> {
+  const { db, sql } = queries
+  const row = { name: 'runs', version, revision: 1, cursor: '' }
+  yield* perform(
+    queries,
+    db
+      .insertInto('projection')
+      .values(row)
+      .onConflict((on) => {
+        const revision = sql<number>`projection.revision + 1`
+        const updated = on.column('name').doUpdateSet({ version, revision, cursor: '' })
+        return from === undefined ? updated : updated.where('projection.version', '=', from)
+      }),
+  )
 }
 
-function versionPart(version: string, from?: string): ChangePart {
-  const condition = from === undefined ? '' : ` where projection.version = '${from}'`
-  return {
-    name: 'version',
-    text: () => `insert into @.projection as projection (name, version, revision, cursor)
-      values ('runs', '${version}', 1, '') on conflict (name) do update set
-        version = excluded.version, revision = projection.revision + 1, cursor = ''${condition}`,
-  }
-}
-
-/** Another process may have finished dropping, and may be adding rows already: those stay. */
-function rowsPart(name: string, key: string): ChangePart {
-  const named = key.includes(',') ? `(${key})` : key
-  return {
-    name: 'rows',
-    text: () => `delete from @.${name} where ${named} in (
-      select ${key} from @.${name} limit ${rowsPerChange}
-    ) and exists (select 1 from @.projection as projection where name = 'runs' and version = '${dropping}')`,
-  }
+/** Another process may have finished dropping projections, and may be adding rows already: those stay. */
+async function dropRows(database: StoreDatabase, table: keyof typeof keysOfTables): Promise<void> {
+  let dropped: readonly unknown[]
+  do {
+    dropped = await database.change(function* (queries) {
+      const { db, sql } = queries
+      const keys = sql.join(keysOfTables[table].map((name) => sql.ref(name)))
+      const some = sql`select ${keys} from ${sql.table(table)} limit ${rowsPerChange}`
+      const rows = db.deleteFrom(table).where(sql<boolean>`(${keys}) in (${some})`)
+      const due =
+        table === 'snapshot'
+          ? rows
+          : rows.where((of) =>
+              of.exists(of.selectFrom('projection').select('revision').where('version', '=', dropping)),
+            )
+      return yield* perform(queries, due.returning(sql<number>`1`.as('dropped')))
+    })
+  } while (dropped.length > 0)
 }

@@ -9,9 +9,10 @@ import {
   type LimitName,
   type RunRecord,
 } from '@tallystick/core/vocabulary'
+import type { RawBuilder } from 'kysely'
 import { isPlain } from '../format/body.ts'
-import { type FoundRow, readFound } from '../store/find-events.ts'
-import { type Dialect, rareType, selectLinked, type StoreDatabase } from '../store/database.ts'
+import { readFound } from '../store/find-events.ts'
+import { eventsBy, type FoundRow, rareType, selectLinked, type StoreDatabase } from '../store/database.ts'
 import { databaseOf } from '../store/store.ts'
 import { RunAccumulator } from './run-accumulator.ts'
 import { toEndedStatus, type RunSummary } from './run-summary.ts'
@@ -28,11 +29,9 @@ export interface RunOutline {
 }
 
 /** Every type in every version that this release knows. */
-const knownVersions: string = JSON.stringify([
-  ...Object.entries(eventTraits).flatMap(([type, { v }]) =>
-    Array.from({ length: v }, (_, index) => `${type} ${index + 1}`),
-  ),
-])
+const knownVersions: readonly string[] = Object.entries(eventTraits).flatMap(([type, { v }]) =>
+  Array.from({ length: v }, (_, index) => `${type} ${index + 1}`),
+)
 
 /** Counts the rows of those of the runs that have ended. */
 function countRows(
@@ -40,17 +39,27 @@ function countRows(
   runIds: readonly RunId[],
   types: readonly string[],
 ): Promise<readonly RunOutline[]> {
-  const { texts } = database.dialect
-  return database.ask<RunOutline>(
-    `select run_id, count(*) as events, max(seq) as last_seq,
-        count(*) filter (where type || ' ' || v not in (select value from ${texts('$3')})) as unknown,
-        count(*) filter (where type in (select value from ${texts('$2')})) as counted
-      from @.event as event where run_id in (
-        select event.run_id from ${selectRare(database.dialect)}
-        where event.type = 'run_finished' and event.run_id in (select value from ${texts('$1')}))
-      group by run_id`,
-    [JSON.stringify(runIds), JSON.stringify(types), knownVersions],
-  )
+  return database.query((queries) => {
+    const { db, sql } = queries
+    const ended = db
+      .selectFrom(eventsBy(queries, 'event_type'))
+      .select('event.run_id')
+      .where('event.type', '=', 'run_finished')
+      .where(sql<boolean>`event.${sql.raw(rareType)}`)
+      .where('event.run_id', 'in', runIds)
+    const count = (condition: RawBuilder<unknown>) => sql<number>`count(*) filter (where ${condition})`
+    return db
+      .selectFrom('event')
+      .select([
+        'run_id',
+        sql<number>`count(*)`.as('events'),
+        sql<number>`max(seq)`.as('last_seq'),
+        count(sql`type || ' ' || v not in (${sql.join(knownVersions)})`).as('unknown'),
+        count(sql`type in (${sql.join(types)})`).as('counted'),
+      ])
+      .where('run_id', 'in', ended)
+      .groupBy('run_id')
+  })
 }
 
 /** Which rows of which runs. */
@@ -67,31 +76,30 @@ function readRowsOfTypes(
   database: StoreDatabase,
   { runIds, types, fromSeq, toSeq }: RowRange,
 ): Promise<readonly FoundRow[]> {
-  const { texts } = database.dialect
-  return database.ask<FoundRow>(
-    `${selectLinked('@.event as event')}
-      where event.run_id in (select value from ${texts('$1')})
-        and event.type in (select value from ${texts('$2')}) and event.seq >= $3 and event.seq <= $4`,
-    [JSON.stringify(runIds), JSON.stringify(types), fromSeq, toSeq],
+  return database.query((queries) =>
+    selectLinked(queries)
+      .where('event.run_id', 'in', runIds)
+      .where('event.type', 'in', types)
+      .where('event.seq', '>=', fromSeq)
+      .where('event.seq', '<=', toSeq),
   )
 }
 
 /** The rows of the first inputs of some runs, each with the link before it, in no order. */
 function readFirstInputRows(database: StoreDatabase, runIds: readonly RunId[]): Promise<readonly FoundRow[]> {
-  const { texts } = database.dialect
-  const rareEvents = selectRare(database.dialect)
-  const first = (of: string): string =>
-    `select min(event.seq) from ${rareEvents} where event.run_id = ${of} and event.type = 'input_received'`
-  return database.ask<FoundRow>(
-    `${selectLinked(`${texts('$1')} join ${rareEvents} on event.run_id = item.value`)}
-      where event.type = 'input_received' and event.seq = (${first('item.value')})`,
-    [JSON.stringify(runIds)],
-  )
-}
-
-/** Events of types that do not come in every turn, as `event`: a run and a type are found by an index. */
-function selectRare({ using }: Dialect): string {
-  return `(select * from @.event as event ${using('event_type')} where ${rareType}) as event`
+  return database.query((queries) => {
+    const { db, sql } = queries
+    const isInput = sql<boolean>`event.type = 'input_received' and event.${sql.raw(rareType)}`
+    const firsts = db
+      .selectFrom(eventsBy(queries, 'event_type'))
+      .select(({ fn }) => ['event.run_id', fn.min('event.seq').as('seq')])
+      .where('event.run_id', 'in', runIds)
+      .where(isInput)
+      .groupBy('event.run_id')
+    return selectLinked(queries).innerJoin(firsts.as('first'), (on) =>
+      on.onRef('first.run_id', '=', 'event.run_id').onRef('first.seq', '=', 'event.seq'),
+    )
+  })
 }
 
 interface Known {

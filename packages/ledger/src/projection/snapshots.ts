@@ -10,7 +10,7 @@ import { foldVersion, openTurnCalls, stateFromJson, stateToJson } from '@tallyst
 import { messagesOf } from '@tallystick/core/internal'
 import { canonicalJson, type Json, type JsonObject, parseToolCallId } from '@tallystick/core/vocabulary'
 import { digestText } from '../format/chain.ts'
-import type { ChangePart, Dialect, StoreDatabase } from '../store/database.ts'
+import { perform, type StoreDatabase } from '../store/database.ts'
 import { parseOutline, type RunOutline } from './run-outline.ts'
 
 /** A run after one of its events. */
@@ -136,17 +136,38 @@ export class Snapshots {
       if (headHash === undefined) return
       const seal = sealSnapshot(this.#runId, { seq: state.seq, state: text, headHash })
       const replaced = chooseReplaced(state.seq, await listSnapshotPlaces(this.#database, this.#runId))
-      const dropped = JSON.stringify(replaced.map(String))
-      await this.#database.change(keepParts(this.#database.dialect), [
-        this.#runId,
-        snapshotVersion,
-        state.seq,
-        text,
-        headHash,
+      const row = {
+        run_id: this.#runId,
+        reducer: snapshotVersion,
+        seq: state.seq,
+        state: text,
+        head_hash: headHash,
         seal,
-        dropped,
-        forgotten,
-      ])
+      }
+      await this.#database.change(function* (queries) {
+        const { db, isPostgres } = queries
+        const known = db.selectFrom('projection').select('revision').where('name', '=', 'snapshots')
+        // A removal waits for it, and then finds the snapshot.
+        const [mark] = yield* perform(queries, isPostgres ? known.forShare() : known)
+        if (mark?.revision !== forgotten) return
+        const { state, head_hash } = row
+        yield* perform(
+          queries,
+          db
+            .insertInto('snapshot')
+            .values(row)
+            .onConflict((on) =>
+              on.columns(['run_id', 'reducer', 'seq']).doUpdateSet({ state, head_hash, seal }),
+            ),
+        )
+        yield* perform(
+          queries,
+          db
+            .deleteFrom('snapshot')
+            .where('run_id', '=', row.run_id)
+            .where((is) => is.or([is('reducer', '<>', snapshotVersion), is('seq', 'in', replaced)])),
+        )
+      })
     })
   }
 
@@ -168,9 +189,8 @@ export class Snapshots {
   }
 
   async #hashAt(seq: number): Promise<string | undefined> {
-    const [row] = await this.#database.ask<{ readonly hash: string }>(
-      `select hash from @.event as event where run_id = $1 and seq = $2`,
-      [this.#runId, seq],
+    const [row] = await this.#database.query(({ db }) =>
+      db.selectFrom('event').select('hash').where('run_id', '=', this.#runId).where('seq', '=', seq),
     )
     return row?.hash
   }
@@ -189,30 +209,28 @@ export async function findSnapshot(
   runId: RunId,
   upTo: number,
 ): Promise<StoredSnapshot | undefined> {
-  const [row] = await database.ask<SnapshotRow>(
-    `select snapshot.seq, state, head_hash, snapshot.seal from @.snapshot as snapshot
+  // A prepared statement, since most folds find none, and then need nothing of the builder of queries.
+  const [row] = await database.ask<StoredSnapshot>(
+    `select snapshot.seq, state, head_hash as "headHash", snapshot.seal from @.snapshot as snapshot
       join @.event as event
         on event.run_id = snapshot.run_id and event.seq = snapshot.seq and event.hash = snapshot.head_hash
       where snapshot.run_id = $1 and reducer = $2 and snapshot.seq <= $3 order by snapshot.seq desc limit 1`,
     [runId, snapshotVersion, upTo],
   )
-  return row && { seq: row.seq, state: row.state, headHash: row.head_hash, seal: row.seal }
+  return row
 }
 
 /** The events after which a run has snapshots of this code, in order. */
 export async function listSnapshotPlaces(database: StoreDatabase, runId: RunId): Promise<readonly number[]> {
-  const rows = await database.ask<{ readonly seq: number }>(
-    `select seq from @.snapshot where run_id = $1 and reducer = $2 order by seq`,
-    [runId, snapshotVersion],
+  const rows = await database.query(({ db }) =>
+    db
+      .selectFrom('snapshot')
+      .select('seq')
+      .where('run_id', '=', runId)
+      .where('reducer', '=', snapshotVersion)
+      .orderBy('seq'),
   )
   return rows.map(({ seq }) => seq)
-}
-
-interface SnapshotRow {
-  readonly seq: number
-  readonly state: string
-  readonly head_hash: string
-  readonly seal: string
 }
 
 /** The start of a run says what it began with right after `run_started`, where it does. */
@@ -245,27 +263,4 @@ export function chooseReplaced(added: number, places: readonly number[]): readon
     gone.push(...kept.splice(closest, 1))
   }
   return gone
-}
-
-/**
- * $1 the run, $2 the code, $3 the event, $4 the text, $5 the hash at the event, $6 the seal, $7 places that go, $8 how
- * often something had been forgotten when the fold began.
- */
-function keepParts({ texts, forShare }: Dialect): readonly ChangePart[] {
-  return [
-    {
-      name: 'kept',
-      text: () => `insert into @.snapshot (run_id, reducer, seq, state, head_hash, seal)
-        select cast($1 as text), cast($2 as text), cast($3 as bigint), cast($4 as text), cast($5 as text), cast($6 as text)
-        from @.projection as projection
-        where name = 'snapshots' and revision = $8 ${forShare}
-        on conflict (run_id, reducer, seq) do update set
-          state = excluded.state, head_hash = excluded.head_hash, seal = excluded.seal`,
-    },
-    {
-      name: 'dropped',
-      text: (when) => `delete from @.snapshot where ${when} and run_id = $1 and (reducer <> $2
-        or seq in (select cast(value as bigint) from ${texts('$7')}))`,
-    },
-  ]
 }

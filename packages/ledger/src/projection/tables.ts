@@ -1,5 +1,6 @@
 import { isRunId } from '../format/event-row.ts'
-import { type StoreDatabase, Values } from '../store/database.ts'
+import type { AliasedRawBuilder, Sql } from 'kysely'
+import type { StoreDatabase } from '../store/database.ts'
 import { foldVersion } from '@tallystick/core/machine'
 import { amountColumns } from './run-accumulator.ts'
 import type { RunStatus } from './run-summary.ts'
@@ -38,10 +39,17 @@ export interface RowQuery {
 /** Model calls of one agent and model within a day, which counts from 1970 UTC. */
 export type SpendingRow = Omit<SpendingChange, 'hour'> & { readonly day: number }
 
-/** The columns of a run's projection. */
-export const runColumns: string =
-  'run_summary.run_id, run_summary.pos, run_summary.seq, run_summary.head_hash, status, session_id, started_at, ' +
-  'last_at, agents, shares, summary, notes'
+/** The columns of a run's row, named so that a table that lacks one is refused. */
+export const summaryColumns: readonly (keyof StoredRunRow)[] = [
+  ...(['run_id', 'pos', 'seq', 'head_hash', 'status', 'session_id', 'started_at', 'last_at'] as const),
+  ...(['agents', 'shares', 'summary', 'notes'] as const),
+]
+
+/** The columns of a session's totals. */
+export const sessionColumns: readonly (keyof SessionChange)[] = [
+  ...(['session_id', 'runs', 'started_at', 'last_at', 'turns', 'tool_calls'] as const),
+  ...amountColumns,
+]
 
 /** Reads what is projected of runs, sessions and totals. */
 export class ProjectionTables {
@@ -52,8 +60,8 @@ export class ProjectionTables {
   }
 
   async state(): Promise<ProjectionState> {
-    const [row] = await this.database.ask<ProjectionState>(
-      `select version, revision, cursor from @.projection where name = 'runs'`,
+    const [row] = await this.database.query(({ db }) =>
+      db.selectFrom('projection').select(['version', 'revision', 'cursor']).where('name', '=', 'runs'),
     )
     return row ?? { version: '', revision: 0, cursor: '' }
   }
@@ -66,15 +74,8 @@ export class ProjectionTables {
 
   /** Where the histories of runs end; of runs that are not there, nothing. */
   async places(runIds: readonly string[]): Promise<readonly RunPlace[]> {
-    const { texts } = this.database.dialect
-    const rows = await this.database.ask<{
-      readonly run_id: string
-      readonly pos: number
-      readonly head_seq: number
-      readonly head_hash: string
-    }>(
-      `select run_id, pos, head_seq, head_hash from ${texts('$1')} join @.run as run on run_id = item.value`,
-      [JSON.stringify(runIds)],
+    const rows = await this.database.query(({ db }) =>
+      db.selectFrom('run').select(['run_id', 'pos', 'head_seq', 'head_hash']).where('run_id', 'in', runIds),
     )
     return rows.flatMap(({ run_id: runId, pos, head_seq, head_hash }) => {
       return isRunId(runId) ? [{ runId, pos, headSeq: head_seq, headHash: head_hash }] : []
@@ -83,99 +84,100 @@ export class ProjectionTables {
 
   /** The rows of some runs. */
   rows(runIds: readonly string[]): Promise<readonly StoredRunRow[]> {
-    const { texts } = this.database.dialect
-    return this.database.ask<StoredRunRow>(
-      `select ${runColumns} from ${texts('$1')} join @.run_summary as run_summary on run_id = item.value`,
-      [JSON.stringify(runIds)],
+    return this.database.query(({ db }) =>
+      db.selectFrom('run_summary').select(summaryColumns).where('run_id', 'in', runIds),
     )
   }
 
   /** The runs whose rows have to be made anew. */
   async stale(limit: number): Promise<readonly string[]> {
-    const rows = await this.database.ask<{ readonly run_id: string }>(
-      `select run_id from @.run_summary as run_summary where summary is null order by pos limit $1`,
-      [limit],
+    const rows = await this.database.query(({ db }) =>
+      db.selectFrom('run_summary').select('run_id').where('summary', 'is', null).orderBy('pos').limit(limit),
     )
     return rows.map(({ run_id }) => run_id)
   }
 
   batch({ status, agent, since, beforePos, limit }: RowQuery): Promise<readonly StoredRunRow[]> {
-    const values = new Values()
-    const { texts } = this.database.dialect
-    // What is named first is found by its index, and the rest is looked at.
-    const isBySince = status === undefined && since !== undefined
-    const place = isBySince ? 'run_summary.pos + 0' : 'run_summary.pos'
-    const conditions = [
-      ...(agent === undefined
-        ? []
-        : [`exists (select 1 from ${texts('run_summary.agents')} where value = ${values.add(agent)})`]),
-      ...(status === undefined ? [] : [`status = ${values.add(status)}`]),
-      ...(since === undefined ? [] : [`last_at >= ${values.add(since)}`]),
-      `${place} < ${values.add(beforePos)}`,
-    ]
-    return this.database.ask<StoredRunRow>(
-      `select ${runColumns} from @.run_summary as run_summary where ${conditions.join(' and ')} order by ${place} desc limit ${values.add(limit)}`,
-      values.list,
-    )
+    return this.database.query(({ db, sql, isPostgres }) => {
+      // What is named first is found by its index, and the rest is looked at.
+      const isBySince = status === undefined && since !== undefined
+      const place = isBySince ? sql<number>`pos + 0` : sql<number>`pos`
+      let rows = db.selectFrom('run_summary').select(summaryColumns).where(place, '<', beforePos)
+      if (status !== undefined) rows = rows.where('status', '=', status)
+      if (since !== undefined) rows = rows.where('last_at', '>=', since)
+      if (agent !== undefined) {
+        const agents = isPostgres
+          ? sql`json_array_elements_text(agents::json) as item(value)`
+          : sql`json_each(agents) as item`
+        rows = rows.where(sql<boolean>`exists (select 1 from ${agents} where item.value = ${agent})`)
+      }
+      return rows.orderBy(place, 'desc').limit(limit)
+    })
   }
 
   /** The number of runs of each status. */
   async counts(): Promise<ReadonlyMap<RunStatus, number>> {
-    const rows = await this.database.ask<{ readonly status: RunStatus; readonly runs: number }>(
-      `select status, count(*) as runs from @.run_summary as run_summary group by status`,
+    const rows = await this.database.query(({ db, sql }) =>
+      db
+        .selectFrom('run_summary')
+        .select(['status', sql<number>`count(*)`.as('runs')])
+        .groupBy('status'),
     )
-    return new Map(rows.map(({ status, runs }) => [status, runs]))
+    return new Map(rows.map(({ status, runs }) => [status as RunStatus, runs]))
   }
 
   /** Model calls from an hour on, by day, agent and model. */
   spending(fromHour: number): Promise<readonly SpendingRow[]> {
-    const sums = ['calls', ...amountColumns].map((column) => `cast(sum(${column}) as bigint) as ${column}`)
-    return this.database.ask<SpendingRow>(
-      `select day, agent, provider, api, model_id, ${sums.join(', ')}
-        from (select hour / 24 as day, spending.* from @.spending as spending where hour >= $1) as spending
-        group by day, agent, provider, api, model_id having sum(calls) > 0 order by day`,
-      [fromHour],
-    )
+    const names = ['agent', 'provider', 'api', 'model_id'] as const
+    return this.database.query(({ db, sql }) =>
+      db
+        .selectFrom('spending')
+        .select([sql<number>`hour / 24`.as('day'), ...names])
+        .select((['calls', ...amountColumns] as const).map((name) => sumOf(sql, name)))
+        .where('hour', '>=', fromHour)
+        .groupBy([sql`hour / 24`, ...names])
+        .having(sql<number>`sum(calls)`, '>', 0)
+        .orderBy('day'),
+    ) as unknown as Promise<readonly SpendingRow[]>
   }
 
   /** Sessions with an event at a moment or later, the dearest first, then those with most tokens. */
   sessions(since: number, limit: number): Promise<readonly SessionChange[]> {
-    return this.database.ask<SessionChange>(
-      `select ${sessionColumns.join(', ')} from @.session_summary as session_summary where last_at >= $1 and runs > 0
-        order by cost_nano desc, input_tokens + output_tokens desc, session_id limit $2`,
-      [since, limit],
+    return this.database.query(({ db, sql }) =>
+      db
+        .selectFrom('session_summary')
+        .select(sessionColumns)
+        .where('last_at', '>=', since)
+        .where('runs', '>', 0)
+        .orderBy('cost_nano', 'desc')
+        .orderBy(sql`input_tokens + output_tokens`, 'desc')
+        .orderBy('session_id')
+        .limit(limit),
     )
   }
 
   /** Some sessions, by their keys. */
   sessionsOf(keys: readonly string[]): Promise<readonly SessionChange[]> {
-    const { texts } = this.database.dialect
-    const columns = sessionColumns.map((column) => `session_summary.${column}`)
-    return this.database.ask<SessionChange>(
-      `select ${columns.join(', ')} from ${texts('$1')} join @.session_summary as session_summary on session_id = item.value`,
-      [JSON.stringify(keys)],
+    return this.database.query(({ db }) =>
+      db.selectFrom('session_summary').select(sessionColumns).where('session_id', 'in', keys),
     )
   }
 
   /** When the runs of a session began and continued, without some of them; `undefined` where there are no others. */
   async timesOf(key: string, without: readonly string[]): Promise<SessionTimes | undefined> {
-    const { texts } = this.database.dialect
-    const [row] = await this.database.ask<SessionTimes>(
-      `select min(started_at) as started_at, max(last_at) as last_at from @.run_summary as run_summary
-        where session_id = $1 and run_id not in (select value from ${texts('$2')}) having count(*) > 0`,
-      [key, JSON.stringify(without)],
+    const [row] = await this.database.query(({ db }) =>
+      db
+        .selectFrom('run_summary')
+        .select(({ fn }) => [fn.min('started_at').as('started_at'), fn.max('last_at').as('last_at')])
+        .where('session_id', '=', key)
+        .where('run_id', 'not in', without)
+        .having(({ fn }) => fn.countAll(), '>', 0),
     )
     return row
   }
 }
 
-/** The columns of a session's totals. */
-export const sessionColumns: readonly string[] = [
-  'session_id',
-  'runs',
-  'started_at',
-  'last_at',
-  'turns',
-  'tool_calls',
-  ...amountColumns,
-]
+/** Postgres adds whole numbers up to a type that is read as text. */
+function sumOf(sql: Sql, name: string): AliasedRawBuilder<number, string> {
+  return sql<number>`cast(sum(${sql.ref(name)}) as bigint)`.as(name)
+}

@@ -1,10 +1,7 @@
-import type { AppendOptions } from '@tallystick/core/vocabulary'
 import type { Database, Statement } from 'better-sqlite3'
 import type { RunCell } from '../format/chain.ts'
+import type { Durability } from '../store/database.ts'
 import { schemaVersion } from './schema.ts'
-
-/** How a commit is to be kept. */
-export type Durability = AppendOptions['durability']
 
 /** Hooks around each transaction. */
 export interface AroundCommits {

@@ -14,8 +14,8 @@ import type { Head, Lease, LeaseClaim, TakeOverClaim } from '@tallystick/core/vo
 import type { Database, Statement } from 'better-sqlite3'
 import { genesisHash, sealRun, type RunCell } from '../format/chain.ts'
 import { eventColumns, isRunId, isSameEvent, linkEvents, type EventRow } from '../format/event-row.ts'
-import { eventColumnsText, runColumns } from '../store/database.ts'
-import { requireSound, type InboxRow, type RunRow } from '../store/records.ts'
+import { eventColumnsText, type InboxRow, runColumnsText, type RunRow } from '../store/database.ts'
+import { requireSound } from '../store/records.ts'
 import { droppedRunConflict, type AppendRequest } from '../store/store.ts'
 import type { KnownHeads } from './commit.ts'
 import { sqliteCode } from './open-database.ts'
@@ -210,13 +210,13 @@ function prepareStatements(database: Database) {
   const rows = <Row>(text: string) => database.prepare<unknown[], Row>(text)
   const values = <Value>(text: string) => database.prepare<unknown[], Value>(text).pluck()
   return {
-    run: rows<RunRow>(`select ${runColumns} from run where run_id = ?`),
+    run: rows<RunRow>(`select ${runColumnsText} from run where run_id = ?`),
     events: rows<EventRow>(
       `select ${eventColumnsText} from event where run_id = ? and seq >= ? and seq <= ? order by seq`,
     ),
     placeTaken: values<number>('select 1 from run where session_id = ? and session_place = ?'),
     lastPlace: values<number>(`select seq from sqlite_sequence where name = 'event'`),
-    insertRun: rows(`insert into run (${runColumns}) values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`),
+    insertRun: rows(`insert into run (${runColumnsText}) values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`),
     moveRun: rows(
       'update run set head_seq = ?, head_hash = ?, epoch = ?, ended_at = ?, history = ?, seal = ? where run_id = ?',
     ),

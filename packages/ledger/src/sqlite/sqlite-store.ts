@@ -5,35 +5,28 @@ import type { Observable } from 'rxjs'
 import type { RemovalRequest } from '../format/chain.ts'
 import type { EventRow, Fault } from '../format/event-row.ts'
 import {
+  type Build,
   bytesPerBatch,
   type ChangedRuns,
-  type ChangePart,
-  type Dialect,
+  type Durability,
+  type InboxRow,
+  isFull,
+  loadQueries,
+  type Queries,
   rowsPerBatch,
+  selectLinked,
+  type Steps,
   type StoreDatabase,
 } from '../store/database.ts'
-import { everyEvent, findPlaces, searchBatch } from '../store/find-events.ts'
-import type { InboxRow } from '../store/records.ts'
-import { removeContent, type RemovalStep } from '../store/removals.ts'
+import { removeContent } from '../store/removals.ts'
 import type { AppendRequest, Store } from '../store/store.ts'
 import type { BegunTail, TailStart } from '../store/tail-events.ts'
 import { findFileFault } from './audit.ts'
 import { ChangeFeed } from './changes.ts'
-import { GroupCommit, KnownHeads, Transactions, type Durability } from './commit.ts'
+import { GroupCommit, KnownHeads, Transactions } from './commit.ts'
 import { LogSync, maxWalBytesUnlessGiven, OpenFiles, processTime, WalCheckpointer } from './log.ts'
 import { toLedgerError, sqliteCode, type OpenedDatabase, type SqliteLedgerOptions } from './open-database.ts'
 import { now, SqliteRecords } from './records.ts'
-
-/** The SQL of SQLite. */
-const dialect: Dialect = {
-  texts: (parameter) => `json_each(${parameter}) as item`,
-  objects: (parameter) => `json_each(${parameter}) as item`,
-  using: (index) => `indexed by ${index}`,
-  // No other connection writes at the same time.
-  forShare: '',
-  forUpdate: '',
-  now,
-}
 
 /** How many events are looked at for the runs that they are of. */
 const eventsPerRead = 4096
@@ -64,6 +57,7 @@ export class SqliteStore implements Store {
   readonly #sync: LogSync
   readonly #feed: ChangeFeed
   readonly #statements = new Map<string, Statement<[Named]>>()
+  #queries: Promise<Queries> | undefined
   #isClosed = false
 
   constructor(
@@ -141,24 +135,28 @@ export class SqliteStore implements Store {
   }
 
   async beginTail(after: TailStart): Promise<BegunTail> {
-    const { ask } = this.database
-    const toPos = (await findPlaces(this.database, everyEvent))?.toPos ?? 0
-    const [row] = await ask<{ readonly run_id: string; readonly hash: string }>(
-      'select run_id, hash from @.event where pos = $1',
-      [after.pos],
+    const { query, queryBatch } = this.database
+    const toPos = await this.#lastPlace()
+    const [row] = await query(({ db }) =>
+      db.selectFrom('event').select(['run_id as runId', 'hash']).where('pos', '=', after.pos),
     )
-    const dropped = await ask(`select 1 from @.removal where run_id = $1 and kind = 'dropped' limit 1`, [
-      after.runId,
-    ])
+    const dropped = await query(({ db }) =>
+      db
+        .selectFrom('removal')
+        .select('pos')
+        .where('run_id', '=', after.runId)
+        .where('kind', '=', 'dropped')
+        .limit(1),
+    )
     return {
-      atCursor: row && after.xid === xid ? { runId: row.run_id, hash: row.hash } : undefined,
+      atCursor: after.xid === xid ? row : undefined,
       isDropped: dropped.length > 0 && after.xid === xid,
       batch: async ({ pos }) => {
-        const source = { by: 'place', fromPos: pos, toPos } as const
-        let batch = await searchBatch(this.database, everyEvent, source, { pos, seq: 0 })
-        while (batch.rows.length === 0 && batch.next)
-          batch = await searchBatch(this.database, everyEvent, source, batch.next)
-        return { rows: batch.rows.map((found) => ({ ...found, xid })), isLast: batch.next === undefined }
+        const rows = await queryBatch(
+          (queries) => selectLinked(queries).where('event.pos', '>', pos).where('event.pos', '<=', toPos),
+          ['pos'],
+        )
+        return { rows: rows.map((found) => ({ ...found, xid })), isLast: !isFull(rows) }
       },
     }
   }
@@ -168,12 +166,13 @@ export class SqliteStore implements Store {
   }
 
   async remove(requests: readonly RemovalRequest[]): Promise<number> {
+    const queries = await this.#loadQueries()
     const removed = await this.#write(() => {
       const count = this.transactions.transact('barrier', () => {
         // First: a commit that cannot be acknowledged has removed what was to go.
         this.#known.forgetAll()
         this.#log.tookAway()
-        return this.#carryOut(removeContent(requests, dialect))
+        return this.#carryOut(removeContent(queries, requests))
       })
       // The log keeps copies of what was removed. Where a reader prevents it, it is truncated later.
       this.#opened.database.pragma('wal_checkpoint(truncate)')
@@ -183,16 +182,14 @@ export class SqliteStore implements Store {
     return removed
   }
 
-  #carryOut<T>(steps: Generator<RemovalStep, T, readonly unknown[]>): T {
+  #carryOut<T>(steps: Steps<T>): T {
     let next = steps.next([])
     while (!next.done) {
-      const { text, values } = next.value
-      const statement = this.#prepared(text)
-      if (statement.reader) next = steps.next(statement.all(nameValues(values)))
-      else {
-        statement.run(nameValues(values))
-        next = steps.next([])
-      }
+      const { sql, parameters } = next.value
+      const statement = this.#opened.database.prepare<[Named]>(sql)
+      const values = nameValues(parameters)
+      if (!statement.reader) statement.run(values)
+      next = steps.next(statement.reader ? statement.all(values) : [])
     }
     return next.value
   }
@@ -265,21 +262,32 @@ export class SqliteStore implements Store {
   }
 
   #storeDatabase(): StoreDatabase {
+    const { database } = this.#opened
     const ask = <Row>(text: string, values: readonly unknown[] = []): Promise<readonly Row[]> =>
       this.#read(() => this.#prepared(text).all(nameValues(values)) as readonly Row[])
+    const queries = (): Promise<Queries> => this.#loadQueries()
     return {
-      dialect,
       isWritable: this.#isWritable,
       maxScanned: 8192,
+      now,
       requireOpen: () => this.#requireOpen(),
       ask,
-      askPatiently: ask,
-      askBatch: <Row extends EventRow>(query: string, order: readonly string[], values: readonly unknown[]) =>
-        this.#read(() => {
-          const text = `${query} order by ${order.map((column) => `event.${column}`).join(', ')}`
-          return takeBatch(this.#prepared(text).iterate(nameValues(values)) as Iterable<Row>)
-        }),
-      change: (parts, values) => this.#change(parts, values),
+      askBatch: <Row extends EventRow>(text: string, order: readonly string[], values: readonly unknown[]) =>
+        this.#read(() =>
+          takeBatch<Row>(this.#prepared(orderText(text, order)).iterate(nameValues(values)) as Iterable<Row>),
+        ),
+      query: async <Row>(build: Build<Row>) => {
+        const on = await queries()
+        const { sql, parameters } = build(on).compile(on.db)
+        return await this.#read(() => database.prepare<[Named], Row>(sql).all(nameValues(parameters)))
+      },
+      queryBatch: async <Row extends EventRow>(build: Build<Row>, order: readonly string[]) => {
+        const on = await queries()
+        const { sql, parameters } = build(on).compile(on.db)
+        const statement = database.prepare<[Named], Row>(orderText(sql, order))
+        return await this.#read(() => takeBatch(statement.iterate(nameValues(parameters))))
+      },
+      change: (steps) => this.#change(steps),
       async changedRuns(after): Promise<ChangedRuns> {
         const rows = await ask<{ readonly pos: number; readonly run_id: string }>(
           `select pos, run_id from @.event where pos > $1 order by pos limit ${eventsPerRead}`,
@@ -296,23 +304,28 @@ export class SqliteStore implements Store {
         const text = 'select 1 from @.event where run_id = $1 and seq = $2 and pos > $3'
         return (await ask(text, [runId, seq, parsePlace(place)])).length > 0
       },
-      async eventsAfter(after) {
-        const toPos = (await findPlaces({ ask }, everyEvent))?.toPos ?? 0
-        return Math.max(0, toPos - parsePlace(after))
-      },
+      eventsAfter: async (after) => Math.max(0, (await this.#lastPlace()) - parsePlace(after)),
     }
   }
 
-  async #change(parts: readonly ChangePart[], values: readonly unknown[]): Promise<boolean> {
+  async #lastPlace(): Promise<number> {
+    const [last] = await this.database.ask<{ readonly pos: number | null }>(
+      'select max(pos) as pos from @.event',
+    )
+    return last?.pos ?? 0
+  }
+
+  /** Loaded by the first search, list or change: most users of a file need none of it. */
+  #loadQueries(): Promise<Queries> {
+    return (this.#queries ??= loadQueries())
+  }
+
+  async #change<T>(steps: (queries: Queries) => Steps<T>): Promise<T> {
     const { database } = this.#opened
-    const work = (): boolean =>
+    const queries = await this.#loadQueries()
+    const work = (): T =>
       doWithoutWaiting(database, () =>
-        this.transactions.transact('lazy', () =>
-          parts.every(
-            ({ text }, index) =>
-              this.#prepared(text('true')).run(nameValues(values)).changes > 0 || index > 0,
-          ),
-        ),
+        this.transactions.transact('lazy', () => this.#carryOut(steps(queries))),
       )
     for (let tries = 1; ; tries++) {
       try {
@@ -323,6 +336,10 @@ export class SqliteStore implements Store {
       }
     }
   }
+}
+
+function orderText(query: string, order: readonly string[]): string {
+  return `${query} order by ${order.map((column) => `event.${column}`).join(', ')}`
 }
 
 /** The values of parameters `$1`, `$2` …, which SQLite takes for names. */

@@ -1,29 +1,96 @@
-import type { EventType } from '@tallystick/core/vocabulary'
+import type { CompiledQuery, Kysely, Nullable, SelectQueryBuilder, Sql } from 'kysely'
+import type { AppendOptions, EventType } from '@tallystick/core/vocabulary'
+import type { RemovalRow, RunCell } from '../format/chain.ts'
 import { eventColumns, type EventRow } from '../format/event-row.ts'
+import type { HistoryRow } from '../format/history.ts'
+import type { SessionChange, SpendingChange, StoredRunRow } from '../projection/stored-run.ts'
 
-/**
- * The parts of SQL that differ between databases. In every statement `@.` stands before the names of tables, and `$1`, `$2` …
- * for values.
- */
-export interface Dialect {
-  /** The strings of a JSON array, as a table `item` with the column `value`. */
-  readonly texts: (parameter: string) => string
-  /** The objects of a JSON array, as a table `item` with the column `value`, of which `->>` takes fields. */
-  readonly objects: (parameter: string) => string
-  /** Follows the name of a table that is to be read by an index. Without figures about a file SQLite would take another. */
-  readonly using: (index: string) => string
-  /** Ends a query whose rows must not change until its transaction ends. */
-  readonly forShare: string
-  readonly forUpdate: string
-  /** The time of the machine that holds the database, in milliseconds since 1970 UTC. */
-  readonly now: string
+/** The row of a run beside its lease. */
+export type RunRow = RunCell & { readonly seal: string }
+
+/** An entry of an inbox, with its command as canonical JSON. */
+export interface InboxRow {
+  readonly key: string
+  readonly at: number
+  readonly command: string
 }
 
-/** One statement of a change. All of a change share their values, from `$1` on. */
-export interface ChangePart {
-  readonly name: string
-  /** The statement; `when` stands for the condition under which the change is made at all. */
-  readonly text: (when: string) => string
+/** The tables, which have the same names and columns in both databases. */
+export interface Schema {
+  readonly event: EventRow
+  readonly run: RunRow & { readonly lease_holder: string | null; readonly lease_until: number | null }
+  readonly history: HistoryRow
+  readonly inbox: InboxRow & {
+    readonly pos: number
+    readonly run_id: string
+    readonly taken_seq: number | null
+  }
+  readonly removal: RemovalRow
+  readonly snapshot: {
+    readonly run_id: string
+    readonly reducer: string
+    readonly seq: number
+    readonly state: string
+    readonly head_hash: string
+    readonly seal: string
+  }
+  readonly run_summary: StoredRunRow
+  readonly session_summary: SessionChange
+  readonly spending: SpendingChange
+  readonly projection: {
+    readonly name: string
+    readonly version: string
+    readonly revision: number
+    readonly cursor: string
+  }
+}
+
+/** What queries are built with, and in which of the two databases they will run. */
+export interface Queries {
+  readonly db: Kysely<Schema>
+  readonly sql: Sql
+  readonly isPostgres: boolean
+}
+
+/** A query of kysely, or a text of its `sql`. */
+export interface Query<Row> {
+  compile(db: Kysely<Schema>): CompiledQuery<Row>
+}
+
+export type Build<Row> = (queries: Queries) => Query<Row>
+
+/**
+ * Queries that one transaction carries out, one by one; the rows of each come back into the generator. SQLite carries them
+ * out at once, Postgres over a connection.
+ */
+export type Steps<T> = Generator<CompiledQuery, T, readonly unknown[]>
+
+/** Has a transaction carry out a query. */
+export function* perform<Row>(queries: Queries, query: Query<Row>): Steps<readonly Row[]> {
+  return (yield query.compile(queries.db)) as readonly Row[]
+}
+
+/** Loads what builds queries: who only appends, reads and commands runs needs none of it. */
+export async function loadQueries(schema?: string): Promise<Queries> {
+  const kysely = await import('kysely')
+  const isPostgres = schema !== undefined
+  class SqliteCompiler extends kysely.SqliteQueryCompiler {
+    protected override getCurrentParameterPlaceholder(): string {
+      return `$${this.numParameters}`
+    }
+  }
+  const db = new kysely.Kysely<Schema>({
+    dialect: {
+      createAdapter: () => (isPostgres ? new kysely.PostgresAdapter() : new kysely.SqliteAdapter()),
+      createDriver: () => new kysely.DummyDriver(),
+      createIntrospector: (of) => new kysely.PostgresIntrospector(of),
+      createQueryCompiler: () => (isPostgres ? new kysely.PostgresQueryCompiler() : new SqliteCompiler()),
+    },
+  })
+  const { HandleEmptyInListsPlugin, replaceWithNoncontingentExpression, sql } = kysely
+  const plugin = new HandleEmptyInListsPlugin({ strategy: replaceWithNoncontingentExpression })
+  const safe = db.withPlugin(plugin)
+  return { db: isPostgres ? safe.withSchema(schema) : safe, sql, isPostgres }
 }
 
 /** Runs that may have changed after a place. */
@@ -39,32 +106,41 @@ export interface ChangedRuns {
 
 /** The database of a store, for statements that both databases understand. Members reject with a `TallystickError`. */
 export interface StoreDatabase {
-  readonly dialect: Dialect
   readonly isWritable: boolean
   /** A search looks at this many events in one statement, so that a search for what is rare gives others their turn. */
   readonly maxScanned: number
   /** Throws if the ledger was closed. */
   readonly requireOpen: () => void
-  readonly ask: <Row>(text: string, values?: readonly unknown[]) => Promise<readonly Row[]>
-  /** The same for a statement that may go through all there is. */
-  readonly askPatiently: <Row>(text: string, values?: readonly unknown[]) => Promise<readonly Row[]>
+  /** Returns the rows of a query. With `patiently` it may go through all there is. */
+  readonly query: <Row>(
+    build: Build<Row>,
+    options?: { readonly patiently?: boolean },
+  ) => Promise<readonly Row[]>
   /** Returns the first rows of a query over events, as many as a batch holds; `order` names columns of `event`. */
+  readonly queryBatch: <Row extends EventRow>(
+    build: Build<Row>,
+    order: readonly string[],
+  ) => Promise<readonly Row[]>
+  /** Changes rows, all of it or nothing, in a transaction that keeps no writer waiting and syncs nothing. */
+  readonly change: <T>(steps: (queries: Queries) => Steps<T>) => Promise<T>
+  /** A statement that is prepared once: `@.` stands before the names of tables, and `$1`, `$2` … for values. */
+  readonly ask: <Row>(text: string, values?: readonly unknown[]) => Promise<readonly Row[]>
+  /** The same for a batch, as `queryBatch` returns it. */
   readonly askBatch: <Row extends EventRow>(
-    query: string,
+    text: string,
     order: readonly string[],
     values: readonly unknown[],
   ) => Promise<readonly Row[]>
-  /**
-   * Changes derived tables, all of it or nothing, in a transaction that keeps no writer waiting. The first part decides: if it
-   * changes no row, nothing is done, and the answer is `false`.
-   */
-  readonly change: (parts: readonly ChangePart[], values: readonly unknown[]) => Promise<boolean>
+  /** The time of the machine that holds the database, in milliseconds since 1970 UTC, as an expression. */
+  readonly now: string
   /** Returns runs with events after a place; from the first event on, if it is `''`. */
   readonly changedRuns: (after: string) => Promise<ChangedRuns>
   readonly isAfter: (place: string, runId: string, seq: number) => Promise<boolean>
   /** Returns about how many events come after a place. */
   readonly eventsAfter: (after: string) => Promise<number>
 }
+
+export type Durability = AppendOptions['durability']
 
 /** A batch holds at most this many rows, and ends with the first that takes its bodies over this many bytes. */
 export const rowsPerBatch = 512
@@ -77,28 +153,57 @@ export function isFull(rows: readonly EventRow[]): boolean {
   return rows.length >= rowsPerBatch || 3 * characters >= bytesPerBatch
 }
 
-/** The columns of a run's row beside its lease. */
-export const runColumns =
-  'pos, run_id, head_seq, head_hash, epoch, session_id, session_place, ended_at, history, seal'
+/** The columns of a run's row beside its lease, in the order in which they are inserted. */
+export const runColumns: readonly (keyof RunRow)[] = [
+  ...(['pos', 'run_id', 'head_seq', 'head_hash', 'epoch', 'session_id', 'session_place'] as const),
+  ...(['ended_at', 'history', 'seal'] as const),
+]
+export const runColumnsText: string = runColumns.join(', ')
 
 /** The columns of events, each with the name of its table. */
-export const eventColumnsText: string = eventColumns.map((column) => `event.${column}`).join(', ')
+export const eventRefs: readonly `event.${keyof EventRow}`[] = eventColumns.map(
+  (column) => `event.${column}` as const,
+)
+export const eventColumnsText: string = eventRefs.join(', ')
 
-/** Selects events, each with the link that it is chained to, from a table or join that calls them `event`. */
-export function selectLinked(from: string, more = ''): string {
-  return `select ${eventColumnsText}${more},
-      previous.pos as previous_pos, previous.epoch as previous_epoch, previous.hash as previous_hash
-    from ${from} left join @.event as previous on previous.run_id = event.run_id and previous.seq = event.seq - 1`
+/** An event with the link that it is chained to; nulls where the event before it is not there. */
+export interface FoundRow extends EventRow {
+  readonly previous_pos: number | null
+  readonly previous_epoch: number | null
+  readonly previous_hash: string | null
 }
 
-/** Numbers the values of a statement while its text is built. */
-export class Values {
-  readonly list: unknown[] = []
+type LinkedEvents = SelectQueryBuilder<
+  Schema & { readonly previous: Nullable<EventRow> },
+  'event' | 'previous',
+  FoundRow
+>
 
-  /** Adds a value, and returns the parameter that stands for it. */
-  add(value: unknown): string {
-    return `$${this.list.push(value)}`
-  }
+/**
+ * Selects events, each with the link that it is chained to. SQLite reads them by `index`: without figures about a file it would
+ * take another.
+ */
+export function selectLinked(queries: Queries, index?: 'event_call' | 'event_type'): LinkedEvents {
+  return queries.db
+    .selectFrom(index ? eventsBy(queries, index) : 'event')
+    .leftJoin('event as previous', (on) =>
+      on
+        .onRef('previous.run_id', '=', 'event.run_id')
+        .on('previous.seq', '=', queries.sql<number>`event.seq - 1`),
+    )
+    .select(eventRefs)
+    .select([
+      'previous.pos as previous_pos',
+      'previous.epoch as previous_epoch',
+      'previous.hash as previous_hash',
+    ])
+}
+
+/** The table of events, to be read by an index. */
+export function eventsBy({ sql, isPostgres }: Queries, index: 'event_call' | 'event_type'): 'event' {
+  // An alias that names the index is typed as the table that it is.
+  const inSqlite = sql<EventRow>`event`.as<'event'>(sql.raw(`event indexed by ${index}`))
+  return isPostgres ? 'event' : (inSqlite as unknown as 'event')
 }
 
 /**

@@ -7,11 +7,11 @@ import {
   missingEvent,
   outOfOrder,
   readEvent,
-  type EventRow,
   type Link,
+  type ReadableRow,
 } from '../format/event-row.ts'
 import type { RowReader } from './read-events.ts'
-import { isFull, isRareType, rareType, selectLinked, type StoreDatabase, Values } from './database.ts'
+import { type FoundRow, isFull, isRareType, rareType, selectLinked, type StoreDatabase } from './database.ts'
 
 /** A query with its bounds made whole: what a store compares with the columns of an event. */
 export interface AskedEvents {
@@ -44,7 +44,6 @@ export interface SearchedRun {
 
 /** Events that one index finds in the order of places. Every filter of the query is applied to them. */
 export type SearchSource =
-  | { readonly by: 'turn'; readonly run: SearchedRun; readonly turn: number }
   | { readonly by: 'call'; readonly run: SearchedRun }
   /** With `types`, only events of these, whatever else is asked for. */
   | { readonly by: 'run'; readonly run: SearchedRun; readonly types?: readonly EventType[] }
@@ -57,22 +56,11 @@ export interface Cursor {
   readonly seq: number
 }
 
-/** An event with the link that it is chained to; nulls where the event before it is not there. */
-export interface FoundRow extends EventRow {
-  readonly previous_pos: number | null
-  readonly previous_epoch: number | null
-  readonly previous_hash: string | null
-}
-
 /** Some events of a source. It may be empty and yet not the last. */
 export interface FoundBatch {
   readonly rows: readonly FoundRow[]
   /** Where the next batch begins; absent after the last. */
   readonly next?: Cursor
-}
-
-function isTimed({ fromAt, toAt }: AskedEvents): boolean {
-  return fromAt > Number.MIN_SAFE_INTEGER || toAt < Number.MAX_SAFE_INTEGER
 }
 
 /** `undefined` if the query can have no answer, whatever the store holds. */
@@ -108,24 +96,27 @@ export async function* findEvents(
   // A store that is closed refuses this query as any other.
   if (asked === undefined) return database.requireOpen()
   const waiting = [...(await findSources(database, asked))].toReversed()
-  const open: SourceReader[] = []
+  const open: { readonly source: AsyncIterator<FoundRow & ReadableRow>; head: FoundRow & ReadableRow }[] = []
   for (;;) {
-    const first = open.reduce<SourceReader | undefined>(
-      (least, source) => (least === undefined || source.head.pos < least.head.pos ? source : least),
+    const first = open.reduce<(typeof open)[number] | undefined>(
+      (least, each) => (least === undefined || each.head.pos < least.head.pos ? each : least),
       undefined,
     )
     const next = waiting.at(-1)
     if (next && (first === undefined || firstPlaceIn(next) <= first.head.pos)) {
       waiting.pop()
-      const opened = await SourceReader.open(database, rows, asked, next)
-      if (opened) open.push(opened)
+      const source = readSource(database, rows, asked, next)
+      const { value, done } = await source.next()
+      if (!done) open.push({ source, head: value })
       continue
     }
     if (first === undefined) return
     const event = readFound(first.head)
     database.requireOpen()
     yield event
-    if (!(await first.advance())) open.splice(open.indexOf(first), 1)
+    const { value, done } = await first.source.next()
+    if (done) open.splice(open.indexOf(first), 1)
+    else first.head = value
   }
 }
 
@@ -139,19 +130,14 @@ async function findSources(database: StoreDatabase, asked: AskedEvents): Promise
   const runs = [...(await findRuns(database, asked))].toSorted((left, right) => left.pos - right.pos)
   return runs.flatMap((run): readonly SearchSource[] => {
     if (toolCallId !== null) return [{ by: 'call', run }]
-    if (turn !== null) return [{ by: 'turn', run, turn }]
-    return types ? toSourcesByType(run, types) : [{ by: 'run', run }]
+    if (turn !== null || types === null) return [{ by: 'run', run }]
+    // Rare types by their index; all others in one walk through the run.
+    const others = types.filter((type) => !isRareType(type))
+    return [
+      ...types.filter(isRareType).map((type) => ({ by: 'type', run, type }) as const),
+      ...(others.length > 0 ? [{ by: 'run', run, types: others } as const] : []),
+    ]
   })
-}
-
-/** The events of each type by its index; those of all types without an index in one walk through the run. */
-function toSourcesByType(run: SearchedRun, types: readonly EventType[]): readonly SearchSource[] {
-  const indexed = types.filter(isRareType)
-  const others = types.filter((type) => !isRareType(type))
-  return [
-    ...indexed.map((type) => ({ by: 'type', run, type }) as const),
-    ...(others.length > 0 ? [{ by: 'run', run, types: others } as const] : []),
-  ]
 }
 
 function firstPlaceIn(source: SearchSource): number {
@@ -160,23 +146,20 @@ function firstPlaceIn(source: SearchSource): number {
 
 /** The runs that match all filters: with that id, of that session, with events of that call. */
 export async function findRuns(
-  { ask }: StoreDatabase,
+  { query }: Pick<StoreDatabase, 'query'>,
   { runId, sessionId, toolCallId }: AskedEvents,
 ): Promise<readonly SearchedRun[]> {
   // What a database cannot hold names nothing that is there.
   if (![runId, sessionId, toolCallId].every((name) => isStorableName(name ?? ''))) return []
-  const values = new Values()
-  const conditions = [
-    ...(runId === undefined ? [] : [`run_id = ${values.add(runId)}`]),
-    ...(sessionId === undefined ? [] : [`session_id = ${values.add(sessionId)}`]),
-    ...(toolCallId === null
-      ? []
-      : [`run_id in (select run_id from @.event where tool_call_id = ${values.add(toolCallId)})`]),
-  ]
-  const rows = await ask<{ readonly run_id: string; readonly pos: number; readonly head_seq: number }>(
-    `select run_id, pos, head_seq from @.run where ${conditions.join(' and ')}`,
-    values.list,
-  )
+  const rows = await query(({ db }) => {
+    let runs = db.selectFrom('run').select(['run_id', 'pos', 'head_seq'])
+    if (runId !== undefined) runs = runs.where('run_id', '=', runId)
+    if (sessionId !== undefined) runs = runs.where('session_id', '=', sessionId)
+    if (toolCallId === null) return runs
+    return runs.where('run_id', 'in', (of) =>
+      of.selectFrom('event').select('run_id').where('tool_call_id', '=', toolCallId),
+    )
+  })
   return rows.flatMap(({ run_id, pos, head_seq }) =>
     isRunId(run_id) ? [{ runId: run_id, pos, headSeq: head_seq }] : [],
   )
@@ -184,164 +167,102 @@ export async function findRuns(
 
 /** The first and the last place of an event in the time that is asked for; `undefined` if there is none. */
 export async function findPlaces(
-  { ask }: Pick<StoreDatabase, 'ask'>,
+  { query }: Pick<StoreDatabase, 'query'>,
   asked: AskedEvents,
 ): Promise<{ readonly fromPos: number; readonly toPos: number } | undefined> {
-  type Places = { readonly first: number | null; readonly last: number | null }
-  const [found] = isTimed(asked)
-    ? await ask<Places>(
-        'select min(pos + 0) as first, max(pos + 0) as last from @.event where at >= $1 and at <= $2',
-        [asked.fromAt, asked.toAt],
-      )
-    : // One query each, so that each reads one end of the table.
-      await ask<Places>(
-        'select (select min(pos) from @.event) as first, (select max(pos) from @.event) as last',
-      )
+  const [found] = await query(({ db, sql }) =>
+    isTimed(asked)
+      ? db
+          .selectFrom('event')
+          .select([sql<number | null>`min(pos + 0)`.as('first'), sql<number | null>`max(pos + 0)`.as('last')])
+          .where('at', '>=', asked.fromAt)
+          .where('at', '<=', asked.toAt)
+      : // One query each, so that each reads one end of the table.
+        db.selectNoFrom((of) => [
+          of
+            .selectFrom('event')
+            .select(({ fn }) => fn.min('pos').as('pos'))
+            .as('first'),
+          of
+            .selectFrom('event')
+            .select(({ fn }) => fn.max('pos').as('pos'))
+            .as('last'),
+        ]),
+  )
   const { first = null, last = null } = found ?? {}
   return first === null || last === null ? undefined : { fromPos: first, toPos: last }
 }
 
-/** Indexes that SQLite would not choose: see `Dialect.using`. */
-const indexOf: { readonly [By in SearchSource['by']]?: string } = { type: 'event_type', call: 'event_call' }
+function isTimed({ fromAt, toAt }: AskedEvents): boolean {
+  return fromAt > Number.MIN_SAFE_INTEGER || toAt < Number.MAX_SAFE_INTEGER
+}
+
+const indexes = { call: 'event_call', type: 'event_type', run: undefined, place: undefined } as const
 
 /** The next events of a source that pass all filters. */
 export async function searchBatch(
-  database: StoreDatabase,
+  { queryBatch, maxScanned }: Pick<StoreDatabase, 'queryBatch' | 'maxScanned'>,
   asked: AskedEvents,
   source: SearchSource,
   after: Cursor,
 ): Promise<FoundBatch> {
-  const { dialect, askBatch } = database
-  const scanned = limitScan(source, after, database.maxScanned)
   const order = source.by === 'place' ? 'pos' : 'seq'
-  let [from, to] = [after[order], scanned[order]]
-  if (source.by === 'turn') {
-    from = Math.max(from, (await findTurn(database, source.run, source.turn)) - 1)
-    to = (await findTurn(database, source.run, source.turn + 1)) - 1
-  }
-  const values = new Values()
+  // The indexes by type and call pass over nothing, so there is no need to stop on the way.
+  const last = source.by === 'place' ? source.toPos : source.run.headSeq
+  const far = source.by === 'place' || source.by === 'run' ? after[order] + maxScanned : last
+  const scanned = { ...after, [order]: Math.min(far, last) }
   const types = (source.by === 'run' ? source.types : undefined) ?? asked.types
-  // Additions keep planners from another index than that of the source.
-  const conditions = [
-    `event.${order} > ${values.add(from)} and event.${order} <= ${values.add(to)}`,
-    ...(source.by === 'place' ? [] : [`event.run_id = ${values.add(source.run.runId)}`]),
-    ...(source.by === 'type' ? [`event.type = ${values.add(source.type)} and event.${rareType}`] : []),
-    ...(source.by === 'call' ? [`event.tool_call_id = ${values.add(asked.toolCallId)}`] : []),
-    ...(isTimed(asked)
-      ? [`event.at + 0 >= ${values.add(asked.fromAt)} and event.at + 0 <= ${values.add(asked.toAt)}`]
-      : []),
-    ...(asked.turn === null ? [] : [`event.turn + 0 = ${values.add(asked.turn)}`]),
-    ...(types === null
-      ? []
-      : [
-          `event.type || '' in (select value from ${dialect.texts(values.add(JSON.stringify(types.filter(isStorableName))))})`,
-        ]),
-  ]
-  const index = indexOf[source.by]
-  const rows = await askBatch<FoundRow>(
-    `${selectLinked(`@.event as event ${index ? dialect.using(index) : ''}`)} where ${conditions.join(' and ')}`,
+  const rows = await queryBatch(
+    (queries) => {
+      const { sql } = queries
+      let found = selectLinked(queries, indexes[source.by])
+        .where(`event.${order}`, '>', after[order])
+        .where(`event.${order}`, '<=', scanned[order])
+      if (source.by !== 'place') found = found.where('event.run_id', '=', source.run.runId)
+      if (source.by === 'type')
+        found = found.where('event.type', '=', source.type).where(sql<boolean>`event.${sql.raw(rareType)}`)
+      if (source.by === 'call') found = found.where('event.tool_call_id', '=', asked.toolCallId)
+      // Additions keep planners from another index than that of the source.
+      if (isTimed(asked))
+        found = found
+          .where(sql<number>`event.at + 0`, '>=', asked.fromAt)
+          .where(sql<number>`event.at + 0`, '<=', asked.toAt)
+      if (asked.turn !== null) found = found.where(sql<number>`event.turn + 0`, '=', asked.turn)
+      return types === null
+        ? found
+        : found.where(sql<string>`event.type || ''`, 'in', types.filter(isStorableName))
+    },
     [order],
-    values.list,
   )
-  const last = rows.at(-1)
+  const lastRow = rows.at(-1)
   // After the last row if there may be more of them, else after every event that was looked at.
-  if (last && isFull(rows)) return { rows, next: last }
-  const isMore = source.by === 'place' ? scanned.pos < source.toPos : scanned.seq < source.run.headSeq
-  return isMore ? { rows, next: scanned } : { rows }
+  if (lastRow && isFull(rows)) return { rows, next: lastRow }
+  return scanned[order] < last ? { rows, next: scanned } : { rows }
 }
 
-/** How far a batch looks. The indexes by type and call pass over nothing, and the events of a turn are searched at once. */
-function limitScan(source: SearchSource, { pos, seq }: Cursor, maxScanned: number): Cursor {
-  if (source.by === 'place') return { pos: Math.min(pos + maxScanned, source.toPos), seq }
-  const { headSeq } = source.run
-  return { pos, seq: source.by === 'run' ? Math.min(seq + maxScanned, headSeq) : headSeq }
-}
-
-/**
- * The number of the first event of a turn or a later one; one more than the head if the run has none. Turns never fall from
- * one event to the next.
- */
-async function findTurn(
-  { ask }: StoreDatabase,
-  { runId, headSeq }: SearchedRun,
-  turn: number,
-): Promise<number> {
-  let [from, to] = [1, headSeq + 1]
-  while (from < to) {
-    const middle = Math.floor((from + to) / 2)
-    const [row] = await ask<{ readonly turn: number }>(
-      'select turn from @.event where run_id = $1 and seq = $2',
-      [runId, middle],
-    )
-    if (row === undefined || row.turn >= turn) to = middle
-    else from = middle + 1
-  }
-  return from
-}
-
-type NextBatch = (after: Cursor) => Promise<FoundBatch>
-
-/** The batches of a source, one after the other. */
-class SourceReader {
-  readonly #nextBatch: NextBatch
-  #batch: FoundBatch
-  #index = 0
-  /** The event that it is at. */
-  head: FoundRow
-
-  private constructor(nextBatch: NextBatch, batch: FoundBatch, head: FoundRow) {
-    this.#nextBatch = nextBatch
-    this.#batch = batch
-    this.head = head
-  }
-
-  /** `undefined` if the source has no event at all. */
-  static async open(
-    database: StoreDatabase,
-    rows: RowReader,
-    asked: AskedEvents,
-    source: SearchSource,
-  ): Promise<SourceReader | undefined> {
-    const nextBatch: NextBatch = async (after) => {
-      for (let cursor = after; ;) {
-        const batch = await searchBatch(database, asked, source, cursor)
-        requireOrder(batch, source, cursor)
-        if (batch.rows.length > 0 || batch.next === undefined) {
-          return { ...batch, rows: await rows.readable(batch.rows) }
-        }
-        cursor = batch.next
-      }
+/** The rows of a source, batch after batch. */
+async function* readSource(
+  database: StoreDatabase,
+  rows: RowReader,
+  asked: AskedEvents,
+  source: SearchSource,
+): AsyncGenerator<FoundRow & ReadableRow> {
+  for (let cursor: Cursor | undefined = { pos: firstPlaceIn(source) - 1, seq: 0 }; cursor;) {
+    const batch = await searchBatch(database, asked, source, cursor)
+    let last = cursor
+    for (const row of batch.rows) {
+      // An index that is out of order would have the same batch read for ever.
+      const isAfter = row.pos > last.pos && (source.by === 'place' || row.seq > last.seq)
+      if (!isAfter) throw outOfOrder(source.by === 'place' ? 'its events' : `the events of run ${row.run_id}`)
+      last = row
     }
-    const batch = await nextBatch({ pos: firstPlaceIn(source) - 1, seq: 0 })
-    const [head] = batch.rows
-    return head && new SourceReader(nextBatch, batch, head)
-  }
-
-  /** Goes to the next event. Returns whether there is one. */
-  async advance(): Promise<boolean> {
-    this.#index++
-    if (this.#index >= this.#batch.rows.length && this.#batch.next) {
-      this.#batch = await this.#nextBatch(this.#batch.next)
-      this.#index = 0
-    }
-    const head = this.#batch.rows[this.#index]
-    if (head) this.head = head
-    return head !== undefined
-  }
-}
-
-/** An index that is out of order would have the same batch read for ever. */
-function requireOrder({ rows }: FoundBatch, source: SearchSource, after: Cursor): void {
-  let last = after
-  for (const row of rows) {
-    const isAfter = row.pos > last.pos && (source.by === 'place' || row.seq > last.seq)
-    if (!isAfter) throw outOfOrder(source.by === 'place' ? 'its events' : `the events of run ${row.run_id}`)
-    last = row
+    yield* await rows.readable(batch.rows)
+    cursor = batch.next
   }
 }
 
 /** The event of a row that was found. Throws `LedgerDamagedError` if it is not as it was written. */
-export function readFound(row: FoundRow): RuntimeEvent {
+export function readFound(row: FoundRow & ReadableRow): RuntimeEvent {
   const event = readEvent(toLinkBefore(row), row)
   if (event === undefined) throw missingEvent(row.run_id, row.seq)
   return event

@@ -1,10 +1,16 @@
 import { LedgerDamagedError, RunNotFoundError, type RunId } from '@tallystick/core'
 import { isStorableName, requireRunFilter } from '@tallystick/core/store-kit'
 import type { Head, Lease, RunFilter, RunRecord } from '@tallystick/core/vocabulary'
-import type { RemovalRow, RunCell } from '../format/chain.ts'
+import type { RemovalRow } from '../format/chain.ts'
 import { isRunId, formatRunId, outOfOrder, RunIdSieve, type EventRow } from '../format/event-row.ts'
 import type { HistoryRow } from '../format/history.ts'
-import { eventColumnsText, runColumns, type StoreDatabase } from './database.ts'
+import {
+  eventColumnsText,
+  type InboxRow,
+  runColumnsText,
+  type RunRow,
+  type StoreDatabase,
+} from './database.ts'
 
 /* What both stores read of the record. */
 
@@ -15,21 +21,11 @@ export interface EventRange {
   readonly toSeq: number
 }
 
-/** An entry of an inbox, with its command as canonical JSON. */
-export interface InboxRow {
-  readonly key: string
-  readonly at: number
-  readonly command: string
-}
-
-/** The row of a run beside its lease. */
-export type RunRow = RunCell & { readonly seal: string }
-
-type Asked = Pick<StoreDatabase, 'ask' | 'askBatch' | 'dialect'>
+type Asked = Pick<StoreDatabase, 'ask' | 'askBatch' | 'now'>
 
 export async function readRun({ ask }: Asked, runId: string): Promise<RunRow | undefined> {
   if (!isRunId(runId)) return undefined
-  const [row] = await ask<RunRow>(`select ${runColumns} from @.run where run_id = $1`, [runId])
+  const [row] = await ask<RunRow>(`select ${runColumnsText} from @.run where run_id = $1`, [runId])
   return row && requireSound(row)
 }
 
@@ -88,10 +84,10 @@ export async function readInbox({ ask }: Asked, runId: RunId): Promise<readonly 
 }
 
 /** The lease of a run, unless it has ended. */
-export async function readLease({ ask, dialect }: Asked, runId: RunId): Promise<Lease | undefined> {
+export async function readLease({ ask, now }: Asked, runId: RunId): Promise<Lease | undefined> {
   if (!isRunId(runId)) return undefined
-  const text = `select lease_holder as holder, lease_until - ${dialect.now} as "leftMs" from @.run
-    where run_id = $1 and lease_until > ${dialect.now}`
+  const text = `select lease_holder as holder, lease_until - ${now} as "leftMs" from @.run
+    where run_id = $1 and lease_until > ${now}`
   return (await ask<Lease>(text, [runId]))[0]
 }
 
@@ -128,7 +124,7 @@ export async function* listRuns(
   while (left > 0) {
     const asked = Math.min(runsPerBatch, Math.ceil(left))
     const batch = await database.ask<RunRow>(
-      `select ${runColumns} from @.run where ${order} < $1 ${sessionId === undefined ? '' : 'and session_id = $3'}
+      `select ${runColumnsText} from @.run where ${order} < $1 ${sessionId === undefined ? '' : 'and session_id = $3'}
         order by ${order} desc limit $2`,
       [before, asked, ...(sessionId === undefined ? [] : [sessionId])],
     )
@@ -169,13 +165,20 @@ export function requireSound(row: RunRow): RunRow {
 const removalsPerBatch = 256
 
 /** Every removal on record, in order; those of one run if it is named. */
-export async function* eachRemoval({ ask }: Asked, runId?: RunId): AsyncGenerator<RemovalRow> {
+export async function* eachRemoval(
+  { query }: Pick<StoreDatabase, 'query'>,
+  runId?: RunId,
+): AsyncGenerator<RemovalRow> {
   for (let pos = 0; ;) {
-    const batch = await ask<RemovalRow>(
-      `select * from @.removal where pos > $1 ${runId === undefined ? '' : 'and run_id = $2'}
-        order by pos limit ${removalsPerBatch}`,
-      [pos, ...(runId === undefined ? [] : [runId])],
-    )
+    const batch = await query(({ db }) => {
+      const removals = db
+        .selectFrom('removal')
+        .selectAll()
+        .where('pos', '>', pos)
+        .orderBy('pos')
+        .limit(removalsPerBatch)
+      return runId === undefined ? removals : removals.where('run_id', '=', runId)
+    })
     yield* batch
     const last = batch.at(-1)
     if (last === undefined) return

@@ -11,8 +11,8 @@ import { eventTypes, type EventType, type Removed } from '@tallystick/core/vocab
 import { encodeRemains } from '../format/body.ts'
 import { decodeRow, type EventRow } from '../format/event-row.ts'
 import type { RemovalCause, RemovalRequest } from '../format/chain.ts'
-import { eventColumnsText, type StoreDatabase } from './database.ts'
-import { readRows, type RunRow } from './records.ts'
+import { eventRefs, type RunRow, type StoreDatabase } from './database.ts'
+import { readRows } from './records.ts'
 import { type Internals, requireRemovable } from './store.ts'
 
 /** Who removes content, and why. Both stay on record for ever, so they must not repeat the content. */
@@ -238,13 +238,19 @@ const retentionOptions = fields<RetentionOptions>({
 })
 
 /** Runs that have ended before a moment, in the order of their places. */
-async function* listEndedRuns({ ask }: StoreDatabase, before: number): AsyncGenerator<EndedRun> {
+async function* listEndedRuns({ query }: StoreDatabase, before: number): AsyncGenerator<EndedRun> {
   for (let pos = 0; ;) {
-    const runs = await ask<EndedRun>(
-      'select run_id, pos, head_seq, head_hash, ended_at from @.run where pos > $1 order by pos limit $2',
-      [pos, runsAtOnce],
+    const runs = await query(({ db }) =>
+      db
+        .selectFrom('run')
+        .select(['run_id', 'pos', 'head_seq', 'head_hash', 'ended_at'])
+        .where('pos', '>', pos)
+        .orderBy('pos')
+        .limit(runsAtOnce),
     )
-    yield* runs.filter(({ ended_at }) => ended_at !== null && ended_at < before)
+    yield* runs.filter(
+      ({ ended_at }) => ended_at !== null && ended_at < before,
+    ) as readonly unknown[] as readonly EndedRun[]
     const last = runs.at(-1)
     if (last === undefined || runs.length < runsAtOnce) return
     pos = last.pos
@@ -253,20 +259,28 @@ async function* listEndedRuns({ ask }: StoreDatabase, before: number): AsyncGene
 
 /** Rows of some types, written before a moment, of runs that have ended, whose content is there. */
 async function* listExpiredRows(
-  { ask, dialect, maxScanned }: StoreDatabase,
+  { query, maxScanned }: StoreDatabase,
   { types, before }: { readonly types: readonly EventType[]; readonly before: number },
 ): AsyncGenerator<readonly EventRow[]> {
-  const [end] = await ask<{ readonly pos: number | null }>('select max(pos) as pos from @.event')
+  const [end] = await query(({ db }) => db.selectFrom('event').select(({ fn }) => fn.max('pos').as('pos')))
   const lastPos = end?.pos ?? 0
   for (let pos = 0; pos < lastPos;) {
     const toPos = pos + maxScanned
     // Additions keep planners from the indexes by time and type: places are what the search continues by.
-    const rows = await ask<EventRow>(
-      `select ${eventColumnsText} from @.event join @.run using (run_id)
-        where event.pos > $1 and event.pos <= $2 and event.at + 0 < $3 and event.commitment is null
-          and event.type || '' in (select value from ${dialect.texts('$4')}) and run.ended_at is not null
-        order by event.pos limit $5`,
-      [pos, toPos, before, JSON.stringify(types), eventsAtOnce],
+    const from = pos
+    const rows = await query(({ db, sql }) =>
+      db
+        .selectFrom('event')
+        .innerJoin('run', 'run.run_id', 'event.run_id')
+        .select(eventRefs)
+        .where('event.pos', '>', from)
+        .where('event.pos', '<=', toPos)
+        .where(sql<number>`event.at + 0`, '<', before)
+        .where('event.commitment', 'is', null)
+        .where(sql<string>`event.type || ''`, 'in', types)
+        .where('run.ended_at', 'is not', null)
+        .orderBy('event.pos')
+        .limit(eventsAtOnce),
     )
     if (rows.length > 0) yield rows
     const last = rows.at(-1)

@@ -3,118 +3,140 @@ import {
   commitTo,
   firstRemoval,
   linkRemovals,
-  removalColumns,
   type RemovalLink,
   type RemovalRequest,
   sealRun,
 } from '../format/chain.ts'
-import type { EventRow } from '../format/event-row.ts'
-import { type Dialect, runColumns } from './database.ts'
-import type { RunRow } from './records.ts'
+import { perform, type Queries, runColumns, type RunRow, type Steps } from './database.ts'
 
-/** A statement that a transaction is to carry out; what it answers comes back into the generator. */
-export interface RemovalStep {
-  readonly text: string
-  readonly values: readonly unknown[]
-}
-
-type Steps<T> = Generator<RemovalStep, T, readonly unknown[]>
-
-function* ask<Row>(text: string, ...values: readonly unknown[]): Steps<readonly Row[]> {
-  return (yield { text, values }) as readonly Row[]
-}
-
-/**
- * Removes content, statement by statement, within one transaction of a store: SQLite carries it out at once, Postgres over
- * a connection. Skips what is gone already. Returns how many events lost their content.
- */
-export function* removeContent(requests: readonly RemovalRequest[], dialect: Dialect): Steps<number> {
+/** Removes content within one transaction. Skips what is gone already. Returns how many events lost their content. */
+export function* removeContent(queries: Queries, requests: readonly RemovalRequest[]): Steps<number> {
+  const { db } = queries
   const present: RemovalRequest[] = []
-  for (const request of requests) if (yield* isPresent(request, dialect)) present.push(request)
-  const [last] = yield* ask<RemovalLink>('select pos, hash from @.removal order by pos desc limit 1')
-  const places = removalColumns.map((_column, index) => `$${index + 1}`).join(', ')
-  for (const row of linkRemovals(last ?? firstRemoval, present)) {
-    const values = removalColumns.map((column) => row[column])
-    yield* ask(`insert into @.removal (${removalColumns.join(', ')}) values (${places})`, ...values)
-  }
+  for (const request of requests) if (yield* isPresent(queries, request)) present.push(request)
+  const [last] = yield* perform<RemovalLink>(
+    queries,
+    db.selectFrom('removal').select(['pos', 'hash']).orderBy('pos', 'desc').limit(1),
+  )
+  for (const row of linkRemovals(last ?? firstRemoval, present))
+    yield* perform(queries, db.insertInto('removal').values(row))
   let removed = 0
   for (const request of present) {
     const { runId, seq } = request
     if ('body' in request) {
-      yield* replaceBody(runId, seq, request.body, dialect)
+      yield* replaceBody(queries, runId, seq, request.body)
       removed++
-    } else removed += yield* dropRun(runId, dialect)
+    } else removed += yield* dropRun(queries, runId)
   }
-  for (const runId of new Set(present.map((request) => request.runId))) yield* forget(runId)
+  for (const runId of new Set(present.map((request) => request.runId))) {
+    // Taken commands, and projections of the run, may hold the removed content.
+    yield* perform(
+      queries,
+      db
+        .updateTable('inbox')
+        .set({ command: '' })
+        .where('run_id', '=', runId)
+        .where('taken_seq', 'is not', null)
+        .where('command', '<>', ''),
+    )
+    yield* forgetProjections(queries, runId)
+  }
   return removed
 }
 
-function* isPresent(request: RemovalRequest, { forUpdate }: Dialect): Steps<boolean> {
+function* isPresent(queries: Queries, request: RemovalRequest): Steps<boolean> {
   const { runId, seq } = request
-  const rows =
-    'body' in request
-      ? yield* ask('select 1 from @.event where run_id = $1 and seq = $2 and commitment is null', runId, seq)
-      : yield* ask(`select 1 from @.run where run_id = $1 ${forUpdate}`, runId)
+  if (!('body' in request)) return (yield* lockRun(queries, runId)) !== undefined
+  const rows = yield* perform(
+    queries,
+    queries.db
+      .selectFrom('event')
+      .select('pos')
+      .where('run_id', '=', runId)
+      .where('seq', '=', seq)
+      .where('commitment', 'is', null),
+  )
   return rows.length > 0
 }
 
-function* replaceBody(runId: RunId, seq: number, body: string, dialect: Dialect): Steps<void> {
-  const [row] = yield* ask<Pick<EventRow, 'salt' | 'body' | 'type'>>(
-    'select salt, body, type from @.event where run_id = $1 and seq = $2',
-    ...[runId, seq],
+/** Reads the row of a run, which must not change until the transaction ends. In SQLite no other connection writes then. */
+function* lockRun(queries: Queries, runId: RunId): Steps<RunRow | undefined> {
+  const run = queries.db.selectFrom('run').select(runColumns).where('run_id', '=', runId)
+  const [row] = yield* perform<RunRow>(queries, queries.isPostgres ? run.forUpdate() : run)
+  return row
+}
+
+function* replaceBody(queries: Queries, runId: RunId, seq: number, body: string): Steps<void> {
+  const { db } = queries
+  const [row] = yield* perform(
+    queries,
+    db
+      .selectFrom('event')
+      .select(['salt', 'body', 'type'])
+      .where('run_id', '=', runId)
+      .where('seq', '=', seq),
   )
   if (row === undefined) return
-  yield* ask(
-    'update @.event set body = $3, salt = null, commitment = $4 where run_id = $1 and seq = $2',
-    ...[runId, seq, body, commitTo(row.salt as string, row.body)],
+  const commitment = commitTo(row.salt as string, row.body)
+  yield* perform(
+    queries,
+    db
+      .updateTable('event')
+      .set({ body, salt: null, commitment })
+      .where('run_id', '=', runId)
+      .where('seq', '=', seq),
   )
-  if (row.type === 'history_carried' && seq === 2) yield* releaseHistory(runId, dialect)
+  if (row.type !== 'history_carried' || seq !== 2) return
+  const run = yield* lockRun(queries, runId)
+  if (run?.history == null) return
+  const seal = sealRun({ ...run, history: null })
+  yield* perform(queries, db.updateTable('run').set({ history: null, seal }).where('run_id', '=', runId))
+  yield* deleteUnused(queries, run.history)
 }
 
 /** Messages that no other run begins with go. */
-function* releaseHistory(runId: RunId, { forUpdate }: Dialect): Steps<void> {
-  const [run] = yield* ask<RunRow>(`select ${runColumns} from @.run where run_id = $1 ${forUpdate}`, runId)
-  if (run?.history == null) return
-  const seal = sealRun({ ...run, history: null })
-  yield* ask('update @.run set history = null, seal = $2 where run_id = $1', runId, seal)
-  yield* deleteUnused(run.history)
-}
-
-function* deleteUnused(name: string): Steps<void> {
+function* deleteUnused(queries: Queries, name: string): Steps<void> {
   // Messages that came only before this one are unused then.
   for (let next: string | null | undefined = name; next != null;) {
-    const [deleted]: readonly { readonly before: string | null }[] = yield* ask(
-      `delete from @.history where digest = $1 and not exists (select 1 from @.run where history = $1)
-        and not exists (select 1 from @.history as later where later.before = $1) returning before`,
-      next,
+    const digest: string = next
+    const [deleted]: readonly { readonly before: string | null }[] = yield* perform(
+      queries,
+      queries.db
+        .deleteFrom('history')
+        .where('digest', '=', digest)
+        .where((of) => of.not(of.exists(of.selectFrom('run').select('pos').where('history', '=', digest))))
+        .where((of) =>
+          of.not(
+            of.exists(
+              of.selectFrom('history as later').select('later.digest').where('later.before', '=', digest),
+            ),
+          ),
+        )
+        .returning('before'),
     )
     next = deleted?.before
   }
 }
 
-function* dropRun(runId: RunId, { forUpdate }: Dialect): Steps<number> {
-  const [run] = yield* ask<RunRow>(`select ${runColumns} from @.run where run_id = $1 ${forUpdate}`, runId)
-  for (const table of ['inbox', 'event', 'run']) yield* ask(`delete from @.${table} where run_id = $1`, runId)
-  if (run?.history != null) yield* deleteUnused(run.history)
+function* dropRun(queries: Queries, runId: RunId): Steps<number> {
+  const run = yield* lockRun(queries, runId)
+  for (const table of ['inbox', 'event', 'run'] as const)
+    yield* perform(queries, queries.db.deleteFrom(table).where('run_id', '=', runId))
+  if (run?.history != null) yield* deleteUnused(queries, run.history)
   return run?.head_seq ?? 0
-}
-
-/** Taken commands are blanked, and projections of the run are made anew: both may hold the removed content. */
-function* forget(runId: RunId): Steps<void> {
-  yield* ask(
-    `update @.inbox set command = '' where run_id = $1 and taken_seq is not null and command <> ''`,
-    runId,
-  )
-  yield* forgetProjections(runId)
 }
 
 /**
  * Deletes the snapshots of a run, and lets the next reader make its row in `run_summary` anew. A fold or a projection of the run
  * that is under way can write no removed content.
  */
-export function* forgetProjections(runId: RunId): Steps<void> {
+export function* forgetProjections(queries: Queries, runId: RunId): Steps<void> {
+  const { db, sql } = queries
   // First, since every writer of projections begins with this row too: so no two wait for each other.
-  yield* ask('update @.projection set revision = revision + 1')
-  yield* ask('delete from @.snapshot where run_id = $1', runId)
-  yield* ask('update @.run_summary set summary = null, notes = null where run_id = $1', runId)
+  yield* perform(queries, db.updateTable('projection').set({ revision: sql<number>`revision + 1` }))
+  yield* perform(queries, db.deleteFrom('snapshot').where('run_id', '=', runId))
+  yield* perform(
+    queries,
+    db.updateTable('run_summary').set({ summary: null, notes: null }).where('run_id', '=', runId),
+  )
 }

@@ -1,19 +1,11 @@
 import { ConfigurationError, type Ledger, LedgerConflictError, type RunId } from '@tallystick/core'
-import type {
-  AppendOptions,
-  ExpectedHead,
-  Head,
-  LeaseClaim,
-  RunLeases,
-  TakeOverClaim,
-} from '@tallystick/core/vocabulary'
+import type { ExpectedHead, Head, LeaseClaim, RunLeases, TakeOverClaim } from '@tallystick/core/vocabulary'
 import type { Observable } from 'rxjs'
 import type { EncodedEvent } from '../format/body.ts'
 import type { RemovalRequest } from '../format/chain.ts'
 import type { Fault } from '../format/event-row.ts'
-import type { StoreDatabase } from './database.ts'
+import type { Durability, InboxRow, StoreDatabase } from './database.ts'
 import type { RowReader } from './read-events.ts'
-import type { InboxRow } from './records.ts'
 import type { BegunTail, TailStart } from './tail-events.ts'
 
 /** An append of which everything was checked that can be checked without the store. */
@@ -21,7 +13,7 @@ export interface AppendRequest {
   readonly runId: RunId
   readonly expected: ExpectedHead
   readonly events: readonly EncodedEvent[]
-  readonly durability: AppendOptions['durability']
+  readonly durability: Durability
   /** Who drives the run from this append on. */
   readonly lease?: LeaseClaim | undefined
   /** Keys of inbox entries that leave the inbox. */

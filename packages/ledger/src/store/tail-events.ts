@@ -1,7 +1,8 @@
 import { unknownCursor } from '@tallystick/core/store-kit'
 import type { TailCursor, TailedEvent } from '@tallystick/core/vocabulary'
 import { outOfOrder } from '../format/event-row.ts'
-import { readFound, type FoundRow } from './find-events.ts'
+import type { FoundRow } from './database.ts'
+import { readFound } from './find-events.ts'
 import type { RowReader } from './read-events.ts'
 import type { Store } from './store.ts'
 

@@ -1,9 +1,17 @@
+import type { SelectQueryBuilder } from 'kysely'
 import type { RunId } from '@tallystick/core'
 import { firstRemoval, isRemovalIntact, type RemovalLink } from '../format/chain.ts'
 import { type EventRow, fault, type Fault, isRunId, outOfOrder } from '../format/event-row.ts'
-import { type HistoryRow, isHistoryRow } from '../format/history.ts'
-import { eventColumnsText, runColumns, type StoreDatabase } from '../store/database.ts'
-import { eachRemoval, type EventRange, type RunRow } from '../store/records.ts'
+import { isHistoryRow } from '../format/history.ts'
+import {
+  eventRefs,
+  type Queries,
+  runColumns,
+  type RunRow,
+  type Schema,
+  type StoreDatabase,
+} from '../store/database.ts'
+import { eachRemoval, type EventRange } from '../store/records.ts'
 import type { Store } from '../store/store.ts'
 
 /* The rows of a store, unchecked, as `verify` and checkpoints read them beneath the port. */
@@ -18,18 +26,21 @@ export interface StoredRun {
 }
 
 /** `undefined` if the store has nothing of the run. */
-export async function readStoredRun({ ask }: StoreDatabase, runId: RunId): Promise<StoredRun | undefined> {
+export async function readStoredRun({ query }: StoreDatabase, runId: RunId): Promise<StoredRun | undefined> {
   if (!isRunId(runId)) return undefined
   // In one statement, and so at one moment.
-  const [found] = await ask<
-    { readonly events: number; readonly last_seq: number | null } & {
-      readonly [Name in keyof RunRow]: RunRow[Name] | null
-    }
-  >(
-    `select extent.*, ${runColumns} from (
-      select count(*) as events, max(seq) as last_seq from @.event where run_id = $1
-    ) as extent left join @.run on run_id = $1`,
-    [runId],
+  const [found] = await query(({ db, sql }) =>
+    db
+      .selectFrom(
+        db
+          .selectFrom('event')
+          .select([sql<number>`count(*)`.as('events'), sql<number | null>`max(seq)`.as('last_seq')])
+          .where('run_id', '=', runId)
+          .as('extent'),
+      )
+      .leftJoin('run', (on) => on.on('run.run_id', '=', runId))
+      .select(['extent.events', 'extent.last_seq'])
+      .select(runColumns),
   )
   if (found === undefined) return undefined
   const { events, last_seq: lastSeq, ...row } = found
@@ -42,17 +53,29 @@ export type AuditedRow = EventRow & { readonly removal: string | null }
 
 /** The first rows of a range. */
 export async function readAuditedRows(
-  { askBatch }: StoreDatabase,
+  { queryBatch }: StoreDatabase,
   { runId, fromSeq, toSeq }: EventRange,
 ): Promise<readonly AuditedRow[]> {
   if (!isRunId(runId)) return []
-  const rows = await askBatch<AuditedRow>(
-    `select ${eventColumnsText}, (
-        select digest from @.removal where removal.run_id = event.run_id and removal.seq = event.seq and kind <> 'dropped' limit 1
-      ) as removal
-      from @.event where run_id = $1 and seq >= $2 and seq <= $3`,
+  const rows = await queryBatch<AuditedRow>(
+    ({ db }) =>
+      db
+        .selectFrom('event')
+        .select(eventRefs)
+        .select((of) =>
+          of
+            .selectFrom('removal')
+            .select('digest')
+            .whereRef('removal.run_id', '=', 'event.run_id')
+            .whereRef('removal.seq', '=', 'event.seq')
+            .where('kind', '<>', 'dropped')
+            .limit(1)
+            .as('removal'),
+        )
+        .where('run_id', '=', runId)
+        .where('seq', '>=', fromSeq)
+        .where('seq', '<=', toSeq),
     ['seq'],
-    [runId, fromSeq, toSeq],
   )
   let last = fromSeq
   for (const { seq } of rows) {
@@ -66,10 +89,20 @@ export async function readAuditedRows(
 const maxOrphans = 1000
 
 /** Runs that have events and that no list reaches, as without a row, by what stands in the column of ids. */
-export async function findOrphans({ askPatiently }: StoreDatabase): Promise<readonly string[]> {
-  const rows = await askPatiently<{ readonly run_id: string }>(
-    `select distinct run_id from @.event
-      where run_id not in (select run_id from @.run where pos < ${Number.MAX_SAFE_INTEGER}) limit ${maxOrphans}`,
+export async function findOrphans({ query }: StoreDatabase): Promise<readonly string[]> {
+  const rows = await query(
+    ({ db }) =>
+      db
+        .selectFrom('event')
+        .select('run_id')
+        .distinct()
+        .where(
+          'run_id',
+          'not in',
+          db.selectFrom('run').select('run_id').where('pos', '<', Number.MAX_SAFE_INTEGER),
+        )
+        .limit(maxOrphans),
+    { patiently: true },
   )
   return rows.map(({ run_id }) => run_id)
 }
@@ -94,35 +127,66 @@ export async function auditStore(
   return { ...(broken && { broken }), droppedRuns }
 }
 
-/** Rows that should not exist, by the name of their fault. */
-const strays: readonly (readonly [what: string, text: string])[] = [
-  [
-    'inbox entries that fit no run',
-    `select 1 from @.inbox where not exists (
-      select 1 from @.run where run.run_id = inbox.run_id and coalesce(inbox.taken_seq, 1) between 1 and run.head_seq)`,
-  ],
-  [
-    'removals of no event',
-    `select 1 from @.removal where pos < 1 or case kind when 'dropped' then run_id in (select run_id from @.run)
-      else not exists (select 1 from @.event where event.run_id = removal.run_id and event.seq = removal.seq and commitment is not null)
-        and not exists (select 1 from @.removal as dropped where dropped.run_id = removal.run_id and dropped.kind = 'dropped') end`,
-  ],
-  [
-    'messages that no run begins with',
-    `select 1 from @.history where digest not in (select history from @.run where history is not null)
-      and digest not in (select before from @.history where before is not null)`,
-  ],
-  [
-    'references to messages that are not there',
-    `select 1 from (select history as name from @.run union all select before from @.history) as named
-      where name is not null and name not in (select digest from @.history)`,
-  ],
-]
+type Countable = SelectQueryBuilder<Schema, keyof Schema, object>
 
-async function findStrayFault({ askPatiently }: StoreDatabase): Promise<Fault | undefined> {
-  for (const [what, text] of strays) {
-    const [found] = await askPatiently<{ readonly count: number }>(
-      `select count(*) as count from (${text}) as stray`,
+/** Rows that should not exist, by the name of their fault. */
+const strays: Readonly<Record<string, (queries: Queries) => Countable>> = {
+  'inbox entries that fit no run': ({ db, sql }) =>
+    db.selectFrom('inbox').where((of) =>
+      of.not(
+        of.exists(
+          of
+            .selectFrom('run')
+            .select('run.pos')
+            .whereRef('run.run_id', '=', 'inbox.run_id')
+            .where(sql<boolean>`coalesce(inbox.taken_seq, 1) between 1 and run.head_seq`),
+        ),
+      ),
+    ),
+  'removals of no event': ({ db }) =>
+    db.selectFrom('removal').where((of) => {
+      const run = of.selectFrom('run').select('run.pos').whereRef('run.run_id', '=', 'removal.run_id')
+      const dropped = of
+        .selectFrom('removal as dropped')
+        .select('dropped.pos')
+        .whereRef('dropped.run_id', '=', 'removal.run_id')
+        .where('dropped.kind', '=', 'dropped')
+      const event = of
+        .selectFrom('event')
+        .select('event.pos')
+        .whereRef('event.run_id', '=', 'removal.run_id')
+        .whereRef('event.seq', '=', 'removal.seq')
+        .where('event.commitment', 'is not', null)
+      return of.or([
+        of('removal.pos', '<', 1),
+        of.and([of('removal.kind', '=', 'dropped'), of.exists(run)]),
+        of.and([of('removal.kind', '<>', 'dropped'), of.not(of.exists(event)), of.not(of.exists(dropped))]),
+      ])
+    }),
+  'messages that no run begins with': ({ db }) =>
+    db
+      .selectFrom('history')
+      .where('digest', 'not in', db.selectFrom('run').select('history').where('history', 'is not', null))
+      .where('digest', 'not in', db.selectFrom('history').select('before').where('before', 'is not', null)),
+  'runs that begin with messages that are not there': ({ db }) =>
+    db
+      .selectFrom('run')
+      .where('history', 'is not', null)
+      .where('history', 'not in', db.selectFrom('history').select('digest')),
+  'messages after messages that are not there': ({ db }) =>
+    db
+      .selectFrom('history')
+      .where('before', 'is not', null)
+      .where('before', 'not in', db.selectFrom('history as earlier').select('earlier.digest')),
+}
+
+async function findStrayFault({ query }: StoreDatabase): Promise<Fault | undefined> {
+  for (const [what, select] of Object.entries(strays)) {
+    const [found] = await query(
+      (queries) => select(queries).select(queries.sql<number>`count(*)`.as('count')),
+      {
+        patiently: true,
+      },
     )
     if (found && found.count > 0) return fault(what, 0, found.count)
   }
@@ -131,11 +195,18 @@ async function findStrayFault({ askPatiently }: StoreDatabase): Promise<Fault | 
 
 const messagesPerBatch = 256
 
-async function findHistoryFault({ askPatiently }: StoreDatabase): Promise<Fault | undefined> {
+async function findHistoryFault({ query }: StoreDatabase): Promise<Fault | undefined> {
   for (let after = ''; ;) {
-    const rows = await askPatiently<HistoryRow>(
-      `select digest, before, message from @.history where digest > $1 order by digest limit ${messagesPerBatch}`,
-      [after],
+    const from = after
+    const rows = await query(
+      ({ db }) =>
+        db
+          .selectFrom('history')
+          .select(['digest', 'before', 'message'])
+          .where('digest', '>', from)
+          .orderBy('digest')
+          .limit(messagesPerBatch),
+      { patiently: true },
     )
     const damaged = rows.find((row) => !isHistoryRow(row))
     if (damaged) return fault('history', 'the message of its digest', damaged.digest)

@@ -9,7 +9,7 @@ import {
   type StoredRunRow,
   TotalsAccumulator,
 } from '../projection/stored-run.ts'
-import { ProjectionTables, runColumns, sessionColumns } from '../projection/tables.ts'
+import { ProjectionTables, sessionColumns, summaryColumns } from '../projection/tables.ts'
 import type { StoreDatabase } from '../store/database.ts'
 import { databaseOf } from '../store/store.ts'
 
@@ -37,18 +37,20 @@ export async function findTotalsFault(ledger: Ledger): Promise<Fault | undefined
   })
 }
 
-async function findStrayFault(database: StoreDatabase): Promise<Fault | undefined> {
-  const stray = await count(
-    database,
-    `@.run_summary as run_summary where summary is not null and not exists (
-      select 1 from @.run as run where run.run_id = run_summary.run_id)`,
+async function findStrayFault({ query }: StoreDatabase): Promise<Fault | undefined> {
+  const [found] = await query(({ db, sql }) =>
+    db
+      .selectFrom('run_summary')
+      .select(sql<number>`count(*)`.as('rows'))
+      .where('summary', 'is not', null)
+      .where((of) =>
+        of.not(
+          of.exists(of.selectFrom('run').select('run.pos').whereRef('run.run_id', '=', 'run_summary.run_id')),
+        ),
+      ),
   )
+  const stray = found?.rows ?? 0
   return stray === 0 ? undefined : fault('projections of runs that are not there', 0, stray)
-}
-
-async function count({ ask }: StoreDatabase, from: string): Promise<number> {
-  const [row] = await ask<{ readonly rows: number }>(`select count(*) as rows from ${from}`)
-  return row?.rows ?? 0
 }
 
 async function findSpendingFault(tables: ProjectionTables): Promise<Fault | undefined> {
@@ -61,8 +63,15 @@ async function findSpendingFault(tables: ProjectionTables): Promise<Fault | unde
     beforePos = last.pos
   }
   const due = new Map(totals.change.spending.map((line) => [formatKey(line), formatSums(line)]))
-  const hours = await tables.database.ask<SpendingChange>(
-    'select * from @.spending order by hour, agent, provider, api, model_id',
+  const hours = await tables.database.query(({ db }) =>
+    db
+      .selectFrom('spending')
+      .selectAll()
+      .orderBy('hour')
+      .orderBy('agent')
+      .orderBy('provider')
+      .orderBy('api')
+      .orderBy('model_id'),
   )
   for (const row of hours) {
     const key = formatKey(row)
@@ -89,10 +98,15 @@ function formatSums(line: object | undefined): string {
 async function findSessionsFault(database: StoreDatabase): Promise<Fault | undefined> {
   let after = ''
   for (;;) {
-    const batch = await database.ask<SessionChange>(
-      `select ${sessionColumns.join(', ')} from @.session_summary
-        where session_id > $1 and runs > 0 order by session_id limit $2`,
-      [after, rowsPerBatch],
+    const from = after
+    const batch = await database.query(({ db }) =>
+      db
+        .selectFrom('session_summary')
+        .select(sessionColumns)
+        .where('session_id', '>', from)
+        .where('runs', '>', 0)
+        .orderBy('session_id')
+        .limit(rowsPerBatch),
     )
     for (const session of batch) {
       const found = await findSessionFault(database, session)
@@ -101,21 +115,39 @@ async function findSessionsFault(database: StoreDatabase): Promise<Fault | undef
     }
     if (batch.length < rowsPerBatch) break
   }
-  const unsummed = await count(
-    database,
-    `@.run_summary as run_summary where session_id is not null and not exists (
-      select 1 from @.session_summary as session where session.session_id = run_summary.session_id and runs > 0)`,
+  const [found] = await database.query(({ db, sql }) =>
+    db
+      .selectFrom('run_summary')
+      .select(sql<number>`count(*)`.as('rows'))
+      .where('session_id', 'is not', null)
+      .where((of) =>
+        of.not(
+          of.exists(
+            of
+              .selectFrom('session_summary as session')
+              .select('session.runs')
+              .whereRef('session.session_id', '=', 'run_summary.session_id')
+              .where('session.runs', '>', 0),
+          ),
+        ),
+      ),
   )
+  const unsummed = found?.rows ?? 0
   return unsummed === 0 ? undefined : fault('sessions of runs', 'a row each', `${unsummed} runs without`)
 }
 
 async function findSessionFault(database: StoreDatabase, session: SessionChange): Promise<Fault | undefined> {
   const totals = new TotalsAccumulator()
   for (let afterPos = 0; ;) {
-    const batch = await database.ask<StoredRunRow>(
-      `select ${runColumns} from @.run_summary as run_summary
-        where session_id = $1 and pos > $2 order by pos limit $3`,
-      [session.session_id, afterPos, rowsPerBatch],
+    const from = afterPos
+    const batch = await database.query(({ db }) =>
+      db
+        .selectFrom('run_summary')
+        .select(summaryColumns)
+        .where('session_id', '=', session.session_id)
+        .where('pos', '>', from)
+        .orderBy('pos')
+        .limit(rowsPerBatch),
     )
     for (const row of batch) totals.add(parseSoundRow(row))
     const last = batch.at(-1)

@@ -1,4 +1,5 @@
 import type { Ledger } from '@tallystick/core'
+import type { Build, StoreDatabase } from '../../src/store/database.ts'
 import { internals, internalsOf, type Store } from '../../src/store/store.ts'
 
 /** The store beneath a ledger of this package. */
@@ -21,14 +22,51 @@ export function lendWith<Lender extends Ledger>(ledger: Lender, changes: Partial
   return Object.assign(ledger, { [internals]: { ...found, store } })
 }
 
+/** What a database was asked, and with which values. */
+export interface Asked {
+  readonly text: string
+  readonly values: readonly unknown[]
+}
+
+/** A database that tells each question, and whose answers may be others. */
+export function watchedDatabase(
+  database: StoreDatabase,
+  tell: (asked: Asked) => void,
+  answer: <Row>(rows: readonly Row[], asked: Asked) => readonly Row[] = (rows) => rows,
+): StoreDatabase {
+  const watched = <Row>(build: Build<Row>) => {
+    let asked: Asked = { text: '', values: [] }
+    const telling: Build<Row> = (queries) => {
+      const query = build(queries)
+      const { sql: text, parameters: values } = query.compile(queries.db)
+      asked = { text, values }
+      tell(asked)
+      return query
+    }
+    return { telling, answer: (rows: readonly Row[]) => answer(rows, asked) }
+  }
+  return {
+    ...database,
+    async query(build, options) {
+      const seen = watched(build)
+      return seen.answer(await database.query(seen.telling, options))
+    },
+    async queryBatch(build, order) {
+      const seen = watched(build)
+      return seen.answer(await database.queryBatch(seen.telling, order))
+    },
+    async ask(text, values = []) {
+      tell({ text, values })
+      return answer(await database.ask(text, values), { text, values })
+    },
+  }
+}
+
 /** Has a ledger tell each statement that it sends. */
 export function onAsk(ledger: Ledger, asked: (text: string) => void): void {
   const { database } = storeOf(ledger)
-  const { ask } = database
-  Object.assign(database, {
-    ask: (text: string, values?: readonly unknown[]) => {
-      asked(text)
-      return ask(text, values)
-    },
-  })
+  Object.assign(
+    database,
+    watchedDatabase({ ...database }, ({ text }) => asked(text)),
+  )
 }

@@ -1,3 +1,4 @@
+import { type Asked, watchedDatabase } from './lent-store.ts'
 import { memoryLedger, type Ledger, type RunId } from '@tallystick/core'
 import {
   applyRetention,
@@ -179,14 +180,8 @@ export const projectionCases: Readonly<Record<string, (bed: ProjectionBed) => Pr
     const ledger = bed.open()
     const [runId = ''] = await recordSome(ledger, 2)
     const database = databaseOf(ledger)!
-    const asked: (readonly [text: string, values: readonly unknown[]])[] = []
-    const tables = new ProjectionTables({
-      ...database,
-      ask: (text, values = []) => {
-        asked.push([text, values])
-        return database.ask(text, values)
-      },
-    })
+    const asked: Asked[] = []
+    const tables = new ProjectionTables(watchedDatabase(database, (each) => asked.push(each)))
     const page = { beforePos: 1000, limit: 10 }
     await tables.batch(page)
     await tables.batch({ ...page, status: 'failed', since: 1 })
@@ -198,7 +193,7 @@ export const projectionCases: Readonly<Record<string, (bed: ProjectionBed) => Pr
     await tables.spending(1)
     await tables.sessionsOf(['ann'])
     await tables.timesOf('ann', [runId])
-    for (const [text, values] of asked) expect(await bed.plan(text, values)).not.toMatch(wholeTable)
+    for (const { text, values } of asked) expect(await bed.plan(text, values)).not.toMatch(wholeTable)
     expect(asked).toHaveLength(10)
   },
 

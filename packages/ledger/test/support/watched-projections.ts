@@ -1,10 +1,12 @@
 import type { Ledger } from '@tallystick/core'
 import { everyFact, sampleRunId, stamped } from '@tallystick/testkit'
 import { sqliteLedger } from '@tallystick/ledger/sqlite'
+import type { CompiledQuery } from 'kysely'
 import { onTestFinished } from 'vitest'
 import { refreshProjections } from '../../src/projection/refresh.ts'
 import { databaseOf } from '../../src/store/store.ts'
-import type { ChangePart, StoreDatabase } from '../../src/store/database.ts'
+import type { Queries, Steps, StoreDatabase } from '../../src/store/database.ts'
+import { type Asked, watchedDatabase } from './lent-store.ts'
 import { tamper, withRaw } from './raw-database.ts'
 import { emptyLedgerFile } from './temporary-folder.ts'
 
@@ -30,44 +32,51 @@ export function openedProjections() {
 
 /** What is asked of the projections of a ledger, and changed in them, from here on. */
 export function watched(database: StoreDatabase) {
-  const [ask, change] = [database.ask.bind(database), database.change.bind(database)]
-  const changedRuns = database.changedRuns.bind(database)
+  const before = { ...database }
   const seen = {
-    asked: [] as { readonly text: string; readonly values: readonly unknown[] }[],
-    made: [] as {
-      readonly parts: readonly ChangePart[]
-      readonly values: readonly unknown[]
-      readonly isDone: boolean
-    }[],
+    asked: [] as Asked[],
+    made: [] as { readonly steps: readonly CompiledQuery[]; readonly result: unknown }[],
     looks: 0,
   }
-  Object.assign(database, {
-    ask: (text: string, values: readonly unknown[] = []) => {
-      seen.asked.push({ text, values })
-      return ask(text, values)
+  Object.assign(
+    database,
+    watchedDatabase(before, (asked) => seen.asked.push(asked)),
+    {
+      change: <T>(change: (queries: Queries) => Steps<T>) =>
+        before.change(function* (queries) {
+          const steps: CompiledQuery[] = []
+          const inner = change(queries)
+          let next = inner.next([])
+          while (!next.done) {
+            steps.push(next.value)
+            next = inner.next(yield next.value)
+          }
+          seen.made.push({ steps, result: next.value })
+          return next.value
+        }),
+      changedRuns: (after: string) => {
+        seen.looks++
+        return before.changedRuns(after)
+      },
     },
-    change: async (parts: readonly ChangePart[], values: readonly unknown[]) => {
-      const isDone = await change(parts, values)
-      seen.made.push({ parts, values, isDone })
-      return isDone
-    },
-    changedRuns: (after: string) => {
-      seen.looks++
-      return changedRuns(after)
-    },
-  })
+  )
   return seen
 }
 
+const columnsOfARun = 12
+
 /** Of each change of rows, how many runs it writes and takes out, and up to which place it tells of events. */
 export function stepsIn({ made }: ReturnType<typeof watched>): readonly unknown[] {
-  return made
-    .filter(({ parts }) => parts[0]?.name === 'moved')
-    .map(({ values: [, cursor, runs, gone] }) => [
-      (JSON.parse(String(runs)) as unknown[]).length,
-      (JSON.parse(String(gone)) as unknown[]).length,
-      cursor,
-    ])
+  return made.flatMap(({ steps }) => {
+    const [moved] = steps
+    if (moved?.sql.startsWith('update "projection" set "revision" = $1, "cursor" = $2') !== true) return []
+    const values = (start: string): number =>
+      steps
+        .filter(({ sql }) => sql.startsWith(start))
+        .reduce((sum, { parameters }) => sum + parameters.length, 0)
+    const runs = values('insert into "run_summary"') / columnsOfARun
+    return [[runs, values('delete from "run_summary"'), moved.parameters[1]]]
+  })
 }
 
 /** Begins runs of two events each. */
