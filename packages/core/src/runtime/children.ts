@@ -24,8 +24,9 @@ import {
   toSettleCommand,
 } from './child-records.ts'
 import type { RunContext } from './run-context.ts'
+import type { RunDriver } from './run-driver.ts'
 import { loadState, type RunResult, toResult } from './run-result.ts'
-import type { DrivenRun, RuntimeParts } from './runtime-parts.ts'
+import type { RuntimeParts } from './runtime-parts.ts'
 
 /** A child run that is being driven. */
 export interface DrivenChild {
@@ -93,7 +94,7 @@ function holdChild(
   childId: RunId,
   { runs }: Pick<RuntimeParts, 'runs'>,
   context: unknown,
-): DrivenRun {
+): RunDriver {
   const child = runs.driverOf(childId)
   child.inheritContext(context)
   if (runs.driverOf(parentId).takesOver) child.takesOver = true

@@ -10,6 +10,25 @@ import type { RunId, ToolCallId } from '../values/ids.ts'
 /** The answer to a command: it was accepted, or refused and why. A refusal is an answer, not an error. */
 export type CommandAcknowledgement = { readonly accepted: true } | ({ readonly accepted: false } & Refusal)
 
+/** Work that others wait for, each piece from the moment it is added until it ends, well or not. */
+export class PendingWork {
+  readonly #pieces = new Set<Promise<unknown>>()
+
+  get isEmpty(): boolean {
+    return this.#pieces.size === 0
+  }
+
+  add(work: Promise<unknown>): void {
+    const done: Promise<unknown> = work.catch(() => {}).finally(() => this.#pieces.delete(done))
+    this.#pieces.add(done)
+  }
+
+  /** Resolves once nothing is left, what was added in the meantime included. */
+  async ended(): Promise<void> {
+    while (this.#pieces.size > 0) await Promise.all(this.#pieces)
+  }
+}
+
 /** A command whose sender waits for the acknowledgement. */
 interface SentCommand {
   readonly command: OutsideCommand
@@ -29,9 +48,8 @@ export class SentCommands {
   readonly #runId: RunId
   readonly #ledger: Ledger
   readonly #clock: Clock
-  // Most runs are sent none.
-  #sent: Map<string, SentCommand> | undefined
-  #deliveries: Set<Promise<void>> | undefined
+  readonly #sent = new Map<string, SentCommand>()
+  readonly #deliveries = new PendingWork()
 
   constructor(runId: RunId, ledger: Ledger, clock: Clock) {
     this.#runId = runId
@@ -45,24 +63,23 @@ export class SentCommands {
     key: string,
     deliver: () => Promise<void>,
   ): Promise<CommandAcknowledgement> {
-    if (this.#sent?.has(key)) throw duplicateSendError(this.#runId, key)
+    if (this.#sent.has(key)) throw duplicateSendError(this.#runId, key)
     const { promise, resolve, reject } = Promise.withResolvers<CommandAcknowledgement>()
     const sent: SentCommand = { command, afterSeq: undefined, isDelivered: false, resolve, reject }
-    this.#sent = (this.#sent ?? new Map()).set(key, sent)
-    const delivery = deliver().then(
-      () => void (sent.isDelivered = true),
-      (error: unknown) => this.fail(error, key),
+    this.#sent.set(key, sent)
+    this.#deliveries.add(
+      deliver().then(
+        () => void (sent.isDelivered = true),
+        (error: unknown) => this.fail(error, key),
+      ),
     )
-    const deliveries = (this.#deliveries ??= new Set())
-    const settled = delivery.finally(() => deliveries.delete(settled))
-    deliveries.add(settled)
     return await promise
   }
 
   /** Has a command that is put into the inbox next acknowledged by what another process records after this moment. */
   async leave(key: string): Promise<void> {
     const seq = (await this.#ledger.head(this.#runId))?.seq ?? 0
-    const sent = this.#sent?.get(key)
+    const sent = this.#sent.get(key)
     if (sent) sent.afterSeq = seq
   }
 
@@ -96,7 +113,7 @@ export class SentCommands {
     if (delivered.length === 0) return
     const waiting = new Set((await this.#ledger.inbox(this.#runId)).map(({ key }) => key))
     for (const key of delivered) {
-      const { command, afterSeq } = this.#sent?.get(key) ?? {}
+      const { command, afterSeq } = this.#sent.get(key) ?? {}
       if (command === undefined || afterSeq === undefined || waiting.has(key)) continue
       const isObeyed = await this.#isRecorded(key, command, afterSeq)
       this.acknowledge(key, isObeyed ? undefined : refusedElsewhere(this.#runId, command))
@@ -105,36 +122,32 @@ export class SentCommands {
 
   /** True while a sender waits for an acknowledgement. */
   get hasPending(): boolean {
-    return this.#sent !== undefined && this.#sent.size > 0
+    return this.#sent.size > 0
   }
 
   /** The keys of undecided commands that are in the inbox, or were. */
   get deliveredKeys(): readonly string[] {
-    return [...(this.#sent ?? [])].flatMap(([key, { isDelivered }]) => (isDelivered ? [key] : []))
+    return [...this.#sent].flatMap(([key, { isDelivered }]) => (isDelivered ? [key] : []))
   }
 
   /** The run is over: whatever was still asked is refused. */
   refuseAll(refusal: Refusal): void {
-    for (const key of this.#keys) this.acknowledge(key, refusal)
+    for (const key of [...this.#sent.keys()]) this.acknowledge(key, refusal)
   }
 
   /** Rejects the sender of a command that this process will not decide, or all senders where no key is given. */
   fail(error: unknown, key?: string): void {
-    for (const each of key === undefined ? this.#keys : [key]) this.#take(each)?.reject(error)
+    for (const each of key === undefined ? [...this.#sent.keys()] : [key]) this.#take(each)?.reject(error)
   }
 
   /** Resolves when every command that was sent so far is in the inbox. */
   async allDelivered(): Promise<void> {
-    while (this.#deliveries && this.#deliveries.size > 0) await Promise.all(this.#deliveries)
-  }
-
-  get #keys(): readonly string[] {
-    return [...(this.#sent?.keys() ?? [])]
+    await this.#deliveries.ended()
   }
 
   #take(key: string): SentCommand | undefined {
-    const sent = this.#sent?.get(key)
-    this.#sent?.delete(key)
+    const sent = this.#sent.get(key)
+    this.#sent.delete(key)
     return sent
   }
 

@@ -7,8 +7,9 @@ import type { LedgerConflictError } from '../values/errors.ts'
 import { isOvertaken } from './commands.ts'
 import { isDrivenByOther, leaseMs } from './leases.ts'
 import { RunLoop } from './run-loop.ts'
+import type { RunDriver } from './run-driver.ts'
 import { loadState } from './run-result.ts'
-import type { BegunRun, DrivenRun } from './runtime-parts.ts'
+import type { BegunRun } from './runtime-parts.ts'
 import { isPlaceTaken } from './session.ts'
 
 /** How often the ledger is asked whether a process drives the run. */
@@ -23,7 +24,7 @@ const patienceMs = 5_000
  * `awaitDecisions` says.
  */
 export class DriveSession {
-  readonly #run: DrivenRun
+  readonly #run: RunDriver
   /** The error with which the session was ended, whatever it waited for. */
   #aborted: { readonly error: unknown } | undefined
   /** Ends what is waited for with an error. */
@@ -31,33 +32,19 @@ export class DriveSession {
   #loop: RunLoop
   #released: Promise<void> | undefined
 
-  constructor(run: DrivenRun) {
+  constructor(run: RunDriver) {
     this.#run = run
     this.#loop = new RunLoop(run)
   }
 
-  /** This process is, or was, the writer of the run. */
-  get isWriter(): boolean {
-    return this.#loop.isWriter
-  }
-
-  get isDraining(): boolean {
-    return this.#loop.isDraining
+  /** The loop that drives the run now, or drove it last. */
+  get loop(): RunLoop {
+    return this.#loop
   }
 
   /** It continues the run no more, since it or its runtime is drained. */
   get isDrained(): boolean {
-    return this.isDraining || this.#run.parts.runs.isDrained
-  }
-
-  /** Reads the inbox again, soon. */
-  wake(): void {
-    this.#loop.wake()
-  }
-
-  /** Begins nothing more, and stops when what is in flight has ended, or after the grace time. */
-  drain(graceMs: number): void {
-    this.#loop.drain(graceMs)
+    return this.#loop.isDraining || this.#run.parts.runs.isDrained
   }
 
   /** Ends with an error, whatever it waits for. */
@@ -83,16 +70,16 @@ export class DriveSession {
   async #driven(begun: Promise<RunState>, onStopped: (state: RunState) => void): Promise<RunState> {
     const { sent } = this.#run
     let state = await this.#unlessAborted(begun)
-    while (sent.hasPending && state.phase !== 'done' && !this.isDraining) {
+    while (sent.hasPending && state.phase !== 'done' && !this.#loop.isDraining) {
       // Until then the ledger names this process as the driver, and the command would be left to that one.
       await this.#tellLedger()
       // A drain that came meanwhile reached the loop that has ended.
-      if (this.isDraining) break
+      if (this.#loop.isDraining) break
       this.#loop = new RunLoop(this.#run)
       state = await this.#unlessAborted(this.awaitDecisions())
     }
     // In the inbox or not: no sender waits for an answer that this process will not give.
-    if (this.isDraining) await sent.allDelivered()
+    if (this.#loop.isDraining) await sent.allDelivered()
     onStopped(state)
     return state
   }
@@ -146,7 +133,7 @@ export class DriveSession {
     const isElsewhere = (await parts.leases.elsewhereMs(runId)) > 0
     const state = (isElsewhere ? await this.#followedElsewhere() : undefined) ?? (await this.resume(false))
     // The run may have ended by what it obeyed last, before this process came to take it over.
-    if (!this.isWriter) await sent.acknowledgeLeft()
+    if (!this.#loop.isWriter) await sent.acknowledgeLeft()
     return state
   }
 

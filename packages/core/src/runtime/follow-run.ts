@@ -20,7 +20,7 @@ const pollIntervalMs = 1_000
  * `LedgerConflictError` of kind `session` where that cannot be: no process drives it, or this runtime is drained.
  */
 export function waitUntilEnded(from: RunState, parts: RuntimeParts): Promise<RunState> {
-  return new FollowedRun(from, parts).until(({ phase }) => phase === 'done')
+  return followRun(from, parts, ({ phase }) => phase === 'done')
 }
 
 /** The same for the state in which the run has stopped: ended, or suspended. */
@@ -29,7 +29,7 @@ export function waitUntilStopped(
   parts: RuntimeParts,
   onEvent: (event: RuntimeEvent) => void,
 ): Promise<RunState> {
-  return new FollowedRun(from, parts, onEvent).until((state) => state.phase === 'done' || isSuspended(state))
+  return followRun(from, parts, (state) => state.phase === 'done' || isSuspended(state), onEvent)
 }
 
 /**
@@ -49,58 +49,41 @@ export async function waitForInput(
   }
   const isOver = (state: RunState): boolean =>
     shown !== undefined || state.phase === 'done' || (taken && isSuspended(state))
-  const state = await new FollowedRun(from, parts, onEvent).until(isOver)
+  const state = await followRun(from, parts, isOver, onEvent)
   if (shown === true) return { state, shown }
   return shown === undefined && state.phase !== 'done' ? { state, shown: false } : undefined
 }
 
-class FollowedRun {
-  readonly #parts: RuntimeParts
-  readonly #onEvent: (event: RuntimeEvent) => void
-  #state: RunState
+/** Follows a run from a state on, until it has come to one in which that is over. */
+async function followRun(
+  from: RunState,
+  { ledger, host, runs }: RuntimeParts,
+  isOver: (state: RunState) => boolean,
+  onEvent: (event: RuntimeEvent) => void = () => {},
+): Promise<RunState> {
+  let state = from
   /** The event after which no process drove the run, and it had not stopped: what came since is to be read first. */
-  #undrivenAt: number | undefined
-
-  constructor(from: RunState, parts: RuntimeParts, onEvent: (event: RuntimeEvent) => void = () => {}) {
-    this.#state = from
-    this.#parts = parts
-    this.#onEvent = onEvent
-  }
-
-  async until(isOver: (state: RunState) => boolean): Promise<RunState> {
-    const { ledger, host } = this.#parts
-    const { runId, seq } = this.#state
-    const poll = { clock: host.clock, delayMs: () => pollIntervalMs }
-    const changes = changesOf(ledger, runId, { after: seq, poll })
-    for await (const event of changes) {
-      if (event !== caughtUp) {
-        this.#take(event)
-        continue
-      }
-      if (isOver(this.#state)) return this.#state
-      if (!changes.isWoken && (await this.#mayHaveStopped())) changes.wake()
+  let undrivenAt: number | undefined
+  const poll = { clock: host.clock, delayMs: () => pollIntervalMs }
+  const changes = changesOf(ledger, from.runId, { after: from.seq, poll })
+  for await (const event of changes) {
+    if (event !== caughtUp) {
+      state = audit(state, event)
+      onEvent(event)
+      continue
     }
-    return this.#state
-  }
-
-  #take(event: RuntimeEvent): void {
-    this.#state = audit(this.#state, event)
-    this.#onEvent(event)
-  }
-
-  /** Throws where waiting is in vain; returns whether to look again at once, since the run seems to have stopped. */
-  async #mayHaveStopped(): Promise<boolean> {
-    const { runs } = this.#parts
-    if (runs.isDrained) throw drainedError(this.#state)
-    if (!isSuspended(this.#state) && !(await runs.isDriven(this.#state.runId))) {
-      // Its driver may have come to the end between the look at the run and the look at the driver.
-      if (this.#undrivenAt === this.#state.seq) throw interruptedError(this.#state)
-      this.#undrivenAt = this.#state.seq
-      return true
+    if (isOver(state)) return state
+    if (changes.isWoken) continue
+    if (runs.isDrained) throw drainedError(state)
+    if (isSuspended(state) || (await runs.isDriven(state.runId))) undrivenAt = undefined
+    // Its driver may have come to the end between the look at the run and the look at the driver.
+    else if (undrivenAt === state.seq) throw interruptedError(state)
+    else {
+      undrivenAt = state.seq
+      changes.wake()
     }
-    this.#undrivenAt = undefined
-    return false
   }
+  return state
 }
 
 /**

@@ -3,6 +3,7 @@ import type { RunState } from '../machine/state.ts'
 import { LedgerConflictError, LedgerUnavailableError } from '../values/errors.ts'
 import { type Cancel, defaultHost, type Host, type HostProcess } from '../values/host.ts'
 import type { RunId } from '../values/ids.ts'
+import type { RunLoop } from './run-loop.ts'
 
 /**
  * THE EPOCH OF A WRITER: each process that takes a run over raises it, and signs every append with it. Every ledger
@@ -53,14 +54,6 @@ const silentMs = leaseMs / 3
 /** How often silent runs are looked for: so a lease is renewed at half of it at the latest. */
 const lookMs = leaseMs / 6
 
-/** A drive of a run that holds its lease. */
-export interface LeasedDrive {
-  readonly runId: RunId
-  readonly epoch: number
-  /** Another process may drive the run from here on: stops at once, and appends nothing more. */
-  lose(error: unknown): void
-}
-
 interface Held {
   /** When the last renewal was asked for that was granted. */
   at: number
@@ -74,7 +67,7 @@ export class HeldLeases {
   readonly holder: string
   readonly #ledger: Ledger
   readonly #host: Host
-  readonly #held = new Map<LeasedDrive, Held>()
+  readonly #held = new Map<RunLoop, Held>()
   readonly #releases = new Map<RunId, Promise<void>>()
   #stopTimer: Cancel | undefined
   #isRenewing = false
@@ -86,19 +79,19 @@ export class HeldLeases {
   }
 
   /** The claim of an append: none while the lease of its drive is young. */
-  claimOf(drive: LeasedDrive): LeaseClaim | undefined {
+  claimOf(drive: RunLoop): LeaseClaim | undefined {
     const held = this.#held.get(drive)
     return held && this.now() - held.at < renewedByAppendMs ? undefined : this.#claim
   }
 
   /** A drive was granted its lease, which it asked for at a time. */
-  granted(drive: LeasedDrive, askedAt: number): void {
+  granted(drive: RunLoop, askedAt: number): void {
     this.#held.set(drive, { at: askedAt, isAsked: false })
     this.#stopTimer ??= this.#host.clock.schedule(lookMs, this.#look, 'upkeep')
   }
 
   /** The drive has ended: nothing of it is in flight. */
-  ended(drive: LeasedDrive): void {
+  ended(drive: RunLoop): void {
     this.#held.delete(drive)
     if (this.#held.size > 0) return
     this.#stopTimer?.()
@@ -164,7 +157,7 @@ export class HeldLeases {
     if (this.#olderThan(leaseMs).some(([, { isAsked }]) => isAsked)) void this.#giveUp()
   }
 
-  #olderThan(ms: number): readonly (readonly [LeasedDrive, Held])[] {
+  #olderThan(ms: number): readonly (readonly [RunLoop, Held])[] {
     const now = this.now()
     return [...this.#held].filter(([, { at }]) => now - at >= ms)
   }
@@ -190,7 +183,7 @@ export class HeldLeases {
     }
   }
 
-  async #isOvertaken(drive: LeasedDrive): Promise<boolean> {
+  async #isOvertaken(drive: RunLoop): Promise<boolean> {
     const { runId, epoch } = drive
     const head = await this.#ledger.head(runId)
     if (head === undefined || head.epoch === epoch) return false
@@ -212,7 +205,7 @@ export class HeldLeases {
     this.#host.clock.schedule(0, loseOverdue, 'upkeep')
   }
 
-  #lose(drive: LeasedDrive, error: unknown): void {
+  #lose(drive: RunLoop, error: unknown): void {
     if (!this.#held.has(drive)) return
     this.ended(drive)
     drive.lose(error)

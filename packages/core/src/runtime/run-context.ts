@@ -25,8 +25,9 @@ import { sentenceOfError } from '../values/text.ts'
 import type { SentCommands } from './commands.ts'
 import { Mailbox } from './mailbox.ts'
 import type { RecordedResults } from './recorded-results.ts'
+import type { RunDriver } from './run-driver.ts'
 import type { LiveEvents, LiveText } from './run-streams.ts'
-import type { DrivenRun, RuntimeParts } from './runtime-parts.ts'
+import type { RuntimeParts } from './runtime-parts.ts'
 
 /**
  * Everything that one drive of a run works with, shared by its loop, inbox, effects and rules. It is a copy: what the application
@@ -58,7 +59,7 @@ export class RunContext implements ModelCallOwner {
   #tools: ToolsOfTurn | undefined
   #rules: { readonly of: string; readonly rules: Rules } | undefined
 
-  constructor({ runId, parts, live, liveText, sent, given }: DrivenRun) {
+  constructor({ runId, parts, live, liveText, sent, given }: RunDriver) {
     this.runId = runId
     this.parts = parts
     this.live = live

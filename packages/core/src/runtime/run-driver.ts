@@ -1,4 +1,5 @@
 import { firstValueFrom, Subject } from 'rxjs'
+import type { RunHooks } from '../agent/hooks.ts'
 import { ContextOfRecord } from '../agent/prepare-turn.ts'
 import type { OutsideCommand } from '../events/commands.ts'
 import type { RuntimeEvent } from '../events/event.ts'
@@ -7,6 +8,7 @@ import type { Ledger } from '../ledger/ledger.ts'
 import { listCallsAwaitingChild } from '../machine/calls.ts'
 import { isSuspended } from '../machine/next-action.ts'
 import type { RunState } from '../machine/state.ts'
+import type { Model } from '../models/model.ts'
 import { LedgerConflictError } from '../values/errors.ts'
 import type { Host } from '../values/host.ts'
 import { type RunId, runIdOfCall } from '../values/ids.ts'
@@ -20,6 +22,7 @@ import {
   refusedAtEnd,
   refusedByDrain,
   SentCommands,
+  PendingWork,
   duplicateSendError,
   unknownCall,
   unreadAnswer,
@@ -31,87 +34,9 @@ import { StoppedElsewhere, waitUntilStopped } from './follow-run.ts'
 import { changedInputRefusal } from './inbox.ts'
 import { type RunResult, loadState, readResult } from './run-result.ts'
 import { LiveEvents, type LiveText } from './run-streams.ts'
-import type { BegunRun, DrivenRun, RuntimeParts } from './runtime-parts.ts'
+import type { BegunRun, RuntimeParts } from './runtime-parts.ts'
 import { unlessSessionBusy } from './session.ts'
 import { type KeyedOrder, requireSameOrder, requireSameRun } from './start-run.ts'
-
-/** Sends commands to a run by way of the inbox in the ledger, and to its child runs, and gets their acknowledgements. */
-class CommandDelivery {
-  readonly #run: RunDriver
-  /** Commands on their way: about calls of child runs, until what became of them has come up, or being checked. */
-  readonly onTheirWay: PendingWork = new PendingWork()
-
-  constructor(run: RunDriver) {
-    this.#run = run
-  }
-
-  /** Sends a command under a key that is unique for ever, and sees to it that a process decides it. */
-  send(given: OutsideCommand, key: string): Promise<CommandAcknowledgement> {
-    const command = deepFreeze(given)
-    const { runId, parts, sent } = this.#run
-    if (this.#run.isDone) return Promise.resolve(sent.refused(command, refusedAtEnd(runId)))
-    if (parts.runs.isDrained) return Promise.resolve({ accepted: false, ...refusedByDrain(runId) })
-    const targetRunId = 'toolCallId' in command ? runIdOfCall(command.toolCallId) : undefined
-    if (targetRunId !== undefined && targetRunId !== runId) return this.#forward(command, targetRunId)
-    return command.type === 'approve' && command.input
-      ? this.#sendChecked(command, key)
-      : this.#deliver(command, key)
-  }
-
-  /** Approves a call with another input, once that is known to run: else its sender is refused with the reason, and the model reads nothing of it. */
-  #sendChecked(command: OutsideCommand, key: string): Promise<CommandAcknowledgement> {
-    const acknowledgement = this.#run.created
-      .then(() => {
-        const { runId, parts, given } = this.#run
-        return changedInputRefusal(command, { runId, parts, context: given.context })
-      })
-      .then((fault) => (fault ? { accepted: false as const, ...fault } : this.#deliver(command, key)))
-    this.onTheirWay.add(acknowledgement)
-    return acknowledgement
-  }
-
-  #deliver(command: OutsideCommand, key: string): Promise<CommandAcknowledgement> {
-    const { failure, session } = this.#run
-    // A driver whose writer failed takes no run over again: resume makes a new handle for that.
-    if (failure) return Promise.reject(failure.error)
-    const acknowledgement = this.#run.sent.send(command, key, () => this.#put(command, key))
-    if (session === undefined) this.#run.awaitDecisions()
-    return acknowledgement
-  }
-
-  async #put(command: OutsideCommand, key: string): Promise<void> {
-    const { runId, parts, sent } = this.#run
-    const { ledger, host } = parts
-    await this.#run.created
-    if (!this.#run.session?.isWriter) await sent.leave(key)
-    const isFresh = await unlessEnded(ledger.put(runId, { key, command, at: host.clock.now() }))
-    if (isFresh === undefined) return sent.acknowledge(key, refusedAtEnd(runId))
-    if (!isFresh) throw duplicateSendError(runId, key)
-    this.#run.session?.wake()
-  }
-
-  /** A command about a call of a child run goes to that run; what becomes of it comes up to this one. */
-  #forward(command: OutsideCommand, childId: RunId): Promise<CommandAcknowledgement> {
-    const child = this.#run.parts.runs.driverOf(childId)
-    const acknowledgement = this.#sendDown(command, childId, child)
-    this.onTheirWay.add(followed(acknowledgement, child))
-    return acknowledgement
-  }
-
-  async #sendDown(
-    command: OutsideCommand,
-    childId: RunId,
-    child: DrivenRun,
-  ): Promise<CommandAcknowledgement> {
-    const { runId, parts, given } = this.#run
-    await this.#run.created
-    if (!(await isDescendantOf(parts.ledger, childId, runId))) {
-      return { accepted: false, ...unknownCall(runId) }
-    }
-    child.inheritContext(given.context)
-    return await child.send(command)
-  }
-}
 
 /** True if a child run may have asked something else since the run stopped: it records that in its own events. */
 function awaitsChild(state: RunState): boolean {
@@ -119,30 +44,10 @@ function awaitsChild(state: RunState): boolean {
 }
 
 /** Resolves when what followed from a command to a child run has come up to its parent. */
-async function followed(acknowledgement: Promise<CommandAcknowledgement>, child: DrivenRun): Promise<void> {
+async function followed(acknowledgement: Promise<CommandAcknowledgement>, child: RunDriver): Promise<void> {
   if (!(await acknowledgement).accepted) return
   await child.result
   await child.reported
-}
-
-/** Work that a result waits for, each piece from the moment it is added until it ends, well or not. */
-class PendingWork {
-  #pieces: Set<Promise<unknown>> | undefined
-
-  get isEmpty(): boolean {
-    return this.#pieces === undefined || this.#pieces.size === 0
-  }
-
-  add(work: Promise<unknown>): void {
-    const pieces = (this.#pieces ??= new Set())
-    const done: Promise<unknown> = work.catch(() => {}).finally(() => pieces.delete(done))
-    pieces.add(done)
-  }
-
-  /** Resolves once nothing is left, what was added in the meantime included. */
-  async ended(): Promise<void> {
-    while (this.#pieces && this.#pieces.size > 0) await Promise.all(this.#pieces)
-  }
 }
 
 /**
@@ -218,11 +123,17 @@ class FailureNotice {
 
 const nothing: Promise<void> = Promise.resolve()
 
+interface Given {
+  readonly context: unknown
+  readonly model: Model | undefined
+  readonly hooks: readonly RunHooks[]
+}
+
 /**
  * Joins what this process does with one run, for all its handles: at most one drive session at a time, one delivery of
  * commands, one event stream, and the result of the run wherever it stops.
  */
-export class RunDriver implements DrivenRun, ErrorListener {
+export class RunDriver implements ErrorListener {
   readonly runId: RunId
   readonly parts: RuntimeParts
   readonly live: LiveEvents = new LiveEvents()
@@ -231,10 +142,14 @@ export class RunDriver implements DrivenRun, ErrorListener {
   readonly notice: FailureNotice
   /** How the run continues in other processes after it stopped here. */
   readonly elsewhere: StoppedElsewhere
-  given: DrivenRun['given'] = { context: undefined, model: undefined, hooks: [] }
+  /** Given by the application, from the next drive on: a loop under way keeps what it began with. */
+  given: Given = { context: undefined, model: undefined, hooks: [] }
+  /** The next drive takes the run over also from a process that may be alive. */
   takesOver = false
+  /** A call of this process waits for the run, so that its parent needs no other report of its end. */
   isAwaited = false
-  readonly #delivery: CommandDelivery
+  /** Commands on their way: about calls of child runs, until what became of them has come up, or being checked. */
+  readonly #onTheirWay = new PendingWork()
   /** It begins here, and is there once its first event has come. */
   #beginsHere = false
   /** With what this process began it under an idempotency key. */
@@ -253,13 +168,12 @@ export class RunDriver implements DrivenRun, ErrorListener {
     this.parts = parts
     this.liveText = parts.passesLiveText ? new Subject() : undefined
     this.sent = new SentCommands(runId, ledger, host.clock)
-    this.#delivery = new CommandDelivery(this)
     this.notice = new FailureNotice(runId, host.report)
     this.elsewhere = new StoppedElsewhere(runId, parts, this.live, this.notice)
   }
 
   /** Takes what the application gives the run from here on; a loop under way keeps what it has. */
-  give({ context, model, hooks }: DrivenRun['given']): void {
+  give({ context, model, hooks }: Given): void {
     const { given } = this
     this.given = {
       context: context === undefined ? given.context : context,
@@ -268,6 +182,7 @@ export class RunDriver implements DrivenRun, ErrorListener {
     }
   }
 
+  /** Takes the context of a parent or child run, unless the application said how to make this run's own. */
   inheritContext(context: unknown): void {
     if (!(this.given.context instanceof ContextOfRecord)) this.give({ ...this.given, context })
   }
@@ -308,26 +223,16 @@ export class RunDriver implements DrivenRun, ErrorListener {
     return this.#beginsHere && !this.live.hasBegun ? firstValueFrom(this.live) : nothing
   }
 
-  get session(): DriveSession | undefined {
-    return this.#session
-  }
-
-  get isDone(): boolean {
-    return this.#isDone
-  }
-
-  get failure(): { readonly error: unknown } | undefined {
-    return this.#failure
-  }
-
   get isDrivenHere(): boolean {
     return this.#session !== undefined
   }
 
+  /** Resolves when the end of the run was reported to its own parent. */
   get reported(): Promise<void> {
     return this.#reported
   }
 
+  /** The result of the run when it stops, for a caller that handles a failure. */
   get result(): Promise<RunResult> {
     this.notice.markObserved()
     const stopped = this.whenStopped
@@ -335,8 +240,9 @@ export class RunDriver implements DrivenRun, ErrorListener {
     return stopped
   }
 
+  /** The result of the drive session under way, or of the last one. */
   get whenStopped(): Promise<RunResult> {
-    if (!this.#delivery.onTheirWay.isEmpty) return this.#afterDelivery()
+    if (!this.#onTheirWay.isEmpty) return this.#afterDelivery()
     const refreshed = this.#session ? undefined : this.elsewhere.refresh()
     if (refreshed && this.#stopped) return this.#stoppedElsewhere(refreshed, this.#stopped)
     return (this.#stopped ??= this.#ensureDriven(false))
@@ -344,7 +250,7 @@ export class RunDriver implements DrivenRun, ErrorListener {
 
   /** Commands to child runs may have continued this run. */
   async #afterDelivery(): Promise<RunResult> {
-    await this.#delivery.onTheirWay.ended()
+    await this.#onTheirWay.ended()
     if (this.#session && this.#stopped) return await this.#stopped
     // Another process may drive the run by now: it has stopped when it stops there.
     const state = (await this.elsewhere.refresh()) ?? (await loadState(this.parts.ledger, this.runId))
@@ -450,6 +356,7 @@ export class RunDriver implements DrivenRun, ErrorListener {
     return result
   }
 
+  /** The same for a caller that does not wait. */
   drive({ withChildren }: { readonly withChildren: boolean }): void {
     void this.#ensureDriven(withChildren)
   }
@@ -460,18 +367,9 @@ export class RunDriver implements DrivenRun, ErrorListener {
     return this.#drive(session, session.resume(withChildren))
   }
 
-  /** Drives the run, or waits until another process does, until the commands that were sent are decided. */
-  awaitDecisions(): void {
-    const session = this.#newSession()
-    void this.#drive(session, session.awaitDecisions())
-  }
-
   /** Waits until the run stops in another process, which drives it. Joins a drive session of this process. */
   follow(from: RunState): void {
-    if (this.#session === undefined) this.#follow(from)
-  }
-
-  #follow(from: RunState): void {
+    if (this.#session) return
     const stopped = waitUntilStopped(from, this.parts, (event) => this.live.next(event))
     const result = stopped.then((state) => {
       this.elsewhere.stoppedAt(state)
@@ -482,9 +380,66 @@ export class RunDriver implements DrivenRun, ErrorListener {
     result.catch((error: unknown) => this.#onFailure(error))
   }
 
-  /** Sends a command by way of the ledger's inbox, under a new key unless given, and sees to it that a process decides it. */
-  send(command: OutsideCommand, key: string = this.parts.newId()): Promise<CommandAcknowledgement> {
-    return this.#delivery.send(command, key)
+  /**
+   * Sends a command by way of the ledger's inbox, under a new key unless given, and sees to it that a process decides it. A
+   * command about a call of a child run goes to that run; what becomes of it comes up to this one.
+   */
+  send(given: OutsideCommand, key: string = this.parts.newId()): Promise<CommandAcknowledgement> {
+    const command = deepFreeze(given)
+    const { runId, parts, sent } = this
+    if (this.#isDone) return Promise.resolve(sent.refused(command, refusedAtEnd(runId)))
+    if (parts.runs.isDrained) return Promise.resolve({ accepted: false, ...refusedByDrain(runId) })
+    const targetRunId = 'toolCallId' in command ? runIdOfCall(command.toolCallId) : undefined
+    if (targetRunId !== undefined && targetRunId !== runId) {
+      const child = parts.runs.driverOf(targetRunId)
+      const acknowledgement = this.#sendDown(command, child)
+      this.#onTheirWay.add(followed(acknowledgement, child))
+      return acknowledgement
+    }
+    if (command.type !== 'approve' || !command.input) return this.#deliver(command, key)
+    const acknowledgement = this.#deliverChecked(command, key)
+    this.#onTheirWay.add(acknowledgement)
+    return acknowledgement
+  }
+
+  async #sendDown(command: OutsideCommand, child: RunDriver): Promise<CommandAcknowledgement> {
+    await this.created
+    if (!(await isDescendantOf(this.ledger, child.runId, this.runId))) {
+      return { accepted: false, ...unknownCall(this.runId) }
+    }
+    child.inheritContext(this.given.context)
+    return await child.send(command)
+  }
+
+  /** Approves a call with another input, once that is known to run: else its sender is refused with the reason, and the model reads nothing of it. */
+  async #deliverChecked(command: OutsideCommand, key: string): Promise<CommandAcknowledgement> {
+    await this.created
+    const { runId, parts, given } = this
+    const fault = await changedInputRefusal(command, { runId, parts, context: given.context })
+    return fault ? { accepted: false, ...fault } : await this.#deliver(command, key)
+  }
+
+  #deliver(command: OutsideCommand, key: string): Promise<CommandAcknowledgement> {
+    // A driver whose writer failed takes no run over again: resume makes a new handle for that.
+    if (this.#failure) return Promise.reject(this.#failure.error)
+    const isDriven = this.#session !== undefined
+    const acknowledgement = this.sent.send(command, key, () => this.#put(command, key))
+    if (!isDriven) {
+      const session = this.#newSession()
+      void this.#drive(session, session.awaitDecisions())
+    }
+    return acknowledgement
+  }
+
+  async #put(command: OutsideCommand, key: string): Promise<void> {
+    const { runId, ledger, parts, sent } = this
+    await this.created
+    if (!this.#session?.loop.isWriter) await sent.leave(key)
+    const at = parts.host.clock.now()
+    const isFresh = await unlessEnded(ledger.put(runId, { key, command, at }))
+    if (isFresh === undefined) return sent.acknowledge(key, refusedAtEnd(runId))
+    if (!isFresh) throw duplicateSendError(runId, key)
+    this.#session?.loop.wake()
   }
 
   /** The answer to a caller, who may not wait for it. */
@@ -499,8 +454,9 @@ export class RunDriver implements DrivenRun, ErrorListener {
     await ledger.put(this.runId, { key, command, at: host.clock.now() })
   }
 
+  /** Lets what is in flight end, begins nothing, and returns the result of the run as it stopped. */
   async drain(graceMs: number): Promise<RunResult> {
-    this.#session?.drain(graceMs)
+    this.#session?.loop.drain(graceMs)
     const silent = ledgerSilent(this.runId)
     const { clock } = this.parts.host
     const stopTimer = clock.schedule(graceMs + answerTimeoutMs, () => this.#session?.abort(silent))
@@ -544,9 +500,9 @@ export class RunDriver implements DrivenRun, ErrorListener {
     const { sent } = this
     this.#isDone = state.phase === 'done'
     this.takesOver = false
-    this.elsewhere.stoppedAt(session.isDraining && !this.#isDone ? undefined : state)
+    this.elsewhere.stoppedAt(session.loop.isDraining && !this.#isDone ? undefined : state)
     if (this.#isDone) sent.refuseAll(refusedAtEnd(this.runId))
-    else if (session.isDraining) sent.refuseAll(refusedByDrain(this.runId))
+    else if (session.loop.isDraining) sent.refuseAll(refusedByDrain(this.runId))
     void this.#endSession(session)
     if (this.#isDone) this.#reportEnd(state)
   }

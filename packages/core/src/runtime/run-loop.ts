@@ -14,11 +14,12 @@ import type { RunId } from '../values/ids.ts'
 import { postEndedChildren } from './children.ts'
 import { Effects } from './effects.ts'
 import { RunInbox } from './inbox.ts'
-import { type LeasedDrive, requireLast, requireOwnEpoch } from './leases.ts'
+import { requireLast, requireOwnEpoch } from './leases.ts'
 import type { Mail, MailKind } from './mailbox.ts'
 import { recordedResults } from './recorded-results.ts'
 import { RunContext } from './run-context.ts'
-import type { DrivenRun, ReadyStart } from './runtime-parts.ts'
+import type { RunDriver } from './run-driver.ts'
+import type { ReadyStart } from './runtime-parts.ts'
 
 /** A ledger that asks for more, in milliseconds, gets this. */
 const MAX_DELTA_DELAY_MS = 1_000
@@ -83,7 +84,7 @@ export interface TakingOver {
  * THE RUN LOOP: the only writer of a run. Takes what has arrived, lets the machine decide, appends, folds, publishes, then
  * starts what is required: always in this order. Drives until the run stops, and decides nothing itself.
  */
-export class RunLoop implements LeasedDrive {
+export class RunLoop {
   readonly #run: RunContext
   readonly #inbox: RunInbox
   readonly #effects: Effects
@@ -103,7 +104,7 @@ export class RunLoop implements LeasedDrive {
   #pendingResume: ResumeCommand | undefined
   #isResumeRedundant = false
 
-  constructor(run: DrivenRun) {
+  constructor(run: RunDriver) {
     this.#run = new RunContext(run)
     this.#inbox = new RunInbox(this.#run)
     this.#effects = new Effects(this.#run)

@@ -5,9 +5,10 @@ import type { Model } from '../models/model.ts'
 import { ConfigurationError, RunNotFoundError } from '../values/errors.ts'
 import { parseRunId, type RunId } from '../values/ids.ts'
 import { reportChildEnd } from './children.ts'
+import { PendingWork } from './commands.ts'
 import { RunDriver } from './run-driver.ts'
 import type { RunResult } from './run-result.ts'
-import type { DrivenRun, Runs, RuntimeParts } from './runtime-parts.ts'
+import type { RuntimeParts } from './runtime-parts.ts'
 
 /** How long a drain waits for work in flight, unless another time is given. */
 const drainGraceMs = 5_000
@@ -24,12 +25,12 @@ export interface GivenToRun {
  * The runs of one runtime, with one driver each: so that a run is driven once in it.
  * A driver is held as long as its run is driven or has a subscriber; otherwise the handles hold it.
  */
-export class RunRegistry implements Runs {
+export class RunRegistry {
   readonly parts: RuntimeParts
   readonly #drivers = new Map<RunId, WeakRef<RunDriver>>()
-  readonly #driven = new Set<DrivenRun>()
-  readonly #watched = new Set<DrivenRun>()
-  readonly #reports = new Set<Promise<void>>()
+  readonly #driven = new Set<RunDriver>()
+  readonly #watched = new Set<RunDriver>()
+  readonly #reports = new PendingWork()
   readonly #forget = new FinalizationRegistry<RunId>((runId) => {
     if (this.#drivers.get(runId)?.deref() === undefined) this.#drivers.delete(runId)
   })
@@ -63,51 +64,57 @@ export class RunRegistry implements Runs {
     return driver
   }
 
-  began(run: DrivenRun): void {
+  /** A drive session of the run begins. */
+  began(run: RunDriver): void {
     this.#driven.add(run)
     this.#endsBeforeClose ??= this.parts.ledger.beforeClose?.(() => this.#stop())
   }
 
-  stopped(run: DrivenRun): void {
+  /** The drive session of the run has ended. */
+  stopped(run: RunDriver): void {
     this.#driven.delete(run)
     if (this.#driven.size > 0) return
     this.#endsBeforeClose?.()
     this.#endsBeforeClose = undefined
   }
 
-  failed({ runId }: DrivenRun): void {
+  /** The writer of the run has failed: this process holds it no more. */
+  failed({ runId }: RunDriver): void {
     this.#drivers.delete(runId)
   }
 
+  /** Reports the end of a run to its parent, if it has one. */
   reportEnd(state: RunState, context: unknown): Promise<void> {
     this.parts.ends.ended(state)
-    const report: Promise<void> = reportChildEnd(state, this.parts, context).finally(() =>
-      this.#reports.delete(report),
-    )
+    const report = reportChildEnd(state, this.parts, context)
     this.#reports.add(report)
     return report
   }
 
   /** Resolves when no run is driven any more, and every end was reported to its parent. */
   async idle(): Promise<void> {
-    while (this.#driven.size > 0 || this.#reports.size > 0) {
-      await Promise.allSettled([...this.#reports, ...[...this.#driven].map((run) => run.whenStopped)])
+    while (this.#driven.size > 0 || !this.#reports.isEmpty) {
+      await Promise.allSettled([this.#reports.ended(), ...[...this.#driven].map((run) => run.whenStopped)])
     }
   }
 
-  retain(run: DrivenRun): void {
+  /** Holds a run that has readers, since it publishes the events. */
+  retain(run: RunDriver): void {
     this.#watched.add(run)
   }
 
-  release(run: DrivenRun): void {
+  /** The last reader of a run has left. */
+  release(run: RunDriver): void {
     this.#watched.delete(run)
   }
 
+  /** Resolves to true if a process drives the run: this one, or another that has its lease. */
   async isDriven(runId: RunId): Promise<boolean> {
     if (this.#drivers.get(runId)?.deref()?.isDrivenHere) return true
     return (await this.parts.leases.elsewhereMs(runId)) > 0
   }
 
+  /** The runtime was drained, and continues no run. */
   get isDrained(): boolean {
     return this.#isDrained
   }
@@ -130,7 +137,7 @@ export class RunRegistry implements Runs {
   /** Drains the runtime, and lets what its runs report to their parents be recorded. */
   async #stop(): Promise<void> {
     await this.drain()
-    await Promise.allSettled(this.#reports)
+    await this.#reports.ended()
   }
 }
 
