@@ -45,17 +45,11 @@ import { addAgents, addReads, addSessions } from './runs/reads.ts'
 import { addStarts } from './runs/start.ts'
 import { SharedReads } from './stream/shared-reads.ts'
 
-/** A request by its method and path. */
-export interface AskedPath {
-  readonly method: string
-  readonly path: string
-}
-
 /**
  * Says that a path is not served, and where the paths of the server begin if the request expects them elsewhere. `roots`
  * are the first segments of its routes.
  */
-function explainPath({ method, path }: AskedPath, basePath: string, roots: readonly string[]): string {
+function explainPath(method: string, path: string, basePath: string, roots: readonly string[]): string {
   const isBelow = path === basePath || path.startsWith(`${basePath}/`)
   const segments = path.slice(isBelow ? basePath.length : 0).split('/')
   const index = segments.findIndex((segment, at) => at > 0 && segment !== '' && roots.includes(segment))
@@ -152,10 +146,9 @@ const basePath = valueThat(
   (value) => typeof value === 'string' && /^(?:\/[\w.~-]+)*$/.test(value),
 )
 
-const minSecret = 32
 const secretText = valueThat(
-  `a secret of at least ${minSecret} characters`,
-  (value) => typeof value === 'string' && value.length >= minSecret,
+  'a secret of at least 32 characters',
+  (value) => typeof value === 'string' && value.length >= 32,
 )
 
 const serverOptions = fields<ServerOptions>(
@@ -246,16 +239,29 @@ export function createServer(options: ServerOptions): Server {
   const app = createApp(served, options, token)
   const handle = async (request: Request): Promise<Response> => {
     try {
-      if (isDraining && !isRead(request)) throw stopping()
+      if (isDraining && !isRead(request)) {
+        throw new RefusedRequestError(
+          503,
+          'stopping',
+          'This process stops. Send the request again, to another one.',
+        )
+      }
       return await app.fetch(request)
     } catch (error) {
-      if (isServerFault(error)) report(error, `${request.method} ${new URL(request.url).pathname} failed`)
       const { pathname } = new URL(request.url)
+      if (isServerFault(error)) report(error, `${request.method} ${pathname} failed`)
       return pathname.startsWith(`${basePath}/v1/`) ? toOpenAiErrorResponse(error) : toProblemResponse(error)
     }
   }
   return {
-    fetch: async (request) => withHeaders(await handle(request), request, options.origins ?? []),
+    async fetch(request) {
+      const { status, body, headers: given } = await handle(request)
+      // No page of another origin reads a response, and no browser guesses its type.
+      const headers = new Headers(given)
+      headers.set('x-content-type-options', 'nosniff')
+      for (const [name, value] of toCorsHeaders(request, options.origins ?? [])) headers.set(name, value)
+      return new Response(body, { status, headers })
+    },
     ...(token !== undefined && { token }),
     async drain(graceMs) {
       isDraining = true
@@ -277,7 +283,7 @@ function createApp(served: Served, options: ServerOptions, token: string | undef
     throw error
   })
   app.notFound(({ req: { method, path } }) => {
-    const what = explainPath({ method, path }, served.basePath, routes.roots)
+    const what = explainPath(method, path, served.basePath, routes.roots)
     throw new RefusedRequestError(404, 'not_found', what)
   })
   app.use(async (context, next) => {
@@ -291,9 +297,24 @@ function createApp(served: Served, options: ServerOptions, token: string | undef
     if (isPreflight(request, origins)) return new Response(null, { status: 204 })
     const bare = new Request(url, { method: request.method, headers: request.headers })
     const principal = await authorize(bare)
-    if (principal === undefined) throw unknownCaller()
+    if (principal === undefined) {
+      throw new RefusedRequestError(
+        401,
+        'unauthorized',
+        'The request names no caller that this server knows. Send authorization: Bearer TOKEN.',
+        { headers: { 'www-authenticate': 'Bearer' } },
+      )
+    }
     requirePrincipal(principal)
-    await requireAdmitted(await admit?.(bare, principal))
+    const admission = (await admit?.(bare, principal)) ?? true
+    if (admission !== true) {
+      throw new RefusedRequestError(
+        429,
+        'too_many_requests',
+        'You send more requests than you may. Wait before the next one.',
+        { headers: { 'retry-after': String(Math.max(1, Math.ceil(Number(admission)))) } },
+      )
+    }
     context.set('principal', principal)
     return await next()
   })
@@ -310,14 +331,6 @@ function createApp(served: Served, options: ServerOptions, token: string | undef
   addA2a(routes)
   routes.addDocument()
   return app
-}
-
-/** Adds the headers of every response: no page of another origin reads it, and no browser guesses its type. */
-function withHeaders(response: Response, request: Request, origins: readonly string[]): Response {
-  const headers = new Headers(response.headers)
-  headers.set('x-content-type-options', 'nosniff')
-  for (const [name, value] of toCorsHeaders(request, origins)) headers.set(name, value)
-  return new Response(response.body, { status: response.status, headers })
 }
 
 /** A `Request` cannot be made of these methods, which echo or tunnel: no code of an application would meet them. */
@@ -341,34 +354,5 @@ function requireShortHeaders(request: Request, maxBytes: number): void {
     413,
     'headers_too_large',
     `The headers are longer than ${maxBytes} characters. Send fewer, or shorter ones.`,
-  )
-}
-
-async function requireAdmitted(admission: boolean | number | undefined): Promise<void> {
-  if (admission === undefined || admission === true) return
-  throw new RefusedRequestError(
-    429,
-    'too_many_requests',
-    'You send more requests than you may. Wait before the next one.',
-    {
-      headers: { 'retry-after': String(admission === false ? 1 : Math.max(1, Math.ceil(admission))) },
-    },
-  )
-}
-
-function unknownCaller(): RefusedRequestError {
-  return new RefusedRequestError(
-    401,
-    'unauthorized',
-    'The request names no caller that this server knows. Send authorization: Bearer TOKEN.',
-    { headers: { 'www-authenticate': 'Bearer' } },
-  )
-}
-
-function stopping(): RefusedRequestError {
-  return new RefusedRequestError(
-    503,
-    'stopping',
-    'This process stops. Send the request again, to another one.',
   )
 }

@@ -18,31 +18,22 @@ export async function stopRun(
   runId: string | undefined,
   { onStopError = printError }: StopOptions,
 ): Promise<void> {
+  const init = { method: 'POST', body: JSON.stringify({ ...(runId !== undefined && { runId }) }) }
   for (let attempt = 1; ; attempt++) {
-    const failure = await tryStop(send, runId)
-    if (failure === undefined) return
-    if (failure.isFinal || attempt === tries) {
-      onStopError(new Error('The run could not be stopped, and goes on.', { cause: failure.cause }))
-      return
+    let cause: unknown
+    let isRefused = false
+    try {
+      const response = await send(init)
+      if (response.ok) return
+      cause = new Error(await response.text())
+      isRefused = response.status < 500 && response.status !== 408 && response.status !== 429
+    } catch (error) {
+      cause = error
+    }
+    if (isRefused || attempt === tries) {
+      return onStopError(new Error('The run could not be stopped, and goes on.', { cause }))
     }
     await new Promise((resolve) => setTimeout(resolve, retryMs * attempt))
-  }
-}
-
-async function tryStop(
-  send: (init: RequestInit) => Promise<Response>,
-  runId: string | undefined,
-): Promise<{ readonly cause: unknown; readonly isFinal: boolean } | undefined> {
-  try {
-    const response = await send({
-      method: 'POST',
-      body: JSON.stringify({ ...(runId !== undefined && { runId }) }),
-    })
-    if (response.ok) return undefined
-    const isFinal = response.status < 500 && response.status !== 408 && response.status !== 429
-    return { cause: new Error(await response.text()), isFinal }
-  } catch (cause) {
-    return { cause, isFinal: false }
   }
 }
 

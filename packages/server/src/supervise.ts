@@ -26,52 +26,6 @@ interface DueRun {
   readonly seq: number
 }
 
-/**
- * Yields the runs that would wait for ever if no process resumed them. A child of an interrupted run is resumed with it.
- */
-async function* findDueRuns(
-  ledger: Ledger,
-  clock: Clock,
-  waits: KnownWaits,
-): AsyncGenerator<DueRun, void, undefined> {
-  const [seen, waiting] = [new Set<RunId>(), new Set<RunId>()]
-  for await (const run of runSummaries(ledger, { statuses: ['unfinished', 'suspended'] })) {
-    if (run.status === 'unreadable') continue
-    const isSuspended = run.status === 'suspended'
-    if (isSuspended) waiting.add(run.runId)
-    const due = !isSuspended
-      ? await findInterruptedRoot(ledger, run)
-      : (await hasWork(ledger, run, await waits.of(run), clock))
-        ? run
-        : undefined
-    if (due === undefined || seen.has(due.runId)) continue
-    seen.add(due.runId)
-    yield due
-  }
-  waits.keepOnly(waiting)
-}
-
-/** Returns true for a suspended run whose wait is over, whose inbox has a command that no process reads, or whose child run has ended. */
-async function hasWork(
-  ledger: Ledger,
-  { runId }: RunSummary,
-  { dueAt, children }: RunWait,
-  clock: Clock,
-): Promise<boolean> {
-  if (dueAt <= clock.now()) return true
-  // A process that has put a command takes the run over next, if none drives it.
-  if ((await ledger.inbox(runId)).length > 0 && !(await isRunDriven(ledger, runId))) return true
-  for (const childId of children) {
-    const head = await ledger.head(childId)
-    if (head === undefined) continue
-    // The process that drove the child run died before it reported the end.
-    for await (const { type } of ledger.read(childId, { fromSeq: head.seq })) {
-      if (type === 'run_finished') return true
-    }
-  }
-  return false
-}
-
 /** Finds the root of a run whose process is gone; `undefined` if a process drives the run. */
 async function findInterruptedRoot(ledger: Ledger, run: RunSummary): Promise<DueRun | undefined> {
   if (await isRunDriven(ledger, run.runId)) return undefined
@@ -93,78 +47,17 @@ async function findRoot(ledger: Ledger, { runId, seq, parent }: RunSummary): Pro
   }
 }
 
-interface Failed {
-  /** The last event of the run after the failure. */
-  readonly seq: number
-  readonly failures: number
-  readonly waitsUntil: number
-}
-
-const [firstWaitMs, maxWaitMs] = [5_000, 3_600_000]
-
-/**
- * Runs whose resume failed in this process. A run waits longer after each failure, since a resume records events, calls
- * tools and models, and usually fails in the same way again.
- */
-class FailedRuns {
-  readonly #ledger: Ledger
-  readonly #clock: Clock
-  readonly #failed = new Map<RunId, Failed>()
-
-  constructor(ledger: Ledger, clock: Clock) {
-    this.#ledger = ledger
-    this.#clock = clock
-  }
-
-  /** Returns true if the run's wait is over, or if it has an event after the failure. */
-  mayResume({ runId, seq }: DueRun): boolean {
-    const failed = this.#failed.get(runId)
-    return failed === undefined || failed.seq !== seq || failed.waitsUntil <= this.#clock.now()
-  }
-
-  /** Never rejects: if the ledger cannot give the last event of the run, the one at which it was found counts. */
-  async add({ runId, seq }: DueRun): Promise<void> {
-    const failures = (this.#failed.get(runId)?.failures ?? 0) + 1
-    const waitsUntil = this.#clock.now() + Math.min(firstWaitMs * 2 ** (failures - 1), maxWaitMs)
-    const head = await this.#ledger.head(runId).catch(() => undefined)
-    this.#failed.set(runId, { seq: head?.seq ?? seq, failures, waitsUntil })
-  }
-
-  delete(runId: RunId): void {
-    this.#failed.delete(runId)
-  }
-}
-
-/** Events that can end the wait of a run, besides a command. */
-export interface RunWait {
+/** The events that can end the wait of a run, besides a command. */
+interface RunWait extends DueRun {
   /** When the run can act on its own, in milliseconds since 1970 UTC; `Infinity` if never. */
   readonly dueAt: number
   readonly children: readonly RunId[]
 }
 
-/** The waits of suspended runs. A run is folded once for each event at which it waits. */
-class KnownWaits {
-  readonly #ledger: Ledger
-  readonly #known = new Map<RunId, RunWait & { readonly seq: number }>()
-
-  constructor(ledger: Ledger) {
-    this.#ledger = ledger
-  }
-
-  async of({ runId, seq }: RunSummary): Promise<RunWait> {
-    const known = this.#known.get(runId)
-    if (known?.seq === seq) return known
-    const state = await foldTo(this.#ledger, runId, seq)
-    const children = listCallsAwaitingChild(state).map(({ toolCallId }) => childRunIdOf(runId, toolCallId))
-    const wait = { seq, dueAt: findDueTime(state), children }
-    this.#known.set(runId, wait)
-    return wait
-  }
-
-  /** Forgets every other run. */
-  keepOnly(waiting: ReadonlySet<RunId>): void {
-    for (const runId of this.#known.keys()) if (!waiting.has(runId)) this.#known.delete(runId)
-  }
+async function readWait(ledger: Ledger, { runId, seq }: RunSummary): Promise<RunWait> {
+  const state = await foldTo(ledger, runId, seq)
+  const children = listCallsAwaitingChild(state).map(({ toolCallId }) => childRunIdOf(runId, toolCallId))
+  return { runId, seq, dueAt: findDueTime(state), children }
 }
 
 /** Finds the first millisecond at which the controller has an action for a run that waits, which it then always has. */
@@ -178,6 +71,22 @@ function findDueTime(state: RunState): number {
     else waits = middle
   }
   return due
+}
+
+/** Returns true for a suspended run whose wait is over, whose inbox has a command that no process reads, or whose child run has ended. */
+async function hasWork(ledger: Ledger, { runId, dueAt, children }: RunWait, clock: Clock): Promise<boolean> {
+  if (dueAt <= clock.now()) return true
+  // A process that has put a command takes the run over next, if none drives it.
+  if ((await ledger.inbox(runId)).length > 0 && !(await isRunDriven(ledger, runId))) return true
+  for (const childId of children) {
+    const head = await ledger.head(childId)
+    if (head === undefined) continue
+    // The process that drove the child run died before it reported the end.
+    for await (const { type } of ledger.read(childId, { fromSeq: head.seq })) {
+      if (type === 'run_finished') return true
+    }
+  }
+  return false
 }
 
 export interface SuperviseOptions {
@@ -203,6 +112,8 @@ export interface Supervisor {
   stop(): Promise<void>
   [Symbol.asyncDispose](): Promise<void>
 }
+
+const [firstWaitMs, maxWaitMs] = [5_000, 3_600_000]
 
 const { anyFunction, anyObject, fields, maybe, milliseconds, numberFrom } = option
 
@@ -230,9 +141,19 @@ export function supervise(options: SuperviseOptions): Supervisor {
   const { runtime, ledger, everyMs = 5_000, maxRuns = 32 } = options
   const { clock = defaultHost.clock, report = defaultHost.report } = options
   const context = options.context && new ContextOfRecord(options.context)
-  const [waits, failed, driving] = [new KnownWaits(ledger), new FailedRuns(ledger, clock), new Set<RunId>()]
-  const drive = async (run: DueRun): Promise<void> => {
-    const { runId } = run
+  const driving = new Set<RunId>()
+  /** The waits of suspended runs: a run is folded once for each event at which it waits. */
+  const waits = new Map<RunId, RunWait>()
+  /**
+   * Runs whose resume failed here, with their last event after that. Each waits longer after each failure, since a resume
+   * records events, calls tools and models, and usually fails in the same way again.
+   */
+  const failed = new Map<RunId, { seq: number; failures: number; waitsUntil: number }>()
+  const mayResume = ({ runId, seq }: DueRun): boolean => {
+    const last = failed.get(runId)
+    return last === undefined || last.seq !== seq || last.waitsUntil <= clock.now()
+  }
+  const drive = async ({ runId, seq }: DueRun): Promise<void> => {
     driving.add(runId)
     try {
       await runtime.resume(runId, { context }).result
@@ -241,26 +162,49 @@ export function supervise(options: SuperviseOptions): Supervisor {
       // Another process was first.
       if (error instanceof LedgerConflictError) return
       // A store that is not available now may be at the next look.
-      if (!(error instanceof LedgerUnavailableError)) await failed.add(run)
+      if (!(error instanceof LedgerUnavailableError)) {
+        const failures = (failed.get(runId)?.failures ?? 0) + 1
+        const waitsUntil = clock.now() + Math.min(firstWaitMs * 2 ** (failures - 1), maxWaitMs)
+        const head = await ledger.head(runId).catch(() => undefined)
+        failed.set(runId, { seq: head?.seq ?? seq, failures, waitsUntil })
+      }
       report(error, `Run ${runId} could not be resumed`)
     } finally {
       driving.delete(runId)
     }
   }
+  /** Yields the runs that would wait for ever if no process resumed them. A child of an interrupted run is resumed with it. */
+  const findDueRuns = async function* (): AsyncGenerator<DueRun, void> {
+    const waiting = new Set<RunId>()
+    for await (const run of runSummaries(ledger, { statuses: ['unfinished', 'suspended'] })) {
+      if (run.status === 'unreadable') continue
+      if (run.status === 'suspended') {
+        const known = waits.get(run.runId)
+        const wait = known?.seq === run.seq ? known : await readWait(ledger, run)
+        waiting.add(run.runId)
+        waits.set(run.runId, wait)
+        if (await hasWork(ledger, wait, clock)) yield run
+      } else {
+        const root = await findInterruptedRoot(ledger, run)
+        if (root !== undefined) yield root
+      }
+    }
+    for (const runId of waits.keys()) if (!waiting.has(runId)) waits.delete(runId)
+  }
   /** Resumes the runs that are due now. Never rejects: a ledger that fails now may work at the next look. */
   const resumeDue = async (): Promise<readonly RunId[]> => {
-    const taken: RunId[] = []
+    const taken = new Set<RunId>()
     try {
-      for await (const due of findDueRuns(ledger, clock, waits)) {
+      for await (const due of findDueRuns()) {
         if (driving.size >= maxRuns) break
-        if (driving.has(due.runId) || !failed.mayResume(due)) continue
-        taken.push(due.runId)
+        if (taken.has(due.runId) || driving.has(due.runId) || !mayResume(due)) continue
+        taken.add(due.runId)
         void drive(due)
       }
     } catch (error) {
       report(error, 'A supervisor could not read its ledger')
     }
-    return taken
+    return [...taken]
   }
   let stopTimer = (): void => {}
   let isStopped = false

@@ -1,8 +1,16 @@
 import { omitUndefined } from '@tallystick/core/internal'
 import type { RuntimeEvent } from '@tallystick/core'
-import type { FinishReason, JsonObject } from '@tallystick/core/vocabulary'
+import type { JsonObject } from '@tallystick/core/vocabulary'
 import type { Observable } from 'rxjs'
-import { toApprovalId, mapEvents, type MoveTable, requireEvents, type RunWaits } from '../stream/run-moves.ts'
+import {
+  toApprovalId,
+  mapEvents,
+  type MoveTable,
+  requireEvents,
+  type RunEnding,
+  runEndings,
+  type RunWaits,
+} from '../stream/run-moves.ts'
 
 /** A task of A2A 1.0: a run. Its context is the session. */
 export interface A2aTask {
@@ -30,25 +38,13 @@ export type A2aUpdate =
   | { readonly statusUpdate: object }
   | { readonly artifactUpdate: object }
 
-/** The state of a task for each reason why its run ended. At a limit, the text so far is the answer. */
-const states: Readonly<Record<FinishReason, string>> = {
-  answered: 'COMPLETED',
-  handed_back: 'COMPLETED',
-  stopped: 'COMPLETED',
-  turn_limit: 'COMPLETED',
-  tool_call_limit: 'COMPLETED',
-  token_limit: 'COMPLETED',
-  cost_limit: 'COMPLETED',
-  time_limit: 'COMPLETED',
-  repeat_limit: 'COMPLETED',
-  output_truncated: 'COMPLETED',
-  refused: 'REJECTED',
-  guardrail: 'REJECTED',
+/** The state of a task whose run has ended. */
+const states: Readonly<Record<RunEnding, string>> = {
+  completed: 'COMPLETED',
+  cut: 'COMPLETED',
+  withheld: 'REJECTED',
   cancelled: 'CANCELED',
-  model_failed: 'FAILED',
-  empty_reply: 'FAILED',
-  output_invalid: 'FAILED',
-  context_overflow: 'FAILED',
+  failed: 'FAILED',
 }
 
 /** A run as a task. Each part of the answer is an artifact; a withdrawn part is replaced by an empty artifact. */
@@ -121,7 +117,7 @@ export class TaskView {
         usage: { ...usage },
         ...(detail !== undefined && reason !== 'model_failed' && { detail }),
       }
-      return this.#enter(toStatus(states[reason], at))
+      return this.#enter(toStatus(states[runEndings[reason]], at))
     },
   }
 

@@ -5,7 +5,7 @@ import { addConversation, runHeader } from '../conversation/routes.ts'
 import { say } from '../conversation/say.ts'
 import { runNotFound } from '../http/problem.ts'
 import { type FollowedRun, streamRun, readWaits } from '../stream/protocol.ts'
-import { sendDecision } from '../runs/commands.ts'
+import { sendDecisions } from '../runs/commands.ts'
 import { requireAgent, requirePermission, type Served } from '../http/served.ts'
 import { AgUiMessages, toInterrupts } from './map.ts'
 import {
@@ -108,11 +108,7 @@ async function decide(
   principal: Principal,
   { threadId, resume = [] }: RunAgentInput,
 ): Promise<FollowedRun> {
-  const { ledger } = served
-  const runId = await findLastVisibleRun(ledger, principal, threadId)
+  const runId = await findLastVisibleRun(served.ledger, principal, threadId)
   if (runId === undefined) throw runNotFound(threadId)
-  const decisions = resume.map(readDecision)
-  const after = (await ledger.head(runId))?.seq ?? 0
-  for (const decision of decisions) await sendDecision(served, principal, runId, decision)
-  return { runId, after }
+  return await sendDecisions(served, principal, runId, resume.map(readDecision))
 }

@@ -1,8 +1,9 @@
 import * as z from 'zod'
-import { digestOf, type JsonObject, type UserPart } from '@tallystick/core/vocabulary'
+import { digestOf, type UserPart } from '@tallystick/core/vocabulary'
 import { busyDeliveries, type BusyDelivery } from '../conversation/say.ts'
 import { malformed } from '../http/problem.ts'
 import { createAgUiTable, type AgUiEvent, type AgUiMessage, type AgUiNames } from './map.ts'
+import type { NamedDecision } from '../runs/commands.ts'
 import type { RunProtocol } from '../stream/protocol.ts'
 
 /** AG-UI 1.0 over server-sent events. */
@@ -76,14 +77,6 @@ function readTextPart(part: unknown): readonly UserPart[] {
   return type === 'text' && typeof text === 'string' && text !== '' ? [{ type, text }] : []
 }
 
-/** A decision about a call that a client took. */
-export interface AgUiDecision {
-  readonly approvalId: string
-  readonly approved: boolean
-  readonly reason: string
-  readonly input?: JsonObject
-}
-
 const payload = z.looseObject({
   approved: z.boolean(),
   reason: z.string().optional(),
@@ -91,7 +84,11 @@ const payload = z.looseObject({
 })
 
 /** Returns the decision in an answer to an interrupt. A cancelled interrupt counts as a denial. */
-export function readDecision({ interruptId: approvalId, status, payload: given }: ResumeEntry): AgUiDecision {
+export function readDecision({
+  interruptId: approvalId,
+  status,
+  payload: given,
+}: ResumeEntry): NamedDecision {
   if (status === 'cancelled') return { approvalId, approved: false, reason: 'The question was given up.' }
   const parsed = payload.safeParse(given)
   if (!parsed.success) {

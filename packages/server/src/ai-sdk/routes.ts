@@ -13,7 +13,7 @@ import { say } from '../conversation/say.ts'
 import { malformed } from '../http/problem.ts'
 import { toApprovalId, RunMoves, parseAnswerId } from '../stream/run-moves.ts'
 import { streamRun, type FollowedRun } from '../stream/protocol.ts'
-import { sendDecision } from '../runs/commands.ts'
+import { type NamedDecision, sendDecision, sendDecisions } from '../runs/commands.ts'
 import { requireAgent, requirePermission, type Served } from '../http/served.ts'
 import { readState, readStatus } from '../runs/view.ts'
 import { UiMessages } from './map.ts'
@@ -25,7 +25,6 @@ import {
   uiMessageHeaders,
   uiMessageProtocol,
   type ChatBody,
-  type ChatDecision,
   type SentMessage,
 } from './schema.ts'
 import { type Routes, startParameters } from '../http/routes.ts'
@@ -147,8 +146,8 @@ async function decideOpen(served: Served, principal: Principal, { id, messages }
 async function pickOpen(
   { ledger }: Served,
   runId: RunId,
-  decisions: readonly ChatDecision[],
-): Promise<readonly ChatDecision[]> {
+  decisions: readonly NamedDecision[],
+): Promise<readonly NamedDecision[]> {
   const { pendingApprovals } = await readResultWithChildren(await readState(ledger, runId), ledger)
   const open = new Set(pendingApprovals.map(toApprovalId))
   return decisions.filter(({ approvalId }) => open.delete(approvalId))
@@ -164,11 +163,7 @@ async function decide(served: Served, principal: Principal, message: SentMessage
     )
   }
   const runId = await requireVisible(ledger, principal, parseAnswerId(message.id))
-  const after = (await ledger.head(runId))?.seq ?? 0
   const open = await pickOpen(served, runId, decisions)
   // Earlier decisions of the message were sent before. If all were, the run says what became of them.
-  for (const decision of open.length === 0 ? decisions : open) {
-    await sendDecision(served, principal, runId, decision)
-  }
-  return { runId, after }
+  return await sendDecisions(served, principal, runId, open.length === 0 ? decisions : open)
 }

@@ -2,6 +2,7 @@ import * as z from 'zod'
 import { digestOf, type UserPart } from '@tallystick/core/vocabulary'
 import { busyDeliveries, type BusyDelivery } from '../conversation/say.ts'
 import { malformed } from '../http/problem.ts'
+import type { NamedDecision } from '../runs/commands.ts'
 import type { RunProtocol } from '../stream/protocol.ts'
 import { uiMessageTable, type UiMessageChunk } from './map.ts'
 
@@ -100,15 +101,8 @@ function readFilePart({ mediaType = '', filename, url = '' }: UiPart): UserPart 
   return { type: 'file', ...content, ...(filename !== undefined && { name: filename }) }
 }
 
-/** A decision about a call that a person took in the chat. */
-export interface ChatDecision {
-  readonly approvalId: string
-  readonly approved: boolean
-  readonly reason: string
-}
-
 /** Returns the decisions in a message of the chat that the run has not answered yet. */
-export function readDecisions({ parts }: SentMessage): readonly ChatDecision[] {
+export function readDecisions({ parts }: SentMessage): readonly NamedDecision[] {
   return parts.flatMap(({ state, approval }) =>
     state === 'approval-responded' && approval?.approved !== undefined
       ? [{ approvalId: approval.id, approved: approval.approved, reason: approval.reason ?? 'Denied.' }]

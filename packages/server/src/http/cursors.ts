@@ -1,3 +1,4 @@
+import { decodeBase64Url, encodeBase64Url } from 'hono/utils/encode'
 import { toCallerId, type Principal } from './principal.ts'
 
 /** The list that a place belongs to: of one caller, and of one session if it asked for that. */
@@ -19,8 +20,6 @@ export interface SealedPlaces {
   open(sealed: string, list: PlacedList): Promise<string | undefined>
 }
 
-type PlaceKey = Awaited<ReturnType<typeof crypto.subtle.deriveKey>>
-
 const purpose = 'tallystick: places in lists of runs'
 const nonceBytes = 12
 /** The nonce, a text, and the tag of 16 bytes, in base64url. */
@@ -28,18 +27,18 @@ const placeShape = /^[\w-]{38,1000}$/
 
 /** Makes places under a secret; by default one that only this process has. */
 export function createSealedPlaces(secret: string | undefined): SealedPlaces {
-  let made: Promise<PlaceKey> | undefined
-  const key = (): Promise<PlaceKey> => (made ??= deriveKey(secret))
+  let made: ReturnType<typeof deriveKey> | undefined
+  const key = (): ReturnType<typeof deriveKey> => (made ??= deriveKey(secret))
   return {
     async seal(place, list) {
       const iv = crypto.getRandomValues(new Uint8Array(nonceBytes))
       const sealed = await crypto.subtle.encrypt(createCipher(iv, list), await key(), encodeText(place))
-      return encodeBase64url(new Uint8Array([...iv, ...new Uint8Array(sealed)]))
+      return encodeBase64Url(new Uint8Array([...iv, ...new Uint8Array(sealed)]).buffer).replaceAll('=', '')
     },
     async open(sealed, list) {
       if (!placeShape.test(sealed)) return undefined
       try {
-        const bytes = decodeBase64url(sealed)
+        const bytes = decodeBase64Url(sealed)
         const [iv, content] = [bytes.subarray(0, nonceBytes), bytes.subarray(nonceBytes)]
         const opened = await crypto.subtle.decrypt(createCipher(iv, list), await key(), content)
         return new TextDecoder().decode(opened)
@@ -51,7 +50,7 @@ export function createSealedPlaces(secret: string | undefined): SealedPlaces {
   }
 }
 
-async function deriveKey(secret: string | undefined): Promise<PlaceKey> {
+async function deriveKey(secret: string | undefined) {
   const material = secret === undefined ? crypto.getRandomValues(new Uint8Array(32)) : encodeText(secret)
   const base = await crypto.subtle.importKey('raw', material, 'HKDF', false, ['deriveKey'])
   return await crypto.subtle.deriveKey(
@@ -71,16 +70,4 @@ function createCipher(iv: Uint8Array<ArrayBuffer>, { of, principal, sessionId }:
 
 function encodeText(text: string): Uint8Array<ArrayBuffer> {
   return new TextEncoder().encode(text)
-}
-
-function encodeBase64url(bytes: Uint8Array): string {
-  return btoa(String.fromCharCode(...bytes))
-    .replaceAll('+', '-')
-    .replaceAll('/', '_')
-    .replaceAll('=', '')
-}
-
-function decodeBase64url(text: string): Uint8Array<ArrayBuffer> {
-  const binary = atob(text.replaceAll('-', '+').replaceAll('_', '/'))
-  return Uint8Array.from(binary, (character) => character.charCodeAt(0))
 }

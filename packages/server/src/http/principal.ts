@@ -1,6 +1,7 @@
 import { type Ledger, type RunId, TallystickError } from '@tallystick/core'
 import { isSameSecret, omitUndefined, option, readStart } from '@tallystick/core/internal'
 import { digestOf, type EventOf, parseRunId } from '@tallystick/core/vocabulary'
+import { encodeBase64Url } from 'hono/utils/encode'
 import { malformed, runNotFound } from './problem.ts'
 
 /** Permissions on runs. */
@@ -81,10 +82,7 @@ export function isIncluded(names: Names | undefined, name: string | undefined): 
 
 /** A token that cannot be guessed, for a server without `authorize`. */
 export function createToken(): string {
-  const bytes = crypto.getRandomValues(new Uint8Array(24))
-  return btoa(String.fromCharCode(...bytes))
-    .replaceAll('+', '-')
-    .replaceAll('/', '_')
+  return encodeBase64Url(crypto.getRandomValues(new Uint8Array(24)).buffer)
 }
 
 /** Identifies a request with the token as one of the person who started the server. */

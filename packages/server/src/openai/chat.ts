@@ -1,14 +1,7 @@
 import type { Usage } from '@tallystick/core'
 import type { DeferredCall } from '@tallystick/core/internal'
-import type { MoveTable } from '../stream/run-moves.ts'
-import {
-  type OpenAiEnding,
-  openAiEndings,
-  toOpenAiError,
-  type FacadeError,
-  formatFailure,
-  subtractUsage,
-} from './answer.ts'
+import { type MoveTable, type RunEnding, runEndings } from '../stream/run-moves.ts'
+import { toOpenAiError, type FacadeError, formatFailure, subtractUsage } from './answer.ts'
 
 /** A chunk of OpenAI's Chat Completions, or the error that ends them. */
 export type ChatChunk = { readonly object: string; readonly [field: string]: unknown } | FacadeError
@@ -178,7 +171,7 @@ function createTable<Out>(names: ChatNames, output: ChatOutput<Out>): MoveTable<
       return end({ status: 409, error: toOpenAiError(409, 'approval_required', `${what} ${how}`) })
     },
     run_finished: ({ runId, reason, usage: total }) => {
-      const ending = openAiEndings[reason]
+      const ending = runEndings[reason]
       const finish = finishes[ending]
       if (finish !== undefined) return end({ finish, calls: [], usage: usage(total) })
       const status = ending === 'cancelled' ? 409 : 502
@@ -193,7 +186,7 @@ const withdrawnError = toOpenAiError(
   'The run withdrew text that this stream has sent: the reply failed and is asked for again, or a guardrail replaced it. The run continues. Send the request again under the same Idempotency-Key, or without stream, to get its answer.',
 )
 
-const finishes: Readonly<Partial<Record<OpenAiEnding, string>>> = {
+const finishes: Readonly<Partial<Record<RunEnding, string>>> = {
   completed: 'stop',
   cut: 'length',
   withheld: 'content_filter',

@@ -2,8 +2,8 @@ import type { PendingApproval, RunId, RuntimeEvent, Usage } from '@tallystick/co
 import { type DeferredCall, option, requireOptions } from '@tallystick/core/internal'
 import { type JsonObject, parseRunId } from '@tallystick/core/vocabulary'
 import type { Observable } from 'rxjs'
-import { mapEvents, type MoveTable, requireEvents, toApprovalId } from '../stream/run-moves.ts'
-import { formatFailure, openAiEndings, subtractUsage } from './answer.ts'
+import { mapEvents, type MoveTable, requireEvents, runEndings, toApprovalId } from '../stream/run-moves.ts'
+import { formatFailure, subtractUsage } from './answer.ts'
 import { type ChatChunk, type ChatNames, createChunkTable } from './chat.ts'
 
 /** An event of OpenAI's Responses API. */
@@ -198,7 +198,7 @@ export function createResponseTable(names: ResponseNames = {}): MoveTable<Respon
     },
     run_finished: ({ runId, reason, usage: total }) => {
       const used = { usage: usage(total) }
-      const ending = openAiEndings[reason]
+      const ending = runEndings[reason]
       if (ending === 'completed') return [event('completed', { response: response('completed', used) })]
       if (ending === 'cut' || ending === 'withheld') {
         const why = ending === 'cut' ? 'max_output_tokens' : 'content_filter'

@@ -6,6 +6,7 @@ import { toCallerKey, type Permission, type Principal, requireVisible } from '..
 import { malformed, RefusedRequestError } from '../http/problem.ts'
 import type { Routes } from '../http/routes.ts'
 import { respondJson, requirePermission, type Served } from '../http/served.ts'
+import type { FollowedRun } from '../stream/protocol.ts'
 import { parseApprovalId } from '../stream/run-moves.ts'
 import { approveBody, cancelBody, denyBody, inputBody, raiseBody, resumeBody, settleBody } from './schema.ts'
 import { awaitFirstEvent } from './start.ts'
@@ -172,6 +173,18 @@ export interface NamedDecision {
   readonly approved: boolean
   readonly reason: string
   readonly input?: JsonObject
+}
+
+/** Sends decisions to their run, and returns the place in the run from which it shows what became of them. */
+export async function sendDecisions(
+  served: Served,
+  principal: Principal,
+  runId: RunId,
+  decisions: readonly NamedDecision[],
+): Promise<FollowedRun> {
+  const after = (await served.ledger.head(runId))?.seq ?? 0
+  for (const decision of decisions) await sendDecision(served, principal, runId, decision)
+  return { runId, after }
 }
 
 /** Sends a decision to its run. Throws a problem if the run refuses it. */

@@ -393,6 +393,30 @@ export function parseApprovalId(approvalId: string): Question | undefined {
   return { attempt: Number(attempt), inputDigest, toolCallId }
 }
 
+/** The end of a run for a protocol: with an answer, with one that was cut off or withheld, or without one. */
+export type RunEnding = 'completed' | 'cut' | 'withheld' | 'cancelled' | 'failed'
+
+/** At a limit, the text so far is the answer. */
+export const runEndings: Readonly<Record<FinishReason, RunEnding>> = {
+  answered: 'completed',
+  handed_back: 'completed',
+  stopped: 'completed',
+  turn_limit: 'cut',
+  tool_call_limit: 'cut',
+  token_limit: 'cut',
+  cost_limit: 'cut',
+  time_limit: 'cut',
+  repeat_limit: 'cut',
+  output_truncated: 'cut',
+  refused: 'withheld',
+  guardrail: 'withheld',
+  cancelled: 'cancelled',
+  model_failed: 'failed',
+  empty_reply: 'failed',
+  output_invalid: 'failed',
+  context_overflow: 'failed',
+}
+
 /** Maps the events of a run, from its first, to a protocol. */
 export function mapEvents<Out>(
   events$: Observable<RuntimeEvent>,
