@@ -1,10 +1,10 @@
-import type { Command, Option } from 'commander'
+import type { CommandUnknownOpts, Option } from '@commander-js/extra-typings'
 import type { CommandContext } from './command/context.ts'
 import { withLedger } from './runs/open-ledger.ts'
 import { runsVerb, type Shell } from './verbs.ts'
 
 /** A script that makes a shell complete the verbs, options and files of a command line. */
-export function createScript(program: Command, shell: Shell): string {
+export function createScript(program: CommandUnknownOpts, shell: Shell): string {
   const verbs = program.commands.filter((command) => command.name() !== runsVerb).map(toVerb)
   switch (shell) {
     case 'bash':
@@ -38,7 +38,7 @@ interface Verb {
   readonly places: readonly Place[]
 }
 
-function toVerb(command: Command): Verb {
+function toVerb(command: CommandUnknownOpts): Verb {
   return {
     name: command.name(),
     description: command.summary() || command.description(),

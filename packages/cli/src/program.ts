@@ -1,6 +1,6 @@
 import { TallystickError } from '@tallystick/core'
 import { option, requireOptions } from '@tallystick/core/internal'
-import { Argument, Command, CommanderError, type OutputConfiguration } from 'commander'
+import { Argument, Command, CommanderError, type OutputConfiguration } from '@commander-js/extra-typings'
 import {
   formatCommand,
   processContext,

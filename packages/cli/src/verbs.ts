@@ -1,4 +1,4 @@
-import type { Command } from 'commander'
+import type { Command } from '@commander-js/extra-typings'
 import type { CommandContext } from './command/context.ts'
 import type { ExitCode } from './command/exit-code.ts'
 

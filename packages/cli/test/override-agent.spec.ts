@@ -1,7 +1,8 @@
 import { defineAgent, type Agent } from '@tallystick/core'
 import { scriptedModel, testTool } from '@tallystick/testkit'
 import { describe, expect, it } from 'vitest'
-import { hasOverrides, overrideAgent, overrideArguments, type AgentOverrides } from '../src/drive/agents.ts'
+import type { AgentOverrides } from '../src/command/arguments.ts'
+import { hasOverrides, overrideAgent, overrideArguments } from '../src/drive/agents.ts'
 
 const named = (modelId: string, provider = 'acme') => ({ ...scriptedModel([], modelId), provider })
 const withStream = (modelId: string, provider?: string) => {

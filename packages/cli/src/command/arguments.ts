@@ -3,11 +3,11 @@ import { userInfo } from 'node:os'
 import type { Limits } from '@tallystick/core'
 import { isJsonObject, onLimits, readJson } from '@tallystick/core/internal'
 import { type JsonObject, limitNames, type OnLimit } from '@tallystick/core/vocabulary'
-import { type Command, InvalidArgumentError, Option } from 'commander'
+import { type Command, InvalidArgumentError, Option, type OptionValues } from '@commander-js/extra-typings'
 import { CommandError } from './exit-code.ts'
 
 /** Declares the arguments and options of every verb that works on a ledger. */
-export function declareLedger(verb: Command, description?: string): Command {
+export function declareLedger(verb: Command, description?: string): Command<[string], { json?: true }> {
   if (description !== undefined) verb.description(description)
   return verb
     .argument('<ledger>', 'file or connection string of the ledger')
@@ -15,9 +15,15 @@ export function declareLedger(verb: Command, description?: string): Command {
 }
 
 /** Declares the arguments and options of every verb that works on one run. */
-export function declareRunArguments(verb: Command, description?: string): Command {
+export function declareRunArguments(
+  verb: Command,
+  description?: string,
+): Command<[string, string], { json?: true }> {
   return declareLedger(verb, description).argument('<run>', 'id of the run')
 }
+
+/** The help of `--config`. */
+export const configHelp: string = 'file that exports the agents (default: the nearest tallystick.config.ts)'
 
 /** The name of the account that this process runs under: who decides, unless `--by` names someone else. */
 export function readAccountName(): string {
@@ -136,24 +142,45 @@ export function readGiven(file: string): string {
   }
 }
 
+/** Options of the verbs that drive a run. */
+export interface DriveOptions extends AgentOverrides {
+  readonly yes?: true
+  /** Why every call that waits is denied. */
+  readonly deny?: string
+  readonly by?: string
+  readonly answer?: true
+  readonly config?: string
+}
+
+/** Options that change an agent. */
+export interface AgentOverrides {
+  /** File of the instructions. */
+  readonly instructions?: string
+  /** Id of a model of the configuration. */
+  readonly model?: string
+  /** Names of tools to remove. */
+  readonly withoutTool?: readonly string[]
+}
+
 /** Declares the options of the verbs that drive a run. `yes` describes `--yes` where it does not approve every call. */
-export function declareDriveOptions(
-  verb: Command,
+export function declareDriveOptions<Arguments extends unknown[], Options extends OptionValues>(
+  verb: Command<Arguments, Options>,
   yes: string = 'approve every call that waits for an approval',
-): Command {
-  return verb
+): Command<Arguments, Options & DriveOptions> {
+  verb
     .addOption(new Option('--yes', yes).conflicts('deny'))
     .option('--deny <reason>', 'deny every call that waits for an approval')
     .option('--by <name>', 'who decides (default: the name of your account)', parseFilled)
     .addOption(
       new Option('--answer', 'print only the answer on stdout, the rest on stderr').conflicts('json'),
     )
-    .option('--config <file>', 'file that exports the agents (default: the nearest tallystick.config.ts)')
+    .option('--config <file>', configHelp)
     .option('--instructions <file>', 'file of instructions to replace those of the agent')
     .option('--model <id>', 'id of a model of the configuration to replace that of the agent')
-    .option('--without-tool <name>', 'remove this tool from the agent; may be repeated', addName)
-}
-
-function addName(name: string, before: readonly string[] = []): readonly string[] {
-  return [...before, name]
+    .option(
+      '--without-tool <name>',
+      'remove this tool from the agent; may be repeated',
+      (name: string, before?: readonly string[]) => [...(before ?? []), name],
+    )
+  return verb
 }

@@ -2,7 +2,7 @@ import type { Agent, Ledger, Model, Prices, RunState, RuntimeRules } from '@tall
 import { omitUndefined, reachableAgents } from '@tallystick/core/internal'
 import { type AgentDefinition, digestOf } from '@tallystick/core/vocabulary'
 import { foldTo } from '@tallystick/ledger'
-import { readGiven } from '../command/arguments.ts'
+import { type AgentOverrides, readGiven } from '../command/arguments.ts'
 import { type CommandContext, toLedgerSource } from '../command/context.ts'
 import { CommandError } from '../command/exit-code.ts'
 import { type NamedRun, withRun } from '../runs/find-run.ts'
@@ -75,16 +75,6 @@ export function openAgents<Result>(
     }
     return await withConfig(given, { file, context }, (configured) => use({ ...configured, ledger, state }))
   })
-}
-
-/** Options of a command that change an agent. */
-export interface AgentOverrides {
-  /** File of the instructions. */
-  readonly instructions?: string
-  /** Id of a model of the configuration. */
-  readonly model?: string
-  /** Names of tools to remove. */
-  readonly withoutTool?: readonly string[]
 }
 
 export function hasOverrides({ instructions, model, withoutTool }: AgentOverrides): boolean {

@@ -2,15 +2,9 @@ import { createHash } from 'node:crypto'
 import { isDeepStrictEqual } from 'node:util'
 import type { Ledger, PendingApproval, RunId } from '@tallystick/core'
 import { inputFaultOf, omitUndefined } from '@tallystick/core/internal'
-import {
-  canonicalJson,
-  type JsonObject,
-  type LimitName,
-  limitNames,
-  type OutsideCommand,
-} from '@tallystick/core/vocabulary'
+import { canonicalJson, type JsonObject, limitNames, type OutsideCommand } from '@tallystick/core/vocabulary'
 import { foldTo } from '@tallystick/ledger'
-import type { Command } from 'commander'
+import type { Command } from '@commander-js/extra-typings'
 import {
   readAccountName,
   parseFilled,
@@ -26,67 +20,50 @@ import { readWaits } from '../runs/run-status.ts'
 
 // Each of these verbs leaves a command in the inbox of a run, for the process that drives it now or next.
 
-interface Given {
-  readonly by?: string
-  readonly reason?: string
-}
-
 /** Declares `approve`. */
 export function declareApprove(verb: Command, context: CommandContext): void {
   declareCall(verb)
     .option('--input <json>', 'run the call with this input instead', parseJsonObject)
     .option('--reason <text>', 'why, for the record')
-    .action((ledger: string, run: string, call: string, given: Given & { readonly input?: JsonObject }) => {
-      const { by, input, reason } = given
-      return decideCall(
-        context,
-        { ledger, run, call, by },
-        { type: 'approve', ...omitUndefined({ input, reason }) },
-      )
-    })
+    .action((ledger, run, call, { by, input, reason }) =>
+      decideCall(context, { ledger, run }, call, by, {
+        type: 'approve',
+        ...omitUndefined({ input, reason }),
+      }),
+    )
 }
 
 /** Declares `deny`. */
 export function declareDeny(verb: Command, context: CommandContext): void {
   declareCall(verb)
     .requiredOption('--reason <text>', 'why; the model reads it')
-    .action(
-      (ledger: string, run: string, call: string, { by, reason }: Given & { readonly reason: string }) =>
-        decideCall(context, { ledger, run, call, by }, { type: 'deny', reason }),
+    .action((ledger, run, call, { by, reason }) =>
+      decideCall(context, { ledger, run }, call, by, { type: 'deny', reason }),
     )
 }
 
-function declareCall(verb: Command): Command {
+function declareCall(verb: Command) {
   return declareRunArguments(verb)
     .argument('<call>', 'id of the tool call, or an unambiguous end of it')
     .option('--by <name>', 'who decides (default: the name of your account)', parseFilled)
-}
-
-/** A call that waits, as the command line names it: by its id or an end of it, in its run or a parent of that. */
-interface NamedCall extends NamedRun {
-  readonly call: string
-  readonly by: string | undefined
 }
 
 type Decision =
   | { readonly type: 'approve'; readonly input?: JsonObject; readonly reason?: string }
   | { readonly type: 'deny'; readonly reason: string }
 
-/** Leaves a decision about a call in the inbox of the run that asks. */
+/** Leaves a decision about a call in the inbox of the run that asks: the run that is named, or a child of it. */
 function decideCall(
   context: CommandContext,
-  { by = readAccountName(), ...named }: NamedCall,
+  named: NamedRun,
+  given: string,
+  by: string = readAccountName(),
   decision: Decision,
 ): Promise<void> {
   return withRun(context, named, 'write', async (ledger, runId) => {
-    const { approvals } = await readWaits(ledger, await foldTo(ledger, runId))
-    const call = await findCall(named.call, {
-      ledger,
-      named: runId,
-      waiting: approvals,
-      awaited: 'an approval',
-      show: formatCommand(context.programName, 'show', named.ledger, runId),
-    })
+    const { approvals: waiting } = await readWaits(ledger, await foldTo(ledger, runId))
+    const show = formatCommand(context.programName, 'show', named.ledger, runId)
+    const call = await findCall(given, { ledger, named: runId, waiting, awaited: 'an approval', show })
     const { toolCallId, attempt, inputDigest } = call
     const command = { ...decision, toolCallId, by, via: 'command', attempt, inputDigest }
     await requireFirst(ledger, call.runId, command)
@@ -133,7 +110,7 @@ async function requireFits(
   )
 }
 
-/** Declares `settle`. */
+/** Declares `settle`. Exactly one of `--result` and `--failed` is given. */
 export function declareSettle(verb: Command, context: CommandContext): void {
   declareRunArguments(verb)
     .argument('<call>', 'id of the tool call, an unambiguous end of it, or its external id')
@@ -141,46 +118,31 @@ export function declareSettle(verb: Command, context: CommandContext): void {
     .option('--failed <text>', 'the error, if the call failed')
     .option('--by <name>', 'who settles it (default: the name of your account)', parseFilled)
     .option('--reason <text>', 'why, for the record')
-    .action((ledger: string, run: string, call: string, options: SettleOptions) =>
-      settle(context, { ledger, run }, call, options),
-    )
-}
-
-/** Exactly one of `result` and `failed` is given. */
-interface SettleOptions extends Given {
-  readonly result?: string
-  readonly failed?: string
-}
-
-function settle(
-  context: CommandContext,
-  named: NamedRun,
-  given: string,
-  { result, failed, by = readAccountName(), reason }: SettleOptions,
-): Promise<void> {
-  const text = result ?? failed
-  if (text === undefined || (result !== undefined && failed !== undefined)) {
-    throw new CommandError('usage', 'Say how the call ended: --result TEXT, or --failed TEXT.')
-  }
-  return withRun(context, named, 'write', async (ledger, runId) => {
-    const { deferred: waiting } = await readWaits(ledger, await foldTo(ledger, runId))
-    const show = formatCommand(context.programName, 'show', named.ledger, runId)
-    const [byExternalId, ...others] = waiting.filter(({ externalId }) => externalId === given)
-    const call =
-      byExternalId && others.length === 0
-        ? byExternalId
-        : await findCall(given, { ledger, named: runId, waiting, awaited: 'its result', show })
-    const command = {
-      type: 'settle' as const,
-      toolCallId: call.toolCallId,
-      outcome: failed === undefined ? ('success' as const) : ('failed' as const),
-      content: [{ type: 'text' as const, text }],
-      by,
-      ...omitUndefined({ reason }),
-    }
-    await requireFirst(ledger, call.runId, command)
-    await recordCommand(context, { ledger, ledgerPath: named.ledger, runId: call.runId, command })
-  })
+    .action((ledgerPath, run, given, { result, failed, by = readAccountName(), reason }) => {
+      const text = result ?? failed
+      if (text === undefined || (result !== undefined && failed !== undefined)) {
+        throw new CommandError('usage', 'Say how the call ended: --result TEXT, or --failed TEXT.')
+      }
+      return withRun(context, { ledger: ledgerPath, run }, 'write', async (ledger, runId) => {
+        const { deferred: waiting } = await readWaits(ledger, await foldTo(ledger, runId))
+        const show = formatCommand(context.programName, 'show', ledgerPath, runId)
+        const [byExternalId, ...others] = waiting.filter(({ externalId }) => externalId === given)
+        const call =
+          byExternalId && others.length === 0
+            ? byExternalId
+            : await findCall(given, { ledger, named: runId, waiting, awaited: 'its result', show })
+        const command = {
+          type: 'settle' as const,
+          toolCallId: call.toolCallId,
+          outcome: failed === undefined ? ('success' as const) : ('failed' as const),
+          content: [{ type: 'text' as const, text }],
+          by,
+          ...omitUndefined({ reason }),
+        }
+        await requireFirst(ledger, call.runId, command)
+        await recordCommand(context, { ledger, ledgerPath, runId: call.runId, command })
+      })
+    })
 }
 
 /** Declares `raise`. */
@@ -190,48 +152,36 @@ export function declareRaise(verb: Command, context: CommandContext): void {
     .argument('<max>', 'the new maximum', parsePositiveNumber)
     .option('--by <name>', 'who raises it (default: the name of your account)', parseFilled)
     .option('--reason <text>', 'why, for the record')
-    .action((ledger: string, run: string, limit: string, max: number, { by, reason }: Given) =>
-      raise(context, { ledger, run }, { limit, max, by, reason }),
-    )
-}
-
-function raise(
-  context: CommandContext,
-  named: NamedRun,
-  given: { limit: string; max: number; by: string | undefined; reason: string | undefined },
-): Promise<void> {
-  const { limit, max, by = readAccountName(), reason } = given
-  if (!isLimit(limit)) {
-    throw new CommandError('usage', `There is no limit ${limit}. Use one of: ${limitNames.join(', ')}.`)
-  }
-  return withRun(context, named, 'write', async (ledger, runId) => {
-    const { limits, ...state } = await foldTo(ledger, runId)
-    const present = limits[limit]
-    if (state.phase === 'done') {
-      throw new CommandError(
-        'refused',
-        `Run ${runId} is done (${state.reason}), so no limit applies any more. To continue after its end, start a run of its session, or fork it.`,
-      )
-    }
-    if (present === undefined) {
-      throw new CommandError(
-        'refused',
-        `Run ${runId} has no such limit, so ${max} would not raise it. A limit that is not set needs no raise.`,
-      )
-    }
-    if (max <= present) {
-      throw new CommandError(
-        'refused',
-        `Run ${runId} has ${limit} ${present} already, so ${max} would not raise it. Give more.`,
-      )
-    }
-    const command = { type: 'raise_limit' as const, limit, max, by, ...omitUndefined({ reason }) }
-    await recordCommand(context, { ledger, ledgerPath: named.ledger, runId, command })
-  })
-}
-
-function isLimit(name: string): name is LimitName {
-  return (limitNames as readonly string[]).includes(name)
+    .action((ledgerPath, run, name, max, { by = readAccountName(), reason }) => {
+      const limit = limitNames.find((known) => known === name)
+      if (limit === undefined) {
+        throw new CommandError('usage', `There is no limit ${name}. Use one of: ${limitNames.join(', ')}.`)
+      }
+      return withRun(context, { ledger: ledgerPath, run }, 'write', async (ledger, runId) => {
+        const { limits, ...state } = await foldTo(ledger, runId)
+        const present = limits[limit]
+        if (state.phase === 'done') {
+          throw new CommandError(
+            'refused',
+            `Run ${runId} is done (${state.reason}), so no limit applies any more. To continue after its end, start a run of its session, or fork it.`,
+          )
+        }
+        if (present === undefined) {
+          throw new CommandError(
+            'refused',
+            `Run ${runId} has no such limit, so ${max} would not raise it. A limit that is not set needs no raise.`,
+          )
+        }
+        if (max <= present) {
+          throw new CommandError(
+            'refused',
+            `Run ${runId} has ${limit} ${present} already, so ${max} would not raise it. Give more.`,
+          )
+        }
+        const command = { type: 'raise_limit' as const, limit, max, by, ...omitUndefined({ reason }) }
+        await recordCommand(context, { ledger, ledgerPath, runId, command })
+      })
+    })
 }
 
 /** Declares `cancel`. What was finished is kept, and every open call gets a result. */
@@ -239,7 +189,7 @@ export function declareCancel(verb: Command, context: CommandContext): void {
   declareRunArguments(verb)
     .option('--by <name>', 'who asks (default: the name of your account)', parseFilled)
     .option('--reason <text>', 'why')
-    .action((ledgerPath: string, run: string, { by = readAccountName(), reason }: Given) =>
+    .action((ledgerPath, run, { by = readAccountName(), reason }) =>
       withRun(context, { ledger: ledgerPath, run }, 'write', async (ledger, runId) => {
         const state = await foldTo(ledger, runId)
         if (state.phase === 'done') {

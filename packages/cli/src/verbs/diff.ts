@@ -1,6 +1,6 @@
 import type { RuntimeEvent } from '@tallystick/core'
 import { diffRuns, type RunsDiff, type RunTail } from '@tallystick/replay'
-import type { Command } from 'commander'
+import type { Command } from '@commander-js/extra-typings'
 import { declareRunArguments } from '../command/arguments.ts'
 import { type CommandContext, formatCommand, printJson } from '../command/context.ts'
 import type { Place } from '../command/next-commands.ts'
@@ -21,7 +21,7 @@ export function declareDiff(verb: Command, context: CommandContext): void {
   const about = 'show where two runs part, such as a run and its fork, side by side'
   declareRunArguments(verb, `${about}; it leaves out deltas and progress, which export --run prints`)
     .argument('<other>', 'id of the second run')
-    .action(async (ledgerPath: string, left: string, right: string) => {
+    .action(async (ledgerPath, left, right) => {
       const { columns, json, paint, programName } = context
       const place = { programName, ledgerPath }
       const found = await withLedger(ledgerPath, 'read', async (ledger) =>

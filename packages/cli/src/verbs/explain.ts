@@ -7,7 +7,7 @@ import {
   type Explanation,
   type ReplacedMessage,
 } from '@tallystick/replay'
-import type { Command } from 'commander'
+import type { Command } from '@commander-js/extra-typings'
 import { declareRunArguments, parseWholeNumber } from '../command/arguments.ts'
 import { type CommandContext, printEither } from '../command/context.ts'
 import { formatContent, toOneLine, formatTable, formatUsage } from '../command/text.ts'
@@ -27,7 +27,7 @@ export function declareExplain(verb: Command, context: CommandContext): void {
     "show which events each part of a turn's request came from, and its tokens and cost",
   )
     .argument('<turn>', 'number of the turn', parseWholeNumber)
-    .action((ledgerPath: string, run: string, turn: number) =>
+    .action((ledgerPath, run, turn) =>
       withRun(context, { ledger: ledgerPath, run }, 'read', async (ledger, runId) => {
         const explanation = await explain(ledger, runId, turn)
         const stories = new CallStories()

@@ -10,15 +10,8 @@ import {
   type Outcome,
   outcomes,
 } from '@tallystick/core/vocabulary'
-import { type Command, InvalidArgumentError, Option } from 'commander'
-import {
-  parseFilled,
-  type GivenMoment,
-  parseMoment,
-  toTime,
-  declareLedger,
-  parseWholeNumber,
-} from '../command/arguments.ts'
+import { type Command, InvalidArgumentError, Option } from '@commander-js/extra-typings'
+import { parseFilled, parseMoment, toTime, declareLedger, parseWholeNumber } from '../command/arguments.ts'
 import { type CommandContext, formatCommand, printEither } from '../command/context.ts'
 import { CommandError } from '../command/exit-code.ts'
 import { formatContent, toOneLine, formatTime } from '../command/text.ts'
@@ -139,18 +132,8 @@ class OpenCalls {
     const { input = {}, request } = call ?? {}
     if (!this.#isAsked(event.name, [input, request?.input ?? input], event.outcome)) return undefined
     const { runId, seq, turn, at, type, toolCallId, name: tool, outcome, content } = event
-    return {
-      runId,
-      seq,
-      turn,
-      at,
-      type,
-      toolCallId,
-      tool,
-      input,
-      outcome,
-      text: formatContent(content ?? []),
-    }
+    const text = formatContent(content ?? [])
+    return { runId, seq, turn, at, type, toolCallId, tool, input, outcome, text }
   }
 
   *open(): Generator<Found> {
@@ -222,18 +205,6 @@ const texts: { readonly [T in EventType]: ((event: EventOf<T>) => string | undef
 }
 const textTypes = eventTypes.filter((type) => texts[type] !== null)
 
-interface FindOptions {
-  readonly tool?: string
-  readonly outcome?: Outcome
-  readonly input?: readonly InputQuery[]
-  readonly text?: string
-  readonly run?: string
-  readonly session?: string
-  readonly since?: GivenMoment
-  readonly until?: GivenMoment
-  readonly limit?: number
-}
-
 const maxTextColumns = 200
 /** At most this many characters are shown before the text that was found. */
 const charactersBefore = 30
@@ -250,49 +221,44 @@ export function declareFind(verb: Command, context: CommandContext): void {
     .option('--since <when>', 'from then on: 12h, 3d, 2026-06-30', parseMoment)
     .option('--until <when>', 'up to then', parseMoment)
     .option('--limit <n>', 'at most this many', parseWholeNumber)
-    .action((ledger: string, options: FindOptions) => find(context, ledger, options))
-}
-
-async function find(context: CommandContext, ledgerPath: string, options: FindOptions): Promise<void> {
-  const { tool, outcome, input = [], text, run, session, since, until, limit = Infinity } = options
-  const { json, say, programName } = context
-  if ((tool ?? outcome ?? text ?? run ?? session ?? since ?? until) === undefined && input.length === 0) {
-    throw new CommandError(
-      'usage',
-      'Say what to look for: --tool NAME, --input PATH=VALUE, --outcome OUTCOME, --text TEXT, --since WHEN, --until WHEN.',
-    )
-  }
-  await withLedger(ledgerPath, 'read', async (ledger) => {
-    const runId = run === undefined ? undefined : await findRun(ledger, run, { programName, ledgerPath })
-    const finder = toFinder(options, context.now())
-    let count = 0
-    let last: Found | undefined
-    for await (const found of findEvents(ledger, { ...finder, ...omitUndefined({ runId }) })) {
-      count++
-      last = found
-      await printEither(context, found, `${formatLine(found, text, context.columns)}\n`)
-      if (count >= limit) break
-    }
-    if (!json && last === undefined) say('Nothing of the kind is on record.')
-    if (context.isRead && last !== undefined) {
-      const show = formatCommand(programName, 'show', ledgerPath, last.runId, '--event', `${last.seq}`)
-      say(`See one whole: ${show}`)
-    }
-  })
-}
-
-function toFinder(
-  { tool, outcome, input = [], text, session, since, until }: FindOptions,
-  now: number,
-): EventFinder {
-  const [fromAt, toAt] = [since && toTime(since, now), until && toTime(until, now)]
-  if (fromAt !== undefined && toAt !== undefined && fromAt > toAt) {
-    throw new CommandError('usage', '--until is before --since, so nothing could be found. Swap them.')
-  }
-  return {
-    call: { inputs: input, ...omitUndefined({ tool, outcome }) },
-    ...omitUndefined({ text, sessionId: session, fromAt, toAt }),
-  }
+    .action(async (ledgerPath, { tool, outcome, input: inputs = [], text, run, ...options }) => {
+      const { session, since, until, limit = Infinity } = options
+      const { json, say, programName } = context
+      if (
+        (tool ?? outcome ?? text ?? run ?? session ?? since ?? until) === undefined &&
+        inputs.length === 0
+      ) {
+        throw new CommandError(
+          'usage',
+          'Say what to look for: --tool NAME, --input PATH=VALUE, --outcome OUTCOME, --text TEXT, --since WHEN, --until WHEN.',
+        )
+      }
+      const now = context.now()
+      const [fromAt, toAt] = [since && toTime(since, now), until && toTime(until, now)]
+      if (fromAt !== undefined && toAt !== undefined && fromAt > toAt) {
+        throw new CommandError('usage', '--until is before --since, so nothing could be found. Swap them.')
+      }
+      await withLedger(ledgerPath, 'read', async (ledger) => {
+        const runId = run === undefined ? undefined : await findRun(ledger, run, { programName, ledgerPath })
+        const finder: EventFinder = {
+          call: { inputs, ...omitUndefined({ tool, outcome }) },
+          ...omitUndefined({ text, runId, sessionId: session, fromAt, toAt }),
+        }
+        let count = 0
+        let last: Found | undefined
+        for await (const found of findEvents(ledger, finder)) {
+          count++
+          last = found
+          await printEither(context, found, `${formatLine(found, text, context.columns)}\n`)
+          if (count >= limit) break
+        }
+        if (!json && last === undefined) say('Nothing of the kind is on record.')
+        if (context.isRead && last !== undefined) {
+          const show = formatCommand(programName, 'show', ledgerPath, last.runId, '--event', `${last.seq}`)
+          say(`See one whole: ${show}`)
+        }
+      })
+    })
 }
 
 function formatLine(found: Found, text: string | undefined, columns: number | undefined): string {

@@ -5,26 +5,24 @@ import {
   type ForkOptions,
   type Ledger,
   type RunId,
-  type RunState,
 } from '@tallystick/core'
 import { isStubbed, omitUndefined } from '@tallystick/core/internal'
 import { pendingApprovals } from '@tallystick/core/machine'
-import type { ForkWrites } from '@tallystick/core/vocabulary'
 import { foldTo } from '@tallystick/ledger'
 import { diffRuns } from '@tallystick/replay'
-import type { Command } from 'commander'
+import type { Command } from '@commander-js/extra-typings'
 import {
   readAccountName,
   declareRunArguments,
   parseWholeNumber,
+  type DriveOptions,
   declareDriveOptions,
 } from '../command/arguments.ts'
 import { type CommandContext, formatCommand } from '../command/context.ts'
-import { CommandError, toExitCode, type ExitCode } from '../command/exit-code.ts'
+import { CommandError, toExitCode } from '../command/exit-code.ts'
 import type { Place } from '../command/next-commands.ts'
 import { formatCount, formatSpent } from '../command/text.ts'
 import {
-  type AgentOverrides,
   hasOverrides,
   openAgents,
   overrideAgent,
@@ -32,28 +30,19 @@ import {
   type RunWithAgents,
 } from '../drive/agents.ts'
 import { interactiveRun } from '../drive/interactive-run.ts'
-import { findForkPlace, type NamedRun } from '../runs/find-run.ts'
+import { findForkPlace } from '../runs/find-run.ts'
 import type { Done } from '../verbs.ts'
 
-interface ForkVerbOptions extends AgentOverrides {
+interface ForkVerbOptions extends DriveOptions {
   readonly at?: number
   readonly input?: string
-  /** Calls and their new results, in turns. */
-  readonly result?: readonly string[]
-  /** Calls and their errors, in turns. */
-  readonly failed?: readonly string[]
   readonly reason?: string
-  readonly yes?: boolean
-  readonly deny?: string
-  readonly by?: string
-  readonly answer?: boolean
-  readonly runWrites?: boolean
-  readonly config?: string
+  readonly runWrites?: true
 }
 
 /** Declares `fork`. The run that is forked stays as it is. */
 export function declareFork(verb: Command, context: CommandContext, done: Done): void {
-  declareRunArguments(verb)
+  const forked = declareRunArguments(verb)
     .option(
       '--at <seq>',
       'the last event that both runs share (default: as late as the edit allows)',
@@ -69,40 +58,32 @@ export function declareFork(verb: Command, context: CommandContext, done: Done):
     )
   const yes =
     'approve every call that waits for an approval; writes for which there is no recorded result are stubbed: they are not performed, and the model is told so'
-  declareDriveOptions(verb, yes).action(async (ledger: string, run: string, options: ForkVerbOptions) => {
-    done(await fork(context, { ledger, run }, options))
-  })
-}
-
-function fork(context: CommandContext, named: NamedRun, options: ForkVerbOptions): Promise<ExitCode> {
-  const { ledger: ledgerPath } = named
-  const { yes, deny, by = readAccountName(), answer, config } = options
-  const { programName, say } = context
-  const edited = [...readPairs('--result', options.result), ...readPairs('--failed', options.failed)]
-  return openAgents(context, { ...named, config, verb: 'fork' }, async (found) => {
-    const { ledger, state, agents, prices, rules, context: given } = found
-    const { runId } = state
-    const forked = await readForkOptions(found, { ...options, by, edited }, { programName, ledgerPath })
-    const { atSeq } = forked
-    const runtime = createRuntime({ ledger, agents, ...rules, ...omitUndefined({ prices }) })
-    const run = runtime.fork(runId, { ...forked, ...omitUndefined({ context: given }) })
-    const result = await interactiveRun(context, run, {
-      ledgerPath,
-      yes,
-      deny,
-      by,
-      answer,
-      drain: () => runtime.drain(),
-      shownSeq: atSeq,
-      resumeArguments: overrideArguments(options),
+  declareDriveOptions(forked, yes).action(async (ledgerPath, named, options) => {
+    const { result: results, failed, yes, deny, by = readAccountName(), answer, config } = options
+    const { programName, say } = context
+    const edited = [...readPairs('--result', results), ...readPairs('--failed', failed)]
+    const asked = { verb: 'fork', ledger: ledgerPath, run: named, config } as const
+    await openAgents(context, asked, async (found) => {
+      const { ledger, state, agents, prices, rules, context: given } = found
+      const { runId } = state
+      const place = { programName, ledgerPath }
+      const fork = await readForkOptions(found, { ...options, by, edited }, place)
+      const runtime = createRuntime({ ledger, agents, ...rules, ...omitUndefined({ prices }) })
+      const run = runtime.fork(runId, { ...fork, ...omitUndefined({ context: given }) })
+      const result = await interactiveRun(context, run, {
+        ...{ ledgerPath, yes, deny, by, answer },
+        drain: () => runtime.drain(),
+        shownSeq: fork.atSeq,
+        resumeArguments: overrideArguments(options),
+      })
+      if (fork.writes === 'stub') await reportStubs(context, ledger, run.id)
+      const { own } = (await diffRuns(ledger, runId, run.id)).right
+      const compare = formatCommand(programName, 'diff', ledgerPath, runId, run.id)
+      say(
+        `Run ${run.id} shares ${formatCount(fork.atSeq, 'event')} with run ${runId}. Its own work: ${formatSpent(own)}.\nCompare them with: ${compare}`,
+      )
+      done(toExitCode(result))
     })
-    if (forked.writes === 'stub') await reportStubs(context, ledger, run.id)
-    const { own } = (await diffRuns(ledger, runId, run.id)).right
-    const compare = formatCommand(programName, 'diff', ledgerPath, runId, run.id)
-    say(
-      `Run ${run.id} shares ${formatCount(atSeq, 'event')} with run ${runId}. Its own work: ${formatSpent(own)}.\nCompare them with: ${compare}`,
-    )
-    return toExitCode(result)
   })
 }
 
@@ -135,42 +116,37 @@ async function readForkOptions(
   request: ForkRequest,
   place: Place,
 ): Promise<ForkOptions> {
-  const { at, input, reason, by, yes, deny, edited } = request
+  const { at, input, reason, by, yes, deny, runWrites, edited } = request
   const needs = {
     calls: edited.map(({ call }) => call),
     decides: yes === true || deny !== undefined,
     replacesInput: input !== undefined,
+    ...omitUndefined({ at }),
   }
-  const { atSeq, toolCallIds } = await findForkPlace(
-    ledger,
-    runId,
-    { ...needs, ...omitUndefined({ at }) },
-    place,
-  )
+  const { atSeq, toolCallIds } = await findForkPlace(ledger, runId, needs, place)
   const { seq: last } = (await ledger.head(runId)) ?? { seq: 0 }
   // The runtime itself refuses a place that does not exist.
   const there = atSeq >= 1 && atSeq <= last ? await foldTo(ledger, runId, atSeq) : undefined
-  const results = edited.map(({ content, outcome }, index) => ({
-    toolCallId: toolCallIds[index] ?? '',
-    content,
-    outcome,
-  }))
   const edit: ForkEdit = {
     by,
-    results,
-    approvals: there === undefined ? [] : listDecisions(there, request),
+    results: edited.map(({ content, outcome }, index) => ({
+      toolCallId: toolCallIds[index] ?? '',
+      content,
+      outcome,
+    })),
+    // The fork begins with a decision for every call that waits for an approval.
+    approvals: (there ? pendingApprovals(there) : []).flatMap(({ toolCallId }): readonly ForkApproval[] => {
+      if (yes === true) return [{ toolCallId, by, approved: true }]
+      return deny === undefined ? [] : [{ toolCallId, by, approved: false, reason: deny }]
+    }),
     ...omitUndefined({ input, reason }),
   }
   const active = agents.find(({ name }) => name === there?.agent)
   const agent =
     active && hasOverrides(request) ? overrideAgent(active, request, { agents, models }) : undefined
-  return { atSeq, edit, writes: chooseWrites(request), ...omitUndefined({ agent }) }
-}
-
-/** `--yes` approves what the run asks; it does not mean that writes are performed once more. */
-function chooseWrites({ runWrites, yes }: ForkVerbOptions): ForkWrites {
-  if (runWrites === true) return 'run'
-  return yes === true ? 'stub' : 'ask'
+  // `--yes` approves what the run asks; it does not mean that writes are performed once more.
+  const writes = runWrites === true ? 'run' : yes === true ? 'stub' : 'ask'
+  return { atSeq, edit, writes, ...omitUndefined({ agent }) }
 }
 
 /** Says which writes were not performed. */
@@ -183,12 +159,4 @@ async function reportStubs({ say }: CommandContext, ledger: Ledger, runId: RunId
     say(
       `Not performed, since this is a fork: ${names.join(', ')}. With --run-writes a fork performs its writes again.`,
     )
-}
-
-/** A decision for every call that waits for an approval. The fork begins with them. */
-function listDecisions(state: RunState, { by, yes, deny }: ForkRequest): readonly ForkApproval[] {
-  return pendingApprovals(state).flatMap(({ toolCallId }): readonly ForkApproval[] => {
-    if (yes === true) return [{ toolCallId, by, approved: true }]
-    return deny === undefined ? [] : [{ toolCallId, by, approved: false, reason: deny }]
-  })
 }

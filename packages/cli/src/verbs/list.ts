@@ -9,7 +9,7 @@ import {
   runSummary,
   type SummaryFilter,
 } from '@tallystick/ledger'
-import { type Command, Option } from 'commander'
+import { type Command, Option } from '@commander-js/extra-typings'
 import {
   type GivenMoment,
   parseMoment,
@@ -26,7 +26,8 @@ import { isReadable, listStatuses, readRow } from '../runs/run-status.ts'
 import type { Done } from '../verbs.ts'
 import { type ListedRunRow, findNextCommand, RunTable, formatWorst } from '../view/run-table.ts'
 
-interface ListOptions {
+/** The filters of `list`. */
+interface ListFilter {
   readonly session?: string
   readonly status?: (typeof listStatuses)[number]
   readonly agent?: string
@@ -34,7 +35,6 @@ interface ListOptions {
   readonly outcome?: Outcome
   readonly since?: GivenMoment
   readonly before?: string
-  readonly limit?: number
 }
 
 /** The size of a page on a terminal. */
@@ -54,50 +54,58 @@ export function declareList(verb: Command, context: CommandContext, done: Done):
     .option('--since <when>', 'only runs with an event since then: 12h, 3d, 2026-06-30', parseMoment)
     .option('--before <run>', 'only runs that the list shows after this one: the next page')
     .option('--limit <n>', 'at most this many (default: 50 on a terminal, elsewhere all)', parseWholeNumber)
-    .action(async (ledger: string, options: ListOptions) => {
-      done(await list(context, ledger, options))
+    .action(async (ledgerPath, { limit: given, ...filter }) => {
+      done(
+        await withRuns(context, ledgerPath, filter, async (summarized) => {
+          const { context, ledger } = summarized
+          const { programName, say } = context
+          const unreadable = new UnreadableRuns(context)
+          const limit = given ?? (context.isRead ? pageRuns : Infinity)
+          const table = new RunTable(context.print, context.columns)
+          const commands = new Set<string>()
+          let count = 0
+          let last: RunId | undefined
+          let isMore = false
+          // One more is asked for, to know whether there is one.
+          for await (const { run, input } of withInputs(summarized, ledgerPath, filter, limit + 1)) {
+            if ((isMore = count === limit)) break
+            count++
+            last = run.runId
+            if (isReadable(run)) {
+              const row = { ...(await readRow(ledger, run)), input }
+              const next = findNextCommand(row, { programName, ledgerPath })
+              if (next !== undefined) commands.add(`  ${next}`)
+              await (context.json ? printJson(context, toData(row)) : table.add(row))
+            } else {
+              const { runId, message: detail } = run
+              unreadable.report(run)
+              await (context.json
+                ? printJson(context, { runId, status: 'unreadable', detail })
+                : table.addUnreadable(runId))
+            }
+          }
+          await table.end()
+          if (context.isRead && commands.size > 0) {
+            const shown = [...commands].slice(0, maxNextShown)
+            const more = commands.size > maxNextShown ? ['  …'] : []
+            say(['What continues those that wait:', ...shown, ...more].join('\n'))
+          }
+          if (count === 0 && !context.json) say(formatNone(filter))
+          if (isMore && context.isRead) {
+            const { before: _shown, since, ...others } = filter
+            const words = Object.entries({
+              ...others,
+              since: since?.text,
+              limit: given,
+              before: last,
+            }).flatMap(([name, value]) => (value === undefined ? [] : [`--${name}`, `${value}`]))
+            const next = formatCommand(programName, 'list', ledgerPath, ...words)
+            say(`There are more. The next page: ${next}`)
+          }
+          return unreadable.exitCode
+        }),
+      )
     })
-}
-
-function list(given: CommandContext, ledgerPath: string, options: ListOptions): Promise<ExitCode> {
-  return withRuns(given, ledgerPath, options, async (summarized) => {
-    const { context, ledger } = summarized
-    const { programName, say } = context
-    const unreadable = new UnreadableRuns(context)
-    const { limit = context.isRead ? pageRuns : Infinity } = options
-    const table = new RunTable(context.print, context.columns)
-    const commands = new Set<string>()
-    let count = 0
-    let last: RunId | undefined
-    let isMore = false
-    // One more is asked for, to know whether there is one.
-    for await (const { run, input } of withInputs(summarized, ledgerPath, options, limit + 1)) {
-      if ((isMore = count === limit)) break
-      count++
-      last = run.runId
-      if (isReadable(run)) {
-        const row = { ...(await readRow(ledger, run)), input }
-        const next = findNextCommand(row, { programName, ledgerPath })
-        if (next !== undefined) commands.add(`  ${next}`)
-        await (context.json ? printJson(context, toData(row)) : table.add(row))
-      } else {
-        const { runId, message: detail } = run
-        unreadable.report(run)
-        await (context.json
-          ? printJson(context, { runId, status: 'unreadable', detail })
-          : table.addUnreadable(runId))
-      }
-    }
-    await table.end()
-    if (context.isRead && commands.size > 0) {
-      const shown = [...commands].slice(0, maxNextShown)
-      const more = commands.size > maxNextShown ? ['  …'] : []
-      say(['What continues those that wait:', ...shown, ...more].join('\n'))
-    }
-    if (count === 0 && !context.json) say(formatNone(options))
-    if (isMore && last !== undefined && context.isRead) say(formatMore(context, ledgerPath, options, last))
-    return unreadable.exitCode
-  })
 }
 
 /** The inputs of this many runs are looked up at once. */
@@ -107,7 +115,7 @@ const runsPerPart = 64
 async function* withInputs(
   summarized: SummarizedLedger,
   ledgerPath: string,
-  options: ListOptions,
+  filter: ListFilter,
   limit: number,
 ): AsyncGenerator<{ readonly run: ListedRun; readonly input: string }> {
   const { ledger } = summarized
@@ -118,7 +126,7 @@ async function* withInputs(
     part = []
   }
   let left = limit
-  for await (const run of readRuns(summarized, ledgerPath, options)) {
+  for await (const run of readRuns(summarized, ledgerPath, filter)) {
     part.push(run)
     if (--left <= 0) break
     if (part.length === runsPerPart) yield* lookUp()
@@ -130,7 +138,7 @@ async function* withInputs(
 function withRuns(
   context: CommandContext,
   ledgerPath: string,
-  { session, status, agent, tool, outcome, since }: ListOptions,
+  { session, status, agent, tool, outcome, since }: ListFilter,
   use: (opened: SummarizedLedger) => Promise<ExitCode>,
 ): Promise<ExitCode> {
   const isOfAll = session === undefined && (status ?? agent ?? tool ?? outcome ?? since) !== undefined
@@ -140,41 +148,31 @@ function withRuns(
 
 /** Reads the runs that are asked for, in the order of the list. */
 async function* readRuns(
-  summarized: SummarizedLedger,
+  { ledger, options, context: { programName, now } }: SummarizedLedger,
   ledgerPath: string,
-  given: ListOptions,
+  { session: sessionId, status, agent, tool, outcome, since, before: named }: ListFilter,
 ): AsyncGenerator<ListedRun> {
-  const { status } = given
-  for await (const run of readSummaries(summarized, ledgerPath, given)) {
-    // No summary says who drives a run.
-    const fitsDriver =
-      (status !== 'under_way' && status !== 'interrupted') ||
-      (await isRunDriven(summarized.ledger, run.runId)) === (status === 'under_way')
-    if (fitsDriver) yield run
-  }
-}
-
-async function* readSummaries(
-  { ledger, options, context }: SummarizedLedger,
-  ledgerPath: string,
-  given: ListOptions,
-): AsyncGenerator<ListedRun> {
-  const { session, agent, tool, outcome, since, before: named } = given
-  const { programName } = context
   const before = named === undefined ? undefined : await findRun(ledger, named, { programName, ledgerPath })
   const filter: SummaryFilter = omitUndefined({
-    ...{ agent, tool, outcome, before, statuses: toStatuses(given.status) },
-    since: since && toTime(since, context.now()),
+    ...{ agent, tool, outcome, before, statuses: toStatuses(status) },
+    since: since && toTime(since, now()),
   })
-  if (session === undefined) return yield* runSummaries(ledger, filter, options)
-  const ofSession = { sessionId: session, ...omitUndefined({ before }) }
-  for await (const run of runSummaries(ledger, ofSession, options)) {
-    for await (const each of withChildren(ledger, run)) if (fitsFilter(each, filter)) yield each
+  // No summary says who drives a run.
+  const fitsDriver = async ({ runId }: ListedRun): Promise<boolean> =>
+    (status !== 'under_way' && status !== 'interrupted') ||
+    (await isRunDriven(ledger, runId)) === (status === 'under_way')
+  const asked = sessionId === undefined ? filter : { sessionId, ...omitUndefined({ before }) }
+  for await (const run of runSummaries(ledger, asked, options)) {
+    // The runs of a session come with their child runs.
+    const family = sessionId === undefined ? [run] : withChildren(ledger, run)
+    for await (const each of family) {
+      if ((sessionId === undefined || fitsFilter(each, filter)) && (await fitsDriver(each))) yield each
+    }
   }
 }
 
 /** The statuses in summaries, which do not say whether a process drives a run. */
-function toStatuses(status: ListOptions['status']): readonly RunStatus[] | undefined {
+function toStatuses(status: ListFilter['status']): readonly RunStatus[] | undefined {
   switch (status) {
     case undefined:
       return undefined
@@ -199,7 +197,7 @@ async function* withChildren(ledger: Ledger, run: ListedRun): AsyncGenerator<Lis
   }
 }
 
-function formatNone({ session, status, agent, tool, outcome, since, before }: ListOptions): string {
+function formatNone({ session, status, agent, tool, outcome, since, before }: ListFilter): string {
   const which = [
     ...(session === undefined ? [] : [`of session ${session}`]),
     ...(agent === undefined ? [] : [`of agent ${agent}`]),
@@ -213,20 +211,6 @@ function formatNone({ session, status, agent, tool, outcome, since, before }: Li
     ...(before === undefined ? [] : [`after ${before}`]),
   ]
   return ['This ledger holds no runs', ...which].join(' ') + '.'
-}
-
-/** The command that prints the next page. */
-function formatMore(
-  { programName }: CommandContext,
-  ledgerPath: string,
-  { since, limit, session, status, agent, tool, outcome }: ListOptions,
-  last: RunId,
-): string {
-  const given = { session, status, agent, tool, outcome, since: since?.text, limit }
-  const words = Object.entries(given).flatMap(([name, value]) =>
-    value === undefined ? [] : [`--${name}`, `${value}`],
-  )
-  return `There are more. The next page: ${formatCommand(programName, 'list', ledgerPath, ...words, '--before', last)}`
 }
 
 function toData({ summary, statusView, waits, input }: ListedRunRow): object {

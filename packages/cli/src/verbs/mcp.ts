@@ -12,11 +12,12 @@ import {
   type McpServerStatus,
   mcpTools,
 } from '@tallystick/tools/mcp'
-import { Argument, type Command } from 'commander'
+import { Argument, type Command } from '@commander-js/extra-typings'
 import { type CommandContext, printEither } from '../command/context.ts'
 import { CommandError, type ExitCode, exitCodes } from '../command/exit-code.ts'
 import { formatCount } from '../command/text.ts'
 import { readMcpOptions } from '../drive/config.ts'
+import { fitText } from '../terminal/text-width.ts'
 import { runUntilStopped } from '../terminal/wait.ts'
 import type { Done } from '../verbs.ts'
 
@@ -68,17 +69,13 @@ async function readOptions(
       `${config} has no MCP server ${JSON.stringify(server)}. It has ${Object.keys(options.servers).join(', ') || 'no server'}.`,
     )
   }
-  const place = {
+  const path = resolve(workingDirectory, config)
+  const { servers } = await loadMcpConfig({
+    ...(from === undefined && isHost(config) ? { from: config } : { from: from ?? guessHost(path), path }),
     env: environment,
     folder: workingDirectory,
     ...(server !== undefined && { servers: [server] }),
-  }
-  if (from === undefined && isHost(config)) {
-    const { servers } = await loadMcpConfig({ from: config, ...place })
-    return { servers, environment }
-  }
-  const path = resolve(workingDirectory, config)
-  const { servers } = await loadMcpConfig({ from: from ?? guessHost(path), path, ...place })
+  })
   return { servers, environment }
 }
 
@@ -102,21 +99,15 @@ function guessHost(path: string): McpHost {
   )
 }
 
-interface CallServerOptions extends McpVerbOptions {
-  readonly server: string
-  readonly tool: string
-  /** An object as JSON. */
-  readonly input: string
-}
-
 /** `mcp call`: calls one tool and prints its answer; progress goes to stderr. */
 function callServer(
   context: CommandContext,
-  { server, tool, input, ...options }: CallServerOptions,
+  options: McpVerbOptions & { readonly server: string; readonly tool: string; readonly input: string },
 ): Promise<ExitCode> {
   const { json, say } = context
-  const given = parseInput(input)
-  return withServers(context, { ...options, server }, async (manager, signal) => {
+  const { server, tool } = options
+  const input = parseInput(options.input)
+  return withServers(context, options, async (manager, signal) => {
     const [status] = manager.servers
     if (status !== undefined && status.state !== 'ready') {
       throw new CommandError(
@@ -127,7 +118,7 @@ function callServer(
     const onProgress = (data: unknown): void =>
       say(json ? JSON.stringify({ progress: data }) : JSON.stringify(data))
     try {
-      const content = await manager.call(server, tool, given, { signal, onProgress })
+      const content = await manager.call(server, tool, input, { signal, onProgress })
       await printEither(context, { content }, content.map(formatPart).join(''))
       return exitCodes.ok
     } catch (error) {
@@ -186,7 +177,7 @@ function formatServer({ paint }: CommandContext, status: McpServerStatus, manage
     .join(', ')
   const head = `${paint('bold', name)}  ${paint(state === 'ready' ? 'green' : 'red', state)}${about === '' ? '' : `  ${about}`}`
   const tools = listTools(status, manager).map(
-    (tool) => `  ${tool.name}  ${tool.effect}  ${readFirstLine(tool.description)}`,
+    (tool) => `  ${tool.name}  ${tool.effect}  ${fitText(tool.description.split('\n')[0] ?? '', 100)}`,
   )
   const faults = status.faults.map((fault) => `  ${paint('red', fault.replaceAll('\n', '\n    '))}`)
   return `${[head, ...faults, ...tools].join('\n')}\n`
@@ -194,11 +185,6 @@ function formatServer({ paint }: CommandContext, status: McpServerStatus, manage
 
 function listTools({ name }: McpServerStatus, manager: McpManager): McpManager['tools'] {
   return manager.tools.filter(({ origin }) => origin?.server === name)
-}
-
-function readFirstLine(description: string): string {
-  const [line = ''] = description.split('\n')
-  return line.length > 100 ? `${line.slice(0, 99)}…` : line
 }
 
 /** More tools than this cost many tokens at each turn, and models choose worse among them. */
@@ -245,15 +231,13 @@ function listAdvice({ tools, servers }: McpManager): readonly string[] {
   return advice
 }
 
-const actions = ['list', 'call', 'doctor'] as const
-
 /** Declares `mcp`. */
 export function declareMcp(verb: Command, context: CommandContext, done: Done): void {
   verb
     .description(
       'list the tools of MCP servers, call one of them, or find out what is wrong; this starts the programs of the servers',
     )
-    .addArgument(new Argument('<action>', 'what to do').choices(actions))
+    .addArgument(new Argument('<action>', 'what to do').choices(['list', 'call', 'doctor']))
     .argument(
       '<config>',
       'file of servers (of Claude Desktop, Cursor …, or a tallystick.config.ts with mcp), or the program whose file to read',
@@ -266,34 +250,19 @@ export function declareMcp(verb: Command, context: CommandContext, done: Done): 
       'program that the file belongs to, if its name does not tell: claude-desktop, claude-code, cursor, vscode, codex, gemini, windsurf',
     )
     .option('--json', 'print JSON, a line for each server; errors too, on stderr')
-    .action(async (...given: readonly unknown[]) => {
-      const [action, config, server, tool, input] = given as Words
-      const { from } = verb.opts<{ readonly from?: string }>()
+    .action(async (action, config, server, tool, input = '{}', { from }) => {
       const options: McpVerbOptions = { config, ...omitUndefined({ from, server }) }
-      done(await carryOut(context, action, options, { tool, input }))
+      if (action !== 'call' && tool !== undefined) {
+        throw new CommandError('usage', `mcp ${action} takes a configuration and at most one server.`)
+      }
+      if (action === 'list') return done(await listServers(context, options))
+      if (action === 'doctor') return done(await checkServers(context, options))
+      if (server === undefined || tool === undefined) {
+        throw new CommandError(
+          'usage',
+          'mcp call takes a server and one of its tools: mcp call CONFIG SERVER TOOL INPUT.',
+        )
+      }
+      done(await callServer(context, { ...options, server, tool, input }))
     })
-}
-
-type Action = (typeof actions)[number]
-type Words = readonly [action: Action, config: string, server?: string, tool?: string, input?: string]
-
-async function carryOut(
-  context: CommandContext,
-  action: Action,
-  options: McpVerbOptions,
-  { tool, input = '{}' }: { readonly tool: string | undefined; readonly input: string | undefined },
-): Promise<ExitCode> {
-  if (action !== 'call' && tool !== undefined) {
-    throw new CommandError('usage', `mcp ${action} takes a configuration and at most one server.`)
-  }
-  if (action === 'list') return await listServers(context, options)
-  if (action === 'doctor') return await checkServers(context, options)
-  const { server } = options
-  if (server === undefined || tool === undefined) {
-    throw new CommandError(
-      'usage',
-      'mcp call takes a server and one of its tools: mcp call CONFIG SERVER TOOL INPUT.',
-    )
-  }
-  return await callServer(context, { ...options, server, tool, input })
 }

@@ -9,9 +9,9 @@ import {
   readApprovalRules,
   type RuleDecision,
 } from '@tallystick/tools/policy'
-import { Argument, type Command } from 'commander'
+import { Argument, type Command } from '@commander-js/extra-typings'
 import { type CommandContext, printEither, printJson } from '../command/context.ts'
-import { type ExitCode, exitCodes } from '../command/exit-code.ts'
+import { exitCodes } from '../command/exit-code.ts'
 import { formatCount, toOneLine } from '../command/text.ts'
 import { withLedger } from '../runs/open-ledger.ts'
 import type { Done } from '../verbs.ts'
@@ -51,7 +51,7 @@ export async function* findCheckedCalls(ledger: Ledger): AsyncGenerator<CheckedC
   }
 }
 
-/** Declares `policy check`: a line for each example and each kind of call. */
+/** Declares `policy check`: a line for each example and each kind of call. Exit code 1 if an example does not hold. */
 export function declarePolicy(verb: Command, context: CommandContext, done: Done): void {
   verb
     .description('check approval rules: their examples and, with a ledger, what they decide about its calls')
@@ -59,27 +59,18 @@ export function declarePolicy(verb: Command, context: CommandContext, done: Done
     .argument('<rules>', 'JSON file of approval rules, as readApprovalRules reads it')
     .argument('[ledger]', 'ledger whose calls the rules are tried on; nothing runs')
     .option('--json', 'print JSON; errors too, on stderr')
-    .action(async (_action: string, rules: string, ledger: string | undefined) => {
-      done(await checkPolicy(context, rules, ledger))
+    .action(async (_action, path, ledger) => {
+      const rules = readApprovalRules(resolve(context.workingDirectory, path))
+      const examples = checkExamples(rules)
+      for (const example of examples) await printExample(context, example)
+      const broken = examples.filter(({ holds }) => !holds).length
+      if (ledger !== undefined) await tryCalls(context, rules, ledger)
+      if (!context.json) {
+        const held = `${formatCount(examples.length, 'example')}: ${examples.length - broken} hold, ${broken} do not`
+        await context.print(`${formatCount(rules.rules.length, 'rule')}, ${held}\n`)
+      }
+      done(broken === 0 ? exitCodes.ok : exitCodes.failed)
     })
-}
-
-/** Returns exit code 1 if an example does not hold. */
-async function checkPolicy(
-  context: CommandContext,
-  path: string,
-  ledger: string | undefined,
-): Promise<ExitCode> {
-  const rules = readApprovalRules(resolve(context.workingDirectory, path))
-  const examples = checkExamples(rules)
-  for (const example of examples) await printExample(context, example)
-  const broken = examples.filter(({ holds }) => !holds).length
-  if (ledger !== undefined) await tryCalls(context, rules, ledger)
-  if (!context.json) {
-    const held = `${formatCount(examples.length, 'example')}: ${examples.length - broken} hold, ${broken} do not`
-    await context.print(`${formatCount(rules.rules.length, 'rule')}, ${held}\n`)
-  }
-  return broken === 0 ? exitCodes.ok : exitCodes.failed
 }
 
 async function printExample(

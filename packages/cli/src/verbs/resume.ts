@@ -2,32 +2,16 @@ import { createRuntime, type Ledger, LedgerConflictError, type RunId, type RunSt
 import { caughtUp, changesOf, omitUndefined } from '@tallystick/core/internal'
 import { evolve, isSuspended } from '@tallystick/core/machine'
 import { foldTo } from '@tallystick/ledger'
-import type { Command } from 'commander'
+import type { Command } from '@commander-js/extra-typings'
 import { declareRunArguments, declareDriveOptions } from '../command/arguments.ts'
 import { type CommandContext, formatCommand } from '../command/context.ts'
-import { toExitCode, type ExitCode } from '../command/exit-code.ts'
+import { toExitCode } from '../command/exit-code.ts'
 import type { StoppedRun } from '../command/next-commands.ts'
-import {
-  type AgentOverrides,
-  openAgents,
-  overrideAgent,
-  overrideArguments,
-  type RunWithAgents,
-} from '../drive/agents.ts'
+import { openAgents, overrideAgent, overrideArguments, type RunWithAgents } from '../drive/agents.ts'
 import { type InteractiveRunOptions, reportStopped, chooseView, watchRun } from '../drive/interactive-run.ts'
-import { type NamedRun, readParents } from '../runs/find-run.ts'
+import { readParents } from '../runs/find-run.ts'
 import { listOwnWaits } from '../runs/run-status.ts'
 import type { Done } from '../verbs.ts'
-
-interface ResumeOptions extends AgentOverrides {
-  readonly yes?: boolean
-  /** Why every call that waits is denied. */
-  readonly deny?: string
-  readonly by?: string
-  readonly answer?: boolean
-  readonly config?: string
-  readonly takeOver?: boolean
-}
 
 /** Declares `resume`. The parents of a child run continue after it; `--yes` and `--deny` hold for the run that was named. */
 export function declareResume(verb: Command, context: CommandContext, done: Done): void {
@@ -36,58 +20,50 @@ export function declareResume(verb: Command, context: CommandContext, done: Done
       '--take-over',
       'do not wait for the process that drives the run: if it is alive, its work in flight may happen twice',
     )
-    .action(async (ledger: string, run: string, options: ResumeOptions) => {
-      done(await resume(context, { ledger, run }, options))
+    .action(async (ledgerPath, named, options) => {
+      const { by, answer, takeOver, config, yes, deny } = options
+      const asked = { verb: 'resume', ledger: ledgerPath, run: named, config } as const
+      await openAgents(context, asked, async (found) => {
+        const { ledger, state, prices, rules, context: given } = found
+        const agents = found.agents.map((agent) =>
+          agent.name === state.agent ? overrideAgent(agent, options, found) : agent,
+        )
+        const faults = Promise.withResolvers<never>()
+        // A failure after the result rejects for whoever waits for it; otherwise it is only reported.
+        faults.promise.catch(() => {})
+        const report = (error: unknown, what: string): void => {
+          // To follow a run, or to take it over from a process that may live, is not a failure.
+          if (error instanceof LedgerConflictError && error.kind === 'lease')
+            return context.say(`${what}. ${error.message}`)
+          context.say(`error: ${error instanceof Error ? error.message : String(error)}`)
+          faults.reject(error)
+        }
+        const runtime = createRuntime({
+          ledger,
+          agents,
+          host: { report },
+          ...rules,
+          ...omitUndefined({ prices }),
+        })
+        let isStopping = false
+        const drain = (): Promise<unknown> => {
+          isStopping = true
+          return runtime.drain()
+        }
+        const drive: Drive = ({ runId, seq }, decisions) => {
+          const run = runtime.resume(runId, omitUndefined({ context: given, takeOver }))
+          return watchRun(context, run, { ledgerPath, by, answer, drain, shownSeq: seq, ...decisions })
+        }
+        const parents: RunState[] = []
+        for (const runId of await readParents(ledger, state.runId)) parents.push(await foldTo(ledger, runId))
+        const stopped = await drive(state, { yes, deny })
+        const family = { ledger, ledgerPath, agents, parents, answer, drive, isStopping: () => isStopping }
+        const above = await Promise.race([driveParents(context, stopped, family), faults.promise])
+        const resumeArguments = overrideArguments(options)
+        await reportStopped(context, [stopped, ...above], { ledgerPath, answer, resumeArguments })
+        done(toExitCode(stopped.result))
+      })
     })
-}
-
-function resume(context: CommandContext, named: NamedRun, options: ResumeOptions): Promise<ExitCode> {
-  const { ledger: ledgerPath } = named
-  const { by, answer, takeOver, config } = options
-  return openAgents(context, { ...named, config, verb: 'resume' }, async (found) => {
-    const { ledger, state, prices, rules, context: given } = found
-    const agents = found.agents.map((agent) =>
-      agent.name === state.agent ? overrideAgent(agent, options, found) : agent,
-    )
-    const faults = Promise.withResolvers<never>()
-    // A failure after the result rejects for whoever waits for it; otherwise it is only reported.
-    faults.promise.catch(() => {})
-    const report = (error: unknown, what: string): void => {
-      // To follow a run, or to take it over from a process that may live, is not a failure.
-      if (error instanceof LedgerConflictError && error.kind === 'lease')
-        return context.say(`${what}. ${error.message}`)
-      context.say(`error: ${error instanceof Error ? error.message : String(error)}`)
-      faults.reject(error)
-    }
-    const runtime = createRuntime({
-      ledger,
-      agents,
-      host: { report },
-      ...rules,
-      ...omitUndefined({ prices }),
-    })
-    let draining = false
-    const drive: Drive = ({ runId, seq }, decisions) => {
-      const run = runtime.resume(runId, omitUndefined({ context: given, takeOver }))
-      const drain = (): Promise<unknown> => {
-        draining = true
-        return runtime.drain()
-      }
-      return watchRun(context, run, { ledgerPath, by, answer, drain, shownSeq: seq, ...decisions })
-    }
-    const parents: RunState[] = []
-    for (const runId of await readParents(ledger, state.runId)) parents.push(await foldTo(ledger, runId))
-    const { yes, deny } = options
-    const stopped = await drive(state, { yes, deny })
-    const family = { ledger, ledgerPath, agents, parents, answer, drive, isStopping: () => draining }
-    const above = await Promise.race([driveParents(context, stopped, family), faults.promise])
-    await reportStopped(context, [stopped, ...above], {
-      ledgerPath,
-      answer,
-      resumeArguments: overrideArguments(options),
-    })
-    return toExitCode(stopped.result)
-  })
 }
 
 /** Drives a run until it rests, and shows what is new. */

@@ -2,7 +2,7 @@ import { existsSync } from 'node:fs'
 import { omitUndefined } from '@tallystick/core/internal'
 import { applyRetention, redact, type RetentionReport } from '@tallystick/ledger'
 import { sqliteKeyring } from '@tallystick/ledger/sqlite'
-import type { Command } from 'commander'
+import type { Command } from '@commander-js/extra-typings'
 import {
   readAccountName,
   parseAge,
@@ -15,15 +15,8 @@ import { type CommandContext, formatCommand, printJson } from '../command/contex
 import { CommandError } from '../command/exit-code.ts'
 import { withProgress } from '../command/progress.ts'
 import { formatCount } from '../command/text.ts'
-import { type NamedRun, withRun } from '../runs/find-run.ts'
+import { withRun } from '../runs/find-run.ts'
 import { withLedger } from '../runs/open-ledger.ts'
-
-interface RedactOptions {
-  readonly events?: readonly number[]
-  readonly all?: boolean
-  readonly by?: string
-  readonly reason: string
-}
 
 /** Declares `redact`. The facts of the events stay. */
 export function declareRedact(verb: Command, context: CommandContext): void {
@@ -32,29 +25,21 @@ export function declareRedact(verb: Command, context: CommandContext): void {
     .option('--all', 'every event of the run')
     .option('--by <name>', 'who removes it (default: the name of your account)', parseFilled)
     .requiredOption('--reason <text>', 'why; it is recorded, so it must not repeat the content')
-    .action((ledger: string, run: string, options: RedactOptions) =>
-      redactEvents(context, { ledger, run }, options),
-    )
-}
-
-async function redactEvents(
-  context: CommandContext,
-  named: NamedRun,
-  { events, all = false, by = readAccountName(), reason }: RedactOptions,
-): Promise<void> {
-  if ((events === undefined) !== all) {
-    throw new CommandError('usage', 'What is to be removed? Give either --events SEQS or --all.')
-  }
-  await withRun(context, named, 'write', async (ledger, runId) => {
-    const removed = await redact(ledger, runId, events ?? 'all', { by, reason })
-    if (context.json) return await printJson(context, { runId, removed, by, reason })
-    const verify = formatCommand(context.programName, 'verify', named.ledger)
-    context.say(
-      removed === 0
-        ? `Nothing of that was left in run ${runId}.`
-        : `The content of ${formatCount(removed, 'event')} of run ${runId} is gone for good. See what is missing: ${verify}`,
-    )
-  })
+    .action(async (ledgerPath, run, { events, all = false, by = readAccountName(), reason }) => {
+      if ((events === undefined) !== all) {
+        throw new CommandError('usage', 'What is to be removed? Give either --events SEQS or --all.')
+      }
+      await withRun(context, { ledger: ledgerPath, run }, 'write', async (ledger, runId) => {
+        const removed = await redact(ledger, runId, events ?? 'all', { by, reason })
+        if (context.json) return await printJson(context, { runId, removed, by, reason })
+        const verify = formatCommand(context.programName, 'verify', ledgerPath)
+        context.say(
+          removed === 0
+            ? `Nothing of that was left in run ${runId}.`
+            : `The content of ${formatCount(removed, 'event')} of run ${runId} is gone for good. See what is missing: ${verify}`,
+        )
+      })
+    })
 }
 
 /** Declares `erase`. What was sealed with the keys is then unreadable, in ledgers and in their backups. */
@@ -66,38 +51,27 @@ export function declareErase(verb: Command, context: CommandContext): void {
     .argument('<keys>', 'file of the keyring')
     .argument('<subject>', 'the subject, as its runs name it')
     .option('--json', 'print JSON; errors too, on stderr')
-    .action((keys: string, subject: string) => erase(context, keys, subject))
-}
-
-async function erase(context: CommandContext, path: string, subject: string): Promise<void> {
-  if (!existsSync(path))
-    throw new CommandError(
-      'not_found',
-      `There is no keyring at ${path}. Name the file that the runs were encrypted with.`,
-    )
-  const keyring = sqliteKeyring(path)
-  const destroyed = await keyring.destroy(subject).finally(() => keyring.close())
-  if (context.json) await printJson(context, { subject, destroyed })
-  if (destroyed.length === 0) {
-    throw new CommandError(
-      'not_found',
-      `The keyring has no key of ${subject}: nothing was sealed for it, or it was erased. Check how the subject is spelled.`,
-    )
-  }
-  if (context.json) return
-  context.say(
-    `Destroyed ${formatCount(destroyed.length, 'key')} of ${subject}. Copies of ${path} are yours to destroy.`,
-  )
-}
-
-/** Ages in milliseconds. */
-interface RetainOptions {
-  readonly deltas?: number
-  readonly content?: number
-  readonly facts?: number
-  readonly by: string
-  readonly reason?: string
-  readonly dryRun?: boolean
+    .action(async (path, subject) => {
+      if (!existsSync(path)) {
+        throw new CommandError(
+          'not_found',
+          `There is no keyring at ${path}. Name the file that the runs were encrypted with.`,
+        )
+      }
+      const keyring = sqliteKeyring(path)
+      const destroyed = await keyring.destroy(subject).finally(() => keyring.close())
+      if (context.json) await printJson(context, { subject, destroyed })
+      if (destroyed.length === 0) {
+        throw new CommandError(
+          'not_found',
+          `The keyring has no key of ${subject}: nothing was sealed for it, or it was erased. Check how the subject is spelled.`,
+        )
+      }
+      if (context.json) return
+      context.say(
+        `Destroyed ${formatCount(destroyed.length, 'key')} of ${subject}. Copies of ${path} are yours to destroy.`,
+      )
+    })
 }
 
 /** Declares `retain`. */
@@ -117,39 +91,37 @@ export function declareRetain(verb: Command, context: CommandContext): void {
     .option('--by <name>', 'recorded as who removed it', parseFilled, 'retention')
     .option('--reason <text>', 'recorded as why')
     .option('--dry-run', 'count only; remove nothing')
-    .action((ledger: string, options: RetainOptions) => retain(context, ledger, options))
-}
-
-async function retain(given: CommandContext, ledgerPath: string, options: RetainOptions): Promise<void> {
-  const { deltas: deltasMs, content: contentMs, facts: factsMs, by, reason, dryRun = false } = options
-  if (deltasMs === undefined && contentMs === undefined && factsMs === undefined) {
-    throw new CommandError(
-      'usage',
-      'What is to be removed? Give at least one of --deltas, --content and --facts with an age, such as --content 90d.',
-    )
-  }
-  await withLedger(ledgerPath, dryRun ? 'read' : 'write', (ledger) =>
-    withProgress(
-      given,
-      async () => undefined,
-      async ({ add, context }) => {
-        let seen = 0
-        const report = await applyRetention(ledger, omitUndefined({ deltasMs, contentMs, factsMs }), {
-          now: given.now(),
-          by,
-          dryRun,
-          ...omitUndefined({ reason }),
-          onProgress({ deltas, content, events }) {
-            const total = deltas + content + events
-            add(total - seen)
-            seen = total
+    .action(async (ledgerPath, { deltas, content, facts, by, reason, dryRun = false }) => {
+      if (deltas === undefined && content === undefined && facts === undefined) {
+        throw new CommandError(
+          'usage',
+          'What is to be removed? Give at least one of --deltas, --content and --facts with an age, such as --content 90d.',
+        )
+      }
+      const ages = omitUndefined({ deltasMs: deltas, contentMs: content, factsMs: facts })
+      await withLedger(ledgerPath, dryRun ? 'read' : 'write', (ledger) =>
+        withProgress(
+          context,
+          async () => undefined,
+          async ({ add, context: aside }) => {
+            let seen = 0
+            const report = await applyRetention(ledger, ages, {
+              now: context.now(),
+              by,
+              dryRun,
+              ...omitUndefined({ reason }),
+              onProgress(removed) {
+                const total = removed.deltas + removed.content + removed.events
+                add(total - seen)
+                seen = total
+              },
+            })
+            if (context.json) await printJson(aside, { dryRun, ...report })
+            else aside.say(formatReport(report, dryRun))
           },
-        })
-        if (given.json) await printJson(context, { dryRun, ...report })
-        else context.say(formatReport(report, dryRun))
-      },
-    ),
-  )
+        ),
+      )
+    })
 }
 
 function formatReport({ deltas, content, runs, events }: RetentionReport, dryRun: boolean): string {

@@ -1,43 +1,18 @@
 import { text as textFrom } from 'node:stream/consumers'
-import {
-  type Agent,
-  ConfigurationError,
-  createRuntime,
-  type Ledger,
-  LedgerConflictError,
-  type Limits,
-} from '@tallystick/core'
+import { type Agent, ConfigurationError, createRuntime, LedgerConflictError } from '@tallystick/core'
 import { omitUndefined } from '@tallystick/core/internal'
-import type { Command } from 'commander'
+import type { Command } from '@commander-js/extra-typings'
 import { declareLedger, declareDriveOptions, addLimit } from '../command/arguments.ts'
 import { type CommandContext, formatCommand, toLedgerSource } from '../command/context.ts'
-import { CommandError, toExitCode, type ExitCode, exitCodes } from '../command/exit-code.ts'
-import {
-  type AgentOverrides,
-  type Configured,
-  overrideAgent,
-  overrideArguments,
-  withConfig,
-} from '../drive/agents.ts'
+import { CommandError, toExitCode, exitCodes } from '../command/exit-code.ts'
+import { type Configured, overrideAgent, overrideArguments, withConfig } from '../drive/agents.ts'
 import { interactiveRun } from '../drive/interactive-run.ts'
 import { withLedger } from '../runs/open-ledger.ts'
 import type { Done } from '../verbs.ts'
 
-interface RunVerbOptions extends AgentOverrides {
-  readonly session?: string
-  readonly subject?: string
-  readonly wait?: boolean
-  readonly limit?: Limits
-  readonly yes?: boolean
-  readonly deny?: string
-  readonly by?: string
-  readonly answer?: boolean
-  readonly config?: string
-}
-
 /** Declares `run`. With `--json` it prints the events, one per line, and the result as the last line. Ctrl-C ends the run. */
 export function declareRun(verb: Command, context: CommandContext, done: Done): void {
-  declareLedger(verb)
+  const declared = declareLedger(verb)
     .usage('[options] <ledger> [agent] <text>')
     .argument('[agent]', 'its name; needed only if the configuration has several agents')
     .argument('[text]', 'input of the run; - reads it from standard input')
@@ -48,77 +23,53 @@ export function declareRun(verb: Command, context: CommandContext, done: Done): 
     )
     .option('--wait', 'if a run of the session is under way, wait for its end')
     .option('--limit <name=value>', 'a limit of this run, such as maxTurns=5; may be repeated', addLimit)
-  declareDriveOptions(verb).action(
-    async (ledger: string, agent?: string, text?: string, options: RunVerbOptions = {}) => {
-      // A single word is the text.
-      const named = text === undefined ? undefined : agent
-      done(await run(context, ledger, { ...options, agent: named, text: text ?? agent }))
-    },
-  )
-}
-
-type Asked = RunVerbOptions & { readonly agent: string | undefined; readonly text: string | undefined }
-
-async function run(context: CommandContext, ledgerPath: string, options: Asked): Promise<ExitCode> {
-  const { agent, text, subject, config: file } = options
-  if (subject !== undefined && (context.environment['TALLYSTICK_KEYS'] ?? '') === '') {
-    throw new CommandError(
-      'usage',
-      '--subject encrypts the content of the run, which needs a keyring. Name its file in TALLYSTICK_KEYS.',
-    )
-  }
-  const input = await readInput(context, text)
-  const place = toLedgerSource(ledgerPath, context.workingDirectory)
-  const configContext = { verb: 'run' as const, ledgerPath: place, ...omitUndefined({ agent }) }
-  return await withConfig(context, { file, context: configContext }, async (configured) => {
-    const named = agent === undefined ? findOnlyAgent(configured, input) : findAgent(configured, agent)
-    const chosen = overrideAgent(named, options, configured)
-    return await withLedger(ledgerPath, 'make', (ledger) =>
-      startRun(context, options, { ledger, ledgerPath, configured, chosen, input }),
-    )
+  declareDriveOptions(declared).action(async (ledgerPath, first, second, options) => {
+    // A single word is the text.
+    const [agent, text] = second === undefined ? [undefined, first] : [first, second]
+    const { session: sessionId, subject, wait, limit: limits, config: file } = options
+    const { yes, deny, by, answer } = options
+    if (subject !== undefined && (context.environment['TALLYSTICK_KEYS'] ?? '') === '') {
+      throw new CommandError(
+        'usage',
+        '--subject encrypts the content of the run, which needs a keyring. Name its file in TALLYSTICK_KEYS.',
+      )
+    }
+    const input = await readInput(context, text)
+    const place = toLedgerSource(ledgerPath, context.workingDirectory)
+    const configContext = { verb: 'run' as const, ledgerPath: place, ...omitUndefined({ agent }) }
+    await withConfig(context, { file, context: configContext }, async (configured) => {
+      const named = agent === undefined ? findOnlyAgent(configured, input) : findAgent(configured, agent)
+      const chosen = overrideAgent(named, options, configured)
+      const { agents, prices, rules, context: own } = configured
+      await withLedger(ledgerPath, 'make', async (ledger) => {
+        const others = agents.filter(({ name }) => name !== chosen.name)
+        const runtime = createRuntime({
+          ledger,
+          agents: [chosen, ...others],
+          ...rules,
+          ...omitUndefined({ prices }),
+        })
+        const started = runtime.run(chosen, input, {
+          ...omitUndefined({ sessionId, subject, limits, context: own }),
+          ...(wait === true && { whenBusy: 'wait' }),
+        })
+        let interrupted = false
+        const cancel = (): Promise<unknown> => {
+          interrupted = true
+          return started.cancel('Ctrl-C')
+        }
+        const result = await interactiveRun(context, started, {
+          ...{ ledgerPath, yes, deny, by, answer, cancel, eventLines: true },
+          drain: () => runtime.drain(),
+          resumeArguments: overrideArguments(options),
+        }).catch((error: unknown) => {
+          const isBusy = error instanceof LedgerConflictError && error.kind === 'session'
+          throw isBusy && sessionId !== undefined ? busySession(error, context, ledgerPath, sessionId) : error
+        })
+        done(interrupted ? exitCodes.interrupted : toExitCode(result))
+      })
+    })
   })
-}
-
-interface Start {
-  readonly ledger: Ledger
-  readonly ledgerPath: string
-  readonly configured: Configured
-  readonly chosen: Agent<unknown>
-  readonly input: string
-}
-
-async function startRun(
-  context: CommandContext,
-  options: RunVerbOptions,
-  { ledger, ledgerPath, configured: { agents, prices, rules, context: own }, chosen, input }: Start,
-): Promise<ExitCode> {
-  const { session: sessionId, subject, wait, limit: limits } = options
-  const { yes, deny, by, answer } = options
-  const others = agents.filter(({ name }) => name !== chosen.name)
-  const runtime = createRuntime({
-    ledger,
-    agents: [chosen, ...others],
-    ...rules,
-    ...omitUndefined({ prices }),
-  })
-  const started = runtime.run(chosen, input, {
-    ...omitUndefined({ sessionId, subject, limits, context: own }),
-    ...(wait === true && { whenBusy: 'wait' }),
-  })
-  let interrupted = false
-  const cancel = (): Promise<unknown> => {
-    interrupted = true
-    return started.cancel('Ctrl-C')
-  }
-  const result = await interactiveRun(context, started, {
-    ...{ ledgerPath, yes, deny, by, answer, cancel, eventLines: true },
-    drain: () => runtime.drain(),
-    resumeArguments: overrideArguments(options),
-  }).catch((error: unknown) => {
-    const isBusy = error instanceof LedgerConflictError && error.kind === 'session'
-    throw isBusy && sessionId !== undefined ? busySession(error, context, ledgerPath, sessionId) : error
-  })
-  return interrupted ? exitCodes.interrupted : toExitCode(result)
 }
 
 async function readInput({ stdin }: CommandContext, given: string | undefined): Promise<string> {

@@ -3,7 +3,7 @@ import { isRunDriven, omitUndefined, toRunTimes } from '@tallystick/core/interna
 import { transcript } from '@tallystick/core/machine'
 import { type EventOf, eventTypes } from '@tallystick/core/vocabulary'
 import { eventsToFold, foldTo, rebuiltRequest } from '@tallystick/ledger'
-import { type Command, Option } from 'commander'
+import { type Command, Option } from '@commander-js/extra-typings'
 import { declareRunArguments, parseWholeNumber } from '../command/arguments.ts'
 import { type CommandContext, formatCommand, printEither, printJson } from '../command/context.ts'
 import { CommandError } from '../command/exit-code.ts'
@@ -17,17 +17,6 @@ import type { Paint } from '../terminal/paint.ts'
 import { formatEvent, isOfInterest } from '../view/events.ts'
 import { formatAddition, type ChildRun, formatFacts, type ShownRun, toTally } from '../view/run-facts.ts'
 import { listOpenCalls, formatStory } from '../view/story-text.ts'
-
-/** Options of `show`. Without any, the whole run as it is now. */
-interface ShowOptions {
-  readonly at?: number
-  readonly turn?: number
-  readonly event?: number
-  readonly request?: boolean
-  readonly events?: boolean
-  readonly whole?: boolean
-  readonly pager?: boolean
-}
 
 /** Declares `show`: the state of a run and what happened in it, up to now or to an event; one of its turns; one of its events. */
 export function declareShow(verb: Command, context: CommandContext): void {
@@ -45,45 +34,43 @@ export function declareShow(verb: Command, context: CommandContext): void {
     )
     .option('--whole', 'print similar turns one by one instead of joining them')
     .option('--no-pager', 'on a terminal, print directly instead of through PAGER or less')
-    .action((ledger: string, run: string, options: ShowOptions) => show(context, { ledger, run }, options))
-}
-
-async function show(given: CommandContext, named: NamedRun, options: ShowOptions): Promise<void> {
-  const { at, event, turn, request = false, events = false, whole = false, pager = true } = options
-  const { programName } = given
-  await withRunToFold(given, named, options, async (ledger, runId) => {
-    const maxSeq = (await ledger.head(runId))?.seq ?? 0
-    const asked = at ?? event
-    if (asked !== undefined && asked > maxSeq) {
-      const last = formatCommand(programName, 'show', named.ledger, runId, '--at', `${maxSeq}`)
-      throw new CommandError(
-        'not_found',
-        `The run has ${maxSeq} events, so there is no event ${asked}. See the last: ${last}`,
-      )
-    }
-    await given.paged(pager, async (context) => {
-      if (event !== undefined) return await showEvent(context, ledger, { runId, seq: event })
-      const showsStory = given.json || !(request || events)
-      const { shown, story } = await readShownRun(ledger, { runId, at, turn, maxSeq, showsStory })
-      const { print, paint } = context
-      const { state } = shown
-      if (turn !== undefined && (turn > state.turn || turn < 1)) {
-        throw new CommandError(
-          'not_found',
-          `Run ${runId} has ${state.turn} turns here, so there is no turn ${turn}. Name one of them.`,
-        )
-      }
-      if (context.json) return await printJson(context, toData(shown, story, turn))
-      await print(`${formatFacts(shown)}\n`)
-      if (request) return await print(formatRequest(state, paint))
-      if (events) return await showEvents(context, ledger, { state, toSeq: at, turn })
-      const parts = story.parts.filter((part) => turn === undefined || part.turn === turn)
-      const history = await readHistory(ledger, runId, story)
-      await print(
-        formatStory({ ...story, parts }, { paint, state, history, whole: whole || turn !== undefined }),
-      )
+    .action(async (ledgerPath, run, { request, events, ...options }) => {
+      const { at, event, turn, whole = false, pager } = options
+      await withRunToFold(context, { ledger: ledgerPath, run }, options, async (ledger, runId) => {
+        const maxSeq = (await ledger.head(runId))?.seq ?? 0
+        const asked = at ?? event
+        if (asked !== undefined && asked > maxSeq) {
+          const last = formatCommand(context.programName, 'show', ledgerPath, runId, '--at', `${maxSeq}`)
+          throw new CommandError(
+            'not_found',
+            `The run has ${maxSeq} events, so there is no event ${asked}. See the last: ${last}`,
+          )
+        }
+        await context.paged(pager, async (paged) => {
+          if (event !== undefined) return await showEvent(paged, ledger, runId, event)
+          const showsStory = paged.json || !(request || events)
+          const { shown, story } = await readShownRun(ledger, { runId, at, turn, maxSeq, showsStory })
+          const { print, paint } = paged
+          const { state } = shown
+          if (turn !== undefined && (turn > state.turn || turn < 1)) {
+            throw new CommandError(
+              'not_found',
+              `Run ${runId} has ${state.turn} turns here, so there is no turn ${turn}. Name one of them.`,
+            )
+          }
+          if (paged.json) return await printJson(paged, toData(shown, story, turn))
+          await print(`${formatFacts(shown)}\n`)
+          if (request) return await print(formatRequest(state, paint))
+          if (events) return await showEvents(paged, ledger, { state, toSeq: at, turn })
+          const parts = story.parts.filter((part) => turn === undefined || part.turn === turn)
+          // The messages before the run, as its model was first shown them.
+          const carried = story.parts.find(({ kind }) => kind === 'history')
+          const history = carried ? transcript(await foldTo(ledger, runId, carried.toSeq)) : []
+          const view = { paint, state, history, whole: whole || turn !== undefined }
+          await print(formatStory({ ...story, parts }, view))
+        })
+      })
     })
-  })
 }
 
 /** A fold of more events than this leaves a snapshot for the next one, if the ledger can be written. */
@@ -93,7 +80,7 @@ const maxEventsFolded = 5_000
 async function withRunToFold(
   context: CommandContext,
   named: NamedRun,
-  { at, event }: ShowOptions,
+  { at, event }: { readonly at?: number; readonly event?: number },
   use: (ledger: Ledger, runId: RunId) => Promise<void>,
 ): Promise<void> {
   const isDone = await withRun(context, named, 'read', async (ledger, runId) => {
@@ -115,11 +102,7 @@ async function withRunToFold(
 const maxEventCharacters = 120
 
 /** `show --event`: an event whole, under a line that names it; with `--json` on one line. */
-async function showEvent(
-  context: CommandContext,
-  ledger: Ledger,
-  { runId, seq }: { readonly runId: RunId; readonly seq: number },
-): Promise<void> {
+async function showEvent(context: CommandContext, ledger: Ledger, runId: RunId, seq: number): Promise<void> {
   for await (const event of ledger.read(runId, { fromSeq: seq, toSeq: seq })) {
     const head = `event ${event.seq}, ${formatTime(event.at)}: ${formatEvent(event, maxEventCharacters)}`
     const whole = formatJson(JSON.parse(JSON.stringify(event)))
@@ -226,12 +209,6 @@ async function readChildRuns(ledger: Ledger, runIds: readonly RunId[]): Promise<
     childRuns.push({ runId, agent: state.agent, ...(await readCurrentStatus(ledger, state)) })
   }
   return childRuns
-}
-
-/** Reads the messages before the run, as its model was first shown them. */
-async function readHistory(ledger: Ledger, runId: RunId, { parts }: RunStory): Promise<readonly Message[]> {
-  const history = parts.find(({ kind }) => kind === 'history')
-  return history ? transcript(await foldTo(ledger, runId, history.toSeq)) : []
 }
 
 function toData(shown: ShownRun, story: RunStory, turn: number | undefined): object {

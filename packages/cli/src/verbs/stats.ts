@@ -9,10 +9,9 @@ import {
   runSummaries,
   type SessionTotals,
 } from '@tallystick/ledger'
-import { type Command, Option } from 'commander'
+import { type Command, Option } from '@commander-js/extra-typings'
 import { declareLedger, parsePositiveNumber } from '../command/arguments.ts'
 import { type CommandContext, formatCommand, printEither } from '../command/context.ts'
-import type { ExitCode } from '../command/exit-code.ts'
 import { formatCount, formatTable, formatTime } from '../command/text.ts'
 import { type SummarizedLedger, UnreadableRuns, withSummaries } from '../runs/open-ledger.ts'
 import { isReadable, readRow, type RunRow, runStatuses, formatStatus } from '../runs/run-status.ts'
@@ -125,12 +124,10 @@ function formatCost({ costUsd, unpriced }: Pick<AgentSpending, 'costUsd' | 'unpr
   return `$${costUsd.toFixed(4)}${without === '' ? '' : ` and ${without}`}`
 }
 
-const statsParts = ['day', 'session'] as const
-
 interface StatsOptions {
   /** Failures and costs of this many days are counted. */
   readonly days: number
-  readonly by?: (typeof statsParts)[number]
+  readonly by?: 'day' | 'session'
 }
 
 const dayMs = 24 * 60 * 60 * 1000
@@ -152,21 +149,21 @@ interface StatsRows {
 export function declareStats(verb: Command, context: CommandContext, done: Done): void {
   declareLedger(verb, 'show which runs wait, which failed and why, and what the last days cost')
     .option('--days <n>', 'count failures and costs of this many days', parsePositiveNumber, 7)
-    .addOption(new Option('--by <part>', 'also show costs by day, or totals by session').choices(statsParts))
-    .action(async (ledger: string, options: StatsOptions) => {
-      done(await stats(context, ledger, options))
+    .addOption(
+      new Option('--by <part>', 'also show costs by day, or totals by session').choices(['day', 'session']),
+    )
+    .action(async (ledgerPath, options) => {
+      done(
+        await withSummaries(context, ledgerPath, async (opened) => {
+          const rows = await readStats(opened, context.now() - options.days * dayMs)
+          const unreadable = new UnreadableRuns(opened.context)
+          for (const run of rows.stats.unreadable) unreadable.report(run)
+          const text = formatStats(rows, ledgerPath, options, context)
+          await printEither(opened.context, toData(rows, options), text)
+          return unreadable.exitCode
+        }),
+      )
     })
-}
-
-function stats(given: CommandContext, ledgerPath: string, options: StatsOptions): Promise<ExitCode> {
-  return withSummaries(given, ledgerPath, async (opened) => {
-    const { context } = opened
-    const rows = await readStats(opened, context.now() - options.days * dayMs)
-    const unreadable = new UnreadableRuns(context)
-    for (const run of rows.stats.unreadable) unreadable.report(run)
-    await printEither(context, toData(rows, options), formatStats(rows, ledgerPath, options, context))
-    return unreadable.exitCode
-  })
 }
 
 async function readStats({ ledger, options, context }: SummarizedLedger, since: number): Promise<StatsRows> {

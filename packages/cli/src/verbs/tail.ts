@@ -2,7 +2,7 @@ import type { Ledger, RunState, RuntimeEvent } from '@tallystick/core'
 import { evolve, isSuspended } from '@tallystick/core/machine'
 import type { TailCursor, TailedEvent } from '@tallystick/core/vocabulary'
 import { watch, watchLedger } from '@tallystick/ledger'
-import type { Command } from 'commander'
+import type { Command } from '@commander-js/extra-typings'
 import { concatMap, takeUntil, takeWhile } from 'rxjs'
 import { declareLedger, parseWholeNumber } from '../command/arguments.ts'
 import { type CommandContext, printJson } from '../command/context.ts'
@@ -13,12 +13,6 @@ import { toStatusView, formatStatus, readWaits } from '../runs/run-status.ts'
 import { awaitCompletion, handleAll, runUntilStopped } from '../terminal/wait.ts'
 import { createLedgerPrinter, createRunPrinter } from '../view/events.ts'
 
-interface TailOptions {
-  readonly from?: number
-  readonly untilSuspended?: boolean
-  readonly after?: TailCursor
-}
-
 /** Declares `tail`. It shows the recorded events and then each new one, whichever process drives the runs, until Ctrl-C. */
 export function declareTail(verb: Command, context: CommandContext): void {
   declareLedger(verb)
@@ -26,16 +20,15 @@ export function declareTail(verb: Command, context: CommandContext): void {
     .option('--from <seq>', 'with a run: from this event on (default: from the first)', parseWholeNumber)
     .option('--until-suspended', 'with a run: also end when it is suspended')
     .option('--after <cursor>', 'without a run: after this cursor, which --json prints')
-    .action((ledger: string, run: string | undefined, options: TailOptions) => {
-      const { after, from, untilSuspended } = options
+    .action((ledgerPath, run, { after, from, untilSuspended = false }) => {
       if (run === undefined) {
-        if (from === undefined && untilSuspended !== true) return tailAll(context, ledger, after)
+        if (from === undefined && !untilSuspended) return tailAll(context, ledgerPath, after)
         throw new CommandError(
           'usage',
           '--from and --until-suspended belong to one run. Name it, or leave them out.',
         )
       }
-      if (after === undefined) return tailRun(context, { ledger, run }, options)
+      if (after === undefined) return tailRun(context, { ledger: ledgerPath, run }, from, untilSuspended)
       throw new CommandError(
         'usage',
         '--after belongs to every run. Leave the run out, or give --from SEQ for it.',
@@ -43,12 +36,17 @@ export function declareTail(verb: Command, context: CommandContext): void {
     })
 }
 
-async function tailRun(context: CommandContext, named: NamedRun, options: TailOptions): Promise<void> {
+async function tailRun(
+  context: CommandContext,
+  named: NamedRun,
+  from: number | undefined,
+  untilSuspended: boolean,
+): Promise<void> {
   await runUntilStopped((stop$) =>
     withRun(context, named, 'read', async (ledger, runId) => {
-      const handle = createHandler(context, ledger, options)
+      const handle = createHandler(context, ledger, from)
       const isContinuing = (status: TailStatus): boolean =>
-        status === 'continuing' || (status === 'suspended' && options.untilSuspended !== true)
+        status === 'continuing' || (status === 'suspended' && !untilSuspended)
       let seen = 0
       let status: TailStatus = 'continuing'
       const handleRecorded = async (event: RuntimeEvent): Promise<void> => {
@@ -70,7 +68,7 @@ type TailStatus = 'continuing' | 'suspended' | 'done'
 function createHandler(
   context: CommandContext,
   ledger: Ledger,
-  { from = 1 }: TailOptions,
+  from: number = 1,
 ): (event: RuntimeEvent) => Promise<TailStatus> {
   const { json, say, view } = context
   const show = createRunPrinter(view)

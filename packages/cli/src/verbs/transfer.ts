@@ -10,11 +10,11 @@ import {
 } from '@tallystick/ledger'
 import { recordedSpans, type Span, toOtlp } from '@tallystick/otel'
 import { toAgUi } from '@tallystick/server'
-import { type Command, Option } from 'commander'
+import { type Command, Option } from '@commander-js/extra-typings'
 import { Subject } from 'rxjs'
 import { declareLedger } from '../command/arguments.ts'
 import { type CommandContext, printEither } from '../command/context.ts'
-import { CommandError, type ExitCode } from '../command/exit-code.ts'
+import { CommandError } from '../command/exit-code.ts'
 import { formatBytes, withProgress } from '../command/progress.ts'
 import { formatCount } from '../command/text.ts'
 import { findRun } from '../runs/find-run.ts'
@@ -25,12 +25,10 @@ import type { Done } from '../verbs.ts'
 const viewFormats = ['otlp', 'agui', 'messages'] as const
 type ViewFormat = (typeof viewFormats)[number]
 
-interface ExportOptions {
-  readonly run?: string
-  readonly format: 'events' | ViewFormat
-}
-
-/** Declares `export`. */
+/**
+ * Declares `export`. It prints the runs oldest first, so that `import` makes them in that order; damage in one keeps no other from
+ * being exported.
+ */
 export function declareExport(verb: Command, context: CommandContext, done: Done): void {
   declareLedger(verb)
     .option('--run <run>', 'only this run')
@@ -39,8 +37,44 @@ export function declareExport(verb: Command, context: CommandContext, done: Done
         .choices(['events', ...viewFormats])
         .default('events'),
     )
-    .action(async (ledger: string, options: ExportOptions) => {
-      done(await exportLedger(context, ledger, options))
+    .action(async (ledgerPath, { run, format }) => {
+      done(
+        await withLedger(ledgerPath, 'read', async (ledger) => {
+          const { programName } = context
+          const one = run === undefined ? undefined : await findRun(ledger, run, { programName, ledgerPath })
+          return await withProgress(
+            context,
+            () => countEvents(ledger, one),
+            async ({ add, context: aside }) => {
+              const { print } = aside
+              const histories = new ExportedHistories()
+              const unreadable = new UnreadableRuns(aside)
+              const runIds = one === undefined ? [] : [one]
+              if (one === undefined) for await (const { runId } of ledger.runs()) runIds.unshift(runId)
+              for (const runId of runIds) {
+                try {
+                  if (format === 'events') {
+                    for await (const line of exportEvents(ledger, runId, histories)) {
+                      await print(`${line}\n`)
+                      add(1)
+                    }
+                  } else {
+                    // Of all runs, each is printed once, child runs included.
+                    const viewed = { runId, withChildren: one !== undefined }
+                    for await (const line of readViewLines(ledger, format, viewed)) await print(`${line}\n`)
+                    add((await ledger.head(runId))?.seq ?? 0)
+                  }
+                } catch (error) {
+                  const isOfOneRun = error instanceof TallystickError && errorsOfOneRun.includes(error.code)
+                  if (one !== undefined || !isOfOneRun) throw error
+                  unreadable.report(error)
+                }
+              }
+              return unreadable.exitCode
+            },
+          )
+        }),
+      )
     })
 }
 
@@ -51,49 +85,6 @@ const errorsOfOneRun: readonly string[] = [
   'illegal_transition',
   'unknown_event',
 ]
-
-/** Prints the runs oldest first, so that `import` makes them in that order. Damage in one keeps no other from being exported. */
-function exportLedger(
-  given: CommandContext,
-  ledgerPath: string,
-  { run, format }: ExportOptions,
-): Promise<ExitCode> {
-  const { programName } = given
-  return withLedger(ledgerPath, 'read', async (ledger) => {
-    const one = run === undefined ? undefined : await findRun(ledger, run, { programName, ledgerPath })
-    return await withProgress(
-      given,
-      () => countEvents(ledger, one),
-      async ({ add, context }) => {
-        const { print } = context
-        const histories = new ExportedHistories()
-        const unreadable = new UnreadableRuns(context)
-        const runIds = one === undefined ? [] : [one]
-        if (one === undefined) for await (const { runId } of ledger.runs()) runIds.unshift(runId)
-        for (const runId of runIds) {
-          try {
-            if (format === 'events') {
-              for await (const line of exportEvents(ledger, runId, histories)) {
-                await print(`${line}\n`)
-                add(1)
-              }
-            } else {
-              // Of all runs, each is printed once, child runs included.
-              const viewed = { runId, withChildren: one !== undefined }
-              for await (const line of readViewLines(ledger, format, viewed)) await print(`${line}\n`)
-              add((await ledger.head(runId))?.seq ?? 0)
-            }
-          } catch (error) {
-            const isOfOneRun = error instanceof TallystickError && errorsOfOneRun.includes(error.code)
-            if (one !== undefined || !isOfOneRun) throw error
-            unreadable.report(error)
-          }
-        }
-        return unreadable.exitCode
-      },
-    )
-  })
-}
 
 /** A run to view, and whether its child runs are part of the view. */
 export interface ViewedRun {
@@ -145,39 +136,38 @@ async function* readMessageLines(ledger: Ledger, { runId }: ViewedRun): AsyncGen
   if (state) yield JSON.stringify({ runId, messages: transcript(state) })
 }
 
-/** Declares `import`. */
+/** Declares `import`. Every event is checked before it is written. Prints a line for each run. */
 export function declareImport(verb: Command, context: CommandContext): void {
   declareLedger(verb, 'read an export into a ledger, which is created if it does not exist')
     .argument('<file>', 'file that export wrote; - reads standard input')
-    .action((ledger: string, file: string) => importLedger(context, ledger, file))
-}
-
-/** Every event is checked before it is written. Prints a line for each run. */
-async function importLedger(context: CommandContext, ledgerPath: string, file: string): Promise<void> {
-  if (file !== '-' && statSync(file, { throwIfNoEntry: false })?.isDirectory() !== false) {
-    throw new CommandError(
-      'not_found',
-      `There is no file ${file}. Name one that tallystick export has written.`,
-    )
-  }
-  await withLedger(ledgerPath, 'make', async (ledger) => {
-    const chunks = file === '-' ? context.stdin : createReadStream(file)
-    const report = await withProgress(
-      context,
-      async () => (file === '-' ? undefined : statSync(file).size),
-      ({ context: aside, add }) =>
-        importEvents(ledger, linesOf(countBytes(chunks, add)), {
-          onRun: (run) => printEither(aside, run, `${run.runId}  ${formatImported(run)}\n`),
-        }),
-      formatBytes,
-    )
-    const { runs, torn } = report
-    if (torn)
-      context.say(
-        `Line ${torn.line}, the last one, is cut off in the middle of an event, so it was left out.`,
-      )
-    await printEither(context, report, `imported  ${formatCount(runs, 'run')}, ${formatImported(report)}\n`)
-  })
+    .action(async (ledgerPath, file) => {
+      if (file !== '-' && statSync(file, { throwIfNoEntry: false })?.isDirectory() !== false) {
+        throw new CommandError(
+          'not_found',
+          `There is no file ${file}. Name one that tallystick export has written.`,
+        )
+      }
+      await withLedger(ledgerPath, 'make', async (ledger) => {
+        const chunks = file === '-' ? context.stdin : createReadStream(file)
+        const report = await withProgress(
+          context,
+          async () => (file === '-' ? undefined : statSync(file).size),
+          ({ context: aside, add }) =>
+            importEvents(ledger, linesOf(countBytes(chunks, add)), {
+              onRun: (run) => printEither(aside, run, `${run.runId}  ${formatImported(run)}\n`),
+            }),
+          formatBytes,
+        )
+        const { runs, torn } = report
+        if (torn) {
+          context.say(
+            `Line ${torn.line}, the last one, is cut off in the middle of an event, so it was left out.`,
+          )
+        }
+        const text = `imported  ${formatCount(runs, 'run')}, ${formatImported(report)}\n`
+        await printEither(context, report, text)
+      })
+    })
 }
 
 function formatImported({ events, present }: { readonly events: number; readonly present: number }): string {
@@ -201,7 +191,7 @@ export function declareRebuild(verb: Command, context: CommandContext): void {
   declareLedger(
     verb,
     'rebuild what is derived from the events: projections for list and stats, and snapshots',
-  ).action((ledgerPath: string) =>
+  ).action((ledgerPath) =>
     withLedger(ledgerPath, 'write', async (ledger) => {
       const { runs, events } = await withProgress(
         context,

@@ -5,15 +5,14 @@ import {
   type RunVerdict,
   type StoreVerdict,
   verifyCheckpoints,
-  type VerifyCheckpointsOptions,
   verifyLedger,
   verifyRun,
   writeCheckpoint,
 } from '@tallystick/ledger'
-import { type Command, Option } from 'commander'
+import { type Command, Option } from '@commander-js/extra-typings'
 import { declareLedger, readGiven } from '../command/arguments.ts'
 import { type CommandContext, formatCommand, printEither } from '../command/context.ts'
-import { CommandError, type ExitCode, exitCodes } from '../command/exit-code.ts'
+import { CommandError, exitCodes } from '../command/exit-code.ts'
 import { type Progress, withProgress } from '../command/progress.ts'
 import { formatCount } from '../command/text.ts'
 import { findRun } from '../runs/find-run.ts'
@@ -21,54 +20,51 @@ import { countEvents, withLedger } from '../runs/open-ledger.ts'
 import type { Paint } from '../terminal/paint.ts'
 import type { Done } from '../verbs.ts'
 
-interface VerifyOptions {
-  readonly run?: string
-  readonly checkpoints?: string
-  readonly publicKey?: string
-  readonly origin?: string
-}
-
-/** Declares `verify`. */
+/**
+ * Declares `verify`: a line for each run, one for the whole ledger, and one for the checkpoints. Exit code 4 if anything is not what
+ * was written or signed; 1 if only a snapshot or a projection differs.
+ */
 export function declareVerify(verb: Command, context: CommandContext, done: Done): void {
   declareLedger(verb)
     .addOption(new Option('--run <run>', 'only this run').conflicts('checkpoints'))
     .option('--checkpoints <file>', 'also compare the ledger with these signed checkpoints')
     .option('--public-key <file>', 'public key of the signer: PEM, or the one-line form of signed notes')
     .option('--origin <name>', 'origin that the checkpoints must have')
-    .action(async (ledger: string, options: VerifyOptions) => {
-      done(await verify(context, ledger, options))
+    .action(async (ledgerPath, { run, checkpoints: file, publicKey: keyFile, origin }) => {
+      const { paint, programName } = context
+      if ((file === undefined) !== (keyFile === undefined)) {
+        throw new CommandError(
+          'usage',
+          'Checkpoints are verified with the public key of the signer: give both --checkpoints FILE and --public-key FILE.',
+        )
+      }
+      const signed =
+        file === undefined || keyFile === undefined
+          ? undefined
+          : { file, publicKey: readGiven(keyFile), ...omitUndefined({ origin }) }
+      const exitCode = await withLedger(ledgerPath, 'read', async (ledger) => {
+        const one = run === undefined ? undefined : await findRun(ledger, run, { programName, ledgerPath })
+        const verdict = signed ? await verifyCheckpoints(ledger, signed) : undefined
+        /** The events that a valid signature covers. */
+        const signedEvents = verdict?.ok === true ? verdict.events : 0
+        const verdicts = one === undefined ? verifyLedger(ledger) : [await verifyRun(ledger, one)]
+        const found = await withProgress(
+          context,
+          () => countEvents(ledger, one),
+          (progress) => printVerdicts(progress, verdicts, signedEvents),
+        )
+        if (verdict) await printEither(context, verdict, `${formatCheckpoints(verdict, paint)}\n`)
+        const sound = found.sound && verdict?.ok !== false
+        const advice =
+          found.sound && verdict?.broken.length && verdict.broken.every(({ runId }) => runId === undefined)
+            ? unfitText
+            : formatAdvice(programName, { ...found, sound, ledgerPath, signedEvents })
+        if (!context.json && advice !== '') context.say(advice)
+        if (!sound) return exitCodes.damaged
+        return found.differs ? exitCodes.failed : exitCodes.ok
+      })
+      done(exitCode)
     })
-}
-
-/**
- * Prints a line for each run, one for the whole ledger, and one for the checkpoints. Returns exit code 4 if anything is not what
- * was written or signed; 1 if only a snapshot or a projection differs.
- */
-function verify(context: CommandContext, ledgerPath: string, options: VerifyOptions): Promise<ExitCode> {
-  const { paint, programName } = context
-  const { run } = options
-  const signed = readCheckpointOptions(options)
-  return withLedger(ledgerPath, 'read', async (ledger) => {
-    const one = run === undefined ? undefined : await findRun(ledger, run, { programName, ledgerPath })
-    const verdict = signed && (await verifyCheckpoints(ledger, signed))
-    /** The events that a valid signature covers. */
-    const signedEvents = verdict?.ok === true ? verdict.events : 0
-    const verdicts = one === undefined ? verifyLedger(ledger) : [await verifyRun(ledger, one)]
-    const found = await withProgress(
-      context,
-      () => countEvents(ledger, one),
-      (progress) => printVerdicts(progress, verdicts, signedEvents),
-    )
-    if (verdict) await printEither(context, verdict, `${formatCheckpoints(verdict, paint)}\n`)
-    const sound = found.sound && verdict?.ok !== false
-    const advice =
-      found.sound && verdict?.broken.length && verdict.broken.every(({ runId }) => runId === undefined)
-        ? unfitText
-        : formatAdvice(programName, { ...found, sound, ledgerPath, signedEvents })
-    if (!context.json && advice !== '') context.say(advice)
-    if (!sound) return exitCodes.damaged
-    return found.differs ? exitCodes.failed : exitCodes.ok
-  })
 }
 
 interface Found {
@@ -150,21 +146,6 @@ function formatAdvice(
   ].join('\n')
 }
 
-function readCheckpointOptions({
-  checkpoints: file,
-  publicKey,
-  origin,
-}: VerifyOptions): VerifyCheckpointsOptions | undefined {
-  if (file === undefined && publicKey === undefined) return undefined
-  if (file === undefined || publicKey === undefined) {
-    throw new CommandError(
-      'usage',
-      'Checkpoints are verified with the public key of the signer: give both --checkpoints FILE and --public-key FILE.',
-    )
-  }
-  return { file, publicKey: readGiven(publicKey), ...omitUndefined({ origin }) }
-}
-
 function formatCheckpoints(
   { ok, checkpoints, runs, events, broken }: CheckpointsVerdict,
   paint: Paint,
@@ -227,12 +208,6 @@ function formatDamage(verdict: RunVerdict | StoreVerdict): string {
   return `${place}${what} should be ${expected}, is ${found}`
 }
 
-interface CheckpointOptions {
-  readonly out: string
-  readonly key: string
-  readonly origin: string
-}
-
 /** Declares `checkpoint`. It prints the signed note, for a place that no writer of the ledger can change. */
 export function declareCheckpoint(verb: Command, context: CommandContext): void {
   declareLedger(verb, 'sign where every run ends now, so that verify detects a rewritten history')
@@ -242,7 +217,7 @@ export function declareCheckpoint(verb: Command, context: CommandContext): void 
       '--origin <name>',
       'name of the ledger for those who verify it, such as example.com/agents',
     )
-    .action(async (ledgerPath: string, { out, key, origin }: CheckpointOptions) => {
+    .action(async (ledgerPath, { out, key, origin }) => {
       const signer = { file: out, key: readGiven(key), origin }
       const made = await withLedger(ledgerPath, 'read', (ledger) => writeCheckpoint(ledger, signer))
       const news =
