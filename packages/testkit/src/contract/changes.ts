@@ -6,6 +6,9 @@ import {
   appendAt,
   barrier,
   collect,
+  checkLedger,
+  checkRun,
+  checkShared,
   type LedgerContractCase,
   otherRun,
   requireConflict,
@@ -45,35 +48,23 @@ async function hinted(
 
 /** Hints, without content, that a run's events or inbox may have changed. */
 export const changeCases: readonly LedgerContractCase[] = [
-  {
-    promise: 'an append is hinted at, and the hint comes when it can be read',
-    async run(open) {
-      const ledger = await open()
-      const head = await startRun(ledger)
-      await hinted(
-        ledger,
-        () => appendAt(ledger, head, [saying('a')]),
-        async () => (await ledger.head(run))?.seq === 2,
-      )
-    },
-  },
-  {
-    promise: 'a put is hinted at, and the hint comes when it can be read',
-    async run(open) {
-      const ledger = await open()
-      await startRun(ledger)
-      await hinted(
-        ledger,
-        () => ledger.put(run, steering('k1')),
-        async () => (await ledger.inbox(run)).length === 1,
-      )
-    },
-  },
-  {
-    promise: 'a follower of an inbox is hinted at what is put into it and at what an append takes out of it',
-    async run(open) {
-      const ledger = await open()
-      const head = await startRun(ledger)
+  checkRun('an append is hinted at, and the hint comes when it can be read', async (ledger, head) => {
+    await hinted(
+      ledger,
+      () => appendAt(ledger, head, [saying('a')]),
+      async () => (await ledger.head(run))?.seq === 2,
+    )
+  }),
+  checkRun('a put is hinted at, and the hint comes when it can be read', async (ledger) => {
+    await hinted(
+      ledger,
+      () => ledger.put(run, steering('k1')),
+      async () => (await ledger.inbox(run)).length === 1,
+    )
+  }),
+  checkRun(
+    'a follower of an inbox is hinted at what is put into it and at what an append takes out of it',
+    async (ledger, head) => {
       const options = { durability: 'barrier', consumedInboxKeys: ['k1'] } as const
       await hinted(
         ledger,
@@ -88,23 +79,17 @@ export const changeCases: readonly LedgerContractCase[] = [
         ledger.changes(run, 'inbox'),
       )
     },
-  },
-  {
-    promise: 'the first append of a run reaches those who waited for it',
-    async run(open) {
-      const ledger = await open()
-      await hinted(
-        ledger,
-        () => startRun(ledger),
-        async () => (await ledger.head(run))?.seq === 1,
-      )
-    },
-  },
-  {
-    promise: 'a follower of every run is hinted at appends and commands of each, new ones too',
-    async run(open) {
-      const ledger = await open()
-      await startRun(ledger)
+  ),
+  checkLedger('the first append of a run reaches those who waited for it', async (ledger) => {
+    await hinted(
+      ledger,
+      () => startRun(ledger),
+      async () => (await ledger.head(run))?.seq === 1,
+    )
+  }),
+  checkRun(
+    'a follower of every run is hinted at appends and commands of each, new ones too',
+    async (ledger) => {
       await hinted(
         ledger,
         () => startRun(ledger, otherRun),
@@ -124,146 +109,101 @@ export const changeCases: readonly LedgerContractCase[] = [
         ledger.changes(),
       )
     },
-  },
-  {
-    promise: 'hints carry no content',
-    async run(open) {
-      const ledger = await open()
-      // Together, so that no rejection stays unhandled if the append fails.
-      const [hint] = await Promise.all([firstValueFrom(ledger.changes(run)), startRun(ledger)])
-      requireEqual(hint ?? null, null, 'the hint')
-    },
-  },
-  {
-    promise: 'every subscriber hears for itself, and one that left hears no more',
-    async run(open) {
-      const ledger = await open()
-      let hintCount = 0
-      // What goes wrong with the feed the others hear too.
-      const first = ledger.changes(run).subscribe({ next: () => hintCount++, error: () => {} })
-      await hinted(
-        ledger,
-        () => startRun(ledger),
-        async () => (await ledger.head(run)) !== undefined,
-      )
-      first.unsubscribe()
-      const before = hintCount
-      await hinted(
-        ledger,
-        () => appendAt(ledger, { seq: 1, epoch: 1 }, [everyFact(run).cancel_requested]),
-        async () => (await ledger.head(run))?.seq === 2,
-      )
-      requireEqual(before > 0, true, 'whether the first subscriber heard anything')
-      requireEqual(hintCount, before, 'what it heard after it left')
-    },
-  },
-  {
-    promise: 'a follower that reads at each hint sees every event once, in order',
-    async run(open) {
-      const ledger = await open()
-      const seen: number[] = []
-      const head = await startRun(ledger)
-      await hinted(
-        ledger,
-        async () => {
-          for (let seq = head.seq; seq < 6; seq++)
-            await appendAt(ledger, { ...head, seq }, [saying(`${seq}`)])
-        },
-        async () => {
-          for await (const event of ledger.read(run, { fromSeq: (seen.at(-1) ?? 0) + 1 })) {
-            if (event.seq === (seen.at(-1) ?? 0) + 1) seen.push(event.seq)
-          }
-          return seen.length === 6
-        },
-      )
-      requireEqual(seen, [1, 2, 3, 4, 5, 6], 'what the follower saw')
-    },
-  },
+  ),
+  checkLedger('hints carry no content', async (ledger) => {
+    // Together, so that no rejection stays unhandled if the append fails.
+    const [hint] = await Promise.all([firstValueFrom(ledger.changes(run)), startRun(ledger)])
+    requireEqual(hint ?? null, null, 'the hint')
+  }),
+  checkLedger('every subscriber hears for itself, and one that left hears no more', async (ledger) => {
+    let hintCount = 0
+    // What goes wrong with the feed the others hear too.
+    const first = ledger.changes(run).subscribe({ next: () => hintCount++, error: () => {} })
+    await hinted(
+      ledger,
+      () => startRun(ledger),
+      async () => (await ledger.head(run)) !== undefined,
+    )
+    first.unsubscribe()
+    const before = hintCount
+    await hinted(
+      ledger,
+      () => appendAt(ledger, { seq: 1, epoch: 1 }, [everyFact(run).cancel_requested]),
+      async () => (await ledger.head(run))?.seq === 2,
+    )
+    requireEqual(before > 0, true, 'whether the first subscriber heard anything')
+    requireEqual(hintCount, before, 'what it heard after it left')
+  }),
+  checkLedger('a follower that reads at each hint sees every event once, in order', async (ledger) => {
+    const seen: number[] = []
+    const head = await startRun(ledger)
+    await hinted(
+      ledger,
+      async () => {
+        for (let seq = head.seq; seq < 6; seq++) await appendAt(ledger, { ...head, seq }, [saying(`${seq}`)])
+      },
+      async () => {
+        for await (const event of ledger.read(run, { fromSeq: (seen.at(-1) ?? 0) + 1 })) {
+          if (event.seq === (seen.at(-1) ?? 0) + 1) seen.push(event.seq)
+        }
+        return seen.length === 6
+      },
+    )
+    requireEqual(seen, [1, 2, 3, 4, 5, 6], 'what the follower saw')
+  }),
 ]
 
 const facts = everyFact(run)
 
 /** Two ledgers over one store, as two processes have them. */
 export const sharedCases: readonly LedgerContractCase[] = [
-  {
-    promise: 'what one ledger appended the other reads',
-    needs: 'shared',
-    async run(open) {
-      const [one, other] = [await open(), await open()]
-      await startRun(one, run, [saying('a')])
-      await requireRecord(other, stamped(run, [facts.run_started, saying('a')]))
-      requireEqual((await collect(other.runs())).length, 1, 'the number of runs')
-      const record = stamped(run, [facts.run_started, saying('a')])
-      requireEqual(await collect(other.find({ turn: 1 })), record.slice(1), 'what is found of turn 1')
-    },
-  },
-  {
-    promise: 'of two ledgers that append at the same head one is refused',
-    needs: 'shared',
-    async run(open) {
-      const [one, other] = [await open(), await open()]
-      const head = await startRun(one)
-      await appendAt(one, head, [saying('one')], barrier)
-      await requireConflict(appendAt(other, head, [saying('other')], barrier), 'seq')
-      await requireRecord(other, stamped(run, [facts.run_started, saying('one')]))
-    },
-  },
-  {
-    promise: 'a take-over through one ledger shuts out the writer at the other',
-    needs: 'shared',
-    async run(open) {
-      const [one, other] = [await open(), await open()]
-      const old = await startRun(one)
-      const head = await other.acquire(run)
-      requireEqual(head, { seq: 1, epoch: 2 }, 'the head of the new writer')
-      await requireConflict(appendAt(one, old, [saying('late')]), 'epoch')
-      requireEqual(await appendAt(other, head, [saying('a')]), { seq: 2, epoch: 2 }, 'the head of its append')
-    },
-  },
-  {
-    promise: 'a command put through one ledger reaches the inbox of the other, once',
-    needs: 'shared',
-    async run(open) {
-      const [one, other] = [await open(), await open()]
-      const head = await startRun(one)
-      requireEqual(await other.put(run, steering('k1')), true, 'the first answer')
-      requireEqual(await one.put(run, steering('k1')), false, 'the answer of the other ledger')
-      await appendAt(one, head, [saying('a')], { consumedInboxKeys: ['k1'] })
-      requireEqual(await other.inbox(run), [], 'the inbox')
-      requireEqual(await other.put(run, steering('k1')), false, 'the answer after it was taken')
-    },
-  },
-  {
-    promise: 'a command put through one ledger is hinted at by the other',
-    needs: 'shared',
-    async run(open) {
-      const [one, other] = [await open(), await open()]
-      await startRun(one)
-      await hinted(
-        one,
-        () => other.put(run, steering('k1')),
-        async () => (await one.inbox(run)).length === 1,
-      )
-    },
-  },
-  {
-    promise: 'an append through one ledger is hinted at by the other',
-    needs: 'shared',
-    async run(open) {
-      const [one, other] = [await open(), await open()]
-      const head = await startRun(one)
-      await hinted(
-        other,
-        () => appendAt(one, head, [saying('a')]),
-        async () => (await other.head(run))?.seq === 2,
-      )
-    },
-  },
-  {
-    promise: 'what one ledger appended the tail of the other yields, also after a cursor of the first',
-    needs: 'shared',
-    async run(open) {
-      const [one, other] = [await open(), await open()]
+  checkShared('what one ledger appended the other reads', async (one, other) => {
+    await startRun(one, run, [saying('a')])
+    await requireRecord(other, stamped(run, [facts.run_started, saying('a')]))
+    requireEqual((await collect(other.runs())).length, 1, 'the number of runs')
+    const record = stamped(run, [facts.run_started, saying('a')])
+    requireEqual(await collect(other.find({ turn: 1 })), record.slice(1), 'what is found of turn 1')
+  }),
+  checkShared('of two ledgers that append at the same head one is refused', async (one, other) => {
+    const head = await startRun(one)
+    await appendAt(one, head, [saying('one')], barrier)
+    await requireConflict(appendAt(other, head, [saying('other')], barrier), 'seq')
+    await requireRecord(other, stamped(run, [facts.run_started, saying('one')]))
+  }),
+  checkShared('a take-over through one ledger shuts out the writer at the other', async (one, other) => {
+    const old = await startRun(one)
+    const head = await other.acquire(run)
+    requireEqual(head, { seq: 1, epoch: 2 }, 'the head of the new writer')
+    await requireConflict(appendAt(one, old, [saying('late')]), 'epoch')
+    requireEqual(await appendAt(other, head, [saying('a')]), { seq: 2, epoch: 2 }, 'the head of its append')
+  }),
+  checkShared('a command put through one ledger reaches the inbox of the other, once', async (one, other) => {
+    const head = await startRun(one)
+    requireEqual(await other.put(run, steering('k1')), true, 'the first answer')
+    requireEqual(await one.put(run, steering('k1')), false, 'the answer of the other ledger')
+    await appendAt(one, head, [saying('a')], { consumedInboxKeys: ['k1'] })
+    requireEqual(await other.inbox(run), [], 'the inbox')
+    requireEqual(await other.put(run, steering('k1')), false, 'the answer after it was taken')
+  }),
+  checkShared('a command put through one ledger is hinted at by the other', async (one, other) => {
+    await startRun(one)
+    await hinted(
+      one,
+      () => other.put(run, steering('k1')),
+      async () => (await one.inbox(run)).length === 1,
+    )
+  }),
+  checkShared('an append through one ledger is hinted at by the other', async (one, other) => {
+    const head = await startRun(one)
+    await hinted(
+      other,
+      () => appendAt(one, head, [saying('a')]),
+      async () => (await other.head(run))?.seq === 2,
+    )
+  }),
+  checkShared(
+    'what one ledger appended the tail of the other yields, also after a cursor of the first',
+    async (one, other) => {
       const head = await startRun(one)
       const [started] = await tailUntil(one, 1)
       await appendAt(one, head, [saying('a')], barrier)
@@ -271,12 +211,10 @@ export const sharedCases: readonly LedgerContractCase[] = [
       requireEqual(next?.event, stamped(run, [saying('a')], { afterSeq: 1 })[0], 'the event')
       requireEqual(await collect(other.tail()), await collect(one.tail()), 'the tail of the other')
     },
-  },
-  {
-    promise: 'ledgers that append at once leave one order, the same for both, without a gap or a repeat',
-    needs: 'shared',
-    async run(open) {
-      const [one, other] = [await open(), await open()]
+  ),
+  checkShared(
+    'ledgers that append at once leave one order, the same for both, without a gap or a repeat',
+    async (one, other) => {
       await Promise.all([startRun(one, run), startRun(other, otherRun)])
       const grow = async (ledger: Ledger, runId: RunId): Promise<void> => {
         for (let seq = 1; seq < 60; seq++)
@@ -290,30 +228,20 @@ export const sharedCases: readonly LedgerContractCase[] = [
       }
       requireEqual(await collect(other.tail()), seen, 'the tail of the other')
     },
-  },
-  {
-    promise: 'a follower of every run is hinted at what another ledger appended',
-    needs: 'shared',
-    async run(open) {
-      const [one, other] = [await open(), await open()]
-      await startRun(one)
-      await hinted(
-        other,
-        () => startRun(one, otherRun),
-        async () => (await other.head(otherRun)) !== undefined,
-        other.changes(),
-      )
-    },
-  },
-  {
-    promise: 'closing one ledger leaves the other open',
-    needs: 'shared',
-    async run(open) {
-      const [one, other] = [await open(), await open()]
-      const head = await startRun(one)
-      await one.close()
-      requireEqual(await appendAt(other, head, [saying('a')], barrier), { seq: 2, epoch: 1 }, 'the head')
-      await requireRecord(other, stamped(run, [facts.run_started, saying('a')]))
-    },
-  },
+  ),
+  checkShared('a follower of every run is hinted at what another ledger appended', async (one, other) => {
+    await startRun(one)
+    await hinted(
+      other,
+      () => startRun(one, otherRun),
+      async () => (await other.head(otherRun)) !== undefined,
+      other.changes(),
+    )
+  }),
+  checkShared('closing one ledger leaves the other open', async (one, other) => {
+    const head = await startRun(one)
+    await one.close()
+    requireEqual(await appendAt(other, head, [saying('a')], barrier), { seq: 2, epoch: 1 }, 'the head')
+    await requireRecord(other, stamped(run, [facts.run_started, saying('a')]))
+  }),
 ]

@@ -6,6 +6,9 @@ import {
   appendAt,
   barrier,
   collect,
+  checkDurable,
+  checkLedger,
+  checkRun,
   type LedgerContractCase,
   otherRun,
   requireConflict,
@@ -31,11 +34,9 @@ async function refusedAtEnd(ledger: Ledger, hints$: Observable<void>): Promise<v
 
 /** Closing releases files; what was acknowledged is there when the store is opened again. */
 export const closeCases: readonly LedgerContractCase[] = [
-  {
-    promise: 'a ledger that is closed refuses every use, and closing it again does nothing',
-    async run(open) {
-      const ledger = await open()
-      const head = await startRun(ledger)
+  checkRun(
+    'a ledger that is closed refuses every use, and closing it again does nothing',
+    async (ledger, head) => {
       await ledger.close()
       await ledger.close()
       await requireRefusal(appendAt(ledger, head, [saying('late')]), 'ledger_unavailable')
@@ -49,12 +50,10 @@ export const closeCases: readonly LedgerContractCase[] = [
       await requireRefusal(ledger.put(run, steering('k1')), 'ledger_unavailable')
       await requireRefusal(ledger.inbox(run), 'ledger_unavailable')
     },
-  },
-  {
-    promise:
-      'a read, a search, a tail and a list that are under way yield nothing more once the ledger is closed',
-    async run(open) {
-      const ledger = await open()
+  ),
+  checkLedger(
+    'a read, a search, a tail and a list that are under way yield nothing more once the ledger is closed',
+    async (ledger) => {
       await startRun(ledger, run, [saying('a'), saying('b'), facts.cancel_requested])
       await startRun(ledger, otherRun, [saying('a')])
       // A tail may keep back for a while what was acknowledged.
@@ -65,24 +64,20 @@ export const closeCases: readonly LedgerContractCase[] = [
       await ledger.close()
       for (const iterator of iterators) await requireRefusal(iterator.next(), 'ledger_unavailable')
     },
-  },
-  {
-    promise: 'closing a ledger ends its hints, once it refuses to be read, also for those that come later',
-    async run(open) {
-      const ledger = await open()
-      await startRun(ledger)
+  ),
+  checkRun(
+    'closing a ledger ends its hints, once it refuses to be read, also for those that come later',
+    async (ledger) => {
       const hints = [ledger.changes(run), ledger.changes(run, 'inbox'), ledger.changes()]
       const ends = hints.map((hints$) => refusedAtEnd(ledger, hints$))
       await ledger.close()
       await Promise.all(ends)
       await Promise.all(hints.map((hints$) => refusedAtEnd(ledger, hints$)))
     },
-  },
-  {
-    promise: 'what was appended at a barrier or lazily is there after closing and opening again',
-    needs: 'durable',
-    async run(open) {
-      const ledger = await open()
+  ),
+  checkDurable(
+    'what was appended at a barrier or lazily is there after closing and opening again',
+    async (ledger, open) => {
       const head = await startRun(ledger)
       const next = await appendAt(ledger, head, [saying('a')], barrier)
       await appendAt(ledger, next, [saying('b'), saying('c')])
@@ -90,25 +85,18 @@ export const closeCases: readonly LedgerContractCase[] = [
       const record = stamped(run, [facts.run_started, saying('a'), saying('b'), saying('c')])
       await requireRecord(await open(), record)
     },
-  },
-  {
-    promise: 'the epoch outlives closing: a writer of before stays shut out',
-    needs: 'durable',
-    async run(open) {
-      const ledger = await open()
-      const old = await startRun(ledger)
-      await ledger.acquire(run)
-      await ledger.close()
-      const again = await open()
-      await requireConflict(appendAt(again, old, [saying('late')]), 'epoch')
-      requireEqual(await again.acquire(run), { seq: 1, epoch: 3 }, 'the head after the next take-over')
-    },
-  },
-  {
-    promise: 'inbox entries, their order and the keys that were taken outlive closing',
-    needs: 'durable',
-    async run(open) {
-      const ledger = await open()
+  ),
+  checkDurable('the epoch outlives closing: a writer of before stays shut out', async (ledger, open) => {
+    const old = await startRun(ledger)
+    await ledger.acquire(run)
+    await ledger.close()
+    const again = await open()
+    await requireConflict(appendAt(again, old, [saying('late')]), 'epoch')
+    requireEqual(await again.acquire(run), { seq: 1, epoch: 3 }, 'the head after the next take-over')
+  }),
+  checkDurable(
+    'inbox entries, their order and the keys that were taken outlive closing',
+    async (ledger, open) => {
       const head = await startRun(ledger)
       for (const key of ['k3', 'k1', 'k2']) await ledger.put(run, steering(key))
       await appendAt(ledger, head, [saying('a')], { consumedInboxKeys: ['k1'] })
@@ -117,56 +105,39 @@ export const closeCases: readonly LedgerContractCase[] = [
       requireEqual(await again.inbox(run), [steering('k3'), steering('k2')], 'the inbox')
       requireEqual(await again.put(run, steering('k1')), false, 'whether a key that was taken is new')
     },
-  },
-  {
-    promise: 'facts that are recorded once outlive closing',
-    needs: 'durable',
-    async run(open) {
-      const ledger = await open()
-      await startRun(ledger, run, [facts.tool_started, facts.tool_result])
-      await ledger.close()
-      const again = await open()
-      await requireConflict(appendAt(again, { seq: 3, epoch: 1 }, [facts.tool_started]), 'unique')
-      await requireConflict(appendAt(again, { seq: 3, epoch: 1 }, [facts.tool_result]), 'unique')
-    },
-  },
-  {
-    promise: 'a lost acknowledgement is recognised after closing and opening again',
-    needs: 'durable',
-    async run(open) {
-      const ledger = await open()
+  ),
+  checkDurable('facts that are recorded once outlive closing', async (ledger, open) => {
+    await startRun(ledger, run, [facts.tool_started, facts.tool_result])
+    await ledger.close()
+    const again = await open()
+    await requireConflict(appendAt(again, { seq: 3, epoch: 1 }, [facts.tool_started]), 'unique')
+    await requireConflict(appendAt(again, { seq: 3, epoch: 1 }, [facts.tool_result]), 'unique')
+  }),
+  checkDurable(
+    'a lost acknowledgement is recognised after closing and opening again',
+    async (ledger, open) => {
       const head = await startRun(ledger)
       await appendAt(ledger, head, [saying('a')])
       await ledger.close()
       requireEqual(await appendAt(await open(), head, [saying('a')]), { seq: 2, epoch: 1 }, 'the head')
     },
-  },
-  {
-    promise: 'cursors of a tail outlive closing',
-    needs: 'durable',
-    async run(open) {
-      const ledger = await open()
-      const head = await startRun(ledger, run, [saying('a'), saying('b')])
-      const all = await tailUntil(ledger, 3)
-      await ledger.close()
-      const again = await open()
-      requireEqual(await collect(again.tail(all[0]?.cursor)), all.slice(1), 'the tail after the first event')
-      await appendAt(again, head, [saying('c')], barrier)
-      const [next] = await tailUntil(again, 1, all.at(-1)?.cursor)
-      requireEqual(next?.event, stamped(run, [saying('c')], { afterSeq: 3 })[0], 'what was appended then')
-    },
-  },
-  {
-    promise: 'the order of runs outlives closing',
-    needs: 'durable',
-    async run(open) {
-      const ledger = await open()
-      for (const ordinal of [5, 3, 8]) await startRun(ledger, sampleRunId(ordinal))
-      await ledger.close()
-      const again = await open()
-      await startRun(again, otherRun)
-      const order = (await collect(again.runs())).map(({ runId }) => runId)
-      requireEqual(order, [otherRun, ...[8, 3, 5].map((ordinal) => sampleRunId(ordinal))], 'the runs')
-    },
-  },
+  ),
+  checkDurable('cursors of a tail outlive closing', async (ledger, open) => {
+    const head = await startRun(ledger, run, [saying('a'), saying('b')])
+    const all = await tailUntil(ledger, 3)
+    await ledger.close()
+    const again = await open()
+    requireEqual(await collect(again.tail(all[0]?.cursor)), all.slice(1), 'the tail after the first event')
+    await appendAt(again, head, [saying('c')], barrier)
+    const [next] = await tailUntil(again, 1, all.at(-1)?.cursor)
+    requireEqual(next?.event, stamped(run, [saying('c')], { afterSeq: 3 })[0], 'what was appended then')
+  }),
+  checkDurable('the order of runs outlives closing', async (ledger, open) => {
+    for (const ordinal of [5, 3, 8]) await startRun(ledger, sampleRunId(ordinal))
+    await ledger.close()
+    const again = await open()
+    await startRun(again, otherRun)
+    const order = (await collect(again.runs())).map(({ runId }) => runId)
+    requireEqual(order, [otherRun, ...[8, 3, 5].map((ordinal) => sampleRunId(ordinal))], 'the runs')
+  }),
 ]

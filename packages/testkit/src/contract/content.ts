@@ -12,6 +12,8 @@ import {
   appendAt,
   barrier,
   collect,
+  checkLedger,
+  checkRun,
   type LedgerContractCase,
   otherRun,
   require,
@@ -46,15 +48,10 @@ async function requireWhole(ledger: Ledger, runId: RunId, isWhole: boolean): Pro
 
 /** What was said comes back as it was said. */
 function keeps(promise: string, facts: readonly Fact[]): LedgerContractCase {
-  return {
-    promise,
-    async run(open) {
-      const ledger = await open()
-      const head = await startRun(ledger)
-      await appendAt(ledger, head, facts)
-      await requireRecord(ledger, stamped(run, [everyFact(run).run_started, ...facts]))
-    },
-  }
+  return checkRun(promise, async (ledger, head) => {
+    await appendAt(ledger, head, facts)
+    await requireRecord(ledger, stamped(run, [everyFact(run).run_started, ...facts]))
+  })
 }
 
 /** Text that stores have tripped over: half surrogate pairs, NUL, controls, combining marks, right-to-left. */
@@ -87,31 +84,22 @@ const oddObject: JsonObject = {
 
 /** Events come back deep-equal, whatever a model or a tool said. */
 export const contentCases: readonly LedgerContractCase[] = [
-  {
-    promise: 'a store that knows whether content of a run was removed says so',
-    async run(open) {
-      const ledger = await open()
-      const head = await startRun(ledger)
-      await appendAt(ledger, head, [everyFact(run).run_finished], barrier)
-      await startRun(ledger, otherRun)
-      await requireWhole(ledger, run, true)
-      if (ledger.removeContent === undefined) return
-      await ledger.removeContent(run, { by: 'ada', reason: 'asked for', at: 5 })
-      await requireWhole(ledger, run, false)
-      await requireWhole(ledger, otherRun, true)
-    },
-  },
-  {
-    promise: 'an event of every type comes back with every field',
-    async run(open) {
-      const ledger = await open()
-      const facts = Object.values(everyFact(run))
-      requireEqual(facts.map(({ type }) => type).toSorted(), eventTypes.toSorted(), 'the sample types')
-      const events = stamped(run, facts)
-      await ledger.append(run, { expectedSeq: 0, epoch: 1 }, events, { durability: 'lazy' })
-      await requireRecord(ledger, events)
-    },
-  },
+  checkRun('a store that knows whether content of a run was removed says so', async (ledger, head) => {
+    await appendAt(ledger, head, [everyFact(run).run_finished], barrier)
+    await startRun(ledger, otherRun)
+    await requireWhole(ledger, run, true)
+    if (ledger.removeContent === undefined) return
+    await ledger.removeContent(run, { by: 'ada', reason: 'asked for', at: 5 })
+    await requireWhole(ledger, run, false)
+    await requireWhole(ledger, otherRun, true)
+  }),
+  checkLedger('an event of every type comes back with every field', async (ledger) => {
+    const facts = Object.values(everyFact(run))
+    requireEqual(facts.map(({ type }) => type).toSorted(), eventTypes.toSorted(), 'the sample types')
+    const events = stamped(run, facts)
+    await ledger.append(run, { expectedSeq: 0, epoch: 1 }, events, { durability: 'lazy' })
+    await requireRecord(ledger, events)
+  }),
   keeps(
     'odd text comes back as it was: NUL, half surrogate pairs, controls, quotes',
     oddTexts.map((text) => saying(text)),
@@ -127,23 +115,16 @@ export const contentCases: readonly LedgerContractCase[] = [
     { type: 'cancel_requested', turn: 0 },
     { type: 'assistant_started', turn: 1, attempt: 1 },
   ]),
-  {
-    promise: 'a field that is undefined counts as not there',
-    async run(open) {
-      const ledger = await open()
-      const head = await startRun(ledger)
-      const plain = stamped(run, [{ type: 'cancel_requested', turn: 0 }], { afterSeq: 1 })
-      const spelled = plain.map((event) => ({ ...event, by: undefined, reason: undefined })) as never
-      await ledger.append(run, { expectedSeq: head.seq, epoch: 1 }, spelled, { durability: 'lazy' })
-      const [event] = await collect(ledger.read(run, { fromSeq: 2 }))
-      require(event !== undefined && !('by' in event), 'a field that was undefined came back')
-    },
-  },
-  {
-    promise: 'changing an object after it was appended, or after it was read, does not change the record',
-    async run(open) {
-      const ledger = await open()
-      const head = await startRun(ledger)
+  checkRun('a field that is undefined counts as not there', async (ledger, head) => {
+    const plain = stamped(run, [{ type: 'cancel_requested', turn: 0 }], { afterSeq: 1 })
+    const spelled = plain.map((event) => ({ ...event, by: undefined, reason: undefined })) as never
+    await ledger.append(run, { expectedSeq: head.seq, epoch: 1 }, spelled, { durability: 'lazy' })
+    const [event] = await collect(ledger.read(run, { fromSeq: 2 }))
+    require(event !== undefined && !('by' in event), 'a field that was undefined came back')
+  }),
+  checkRun(
+    'changing an object after it was appended, or after it was read, does not change the record',
+    async (ledger, head) => {
       const input = { city: 'Seoul' }
       await appendAt(ledger, head, [asking(input)])
       input.city = 'Busan'
@@ -162,7 +143,7 @@ export const contentCases: readonly LedgerContractCase[] = [
         'the input read again',
       )
     },
-  },
+  ),
 ]
 
 /** A run of a session that begins with some messages. */
@@ -224,17 +205,15 @@ function pair(input: JsonObject): readonly Message[] {
 
 /** What runs of a session begin with: most of it is what the run before began with, and a store may keep that once. */
 export const historyCases: readonly LedgerContractCase[] = [
-  {
-    promise: 'a run of a session is read with all that it began with, however much of it stood there before',
-    async run(open) {
-      const ledger = await open()
+  checkLedger(
+    'a run of a session is read with all that it began with, however much of it stood there before',
+    async (ledger) => {
       await requireHistories(ledger, [[a], [a, b, c], [a, b, c, d], [a, b, c, d, e], [a, b, c, d, e]])
     },
-  },
-  {
-    promise: 'runs that share the first messages, and differ after them, are each read with their own',
-    async run(open) {
-      const ledger = await open()
+  ),
+  checkLedger(
+    'runs that share the first messages, and differ after them, are each read with their own',
+    async (ledger) => {
       await requireHistories(ledger, [
         [a, b, c, d],
         [a, b, e],
@@ -248,44 +227,34 @@ export const historyCases: readonly LedgerContractCase[] = [
         [a, b, e, c, d],
       ])
     },
-  },
-  {
-    promise: 'what a run begins with comes back as it was said, whatever it holds',
-    async run(open) {
-      const ledger = await open()
-      const odd = pair({
-        '': 0,
-        '10': 1,
-        '9': 2,
-        constructor: {},
-        text: 'before\0after',
-        large: '語'.repeat(20_000),
-        holder: JSON.parse('{"__proto__":{"polluted":true}}') as JsonObject,
-      })
-      await requireHistories(ledger, [odd, [...odd, a], [...odd, a, ...pair({})], [...pair({}), ...odd]])
-    },
-  },
-  {
-    promise: 'what a run began with is found and told as it is read',
-    async run(open) {
-      const ledger = await open()
-      const runs = [carrying(1, [a]), carrying(2, [a, b]), carrying(3, [a, c])]
-      for (const events of runs) await append(ledger, events)
-      const found = await collect(ledger.find({ types: ['history_carried'] }))
-      requireEqual(
-        found,
-        runs.map(([, carried]) => carried as RuntimeEvent),
-        'what is found',
-      )
-      const tailed = (await tailUntil(ledger, runs.flat().length)).map(({ event }) => event)
-      requireEqual(tailed, runs.flat(), 'what the tail tells')
-    },
-  },
-  {
-    promise:
-      'a run that begins with a history is recognised when its acknowledgement was lost, and no other is',
-    async run(open) {
-      const ledger = await open()
+  ),
+  checkLedger('what a run begins with comes back as it was said, whatever it holds', async (ledger) => {
+    const odd = pair({
+      '': 0,
+      '10': 1,
+      '9': 2,
+      constructor: {},
+      text: 'before\0after',
+      large: '語'.repeat(20_000),
+      holder: JSON.parse('{"__proto__":{"polluted":true}}') as JsonObject,
+    })
+    await requireHistories(ledger, [odd, [...odd, a], [...odd, a, ...pair({})], [...pair({}), ...odd]])
+  }),
+  checkLedger('what a run began with is found and told as it is read', async (ledger) => {
+    const runs = [carrying(1, [a]), carrying(2, [a, b]), carrying(3, [a, c])]
+    for (const events of runs) await append(ledger, events)
+    const found = await collect(ledger.find({ types: ['history_carried'] }))
+    requireEqual(
+      found,
+      runs.map(([, carried]) => carried as RuntimeEvent),
+      'what is found',
+    )
+    const tailed = (await tailUntil(ledger, runs.flat().length)).map(({ event }) => event)
+    requireEqual(tailed, runs.flat(), 'what the tail tells')
+  }),
+  checkLedger(
+    'a run that begins with a history is recognised when its acknowledgement was lost, and no other is',
+    async (ledger) => {
       const [first, second] = [carrying(1, [a, b]), carrying(2, [a, b, c])]
       await append(ledger, first)
       requireEqual(await append(ledger, second), { seq: 3, epoch: 1 }, 'the head at the first try')
@@ -293,27 +262,22 @@ export const historyCases: readonly LedgerContractCase[] = [
       await requireConflict(append(ledger, carrying(2, [a, b, d])), 'seq')
       await requireRuns(ledger, [first, second])
     },
-  },
-  {
-    promise: 'runs that begin with the same messages at once are all read with them',
-    async run(open) {
-      const ledger = await open()
-      const runs = Array.from({ length: 8 }, (_, index) =>
-        carrying(index + 1, index % 2 === 0 ? [a, b, c] : [a, b, c, d]),
-      )
-      await Promise.all(runs.map((events) => append(ledger, events)))
-      await requireRuns(ledger, runs)
-    },
-  },
-  {
-    promise: 'of a run that was refused, what it would have begun with is in no other run’s way',
-    async run(open) {
-      const ledger = await open()
+  ),
+  checkLedger('runs that begin with the same messages at once are all read with them', async (ledger) => {
+    const runs = Array.from({ length: 8 }, (_, index) =>
+      carrying(index + 1, index % 2 === 0 ? [a, b, c] : [a, b, c, d]),
+    )
+    await Promise.all(runs.map((events) => append(ledger, events)))
+    await requireRuns(ledger, runs)
+  }),
+  checkLedger(
+    'of a run that was refused, what it would have begun with is in no other run’s way',
+    async (ledger) => {
       await append(ledger, carrying(1, [a]))
       const [refused, other] = [carrying(1, [a, b, c]), carrying(2, [a, b, c, d])]
       await requireConflict(append(ledger, refused), 'seq')
       await append(ledger, other)
       await requireRuns(ledger, [carrying(1, [a]), other])
     },
-  },
+  ),
 ]

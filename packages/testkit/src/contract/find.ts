@@ -7,6 +7,8 @@ import {
   appendAt,
   barrier,
   collect,
+  checkLedger,
+  checkRun,
   type LedgerContractCase,
   otherRun,
   require,
@@ -88,17 +90,13 @@ const timeOf = (seq: number): number => 1_760_000_000_000 + seq
 
 /** A case that looks for these in the ledger of `grownLedger`; each query has to find something there. */
 function finds(promise: string, ...queries: readonly EventQuery[]): LedgerContractCase {
-  return {
-    promise,
-    async run(open) {
-      const ledger = await open()
-      const written = await grownLedger(ledger)
-      for (const query of queries) {
-        require(wanted(written, query).length > 0, `no event at all answers ${JSON.stringify(query)}`)
-        await requireFound(ledger, written, query)
-      }
-    },
-  }
+  return checkLedger(promise, async (ledger) => {
+    const written = await grownLedger(ledger)
+    for (const query of queries) {
+      require(wanted(written, query).length > 0, `no event at all answers ${JSON.stringify(query)}`)
+      await requireFound(ledger, written, query)
+    }
+  })
 }
 
 const rare: readonly EventType[] = ['tool_result', 'run_started']
@@ -149,21 +147,16 @@ export const findCases: readonly LedgerContractCase[] = [
     { fromAt: -Infinity, toAt: Infinity },
     { fromAt: timeOf(3) - 0.5, toAt: timeOf(3) + 0.5 },
   ),
-  {
-    promise: 'filters together find what is all of it, in every combination',
-    async run(open) {
-      const ledger = await open()
-      const written = await grownLedger(ledger)
-      const queries = everyCombination()
-      const found = queries.filter((query) => wanted(written, query).length > 0)
-      require(found.length > queries.length / 2, 'most combinations find nothing, and so show nothing')
-      for (const query of queries) await requireFound(ledger, written, query)
-    },
-  },
-  {
-    promise: 'what names a run, a session, a call or a type that is not there finds nothing',
-    async run(open) {
-      const ledger = await open()
+  checkLedger('filters together find what is all of it, in every combination', async (ledger) => {
+    const written = await grownLedger(ledger)
+    const queries = everyCombination()
+    const found = queries.filter((query) => wanted(written, query).length > 0)
+    require(found.length > queries.length / 2, 'most combinations find nothing, and so show nothing')
+    for (const query of queries) await requireFound(ledger, written, query)
+  }),
+  checkLedger(
+    'what names a run, a session, a call or a type that is not there finds nothing',
+    async (ledger) => {
       await grownLedger(ledger)
       const queries: readonly EventQuery[] = [
         { runId: sampleRunId(9) },
@@ -184,19 +177,13 @@ export const findCases: readonly LedgerContractCase[] = [
         requireEqual(await collect(ledger.find(query)), [], `what ${JSON.stringify(query)} finds`)
       }
     },
-  },
-  {
-    promise: 'an empty ledger finds nothing, however it is asked',
-    async run(open) {
-      const ledger = await open()
-      for (const query of everyCombination())
-        requireEqual(await collect(ledger.find(query)), [], 'the events')
-    },
-  },
-  {
-    promise: 'what is found rarely is found among thousands, and thousands are found whole',
-    async run(open) {
-      const ledger = await open()
+  ),
+  checkLedger('an empty ledger finds nothing, however it is asked', async (ledger) => {
+    for (const query of everyCombination()) requireEqual(await collect(ledger.find(query)), [], 'the events')
+  }),
+  checkLedger(
+    'what is found rarely is found among thousands, and thousands are found whole',
+    async (ledger) => {
       const facts = Array.from({ length: 3000 }, (_, index) => {
         return index % 700 === 99 ? everyFact(first).cancel_requested : saying(`${index}`)
       })
@@ -213,7 +200,7 @@ export const findCases: readonly LedgerContractCase[] = [
       const all = [...stamped(second, [everyFact(second).run_started]), ...one, ...last]
       requireEqual(await collect(ledger.find()), all, 'everything')
     },
-  },
+  ),
 ]
 
 const facts = Array.from({ length: 9 }, (_, index) => saying(`delta ${index}`))
@@ -230,20 +217,15 @@ async function twoRuns(ledger: Ledger): Promise<readonly RuntimeEvent[]> {
 
 /** Searches while others write, and beside each other. */
 export const searchCases: readonly LedgerContractCase[] = [
-  {
-    promise: 'a search that is stopped half-way leaves the ledger free to append',
-    async run(open) {
-      const ledger = await open()
-      await twoRuns(ledger)
-      for await (const event of ledger.find()) if (event.seq === 3) break
-      const head = await appendAt(ledger, { seq: 10, epoch: 1 }, [saying('k')])
-      requireEqual(head, { seq: 11, epoch: 1 }, 'the head')
-    },
-  },
-  {
-    promise: 'a search ends although as much is appended as it finds, and finds all that stood before',
-    async run(open) {
-      const ledger = await open()
+  checkLedger('a search that is stopped half-way leaves the ledger free to append', async (ledger) => {
+    await twoRuns(ledger)
+    for await (const event of ledger.find()) if (event.seq === 3) break
+    const head = await appendAt(ledger, { seq: 10, epoch: 1 }, [saying('k')])
+    requireEqual(head, { seq: 11, epoch: 1 }, 'the head')
+  }),
+  checkLedger(
+    'a search ends although as much is appended as it finds, and finds all that stood before',
+    async (ledger) => {
       await startRun(ledger, otherRun, facts)
       // More than a store reads at once, so that it meets what was appended meanwhile.
       await startRun(
@@ -271,12 +253,10 @@ export const searchCases: readonly LedgerContractCase[] = [
       }
       requireEqual((await collect(ledger.find({ runId: otherRun }))).length, 10, 'the other run')
     },
-  },
-  {
-    promise:
-      'a search misses no event of a run in front of one that it finds, while runs are appended to at once',
-    async run(open) {
-      const ledger = await open()
+  ),
+  checkLedger(
+    'a search misses no event of a run in front of one that it finds, while runs are appended to at once',
+    async (ledger) => {
       await twoRuns(ledger)
       const grow = async (runId: RunId): Promise<void> => {
         for (let seq = 10; seq < 40; seq++)
@@ -296,36 +276,28 @@ export const searchCases: readonly LedgerContractCase[] = [
       await grown
       requireEqual((await collect(ledger.find())).length, 80, 'the number of events')
     },
-  },
-  {
-    promise: 'the order of a search is the same at every look, whatever else was asked',
-    async run(open) {
-      const ledger = await open()
-      await Promise.all([startRun(ledger, run), startRun(ledger, otherRun)])
-      const grow = async (runId: RunId): Promise<void> => {
-        for (let seq = 1; seq < 20; seq++) await appendAt(ledger, { seq, epoch: 1 }, [saying('x')], { runId })
-      }
-      await Promise.all([grow(run), grow(otherRun)])
-      const all = await collect(ledger.find())
-      const types = ['assistant_text_delta', 'run_started'] as const
-      requireEqual(await collect(ledger.find()), all, 'the second look')
-      requireEqual(await collect(ledger.find({ types })), all, 'a look by types')
-      requireEqual(await collect(ledger.find({ fromAt: 0 })), all, 'a look by time')
-      requireEqual(all.length, 40, 'the number of events')
-    },
-  },
-  {
-    promise: 'searches at once do not disturb each other',
-    async run(open) {
-      const ledger = await open()
-      const all = await twoRuns(ledger)
-      const looks = [ledger.find(), ledger.find({ runId: run }), ledger.find({ runId: otherRun })]
-      const [whole, left, right] = await Promise.all(looks.map(collect))
-      requireEqual(whole, all, 'everything')
-      requireEqual(left, tenOf(run), 'the one run')
-      requireEqual(right, tenOf(otherRun), 'the other run')
-    },
-  },
+  ),
+  checkLedger('the order of a search is the same at every look, whatever else was asked', async (ledger) => {
+    await Promise.all([startRun(ledger, run), startRun(ledger, otherRun)])
+    const grow = async (runId: RunId): Promise<void> => {
+      for (let seq = 1; seq < 20; seq++) await appendAt(ledger, { seq, epoch: 1 }, [saying('x')], { runId })
+    }
+    await Promise.all([grow(run), grow(otherRun)])
+    const all = await collect(ledger.find())
+    const types = ['assistant_text_delta', 'run_started'] as const
+    requireEqual(await collect(ledger.find()), all, 'the second look')
+    requireEqual(await collect(ledger.find({ types })), all, 'a look by types')
+    requireEqual(await collect(ledger.find({ fromAt: 0 })), all, 'a look by time')
+    requireEqual(all.length, 40, 'the number of events')
+  }),
+  checkLedger('searches at once do not disturb each other', async (ledger) => {
+    const all = await twoRuns(ledger)
+    const looks = [ledger.find(), ledger.find({ runId: run }), ledger.find({ runId: otherRun })]
+    const [whole, left, right] = await Promise.all(looks.map(collect))
+    requireEqual(whole, all, 'everything')
+    requireEqual(left, tenOf(run), 'the one run')
+    requireEqual(right, tenOf(otherRun), 'the other run')
+  }),
 ]
 
 const [next] = stamped(run, [saying('a')], { afterSeq: 1 }) as [RuntimeEvent]
@@ -338,23 +310,18 @@ function refuses(
   ask: Asking,
   given: readonly (readonly [unknown, string])[],
 ): LedgerContractCase {
-  return {
-    promise,
-    async run(open) {
-      const ledger = await open()
-      await startRun(ledger)
-      for (const [value, words] of given) {
-        // A store may refuse at the call, or when the first item is asked for.
-        const asking = (async () => {
-          const asked = ask(ledger, value as never)
-          return 'then' in asked ? await asked : await collect(asked)
-        })()
-        const { message } = await requireRefusal(asking, 'configuration')
-        require(message.includes(words), `the refusal should say "${words}", but says: ${message}`)
-      }
-      require((await collect(ledger.read(run))).length === 1, 'the run should be as it was')
-    },
-  }
+  return checkRun(promise, async (ledger) => {
+    for (const [value, words] of given) {
+      // A store may refuse at the call, or when the first item is asked for.
+      const asking = (async () => {
+        const asked = ask(ledger, value as never)
+        return 'then' in asked ? await asked : await collect(asked)
+      })()
+      const { message } = await requireRefusal(asking, 'configuration')
+      require(message.includes(words), `the refusal should say "${words}", but says: ${message}`)
+    }
+    require((await collect(ledger.read(run))).length === 1, 'the run should be as it was')
+  })
 }
 
 const entriesByRun: readonly (readonly [string, Asking])[] = [

@@ -7,6 +7,8 @@ import {
   appendAt,
   barrier,
   collect,
+  checkLedger,
+  checkRun,
   type LedgerContractCase,
   otherRun,
   require,
@@ -25,22 +27,18 @@ const otherCall = sampleCallId(run, 2)
 
 /** Refused at every head, also when it differs from the recorded fact, and also within one batch. */
 function recordedOnce(promise: string, first: Fact, second: Fact): LedgerContractCase {
-  return {
-    promise,
-    async run(open) {
-      const ledger = await open()
-      const head = await startRun(ledger, run, [first, saying('between')])
-      const before = await collect(ledger.read(run))
-      await requireConflict(appendAt(ledger, head, [second]), 'unique')
-      await requireConflict(appendAt(ledger, head, [saying('a'), first]), 'unique')
-      await requireRecord(ledger, before)
-      requireEqual(
-        await appendAt(ledger, head, [saying('b')]),
-        { seq: 4, epoch: 1 },
-        'the head after the refusals',
-      )
-    },
-  }
+  return checkLedger(promise, async (ledger) => {
+    const head = await startRun(ledger, run, [first, saying('between')])
+    const before = await collect(ledger.read(run))
+    await requireConflict(appendAt(ledger, head, [second]), 'unique')
+    await requireConflict(appendAt(ledger, head, [saying('a'), first]), 'unique')
+    await requireRecord(ledger, before)
+    requireEqual(
+      await appendAt(ledger, head, [saying('b')]),
+      { seq: 4, epoch: 1 },
+      'the head after the refusals',
+    )
+  })
 }
 
 /** The facts that may be recorded once, which a right head does not protect. */
@@ -57,23 +55,17 @@ export const onceCases: readonly LedgerContractCase[] = [
     approved: false,
     by: 'bob',
   }),
-  {
-    promise: 'a batch that states one fact twice is refused whole',
-    async run(open) {
-      const ledger = await open()
-      const head = await startRun(ledger)
-      const before = await collect(ledger.read(run))
-      await requireConflict(
-        appendAt(ledger, head, [saying('a'), facts.tool_result, facts.tool_result]),
-        'unique',
-      )
-      await requireRecord(ledger, before)
-    },
-  },
-  {
-    promise: 'a run of an idempotency key begins once, of several writers at the same moment',
-    async run(open) {
-      const ledger = await open()
+  checkRun('a batch that states one fact twice is refused whole', async (ledger, head) => {
+    const before = await collect(ledger.read(run))
+    await requireConflict(
+      appendAt(ledger, head, [saying('a'), facts.tool_result, facts.tool_result]),
+      'unique',
+    )
+    await requireRecord(ledger, before)
+  }),
+  checkLedger(
+    'a run of an idempotency key begins once, of several writers at the same moment',
+    async (ledger) => {
       const runId = runIdOfKey('order 7')
       const begin = (agent: string): Promise<unknown> => {
         const started = { ...everyFact(runId).run_started, agent, idempotencyKey: 'order 7' }
@@ -99,76 +91,51 @@ export const onceCases: readonly LedgerContractCase[] = [
       )
       requireEqual(started?.type === 'run_started' && started.idempotencyKey, 'order 7', 'the key of the run')
     },
-  },
-  {
-    promise: 'a new run whose first append states one fact twice is not made',
-    async run(open) {
-      const ledger = await open()
-      await requireConflict(startRun(ledger, run, [facts.run_finished, facts.run_finished]), 'unique')
-      requireEqual(await collect(ledger.runs()), [], 'the runs')
-      requireEqual(await startRun(ledger), { seq: 1, epoch: 1 }, 'the head of the run made after it')
-    },
-  },
-  {
-    promise: 'a later attempt, another call and another run state facts of their own',
-    async run(open) {
-      const ledger = await open()
-      const head = await startRun(ledger, run, [
-        facts.tool_started,
-        facts.approval_decided,
-        facts.tool_result,
-      ])
-      const more: readonly Fact[] = [
-        { ...facts.tool_started, attempt: 2 },
-        { ...facts.approval_decided, attempt: 2 },
-        { ...facts.tool_started, toolCallId: otherCall },
-        { ...facts.approval_decided, toolCallId: otherCall },
-        { ...facts.tool_result, toolCallId: otherCall },
-      ]
-      requireEqual(await appendAt(ledger, head, more), { seq: 9, epoch: 1 }, 'the head')
-      const copy = [facts.tool_started, facts.approval_decided, facts.tool_result]
-      requireEqual(await startRun(ledger, otherRun, copy), { seq: 4, epoch: 1 }, 'the head of the other run')
-    },
-  },
-  {
-    promise: 'events that may repeat are not facts that are recorded once',
-    async run(open) {
-      const ledger = await open()
-      const head = await startRun(ledger)
-      const again = Object.values(facts).filter(
-        ({ type }) => !['run_finished', 'tool_result', 'tool_started', 'approval_decided'].includes(type),
-      )
-      // What the run that a fork shares its first events with decided, the fork asks about anew.
-      again.push({ ...facts.approval_decided, elsewhere: true })
-      await appendAt(ledger, head, again)
-      await appendAt(ledger, { ...head, seq: head.seq + again.length }, again)
-      const record = [facts.run_started, ...again, ...again]
-      await requireRecord(ledger, stamped(run, record))
-    },
-  },
-  {
-    promise: 'a recorded fact keeps out its second under a later epoch',
-    async run(open) {
-      const ledger = await open()
-      await startRun(ledger, run, [facts.tool_started, facts.tool_result])
-      const head = await ledger.acquire(run)
-      await requireConflict(appendAt(ledger, head, [facts.tool_started]), 'unique')
-      await requireConflict(appendAt(ledger, head, [facts.tool_result]), 'unique')
-    },
-  },
-  {
-    promise: 'an append refused for a second fact takes nothing from the inbox',
-    async run(open) {
-      const ledger = await open()
-      const head = await startRun(ledger, run, [facts.approval_decided])
-      await ledger.put(run, steering('k1'))
-      await requireConflict(
-        appendAt(ledger, head, [facts.approval_decided], { consumedInboxKeys: ['k1'] }),
-        'unique',
-      )
-      requireEqual(await ledger.inbox(run), [steering('k1')], 'the inbox')
-    },
-  },
+  ),
+  checkLedger('a new run whose first append states one fact twice is not made', async (ledger) => {
+    await requireConflict(startRun(ledger, run, [facts.run_finished, facts.run_finished]), 'unique')
+    requireEqual(await collect(ledger.runs()), [], 'the runs')
+    requireEqual(await startRun(ledger), { seq: 1, epoch: 1 }, 'the head of the run made after it')
+  }),
+  checkLedger('a later attempt, another call and another run state facts of their own', async (ledger) => {
+    const head = await startRun(ledger, run, [facts.tool_started, facts.approval_decided, facts.tool_result])
+    const more: readonly Fact[] = [
+      { ...facts.tool_started, attempt: 2 },
+      { ...facts.approval_decided, attempt: 2 },
+      { ...facts.tool_started, toolCallId: otherCall },
+      { ...facts.approval_decided, toolCallId: otherCall },
+      { ...facts.tool_result, toolCallId: otherCall },
+    ]
+    requireEqual(await appendAt(ledger, head, more), { seq: 9, epoch: 1 }, 'the head')
+    const copy = [facts.tool_started, facts.approval_decided, facts.tool_result]
+    requireEqual(await startRun(ledger, otherRun, copy), { seq: 4, epoch: 1 }, 'the head of the other run')
+  }),
+  checkRun('events that may repeat are not facts that are recorded once', async (ledger, head) => {
+    const again = Object.values(facts).filter(
+      ({ type }) => !['run_finished', 'tool_result', 'tool_started', 'approval_decided'].includes(type),
+    )
+    // What the run that a fork shares its first events with decided, the fork asks about anew.
+    again.push({ ...facts.approval_decided, elsewhere: true })
+    await appendAt(ledger, head, again)
+    await appendAt(ledger, { ...head, seq: head.seq + again.length }, again)
+    const record = [facts.run_started, ...again, ...again]
+    await requireRecord(ledger, stamped(run, record))
+  }),
+  checkLedger('a recorded fact keeps out its second under a later epoch', async (ledger) => {
+    await startRun(ledger, run, [facts.tool_started, facts.tool_result])
+    const head = await ledger.acquire(run)
+    await requireConflict(appendAt(ledger, head, [facts.tool_started]), 'unique')
+    await requireConflict(appendAt(ledger, head, [facts.tool_result]), 'unique')
+  }),
+  checkLedger('an append refused for a second fact takes nothing from the inbox', async (ledger) => {
+    const head = await startRun(ledger, run, [facts.approval_decided])
+    await ledger.put(run, steering('k1'))
+    await requireConflict(
+      appendAt(ledger, head, [facts.approval_decided], { consumedInboxKeys: ['k1'] }),
+      'unique',
+    )
+    requireEqual(await ledger.inbox(run), [steering('k1')], 'the inbox')
+  }),
 ]
 
 /** Names that databases cut off, refuse or change, and what an unchecked database makes of them. */
@@ -195,25 +162,26 @@ function appendsOf(name: string): readonly (readonly [RunId, RuntimeEvent])[] {
 }
 
 /** What has no name that every store can hold is refused, and nothing is found under such a name. */
-export const nameCases: readonly LedgerContractCase[] = oddNames.map(([name, mended]) => ({
-  promise: `an id or a type with a NUL or half a surrogate pair is refused, and names nothing: ${JSON.stringify(name)}`,
-  async run(open) {
-    const ledger = await open()
-    const session = { sessionId: mended, sessionPlace: 1 }
-    const like = stamped(run, [{ ...everyFact(run).run_started, ...session }])
-    await ledger.append(run, { expectedSeq: 0, epoch: 1 }, like, barrier)
-    for (const [runId, event] of appendsOf(name)) {
-      const expected = { expectedSeq: event.seq - 1, epoch: 1 }
-      await requireRefusal(ledger.append(runId, expected, [event], barrier), 'configuration')
-    }
-    await requireRecord(ledger, like)
-    require((await ledger.head(name as RunId)) === undefined, 'the run should not be there')
-    requireEqual(await collect(ledger.read(name as RunId)), [], 'the events of the run')
-    requireEqual(await collect(ledger.find({ runId: name as RunId })), [], 'what is found of the run')
-    requireEqual(await collect(ledger.runs({ sessionId: name })), [], 'the runs of the session')
-    requireEqual(await collect(ledger.find({ sessionId: name })), [], 'what is found of the session')
-  },
-}))
+export const nameCases: readonly LedgerContractCase[] = oddNames.map(([name, mended]) =>
+  checkLedger(
+    `an id or a type with a NUL or half a surrogate pair is refused, and names nothing: ${JSON.stringify(name)}`,
+    async (ledger) => {
+      const session = { sessionId: mended, sessionPlace: 1 }
+      const like = stamped(run, [{ ...everyFact(run).run_started, ...session }])
+      await ledger.append(run, { expectedSeq: 0, epoch: 1 }, like, barrier)
+      for (const [runId, event] of appendsOf(name)) {
+        const expected = { expectedSeq: event.seq - 1, epoch: 1 }
+        await requireRefusal(ledger.append(runId, expected, [event], barrier), 'configuration')
+      }
+      await requireRecord(ledger, like)
+      require((await ledger.head(name as RunId)) === undefined, 'the run should not be there')
+      requireEqual(await collect(ledger.read(name as RunId)), [], 'the events of the run')
+      requireEqual(await collect(ledger.find({ runId: name as RunId })), [], 'what is found of the run')
+      requireEqual(await collect(ledger.runs({ sessionId: name })), [], 'the runs of the session')
+      requireEqual(await collect(ledger.find({ sessionId: name })), [], 'what is found of the session')
+    },
+  ),
+)
 
 /** A run at a place of a session. */
 function startAt(ledger: Ledger, runId: RunId, sessionId: string, sessionPlace: number): Promise<Head> {
@@ -229,70 +197,49 @@ const [first, second, third] = [1, 2, 3].map(sampleRunId) as [RunId, RunId, RunI
 
 /** Sessions: runs that follow each other, each at a place of its own. */
 export const sessionCases: readonly LedgerContractCase[] = [
-  {
-    promise: 'the runs of a session are listed by themselves, the last place first',
-    async run(open) {
-      const ledger = await open()
-      await startAt(ledger, first, 'a', 1)
-      await startAt(ledger, second, 'b', 1)
-      await startAt(ledger, third, 'a', 2)
-      await appendAt(ledger, { seq: 1, epoch: 1 }, [saying('x')], { runId: first })
-      const listed = [
-        { runId: third, head: { seq: 1, epoch: 1 }, sessionId: 'a', sessionPlace: 2 },
-        { runId: first, head: { seq: 2, epoch: 1 }, sessionId: 'a', sessionPlace: 1 },
-      ]
-      requireEqual(await collect(ledger.runs({ sessionId: 'a' })), listed, 'the runs of session a')
-      requireEqual(await runsOf(ledger, 'b'), [second], 'the runs of session b')
-      requireEqual((await collect(ledger.runs())).length, 3, 'the number of all runs')
-    },
-  },
-  {
-    promise: 'a session that no run has begun has no runs',
-    async run(open) {
-      const ledger = await open()
-      await startAt(ledger, first, 'a', 1)
-      requireEqual(await runsOf(ledger, 'A'), [], 'the runs of another session')
-      requireEqual(await runsOf(ledger, ''), [], 'the runs of a session without a name')
-    },
-  },
-  {
-    promise: 'a place of a session is taken once: the second run at it is not made',
-    async run(open) {
-      const ledger = await open()
-      await startAt(ledger, first, 'a', 1)
-      await requireConflict(startAt(ledger, second, 'a', 1), 'unique')
-      requireEqual((await ledger.head(second)) ?? null, null, 'the head of the run that was refused')
-      requireEqual(await runsOf(ledger, 'a'), [first], 'the runs of the session')
-      requireEqual(await startAt(ledger, second, 'a', 2), { seq: 1, epoch: 1 }, 'the head at the next place')
-    },
-  },
-  {
-    promise: 'of many runs that want one place of a session at once, one gets it',
-    async run(open) {
-      const ledger = await open()
-      const wanted = Array.from({ length: 8 }, (_, index) => startAt(ledger, sampleRunId(index + 1), 'a', 1))
-      const outcomes = await Promise.allSettled(wanted)
-      const got = outcomes.filter(({ status }) => status === 'fulfilled')
-      requireEqual(got.length, 1, 'the number of runs that got the place')
-      requireEqual((await collect(ledger.runs())).length, 1, 'the number of runs')
-    },
-  },
-  {
-    promise: 'the same place of another session is another place',
-    async run(open) {
-      const ledger = await open()
-      await startAt(ledger, first, 'a', 1)
-      await startAt(ledger, second, 'b', 1)
-      requireEqual(await runsOf(ledger, 'b'), [second], 'the runs of the other session')
-    },
-  },
-  {
-    promise: 'the first append of a run in a session is recognised when its acknowledgement was lost',
-    async run(open) {
-      const ledger = await open()
+  checkLedger('the runs of a session are listed by themselves, the last place first', async (ledger) => {
+    await startAt(ledger, first, 'a', 1)
+    await startAt(ledger, second, 'b', 1)
+    await startAt(ledger, third, 'a', 2)
+    await appendAt(ledger, { seq: 1, epoch: 1 }, [saying('x')], { runId: first })
+    const listed = [
+      { runId: third, head: { seq: 1, epoch: 1 }, sessionId: 'a', sessionPlace: 2 },
+      { runId: first, head: { seq: 2, epoch: 1 }, sessionId: 'a', sessionPlace: 1 },
+    ]
+    requireEqual(await collect(ledger.runs({ sessionId: 'a' })), listed, 'the runs of session a')
+    requireEqual(await runsOf(ledger, 'b'), [second], 'the runs of session b')
+    requireEqual((await collect(ledger.runs())).length, 3, 'the number of all runs')
+  }),
+  checkLedger('a session that no run has begun has no runs', async (ledger) => {
+    await startAt(ledger, first, 'a', 1)
+    requireEqual(await runsOf(ledger, 'A'), [], 'the runs of another session')
+    requireEqual(await runsOf(ledger, ''), [], 'the runs of a session without a name')
+  }),
+  checkLedger('a place of a session is taken once: the second run at it is not made', async (ledger) => {
+    await startAt(ledger, first, 'a', 1)
+    await requireConflict(startAt(ledger, second, 'a', 1), 'unique')
+    requireEqual((await ledger.head(second)) ?? null, null, 'the head of the run that was refused')
+    requireEqual(await runsOf(ledger, 'a'), [first], 'the runs of the session')
+    requireEqual(await startAt(ledger, second, 'a', 2), { seq: 1, epoch: 1 }, 'the head at the next place')
+  }),
+  checkLedger('of many runs that want one place of a session at once, one gets it', async (ledger) => {
+    const wanted = Array.from({ length: 8 }, (_, index) => startAt(ledger, sampleRunId(index + 1), 'a', 1))
+    const outcomes = await Promise.allSettled(wanted)
+    const got = outcomes.filter(({ status }) => status === 'fulfilled')
+    requireEqual(got.length, 1, 'the number of runs that got the place')
+    requireEqual((await collect(ledger.runs())).length, 1, 'the number of runs')
+  }),
+  checkLedger('the same place of another session is another place', async (ledger) => {
+    await startAt(ledger, first, 'a', 1)
+    await startAt(ledger, second, 'b', 1)
+    requireEqual(await runsOf(ledger, 'b'), [second], 'the runs of the other session')
+  }),
+  checkLedger(
+    'the first append of a run in a session is recognised when its acknowledgement was lost',
+    async (ledger) => {
       await startAt(ledger, first, 'a', 1)
       requireEqual(await startAt(ledger, first, 'a', 1), { seq: 1, epoch: 1 }, 'the head at the second try')
       requireEqual(await runsOf(ledger, 'a'), [first], 'the runs of the session')
     },
-  },
+  ),
 ]

@@ -7,6 +7,7 @@ import {
   appendAt,
   barrier,
   collect,
+  checkLedger,
   type LedgerContractCase,
   otherRun,
   requireEqual,
@@ -32,123 +33,74 @@ async function tenEvents(ledger: Ledger): Promise<void> {
 
 /** Events in order of `seq`; bounds are inclusive. */
 export const readCases: readonly LedgerContractCase[] = [
-  {
-    promise: 'a run is read in order of seq, whole when no bounds are given',
-    async run(open) {
-      const ledger = await open()
-      await tenEvents(ledger)
-      requireEqual(await collect(ledger.read(run)), ten, 'the events')
-      requireEqual(await collect(ledger.read(run, {})), ten, 'the events of an empty range')
-    },
-  },
-  {
-    promise: 'bounds are inclusive at both ends',
-    async run(open) {
-      const ledger = await open()
-      await tenEvents(ledger)
-      requireEqual(await collect(ledger.read(run, { fromSeq: 4 })), ten.slice(3), 'from 4')
-      requireEqual(await collect(ledger.read(run, { toSeq: 4 })), ten.slice(0, 4), 'up to 4')
-      requireEqual(
-        await collect(ledger.read(run, { fromSeq: 4, toSeq: 6 })),
-        ten.slice(3, 6),
-        'from 4 up to 6',
-      )
-      requireEqual(await collect(ledger.read(run, { fromSeq: 7, toSeq: 7 })), ten.slice(6, 7), 'only 7')
-      requireEqual(await collect(ledger.read(run, { fromSeq: 1, toSeq: 10 })), ten, 'from 1 up to 10')
-    },
-  },
-  {
-    promise: 'a range reaches no further than the run does',
-    async run(open) {
-      const ledger = await open()
-      await tenEvents(ledger)
-      requireEqual(
-        await collect(ledger.read(run, { fromSeq: 9, toSeq: 99 })),
-        ten.slice(8),
-        'from 9 up to 99',
-      )
-      requireEqual(await collect(ledger.read(run, { fromSeq: 11 })), [], 'from after the end')
-      requireEqual(await collect(ledger.read(run, { fromSeq: 6, toSeq: 5 })), [], 'from 6 up to 5')
-      requireEqual(await collect(ledger.read(run, { toSeq: 0 })), [], 'up to 0')
-      requireEqual(
-        await collect(ledger.read(run, { fromSeq: 0, toSeq: 1 })),
-        ten.slice(0, 1),
-        'from 0 up to 1',
-      )
-    },
-  },
-  {
-    promise: 'a run that is not there reads as empty',
-    async run(open) {
-      const ledger = await open()
-      await tenEvents(ledger)
-      requireEqual(await collect(ledger.read(sampleRunId(9))), [], 'the events')
-      requireEqual(await collect(ledger.read(sampleRunId(9), { fromSeq: 2 })), [], 'the events from 2')
-    },
-  },
-  {
-    promise: 'a read that is stopped half-way leaves the ledger free to append',
-    async run(open) {
-      const ledger = await open()
-      await tenEvents(ledger)
-      for await (const event of ledger.read(run)) if (event.seq === 3) break
-      requireEqual(
-        await appendAt(ledger, { seq: 10, epoch: 1 }, [saying('k')]),
-        { seq: 11, epoch: 1 },
-        'the head',
-      )
-    },
-  },
-  {
-    promise: 'appending while a read is under way neither stops the one nor the other',
-    async run(open) {
-      const ledger = await open()
-      await tenEvents(ledger)
-      const read: RuntimeEvent[] = []
-      for await (const event of ledger.read(run, { toSeq: 10 })) {
-        read.push(event)
-        await appendAt(ledger, { seq: 9 + event.seq, epoch: 1 }, [saying(`beside ${event.seq}`)])
-      }
-      requireEqual(read, ten, 'the events read')
-      requireEqual(await ledger.head(run), { seq: 20, epoch: 1 }, 'the head')
-    },
-  },
-  {
-    promise: 'two reads at once do not disturb each other',
-    async run(open) {
-      const ledger = await open()
-      await tenEvents(ledger)
-      await startRun(ledger, otherRun, facts)
-      const [left, right] = await Promise.all([collect(ledger.read(run)), collect(ledger.read(otherRun))])
-      requireEqual(left, ten, 'the one run')
-      requireEqual(right, stamped(otherRun, [everyFact(otherRun).run_started, ...facts]), 'the other run')
-    },
-  },
-  {
-    promise: 'runs that are appended to in turns stay apart',
-    async run(open) {
-      const ledger = await open()
-      let [left, right] = [await startRun(ledger), await startRun(ledger, otherRun)]
-      for (const fact of facts) {
-        left = await appendAt(ledger, left, [fact])
-        right = await appendAt(ledger, right, [saying('x'), fact], { runId: otherRun })
-      }
-      await requireRecord(ledger, ten)
-      const doubled = [everyFact(otherRun).run_started, ...facts.flatMap((fact) => [saying('x'), fact])]
-      await requireRecord(ledger, stamped(otherRun, doubled), { runId: otherRun })
-    },
-  },
-  {
-    promise: 'an empty ledger lists no runs',
-    async run(open) {
-      const ledger = await open()
-      requireEqual(await collect(ledger.runs()), [], 'the runs')
-    },
-  },
-  {
-    promise: 'runs are listed with their heads, the newest first, whatever their ids and later appends',
-    async run(open) {
-      const ledger = await open()
+  checkLedger('a run is read in order of seq, whole when no bounds are given', async (ledger) => {
+    await tenEvents(ledger)
+    requireEqual(await collect(ledger.read(run)), ten, 'the events')
+    requireEqual(await collect(ledger.read(run, {})), ten, 'the events of an empty range')
+  }),
+  checkLedger('bounds are inclusive at both ends', async (ledger) => {
+    await tenEvents(ledger)
+    requireEqual(await collect(ledger.read(run, { fromSeq: 4 })), ten.slice(3), 'from 4')
+    requireEqual(await collect(ledger.read(run, { toSeq: 4 })), ten.slice(0, 4), 'up to 4')
+    requireEqual(await collect(ledger.read(run, { fromSeq: 4, toSeq: 6 })), ten.slice(3, 6), 'from 4 up to 6')
+    requireEqual(await collect(ledger.read(run, { fromSeq: 7, toSeq: 7 })), ten.slice(6, 7), 'only 7')
+    requireEqual(await collect(ledger.read(run, { fromSeq: 1, toSeq: 10 })), ten, 'from 1 up to 10')
+  }),
+  checkLedger('a range reaches no further than the run does', async (ledger) => {
+    await tenEvents(ledger)
+    requireEqual(await collect(ledger.read(run, { fromSeq: 9, toSeq: 99 })), ten.slice(8), 'from 9 up to 99')
+    requireEqual(await collect(ledger.read(run, { fromSeq: 11 })), [], 'from after the end')
+    requireEqual(await collect(ledger.read(run, { fromSeq: 6, toSeq: 5 })), [], 'from 6 up to 5')
+    requireEqual(await collect(ledger.read(run, { toSeq: 0 })), [], 'up to 0')
+    requireEqual(await collect(ledger.read(run, { fromSeq: 0, toSeq: 1 })), ten.slice(0, 1), 'from 0 up to 1')
+  }),
+  checkLedger('a run that is not there reads as empty', async (ledger) => {
+    await tenEvents(ledger)
+    requireEqual(await collect(ledger.read(sampleRunId(9))), [], 'the events')
+    requireEqual(await collect(ledger.read(sampleRunId(9), { fromSeq: 2 })), [], 'the events from 2')
+  }),
+  checkLedger('a read that is stopped half-way leaves the ledger free to append', async (ledger) => {
+    await tenEvents(ledger)
+    for await (const event of ledger.read(run)) if (event.seq === 3) break
+    requireEqual(
+      await appendAt(ledger, { seq: 10, epoch: 1 }, [saying('k')]),
+      { seq: 11, epoch: 1 },
+      'the head',
+    )
+  }),
+  checkLedger('appending while a read is under way neither stops the one nor the other', async (ledger) => {
+    await tenEvents(ledger)
+    const read: RuntimeEvent[] = []
+    for await (const event of ledger.read(run, { toSeq: 10 })) {
+      read.push(event)
+      await appendAt(ledger, { seq: 9 + event.seq, epoch: 1 }, [saying(`beside ${event.seq}`)])
+    }
+    requireEqual(read, ten, 'the events read')
+    requireEqual(await ledger.head(run), { seq: 20, epoch: 1 }, 'the head')
+  }),
+  checkLedger('two reads at once do not disturb each other', async (ledger) => {
+    await tenEvents(ledger)
+    await startRun(ledger, otherRun, facts)
+    const [left, right] = await Promise.all([collect(ledger.read(run)), collect(ledger.read(otherRun))])
+    requireEqual(left, ten, 'the one run')
+    requireEqual(right, stamped(otherRun, [everyFact(otherRun).run_started, ...facts]), 'the other run')
+  }),
+  checkLedger('runs that are appended to in turns stay apart', async (ledger) => {
+    let [left, right] = [await startRun(ledger), await startRun(ledger, otherRun)]
+    for (const fact of facts) {
+      left = await appendAt(ledger, left, [fact])
+      right = await appendAt(ledger, right, [saying('x'), fact], { runId: otherRun })
+    }
+    await requireRecord(ledger, ten)
+    const doubled = [everyFact(otherRun).run_started, ...facts.flatMap((fact) => [saying('x'), fact])]
+    await requireRecord(ledger, stamped(otherRun, doubled), { runId: otherRun })
+  }),
+  checkLedger('an empty ledger lists no runs', async (ledger) => {
+    requireEqual(await collect(ledger.runs()), [], 'the runs')
+  }),
+  checkLedger(
+    'runs are listed with their heads, the newest first, whatever their ids and later appends',
+    async (ledger) => {
       for (const ordinal of [5, 3, 8]) await startRun(ledger, sampleRunId(ordinal))
       await appendAt(ledger, { seq: 1, epoch: 1 }, [saying('a')], { runId: sampleRunId(5) })
       await ledger.acquire(sampleRunId(3))
@@ -159,20 +111,16 @@ export const readCases: readonly LedgerContractCase[] = [
       ]
       requireEqual(await collect(ledger.runs()), listed, 'the runs')
     },
-  },
-  {
-    promise: 'a list of runs that is stopped half-way leaves the ledger free',
-    async run(open) {
-      const ledger = await open()
-      for (const ordinal of [1, 2, 3]) await startRun(ledger, sampleRunId(ordinal))
-      for await (const { runId } of ledger.runs()) {
-        requireEqual(runId, sampleRunId(3), 'the newest run')
-        break
-      }
-      await startRun(ledger, sampleRunId(4))
-      requireEqual((await collect(ledger.runs())).length, 4, 'the number of runs')
-    },
-  },
+  ),
+  checkLedger('a list of runs that is stopped half-way leaves the ledger free', async (ledger) => {
+    for (const ordinal of [1, 2, 3]) await startRun(ledger, sampleRunId(ordinal))
+    for await (const { runId } of ledger.runs()) {
+      requireEqual(runId, sampleRunId(3), 'the newest run')
+      break
+    }
+    await startRun(ledger, sampleRunId(4))
+    requireEqual((await collect(ledger.runs())).length, 4, 'the number of runs')
+  }),
 ]
 
 async function startInSession(ledger: Ledger, runId: RunId, sessionId: string, place: number): Promise<void> {
@@ -188,20 +136,15 @@ async function listed(ledger: Ledger, filter: RunFilter): Promise<readonly numbe
 
 /** Pages of the list of runs. */
 export const listCases: readonly LedgerContractCase[] = [
-  {
-    promise: 'a limit cuts the list of runs short',
-    async run(open) {
-      const ledger = await open()
-      for (const ordinal of [5, 3, 8]) await startRun(ledger, sampleRunId(ordinal))
-      requireEqual(await listed(ledger, { limit: 2 }), [8, 3], 'the first two')
-      requireEqual(await listed(ledger, { limit: 9 }), [8, 3, 5], 'the first nine')
-      requireEqual(await listed(ledger, { limit: 0 }), [], 'the first none')
-    },
-  },
-  {
-    promise: 'the last run of a page begins the next, and runs that are made meanwhile move no page',
-    async run(open) {
-      const ledger = await open()
+  checkLedger('a limit cuts the list of runs short', async (ledger) => {
+    for (const ordinal of [5, 3, 8]) await startRun(ledger, sampleRunId(ordinal))
+    requireEqual(await listed(ledger, { limit: 2 }), [8, 3], 'the first two')
+    requireEqual(await listed(ledger, { limit: 9 }), [8, 3, 5], 'the first nine')
+    requireEqual(await listed(ledger, { limit: 0 }), [], 'the first none')
+  }),
+  checkLedger(
+    'the last run of a page begins the next, and runs that are made meanwhile move no page',
+    async (ledger) => {
       for (const ordinal of [5, 3, 8, 1]) await startRun(ledger, sampleRunId(ordinal))
       requireEqual(await listed(ledger, { limit: 2 }), [1, 8], 'the first page')
       await startRun(ledger, sampleRunId(9))
@@ -209,12 +152,10 @@ export const listCases: readonly LedgerContractCase[] = [
       requireEqual(await listed(ledger, { before: sampleRunId(3) }), [5], 'the rest')
       requireEqual(await listed(ledger, { before: sampleRunId(5), limit: 2 }), [], 'after the last')
     },
-  },
-  {
-    promise:
-      'the runs of a session are listed by place, whatever the order in which they were made, in pages too',
-    async run(open) {
-      const ledger = await open()
+  ),
+  checkLedger(
+    'the runs of a session are listed by place, whatever the order in which they were made, in pages too',
+    async (ledger) => {
       for (const [ordinal, place] of [
         [1, 2],
         [2, 1],
@@ -233,26 +174,19 @@ export const listCases: readonly LedgerContractCase[] = [
         'the second page',
       )
     },
-  },
-  {
-    promise: 'a page that is to begin after a run that is not in the list is refused',
-    async run(open) {
-      const ledger = await open()
-      await startInSession(ledger, sampleRunId(1), 'a', 1)
-      await startInSession(ledger, sampleRunId(2), 'b', 1)
-      await startRun(ledger, sampleRunId(3))
-      for (const [filter, missing] of [
-        [{}, 9],
-        [{ sessionId: 'a' }, 9],
-        [{ sessionId: 'a' }, 2],
-        [{ sessionId: 'a' }, 3],
-        [{ sessionId: 'c' }, 1],
-      ] as const) {
-        await requireRefusal(
-          collect(ledger.runs({ ...filter, before: sampleRunId(missing) })),
-          'run_not_found',
-        )
-      }
-    },
-  },
+  ),
+  checkLedger('a page that is to begin after a run that is not in the list is refused', async (ledger) => {
+    await startInSession(ledger, sampleRunId(1), 'a', 1)
+    await startInSession(ledger, sampleRunId(2), 'b', 1)
+    await startRun(ledger, sampleRunId(3))
+    for (const [filter, missing] of [
+      [{}, 9],
+      [{ sessionId: 'a' }, 9],
+      [{ sessionId: 'a' }, 2],
+      [{ sessionId: 'a' }, 3],
+      [{ sessionId: 'c' }, 1],
+    ] as const) {
+      await requireRefusal(collect(ledger.runs({ ...filter, before: sampleRunId(missing) })), 'run_not_found')
+    }
+  }),
 ]

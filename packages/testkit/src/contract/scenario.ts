@@ -135,6 +135,35 @@ export interface LedgerContractCase {
   readonly run: (open: OpenLedger) => Promise<void>
 }
 
+/** A case that opens the store once. */
+export function checkLedger(promise: string, check: (ledger: Ledger) => Promise<void>): LedgerContractCase {
+  return { promise, run: async (open) => check(await open()) }
+}
+
+/** A case about a run that has begun. */
+export function checkRun(
+  promise: string,
+  check: (ledger: Ledger, head: Head) => Promise<void>,
+): LedgerContractCase {
+  return checkLedger(promise, async (ledger) => check(ledger, await startRun(ledger)))
+}
+
+/** A case that closes the store and opens it again. */
+export function checkDurable(
+  promise: string,
+  check: (ledger: Ledger, open: OpenLedger) => Promise<void>,
+): LedgerContractCase {
+  return { promise, needs: 'durable', run: async (open) => check(await open(), open) }
+}
+
+/** A case that opens the store twice at once, as two processes do. */
+export function checkShared(
+  promise: string,
+  check: (one: Ledger, other: Ledger) => Promise<void>,
+): LedgerContractCase {
+  return { promise, needs: 'shared', run: async (open) => check(await open(), await open()) }
+}
+
 /**
  * What tails yield after a cursor, one after the other, once they have yielded so many events: what others do in the
  * same database may keep back for a while what was acknowledged. Looks again at each hint, and so hangs for the

@@ -6,6 +6,7 @@ import {
   appendAt,
   barrier,
   collect,
+  checkLedger,
   type LedgerContractCase,
   otherRun,
   require,
@@ -54,53 +55,38 @@ function requireGapless(events: readonly RuntimeEvent[]): void {
 
 /** Every event of every run in one order, of which each place is a cursor. */
 export const tailCases: readonly LedgerContractCase[] = [
-  {
-    promise:
-      'a tail yields every event of every run once, in the order of appends that came after each other',
-    async run(open) {
-      const ledger = await open()
+  checkLedger(
+    'a tail yields every event of every run once, in the order of appends that came after each other',
+    async (ledger) => {
       const written = await inTurns(ledger)
       requireEqual(eventsOf(await tailUntil(ledger, written.length)), written, 'the tail')
     },
-  },
-  {
-    promise: 'a tail continues after each of its cursors with all that comes after it',
-    async run(open) {
-      const ledger = await open()
-      const written = await inTurns(ledger)
-      const all = await tailUntil(ledger, written.length)
-      for (const [index, { cursor }] of all.entries()) {
-        const rest = await collect(ledger.tail(cursor))
-        requireEqual(rest, all.slice(index + 1), `the tail after event ${index + 1}`)
-      }
-    },
-  },
-  {
-    promise: 'cursors are texts, another one at each event, and the same at every look',
-    async run(open) {
-      const ledger = await open()
-      const written = await inTurns(ledger)
-      const all = await tailUntil(ledger, written.length)
-      const cursors = all.map(({ cursor }) => cursor)
-      require(cursors.every((cursor) => typeof cursor === 'string' && cursor !== ''), 'a cursor is not text')
-      requireEqual(new Set(cursors).size, written.length, 'the number of different cursors')
-      requireEqual(await collect(ledger.tail()), all, 'the second look')
-    },
-  },
-  {
-    promise: 'a tail of nothing is empty, and so is one after the last event',
-    async run(open) {
-      const ledger = await open()
-      requireEqual(await collect(ledger.tail()), [], 'the tail of an empty ledger')
-      await startRun(ledger)
-      const [only] = await tailUntil(ledger, 1)
-      requireEqual(await collect(ledger.tail(only?.cursor)), [], 'the tail after the last event')
-    },
-  },
-  {
-    promise: 'a cursor that names no event of the ledger is refused, and nothing is yielded for it',
-    async run(open) {
-      const ledger = await open()
+  ),
+  checkLedger('a tail continues after each of its cursors with all that comes after it', async (ledger) => {
+    const written = await inTurns(ledger)
+    const all = await tailUntil(ledger, written.length)
+    for (const [index, { cursor }] of all.entries()) {
+      const rest = await collect(ledger.tail(cursor))
+      requireEqual(rest, all.slice(index + 1), `the tail after event ${index + 1}`)
+    }
+  }),
+  checkLedger('cursors are texts, another one at each event, and the same at every look', async (ledger) => {
+    const written = await inTurns(ledger)
+    const all = await tailUntil(ledger, written.length)
+    const cursors = all.map(({ cursor }) => cursor)
+    require(cursors.every((cursor) => typeof cursor === 'string' && cursor !== ''), 'a cursor is not text')
+    requireEqual(new Set(cursors).size, written.length, 'the number of different cursors')
+    requireEqual(await collect(ledger.tail()), all, 'the second look')
+  }),
+  checkLedger('a tail of nothing is empty, and so is one after the last event', async (ledger) => {
+    requireEqual(await collect(ledger.tail()), [], 'the tail of an empty ledger')
+    await startRun(ledger)
+    const [only] = await tailUntil(ledger, 1)
+    requireEqual(await collect(ledger.tail(only?.cursor)), [], 'the tail after the last event')
+  }),
+  checkLedger(
+    'a cursor that names no event of the ledger is refused, and nothing is yielded for it',
+    async (ledger) => {
       await inTurns(ledger)
       const [first] = await tailUntil(ledger, 1)
       const known = first?.cursor ?? ''
@@ -121,12 +107,10 @@ export const tailCases: readonly LedgerContractCase[] = [
       ]
       for (const stranger of strangers) await requireRefusal(collect(ledger.tail(stranger)), 'configuration')
     },
-  },
-  {
-    promise:
-      'a tail that is stopped half-way leaves the ledger free to append, and its last cursor continues',
-    async run(open) {
-      const ledger = await open()
+  ),
+  checkLedger(
+    'a tail that is stopped half-way leaves the ledger free to append, and its last cursor continues',
+    async (ledger) => {
       const written = await inTurns(ledger)
       await tailUntil(ledger, written.length)
       let last: TailedEvent | undefined
@@ -139,11 +123,10 @@ export const tailCases: readonly LedgerContractCase[] = [
       requireEqual(rest.slice(0, -1), written.slice(7), 'what stood before')
       requireEqual(rest.at(-1), stamped(run, [saying('k')], { afterSeq: 10 })[0], 'what came then')
     },
-  },
-  {
-    promise: 'a tail ends although as much is appended as it yields, and the next one yields the rest',
-    async run(open) {
-      const ledger = await open()
+  ),
+  checkLedger(
+    'a tail ends although as much is appended as it yields, and the next one yields the rest',
+    async (ledger) => {
       // More than a store reads at once, so that it meets what was appended meanwhile.
       const many = Array.from({ length: 400 }, (_, index) => saying(`${index}`))
       let head = await startRun(ledger, run, many)
@@ -160,12 +143,10 @@ export const tailCases: readonly LedgerContractCase[] = [
       requireEqual(seqs, gapless, 'the seqs')
       requireEqual(seqs.length, head.seq, 'the number of events')
     },
-  },
-  {
-    promise:
-      'tails that continue from each other miss nothing and repeat nothing while runs are appended to at once',
-    async run(open) {
-      const ledger = await open()
+  ),
+  checkLedger(
+    'tails that continue from each other miss nothing and repeat nothing while runs are appended to at once',
+    async (ledger) => {
       await Promise.all([startRun(ledger, run), startRun(ledger, otherRun)])
       const growth = { isOver: false }
       const grown = Promise.allSettled([grow(ledger, run, 1, 60), grow(ledger, otherRun, 1, 60)]).finally(
@@ -182,25 +163,20 @@ export const tailCases: readonly LedgerContractCase[] = [
       requireEqual(seen.length, 120, 'the number of events')
       requireEqual(await collect(ledger.tail()), seen, 'the tail from the first event on')
     },
-  },
-  {
-    promise: 'a tail yields thousands of events whole',
-    async run(open) {
-      const ledger = await open()
-      const many = Array.from({ length: 3000 }, (_, index) => saying(`${index}`))
-      await startRun(ledger, otherRun)
-      await startRun(ledger, run, many)
-      const written = [
-        ...stamped(otherRun, [everyFact(otherRun).run_started]),
-        ...stamped(run, [everyFact(run).run_started, ...many]),
-      ]
-      requireEqual(eventsOf(await tailUntil(ledger, written.length)), written, 'the tail')
-    },
-  },
-  {
-    promise: 'a refused append leaves nothing in the tail, and take-overs do not block it',
-    async run(open) {
-      const ledger = await open()
+  ),
+  checkLedger('a tail yields thousands of events whole', async (ledger) => {
+    const many = Array.from({ length: 3000 }, (_, index) => saying(`${index}`))
+    await startRun(ledger, otherRun)
+    await startRun(ledger, run, many)
+    const written = [
+      ...stamped(otherRun, [everyFact(otherRun).run_started]),
+      ...stamped(run, [everyFact(run).run_started, ...many]),
+    ]
+    requireEqual(eventsOf(await tailUntil(ledger, written.length)), written, 'the tail')
+  }),
+  checkLedger(
+    'a refused append leaves nothing in the tail, and take-overs do not block it',
+    async (ledger) => {
       const old = await startRun(ledger)
       const head = await ledger.acquire(run)
       await requireRefusal(appendAt(ledger, old, [saying('late')]), 'ledger_conflict')
@@ -211,18 +187,14 @@ export const tailCases: readonly LedgerContractCase[] = [
       ]
       requireEqual(eventsOf(await tailUntil(ledger, 2)), written, 'the tail')
     },
-  },
-  {
-    promise: 'tails at once do not disturb each other',
-    async run(open) {
-      const ledger = await open()
-      const written = await inTurns(ledger)
-      const all = await tailUntil(ledger, written.length)
-      const tails = [ledger.tail(), ledger.tail(all[4]?.cursor), ledger.tail()]
-      const [left, middle, right] = await Promise.all(tails.map(collect))
-      requireEqual(left, all, 'the one')
-      requireEqual(middle, all.slice(5), 'the one after the fifth event')
-      requireEqual(right, all, 'the other')
-    },
-  },
+  ),
+  checkLedger('tails at once do not disturb each other', async (ledger) => {
+    const written = await inTurns(ledger)
+    const all = await tailUntil(ledger, written.length)
+    const tails = [ledger.tail(), ledger.tail(all[4]?.cursor), ledger.tail()]
+    const [left, middle, right] = await Promise.all(tails.map(collect))
+    requireEqual(left, all, 'the one')
+    requireEqual(middle, all.slice(5), 'the one after the fifth event')
+    requireEqual(right, all, 'the other')
+  }),
 ]
