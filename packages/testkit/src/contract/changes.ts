@@ -46,21 +46,23 @@ async function hinted(
   })
 }
 
+/** The condition that a run has come to a seq. */
+function reaches(ledger: Ledger, seq: number, runId: RunId = run): () => Promise<boolean> {
+  return async () => (await ledger.head(runId))?.seq === seq
+}
+
+/** The condition that so many commands wait in the inbox of a run. */
+function awaits(ledger: Ledger, count: number, runId: RunId = run): () => Promise<boolean> {
+  return async () => (await ledger.inbox(runId)).length === count
+}
+
 /** Hints, without content, that a run's events or inbox may have changed. */
 export const changeCases: readonly LedgerContractCase[] = [
   checkRun('an append is hinted at, and the hint comes when it can be read', async (ledger, head) => {
-    await hinted(
-      ledger,
-      () => appendAt(ledger, head, [saying('a')]),
-      async () => (await ledger.head(run))?.seq === 2,
-    )
+    await hinted(ledger, () => appendAt(ledger, head, [saying('a')]), reaches(ledger, 2))
   }),
   checkRun('a put is hinted at, and the hint comes when it can be read', async (ledger) => {
-    await hinted(
-      ledger,
-      () => ledger.put(run, steering('k1')),
-      async () => (await ledger.inbox(run)).length === 1,
-    )
+    await hinted(ledger, () => ledger.put(run, steering('k1')), awaits(ledger, 1))
   }),
   checkRun(
     'a follower of an inbox is hinted at what is put into it and at what an append takes out of it',
@@ -69,43 +71,34 @@ export const changeCases: readonly LedgerContractCase[] = [
       await hinted(
         ledger,
         () => ledger.put(run, steering('k1')),
-        async () => (await ledger.inbox(run)).length === 1,
+        awaits(ledger, 1),
         ledger.changes(run, 'inbox'),
       )
       await hinted(
         ledger,
         () => ledger.append(run, { expectedSeq: head.seq, epoch: head.epoch }, [], options),
-        async () => (await ledger.inbox(run)).length === 0,
+        awaits(ledger, 0),
         ledger.changes(run, 'inbox'),
       )
     },
   ),
   checkLedger('the first append of a run reaches those who waited for it', async (ledger) => {
-    await hinted(
-      ledger,
-      () => startRun(ledger),
-      async () => (await ledger.head(run))?.seq === 1,
-    )
+    await hinted(ledger, () => startRun(ledger), reaches(ledger, 1))
   }),
   checkRun(
     'a follower of every run is hinted at appends and commands of each, new ones too',
     async (ledger) => {
-      await hinted(
-        ledger,
-        () => startRun(ledger, otherRun),
-        async () => (await ledger.head(otherRun))?.seq === 1,
-        ledger.changes(),
-      )
+      await hinted(ledger, () => startRun(ledger, otherRun), reaches(ledger, 1, otherRun), ledger.changes())
       await hinted(
         ledger,
         () => appendAt(ledger, { seq: 1, epoch: 1 }, [saying('a')]),
-        async () => (await ledger.head(run))?.seq === 2,
+        reaches(ledger, 2),
         ledger.changes(),
       )
       await hinted(
         ledger,
         () => ledger.put(otherRun, steering('k1')),
-        async () => (await ledger.inbox(otherRun)).length === 1,
+        awaits(ledger, 1, otherRun),
         ledger.changes(),
       )
     },
@@ -119,17 +112,13 @@ export const changeCases: readonly LedgerContractCase[] = [
     let hintCount = 0
     // What goes wrong with the feed the others hear too.
     const first = ledger.changes(run).subscribe({ next: () => hintCount++, error: () => {} })
-    await hinted(
-      ledger,
-      () => startRun(ledger),
-      async () => (await ledger.head(run)) !== undefined,
-    )
+    await hinted(ledger, () => startRun(ledger), reaches(ledger, 1))
     first.unsubscribe()
     const before = hintCount
     await hinted(
       ledger,
       () => appendAt(ledger, { seq: 1, epoch: 1 }, [everyFact(run).cancel_requested]),
-      async () => (await ledger.head(run))?.seq === 2,
+      reaches(ledger, 2),
     )
     requireEqual(before > 0, true, 'whether the first subscriber heard anything')
     requireEqual(hintCount, before, 'what it heard after it left')
@@ -187,19 +176,11 @@ export const sharedCases: readonly LedgerContractCase[] = [
   }),
   checkShared('a command put through one ledger is hinted at by the other', async (one, other) => {
     await startRun(one)
-    await hinted(
-      one,
-      () => other.put(run, steering('k1')),
-      async () => (await one.inbox(run)).length === 1,
-    )
+    await hinted(one, () => other.put(run, steering('k1')), awaits(one, 1))
   }),
   checkShared('an append through one ledger is hinted at by the other', async (one, other) => {
     const head = await startRun(one)
-    await hinted(
-      other,
-      () => appendAt(one, head, [saying('a')]),
-      async () => (await other.head(run))?.seq === 2,
-    )
+    await hinted(other, () => appendAt(one, head, [saying('a')]), reaches(other, 2))
   }),
   checkShared(
     'what one ledger appended the tail of the other yields, also after a cursor of the first',
@@ -231,12 +212,7 @@ export const sharedCases: readonly LedgerContractCase[] = [
   ),
   checkShared('a follower of every run is hinted at what another ledger appended', async (one, other) => {
     await startRun(one)
-    await hinted(
-      other,
-      () => startRun(one, otherRun),
-      async () => (await other.head(otherRun)) !== undefined,
-      other.changes(),
-    )
+    await hinted(other, () => startRun(one, otherRun), reaches(other, 1, otherRun), other.changes())
   }),
   checkShared('closing one ledger leaves the other open', async (one, other) => {
     const head = await startRun(one)

@@ -1,17 +1,13 @@
 import type { Ledger, Message, RunId, RuntimeEvent } from '@tallystick/core'
-import {
-  type AssistantPart,
-  eventTypes,
-  type Fact,
-  type Head,
-  type JsonObject,
-} from '@tallystick/core/vocabulary'
+import { type AssistantPart, eventTypes, type Fact, type JsonObject } from '@tallystick/core/vocabulary'
 import { everyFact } from '../samples/events.ts'
 import { sampleCallId, sampleMessage, sampleRunId, stamped } from '../samples/values.ts'
 import {
   appendAt,
+  appendFirst,
   barrier,
   collect,
+  lazy,
   checkLedger,
   checkRun,
   type LedgerContractCase,
@@ -97,7 +93,7 @@ export const contentCases: readonly LedgerContractCase[] = [
     const facts = Object.values(everyFact(run))
     requireEqual(facts.map(({ type }) => type).toSorted(), eventTypes.toSorted(), 'the sample types')
     const events = stamped(run, facts)
-    await ledger.append(run, { expectedSeq: 0, epoch: 1 }, events, { durability: 'lazy' })
+    await appendFirst(ledger, events, lazy)
     await requireRecord(ledger, events)
   }),
   keeps(
@@ -153,11 +149,6 @@ function carrying(place: number, messages: readonly Message[]): readonly Runtime
   return stamped(runId, [started, { type: 'history_carried', turn: 0, messages }, saying('x')])
 }
 
-function append(ledger: Ledger, events: readonly RuntimeEvent[]): Promise<Head> {
-  const [{ runId }] = events as readonly [RuntimeEvent]
-  return ledger.append(runId, { expectedSeq: 0, epoch: 1 }, events, barrier)
-}
-
 async function requireRuns(ledger: Ledger, runs: readonly (readonly RuntimeEvent[])[]): Promise<void> {
   for (const events of runs) {
     const [{ runId }] = events as readonly [RuntimeEvent]
@@ -169,7 +160,7 @@ async function requireRuns(ledger: Ledger, runs: readonly (readonly RuntimeEvent
 async function requireHistories(ledger: Ledger, histories: readonly (readonly Message[])[]): Promise<void> {
   const runs = histories.map((messages, index) => carrying(index + 1, messages))
   for (const [index, events] of runs.entries()) {
-    await append(ledger, events)
+    await appendFirst(ledger, events)
     await requireRuns(ledger, runs.slice(0, index + 1))
   }
 }
@@ -242,7 +233,7 @@ export const historyCases: readonly LedgerContractCase[] = [
   }),
   checkLedger('what a run began with is found and told as it is read', async (ledger) => {
     const runs = [carrying(1, [a]), carrying(2, [a, b]), carrying(3, [a, c])]
-    for (const events of runs) await append(ledger, events)
+    for (const events of runs) await appendFirst(ledger, events)
     const found = await collect(ledger.find({ types: ['history_carried'] }))
     requireEqual(
       found,
@@ -256,10 +247,10 @@ export const historyCases: readonly LedgerContractCase[] = [
     'a run that begins with a history is recognised when its acknowledgement was lost, and no other is',
     async (ledger) => {
       const [first, second] = [carrying(1, [a, b]), carrying(2, [a, b, c])]
-      await append(ledger, first)
-      requireEqual(await append(ledger, second), { seq: 3, epoch: 1 }, 'the head at the first try')
-      requireEqual(await append(ledger, second), { seq: 3, epoch: 1 }, 'the head at the second try')
-      await requireConflict(append(ledger, carrying(2, [a, b, d])), 'seq')
+      await appendFirst(ledger, first)
+      requireEqual(await appendFirst(ledger, second), { seq: 3, epoch: 1 }, 'the head at the first try')
+      requireEqual(await appendFirst(ledger, second), { seq: 3, epoch: 1 }, 'the head at the second try')
+      await requireConflict(appendFirst(ledger, carrying(2, [a, b, d])), 'seq')
       await requireRuns(ledger, [first, second])
     },
   ),
@@ -267,16 +258,16 @@ export const historyCases: readonly LedgerContractCase[] = [
     const runs = Array.from({ length: 8 }, (_, index) =>
       carrying(index + 1, index % 2 === 0 ? [a, b, c] : [a, b, c, d]),
     )
-    await Promise.all(runs.map((events) => append(ledger, events)))
+    await Promise.all(runs.map((events) => appendFirst(ledger, events)))
     await requireRuns(ledger, runs)
   }),
   checkLedger(
     'of a run that was refused, what it would have begun with is in no other run’s way',
     async (ledger) => {
-      await append(ledger, carrying(1, [a]))
+      await appendFirst(ledger, carrying(1, [a]))
       const [refused, other] = [carrying(1, [a, b, c]), carrying(2, [a, b, c, d])]
-      await requireConflict(append(ledger, refused), 'seq')
-      await append(ledger, other)
+      await requireConflict(appendFirst(ledger, refused), 'seq')
+      await appendFirst(ledger, other)
       await requireRuns(ledger, [carrying(1, [a]), other])
     },
   ),

@@ -4,6 +4,7 @@ import { everyFact } from '../samples/events.ts'
 import { sampleRunId, stamped } from '../samples/values.ts'
 import {
   appendAt,
+  appendFirst,
   barrier,
   collect,
   lazy,
@@ -181,7 +182,7 @@ export const leaseCases: readonly LedgerContractCase[] = [
     await appendAt(ledger, head, [run_finished], { lease: a })
     await requireLease(ledger, undefined)
     const whole = stamped(otherRun, [everyFact(otherRun).run_started, everyFact(otherRun).run_finished])
-    await ledger.append(otherRun, { expectedSeq: 0, epoch: 1 }, whole, { ...barrier, lease: a })
+    await appendFirst(ledger, whole, { ...barrier, lease: a })
     await requireLease(ledger, undefined, otherRun)
   }),
   checkLedger('a lease refuses no writer, and is not part of the record', async (ledger) => {
@@ -209,8 +210,7 @@ export const leaseCases: readonly LedgerContractCase[] = [
 
 /** A run whose first append takes its lease. */
 function startDriven(ledger: Ledger, lease: TakeOverClaim, runId: RunId = run): ReturnType<Ledger['append']> {
-  const events = stamped(runId, [everyFact(runId).run_started])
-  return ledger.append(runId, { expectedSeq: 0, epoch: 1 }, events, { ...lazy, lease })
+  return appendFirst(ledger, stamped(runId, [everyFact(runId).run_started]), { ...lazy, lease })
 }
 
 /** Fails the case unless that holder has the lease of a run; where none is named, nobody. */
@@ -228,7 +228,7 @@ async function requireHeld(ledger: Ledger, claim: TakeOverClaim): Promise<Lease>
   return error.lease
 }
 
-const start = stamped(run, [everyFact(run).run_started])
+const start = stamped(run, [run_started])
 
 /** A take-over raises the epoch of a run first; from then on no other writer can append. */
 export const takeOverCases: readonly LedgerContractCase[] = [

@@ -1,10 +1,12 @@
 import type { Ledger, RunId, RuntimeEvent } from '@tallystick/core'
 import { runIdOfKey } from '@tallystick/core/internal'
-import type { Fact, Head } from '@tallystick/core/vocabulary'
+import type { Fact } from '@tallystick/core/vocabulary'
 import { everyFact } from '../samples/events.ts'
 import { sampleCallId, sampleRunId, stamped } from '../samples/values.ts'
 import {
   appendAt,
+  appendFirst,
+  startInSession,
   barrier,
   collect,
   checkLedger,
@@ -70,9 +72,7 @@ export const onceCases: readonly LedgerContractCase[] = [
       const begin = (agent: string): Promise<unknown> => {
         const started = { ...everyFact(runId).run_started, agent, idempotencyKey: 'order 7' }
         const { sessionId: _session, sessionPlace: _place, ...alone } = started
-        return ledger.append(runId, { expectedSeq: 0, epoch: 1 }, stamped(runId, [alone]), {
-          durability: 'barrier',
-        })
+        return appendFirst(ledger, stamped(runId, [alone]))
       }
       const begun = await Promise.allSettled([begin('one'), begin('two'), begin('three')])
       requireEqual(
@@ -168,7 +168,7 @@ export const nameCases: readonly LedgerContractCase[] = oddNames.map(([name, men
     async (ledger) => {
       const session = { sessionId: mended, sessionPlace: 1 }
       const like = stamped(run, [{ ...everyFact(run).run_started, ...session }])
-      await ledger.append(run, { expectedSeq: 0, epoch: 1 }, like, barrier)
+      await appendFirst(ledger, like)
       for (const [runId, event] of appendsOf(name)) {
         const expected = { expectedSeq: event.seq - 1, epoch: 1 }
         await requireRefusal(ledger.append(runId, expected, [event], barrier), 'configuration')
@@ -183,12 +183,6 @@ export const nameCases: readonly LedgerContractCase[] = oddNames.map(([name, men
   ),
 )
 
-/** A run at a place of a session. */
-function startAt(ledger: Ledger, runId: RunId, sessionId: string, sessionPlace: number): Promise<Head> {
-  const started = { ...everyFact(runId).run_started, sessionId, sessionPlace }
-  return ledger.append(runId, { expectedSeq: 0, epoch: 1 }, stamped(runId, [started]), barrier)
-}
-
 async function runsOf(ledger: Ledger, sessionId: string): Promise<readonly RunId[]> {
   return (await collect(ledger.runs({ sessionId }))).map(({ runId }) => runId)
 }
@@ -198,9 +192,9 @@ const [first, second, third] = [1, 2, 3].map(sampleRunId) as [RunId, RunId, RunI
 /** Sessions: runs that follow each other, each at a place of its own. */
 export const sessionCases: readonly LedgerContractCase[] = [
   checkLedger('the runs of a session are listed by themselves, the last place first', async (ledger) => {
-    await startAt(ledger, first, 'a', 1)
-    await startAt(ledger, second, 'b', 1)
-    await startAt(ledger, third, 'a', 2)
+    await startInSession(ledger, first, 'a', 1)
+    await startInSession(ledger, second, 'b', 1)
+    await startInSession(ledger, third, 'a', 2)
     await appendAt(ledger, { seq: 1, epoch: 1 }, [saying('x')], { runId: first })
     const listed = [
       { runId: third, head: { seq: 1, epoch: 1 }, sessionId: 'a', sessionPlace: 2 },
@@ -211,34 +205,44 @@ export const sessionCases: readonly LedgerContractCase[] = [
     requireEqual((await collect(ledger.runs())).length, 3, 'the number of all runs')
   }),
   checkLedger('a session that no run has begun has no runs', async (ledger) => {
-    await startAt(ledger, first, 'a', 1)
+    await startInSession(ledger, first, 'a', 1)
     requireEqual(await runsOf(ledger, 'A'), [], 'the runs of another session')
     requireEqual(await runsOf(ledger, ''), [], 'the runs of a session without a name')
   }),
   checkLedger('a place of a session is taken once: the second run at it is not made', async (ledger) => {
-    await startAt(ledger, first, 'a', 1)
-    await requireConflict(startAt(ledger, second, 'a', 1), 'unique')
+    await startInSession(ledger, first, 'a', 1)
+    await requireConflict(startInSession(ledger, second, 'a', 1), 'unique')
     requireEqual((await ledger.head(second)) ?? null, null, 'the head of the run that was refused')
     requireEqual(await runsOf(ledger, 'a'), [first], 'the runs of the session')
-    requireEqual(await startAt(ledger, second, 'a', 2), { seq: 1, epoch: 1 }, 'the head at the next place')
+    requireEqual(
+      await startInSession(ledger, second, 'a', 2),
+      { seq: 1, epoch: 1 },
+      'the head at the next place',
+    )
   }),
   checkLedger('of many runs that want one place of a session at once, one gets it', async (ledger) => {
-    const wanted = Array.from({ length: 8 }, (_, index) => startAt(ledger, sampleRunId(index + 1), 'a', 1))
+    const wanted = Array.from({ length: 8 }, (_, index) =>
+      startInSession(ledger, sampleRunId(index + 1), 'a', 1),
+    )
     const outcomes = await Promise.allSettled(wanted)
     const got = outcomes.filter(({ status }) => status === 'fulfilled')
     requireEqual(got.length, 1, 'the number of runs that got the place')
     requireEqual((await collect(ledger.runs())).length, 1, 'the number of runs')
   }),
   checkLedger('the same place of another session is another place', async (ledger) => {
-    await startAt(ledger, first, 'a', 1)
-    await startAt(ledger, second, 'b', 1)
+    await startInSession(ledger, first, 'a', 1)
+    await startInSession(ledger, second, 'b', 1)
     requireEqual(await runsOf(ledger, 'b'), [second], 'the runs of the other session')
   }),
   checkLedger(
     'the first append of a run in a session is recognised when its acknowledgement was lost',
     async (ledger) => {
-      await startAt(ledger, first, 'a', 1)
-      requireEqual(await startAt(ledger, first, 'a', 1), { seq: 1, epoch: 1 }, 'the head at the second try')
+      await startInSession(ledger, first, 'a', 1)
+      requireEqual(
+        await startInSession(ledger, first, 'a', 1),
+        { seq: 1, epoch: 1 },
+        'the head at the second try',
+      )
       requireEqual(await runsOf(ledger, 'a'), [first], 'the runs of the session')
     },
   ),

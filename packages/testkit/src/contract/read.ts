@@ -1,11 +1,11 @@
-import type { Ledger, RunId, RuntimeEvent } from '@tallystick/core'
+import type { Ledger, RuntimeEvent } from '@tallystick/core'
 import { omitUndefined } from '@tallystick/core/internal'
 import type { RunFilter } from '@tallystick/core/vocabulary'
 import { everyFact } from '../samples/events.ts'
 import { sampleRunId, stamped } from '../samples/values.ts'
 import {
   appendAt,
-  barrier,
+  startInSession,
   collect,
   checkLedger,
   type LedgerContractCase,
@@ -122,11 +122,6 @@ export const readCases: readonly LedgerContractCase[] = [
     requireEqual((await collect(ledger.runs())).length, 4, 'the number of runs')
   }),
 ]
-
-async function startInSession(ledger: Ledger, runId: RunId, sessionId: string, place: number): Promise<void> {
-  const started = { ...everyFact(runId).run_started, sessionId, sessionPlace: place }
-  await ledger.append(runId, { expectedSeq: 0, epoch: 1 }, stamped(runId, [started]), barrier)
-}
 
 /** The ordinals of the runs of a list. */
 async function listed(ledger: Ledger, filter: RunFilter): Promise<readonly number[]> {

@@ -71,14 +71,30 @@ export function saying(text: string): FactOf<'assistant_text_delta'> {
   return { type: 'assistant_text_delta', turn: 1, attempt: 1, part: 0, text }
 }
 
-/** A run with `run_started` and then the facts given, in one append. */
-export async function startRun(
+/** Appends the first events of a run. */
+export function appendFirst(
   ledger: Ledger,
-  runId: RunId = run,
-  facts: readonly Fact[] = [],
+  events: readonly RuntimeEvent[],
+  options: AppendOptions = barrier,
 ): Promise<Head> {
-  const events = stamped(runId, [everyFact(runId).run_started, ...facts])
-  return ledger.append(runId, { expectedSeq: 0, epoch: 1 }, events, barrier)
+  const [{ runId }] = events as readonly [RuntimeEvent]
+  return ledger.append(runId, { expectedSeq: 0, epoch: 1 }, events, options)
+}
+
+/** A run with `run_started` and then the facts given, in one append. */
+export function startRun(ledger: Ledger, runId: RunId = run, facts: readonly Fact[] = []): Promise<Head> {
+  return appendFirst(ledger, stamped(runId, [everyFact(runId).run_started, ...facts]))
+}
+
+/** A run at a place of a session. */
+export function startInSession(
+  ledger: Ledger,
+  runId: RunId,
+  sessionId: string,
+  sessionPlace: number,
+): Promise<Head> {
+  const started = { ...everyFact(runId).run_started, sessionId, sessionPlace }
+  return appendFirst(ledger, stamped(runId, [started]))
 }
 
 /** Appends after a head that the case knows. */

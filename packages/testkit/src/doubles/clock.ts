@@ -25,8 +25,18 @@ interface Timer {
 /** Makes a clock that shows `startMs`, in milliseconds since 1970 UTC. */
 export function manualClock(startMs: number = Date.UTC(2026, 0, 1)): ManualClock {
   requireOptions('manualClock', numberFrom(0), startMs, 'startMs')
+  return createClock(startMs, 0)
+}
+
+/** A manual clock that advances by a millisecond at every reading, as a host's clock may. */
+export function tickingClock(startMs: number = Date.UTC(2026, 0, 1)): ManualClock {
+  return createClock(startMs, 1)
+}
+
+function createClock(startMs: number, tickMs: number): ManualClock {
   let now = startMs
   let uses = 0
+  let ticks = 0
   const timers = new Set<Timer>()
   const ofWork = (): readonly Timer[] => [...timers].filter(({ isUpkeep }) => !isUpkeep)
   const next = (among: Iterable<Timer> = timers): Timer | undefined =>
@@ -45,9 +55,10 @@ export function manualClock(startMs: number = Date.UTC(2026, 0, 1)): ManualClock
   return {
     now() {
       uses++
-      return now
+      ticks += tickMs
+      return now + ticks
     },
-    even: () => now,
+    ...(tickMs === 0 && { even: () => now }),
     schedule(delayMs: number, callback: () => void, purpose?: 'upkeep'): Cancel {
       uses++
       const timer = { at: now + Math.max(0, delayMs), callback, isUpkeep: purpose === 'upkeep' }
@@ -68,24 +79,6 @@ export function manualClock(startMs: number = Date.UTC(2026, 0, 1)): ManualClock
     },
     get uses() {
       return uses
-    },
-  }
-}
-
-/** A manual clock that advances by a millisecond at every reading, as a host's clock may. */
-export function tickingClock(startMs?: number): ManualClock {
-  const clock = manualClock(startMs)
-  let ticks = 0
-  return {
-    now: () => clock.now() + ++ticks,
-    schedule: (...timer) => clock.schedule(...timer),
-    advance: (ms) => clock.advance(ms),
-    advanceToNext: () => clock.advanceToNext(),
-    get pending() {
-      return clock.pending
-    },
-    get uses() {
-      return clock.uses
     },
   }
 }

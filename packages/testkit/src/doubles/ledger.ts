@@ -8,6 +8,35 @@ import {
 import { type ContentRemoval, omitUndefined, requireOptions, someLedger } from '@tallystick/core/internal'
 import type { AppendOptions, ExpectedHead, InboxEntry, TakeOverClaim } from '@tallystick/core/vocabulary'
 
+/** How a ledger is wrapped: each call, and each list that is read one by one. */
+interface LedgerWrappers {
+  readonly call: <T>(call: () => Promise<T>) => Promise<T>
+  readonly each: <T>(items: AsyncIterable<T>) => AsyncIterable<T>
+}
+
+/** A ledger whose calls and lists go through wrappers. `inner` is asked at each call. It removes no content. */
+export function wrapLedger(inner: () => Ledger, { call, each }: LedgerWrappers): Ledger {
+  const { deltaDelayMs, isWhole } = inner()
+  return {
+    ...omitUndefined({ deltaDelayMs }),
+    append: (...args) => call(() => inner().append(...args)),
+    acquire: (...args) => call(() => inner().acquire(...args)),
+    head: (runId) => call(() => inner().head(runId)),
+    read: (...args) => each(inner().read(...args)),
+    find: (query) => each(inner().find(query)),
+    runs: (filter) => each(inner().runs(filter)),
+    tail: (after) => each(inner().tail(after)),
+    put: (...args) => call(() => inner().put(...args)),
+    inbox: (runId) => call(() => inner().inbox(runId)),
+    changes: (...args) => inner().changes(...args),
+    lease: (runId) => call(() => inner().lease(runId)),
+    renew: (...args) => call(() => inner().renew(...args)),
+    release: (...args) => call(() => inner().release(...args)),
+    ...(isWhole && { isWhole: (runId: RunId) => call(async () => inner().isWhole?.(runId)) }),
+    close: () => call(() => inner().close()),
+  }
+}
+
 /** A ledger whose machine may lose power. */
 export interface VolatileLedger extends Ledger {
   /** Forgets what was appended after the last barrier, except the first `kept` of these appends. */
@@ -45,21 +74,10 @@ export function volatileLedger(): VolatileLedger {
 
   return {
     ...memory,
+    ...wrapLedger(() => memory, { call: (call) => call(), each: (items) => items }),
     append: (runId, ...given) => make({ kind: 'append', runId, given }, given[2].durability === 'barrier'),
     acquire: (runId, claim) => make({ kind: 'acquire', runId, claim }, true),
     put: (runId, entry) => make({ kind: 'put', runId, entry }, true),
-    head: (runId) => memory.head(runId),
-    read: (...args) => memory.read(...args),
-    find: (query) => memory.find(query),
-    runs: (filter) => memory.runs(filter),
-    inbox: (runId) => memory.inbox(runId),
-    tail: (after) => memory.tail(after),
-    changes: (...args) => memory.changes(...args),
-    lease: (runId) => memory.lease(runId),
-    renew: (...args) => memory.renew(...args),
-    release: (...args) => memory.release(...args),
-    isWhole: async (runId) => await memory.isWhole?.(runId),
-    close: () => memory.close(),
     async losePower(kept = 0) {
       const forgotten = changes.slice(synced + kept)
       for (const change of forgotten) if (change.kind === 'append') lost.push(...change.given[1])
@@ -109,7 +127,8 @@ export interface WatchedLedger {
 export function watchedLedger(ledger: Ledger): WatchedLedger {
   requireOptions('watchedLedger', someLedger, ledger, 'the ledger')
   const underWay = new Set<Promise<unknown>>()
-  const watch = <T>(call: Promise<T>): Promise<T> => {
+  const watch = <T>(begin: () => Promise<T>): Promise<T> => {
+    const call = begin()
     const ended: Promise<unknown> = call.then(
       () => underWay.delete(ended),
       () => underWay.delete(ended),
@@ -119,34 +138,17 @@ export function watchedLedger(ledger: Ledger): WatchedLedger {
   }
   async function* each<T>(items: AsyncIterable<T>): AsyncGenerator<T> {
     const iterator = items[Symbol.asyncIterator]()
-    for (let next = await watch(iterator.next()); !next.done; next = await watch(iterator.next()))
-      yield next.value
+    const next = (): Promise<IteratorResult<T>> => watch(() => iterator.next())
+    for (let item = await next(); !item.done; item = await next()) yield item.value
   }
   return {
     outside: () => (underWay.size > 0 ? Promise.race(underWay) : undefined),
     ledger: {
-      ...omitUndefined({ deltaDelayMs: ledger.deltaDelayMs }),
-      append: (...args) => watch(ledger.append(...args)),
-      acquire: (...args) => watch(ledger.acquire(...args)),
-      head: (runId) => watch(ledger.head(runId)),
-      read: (...args) => each(ledger.read(...args)),
-      find: (query) => each(ledger.find(query)),
-      runs: (filter) => each(ledger.runs(filter)),
-      put: (...args) => watch(ledger.put(...args)),
-      inbox: (runId) => watch(ledger.inbox(runId)),
-      changes: (...args) => ledger.changes(...args),
-      tail: (after) => each(ledger.tail(after)),
-      lease: (runId) => watch(ledger.lease(runId)),
-      renew: (...args) => watch(ledger.renew(...args)),
-      release: (...args) => watch(ledger.release(...args)),
-      ...(ledger.isWhole && {
-        isWhole: (runId: RunId) => watch(ledger.isWhole?.(runId) ?? Promise.resolve(undefined)),
-      }),
+      ...wrapLedger(() => ledger, { call: watch, each }),
       ...(ledger.removeContent && {
         removeContent: (runId: RunId, why: ContentRemoval) =>
-          watch(ledger.removeContent?.(runId, why) ?? Promise.resolve()),
+          watch(async () => ledger.removeContent?.(runId, why)),
       }),
-      close: () => watch(ledger.close()),
     },
   }
 }

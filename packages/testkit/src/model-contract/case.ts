@@ -1,6 +1,6 @@
-import type { Clock, Model } from '@tallystick/core'
+import type { Model } from '@tallystick/core'
 import { differenceOf } from '@tallystick/core/internal'
-import type { Cancel, JsonObject } from '@tallystick/core/vocabulary'
+import type { JsonObject } from '@tallystick/core/vocabulary'
 
 /** A reply for a model to give, which every wire can express. */
 export interface ContractReply {
@@ -81,6 +81,16 @@ export interface ModelContractCase {
   readonly run: (harness: ModelHarness) => Promise<void>
 }
 
+/** A promise that every model keeps. */
+export function checkModel(promise: string, run: ModelContractCase['run']): ModelContractCase {
+  return { promise, run }
+}
+
+/** A promise that means something only with an ability. */
+export function checkAbility(needs: Need, promise: string, run: ModelContractCase['run']): ModelContractCase {
+  return { promise, needs, run }
+}
+
 /** Throws unless it holds. `what` is the claim. */
 export function require(holds: boolean, what: string): asserts holds {
   if (!holds) throw new Error(`Not so: ${what}.`)
@@ -90,40 +100,4 @@ export function require(holds: boolean, what: string): asserts holds {
 export function requireEqual(found: unknown, expected: unknown, what: string): void {
   const difference = differenceOf(found ?? null, expected ?? null)
   if (difference) throw new Error(`${what}: expected ${difference.expected}, found ${difference.found}.`)
-}
-
-/** A clock that stands still until it is moved. */
-export interface StillClock extends Clock {
-  /** How many timers wait. */
-  readonly waiting: number
-  /** Lets this much time pass, in milliseconds. */
-  advance(byMs: number): void
-}
-
-/** Makes a clock at the beginning of 2026. */
-export function stillClock(): StillClock {
-  let now = Date.UTC(2026, 0, 1)
-  const timers = new Set<{ readonly at: number; readonly callback: () => void }>()
-  const nextUntil = (until: number) =>
-    [...timers].filter(({ at }) => at <= until).toSorted((one, other) => one.at - other.at)[0]
-  return {
-    now: () => now,
-    schedule(delayMs, callback): Cancel {
-      const timer = { at: now + Math.max(1, delayMs), callback }
-      timers.add(timer)
-      return () => void timers.delete(timer)
-    },
-    get waiting() {
-      return timers.size
-    },
-    advance(byMs) {
-      const until = now + byMs
-      for (let timer = nextUntil(until); timer; timer = nextUntil(until)) {
-        now = timer.at
-        timers.delete(timer)
-        timer.callback()
-      }
-      now = until
-    },
-  }
 }

@@ -1,16 +1,17 @@
 import type { ProviderError } from '@tallystick/core'
 import type { ModelFailure } from '@tallystick/core/vocabulary'
+import { manualClock } from '../doubles/clock.ts'
 import {
+  checkModel,
+  checkAbility,
   type ModelContractCase,
   type ModelHarness,
   require,
   requireEqual,
   type Scene,
-  stillClock,
 } from './case.ts'
 import {
   callModel,
-  callUpTo,
   onStage,
   plainRequest,
   replying,
@@ -41,47 +42,6 @@ const byStatus: readonly (readonly [number, ModelFailure['class'], retryable: bo
   [503, 'overloaded', true],
 ]
 
-async function checkStatuses(harness: ModelHarness): Promise<void> {
-  for (const [status, failureClass, retryable] of byStatus) {
-    const failure = await callForFailure(harness, { type: 'refusal', status })
-    requireEqual(
-      [failure.class, failure.retryable],
-      [failureClass, retryable],
-      `An answer of status ${status}`,
-    )
-    requireEqual(failure.status, status, 'The status that is kept')
-  }
-}
-
-async function checkWait(harness: ModelHarness): Promise<void> {
-  const failure = await callForFailure(harness, { type: 'refusal', status: 429, retryAfterSeconds: 7 })
-  requireEqual(failure.retryAfterMs, 7000, 'The wait that was asked for, in milliseconds')
-}
-
-async function checkPage(harness: ModelHarness): Promise<void> {
-  const failure = await callForFailure(harness, { type: 'page' })
-  require(failure.class === 'protocol' ||
-    failure.class ===
-      'truncated', `a page is not a reply, so that the failure is protocol or truncated, not ${failure.class}`)
-  require(!failure.message.includes('Log in'), 'nothing of the page is in the message')
-}
-
-async function checkUnreachable(harness: ModelHarness): Promise<void> {
-  const failure = await callForFailure(harness, { type: 'nobody' })
-  requireEqual([failure.class, failure.retryable], ['network', true], 'The failure')
-}
-
-async function checkWords(harness: ModelHarness): Promise<void> {
-  const { secret } = harness
-  for (const status of [400, 401, 500]) {
-    const failure = await callForFailure(harness, { type: 'refusal', status })
-    require(failure.message.length < 1000 &&
-      !failure.message.includes('\n'), 'a message is one line, and not a long one')
-    if (secret !== undefined)
-      require(!writeOut(failure).includes(secret), 'the key is nowhere in the failure')
-  }
-}
-
 /** Everything that a log of the error could show. */
 function writeOut(error: unknown, depth = 0): string {
   if (typeof error !== 'object' || error === null || depth > 4) return String(error)
@@ -91,19 +51,46 @@ function writeOut(error: unknown, depth = 0): string {
 
 /** Promises on failures. */
 export const failureCases: readonly ModelContractCase[] = [
-  {
-    promise: 'says by class and status what kind of refusal it met, after one attempt',
-    needs: 'connection',
-    run: checkStatuses,
-  },
-  { promise: 'says how long it was asked to wait', needs: 'connection', run: checkWait },
-  { promise: 'takes no page for a reply', needs: 'connection', run: checkPage },
-  { promise: 'says that no server could be reached', needs: 'connection', run: checkUnreachable },
-  {
-    promise: 'tells of a refusal in one bounded line, without the key',
-    needs: 'connection',
-    run: checkWords,
-  },
+  checkAbility(
+    'connection',
+    'says by class and status what kind of refusal it met, after one attempt',
+    async (harness) => {
+      for (const [status, failureClass, retryable] of byStatus) {
+        const failure = await callForFailure(harness, { type: 'refusal', status })
+        requireEqual(
+          [failure.class, failure.retryable],
+          [failureClass, retryable],
+          `An answer of status ${status}`,
+        )
+        requireEqual(failure.status, status, 'The status that is kept')
+      }
+    },
+  ),
+  checkAbility('connection', 'says how long it was asked to wait', async (harness) => {
+    const failure = await callForFailure(harness, { type: 'refusal', status: 429, retryAfterSeconds: 7 })
+    requireEqual(failure.retryAfterMs, 7000, 'The wait that was asked for, in milliseconds')
+  }),
+  checkAbility('connection', 'takes no page for a reply', async (harness) => {
+    const failure = await callForFailure(harness, { type: 'page' })
+    require(failure.class === 'protocol' ||
+      failure.class ===
+        'truncated', `a page is not a reply, so that the failure is protocol or truncated, not ${failure.class}`)
+    require(!failure.message.includes('Log in'), 'nothing of the page is in the message')
+  }),
+  checkAbility('connection', 'says that no server could be reached', async (harness) => {
+    const failure = await callForFailure(harness, { type: 'nobody' })
+    requireEqual([failure.class, failure.retryable], ['network', true], 'The failure')
+  }),
+  checkAbility('connection', 'tells of a refusal in one bounded line, without the key', async (harness) => {
+    const { secret } = harness
+    for (const status of [400, 401, 500]) {
+      const failure = await callForFailure(harness, { type: 'refusal', status })
+      require(failure.message.length < 1000 &&
+        !failure.message.includes('\n'), 'a message is one line, and not a long one')
+      if (secret !== undefined)
+        require(!writeOut(failure).includes(secret), 'the key is nowhere in the failure')
+    }
+  }),
 ]
 
 /** Longer than any adapter waits. */
@@ -132,114 +119,105 @@ async function checkCuts(
   }
 }
 
-async function checkMute(harness: ModelHarness): Promise<void> {
-  await onStage(harness, [{ type: 'mute' }], async (stage) => {
-    const clock = stillClock()
-    const pending = callModel(stage.model, plainRequest, { clock })
-    await stage.begun(0)
-    clock.advance(foreverMs)
-    const { failure } = await pending
-    requireEqual([failure?.class, failure?.retryable], ['timeout', true], 'The failure')
-    await stage.closed(0)
-    requireEqual(clock.waiting, 0, 'The number of timers that still wait')
-  })
-}
-
-async function checkStall(harness: ModelHarness): Promise<void> {
-  const { proof } = harness.measure(spokenReply)
-  await onStage(harness, [replying(spokenReply, { events: proof - 1, ending: 'stall' })], async (stage) => {
-    let received = ''
-    const { failure, clock } = await callModel(stage.model, plainRequest, {
-      onSignal(signal, _, lent) {
-        if (signal.type !== 'model_text') return
-        received += signal.text
-        if (received === spokenReply.text?.join('')) setImmediate(() => lent.advance(foreverMs))
-      },
-    })
-    requireEqual([failure?.class, failure?.retryable], ['timeout', true], 'The failure')
-    await stage.closed(0)
-    requireEqual(clock.waiting, 0, 'The number of timers that still wait')
-  })
-}
-
-async function checkTimers(harness: ModelHarness): Promise<void> {
-  const broken: readonly Scene[] = [replying(spokenReply, { events: 1 }), { type: 'refusal', status: 500 }]
-  const scenes = [replying(spokenReply), ...(harness.lacks?.includes('connection') ? [] : broken)]
-  for (const scene of scenes) {
-    await onStage(harness, [scene], async ({ model }) => {
-      const { clock } = await callModel(model, plainRequest)
-      await until(() => clock.waiting === 0, 'no timer is left behind a call')
-    })
-  }
-}
-
-async function checkGivenUpEarly(harness: ModelHarness): Promise<void> {
-  await onStage(harness, [{ type: 'mute' }], async (stage) => {
-    const clock = stillClock()
-    let reports = 0
-    const count = (): void => void reports++
-    const subscription = stage.model
-      .stream(plainRequest, { clock })
-      .subscribe({ next: count, error: count, complete: count })
-    await stage.begun(0)
-    subscription.unsubscribe()
-    requireEqual(clock.waiting, 0, 'The number of timers that still wait')
-    await stage.closed(0)
-    requireEqual(reports, 0, 'The number of reports after that')
-  })
-}
-
-async function checkGivenUp(harness: ModelHarness): Promise<void> {
-  const { proof } = harness.measure(replyWithCall)
-  const events = proof - 1
-  // A connection that stays open brings no more than this; and the counts, at times, come with its end only.
-  const cut = await onStage(harness, [replying(replyWithCall, { events })], ({ model }) =>
-    callModel(model, toolRequest),
-  )
-  const last = cut.signals.findLastIndex(({ type }) => type !== 'model_usage')
-  require(last > 0, 'a reply is reported while it streams')
-  await onStage(harness, [replying(replyWithCall, { events, ending: 'stall' })], async (stage) => {
-    for (let count = 1; count <= last + 1; count++) {
-      const { signals, clock } = await callUpTo(stage.model, toolRequest, count)
-      await stage.closed(count - 1)
-      requireEqual(signals, cut.signals.slice(0, count), `The signals up to signal ${count}`)
-      requireEqual(clock.waiting, 0, 'The number of timers that still wait')
-    }
-  })
-}
-
 /** How a model ends that does not get to the end of its reply. */
 export const endingCases: readonly ModelContractCase[] = [
-  {
-    promise:
-      'fails, to be tried again, wherever a reply ends before its proof, and requests no call that was cut',
-    needs: 'connection',
-    run: (harness) => checkCuts(harness, 'end', ['truncated', 'protocol']),
-  },
-  {
-    promise: 'fails, to be tried again, wherever the connection breaks',
-    needs: 'connection',
-    run: (harness) => checkCuts(harness, 'break', ['network', 'truncated', 'protocol']),
-  },
-  {
-    promise: 'gives up an answer that does not begin, by the clock that it is lent',
-    needs: 'connection',
-    run: checkMute,
-  },
-  {
-    promise: 'gives up a reply that falls silent, by the clock that it is lent',
-    needs: 'connection',
-    run: checkStall,
-  },
-  { promise: 'leaves no timer running', run: checkTimers },
-  {
-    promise: 'closes the connection when it is given up before the answer',
-    needs: 'connection',
-    run: checkGivenUpEarly,
-  },
-  {
-    promise: 'closes the connection when it is given up at any signal, and reports nothing more',
-    needs: 'connection',
-    run: checkGivenUp,
-  },
+  checkAbility(
+    'connection',
+    'fails, to be tried again, wherever a reply ends before its proof, and requests no call that was cut',
+    (harness) => checkCuts(harness, 'end', ['truncated', 'protocol']),
+  ),
+  checkAbility('connection', 'fails, to be tried again, wherever the connection breaks', (harness) =>
+    checkCuts(harness, 'break', ['network', 'truncated', 'protocol']),
+  ),
+  checkAbility(
+    'connection',
+    'gives up an answer that does not begin, by the clock that it is lent',
+    async (harness) => {
+      await onStage(harness, [{ type: 'mute' }], async (stage) => {
+        const clock = manualClock()
+        const pending = callModel(stage.model, plainRequest, { clock })
+        await stage.begun(0)
+        clock.advance(foreverMs)
+        const { failure } = await pending
+        requireEqual([failure?.class, failure?.retryable], ['timeout', true], 'The failure')
+        await stage.closed(0)
+        requireEqual(clock.pending, 0, 'The number of timers that still wait')
+      })
+    },
+  ),
+  checkAbility(
+    'connection',
+    'gives up a reply that falls silent, by the clock that it is lent',
+    async (harness) => {
+      const { proof } = harness.measure(spokenReply)
+      await onStage(
+        harness,
+        [replying(spokenReply, { events: proof - 1, ending: 'stall' })],
+        async (stage) => {
+          let received = ''
+          const { failure, clock } = await callModel(stage.model, plainRequest, {
+            onSignal(signal, _, lent) {
+              if (signal.type !== 'model_text') return
+              received += signal.text
+              if (received === spokenReply.text?.join('')) setImmediate(() => lent.advance(foreverMs))
+            },
+          })
+          requireEqual([failure?.class, failure?.retryable], ['timeout', true], 'The failure')
+          await stage.closed(0)
+          requireEqual(clock.pending, 0, 'The number of timers that still wait')
+        },
+      )
+    },
+  ),
+  checkModel('leaves no timer running', async (harness) => {
+    const broken: readonly Scene[] = [replying(spokenReply, { events: 1 }), { type: 'refusal', status: 500 }]
+    const scenes = [replying(spokenReply), ...(harness.lacks?.includes('connection') ? [] : broken)]
+    for (const scene of scenes) {
+      await onStage(harness, [scene], async ({ model }) => {
+        const { clock } = await callModel(model, plainRequest)
+        await until(() => clock.pending === 0, 'no timer is left behind a call')
+      })
+    }
+  }),
+  checkAbility(
+    'connection',
+    'closes the connection when it is given up before the answer',
+    async (harness) => {
+      await onStage(harness, [{ type: 'mute' }], async (stage) => {
+        const clock = manualClock()
+        let reports = 0
+        const count = (): void => void reports++
+        const subscription = stage.model
+          .stream(plainRequest, { clock })
+          .subscribe({ next: count, error: count, complete: count })
+        await stage.begun(0)
+        subscription.unsubscribe()
+        requireEqual(clock.pending, 0, 'The number of timers that still wait')
+        await stage.closed(0)
+        requireEqual(reports, 0, 'The number of reports after that')
+      })
+    },
+  ),
+  checkAbility(
+    'connection',
+    'closes the connection when it is given up at any signal, and reports nothing more',
+    async (harness) => {
+      const { proof } = harness.measure(replyWithCall)
+      const events = proof - 1
+      // A connection that stays open brings no more than this; and the counts, at times, come with its end only.
+      const cut = await onStage(harness, [replying(replyWithCall, { events })], ({ model }) =>
+        callModel(model, toolRequest),
+      )
+      const last = cut.signals.findLastIndex(({ type }) => type !== 'model_usage')
+      require(last > 0, 'a reply is reported while it streams')
+      await onStage(harness, [replying(replyWithCall, { events, ending: 'stall' })], async (stage) => {
+        for (let count = 1; count <= last + 1; count++) {
+          const { signals, clock } = await callModel(stage.model, toolRequest, { count })
+          await stage.closed(count - 1)
+          requireEqual(signals, cut.signals.slice(0, count), `The signals up to signal ${count}`)
+          requireEqual(clock.pending, 0, 'The number of timers that still wait')
+        }
+      })
+    },
+  ),
 ]

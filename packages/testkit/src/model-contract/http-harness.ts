@@ -10,6 +10,7 @@ import type {
   ToolResult,
 } from '@tallystick/core/vocabulary'
 import { type Observable, take } from 'rxjs'
+import { type ManualClock, manualClock } from '../doubles/clock.ts'
 import {
   type ContractReply,
   type ModelHarness,
@@ -18,8 +19,6 @@ import {
   require,
   type Scene,
   type Stage,
-  type StillClock,
-  stillClock,
 } from './case.ts'
 
 /** The signals of one call, and how it ended. */
@@ -27,14 +26,16 @@ export interface CallOutcome {
   readonly signals: readonly ModelSignal[]
   /** Absent where the call completed. */
   readonly failure?: ProviderError
-  readonly clock: StillClock
+  readonly clock: ManualClock
 }
 
 /** How a call is watched. */
 export interface CallWatch {
-  readonly clock?: StillClock
+  readonly clock?: ManualClock
+  /** Gives the call up at the signal of this number, from 1. */
+  readonly count?: number
   /** Sees each signal as it comes, and how many there were before it. */
-  readonly onSignal?: (signal: ModelSignal, before: number, clock: StillClock) => void
+  readonly onSignal?: (signal: ModelSignal, before: number, clock: ManualClock) => void
 }
 
 /** Calls the model and waits for the end. Rejects where it fails with anything but a `ProviderError`. */
@@ -43,10 +44,11 @@ export function callModel(
   request: ModelRequest,
   watched: CallWatch = {},
 ): Promise<CallOutcome> {
-  const clock = watched.clock ?? stillClock()
+  const clock = watched.clock ?? manualClock()
   const signals: ModelSignal[] = []
   return new Promise((resolve, reject) => {
-    openModelStream(model, request, clock).subscribe({
+    const signals$ = openModelStream(model, request, clock).pipe(take(watched.count ?? Infinity))
+    signals$.subscribe({
       next: (signal) => {
         signals.push(signal)
         watched.onSignal?.(signal, signals.length - 1, clock)
@@ -60,7 +62,7 @@ export function callModel(
   })
 }
 
-function openModelStream(model: Model, request: ModelRequest, clock: StillClock): Observable<ModelSignal> {
+function openModelStream(model: Model, request: ModelRequest, clock: ManualClock): Observable<ModelSignal> {
   try {
     return model.stream(request, { clock })
   } catch (cause) {
@@ -70,22 +72,6 @@ function openModelStream(model: Model, request: ModelRequest, clock: StillClock)
 
 function strayError(claim: string, cause: unknown): Error {
   return new Error(`Not so: ${claim}. It is ${legibleText(cause)}.`, { cause })
-}
-
-/** Calls the model and gives it up at the signal of that number, from 1. */
-export function callUpTo(model: Model, request: ModelRequest, count: number): Promise<CallOutcome> {
-  const clock = stillClock()
-  const signals: ModelSignal[] = []
-  return new Promise((resolve, reject) => {
-    model
-      .stream(request, { clock })
-      .pipe(take(count))
-      .subscribe({
-        next: (signal) => signals.push(signal),
-        complete: () => resolve({ signals, clock }),
-        error: reject,
-      })
-  })
 }
 
 /** Sets the stage, plays on it, and takes it down. */
@@ -207,7 +193,7 @@ async function openStage(wire: HttpWire, scenes: readonly Scene[]): Promise<Stag
       bodies.push(body)
       request.socket.once('close', () => closed.reach(place))
       begun.reach(place)
-      return play({ wire, scene: scenes[Math.min(place, scenes.length - 1)]!, body, response })
+      return play(wire, scenes[Math.min(place, scenes.length - 1)]!, body, response)
     })
   })
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
@@ -235,14 +221,7 @@ function stopped(server: Server): Promise<void> {
   return new Promise((resolve) => server.close(() => resolve()))
 }
 
-interface Performance {
-  readonly wire: HttpWire
-  readonly scene: Scene
-  readonly body: unknown
-  readonly response: ServerResponse
-}
-
-async function play({ wire, scene, body, response }: Performance): Promise<void> {
+async function play(wire: HttpWire, scene: Scene, body: unknown, response: ServerResponse): Promise<void> {
   response.on('error', () => {})
   switch (scene.type) {
     case 'mute':

@@ -43,20 +43,12 @@ async function verdictOf<Replacement>(
   replacement: Replacement,
 ): Promise<'pass' | { block: string } | { record: string } | { replace: Replacement }> {
   await Promise.resolve()
-  switch (says) {
-    case 'pass':
-      return 'pass'
-    case 'block':
-      return { block: 'blocked' }
-    case 'record':
-      return { record: 'seen' }
-    case 'replace':
-      return { replace: replacement }
-    case 'throw':
-      throw new Error('broken guardrail')
-    case 'hang':
-      return await new Promise(() => {})
-  }
+  if (says === 'throw') throw new Error('broken guardrail')
+  if (says === 'hang') return await new Promise(() => {})
+  return {
+    ...{ pass: 'pass' as const, block: { block: 'blocked' } },
+    ...{ record: { record: 'seen' }, replace: { replace: replacement } },
+  }[says]
 }
 
 /** What really happened, as the tools saw it. */
@@ -74,28 +66,12 @@ const retry: RetryPolicy = { maxAttempts: 3, baseMs: 70, capMs: 100, maxRetryAft
 
 type Body = NonNullable<TestToolOptions['run']>
 
-/** Tools whose failed calls are tried again: where they read, where a throw has changed nothing, where a call may be repeated. */
-function retriedTools(body: (name: string, writes: boolean) => Body): readonly Tool[] {
-  const shared = { timeoutMs: 1_000, retry }
-  const write = { ...shared, effect: 'write' } as const
-  return [
-    testTool({ ...shared, name: 'retried', run: body('retried', false) }),
-    testTool({ ...write, name: 'retried_write', run: body('retried_write', true) }),
-    testTool({
-      ...write,
-      name: 'retried_rerunnable',
-      recovery: 'rerun',
-      run: body('retried_rerunnable', true),
-    }),
-  ]
-}
-
 /** Tools that misbehave as their input says, and that remember what they did to the world. */
 function toolsOf(
   world: World,
   { durable, acknowledged }: Pick<MortalLedger, 'durable' | 'acknowledged'>,
 ): readonly Tool[] {
-  const body = (name: string, writes: boolean, { isApproved = false } = {}): Body => {
+  const body = (name: string, writes: boolean, isApproved: boolean): Body => {
     // All reads of a program may run again. What is not a first start of one, or was approved, has to be durable.
     const mayStartLazily = !writes && !isApproved
     return async (
@@ -127,48 +103,40 @@ function toolsOf(
   }
   const check = (input: JsonObject): CallVerdict =>
     input['do'] === 'invalid'
-      ? ({ kind: 'refuse', outcome: 'invalid_input', text: 'do: expected something else' } as const)
-      : ({ kind: 'run' } as const)
-  const asks = (input: JsonObject): CallVerdict =>
-    input['do'] === 'invalid' ? check(input) : { kind: 'ask' }
-  const shared = { timeoutMs: 1_000, check }
+      ? { kind: 'refuse', outcome: 'invalid_input', text: 'do: expected something else' }
+      : { kind: 'run' }
+  const tool = (name: string, { asks = false, ...options }: ToolPlan = {}): Tool =>
+    testTool({
+      name,
+      timeoutMs: 1_000,
+      check: asks ? (input) => (input['do'] === 'invalid' ? check(input) : { kind: 'ask' }) : check,
+      run: body(name, options.effect === 'write', asks),
+      ...options,
+    })
+  const write = { effect: 'write' } as const
+  // Tried again where they read, where a throw has changed nothing, and where a call may be repeated.
+  const retried = { retry, check: undefined }
   return [
-    testTool({ ...shared, name: 'read', run: body('read', false) }),
-    testTool({ ...shared, name: 'write', effect: 'write', run: body('write', true) }),
-    testTool({
-      ...shared,
-      name: 'rerunnable',
-      effect: 'write',
-      recovery: 'rerun',
-      run: body('rerunnable', true),
-    }),
-    ...retriedTools(body),
-    testTool({
-      ...shared,
-      name: 'reconciled',
-      effect: 'write',
+    tool('read'),
+    tool('write', write),
+    tool('rerunnable', { ...write, recovery: 'rerun' }),
+    tool('retried', retried),
+    tool('retried_write', { ...retried, ...write }),
+    tool('retried_rerunnable', { ...retried, ...write, recovery: 'rerun' }),
+    tool('reconciled', {
+      ...write,
       recovery: 'reconcile',
-      run: body('reconciled', true),
       reconcile: async ({ idempotencyKey }) =>
         world.keys.has(idempotencyKey)
           ? { state: 'done', outcome: 'success', content: [{ type: 'text', text: 'it was done' }] }
           : { state: 'not_done' },
     }),
-    testTool({
-      ...shared,
-      name: 'asking',
-      effect: 'write',
-      run: body('asking', true),
-      check: asks,
-    }),
-    testTool({
-      ...shared,
-      name: 'asking_read',
-      run: body('asking_read', false, { isApproved: true }),
-      check: asks,
-    }),
+    tool('asking', { ...write, asks: true }),
+    tool('asking_read', { asks: true }),
   ]
 }
+
+type ToolPlan = Omit<Partial<TestToolOptions>, 'name' | 'run'> & { readonly asks?: boolean }
 
 /** The parts of a program that its agents are made of. */
 export type AgentPlan = Pick<

@@ -1,13 +1,7 @@
 import type { Ledger, RunId, RuntimeEvent } from '@tallystick/core'
-import {
-  omitUndefined,
-  option,
-  type OptionCheck,
-  requireOptions,
-  someLedger,
-} from '@tallystick/core/internal'
+import { option, type OptionCheck, requireOptions, someLedger } from '@tallystick/core/internal'
 import type { AppendOptions, ExpectedHead, Head } from '@tallystick/core/vocabulary'
-import { isVolatile } from '../doubles/ledger.ts'
+import { isVolatile, wrapLedger } from '../doubles/ledger.ts'
 import { recordedEvents } from '../judges/laws.ts'
 
 const { fields, maybe, numberFrom, trueOrFalse, valueThat } = option
@@ -118,7 +112,7 @@ export function mortalLedger(ledger: Ledger, crash?: CrashPoint): MortalLedger {
     return head
   }
   return {
-    ...omitUndefined({ deltaDelayMs: ledger.deltaDelayMs }),
+    ...wrapLedger(() => ledger, { call: alive, each: aliveFor }),
     append,
     acquire: (runId, claim) =>
       alive(async () => {
@@ -126,20 +120,9 @@ export function mortalLedger(ledger: Ledger, crash?: CrashPoint): MortalLedger {
         drives(runId, claim)
         return head
       }),
-    head: (runId) => alive(() => ledger.head(runId)),
-    put: (runId, entry) => alive(() => ledger.put(runId, entry)),
-    inbox: (runId) => alive(() => ledger.inbox(runId)),
-    changes: (...args) => ledger.changes(...args),
-    read: (runId, range) => aliveFor(ledger.read(runId, range)),
-    find: (query) => aliveFor(ledger.find(query)),
-    runs: (filter) => aliveFor(ledger.runs(filter)),
-    tail: (after) => aliveFor(ledger.tail(after)),
-    lease: (runId) => alive(() => ledger.lease(runId)),
-    renew: (...args) => alive(() => ledger.renew(...args)),
     release: async (runId, holder) => {
       if (!dead) await ledger.release(runId, holder)
     },
-    ...(ledger.isWhole && { isWhole: (runId: RunId) => alive(async () => ledger.isWhole?.(runId)) }),
     close: () => Promise.resolve(),
     get dead() {
       return dead

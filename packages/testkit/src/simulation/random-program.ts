@@ -4,70 +4,56 @@ import type { CrashPoint } from './faults.ts'
 import type { CallPlan, GuardrailPlan, Program, Step } from './plan.ts'
 
 const toolNames = [
-  ...([
-    'read',
-    'write',
-    'rerunnable',
-    'reconciled',
-    'asking',
-    'asking_read',
-    'no_such_tool',
-    'helper',
-    'helper',
-  ] as const),
+  ...(['read', 'write', 'rerunnable', 'reconciled', 'asking', 'asking_read'] as const),
+  ...(['no_such_tool', 'helper', 'helper'] as const),
   ...(['retried', 'retried_write', 'retried_rerunnable'] as const),
   ...(['transfer_to_second', 'transfer_to_program', 'transfer_to_user'] as const),
 ] as const
 
+/** The usual value, so many times as often as a rare one. */
+function mostly<T>(times: number, usual: fc.Arbitrary<T>, rare: fc.Arbitrary<T>): fc.Arbitrary<T> {
+  return fc.oneof({ weight: times, arbitrary: usual }, { weight: 1, arbitrary: rare })
+}
+
 const callPlan: fc.Arbitrary<CallPlan> = fc.record({
   tool: fc.constantFrom(...toolNames),
-  behaviour: fc.oneof(
-    { weight: 4, arbitrary: fc.constant('succeed' as const) },
-    {
-      weight: 1,
-      arbitrary: fc.constantFrom('throw', 'flake', 'hang', 'progress', 'defer', 'invalid', 'malformed'),
-    },
+  behaviour: mostly<CallPlan['behaviour']>(
+    4,
+    fc.constant('succeed'),
+    fc.constantFrom('throw', 'flake', 'hang', 'progress', 'defer', 'invalid', 'malformed'),
   ),
 })
 
 const step: fc.Arbitrary<Step> = fc.record({
-  text: fc.oneof(
-    { weight: 4, arbitrary: fc.string({ maxLength: 12 }) },
-    { weight: 1, arbitrary: fc.constant('{"guarded":false}') },
-  ),
+  text: mostly(4, fc.string({ maxLength: 12 }), fc.constant('{"guarded":false}')),
   reasoning: fc.constantFrom('', '', 'Hm.'),
   calls: fc.array(callPlan, { maxLength: 4 }),
-  stopReason: fc.oneof(
-    { weight: 8, arbitrary: fc.constant(undefined) },
-    { weight: 1, arbitrary: fc.constantFrom<StopReason>('max_tokens', 'refused', 'paused', 'other', 'end') },
+  stopReason: mostly<StopReason | undefined>(
+    8,
+    fc.constant(undefined),
+    fc.constantFrom('max_tokens', 'refused', 'paused', 'other', 'end'),
   ),
-  failures: fc.oneof(
-    { weight: 5, arbitrary: fc.constant([]) },
-    {
-      weight: 1,
-      arbitrary: fc.array(
-        fc.constantFrom(
-          ...(['overloaded', 'network', 'truncated', 'authentication', 'context_overflow'] as const),
-          'interrupted',
-        ),
-        {
-          maxLength: 5,
-        },
+  failures: mostly<Step['failures']>(
+    5,
+    fc.constant([]),
+    fc.array(
+      fc.constantFrom(
+        ...(['overloaded', 'network', 'truncated', 'authentication', 'context_overflow'] as const),
+        'interrupted',
       ),
-    },
+      { maxLength: 5 },
+    ),
   ),
-  unreported: fc.oneof(
-    { weight: 5, arbitrary: fc.constant(false) },
-    { weight: 1, arbitrary: fc.constant(true) },
-  ),
+  unreported: mostly(5, fc.constant(false), fc.constant(true)),
 })
 
 const guardrailPlan: fc.Arbitrary<GuardrailPlan> = fc.record({
   on: fc.constantFrom('input', 'output', 'tool_input', 'tool_output'),
   beside: fc.boolean(),
-  says: fc.oneof(
-    { weight: 6, arbitrary: fc.constantFrom('pass' as const, 'replace' as const, 'record' as const) },
-    { weight: 1, arbitrary: fc.constantFrom('block' as const, 'throw' as const, 'hang' as const) },
+  says: mostly<GuardrailPlan['says']>(
+    6,
+    fc.constantFrom('pass', 'replace', 'record'),
+    fc.constantFrom('block', 'throw', 'hang'),
   ),
 })
 
@@ -107,14 +93,8 @@ export const randomProgram: fc.Arbitrary<Program> = fc.record({
     }),
     { nil: undefined },
   ),
-  guardrails: fc.oneof(
-    { weight: 2, arbitrary: fc.constant([]) },
-    { weight: 1, arbitrary: fc.array(guardrailPlan, { maxLength: 3 }) },
-  ),
-  structured: fc.oneof(
-    { weight: 4, arbitrary: fc.constant(false) },
-    { weight: 1, arbitrary: fc.constant(true) },
-  ),
+  guardrails: mostly<readonly GuardrailPlan[]>(2, fc.constant([]), fc.array(guardrailPlan, { maxLength: 3 })),
+  structured: mostly(4, fc.constant(false), fc.constant(true)),
   crashes: fc.array(crashPoint, { maxLength: 3 }),
   cancelAtSeq: fc.option(fc.integer({ min: 1, max: 80 }), { nil: undefined, freq: 2 }),
   inputs: fc.array(

@@ -38,7 +38,8 @@ const {
 
 const seq = numberFrom(1, { whole: true })
 
-const simulation = fields<Simulation>(
+/** Refuses what would not happen to a run: a test of a crash that never comes passes. */
+const simulationOptions = fields<Simulation>(
   {
     ledger: someLedger,
     clock: steeredClock,
@@ -65,11 +66,6 @@ const simulation = fields<Simulation>(
   },
   { agent: 'agentOf', seed: 'random', cancel: 'cancelAtSeq', drain: 'drainAtSeq' },
 )
-
-/** Refuses what would not happen to a run: a test of a crash that never comes passes. */
-function requireSimulation(given: unknown): void {
-  requireOptions('simulate', simulation, given)
-}
 
 interface AnyDecision {
   readonly approve: boolean
@@ -113,7 +109,7 @@ const FOLLOWING_TURNS = 1_000
 
 /** Drives a run to its end through crashes, approvals and a cancel, a new process after each death. */
 export async function simulate(simulation: Simulation): Promise<Simulated> {
-  requireSimulation(simulation)
+  requireOptions('simulate', simulationOptions, simulation)
   const { ledger, clock, crashes = [] } = simulation
   let runId = simulation.resume
   let processes = 0
@@ -201,7 +197,7 @@ async function attend(
     const limit = lastState()?.metLimit?.limit
     if (result.status === 'done') return result
     if (isDraining()) return undefined
-    if (result.pendingApprovals.length > 0) answer(run, result.pendingApprovals, { clock, decide })
+    if (result.pendingApprovals.length > 0) answer(run, result.pendingApprovals, clock, decide)
     else if (result.deferredCalls.length > 0) {
       for (const { toolCallId } of result.deferredCalls) settleCall(toolCallId).catch(() => {})
     } else if (limit) run.raiseLimit(limit, Number.MAX_SAFE_INTEGER, { by: 'simulated' }).catch(() => {})
@@ -239,20 +235,15 @@ function interfere(run: Run, { cancelAtSeq, inputs = [] }: Simulation): void {
 function answer(
   run: Run,
   pending: readonly PendingApproval[],
-  {
-    clock,
-    decide,
-  }: { readonly clock: Simulation['clock']; readonly decide: NonNullable<Simulation['decide']> },
+  clock: Simulation['clock'],
+  decide: NonNullable<Simulation['decide']>,
 ): void {
   for (const approval of pending) {
     const decision = decide(approval)
     requireDecision(decision)
     if (decision.afterMs !== undefined) clock.advance(decision.afterMs)
     const sent = decision.approve
-      ? run.approve(approval, {
-          by: 'simulated',
-          ...(decision.input && { input: decision.input }),
-        })
+      ? run.approve(approval, { by: 'simulated', ...(decision.input && { input: decision.input }) })
       : run.deny(approval, { by: 'simulated', reason: decision.reason })
     sent.catch(() => {})
   }
