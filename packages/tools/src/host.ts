@@ -62,7 +62,9 @@ const maxSearches = 10
 export function endMarked(mark: string): void {
   const variable = `${markVariable}=${mark}\0`
   for (let search = 0; search < maxSearches; search++) {
-    if (endProcesses((name) => readEnvironment(name).includes(variable)) === 0) return
+    const isMarked = (name: string): boolean =>
+      readOr(() => readFileSync(`/proc/${name}/environ`, 'latin1'), '').includes(variable)
+    if (endProcesses(isMarked) === 0) return
   }
 }
 
@@ -82,30 +84,22 @@ function endProcesses(isMeant: (name: string) => boolean): number {
   return ended
 }
 
-/** An empty text for a process that has ended, or that belongs to another user. */
-function readEnvironment(name: string): string {
+/** What is read of a process; `instead` where it has ended, or belongs to another user. */
+function readOr<Value>(read: () => Value, instead: Value): Value {
   try {
-    return readFileSync(`/proc/${name}/environ`, 'latin1')
+    return read()
   } catch {
-    return ''
-  }
-}
-
-function readNames(folder: string): readonly string[] {
-  try {
-    return readdirSync(folder)
-  } catch {
-    return []
+    return instead
   }
 }
 
 /** Returns where a link leads; an empty text if the link cannot be read. */
 function readLink(path: string): string {
-  try {
-    return readlinkSync(path)
-  } catch {
-    return ''
-  }
+  return readOr(() => readlinkSync(path), '')
+}
+
+function readNames(folder: string): readonly string[] {
+  return readOr(() => readdirSync(folder), [])
 }
 
 /**
@@ -188,7 +182,9 @@ export function createHttpServer(
 ): Server {
   const server = createServer((request, response) => {
     response.on('error', () => {})
-    const url = parseUrl(request)
+    // A target such as `//` begins with a slash, and would be read as the name of a host if it were resolved.
+    const { url: target = '/' } = request
+    const url = URL.parse(target.startsWith('/') ? `http://localhost${target}` : target)
     if (url === null) return void response.writeHead(400, { connection: 'close' }).end()
     const answered = async (): Promise<unknown> => await answer(request, response, url)
     answered().catch(() => {
@@ -199,9 +195,4 @@ export function createHttpServer(
   // A connection that cannot be accepted, since the process has too many files open, is reported here.
   server.once('listening', () => server.on('error', () => {}))
   return server
-}
-
-/** A target such as `//` begins with a slash, and would be read as the name of a host if it were resolved. */
-function parseUrl({ url = '/' }: IncomingMessage): URL | null {
-  return URL.parse(url.startsWith('/') ? `http://localhost${url}` : url)
 }

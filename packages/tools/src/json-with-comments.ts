@@ -11,9 +11,9 @@ export function readJsonWithComments(text: string): { readonly value: unknown } 
     const tree = parseTree(json, errors, { allowTrailingComma: true })
     const [first] = errors
     if (first !== undefined) {
-      return {
-        fault: `It is not JSON at ${describePlace(json, first.offset)} (${printParseErrorCode(first.error)}).`,
-      }
+      const before = json.slice(0, first.offset)
+      const place = `line ${before.split('\n').length}, column ${before.length - before.lastIndexOf('\n')}`
+      return { fault: `It is not JSON at ${place} (${printParseErrorCode(first.error)}).` }
     }
     return tree === undefined ? { fault: 'It is not JSON (it is empty).' } : { value: readNode(tree) }
   } catch (error) {
@@ -37,10 +37,4 @@ function readNode(node: Node): unknown {
       value === undefined ? undefined : readNode(value),
     ]),
   )
-}
-
-function describePlace(text: string, offset: number): string {
-  const before = text.slice(0, offset)
-  const column = before.length - before.lastIndexOf('\n')
-  return `line ${before.split('\n').length}, column ${column}`
 }

@@ -67,14 +67,15 @@ function isInBundle(): boolean {
   }
 }
 
-function describeMissing(user: string, name: string, cause: unknown): string {
-  const what = isMissing(cause) ? 'is not installed' : 'could not be loaded'
-  return `${user} needs the package ${name}, which ${what}. Add it: npm install ${name}.`
+function readCode(error: unknown): unknown {
+  return error instanceof Error && 'code' in error ? error.code : undefined
 }
 
-function isMissing(error: unknown): boolean {
-  const code = error instanceof Error && 'code' in error ? error.code : undefined
-  return code === 'ERR_MODULE_NOT_FOUND' || code === 'MODULE_NOT_FOUND'
+function describeMissing(user: string, name: string, cause: unknown): string {
+  const code = readCode(cause)
+  const isMissing = code === 'ERR_MODULE_NOT_FOUND' || code === 'MODULE_NOT_FOUND'
+  const what = isMissing ? 'is not installed' : 'could not be loaded'
+  return `${user} needs the package ${name}, which ${what}. Add it: npm install ${name}.`
 }
 
 /** The Node-API version that better-sqlite3 calls. Without it the process would end without a word. */
@@ -100,7 +101,7 @@ export function requireNativeInterface(
  * any other error. The error of Node quotes paths, and says nothing of what to do.
  */
 export function explainNativeFailure(subject: string, error: unknown): ConfigurationError | undefined {
-  const code = error instanceof Error && 'code' in error ? error.code : undefined
+  const code = readCode(error)
   if (code !== 'MODULE_NOT_FOUND' && code !== 'ERR_DLOPEN_FAILED') return undefined
   const what = code === 'MODULE_NOT_FOUND' ? 'is missing' : 'could not be loaded'
   return new ConfigurationError(
@@ -114,3 +115,11 @@ export const pgPackage: OptionalPackage<typeof pg> = declarePackage('pg', () => 
 
 /** The client that makes the requests. */
 export const undiciPackage: OptionalPackage<typeof undici> = declarePackage('undici', () => import('undici'))
+
+/** Throws `ConfigurationError` for what is not the address of a database. Its message must not repeat it, and with it the password. */
+export function requireConnectionString(subject: string, connectionString: string): void {
+  if (/^postgres(?:ql)?:\/\//.test(connectionString) && URL.canParse(connectionString)) return
+  throw new ConfigurationError(
+    `${subject} has no database: its connectionString cannot be read. Give one such as postgres://user@host:5432/database, with special characters of the password percent-encoded.`,
+  )
+}

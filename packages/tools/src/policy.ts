@@ -128,7 +128,15 @@ function findDecision({ rules, otherwise = 'ask' }: ApprovalRules, call: RuledCa
   for (const [index, rule] of rules.entries()) {
     const found = ruleFits(rule, call)
     if (found === true || (found === 'undecided' && rule.decision !== 'allow')) {
-      return { decision: rule.decision, rule: index + 1, reason: describeReason(rule, index + 1, found) }
+      const { name, why, decision } = rule
+      const verdict =
+        why ??
+        { allow: 'The call is allowed.', ask: 'A person decides.', deny: 'The call is not allowed.' }[
+          decision
+        ]
+      const label = name === undefined ? `rule ${index + 1}` : `rule ${index + 1}, ${name}`
+      const doubt = found === 'undecided' ? '; a field of its condition is missing or of another type' : ''
+      return { decision, rule: index + 1, reason: `${verdict} (${label}${doubt})` }
     }
   }
   return { decision: otherwise, reason: `No rule fits this call, and ${otherwise} is decided otherwise.` }
@@ -141,14 +149,6 @@ function ruleFits({ tool, agent, effect, input = {} }: ApprovalRule, call: Ruled
     effect === undefined || (call.effect === undefined ? 'undecided' : call.effect === effect),
     ...Object.entries(input).map(([path, condition]) => fits(readField(call.input, path), condition)),
   ])
-}
-
-function describeReason({ name, why, decision }: ApprovalRule, number: number, found: Finding): string {
-  const verdict =
-    why ??
-    { allow: 'The call is allowed.', ask: 'A person decides.', deny: 'The call is not allowed.' }[decision]
-  const label = name === undefined ? `rule ${number}` : `rule ${number}, ${name}`
-  return `${verdict} (${label}${found === 'undecided' ? '; a field of its condition is missing or of another type' : ''})`
 }
 
 /** An example with what the rules decide about its call. */
@@ -177,36 +177,26 @@ const maxBytes = 1024 * 1024
  * names the file: it is missing, too large (1 MiB at most), no JSON, or does not hold rules.
  */
 export function readApprovalRules(path: string): ApprovalRules {
-  const given = parseRules(readText(path), path)
-  requireRules(given, `The approval rules of ${path}`)
-  return given
-}
-
-function readText(path: string): string {
+  const refuse = (cause: unknown): never => {
+    throw new ConfigurationError(
+      `The file ${path} cannot be read as approval rules: ${sentenceOfError(cause)} Name a JSON file with version, rules and, where ` +
+        'wanted, otherwise and examples.',
+      { cause },
+    )
+  }
+  let text = ''
   try {
     const { size } = statSync(path)
     if (size > maxBytes) throw new Error(`it has ${size} bytes, and rules have at most ${maxBytes}`)
-    return readFileSync(path, 'utf8')
+    text = readFileSync(path, 'utf8')
   } catch (cause) {
-    throw createUnreadable(path, cause)
+    refuse(cause)
   }
-}
-
-function parseRules(text: string, path: string): unknown {
   const read = readJsonWithComments(text)
-  if ('fault' in read) throw createUnreadable(path, read.fault)
-  return read.value
+  const given = 'fault' in read ? refuse(read.fault) : read.value
+  requireRules(given, `The approval rules of ${path}`)
+  return given
 }
-
-function createUnreadable(path: string, cause: unknown): ConfigurationError {
-  return new ConfigurationError(
-    `The file ${path} cannot be read as approval rules: ${sentenceOfError(cause)} Name a JSON file with version, rules and, where ` +
-      'wanted, otherwise and examples.',
-    { cause },
-  )
-}
-
-// Approval policies as data: rules that allow, ask or deny by tool, agent, effect and input.
 
 /**
  * Matches a text with a pattern, in which `*` stands for any text. Takes time in proportion to the text, for each `*` of
@@ -326,10 +316,6 @@ const path: OptionCheck = valueThat(
   (value) => typeof value === 'string' && value.split('.').every((name) => name !== ''),
 )
 
-function condition(value: unknown): Fault | undefined {
-  return conditionWithin(maxDepth)(value)
-}
-
 function conditionWithin(depth: number): OptionCheck {
   return (value) => {
     if (isScalar(value)) return undefined
@@ -369,7 +355,7 @@ function conditionWithin(depth: number): OptionCheck {
 }
 
 function input(value: unknown): Fault | undefined {
-  const fault = recordOf(condition)(value)
+  const fault = recordOf(conditionWithin(maxDepth))(value)
   if (fault) return fault
   for (const name of Object.keys(value as object)) {
     if (path(name))

@@ -34,12 +34,21 @@ export function judge<Input, Context>(
   input: Input,
   context: ApprovalContext<Context>,
 ): CallVerdict | Promise<CallVerdict> {
-  const failed = (error: unknown): CallVerdict => refuseByFailure(context.tool, error)
+  const failed = (thrown: unknown): CallVerdict => {
+    // What else a policy throws is the caller's own affair, and may hold what a model must not see.
+    const cause = thrown instanceof UnusableAnswer ? ` (${thrown.message})` : ''
+    const text =
+      `Nothing was run: the approval policy of ${context.tool} failed${cause}, so it is unknown whether this call is allowed. ` +
+      'The same call will be refused again until the policy is repaired. Continue without it, or say that it is not possible.'
+    return { kind: 'refuse', outcome: 'denied', text, thrown }
+  }
   try {
     const answer = ask(policy, input, context)
     const verdictOf = (given: unknown): CallVerdict => {
       const unusable = findUnusable(policyAnswer, given, 'its answer')
-      return unusable ? failed(unusable) : toVerdict(given)
+      if (unusable) return failed(unusable)
+      if (given === false) return { kind: 'run' }
+      return typeof given === 'string' && given !== '' ? { kind: 'ask', reason: given } : { kind: 'ask' }
     }
     return option.isThenable(answer) ? answer.then(verdictOf, failed) : verdictOf(answer)
   } catch (error) {
@@ -65,20 +74,6 @@ function findUnusable(check: OptionCheck, answer: unknown, path: string): Unusab
 function requireAnswer(check: OptionCheck, answer: unknown, path: string): void {
   const unusable = findUnusable(check, answer, path)
   if (unusable) throw unusable
-}
-
-function toVerdict(answer: unknown): CallVerdict {
-  if (answer === false) return { kind: 'run' }
-  return typeof answer === 'string' && answer !== '' ? { kind: 'ask', reason: answer } : { kind: 'ask' }
-}
-
-function refuseByFailure(tool: string, error: unknown): CallVerdict {
-  // What else a policy throws is the caller's own affair, and may hold what a model must not see.
-  const cause = error instanceof UnusableAnswer ? ` (${error.message})` : ''
-  const text =
-    `Nothing was run: the approval policy of ${tool} failed${cause}, so it is unknown whether this call is allowed. ` +
-    'The same call will be refused again until the policy is repaired. Continue without it, or say that it is not possible.'
-  return { kind: 'refuse', outcome: 'denied', text, thrown: error }
 }
 
 /**

@@ -1,5 +1,5 @@
 import { ConfigurationError } from '@tallystick/core'
-import { imageDetails, option, requireOptions } from '@tallystick/core/internal'
+import { imageDetails, omitUndefined, option, requireOptions } from '@tallystick/core/internal'
 import type {
   FilePart,
   ImageDetail,
@@ -69,8 +69,8 @@ export function image(source: ImageSource): ImagePart {
   if (!/^image\/[\w.+-]+$/.test(source.mediaType)) {
     throw new ConfigurationError(`image() takes a mediaType such as "image/png", not "${source.mediaType}".`)
   }
-  const detail = source.detail === undefined ? {} : { detail: source.detail }
-  return mark({ type: 'image', mediaType: source.mediaType, ...detail, ...readSource('image', source) })
+  const { mediaType, detail } = source
+  return mark({ type: 'image', mediaType, ...omitUndefined({ detail }), ...readSource('image', source) })
 }
 
 /** A document for the model to read, such as a PDF. */
@@ -81,8 +81,8 @@ export function file(source: FileSource): FilePart {
       `file() takes a mediaType such as "application/pdf", not "${source.mediaType}".`,
     )
   }
-  const name = source.name === undefined ? {} : { name: source.name }
-  return mark({ type: 'file', mediaType: source.mediaType, ...name, ...readSource('file', source) })
+  const { mediaType, name } = source
+  return mark({ type: 'file', mediaType, ...omitUndefined({ name }), ...readSource('file', source) })
 }
 
 /** A value as JSON text, even if it could be read as lines or parts: `json(['a', 'b'])` is `["a","b"]`. */
@@ -134,19 +134,18 @@ function readSource(
     throw new ConfigurationError(`${maker}() takes exactly one of data, url and providerFile.`)
   }
   if (url !== undefined) return { url }
-  if (providerFile !== undefined) return { providerFile: requireProviderFile(maker, providerFile) }
+  if (providerFile !== undefined) {
+    const { provider, id } = providerFile
+    if (provider && id) return { providerFile: { provider, id } }
+    throw new ConfigurationError(
+      `${maker}() takes a providerFile with the provider that keeps it, and its id there.`,
+    )
+  }
   if (typeof data !== 'string') return { data: encodeBase64(data) }
   if (!/^[A-Za-z0-9+/]+={0,2}$/.test(data) || data.length % 4 !== 0) {
     throw new ConfigurationError(`${maker}() takes data as base64 text, or as bytes in a Uint8Array.`)
   }
   return { data }
-}
-
-function requireProviderFile(maker: string, { provider, id }: ProviderFile): ProviderFile {
-  if (provider && id) return { provider, id }
-  throw new ConfigurationError(
-    `${maker}() takes a providerFile with the provider that keeps it, and its id there.`,
-  )
 }
 
 function encodeBase64(bytes: Uint8Array): string {
@@ -193,22 +192,18 @@ function copyObject(value: object, path: string, ancestors: readonly object[]): 
     return copy(value.toJSON(), `${path}.toJSON()`, within)
   }
   if (Array.isArray(value)) return Array.from(value, (item, index) => copy(item, `${path}[${index}]`, within))
-  assertPlain(value, path)
+  const prototype: unknown = Object.getPrototypeOf(value)
+  if (prototype !== null && prototype !== Object.prototype) {
+    // The content of these is not in their own enumerable keys: their JSON would be empty without any error.
+    const hidden = value instanceof Error || Symbol.iterator in value || Symbol.asyncIterator in value
+    if (hidden || Object.keys(value).length === 0) {
+      const kind = value.constructor?.name
+      throw new NotJsonError(`${path} is an instance of ${kind || 'a class'}, which JSON cannot carry`)
+    }
+  }
   const entries: [string, Json][] = []
   for (const [key, item] of Object.entries(value)) {
     if (item !== undefined) entries.push([key, copy(item, `${path}.${key}`, within)])
   }
   return Object.fromEntries(entries)
-}
-
-/**
- * Throws for objects whose content is not in their own enumerable keys: their JSON would be empty without any error.
- */
-function assertPlain(value: object, path: string): void {
-  const prototype: unknown = Object.getPrototypeOf(value)
-  if (prototype === null || prototype === Object.prototype) return
-  const hidden = value instanceof Error || Symbol.iterator in value || Symbol.asyncIterator in value
-  if (!hidden && Object.keys(value).length > 0) return
-  const kind = value.constructor?.name
-  throw new NotJsonError(`${path} is an instance of ${kind || 'a class'}, which JSON cannot carry`)
 }

@@ -13,7 +13,6 @@ import {
 import type {
   CallVerdict,
   JsonObject,
-  Reconciliation,
   Recovery,
   Repeats,
   ToolCallId,
@@ -213,6 +212,7 @@ export function createTool<
     output,
     toModel,
     repairInput,
+    recovery,
   } = specification
   const results = { toModel, output: output === undefined ? undefined : readOutput(name, output) }
   const body = { name, effect, schema, execute: specification.execute, retry, ...results }
@@ -221,7 +221,7 @@ export function createTool<
     description,
     inputSchema: schema.jsonSchema,
     effect,
-    recovery: readRecovery(specification),
+    recovery: recovery ?? (reconcile ? 'reconcile' : effect === 'read' ? 'rerun' : 'report'),
     ...omitUndefined({ timeoutMs, quietMs, serial, maxConcurrency, repeats, maxResultChars }),
     ...(retry && { retry: toRetryPolicy(retry) }),
     approval: typeof approval === 'string' ? approval : 'by code',
@@ -255,43 +255,24 @@ export function createTool<
       repair: (unfit: UnfitInput) => repairUnfit({ inputSchema: schema.jsonSchema }, unfit),
     }),
     run: (call) => runTool(body, call),
-    ...(reconcile && { reconcile: (call) => askOutside(schema, effect, reconcile, call) }),
+    ...(reconcile && {
+      async reconcile({ runId, turn, toolCallId, attempt, idempotencyKey, context: own, input }) {
+        const parsed = await schema.parse(structuredClone(input))
+        if (!parsed.ok) return { state: 'unknown' }
+        const doubt = Object.freeze({ runId, turn, toolCallId, attempt, idempotencyKey, context: own })
+        const answer: unknown = await reconcile(parsed.value, doubt)
+        if (answer === 'unknown') return { state: 'unknown' }
+        // The runtime reports what is thrown here, and the call stays in doubt.
+        const { happened, result } = Object(answer) as { happened?: unknown; result?: unknown }
+        if (typeof happened !== 'boolean') {
+          throw new TypeError(
+            "reconcile has to answer { happened: true, result }, { happened: false } or 'unknown'",
+          )
+        }
+        return happened ? { state: 'done', ...createEnding(result, effect) } : { state: 'not_done' }
+      },
+    }),
   }
-}
-
-async function askOutside<Input, Context>(
-  schema: ReadSchema<Input>,
-  effect: ToolEffect,
-  reconcile: (input: Input, context: ReconcileContext<Context>) => ReconcileAnswer | Promise<ReconcileAnswer>,
-  call: Parameters<NonNullable<Tool<Context>['reconcile']>>[0],
-): Promise<Reconciliation> {
-  const { runId, turn, toolCallId, attempt, idempotencyKey, context: own, input } = call
-  const parsed = await schema.parse(structuredClone(input))
-  if (!parsed.ok) return { state: 'unknown' }
-  const context = Object.freeze({ runId, turn, toolCallId, attempt, idempotencyKey, context: own })
-  const answer: unknown = await reconcile(parsed.value, context)
-  if (answer === 'unknown') return { state: 'unknown' }
-  // The runtime reports what is thrown here, and the call stays in doubt.
-  if (!isReconcileAnswer(answer)) {
-    throw new TypeError(
-      "reconcile has to answer { happened: true, result }, { happened: false } or 'unknown'",
-    )
-  }
-  return answer.happened ? { state: 'done', ...createEnding(answer.result, effect) } : { state: 'not_done' }
-}
-
-function isReconcileAnswer(answer: unknown): answer is Exclude<ReconcileAnswer, 'unknown'> {
-  return typeof (Object(answer) as { readonly happened?: unknown }).happened === 'boolean'
-}
-
-function readRecovery(
-  specification: Pick<ToolSpecification<JsonObject>, 'effect' | 'recovery'> & {
-    readonly reconcile?: unknown
-  },
-): Recovery {
-  if (specification.recovery !== undefined) return specification.recovery
-  if (specification.reconcile) return 'reconcile'
-  return specification.effect === 'read' ? 'rerun' : 'report'
 }
 
 const {
@@ -370,31 +351,23 @@ export function assertSpecification<Schema extends InputSchema, Context, Output 
     toolOptions,
     specification,
   )
-  const fault = findRecoveryFault(specification) ?? findRetryFault(specification)
-  if (fault !== undefined) throw new ConfigurationError(`The tool ${specification.name} ${fault}`)
-}
-
-function findRecoveryFault<Schema extends InputSchema, Context, Output extends InputSchema>(
-  specification: ToolSpecification<Schema, Context, Output>,
-): string | undefined {
-  const { recovery, reconcile } = specification
-  if (recovery === undefined) return undefined
-  if (recovery === 'reconcile' && reconcile === undefined) {
-    return "has recovery 'reconcile' but no reconcile. Give this function, which looks up whether a call took place."
+  const { effect, recovery, reconcile, retry } = specification
+  const refuse = (fault: string): never => {
+    throw new ConfigurationError(`The tool ${specification.name} ${fault}`)
   }
-  if (recovery === 'reconcile' || reconcile === undefined) return undefined
-  return `has a reconcile function that recovery '${recovery}' never calls. Leave one of the two out.`
-}
-
-function findRetryFault<Schema extends InputSchema, Context, Output extends InputSchema>({
-  retry,
-  effect,
-  recovery,
-}: ToolSpecification<Schema, Context, Output>): string | undefined {
-  if (retry === undefined || effect === 'read' || recovery === 'rerun' || retry.when) return undefined
-  return (
-    'is a write with retry, and a failed write may have taken effect. ' +
-    "Give recovery 'rerun' where a call may be made again under the same idempotency key, or retry.when, which answers " +
-    'true for the failures that have changed nothing.'
-  )
+  if (recovery === 'reconcile' && reconcile === undefined) {
+    refuse(
+      "has recovery 'reconcile' but no reconcile. Give this function, which looks up whether a call took place.",
+    )
+  }
+  if (recovery !== undefined && recovery !== 'reconcile' && reconcile !== undefined) {
+    refuse(`has a reconcile function that recovery '${recovery}' never calls. Leave one of the two out.`)
+  }
+  if (retry !== undefined && effect === 'write' && recovery !== 'rerun' && !retry.when) {
+    refuse(
+      'is a write with retry, and a failed write may have taken effect. ' +
+        "Give recovery 'rerun' where a call may be made again under the same idempotency key, or retry.when, which answers " +
+        'true for the failures that have changed nothing.',
+    )
+  }
 }

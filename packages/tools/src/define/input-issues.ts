@@ -138,7 +138,9 @@ export function readExpectation(root: JsonObject, path: readonly PropertyKey[]):
   const types = places.map(readTypes)
   const values = places.map(readValues)
   const [only] = places
-  const keys = places.length === 1 && only ? readKeys(only) : undefined
+  const isClosed =
+    places.length === 1 && only?.additionalProperties === false && only.patternProperties === undefined
+  const keys = isClosed ? Object.keys(Object(only.properties) as object) : undefined
   return {
     ...(types.every((known) => known !== undefined) && { types: [...new Set(types.flat())] }),
     ...(values.every((known) => known !== undefined) && { values: values.flat() }),
@@ -180,12 +182,6 @@ function readTypes(schema: JsonObject): readonly string[] | undefined {
 function readValues(schema: JsonObject): readonly Json[] | undefined {
   if (schema.const !== undefined) return [schema.const]
   return Array.isArray(schema.enum) ? schema.enum : undefined
-}
-
-function readKeys(schema: JsonObject): readonly string[] | undefined {
-  const { properties, additionalProperties, patternProperties } = schema
-  if (additionalProperties !== false || patternProperties !== undefined) return undefined
-  return isJsonObject(properties) ? Object.keys(properties) : []
 }
 
 /** The JSON kind of a value, as an explanation names it. */

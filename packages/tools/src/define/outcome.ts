@@ -130,17 +130,11 @@ export interface ResultRules {
   readonly toModel?: ((result: never) => unknown) | undefined
 }
 
-/**
- * Turns what a tool returned into an ending, checked against its output schema, whole and as the model sees it. At once if the
- * tool has neither an output schema nor `toModel`.
- */
-export function endReturned(returned: unknown, rules: ResultRules): Ending | Promise<Ending> {
-  if (rules.output === undefined && rules.toModel === undefined) return createEnding(returned, rules.effect)
-  return endChecked(returned, rules)
-}
-
-async function endChecked(returned: unknown, rules: ResultRules): Promise<Ending> {
-  const { effect, output, toModel } = rules
+/** Turns what a tool returned into an ending, checked against its output schema, whole and as the model sees it. */
+export async function endReturned(
+  returned: unknown,
+  { effect, output, toModel }: ResultRules,
+): Promise<Ending> {
   let checked: Parsed<unknown>
   try {
     checked = output ? await output(returned) : { ok: true, value: returned }
@@ -153,20 +147,13 @@ async function endChecked(returned: unknown, rules: ResultRules): Promise<Ending
     return endUnshown(returned, 'does not fit its output schema', effect, describeIssues(checked.issues))
   const ending = createEnding(checked.value, effect)
   if (toModel === undefined || ending.outcome !== 'success') return ending
-  return { ...ending, ...(await projectResult(checked.value, toModel as (result: unknown) => unknown)) }
-}
-
-async function projectResult(
-  result: unknown,
-  toModel: (result: unknown) => unknown,
-): Promise<Pick<Ending, 'projected' | 'thrown'>> {
   try {
-    return { projected: toContent(await toModel(result)) }
+    return { ...ending, projected: toContent(await toModel(checked.value as never)) }
   } catch (error) {
     // The call has succeeded, and its result is on record: only the words for the model failed.
     const why = boundedText(describeError(error), maxIssueCharacters)
     const text = `The tool has done its work, but its result cannot be shown (${why}).`
-    return { projected: [{ type: 'text', text }], thrown: error }
+    return { ...ending, projected: [{ type: 'text', text }], thrown: error }
   }
 }
 
@@ -188,14 +175,12 @@ function endUnshown(
 ): Ending {
   const done = effect === 'write' ? ' What it does has been done: do not call it again for that.' : ''
   const reason = `The tool ran, but what it returned ${why}, so it is not shown.${done}`
-  const { content } = createTextEnding('failed', [reason, ...lines].join('\n'))
-  return { outcome: 'failed', content: [...content, ...recordReturned(returned)], projected: content }
-}
-
-function recordReturned(returned: unknown): Ending['content'] {
+  const ending = createTextEnding('failed', [reason, ...lines].join('\n'))
+  const projected = ending.content
   try {
-    return [{ type: 'text', text: JSON.stringify(toJson(returned)) }]
+    const recorded = JSON.stringify(toJson(returned))
+    return { ...ending, content: [...projected, { type: 'text', text: recorded }], projected }
   } catch {
-    return []
+    return { ...ending, projected }
   }
 }

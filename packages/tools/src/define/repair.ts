@@ -22,19 +22,16 @@ export function repairUnfit(
   return { input: value as RepairedInput['input'], repairs, isGuess: read.isCut }
 }
 
-/** A value whose texts were read as what a schema expects, and where. */
-export interface FittedValue {
-  readonly value: Json
-  readonly repairs: readonly string[]
-}
-
 const maxDepth = 32
 
 /**
  * Reads texts as the numbers, truth values, objects and lists that a JSON Schema expects in their place, where the text says
  * exactly that. References and choices between schemas are left alone, and so is whatever fits as it is.
  */
-export function fitValue(schema: Json | undefined, value: Json): FittedValue {
+export function fitValue(
+  schema: Json | undefined,
+  value: Json,
+): { readonly value: Json; readonly repairs: readonly string[] } {
   const repairs: string[] = []
   return { value: fitFields(schema, value, [], repairs), repairs }
 }
@@ -43,7 +40,10 @@ function fitFields(schema: Json | undefined, value: Json, path: readonly string[
   if (path.length > maxDepth || !isJsonObject(schema)) return value
   const types = [schema['type']].flat()
   const read = typeof value === 'string' && !types.includes('string') ? readAs(types, value) : undefined
-  if (read !== undefined) repairs.push(`${describePlace(path)} was a text and was read as ${read.kind}`)
+  if (read !== undefined) {
+    const place = path.map((key) => (/^[\w-]{1,60}$/.test(key) ? key : '…')).join('.') || 'it'
+    repairs.push(`${place} was a text and was read as ${read.kind}`)
+  }
   const own = read === undefined ? value : read.value
   if (Array.isArray(own)) {
     const { items } = schema
@@ -65,30 +65,20 @@ function readAs(
   types: readonly (Json | undefined)[],
   text: string,
 ): { readonly kind: string; readonly value: Json } | undefined {
-  const value = parseText(text)
+  let value: Json
+  try {
+    value = readJson(text) as Json
+  } catch {
+    return undefined
+  }
   if (typeof value === 'number') {
     const isOfType = types.includes('number') || (types.includes('integer') && Number.isInteger(value))
-    return isOfType && isExact(value, text) ? { kind: 'a number', value } : undefined
+    const isExact = String(value) === text || (text.replaceAll(/\D/g, '').length <= 15 && !/e/i.test(text))
+    return isOfType && isExact ? { kind: 'a number', value } : undefined
   }
   if (typeof value === 'boolean' && types.includes('boolean')) return { kind: 'true or false', value }
   if (Array.isArray(value) && types.includes('array')) return { kind: 'a list', value }
   return isJsonObject(value) && types.includes('object') ? { kind: 'an object', value } : undefined
-}
-
-function parseText(text: string): Json {
-  try {
-    return readJson(text) as Json
-  } catch {
-    return null
-  }
-}
-
-function describePlace(path: readonly string[]): string {
-  return path.map((key) => (/^[\w-]{1,60}$/.test(key) ? key : '…')).join('.') || 'it'
-}
-
-function isExact(value: number, text: string): boolean {
-  return String(value) === text || (text.replaceAll(/\D/g, '').length <= 15 && !/e/i.test(text))
 }
 
 /** The JSON value that a text was repaired to. */
@@ -155,8 +145,12 @@ class Reader {
   readonly #text: string
   #at = 0
 
-  constructor(text: string) {
-    this.#text = this.#withoutFence(text.trim())
+  constructor(given: string) {
+    const text = given.trim()
+    const opening = /^```[a-zA-Z]*\s/.exec(text)?.[0]
+    const isFenced = opening !== undefined && text.endsWith('```')
+    if (isFenced) this.repairs.add('fence')
+    this.#text = isFenced ? text.slice(opening.length, -3) : text
   }
 
   whole(): Json {
@@ -170,13 +164,6 @@ class Reader {
     if (typeof value !== 'string') return value
     this.repairs.add('text')
     return this.#inner(value)
-  }
-
-  #withoutFence(text: string): string {
-    const opening = /^```[a-zA-Z]*\s/.exec(text)?.[0]
-    if (opening === undefined || !text.endsWith('```')) return text
-    this.repairs.add('fence')
-    return text.slice(opening.length, -3)
   }
 
   /** Reads JSON; a number that reading would change has no single meaning. */
@@ -196,9 +183,7 @@ class Reader {
     if (char === '[') return this.#array(depth)
     if (char === '"' || char === "'") return this.#string(char)
     const digits = this.#match(number)
-    if (digits !== '') {
-      return this.#inner(digits)
-    }
+    if (digits !== '') return this.#inner(digits)
     const word = this.#match(name)
     const value = words.get(word)
     if (value === undefined) throw unreadable

@@ -1,5 +1,11 @@
 import type { Message, RunId } from '@tallystick/core'
-import { omitUndefined, option, type OptionCheck, requireOptions } from '@tallystick/core/internal'
+import {
+  omitUndefined,
+  option,
+  type OptionCheck,
+  requireOptions,
+  type Retryable,
+} from '@tallystick/core/internal'
 import {
   defaultRetryPolicy,
   type GivenRetryPolicy,
@@ -100,7 +106,7 @@ export function runTool<Input, Context>(
       error: () => stop('its cancellation failed'),
     })
     let hasEnded = false
-    const execute = async (): Promise<(Ending & Again) | KeptDeferral> => {
+    const execute = async (): Promise<(Ending & Retryable) | KeptDeferral> => {
       try {
         // Never at once: the caller has its subscription before the tool reports anything.
         const parsed = await body.schema.parse(structuredClone(call.input))
@@ -180,9 +186,7 @@ export interface Deferral {
   readonly deadlineMs?: number | undefined
 }
 
-interface KeptDeferral extends Deferral {
-  readonly deadlineMs?: number
-}
+type KeptDeferral = Omit<Deferral, 'deadlineMs'> & { readonly deadlineMs?: number }
 
 const deferralFields = fields<Deferral>(
   {
@@ -245,23 +249,14 @@ export const retryOptions: OptionCheck = fields<RetryOptions>(
 
 /** The policy that a runtime keeps: data, which the ledger holds. */
 export function toRetryPolicy({ when: _when, ...given }: RetryOptions): RetryPolicy {
-  const { maxAttempts, baseMs, capMs, maxRetryAfterMs, maxTotalMs } = given
-  const { baseMs: base, capMs: cap, maxRetryAfterMs: longest } = defaultRetryPolicy
-  return {
-    maxAttempts,
-    baseMs: baseMs ?? base,
-    capMs: capMs ?? cap,
-    maxRetryAfterMs: maxRetryAfterMs ?? longest,
-    ...(maxTotalMs !== undefined && { maxTotalMs }),
-  }
+  const { baseMs, capMs, maxRetryAfterMs } = defaultRetryPolicy
+  return { baseMs, capMs, maxRetryAfterMs, maxAttempts: given.maxAttempts, ...omitUndefined(given) }
 }
 
-interface Again {
-  readonly retryable?: true
-  readonly retryAfterMs?: number
-}
-
-function decideRetry(retry: RetryOptions | undefined, thrown: unknown): Again {
+function decideRetry(
+  retry: RetryOptions | undefined,
+  thrown: unknown,
+): { readonly retryable?: true; readonly retryAfterMs?: number } {
   if (retry === undefined) return {}
   try {
     const own = thrown instanceof ToolError ? thrown : undefined

@@ -37,11 +37,7 @@ export function readSchema<Schema extends InputSchema>(
   input: Schema,
 ): ReadSchema<InputOf<Schema>> {
   if (isStandard(input)) return readStandard(toolName, input) as ReadSchema<InputOf<Schema>>
-  if (typeof input !== 'object' || input === null || Array.isArray(input)) {
-    throw new ConfigurationError(
-      `The input of the tool ${toolName} is not a schema. Give a Standard Schema (such as z.object({ … })) or a JSON Schema object.`,
-    )
-  }
+  requireSchema(toolName, 'input', input)
   const jsonSchema = readSchemaObject(toolName, input)
   return { jsonSchema, parse: createSchemaParse(toolName, jsonSchema) } as ReadSchema<InputOf<Schema>>
 }
@@ -49,18 +45,17 @@ export function readSchema<Schema extends InputSchema>(
 /** Reads the `output` of a tool's definition. Throws `ConfigurationError` for one that cannot serve. */
 export function readOutput(toolName: string, output: InputSchema): OutputCheck {
   if (isStandard(output)) return createStandardParse(output)
-  if (typeof output !== 'object' || output === null || Array.isArray(output)) {
-    throw new ConfigurationError(
-      `The output of the tool ${toolName} is not a schema. Give a Standard Schema (such as z.object({ … })) or a JSON Schema object.`,
-    )
-  }
+  requireSchema(toolName, 'output', output)
   const parse = createSchemaParse(toolName, output)
   // As JSON, since that is what the schema speaks of, and what is recorded.
   return (value) => parse(toJson(value) as JsonObject)
 }
 
-interface JsonSchemaConverter {
-  readonly input: (options: { readonly target: 'draft-2020-12' }) => unknown
+function requireSchema(toolName: string, part: 'input' | 'output', schema: unknown): void {
+  if (typeof schema === 'object' && schema !== null && !Array.isArray(schema)) return
+  throw new ConfigurationError(
+    `The ${part} of the tool ${toolName} is not a schema. Give a Standard Schema (such as z.object({ … })) or a JSON Schema object.`,
+  )
 }
 
 // arktype's schemas are functions.
@@ -70,33 +65,32 @@ function isStandard(input: unknown): input is StandardSchemaV1 {
 
 function readStandard(toolName: string, schema: StandardSchemaV1): ReadSchema<unknown> {
   const standard = schema['~standard']
-  const converter =
-    'jsonSchema' in standard ? (standard.jsonSchema as JsonSchemaConverter | undefined) : undefined
-  if (typeof converter?.input !== 'function') throw createNoJsonSchema(toolName, standard.vendor)
+  const { jsonSchema: converter, vendor } = standard as typeof standard & {
+    readonly jsonSchema?: { readonly input: (options: { readonly target: 'draft-2020-12' }) => unknown }
+  }
+  if (typeof converter?.input !== 'function') {
+    const remedy =
+      vendor === 'valibot'
+        ? 'Wrap it: input: toStandardJsonSchema(schema), from the package @valibot/to-json-schema.'
+        : vendor === 'zod'
+          ? 'Update zod to 4.2 or later, whose schemas do.'
+          : `Wrap it with ${vendor}'s own converter to Standard JSON Schema if it has one, or give a plain JSON Schema object.`
+    throw new ConfigurationError(
+      `The input schema of the tool ${toolName} (${vendor}) gives no JSON Schema, so a model cannot be told what to send. ${remedy}`,
+    )
+  }
   let raw: unknown
   try {
     raw = converter.input({ target: 'draft-2020-12' })
   } catch (error) {
     throw new ConfigurationError(
-      `The input schema of the tool ${toolName} (${standard.vendor}) cannot be described to a model: ${sentenceOfError(error)} ` +
+      `The input schema of the tool ${toolName} (${vendor}) cannot be described to a model: ${sentenceOfError(error)} ` +
         'Use only what JSON can carry (text for dates, say), and convert it in a transform or in execute.',
       { cause: error },
     )
   }
   const { $schema: _dialect, ...jsonSchema } = readSchemaObject(toolName, raw)
   return { jsonSchema, parse: createStandardParse(schema) }
-}
-
-function createNoJsonSchema(toolName: string, vendor: string): ConfigurationError {
-  const remedy =
-    vendor === 'valibot'
-      ? 'Wrap it: input: toStandardJsonSchema(schema), from the package @valibot/to-json-schema.'
-      : vendor === 'zod'
-        ? 'Update zod to 4.2 or later, whose schemas do.'
-        : `Wrap it with ${vendor}'s own converter to Standard JSON Schema if it has one, or give a plain JSON Schema object.`
-  return new ConfigurationError(
-    `The input schema of the tool ${toolName} (${vendor}) gives no JSON Schema, so a model cannot be told what to send. ${remedy}`,
-  )
 }
 
 function readSchemaObject(toolName: string, raw: unknown): JsonObject & { readonly $schema?: string } {
@@ -161,23 +155,12 @@ export function createSchemaParse(toolName: string, jsonSchema: JsonObject): Par
 }
 
 /** Keywords whose error only says that something below is wrong; the errors below say what. */
-const wrappers = new Set([
-  '$ref',
-  '$recursiveRef',
-  'allOf',
-  'if',
-  'then',
-  'else',
-  'properties',
-  'patternProperties',
-  'additionalProperties',
-  'unevaluatedProperties',
-  'dependentSchemas',
-  'prefixItems',
-  'items',
-  'additionalItems',
-  'unevaluatedItems',
-])
+const wrappers: ReadonlySet<string> = new Set(
+  (
+    '$ref $recursiveRef allOf if then else properties patternProperties additionalProperties unevaluatedProperties ' +
+    'dependentSchemas prefixItems items additionalItems unevaluatedItems'
+  ).split(' '),
+)
 
 function readDraft({ $schema }: { readonly $schema?: Json }): SchemaDraft {
   if (typeof $schema !== 'string') return '2020-12'
@@ -241,8 +224,13 @@ function assertSound(toolName: string, schema: Schema): void {
       ...(pattern === undefined ? [] : [pattern]),
       ...Object.keys(part.patternProperties ?? {}),
     ]
-    const unreadable = sources.find((source) => !isPattern(source))
-    if (unreadable !== undefined) throw broken(`"${unreadable}" is not a regular expression`)
+    for (const source of sources) {
+      try {
+        RegExp(source, 'u')
+      } catch {
+        throw broken(`"${source}" is not a regular expression`)
+      }
+    }
   }
 }
 
@@ -266,17 +254,15 @@ function boundPatterns(toolName: string, schema: Schema): boolean {
     }
     if (typeof pattern !== 'string') continue
     const name = `${patternFormat}${pattern}`
-    if (!Object.hasOwn(format, name)) format[name] = requireBoundedTest(toolName, pattern)
+    if (!Object.hasOwn(format, name)) {
+      const test = createBoundedTest(pattern)
+      if (test === undefined) throw createEndlessPattern(toolName, pattern)
+      format[name] = test
+    }
     delete part.pattern
     part.allOf = [...(part.allOf ?? []), { format: name }]
   }
   return namesPatterns
-}
-
-function requireBoundedTest(toolName: string, source: string): (text: string) => boolean {
-  const test = createBoundedTest(source)
-  if (test === undefined) throw createEndlessPattern(toolName, source)
-  return test
 }
 
 function createEndlessPattern(toolName: string, source: string): ConfigurationError {
@@ -314,14 +300,6 @@ function findLongName(value: Json, path: readonly string[] = []): InputIssue | u
     if (below) return below
   }
   return undefined
-}
-
-function isPattern(source: string): boolean {
-  try {
-    return RegExp(source, 'u') instanceof RegExp
-  } catch {
-    return false
-  }
 }
 
 function readIssues(errors: readonly OutputUnit[]): readonly InputIssue[] {

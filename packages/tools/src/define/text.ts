@@ -18,6 +18,14 @@ const unseen =
   // oxlint-disable-next-line no-control-regex -- they are what is looked for
   /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u202a-\u202e\u2066-\u2069\u{e0000}-\u{e007f}]/gu
 
+/** At most so many bytes of a text in UTF-8, and no part of a character. */
+export function readWithin(text: string, maxBytes: number): string {
+  const bytes = new TextEncoder().encode(text.slice(0, maxBytes + 1))
+  return bytes.length <= maxBytes
+    ? text
+    : new TextDecoder('utf-8', { ignoreBOM: true }).decode(bytes.subarray(0, maxBytes), { stream: true })
+}
+
 /** At most `maxCharacters` UTF-16 units of a text, with a mark where it was cut; never half of a surrogate pair. */
 export function boundedText(text: string, maxCharacters: number): string {
   if (text.length <= maxCharacters) return text

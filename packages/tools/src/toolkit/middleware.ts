@@ -18,7 +18,7 @@ import {
   type ToolSignal,
 } from '@tallystick/core/vocabulary'
 import { Observable, type Subscription } from 'rxjs'
-import { describeError, type Ending, endThrown, createTextEnding } from '../define/outcome.ts'
+import { describeError, endThrown, createTextEnding } from '../define/outcome.ts'
 import { repairUnfit } from '../define/repair.ts'
 import { boundedText } from '../define/text.ts'
 
@@ -169,7 +169,14 @@ function runAround<Context>(
       }
       subscriber.complete()
     }
-    work().then(end, (thrown: unknown) => end(endFailed(name, { hasRun, effect: tool.effect }, thrown)))
+    work().then(end, (thrown: unknown) => {
+      if (!hasRun) return end(endThrown(thrown))
+      // The tool's result is left out: it may be what was to be hidden.
+      const why = boundedText(describeError(thrown), 2_000)
+      const done = tool.effect === 'write' ? ' It may have taken effect: check before you call it again.' : ''
+      const text = `The tool was run, but ${name} failed around it (${why}), so its result is not shown.${done}`
+      end({ ...createTextEnding('failed', text), thrown } as MiddlewareEnding)
+    })
     return () => {
       cancellation.unsubscribe()
       inner?.unsubscribe()
@@ -179,19 +186,6 @@ function runAround<Context>(
       stop?.(gone)
     }
   })
-}
-
-/** The tool's result is left out: it may be what was to be hidden. */
-function endFailed(
-  name: string,
-  { hasRun, effect }: { readonly hasRun: boolean; readonly effect: ToolEffect },
-  thrown: unknown,
-): Ending {
-  if (!hasRun) return endThrown(thrown)
-  const why = boundedText(describeError(thrown), 2_000)
-  const done = effect === 'write' ? ' It may have taken effect: check before you call it again.' : ''
-  const text = `The tool was run, but ${name} failed around it (${why}), so its result is not shown.${done}`
-  return { ...createTextEnding('failed', text), thrown }
 }
 
 /** An entry of `audit`: a call is about to run, or has ended. */
@@ -208,7 +202,7 @@ export type AuditEntry = {
  * run.
  */
 export function audit(log: (entry: AuditEntry) => unknown): ToolMiddleware {
-  requireOptions('audit', fields<{ readonly log: object }>({ log: anyFunction }), { log })
+  requireOptions('audit', anyFunction, log, 'log')
   return {
     name: 'audit',
     run: async ({ tool, runId, toolCallId, attempt, idempotencyKey }, next) => {
@@ -316,7 +310,7 @@ export function rateLimit(given: RateLimitOptions): ToolMiddleware {
 
 /** Changes every text that leaves a tool, before anything of it is recorded: results, projections and progress. */
 export function redact(change: (text: string) => string): ToolMiddleware {
-  requireOptions('redact', fields<{ readonly change: object }>({ change: anyFunction }), { change })
+  requireOptions('redact', anyFunction, change, 'change')
   const parts = (content: readonly ResultPart[]): readonly ResultPart[] =>
     content.map((part) => (part.type === 'text' ? { ...part, text: change(part.text) } : part))
   return {
@@ -377,8 +371,16 @@ function describeWrites<Context>(tool: Tool<Context>, describe: DryRunOptions['d
         verdict.kind === 'ask'
           ? ` A person would have been asked first${verdict.reason === undefined ? '' : ` (${boundedText(verdict.reason, maxDescription)})`}.`
           : ''
+      const plain = `${name} would have been called with ${boundedText(JSON.stringify(input), maxDescription)}.`
+      let described: string | undefined
+      try {
+        const ownText: unknown = describe?.({ tool: name, input })
+        if (typeof ownText === 'string' && ownText !== '') described = boundedText(ownText, maxDescription)
+      } catch {
+        // The plain words say enough.
+      }
       const text =
-        `This is a dry run, in which nothing is changed. ${describeCall(name, input, describe)}${asked} ` +
+        `This is a dry run, in which nothing is changed. ${described ?? plain}${asked} ` +
         'Continue as if it were done, and say in your answer that it was not.'
       return { kind: 'refuse', outcome: 'skipped', text }
     },
@@ -387,16 +389,6 @@ function describeWrites<Context>(tool: Tool<Context>, describe: DryRunOptions['d
       throw new TypeError(`The tool ${name} is part of a dry run`)
     },
   })
-}
-
-function describeCall(tool: string, input: JsonObject, describe: DryRunOptions['describe']): string {
-  const plain = `${tool} would have been called with ${boundedText(JSON.stringify(input), maxDescription)}.`
-  try {
-    const ownText: unknown = describe?.({ tool, input })
-    return typeof ownText === 'string' && ownText !== '' ? boundedText(ownText, maxDescription) : plain
-  } catch {
-    return plain
-  }
 }
 
 const checkableTools = fields<{ readonly tools: readonly object[] }>({

@@ -98,7 +98,10 @@ async function joinTexts(reader: Reader, call: string): Promise<string> {
   let result: EventOf<'tool_result'> | undefined
   for await (const event of ledger.find({ runId, toolCallId, types: ['tool_result', 'guardrail_tripped'] })) {
     if (event.type === 'tool_result' && event.seq <= last) result = event
-    else if (event.type === 'guardrail_tripped') refuseWithheld(event)
+    else if (event.type === 'guardrail_tripped' && event.on === 'tool_output' && event.action !== 'record')
+      throw new ToolError(
+        'A guardrail has withheld or changed this result, so the rest of it cannot be read.',
+      )
   }
   if (result === undefined || !(await wasShown(result, reader))) throw createNoResult(call)
   if (result.removed)
@@ -142,11 +145,6 @@ function readPartTexts(part: UserPart): readonly string[] {
 function withoutSpace(text: string): string {
   // oxlint-disable-next-line no-control-regex -- Separators of files, groups and records end a line for some readers.
   return text.replaceAll(/[\s\u001c-\u001e\u0085]+/g, '')
-}
-
-function refuseWithheld({ on, action }: EventOf<'guardrail_tripped'>): void {
-  if (on !== 'tool_output' || action === 'record') return
-  throw new ToolError('A guardrail has withheld or changed this result, so the rest of it cannot be read.')
 }
 
 function createNoResult(call: string): ToolError {

@@ -1,6 +1,6 @@
 import { ConfigurationError, type Message, textOf, type Tool } from '@tallystick/core'
 import { option, requireOptions } from '@tallystick/core/internal'
-import type { AnyContext, OfferingTurn, ToolResult, ToolSource } from '@tallystick/core/vocabulary'
+import type { AnyContext, ToolResult, ToolSource } from '@tallystick/core/vocabulary'
 import { defineTool } from '../define/define-tool.ts'
 import { boundedText } from '../define/text.ts'
 
@@ -45,9 +45,9 @@ export function searchableTools<Context = AnyContext>(
   requireOptions('searchableTools', Array.isArray(tools) ? toolList : source, tools, 'tools')
   requireOptions('searchableTools', searchOptions, options)
   const { always = [], maxShown = 20, maxFound = 5, about, toolName = 'search_tools' } = options
-  const toolsNow = readListed(tools)
+  const listed = 'tools' in tools ? tools : [...tools]
+  const toolsNow = (): readonly Tool<Context>[] => ('tools' in listed ? listed.tools.filter(isTool) : listed)
   if (Array.isArray(tools)) requireNames(toolsNow(), always, toolName)
-  const indexNow = keepIndex()
   const search = defineTool({
     name: toolName,
     description:
@@ -66,7 +66,7 @@ export function searchableTools<Context = AnyContext>(
     maxResultChars: 1_000_000,
     execute: (input) => {
       const now = toolsNow()
-      const names = indexNow(now).find((input as { query: string }).query)
+      const names = indexTools(now).find((input as { query: string }).query)
       return writeFound(
         names.slice(0, maxFound).flatMap((name) => now.find((tool) => tool.name === name) ?? []),
       )
@@ -79,7 +79,8 @@ export function searchableTools<Context = AnyContext>(
     offered: ({ messages, before }) => {
       const names = new Set(toolsNow().map(({ name }) => name))
       const fixed = [toolName, ...always]
-      const latest = readLatestNames({ messages, before }, toolName)
+      // The latest first, then those of the last turn that the conversation tells no more of.
+      const latest = [...new Set([...readFoundNames(messages(), toolName), ...before.toReversed()])]
       const shown = new Set(
         latest.filter((name) => names.has(name) && !fixed.includes(name)).slice(0, maxShown),
       )
@@ -94,30 +95,6 @@ export function searchableTools<Context = AnyContext>(
 function isTool(value: unknown): boolean {
   const { name, description, check } = Object(value) as Partial<Tool>
   return typeof name === 'string' && typeof description === 'string' && typeof check === 'function'
-}
-
-function readListed<Context>(
-  given: readonly Tool<Context>[] | ToolSource<Context>,
-): () => readonly Tool<Context>[] {
-  if ('tools' in given) return () => given.tools.filter(isTool)
-  const tools = [...given]
-  return () => tools
-}
-
-/** The names that were used or found, the latest first, then those of the last turn that the conversation tells no more of. */
-function readLatestNames({ messages, before }: OfferingTurn, searchName: string): readonly string[] {
-  return [...new Set([...readFoundNames(messages(), searchName), ...before.toReversed()])]
-}
-
-/** Makes an index anew only where the tools are others than before. */
-function keepIndex(): (tools: readonly Tool<never>[]) => ToolIndex {
-  let known: { readonly tools: readonly Tool<never>[]; readonly index: ToolIndex } | undefined
-  return (tools) => {
-    const isSame =
-      known?.tools.length === tools.length && tools.every((tool, at) => tool === known?.tools[at])
-    if (known === undefined || !isSame) known = { tools, index: indexTools(tools) }
-    return known.index
-  }
 }
 
 function requireNames(tools: readonly Tool<never>[], always: readonly string[], toolName: string): void {
@@ -207,11 +184,6 @@ function cutStem(word: string): string {
   return kept.replace(/y$/, 'i')
 }
 
-interface ToolIndex {
-  /** Returns the names of the tools that have any of the words, the best first. */
-  find(query: string): readonly string[]
-}
-
 /** How much more a word counts in a name than in a description, and how much less where only its input has it. */
 const weights = { name: 3, description: 1, input: 0.5 }
 
@@ -230,7 +202,10 @@ interface Entry {
 }
 
 /** Makes an index over the names, descriptions and inputs of tools, which ranks by BM25. */
-export function indexTools(tools: readonly Pick<Tool, 'name' | 'description' | 'inputSchema'>[]): ToolIndex {
+export function indexTools(tools: readonly Pick<Tool, 'name' | 'description' | 'inputSchema'>[]): {
+  /** Returns the names of the tools that have any of the words, the best first. */
+  find(query: string): readonly string[]
+} {
   const entries = tools.map(indexTool)
   const meanLength = entries.reduce((sum, { length }) => sum + length, 0) / entries.length
   const counts = new Map<string, number>()

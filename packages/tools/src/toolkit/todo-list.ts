@@ -1,4 +1,4 @@
-import type { Ledger, RunId, RuntimeEvent, Tool } from '@tallystick/core'
+import type { Ledger, RunId, Tool } from '@tallystick/core'
 import {
   option,
   readStart,
@@ -76,18 +76,18 @@ export function todoList(given: TodoListOptions): Tool {
     serial: todoListName,
     execute: async (input, { runId }) => {
       const { items } = input as { items?: readonly TodoItem[] }
-      return { items: items?.map(showItem) ?? (await readItems(ledger, runId)) }
+      // Lines of visible text: no item can look like two.
+      const given = items?.map(({ text, state }) => ({
+        text: visibleText(text).replaceAll(/\s+/g, ' ').trim(),
+        state,
+      }))
+      return { items: given ?? (await readItems(ledger, runId)) }
     },
     toModel: (result) => {
       const { items } = result as { items: readonly TodoItem[] }
       return items.length === 0 ? 'The list is empty.' : todoLines(items).join('\n')
     },
   })
-}
-
-/** One line of visible text: no item can look like two. */
-function showItem({ text, state }: TodoItem): TodoItem {
-  return { text: visibleText(text).replaceAll(/\s+/g, ' ').trim(), state }
 }
 
 /** The last list of a run; where it has none, of the run that it continues. */
@@ -97,8 +97,8 @@ async function readItems(ledger: TodoListOptions['ledger'], ownRun: RunId): Prom
   for (let links = 0; links < maxLinks; links++) {
     const found = await listIn(ledger, run, last)
     if (found) return found
-    const parent = await findContinuedRun(ledger, run)
-    if (parent === undefined) break
+    const parent = (await readStart(ledger, run))?.parent
+    if (parent === undefined || parent.relation === 'child') break
     run = parent.runId
     last = parent.relation === 'session' ? Infinity : parent.seq
   }
@@ -114,7 +114,10 @@ async function listIn(
   let items: readonly TodoItem[] | undefined
   for await (const event of ledger.find({ runId, types: listTypes })) {
     if (event.seq > last) break
-    if (hidesThePast(event)) items = []
+    // A handoff or an edit may have hidden part of the list: a list from before is not shown again.
+    const isHidden =
+      event.type === 'history_edited' || (event.type === 'agent_handed_off' && event.messages !== undefined)
+    if (isHidden) items = []
     else if (event.type === 'tool_result' && event.name === todoListName) {
       items = todoItemsOf(event.content) ?? items
     }
@@ -123,15 +126,3 @@ async function listIn(
 }
 
 const listTypes = ['tool_result', 'agent_handed_off', 'history_edited'] as const
-
-/** A handoff or an edit may have hidden part of the list: a list from before is not shown again. */
-function hidesThePast(event: RuntimeEvent): boolean {
-  return (
-    event.type === 'history_edited' || (event.type === 'agent_handed_off' && event.messages !== undefined)
-  )
-}
-
-async function findContinuedRun(ledger: TodoListOptions['ledger'], runId: RunId) {
-  const parent = (await readStart(ledger, runId))?.parent
-  return parent?.relation === 'child' ? undefined : parent
-}
