@@ -2,8 +2,7 @@ import type { Tool } from '@tallystick/core'
 import { option, requireOptions } from '@tallystick/core/internal'
 import type { JsonObject } from '@tallystick/core/vocabulary'
 import { defineTool } from '../define/define-tool.ts'
-import { ToolError } from '../define/outcome.ts'
-import { calculate, CalculationError, maxLength } from './expression.ts'
+import { calculate, maxLength } from './expression.ts'
 
 /** How the tool presents itself to the model; both have a default. */
 export interface CalculatorOptions {
@@ -26,14 +25,7 @@ export function calculator(options: CalculatorOptions = {}): Tool {
         'instead of calculating yourself.',
     input,
     effect: 'read',
-    execute({ expression }) {
-      try {
-        return calculate(expression as string)
-      } catch (error) {
-        if (error instanceof CalculationError) throw new ToolError(error.message)
-        throw error
-      }
-    },
+    execute: ({ expression }) => calculate(expression as string),
   })
 }
 

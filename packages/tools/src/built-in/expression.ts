@@ -1,5 +1,6 @@
 import { getOwn } from '@tallystick/core/internal'
 import { Fraction } from 'fraction.js'
+import { ToolError } from '../define/outcome.ts'
 
 /** Characters of an expression. */
 export const maxLength = 1_000
@@ -9,18 +10,15 @@ const maxDepth = 64
 const maxDigits = 500
 const bound = 10n ** BigInt(maxDigits)
 
-/** An expression that has no value. The message names the character, from 1. */
-export class CalculationError extends Error {
-  constructor(at: number, problem: string) {
-    super(`At character ${at + 1}: ${problem}.`)
-    this.name = 'CalculationError'
-  }
+/** The error for an expression that has no value. It names the character, from 1. */
+function createError(at: number, problem: string): ToolError {
+  return new ToolError(`At character ${at + 1}: ${problem}.`)
 }
 
-/** The value of an expression, as text. Throws `CalculationError` for one that has none. */
+/** The value of an expression, as text. Throws `ToolError` for one that has none. */
 export function calculate(expression: string): string {
   if (expression.length > maxLength) {
-    throw new CalculationError(maxLength, `an expression has at most ${maxLength} characters`)
+    throw createError(maxLength, `an expression has at most ${maxLength} characters`)
   }
   return writeNumber(parse(readTokens(expression))())
 }
@@ -31,7 +29,7 @@ interface Value {
   readonly exact: boolean
 }
 
-/** Calculates a part of an expression. Throws `CalculationError` where it has no value, or one of too many digits. */
+/** Calculates a part of an expression. Throws `ToolError` where it has no value, or one of too many digits. */
 type Calculation = () => Value
 
 function requireBounded(value: Value, at: number): Value {
@@ -39,8 +37,8 @@ function requireBounded(value: Value, at: number): Value {
   return value
 }
 
-function createTooLarge(at: number): CalculationError {
-  return new CalculationError(at, `the result needs more than ${maxDigits} digits`)
+function createTooLarge(at: number): ToolError {
+  return createError(at, `the result needs more than ${maxDigits} digits`)
 }
 
 function tenTo(exponent: number): Fraction {
@@ -52,7 +50,7 @@ type Operator = '+' | '-' | '*' | '/' | '%' | '^'
 
 function applyOperator(operator: Operator, left: Value, right: Value, at: number): Value {
   const [a, b] = [left.number, right.number]
-  if ((operator === '/' || operator === '%') && b.n === 0n) throw new CalculationError(at, 'division by zero')
+  if ((operator === '/' || operator === '%') && b.n === 0n) throw createError(at, 'division by zero')
   const number = {
     '+': () => a.add(b),
     '-': () => a.sub(b),
@@ -64,12 +62,12 @@ function applyOperator(operator: Operator, left: Value, right: Value, at: number
   return requireBounded({ number, exact: left.exact && right.exact }, at)
 }
 
-/** Throws `CalculationError` for an exponent that is not whole, for 0 to a negative one, and for too many digits. */
+/** Throws `ToolError` for an exponent that is not whole, for 0 to a negative one, and for too many digits. */
 function raise(base: Fraction, exponent: Fraction, at: number): Fraction {
   if (exponent.d !== 1n) {
-    throw new CalculationError(at, 'the exponent is not a whole number; for a square root use sqrt(x)')
+    throw createError(at, 'the exponent is not a whole number; for a square root use sqrt(x)')
   }
-  if (base.n === 0n && exponent.s < 0n) throw new CalculationError(at, 'division by zero')
+  if (base.n === 0n && exponent.s < 0n) throw createError(at, 'division by zero')
   const digits = Math.max(countDigits(base.n), countDigits(base.d)) - 1
   // Only 0, 1 and -1 stay small under any exponent.
   const isSmall = base.d === 1n && base.n < 2n
@@ -116,7 +114,7 @@ function many(of: (a: Value, b: Value) => Value): CalculatorFunction {
 /** Rounds to so many places after the point (before it, if negative); halves go away from 0. */
 function round(number: Fraction, places: Fraction, at: number): Fraction {
   if (places.d !== 1n || places.n > maxDigits) {
-    throw new CalculationError(at, `round takes whole places from -${maxDigits} to ${maxDigits}`)
+    throw createError(at, `round takes whole places from -${maxDigits} to ${maxDigits}`)
   }
   const scale = tenTo(Number(places.s * places.n))
   const rounded = number.abs().mul(scale).add(1n, 2n).floor().div(scale)
@@ -125,7 +123,7 @@ function round(number: Fraction, places: Fraction, at: number): Fraction {
 
 /** Exact where the root is a fraction, else to 60 digits and marked as inexact. */
 function takeRoot({ number: { s, n, d }, exact }: Value, at: number): Value {
-  if (s < 0n && n > 0n) throw new CalculationError(at, 'a negative number has no square root')
+  if (s < 0n && n > 0n) throw createError(at, 'a negative number has no square root')
   const [above, below] = [findWholeRoot(n), findWholeRoot(d)]
   if (above * above === n && below * below === d) return { number: new Fraction(above, below), exact }
   const wholeDigits = Math.ceil((countDigits(n) - countDigits(d)) / 2)
@@ -223,7 +221,7 @@ const binding: Readonly<Record<Operator, { readonly left: number; readonly right
 }
 const signBinding = 3
 
-/** Parses tokens by operator precedence (Pratt's method). Throws `CalculationError` at the first that has no place. */
+/** Parses tokens by operator precedence (Pratt's method). Throws `ToolError` at the first that has no place. */
 function parse(tokens: readonly Token[]): Calculation {
   let position = 0
   // Nothing is read after the end, which no rule takes.
@@ -236,7 +234,7 @@ function parse(tokens: readonly Token[]): Calculation {
   }
 
   const expression = (bindingMin: number, depth: number): Calculation => {
-    if (depth > maxDepth) throw new CalculationError(peek().at, `nested deeper than ${maxDepth} levels`)
+    if (depth > maxDepth) throw createError(peek().at, `nested deeper than ${maxDepth} levels`)
     let result = operand(depth)
     for (;;) {
       const { kind, text, at } = peek()
@@ -283,13 +281,13 @@ function parse(tokens: readonly Token[]): Calculation {
       const called = getOwn(functions, name)
       if (!called) {
         const names = Object.keys(functions).join(', ')
-        throw new CalculationError(at, `there is no function ${name}; there are ${names}`)
+        throw createError(at, `there is no function ${name}; there are ${names}`)
       }
       const { inputsMin, maxInputs } = called
       // A call is parsed with one input at least.
       if (values.length > maxInputs) {
         const wanted = maxInputs === inputsMin ? `${inputsMin}` : `${inputsMin} or ${maxInputs}`
-        throw new CalculationError(at, `${name} takes ${wanted} numbers, not ${values.length}`)
+        throw createError(at, `${name} takes ${wanted} numbers, not ${values.length}`)
       }
       return requireBounded(called.of(values, at), at)
     }
@@ -300,10 +298,10 @@ function parse(tokens: readonly Token[]): Calculation {
   return whole
 }
 
-function createUnexpected({ kind, text, at }: Token, wanted: string): CalculationError {
+function createUnexpected({ kind, text, at }: Token, wanted: string): ToolError {
   const found = kind === 'end' ? 'the end' : `"${text}"`
   const hint = text === ',' ? '; write thousands without a comma, as 1000 or 1_000' : ''
-  return new CalculationError(at, `expected ${wanted}, found ${found}${hint}`)
+  return createError(at, `expected ${wanted}, found ${found}${hint}`)
 }
 
 function readNumber(text: string, at: number): Value {
@@ -328,7 +326,7 @@ const word =
 /** Signs that models write as well, and what they mean here. */
 const aliases: Readonly<Record<string, string>> = { '**': '^', '×': '*', '·': '*', '÷': '/', '−': '-' }
 
-/** Splits an expression into tokens; the last is `end`. Throws `CalculationError` for a character that has no place. */
+/** Splits an expression into tokens; the last is `end`. Throws `ToolError` for a character that has no place. */
 function readTokens(expression: string): readonly Token[] {
   const tokens: Token[] = []
   let at = 0
@@ -337,19 +335,13 @@ function readTokens(expression: string): readonly Token[] {
     const found = word.exec(expression)
     if (found === null) {
       const character = String.fromCodePoint(Number(expression.codePointAt(at)))
-      throw new CalculationError(
-        at,
-        `"${character}" has no meaning here; use numbers, + - * / % ^ ( ) and functions`,
-      )
+      throw createError(at, `"${character}" has no meaning here; use numbers, + - * / % ^ ( ) and functions`)
     }
     const { number, name, sign } = found.groups as Readonly<Record<string, string | undefined>>
     if (number !== undefined) {
       // They are what "1,000" leaves after its comma.
       if (/^0[\d_]/.test(number)) {
-        throw new CalculationError(
-          at,
-          `${number} starts with 0; write thousands without a comma, as 1000 or 1_000`,
-        )
+        throw createError(at, `${number} starts with 0; write thousands without a comma, as 1000 or 1_000`)
       }
       tokens.push({ kind: 'number', text: number, at })
     } else if (name !== undefined) tokens.push({ kind: 'name', text: name, at })

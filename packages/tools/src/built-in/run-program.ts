@@ -1,4 +1,5 @@
 import { type ChildProcess, spawn } from 'node:child_process'
+import type { Readable } from 'node:stream'
 import { StringDecoder } from 'node:string_decoder'
 import type { Json } from '@tallystick/core/vocabulary'
 import { visibleText } from '../define/text.ts'
@@ -49,22 +50,40 @@ export async function runProgram(start: Start, bounds: Bounds, caller: Caller): 
   const outputs = { stdout: keepOutput(maxBytes), stderr: keepOutput(maxBytes) }
   const { child, group } = await startProgram(start)
   const progress = reportOutput(caller.progress, maxBytes, timers)
-  const [input, ...ownStreams] = child.stdio
-  const streams = (['stdout', 'stderr'] as const).map((name, index) =>
-    collectOutput(ownStreams[index], (chunk) => {
+  const { stdin: input } = child
+  const streams = (['stdout', 'stderr'] as const).flatMap((name) => {
+    const stream = child[name]
+    stream?.on('data', (chunk: Buffer) => {
       outputs[name].write(chunk)
       progress.write(name, chunk)
-    }),
-  )
+    })
+    stream?.on('error', () => {})
+    return stream ?? []
+  })
   const ends = readOutputEnds(group)
   const guard = startProcessGuard()
   guard.add(group)
-  const stop = createStopper(group, bounds, caller.signal)
+  let stopped: Ended['stopped']
+  let cancelTimer = (): void => {}
+  const stop = (why: NonNullable<Ended['stopped']>): void => {
+    if (stopped !== undefined) return
+    stopped = why
+    cancelTimer()
+    signalGroup(group, 'SIGTERM')
+    cancelTimer = timers.schedule(bounds.graceMs, () => signalGroup(group, 'SIGKILL'))
+  }
+  const abort = (): void => stop('aborted')
+  cancelTimer = scheduleLimit(timers, bounds.timeoutMs, () => stop('timed_out'))
+  caller.signal.addEventListener('abort', abort)
+  if (caller.signal.aborted) abort()
   input?.on('error', () => {})
   input?.end(start.stdin)
-  const { exitCode, signal } = await waitForExit(child)
+  const [exitCode, signal] = await new Promise<[number | null, NodeJS.Signals | null]>((resolve) => {
+    child.once('exit', (...how) => resolve(how))
+  })
+  cancelTimer()
+  caller.signal.removeEventListener('abort', abort)
   // What it started in its group ends with it, also what ignores the signal that asks.
-  const stopped = stop.end()
   signalGroup(group, 'SIGKILL')
   await drainOutput(streams, ends, timers)
   input?.destroy()
@@ -74,12 +93,13 @@ export async function runProgram(start: Start, bounds: Bounds, caller: Caller): 
   return { exitCode, signal, ...(stopped && { stopped }), outputs }
 }
 
-interface Started {
-  readonly child: ChildProcess
-  readonly group: number
-}
-
-function startProgram({ path, args, cwd, env, stdin }: Start): Promise<Started> {
+function startProgram({
+  path,
+  args,
+  cwd,
+  env,
+  stdin,
+}: Start): Promise<{ readonly child: ChildProcess; readonly group: number }> {
   return new Promise((resolve, reject) => {
     const child = spawn(path, [...args], {
       cwd,
@@ -93,36 +113,17 @@ function startProgram({ path, args, cwd, env, stdin }: Start): Promise<Started> 
   })
 }
 
-function waitForExit(
-  child: ChildProcess,
-): Promise<{ readonly exitCode: number | null; readonly signal: NodeJS.Signals | null }> {
-  return new Promise((resolve) => {
-    child.once('exit', (exitCode, signal) => resolve({ exitCode, signal }))
-  })
-}
-
-type Stream = ChildProcess['stdio'][number] | undefined
-
-interface Collected {
-  readonly closed: Promise<unknown>
-  /** Reads no more of it. */
-  close(): void
-}
-
-function collectOutput(stream: Stream, write: (chunk: Buffer) => void): Collected {
-  stream?.on('data', write)
-  stream?.on('error', () => {})
-  const closed = new Promise((resolve) => (stream ? stream.once('close', resolve) : resolve(undefined)))
-  return { closed, close: () => stream?.destroy() }
-}
-
 /** Resolves when the output is read to its end. What still holds it after a while has left the group, and is ended. */
 async function drainOutput(
-  outputs: readonly Collected[],
+  outputs: readonly Readable[],
   ends: ReadonlySet<string>,
   timers: Timers,
 ): Promise<void> {
-  const closed = Promise.all(outputs.map((output) => output.closed))
+  const closed = Promise.all(
+    outputs.map(
+      (output) => new Promise<void>((resolve) => (output.closed ? resolve() : output.once('close', resolve))),
+    ),
+  )
   const wait = async (): Promise<boolean> => {
     let cancel = (): void => {}
     const late = new Promise<boolean>((resolve) => (cancel = timers.schedule(drainMs, () => resolve(true))))
@@ -133,35 +134,8 @@ async function drainOutput(
   if (!(await wait())) return
   endHolders(ends)
   if (!(await wait())) return
-  for (const output of outputs) output.close()
+  for (const output of outputs) output.destroy()
   await closed
-}
-
-function createStopper(
-  group: number,
-  { timeoutMs, graceMs, timers }: Bounds,
-  signal: AbortSignal,
-): { end(): Ended['stopped'] } {
-  let stopped: Ended['stopped']
-  let cancel = (): void => {}
-  const stop = (why: NonNullable<Ended['stopped']>): void => {
-    if (stopped !== undefined) return
-    stopped = why
-    cancel()
-    signalGroup(group, 'SIGTERM')
-    cancel = timers.schedule(graceMs, () => signalGroup(group, 'SIGKILL'))
-  }
-  const abort = (): void => stop('aborted')
-  cancel = scheduleLimit(timers, timeoutMs, () => stop('timed_out'))
-  signal.addEventListener('abort', abort)
-  if (signal.aborted) abort()
-  return {
-    end() {
-      cancel()
-      signal.removeEventListener('abort', abort)
-      return stopped
-    },
-  }
 }
 
 function signalGroup(group: number, signal: NodeJS.Signals): void {
@@ -222,19 +196,17 @@ export function keepOutput(maxBytes: number): KeptOutput {
       const omitted = written - start.length - end.length
       if (omitted === 0 && written <= shownBytes) return visibleText(Buffer.concat([start, end]).toString())
       const half = Math.ceil(Math.min(shownBytes, maxBytes) / 2)
-      const [first, last] =
-        omitted === 0
-          ? cutHalves(Buffer.concat([start, end]), half)
-          : [start.subarray(0, half), end.subarray(Math.max(0, end.length - half))]
+      // Where nothing was omitted, the two are one text, of which the middle is left out.
+      const all = omitted === 0 ? Buffer.concat([start, end]) : undefined
+      const first = (all ?? start).subarray(0, half)
+      const last = all
+        ? all.subarray(Math.max(half, all.length - half))
+        : end.subarray(Math.max(0, end.length - half))
       const [beginning, ending] = [cutWholeEnd(first), cutWholeStart(last)]
       const cut = written - beginning.length - ending.length
       return `${visibleText(beginning.toString())}\n… (${cut} bytes are left out) …\n${visibleText(ending.toString())}`
     },
   }
-}
-
-function cutHalves(all: Buffer, half: number): readonly [Buffer, Buffer] {
-  return [all.subarray(0, half), all.subarray(Math.max(half, all.length - half))]
 }
 
 /** Without the bytes at the end that begin a character and do not end it. */

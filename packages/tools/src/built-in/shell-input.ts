@@ -43,7 +43,10 @@ export function findProgram(
   }
   for (const folder of searched.split(delimiter)) {
     const place = join(folder, name)
-    if (isAbsolute(folder) && isProgram(place) && !isWithin(root, folder)) return { ...found, path: place }
+    if (!isAbsolute(folder) || !isProgram(place)) continue
+    const real = realpathSync(folder)
+    const isWithin = real === root || real.startsWith(root.endsWith(sep) ? root : root + sep)
+    if (!isWithin) return { ...found, path: place }
   }
   throw fault('is in no folder of PATH outside the root. Install it, or give its path')
 }
@@ -55,11 +58,6 @@ function isProgram(path: string): boolean {
   } catch {
     return false
   }
-}
-
-function isWithin(root: string, folder: string): boolean {
-  const real = realpathSync(folder)
-  return real === root || real.startsWith(root.endsWith(sep) ? root : root + sep)
 }
 
 export interface ShellInput extends JsonObject {
@@ -81,36 +79,22 @@ export function createInputSchema(tool: string, programs: readonly FoundProgram[
       if (!parsed.ok) return parsed
       // The schema has been checked.
       const input = parsed.value as ShellInput
-      const issues = [...checkTexts(input), ...checkArguments(programs, input)]
+      const { program, args = [], stdin = '' } = input
+      // No process can be given such texts.
+      const issues = args.flatMap((arg, index): readonly InputIssue[] =>
+        arg.includes('\0') ? [{ path: ['args', index], message: 'holds a NUL character' }] : [],
+      )
+      if (!stdin.isWellFormed()) issues.push({ path: ['stdin'], message: 'holds half of a surrogate pair' })
+      const found = programs.find(({ name }) => name === program)
+      if (found !== undefined && !isAllowed(found, args)) {
+        const rules = describeRules(found)
+        const message =
+          rules === '' ? `${program} is not allowed with these arguments` : `only these are allowed: ${rules}`
+        issues.push({ path: ['args'], message })
+      }
       return issues.length > 0 ? { ok: false, issues } : { ok: true, value: input }
     },
   }
-}
-
-/** Finds texts that no process can be given. */
-function checkTexts({ args = [], stdin = '' }: ShellInput): readonly InputIssue[] {
-  const faults = args.flatMap((arg, index): readonly InputIssue[] =>
-    arg.includes('\0') ? [{ path: ['args', index], message: 'holds a NUL character' }] : [],
-  )
-  return stdin.isWellFormed()
-    ? faults
-    : [...faults, { path: ['stdin'], message: 'holds half of a surrogate pair' }]
-}
-
-function checkArguments(
-  programs: readonly FoundProgram[],
-  { program, args = [] }: ShellInput,
-): readonly InputIssue[] {
-  const found = programs.find(({ name }) => name === program)
-  if (found === undefined || isAllowed(found, args)) return []
-  const rules = describeRules(found)
-  return [
-    {
-      path: ['args'],
-      message:
-        rules === '' ? `${program} is not allowed with these arguments` : `only these are allowed: ${rules}`,
-    },
-  ]
 }
 
 /** A function that throws has not allowed the arguments. */
@@ -137,14 +121,12 @@ export function createWholeTest({ source, ignoreCase }: RegExp): ((arg: string) 
   return createBoundedTest(`^(?:${source})$`, { ignoresCase: ignoreCase })
 }
 
-function describeRule(rule: readonly string[] | OpenArguments): string {
-  if (!('first' in rule)) return rule.join(' ')
-  return [...rule.first, rule.more === true ? '…' : `[${rule.more.source} …]`].join(' ')
-}
-
 function describeRules({ name, args }: FoundProgram): string {
   if (args === undefined || typeof args === 'function') return ''
-  const shown = args.slice(0, maxShownRules).map((rule) => `${name} ${describeRule(rule)}`)
+  const shown = args.slice(0, maxShownRules).map((rule) => {
+    if (!('first' in rule)) return [name, ...rule].join(' ')
+    return [name, ...rule.first, rule.more === true ? '…' : `[${rule.more.source} …]`].join(' ')
+  })
   return shown.join(', ') + (args.length > maxShownRules ? ' and others' : '')
 }
 

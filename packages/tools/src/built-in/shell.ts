@@ -17,7 +17,7 @@ import type { ToolContext } from '../define/run-tool.ts'
 import { boundedText } from '../define/text.ts'
 import { hostTimers, type Timers } from '../host.ts'
 import { splitPath, joinPath, quotePath, createNameRules } from './files/names.ts'
-import { type Root, openRoot, withPlace } from './files/root.ts'
+import { type Root, openRoot, readCode, withPlace } from './files/root.ts'
 import { type Bounds, type Ended, runProgram } from './run-program.ts'
 
 /**
@@ -78,14 +78,6 @@ export interface ShellOptions {
 const { anyObject, anyText, fields, filledText, listOf, maybe, milliseconds, numberFrom, recordOf } = option
 const { functionOr, trueOrFalse, valueThat } = option
 
-function isEnvironment(value: unknown): boolean {
-  if (anyObject(value) !== undefined) return false
-  return Object.entries(value as object).every(
-    ([name, text]) =>
-      /^[A-Za-z_][A-Za-z0-9_]*$/.test(name) && typeof text === 'string' && !text.includes('\0'),
-  )
-}
-
 const open = fields<OpenArguments>({
   first: listOf(anyText),
   more: valueThat(
@@ -121,7 +113,17 @@ const shellOptions: OptionCheck = fields<ShellOptions>(
         'an object with a program for each name, as in { git: { args: [["status"]] } }',
         (given) => anyObject(given) === undefined && Object.keys(given as object).length > 0,
       )(value) ?? recordOf(program)(value),
-    env: maybe(valueThat('an object of texts without NUL, by names of letters, digits and _', isEnvironment)),
+    env: maybe(
+      valueThat(
+        'an object of texts without NUL, by names of letters, digits and _',
+        (value) =>
+          anyObject(value) === undefined &&
+          Object.entries(value as object).every(
+            ([name, text]) =>
+              /^[A-Za-z_][A-Za-z0-9_]*$/.test(name) && typeof text === 'string' && !text.includes('\0'),
+          ),
+      ),
+    ),
     name: maybe(filledText),
     about: maybe(filledText),
     maxBytes: maybe(numberFrom(1, { whole: true })),
@@ -183,7 +185,11 @@ export function shell(options: ShellOptions): Tool {
     effect: programs.every(({ reads }) => reads) ? ('read' as const) : ('write' as const),
     // The limit of the program is reached first; this one is for a host that hangs.
     timeoutMs: timeoutMs + graceMs + 5_000,
-    approval: readApproval(programs, approval),
+    approval: ((input, given) => {
+      const isRead = programs.find((each) => each.name === input.program)?.reads
+      if (isRead || approval === 'never') return false
+      return approval === 'always' ? `runs ${describeCommand(input)}` : approval(input, given)
+    }) satisfies ApprovalFunction<ShellInput>,
     execute: (input: ShellInput, context: ToolContext) => execute(setup, input, context),
   }
   assertSpecification({
@@ -204,17 +210,6 @@ interface Setup {
   readonly programs: readonly FoundProgram[]
   readonly env: Readonly<Record<string, string>>
   readonly bounds: Bounds
-}
-
-function readApproval(
-  programs: readonly FoundProgram[],
-  policy: ApprovalPolicy<JsonObject>,
-): ApprovalFunction<ShellInput> {
-  return (input, context) => {
-    if (programs.find(({ name }) => name === input.program)?.reads) return false
-    if (policy === 'never') return false
-    return policy === 'always' ? `runs ${describeCommand(input)}` : policy(input, context)
-  }
 }
 
 /** The call for a person: each argument in quotes that has more than plain characters, so that none passes for two. */
@@ -239,16 +234,8 @@ async function execute(
     context.signal.throwIfAborted()
     const start = { path: program.path, args, cwd: folder.at('.'), env, stdin }
     const ended = await runProgram(start, bounds, context).catch((error: unknown) => {
-      throw new ToolError(
-        `${program.name} could not be started (${
-          error instanceof Error && 'code' in error && typeof error.code === 'string'
-            ? error.code
-            : 'the system refuses it'
-        }). Nothing was run.`,
-        {
-          cause: error,
-        },
-      )
+      const why = readCode(error) ?? 'the system refuses it'
+      throw new ToolError(`${program.name} could not be started (${why}). Nothing was run.`, { cause: error })
     })
     if (ended.stopped === undefined) return showEnded(ended)
     const sofar = `Until then: ${JSON.stringify(showEnded(ended, maxStoppedBytes))}`

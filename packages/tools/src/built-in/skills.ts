@@ -10,7 +10,7 @@ import { createNameRules } from './files/names.ts'
 import { readFile } from './files/read.ts'
 import { openRoot } from './files/root.ts'
 import { findFiles } from './files/search.ts'
-import { encodeFile, type FolderRules, readText } from './files/text.ts'
+import { type FolderRules, readText } from './files/text.ts'
 
 /** Where skills are, and how much of one a call may show. */
 export interface SkillsOptions {
@@ -62,67 +62,63 @@ const skillsOptions = fields<SkillsOptions>(
 export function skills(options: SkillsOptions): Skills {
   requireOptions('skills', skillsOptions, options)
   const { from, only, toolName = 'read_skill', showFolders = false, maxBytes = 50_000 } = options
-  const list = chooseSkills(findSkills([from].flat()), only)
+  const found = findSkills([from].flat())
+  if (only) requireOptions('skills', listOf(option.oneOf(found.map(({ name }) => name))), only, 'only')
+  const list = only === undefined ? found : found.filter(({ name }) => only.includes(name))
   if (list.length === 0) {
     throw new ConfigurationError(
       'skills: no folder or no name was given, so there is no skill. Give at least one of each.',
     )
   }
   const known = new Map(
-    list.map((skill) => [skill.name, { skill, rules: createRules(skill.folder, maxBytes) }]),
+    list.map((skill) => {
+      const root = openRoot('skills', skill.folder, createNameRules('skills', ['node_modules/'], false))
+      const rules: FolderRules = {
+        ...{ root, maxBytes, maxFileBytes: 10_000_000, maxEntries: 200, maxVisited: 10_000 },
+      }
+      return [skill.name, { skill, rules }] as const
+    }),
   )
   const tool = defineTool({
     name: toolName,
     description:
       'Reads a skill: instructions for one kind of task. Read the skill before such a task. With path it reads another file of the skill, where its instructions name one.',
-    input: describeInput(list),
+    input: {
+      type: 'object',
+      required: ['name'],
+      additionalProperties: false,
+      properties: {
+        name: { type: 'string', enum: list.map(({ name }) => name), description: 'The skill.' },
+        path: {
+          type: 'string',
+          minLength: 1,
+          maxLength: 1_000,
+          description:
+            'A file of the skill, relative to its folder, as in references/forms.md. Default: its instructions.',
+        },
+        offset: {
+          type: 'integer',
+          minimum: 1,
+          description: 'The first line to show, to continue a long text. Default 1.',
+        },
+      },
+    },
     effect: 'read',
     timeoutMs: 30_000,
     execute: async (input, context: ToolContext) => {
-      const { name, path, offset } = input as ReadSkillInput
+      const { name, path, offset } = input as { name: string; path?: string; offset?: number }
       // The schema has been checked, and names each of them.
       const { skill, rules } = known.get(name) as { readonly skill: Skill; readonly rules: FolderRules }
       if (path !== undefined) return await readFile(rules, { path, ...(offset && { offset }) }, context)
       return await readWholeSkill(skill, rules, { offset, showFolders, context })
     },
   })
-  return { list, instructions: writeInstructions(list, toolName), tool }
-}
-
-interface ReadSkillInput {
-  readonly name: string
-  readonly path?: string
-  readonly offset?: number
-}
-
-function describeInput(list: readonly Skill[]): Parameters<typeof defineTool>[0]['input'] {
-  return {
-    type: 'object',
-    required: ['name'],
-    additionalProperties: false,
-    properties: {
-      name: { type: 'string', enum: list.map(({ name }) => name), description: 'The skill.' },
-      path: {
-        type: 'string',
-        minLength: 1,
-        maxLength: 1_000,
-        description:
-          'A file of the skill, relative to its folder, as in references/forms.md. Default: its instructions.',
-      },
-      offset: {
-        type: 'integer',
-        minimum: 1,
-        description: 'The first line to show, to continue a long text. Default 1.',
-      },
-    },
-  }
-}
-
-function createRules(folder: string, maxBytes: number): FolderRules {
-  return {
-    root: openRoot('skills', folder, createNameRules('skills', ['node_modules/'], false)),
-    ...{ maxBytes, maxFileBytes: 10_000_000, maxEntries: 200, maxVisited: 10_000 },
-  }
+  const instructions = [
+    `# Skills`,
+    `A skill holds instructions for one kind of task. When a task fits one of these, read the skill with ${toolName} first, and follow it.`,
+    ...list.map(({ name, description }) => `- ${name}: ${description}`),
+  ].join('\n')
+  return { list, instructions, tool }
 }
 
 /** The instructions of a skill, and the names of its other files. Instructions that do not fit are shown by lines. */
@@ -137,7 +133,7 @@ async function readWholeSkill(
 ): Promise<string> {
   const { text } = await readText(rules, skillFile, context)
   const body = text.slice(findHead(text)?.end ?? 0).trim()
-  if (offset !== undefined || encodeFile(body) > rules.maxBytes) {
+  if (offset !== undefined || Buffer.byteLength(body) > rules.maxBytes) {
     return await readFile(rules, { path: skillFile, ...(offset && { offset }) }, context)
   }
   const found = await findFiles(rules, { glob: '**/*' }, context)
@@ -154,22 +150,6 @@ async function readWholeSkill(
     '',
     body,
   ].join('\n')
-}
-
-function writeInstructions(list: readonly Skill[], toolName: string): string {
-  const lines = list.map(({ name, description }) => `- ${name}: ${description}`)
-  return [
-    `# Skills`,
-    `A skill holds instructions for one kind of task. When a task fits one of these, read the skill with ${toolName} first, and follow it.`,
-    ...lines,
-  ].join('\n')
-}
-
-function chooseSkills(found: readonly Skill[], only: readonly string[] | undefined): readonly Skill[] {
-  if (only === undefined) return found
-  const names = found.map(({ name }) => name)
-  requireOptions('skills', listOf(option.oneOf(names)), only, 'only')
-  return found.filter(({ name }) => only.includes(name))
 }
 
 interface SkillHead {
@@ -288,9 +268,19 @@ function findSkills(paths: readonly string[]): readonly Skill[] {
 }
 
 function findSkillFolders(path: string): readonly string[] {
-  const folder = resolveFolder(path)
+  let folder: string
+  let names: readonly string[]
+  try {
+    folder = realpathSync.native(path)
+    names = readdirSync(folder)
+  } catch (error) {
+    throw new ConfigurationError(
+      `skills: from is ${JSON.stringify(path)}, which is not a folder that can be read. Give the folder of your skills.`,
+      { cause: error },
+    )
+  }
   if (existsSync(join(folder, skillFile))) return [folder]
-  const folders = readdirSync(folder)
+  const folders = names
     .filter((name) => !name.startsWith('.'))
     .map((name) => join(folder, name))
     .filter((below) => existsSync(join(below, skillFile)))
@@ -298,17 +288,4 @@ function findSkillFolders(path: string): readonly string[] {
   throw new ConfigurationError(
     `skills: there is no skill in ${folder}. A skill is a folder with a ${skillFile}; give it, or the folder that holds it.`,
   )
-}
-
-function resolveFolder(path: string): string {
-  try {
-    const real = realpathSync.native(path)
-    readdirSync(real)
-    return real
-  } catch (error) {
-    throw new ConfigurationError(
-      `skills: from is ${JSON.stringify(path)}, which is not a folder that can be read. Give the folder of your skills.`,
-      { cause: error },
-    )
-  }
 }

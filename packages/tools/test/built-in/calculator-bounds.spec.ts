@@ -24,7 +24,7 @@ describe('an expression', () => {
   it('has 1000 characters at most', () => {
     expect(calculate('1'.padEnd(1_000))).toBe('1')
     const error = {
-      name: 'CalculationError',
+      name: 'ToolError',
       message: 'At character 1001: an expression has at most 1000 characters.',
     }
     expect(() => calculate('1'.padEnd(1_001))).toThrow(expect.objectContaining(error) as Error)

@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import type { Response as HttpResponse } from 'undici'
-import { decodePage, readBytes, readWithin } from '../../src/built-in/http-fetch/exchange.ts'
+import { decodePage, readBytes } from '../../src/built-in/http-fetch/exchange.ts'
+import { readWithin } from '../../src/define/text.ts'
 
 describe('a text within some bytes', () => {
   it.each([

@@ -1,4 +1,4 @@
-import { lstatSync, type Stats } from 'node:fs'
+import { lstatSync } from 'node:fs'
 import { setImmediate } from 'node:timers/promises'
 import type { ReconcileAnswer, ReconcileContext } from '../../define/define-tool.ts'
 import { ToolError } from '../../define/outcome.ts'
@@ -48,13 +48,6 @@ interface Range {
   readonly end: number
 }
 
-interface FoundText {
-  readonly ranges: readonly Range[]
-  readonly overlapping: number
-  /** The new text for a range. */
-  readonly newTextFor: (range: Range) => string
-}
-
 /** Replaces an exact text in a file: once, where it occurs once, or everywhere on request. */
 export async function editFile(
   rules: FolderRules,
@@ -90,13 +83,21 @@ export async function editFile(
       (sum, range) => sum + newTextFor(range).length - (range.end - range.start),
       0,
     )
-    requireRoom(rules, shownPath, text.length + growth)
+    // Before the edited text is made.
+    if (text.length + growth > rules.maxFileBytes)
+      throw new ToolError(
+        `${shownPath} would have more than ${rules.maxFileBytes} bytes, and at most that many are written. Nothing was changed.`,
+      )
     const edited = await replaceRanges(text, ranges, newTextFor)
     requireWritable(rules, input.path, edited)
     const call = { idempotencyKey, attempt }
     await putFile(await rules.root.access(), { folder, name, text: edited, replaced: stats, call }, () => {
       signal.throwIfAborted()
-      if (isUnchanged(stats, lstatSync(folder.at(name)))) return
+      // What another process wrote since must not be lost. ctime rises with each write, also where a program sets mtime back;
+      // some file systems, such as FAT, keep only the latter.
+      const now = lstatSync(folder.at(name))
+      const facts = ['ino', 'size', 'mtimeMs', 'ctimeMs'] as const
+      if (facts.every((fact) => now[fact] === stats[fact])) return
       throw new ToolError(
         `${shownPath} was changed by another process during the call. Nothing was changed: read it again.`,
       )
@@ -115,7 +116,12 @@ export async function findText(
   text: string,
   { oldText, newText }: Pick<EditFileInput, 'oldText' | 'newText'>,
   signal: AbortSignal,
-): Promise<FoundText> {
+): Promise<{
+  readonly ranges: readonly Range[]
+  readonly overlapping: number
+  /** The new text for a range. */
+  readonly newTextFor: (range: Range) => string
+}> {
   const usual = findLineEnd(text, 0, text.length) ?? '\n'
   const isMixed = text.includes('\r\n') && !hasWindowsLines(text)
   if (isMixed || !hasWindowsLines(text) || oldText.includes('\r')) {
@@ -174,23 +180,6 @@ async function replaceRanges(
   return edited + text.slice(end)
 }
 
-/** Throws `ToolError` where the edited text would be too long, before it is made. */
-function requireRoom({ maxFileBytes }: FolderRules, path: string, length: number): void {
-  if (length <= maxFileBytes) return
-  throw new ToolError(
-    `${path} would have more than ${maxFileBytes} bytes, and at most that many are written. Nothing was changed.`,
-  )
-}
-
-/**
- * True if a file is still the one that was read: what another process wrote since must not be lost. The time of its last change
- * rises with each write, also where a program sets the time of the write back; some file systems, such as FAT, keep only the latter.
- */
-function isUnchanged(read: Stats, now: Stats): boolean {
-  const facts = ['ino', 'size', 'mtimeMs', 'ctimeMs'] as const
-  return facts.every((fact) => now[fact] === read[fact])
-}
-
 function listPlaces(lines: readonly number[]): string {
   const shown = [...new Set(lines)]
   return shown.slice(0, maxShownLines).join(', ') + (shown.length > maxShownLines ? ' …' : '')
@@ -208,12 +197,12 @@ function createNotFound(path: string, text: string, oldText: string): string {
   // A line begins after the line break that ends the line before it, which counts as one of that line.
   const [first] = numberLines(inText, findAllPlaces(bare(wanted), inText))
   if (first !== undefined && wanted.some((line) => line !== ''))
-    return `${start} It occurs with other white space, as these lines:\n${numberEdit(lines, first, wanted.length)}`
+    return `${start} It occurs with other white space, as these lines:\n${showNumbered(lines.slice(first - 1), first, wanted.length)}`
   const [opening] = wanted.filter((line) => line !== '')
   const alone = lines.findIndex((line) => line.trim() === opening)
   if (alone === -1)
     return `${start} Read the file, and copy the text from it without the numbers of the lines.`
-  return `${start} Its first line occurs, and what follows differs:\n${numberEdit(lines, alone + 1, wanted.length)}`
+  return `${start} Its first line occurs, and what follows differs:\n${showNumbered(lines.slice(alone), alone + 1, wanted.length)}`
 }
 
 /** The lines that now hold the new text, with the one before and the one behind. */
@@ -230,24 +219,20 @@ function showAround(
     const next = edited.indexOf('\n', end)
     end = next === -1 ? edited.length : next + 1
   }
-  const lines = splitLines(edited.slice(start, end))
-  const first = Math.max(1, line - 1)
-  const shown = lines.map((each, index) => `${first + index}\t${boundedText(each, maxShownCharacters)}`)
-  return `\n${shown.join('\n')}${count > maxShownLines ? '\n…' : ''}`
+  return `\n${showNumbered(splitLines(edited.slice(start, end)), Math.max(1, line - 1), count)}`
 }
 
 function startOfLine(text: string, place: number): number {
   return place <= 0 ? 0 : text.lastIndexOf('\n', place - 1) + 1
 }
 
-function numberEdit(lines: readonly string[], first: number, count: number): string {
+/** The first of `count` lines after their numbers, with a mark where not all of them are shown. */
+function showNumbered(lines: readonly string[], first: number, count: number): string {
   const shown = lines
-    .slice(first - 1, first - 1 + Math.min(count, maxShownLines))
+    .slice(0, Math.min(count, maxShownLines))
     .map((line, index) => `${first + index}\t${boundedText(line, maxShownCharacters)}`)
   return shown.join('\n') + (count > maxShownLines ? '\n…' : '')
 }
-
-type Doubt = Pick<ReconcileContext, 'idempotencyKey'>
 
 const never = new AbortController().signal
 
@@ -258,7 +243,7 @@ const never = new AbortController().signal
 export async function reconcileWrite(
   rules: FolderRules,
   { path, content }: WriteFileInput,
-  doubt: Doubt,
+  doubt: Pick<ReconcileContext, 'idempotencyKey'>,
 ): Promise<ReconcileAnswer> {
   const found = await readTextNow(rules, path)
   if (found?.text === content) {
@@ -277,18 +262,12 @@ export async function reconcileWrite(
 export async function reconcileEdit(
   rules: FolderRules,
   input: EditFileInput,
-  doubt: Doubt,
+  doubt: Pick<ReconcileContext, 'idempotencyKey'>,
 ): Promise<ReconcileAnswer> {
   const found = await readTextNow(rules, input.path)
   const { text = '' } = found ?? {}
   const { ranges, newTextFor } = await findText(text, input, never)
-  const isUntouched = ranges.some(
-    (range) =>
-      !mayBeLeft(range.start, text, {
-        oldText: text.slice(range.start, range.end),
-        newText: newTextFor(range),
-      }),
-  )
+  const isUntouched = ranges.some((range) => !mayBeLeft(range, text, newTextFor(range)))
   return isUntouched ? { happened: false } : await answerOfLeft(rules, input.path, doubt)
 }
 
@@ -308,26 +287,17 @@ export async function reconcileMove(
  * True if an edit may have left this occurrence of oldText: it reaches into a newText, as `ab` does in `aabb` without its `ab`,
  * or in what `ab` became by `ab` → `abab`.
  */
-function mayBeLeft(
-  place: number,
-  text: string,
-  { oldText, newText }: Pick<EditFileInput, 'oldText' | 'newText'>,
-): boolean {
-  if (newText === '') return oldText.length > 1
-  const around = text.slice(
-    Math.max(0, place - newText.length + 1),
-    place + oldText.length + newText.length - 1,
-  )
+function mayBeLeft({ start, end }: Range, text: string, newText: string): boolean {
+  if (newText === '') return end - start > 1
+  const around = text.slice(Math.max(0, start - newText.length + 1), end + newText.length - 1)
   return findAllPlaces(newText, around).length > 0
 }
 
-interface Found {
-  readonly text: string
-  readonly shown: string
-}
-
 /** The text of a file now; `undefined` where these tools read no file. */
-async function readTextNow(rules: FolderRules, path: string): Promise<Found | undefined> {
+async function readTextNow(
+  rules: FolderRules,
+  path: string,
+): Promise<{ readonly text: string; readonly shown: string } | undefined> {
   return await answerFound(rules, splitPath(path), async (place) => {
     const { text, path: names } = await readTextAt(rules, place, never)
     return { text, shown: quotePath(joinPath(names)) }
@@ -338,7 +308,7 @@ async function readTextNow(rules: FolderRules, path: string): Promise<Found | un
 async function answerOfLeft(
   rules: FolderRules,
   path: string,
-  { idempotencyKey }: Doubt,
+  { idempotencyKey }: Pick<ReconcileContext, 'idempotencyKey'>,
 ): Promise<ReconcileAnswer> {
   const parts = splitPath(path)
   const beside = async ({ folder }: Place): Promise<boolean> =>

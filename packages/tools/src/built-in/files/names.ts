@@ -183,7 +183,9 @@ export function createNameRules(tool: string, ignore: readonly string[], hidden:
   return {
     unshown(parts, isFolder) {
       const name = parts.at(-1) ?? ''
-      if (isTemporary(name) || (!hidden && name.startsWith('.'))) return 'hidden'
+      const folded = name.toLowerCase()
+      const isTemporary = folded.startsWith(temporaryName.start) && folded.endsWith(temporaryName.end)
+      if (isTemporary || (!hidden && name.startsWith('.'))) return 'hidden'
       const path = parts.join('/')
       const isIgnored = rules.some(
         ({ foldersOnly, ofName, glob }) => (isFolder || !foldersOnly) && glob(ofName ? name : path),
@@ -193,18 +195,10 @@ export function createNameRules(tool: string, ignore: readonly string[], hidden:
   }
 }
 
-function isTemporary(name: string): boolean {
-  const folded = name.toLowerCase()
-  return folded.startsWith(temporaryName.start) && folded.endsWith(temporaryName.end)
-}
-
-interface Rule {
-  readonly foldersOnly: boolean
-  readonly ofName: boolean
-  readonly glob: Glob
-}
-
-function parseRule(tool: string, pattern: string): Rule {
+function parseRule(
+  tool: string,
+  pattern: string,
+): { readonly foldersOnly: boolean; readonly ofName: boolean; readonly glob: Glob } {
   const fault = (why: string): ConfigurationError =>
     new ConfigurationError(`${tool}: the glob ${JSON.stringify(pattern)} in ignore ${why}.`)
   if (pattern.startsWith('!')) throw fault('begins with !. Leave out the glob that ignores too much instead')

@@ -1,10 +1,10 @@
-import type { Dirent } from 'node:fs'
 import { lstat, opendir } from 'node:fs/promises'
 import { ToolError } from '../../define/outcome.ts'
 import type { ToolContext } from '../../define/run-tool.ts'
+import { readWithin } from '../../define/text.ts'
 import { isUsableName, splitPath, joinPath, quotePath } from './names.ts'
-import { readCode, type Folder, type FolderAccess, withPlace } from './root.ts'
-import { formatCount, encodeFile, type FolderRules, hasWindowsLines, splitLines, readText } from './text.ts'
+import { readCode, type Folder, withPlace } from './root.ts'
+import { formatCount, type FolderRules, hasWindowsLines, splitLines, readText } from './text.ts'
 
 export interface ReadFileInput {
   readonly path: string
@@ -30,20 +30,6 @@ export async function readFile(
   const { offset = 1, limit = Infinity, column = 1 } = input
   const shownPath = quotePath(joinPath(path))
   if (lines.length === 0) return `${shownPath} is empty.`
-  requireIn(lines, { offset, column }, shownPath)
-  const page = cut(lines.slice(offset - 1, offset - 1 + limit), { offset, column }, rules.maxBytes)
-  const last = offset + page.shown.length - 1
-  const isLast = last === lines.length && page.rest === ''
-  const whole = isLast && offset === 1 && column === 1
-  const which = whole ? formatCount(lines.length, 'line') : `lines ${offset} to ${last} of ${lines.length}`
-  const from = column > 1 ? `, line ${offset} from column ${column}` : ''
-  const more = page.rest === '' && !isLast ? ` Continue with offset ${last + 1}.` : page.rest
-  const head = `${shownPath}: ${which}${from} (${formatCount(size, 'byte')}${findEnds(text, isLast)}).${more}`
-  return [head, ...page.shown].join('\n')
-}
-
-/** Throws `ToolError` where a file has no such line, or a line no such character. */
-function requireIn(lines: readonly string[], { offset, column }: Start, shownPath: string): void {
   const first = lines[offset - 1]
   if (first === undefined) {
     throw new ToolError(`${shownPath} has ${formatCount(lines.length, 'line')}: it has no line ${offset}.`)
@@ -53,23 +39,24 @@ function requireIn(lines: readonly string[], { offset, column }: Start, shownPat
       `Line ${offset} of ${shownPath} has ${formatCount(first.length, 'character')}: it has no column ${column}.`,
     )
   }
-}
-
-/** Describes line ends that the numbered lines do not show. */
-function findEnds(text: string, isLast: boolean): string {
+  const page = cut(lines.slice(offset - 1, offset - 1 + limit), { offset, column }, rules.maxBytes)
+  const last = offset + page.shown.length - 1
+  const isLast = last === lines.length && page.rest === ''
+  const whole = isLast && offset === 1 && column === 1
+  const which = whole ? formatCount(lines.length, 'line') : `lines ${offset} to ${last} of ${lines.length}`
+  const from = column > 1 ? `, line ${offset} from column ${column}` : ''
+  const more = page.rest === '' && !isLast ? ` Continue with offset ${last + 1}.` : page.rest
+  // Line ends that the numbered lines do not show.
   const ends = hasWindowsLines(text) ? ', lines end with CR LF' : ''
-  return isLast && !text.endsWith('\n') ? `${ends}, without a line break at its end` : ends
-}
-
-interface Start {
-  readonly offset: number
-  readonly column: number
+  const end = isLast && !text.endsWith('\n') ? ', without a line break at its end' : ''
+  const head = `${shownPath}: ${which}${from} (${formatCount(size, 'byte')}${ends}${end}).${more}`
+  return [head, ...page.shown].join('\n')
 }
 
 /** As many numbered lines as fit, and how to get what follows. */
 function cut(
   lines: readonly string[],
-  { offset, column }: Start,
+  { offset, column }: { readonly offset: number; readonly column: number },
   maxBytes: number,
 ): { readonly shown: readonly string[]; readonly rest: string } {
   const shown: string[] = []
@@ -78,28 +65,19 @@ function cut(
     const start = index === 0 ? column - 1 : 0
     const text = line.slice(start)
     const numbered = `${offset + index}\t${text}`
-    left -= encodeFile(numbered) + 1
+    left -= Buffer.byteLength(numbered) + 1
     if (left >= 0) shown.push(numbered)
     else if (index > 0)
       return { shown, rest: ` Cut at ${maxBytes} bytes: continue with offset ${offset + index}.` }
     else {
-      const part = isWithinBytes(text, maxBytes)
+      // One character at least.
+      const part = readWithin(text, maxBytes) || String.fromCodePoint(Number(text.codePointAt(0)))
       const next = `continue with offset ${offset} and column ${start + part.length + 1}`
       const rest = ` Line ${offset} has ${formatCount(line.length, 'character')} and is cut at ${maxBytes} bytes: ${next}.`
       return { shown: [`${offset}\t${part}`], rest }
     }
   }
   return { shown, rest: '' }
-}
-
-/** The beginning of a text that fits, one character at least; never half of a surrogate pair. */
-function isWithinBytes(text: string, maxBytes: number): string {
-  const bytes = Buffer.from(text.slice(0, maxBytes))
-  let end = Math.min(bytes.length, maxBytes)
-  while ((Number(bytes[end]) & 0xc0) === 0x80) end--
-  const part = bytes.subarray(0, end).toString()
-  const [first = ''] = text
-  return part === '' ? first : part
 }
 
 /** An entry that a walk has come to. Its folder is open until the walk continues. */
@@ -145,7 +123,8 @@ export async function* walk(
       left.isCut = true
       continue
     }
-    const inner = await enterFolder(await rules.root.access(), visited)
+    const access = await rules.root.access()
+    const inner = await access.enter(visited.folder, visited.name).catch(() => undefined)
     if (inner === undefined) {
       left.unreadable++
       continue
@@ -175,28 +154,18 @@ async function showEntries(
       }
       const path = [...folder.path, entry.name]
       if (root.shown.unshown(path, entry.isDirectory()) !== undefined) continue
-      if (isUsableName(entry.name)) found.push({ folder, name: entry.name, path, kind: describeKind(entry) })
-      else left.unusable++
+      if (!isUsableName(entry.name)) left.unusable++
+      else {
+        const other = entry.isSymbolicLink() ? 'link' : 'other'
+        const kind = entry.isFile() ? 'file' : entry.isDirectory() ? 'folder' : other
+        found.push({ folder, name: entry.name, path, kind })
+      }
     }
   } catch (error) {
     if (readCode(error) === undefined) throw error
     left.unreadable++
   }
   return found.sort((a, b) => (a.name < b.name ? -1 : 1))
-}
-
-async function enterFolder(access: FolderAccess, { folder, name }: Visited): Promise<Folder | undefined> {
-  try {
-    return await access.enter(folder, name)
-  } catch {
-    return undefined
-  }
-}
-
-function describeKind(entry: Dirent): Visited['kind'] {
-  if (entry.isFile()) return 'file'
-  if (entry.isDirectory()) return 'folder'
-  return entry.isSymbolicLink() ? 'link' : 'other'
 }
 
 /** Sentences for the head of a result. */
@@ -235,7 +204,7 @@ export async function listFiles(
     let bytes = 0
     for (const entry of rest.slice(0, rules.maxEntries)) {
       const line = await showEntry(entry)
-      bytes += encodeFile(line) + 1
+      bytes += Buffer.byteLength(line) + 1
       if (bytes > rules.maxBytes && shown.length > 0) break
       shown.push(line)
     }

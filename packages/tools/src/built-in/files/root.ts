@@ -16,28 +16,19 @@ export interface Root {
 
 /** Resolves the folder once. Throws `ConfigurationError` where there is no such folder. */
 export function openRoot(tool: string, folder: string, shown: ShownNames, access?: 'by name'): Root {
-  const real = resolveFolder(tool, folder)
-  let found: Promise<FolderAccess> | undefined
-  const find = async (): Promise<FolderAccess> =>
-    access === undefined && (await hasHandlePaths(real)) ? openByHandle(real) : openByName(real)
-  return { real, shown, access: () => (found ??= find()) }
-}
-
-/** The path of a folder without links. Throws `ConfigurationError` where there is no such folder. */
-function resolveFolder(tool: string, folder: string): string {
+  const fault = (why: string, cause?: unknown): ConfigurationError =>
+    new ConfigurationError(`${tool}: root is ${JSON.stringify(folder)}, which ${why}.`, { cause })
   let real: string
   try {
     real = realpathSync.native(folder)
   } catch (error) {
-    throw new ConfigurationError(
-      `${tool}: root is ${JSON.stringify(folder)}, which cannot be found. Give a folder that exists.`,
-      { cause: error },
-    )
+    throw fault('cannot be found. Give a folder that exists', error)
   }
-  if (statSync(real).isDirectory()) return real
-  throw new ConfigurationError(
-    `${tool}: root is ${JSON.stringify(folder)}, which is not a folder. Give a folder.`,
-  )
+  if (!statSync(real).isDirectory()) throw fault('is not a folder. Give a folder')
+  let found: Promise<FolderAccess> | undefined
+  const find = async (): Promise<FolderAccess> =>
+    access === undefined && (await hasHandlePaths(real)) ? openByHandle(real) : openByName(real)
+  return { real, shown, access: () => (found ??= find()) }
 }
 
 /** A folder inside the root that a call holds. Close it. */
@@ -259,11 +250,6 @@ export interface Place {
   readonly stats?: Stats
 }
 
-export interface Lookup {
-  /** A file that does not exist yet is a place, and so are folders above it, which are made. */
-  readonly toMake?: boolean
-}
-
 const maxLinks = 40
 const maxSteps = 2_000
 
@@ -275,143 +261,99 @@ const maxSteps = 2_000
 export async function withPlace<Result>(
   root: Root,
   parts: readonly string[],
-  lookup: Lookup,
+  /** With `toMake`, a file that does not exist yet is a place, and so are folders above it, which are made. */
+  { toMake = false }: { readonly toMake?: boolean },
   use: (place: Place) => Promise<Result>,
 ): Promise<Result> {
-  const walk = new Walk(root, await root.access(), parts)
+  const asked = quotePath(joinPath(parts))
+  const outside = (): ToolError =>
+    new ToolError(`${asked} leads outside the root folder. Only what is inside it can be used.`)
+  const access = await root.access()
+  /** The folder that the look-up has reached. */
+  let reached: Folder | undefined
+  const close = async (): Promise<void> => {
+    await reached?.close()
+    reached = undefined
+  }
+
+  const find = async (): Promise<Place> => {
+    let left = parts
+    let links = 0
+    for (let steps = 0; steps < maxSteps; steps++) {
+      const folder = (reached ??= await access.openRoot())
+      const [name, ...rest] = left
+      if (name === undefined) return { folder, path: folder.path, stats: await lstat(folder.at('.')) }
+      if (name === '..') {
+        if (folder.path.length === 0) throw outside()
+        left = [...folder.path.slice(0, -1), ...rest]
+        await close()
+        continue
+      }
+      const path = [...folder.path, name]
+      requireShown(root, path, false)
+      const stats = await readStats(folder.at(name))
+      if (stats === undefined) {
+        if (!toMake || rest.includes('..')) throw await describeMissing(root, folder, name)
+        if (rest.length === 0) return { folder, name, path }
+        requireShown(root, path, true)
+        await mkdir(folder.at(name)).catch((error: unknown) => {
+          // Another call made it, or something else, which the next look finds.
+          if (readCode(error) !== 'EEXIST') throw error
+        })
+      } else if (stats.isSymbolicLink()) {
+        if (++links > maxLinks) throw new ToolError(`${asked} passes through too many links.`)
+        const target = await readlink(folder.at(name))
+        if (!isAbsolute(target)) {
+          left = [...splitNames(target), ...rest]
+          continue
+        }
+        const [top, end] = await Promise.all([realpath(access.root), realpath(target).catch(() => target)])
+        const inside = relative(top, end)
+        if (inside.split(sep).includes('..') || isAbsolute(inside)) throw outside()
+        left = [...splitNames(inside), ...rest]
+        await close()
+      } else if (stats.isDirectory()) {
+        requireShown(root, path, true)
+        reached = await access.enter(folder, name)
+        await folder.close()
+        left = rest
+      } else if (rest.length === 0) return { folder, name, path, stats }
+      else throw new ToolError(`${quotePath(joinPath(path))} is not a folder, so ${asked} does not exist.`)
+    }
+    throw new ToolError(`${asked} has too many names on its way.`)
+  }
+
   try {
-    return await use(await walk.toPlace(lookup))
+    return await use(await find())
   } catch (error) {
     throw describeFault(error, joinPath(parts))
   } finally {
-    await walk.close()
+    await close()
   }
 }
 
-/** One look-up: the folder that it has reached, and the names that are left. */
-class Walk {
-  readonly #root: Root
-  readonly #access: FolderAccess
-  readonly #asked: string
-  #left: readonly string[]
-  #folder: Folder | undefined
-  #links = 0
+/** The names that a link of the system consists of. */
+function splitNames(text: string): readonly string[] {
+  return text.split(sep === '/' ? '/' : /[/\\]/).filter((part) => part !== '' && part !== '.')
+}
 
-  constructor(root: Root, access: FolderAccess, parts: readonly string[]) {
-    this.#root = root
-    this.#access = access
-    this.#asked = quotePath(joinPath(parts))
-    this.#left = parts
+async function describeMissing({ shown }: Root, folder: Folder, name: string): Promise<ToolError> {
+  const names: string[] = []
+  for await (const entry of await opendir(folder.at('.'))) {
+    const isShown = shown.unshown([...folder.path, entry.name], entry.isDirectory()) === undefined
+    if (isShown && isUsableName(entry.name)) names.push(entry.name)
+    if (names.length >= maxSteps) break
   }
+  const near = nearestNames(name, names.sort(), 3).map((each) => quotePath(joinPath([...folder.path, each])))
+  const hint = near.length === 0 ? '' : ` Did you mean ${near.join(' or ')}?`
+  return new ToolError(`${quotePath(joinPath([...folder.path, name]))} does not exist.${hint}`)
+}
 
-  async close(): Promise<void> {
-    await this.#folder?.close()
-    this.#folder = undefined
-  }
-
-  async toPlace(lookup: Lookup): Promise<Place> {
-    for (let steps = 0; steps < maxSteps; steps++) {
-      const folder = (this.#folder ??= await this.#access.openRoot())
-      const [name, ...left] = this.#left
-      if (name === undefined) return { folder, path: folder.path, stats: await lstat(folder.at('.')) }
-      if (name === '..') await this.#up(folder, left)
-      else {
-        const found = await this.#entry(folder, name, left, lookup)
-        if (found !== undefined) return found
-      }
-    }
-    throw new ToolError(`${this.#asked} has too many names on its way.`)
-  }
-
-  /** Starts again at the root, with names that lead to the folder above. */
-  async #up(folder: Folder, left: readonly string[]): Promise<void> {
-    if (folder.path.length === 0) throw this.#outside()
-    await this.#restart([...folder.path.slice(0, -1), ...left])
-  }
-
-  async #restart(left: readonly string[]): Promise<void> {
-    await this.close()
-    this.#left = left
-  }
-
-  async #entry(
-    folder: Folder,
-    name: string,
-    left: readonly string[],
-    { toMake = false }: Lookup,
-  ): Promise<Place | undefined> {
-    const path = [...folder.path, name]
-    this.#assertShown(path, false)
-    const stats = await readStats(folder.at(name))
-    if (stats === undefined) {
-      if (!toMake || left.includes('..')) throw await this.#missing(folder, name)
-      if (left.length === 0) return { folder, name, path }
-      this.#assertShown(path, true)
-      await makeFolder(folder.at(name))
-      return undefined
-    }
-    if (stats.isSymbolicLink()) {
-      await this.#follow(folder, name, left)
-      return undefined
-    }
-    if (stats.isDirectory()) {
-      this.#assertShown(path, true)
-      this.#folder = await this.#access.enter(folder, name)
-      await folder.close()
-      this.#left = left
-      return undefined
-    }
-    if (left.length > 0)
-      throw new ToolError(`${quotePath(joinPath(path))} is not a folder, so ${this.#asked} does not exist.`)
-    return { folder, name, path, stats }
-  }
-
-  async #follow(folder: Folder, name: string, left: readonly string[]): Promise<void> {
-    if (++this.#links > maxLinks) throw new ToolError(`${this.#asked} passes through too many links.`)
-    const target = await readlink(folder.at(name))
-    const names = (text: string): readonly string[] =>
-      text.split(sep === '/' ? '/' : /[/\\]/).filter((part) => part !== '' && part !== '.')
-    if (!isAbsolute(target)) {
-      this.#left = [...names(target), ...left]
-      return
-    }
-    const [top, end] = await Promise.all([realpath(this.#access.root), realpath(target).catch(() => target)])
-    const inside = relative(top, end)
-    if (inside.split(sep).includes('..') || isAbsolute(inside)) throw this.#outside()
-    await this.#restart([...names(inside), ...left])
-  }
-
-  #outside(): ToolError {
-    return new ToolError(`${this.#asked} leads outside the root folder. Only what is inside it can be used.`)
-  }
-
-  #assertShown(path: readonly string[], isFolder: boolean): void {
-    const why = this.#root.shown.unshown(path, isFolder)
-    if (why === undefined) return
-    throw new ToolError(`${quotePath(joinPath(path))} is ${why}: this tool neither shows nor changes it.`)
-  }
-
-  async #missing(folder: Folder, name: string): Promise<ToolError> {
-    const path = [...folder.path, name]
-    const near = nearestNames(name, await this.#namesIn(folder), 3)
-    const hint =
-      near.length === 0
-        ? ''
-        : ` Did you mean ${near.map((each) => quotePath(joinPath([...folder.path, each]))).join(' or ')}?`
-    return new ToolError(`${quotePath(joinPath(path))} does not exist.${hint}`)
-  }
-
-  /** Some names of a folder that tools show. */
-  async #namesIn(folder: Folder): Promise<readonly string[]> {
-    const names: string[] = []
-    for await (const entry of await opendir(folder.at('.'))) {
-      const isShown =
-        this.#root.shown.unshown([...folder.path, entry.name], entry.isDirectory()) === undefined
-      if (isShown && isUsableName(entry.name)) names.push(entry.name)
-      if (names.length >= maxSteps) break
-    }
-    return names.sort()
-  }
+/** Throws `ToolError` for a path that is not shown. */
+export function requireShown({ shown }: Root, path: readonly string[], isFolder: boolean): void {
+  const why = shown.unshown(path, isFolder)
+  if (why === undefined) return
+  throw new ToolError(`${quotePath(joinPath(path))} is ${why}: this tool neither shows nor changes it.`)
 }
 
 /** Does not follow links; `undefined` if nothing has the name. */
@@ -421,14 +363,5 @@ export async function readStats(path: string): Promise<Stats | undefined> {
   } catch (error) {
     if (readCode(error) === 'ENOENT') return undefined
     throw error
-  }
-}
-
-async function makeFolder(path: string): Promise<void> {
-  try {
-    await mkdir(path)
-  } catch (error) {
-    // Another call made it, or something else, which the next look finds.
-    if (readCode(error) !== 'EEXIST') throw error
   }
 }

@@ -2,18 +2,9 @@ import { ToolError } from '../../define/outcome.ts'
 import type { ToolContext } from '../../define/run-tool.ts'
 import { boundedText, foldCase } from '../../define/text.ts'
 import { type Glob, GlobError, parseGlob, splitPath, joinPath, quotePath } from './names.ts'
-import { type Left, describeLeft, createNothingLeft, walk } from './read.ts'
-import { type Folder, type Place, withPlace } from './root.ts'
-import {
-  formatCount,
-  encodeFile,
-  type FileText,
-  type FolderRules,
-  splitLines,
-  findLines,
-  locate,
-  decodeFile,
-} from './text.ts'
+import { describeLeft, createNothingLeft, walk } from './read.ts'
+import { type Place, withPlace } from './root.ts'
+import { formatCount, type FolderRules, splitLines, findLines, locate, decodeFile } from './text.ts'
 
 export interface FindFilesInput {
   readonly glob: string
@@ -30,8 +21,8 @@ export async function findFiles(
     const { name, path } = place
     if (name !== undefined)
       throw new ToolError(`${quotePath(joinPath(path))} is not a folder. Search in a folder.`)
-    const search = (matches: Glob): Promise<FoundFiles> =>
-      searchFolder(rules, place, { matches, input, signal })
+    const search = (glob: Glob): ReturnType<typeof searchFolder> =>
+      searchFolder(rules, place, glob, input, signal)
     // A model that copies the path of a route, such as `app/[slug]/page.tsx`, means that very path.
     const literal = input.glob.replaceAll(/[[\]]/g, '\\$&')
     const matches = parseAskedGlob(input.glob)
@@ -40,27 +31,20 @@ export async function findFiles(
   })
 }
 
-interface FoundFiles {
-  readonly count: number
-  readonly text: string
-}
-
 async function searchFolder(
   rules: FolderRules,
   { folder, path }: Place,
-  {
-    matches,
-    input,
-    signal,
-  }: { readonly matches: Glob; readonly input: FindFilesInput; readonly signal: AbortSignal },
-): Promise<FoundFiles> {
+  matches: Glob,
+  input: FindFilesInput,
+  signal: AbortSignal,
+): Promise<{ readonly count: number; readonly text: string }> {
   const left = createNothingLeft()
   const found: string[] = []
   let [bytes, isFull] = [0, false]
   for await (const entry of walk(rules, folder, signal, left)) {
     if (entry.kind === 'folder' || !matches(joinPath(entry.path.slice(path.length)))) continue
     const line = joinPath(entry.path) + (entry.kind === 'link' ? ' (link)' : '')
-    bytes += encodeFile(line) + 1
+    bytes += Buffer.byteLength(line) + 1
     isFull = found.length >= rules.maxEntries || bytes > rules.maxBytes
     if (isFull) break
     found.push(line)
@@ -106,7 +90,7 @@ interface Search {
   files: number
   isFull: boolean
   binary: number
-  tooLarge: number
+  too_large: number
   unreadable: number
 }
 
@@ -132,53 +116,49 @@ export async function searchFiles(
     files: 0,
     isFull: false,
     binary: 0,
-    tooLarge: 0,
+    too_large: 0,
     unreadable: 0,
   }
   const left = createNothingLeft()
   return await withPlace(rules.root, splitPath(input.path ?? '.'), {}, async (place) => {
-    for await (const { folder, name, path } of findFilesAt(rules, place, signal, left)) {
+    const files =
+      place.name === undefined
+        ? walk(rules, place.folder, signal, left)
+        : [{ ...place, name: place.name, kind: 'file' }]
+    for await (const { folder, name, path, kind } of files) {
+      if (kind !== 'file') continue
       if (!matches(joinPath(place.name === undefined ? path.slice(place.path.length) : path.slice(-1))))
         continue
-      const read = await readSearchable(rules, folder, name, signal)
-      if (read?.kind === 'text')
-        collect(search, rules, path, findMatches(read.text, input, rules.maxEntries + 1))
-      else search[read === undefined ? 'unreadable' : read.kind === 'binary' ? 'binary' : 'tooLarge']++
+      const access = await rules.root.access()
+      const file = await access.openFile(folder, name).catch(() => undefined)
+      if (file === undefined) search.unreadable++
+      else {
+        try {
+          const read = await decodeFile(file, rules.maxFileBytes, signal)
+          if (read.kind === 'text')
+            collect(search, rules, path, findMatches(read.text, input, rules.maxEntries + 1))
+          else search[read.kind]++
+        } finally {
+          await file.close()
+        }
+      }
       if (search.isFull) break
     }
-    return [
-      `${cutHead(search, rules, input, place)}${describeLeft(left, rules.maxVisited)}`,
-      ...search.lines,
-    ].join('\n')
+    const { matches: count, binary, too_large, unreadable, isFull } = search
+    const where = place.path.length === 0 ? '' : ` in ${quotePath(joinPath(place.path))}`
+    const among = count === 0 ? '' : ` in ${formatCount(search.files, 'file')}`
+    const more = isFull
+      ? ' These are the first; there are more. Search for a longer text, or name a glob or a folder.'
+      : ''
+    const passed = [
+      ...(binary > 0 ? [`${binary} binary`] : []),
+      ...(too_large > 0 ? [`${too_large} larger than ${rules.maxFileBytes} bytes`] : []),
+      ...(unreadable > 0 ? [`${unreadable} that cannot be read`] : []),
+    ]
+    const notSearched = passed.length === 0 ? '' : ` Files not searched: ${passed.join(', ')}.`
+    const head = `${formatCount(count, 'line')} with ${quotePath(input.text)}${among}${where}.${more}${notSearched}`
+    return [`${head}${describeLeft(left, rules.maxVisited)}`, ...search.lines].join('\n')
   })
-}
-
-async function* findFilesAt(
-  rules: FolderRules,
-  { folder, name, path }: Place,
-  signal: AbortSignal,
-  left: Left,
-): AsyncGenerator<{ readonly folder: Folder; readonly name: string; readonly path: readonly string[] }> {
-  if (name !== undefined) return yield { folder, name, path }
-  for await (const entry of walk(rules, folder, signal, left)) {
-    if (entry.kind === 'file') yield entry
-  }
-}
-
-async function readSearchable(
-  rules: FolderRules,
-  folder: Folder,
-  name: string,
-  signal: AbortSignal,
-): Promise<FileText | undefined> {
-  const access = await rules.root.access()
-  const file = await access.openFile(folder, name).catch(() => undefined)
-  if (file === undefined) return undefined
-  try {
-    return await decodeFile(file, rules.maxFileBytes, signal)
-  } finally {
-    await file.close()
-  }
 }
 
 interface ShownLine {
@@ -205,16 +185,14 @@ function findMatches(text: string, input: SearchFilesInput, count: number): read
       shown.push({ number: near, text: line, isMatch: numbers.has(near), isApart: isApart && near === from })
     }
   }
-  return shown.map((line) => ({ ...line, text: cutAround(line.text, sought, ignoreCase) }))
-}
-
-/** A line, or the part of a long one in which the text is. */
-function cutAround(line: string, sought: string, ignoreCase: boolean): string {
-  if (line.length <= maxLineCharacters) return line
-  const [where, what] = ignoreCase ? [foldCase(line), foldCase(sought)] : [line, sought]
-  const start = Math.max(0, locate(what, where) - maxLineCharacters / 3)
-  const part = boundedText(line.slice(start), maxLineCharacters)
-  return start === 0 ? part : `… ${part}`.toWellFormed()
+  return shown.map((line) => {
+    if (line.text.length <= maxLineCharacters) return line
+    // The part of a long line in which the text is.
+    const at = locate(what, ignoreCase ? foldCase(line.text) : line.text)
+    const start = Math.max(0, at - maxLineCharacters / 3)
+    const part = boundedText(line.text.slice(start), maxLineCharacters)
+    return { ...line, text: start === 0 ? part : `… ${part}`.toWellFormed() }
+  })
 }
 
 function collect(
@@ -237,29 +215,10 @@ function collect(
   }
 }
 
+/** Adds a line to the result; returns false where it does not fit. */
 function add(search: Search, { maxBytes }: FolderRules, line: string): boolean {
-  search.bytes += encodeFile(line) + 1
+  search.bytes += Buffer.byteLength(line) + 1
   if (search.bytes > maxBytes) search.isFull = true
   else search.lines.push(line)
   return !search.isFull
-}
-
-function cutHead(
-  search: Search,
-  { maxFileBytes }: FolderRules,
-  { text }: SearchFilesInput,
-  { path }: Place,
-): string {
-  const where = path.length === 0 ? '' : ` in ${quotePath(joinPath(path))}`
-  const files = search.matches === 0 ? '' : ` in ${formatCount(search.files, 'file')}`
-  const more = search.isFull
-    ? ' These are the first; there are more. Search for a longer text, or name a glob or a folder.'
-    : ''
-  const passed = [
-    ...(search.binary > 0 ? [`${search.binary} binary`] : []),
-    ...(search.tooLarge > 0 ? [`${search.tooLarge} larger than ${maxFileBytes} bytes`] : []),
-    ...(search.unreadable > 0 ? [`${search.unreadable} that cannot be read`] : []),
-  ]
-  const notSearched = passed.length === 0 ? '' : ` Files not searched: ${passed.join(', ')}.`
-  return `${formatCount(search.matches, 'line')} with ${quotePath(text)}${files}${where}.${more}${notSearched}`
 }

@@ -242,8 +242,3 @@ export function numberLines(text: string, places: readonly number[]): readonly n
 export function formatCount(count: number, one: string, many = `${one}s`): string {
   return `${count} ${count === 1 ? one : many}`
 }
-
-/** Bytes of a text in UTF-8. */
-export function encodeFile(text: string): number {
-  return Buffer.byteLength(text)
-}

@@ -9,11 +9,11 @@ import {
   describeFault,
   type Folder,
   type FolderAccess,
-  type Place,
   readStats,
+  requireShown,
   withPlace,
 } from './root.ts'
-import { formatCount, encodeFile, type FolderRules, splitLines, requireFile } from './text.ts'
+import { formatCount, type FolderRules, splitLines, requireFile } from './text.ts'
 
 export interface WriteFileInput {
   readonly path: string
@@ -29,13 +29,15 @@ export async function writeFile(
   const { path: asked, content } = input
   const size = requireWritable(rules, asked, content)
   return await withPlace(rules.root, splitPath(asked), { toMake: true }, async (place) => {
-    const { folder, name } = readFileToWrite(place)
+    const { stats: replaced } = place
+    const isNew = place.name !== undefined && replaced === undefined
+    const { folder, name } = isNew ? { folder: place.folder, name: place.name } : requireFile(place)
     const call = { idempotencyKey, attempt }
-    if (place.stats !== undefined) await requireWritableFile(folder.at(name), place.stats, asked)
-    const text = { folder, name, text: content, replaced: place.stats, call }
+    if (replaced !== undefined) await requireWritableFile(folder.at(name), replaced, asked)
+    const text = { folder, name, text: content, replaced, call }
     await putFile(await rules.root.access(), text, () => signal.throwIfAborted())
-    const done = place.stats === undefined ? 'Created' : 'Replaced'
-    const before = place.stats === undefined ? '' : `; before ${formatCount(place.stats.size, 'byte')}`
+    const done = replaced === undefined ? 'Created' : 'Replaced'
+    const before = replaced === undefined ? '' : `; before ${formatCount(replaced.size, 'byte')}`
     return `${done} ${quotePath(joinPath(place.path))} (${formatCount(splitLines(content).length, 'line')}, ${formatCount(size, 'byte')}${before}).`
   })
 }
@@ -45,14 +47,11 @@ export async function writeFile(
  * new one, so the system would not refuse.
  */
 export async function requireWritableFile(at: string, { mode }: Stats, path: string): Promise<void> {
-  const isMarked = (mode & 0o222) === 0
-  const mayWrite =
-    !isMarked &&
-    (await access(at, constants.W_OK).then(
-      () => true,
-      () => false,
-    ))
-  if (mayWrite) return
+  try {
+    if ((mode & 0o222) !== 0) return await access(at, constants.W_OK)
+  } catch {
+    // Refused below, as one that is marked.
+  }
   throw new ToolError(
     `${quotePath(path)} is read-only. Nothing was changed: ask the user to make it writable first.`,
   )
@@ -60,7 +59,7 @@ export async function requireWritableFile(at: string, { mode }: Stats, path: str
 
 /** Bytes of a text that may be written. Throws `ToolError` for one that is too long, or that no file can hold. */
 export function requireWritable({ maxFileBytes }: FolderRules, path: string, text: string): number {
-  const size = encodeFile(text)
+  const size = Buffer.byteLength(text)
   if (size > maxFileBytes) {
     throw new ToolError(
       `The text for ${quotePath(path)} has ${formatCount(size, 'byte')}, and at most ${maxFileBytes} are written. Nothing was changed.`,
@@ -74,19 +73,9 @@ export function requireWritable({ maxFileBytes }: FolderRules, path: string, tex
   return size
 }
 
-function readFileToWrite(place: Place): { readonly folder: Place['folder']; readonly name: string } {
-  const { folder, name, stats } = place
-  return name !== undefined && stats === undefined ? { folder, name } : requireFile(place)
-}
-
 export interface MoveFileInput {
   readonly from: string
   readonly to: string
-}
-
-interface Entry {
-  readonly folder: Folder
-  readonly name: string
 }
 
 /** Moves or renames a file or a folder. It replaces nothing; folders that are missing on the way are made. */
@@ -111,17 +100,15 @@ export async function moveFile(
           throw new ToolError(`${target} exists already. Nothing was moved: name a path that is free.`)
         }
         if (isFolder) await assertNothingUncovered(rules, { folder: source, name }, to.path, signal)
-        requireShown(rules, to.path, isFolder)
+        requireShown(rules.root, to.path, isFolder)
         signal.throwIfAborted()
-        await moveEntry({ folder: source, name }, { folder: to.folder, name: to.name }, isFolder).catch(
-          (error: unknown) => {
-            const fault =
-              readCode(error) === 'EEXIST'
-                ? new ToolError(`${target} exists already. Nothing was moved.`)
-                : error
-            throw describeFault(fault, joinPath(from))
-          },
-        )
+        try {
+          await moveEntry(source.at(name), to.folder.at(to.name), isFolder)
+        } catch (error) {
+          if (readCode(error) === 'EEXIST')
+            throw new ToolError(`${target} exists already. Nothing was moved.`)
+          throw describeFault(error, joinPath(from))
+        }
         await Promise.all([writeSynced(source), writeSynced(to.folder)])
         return `Moved ${quotePath(joinPath(from))} to ${target}.`
       })
@@ -132,25 +119,18 @@ export async function moveFile(
 /** Returns true for a folder. Throws `ToolError` for what cannot be moved. */
 async function requireMovable(rules: FolderRules, folder: Folder, name: string): Promise<boolean> {
   const path = [...folder.path, name]
-  requireShown(rules, path, false)
+  requireShown(rules.root, path, false)
   const stats = await readStats(folder.at(name))
   if (stats === undefined)
     throw new ToolError(`${quotePath(joinPath(path))} does not exist. Nothing was moved.`)
-  requireShown(rules, path, stats.isDirectory())
+  requireShown(rules.root, path, stats.isDirectory())
   if (stats.isDirectory() || stats.isFile()) return stats.isDirectory()
   const what = stats.isSymbolicLink() ? 'a link' : 'not a regular file'
   throw new ToolError(`${quotePath(joinPath(path))} is ${what}, and only files and folders are moved.`)
 }
 
-function requireShown({ root }: FolderRules, path: readonly string[], isFolder: boolean): void {
-  const why = root.shown.unshown(path, isFolder)
-  if (why !== undefined)
-    throw new ToolError(`${quotePath(joinPath(path))} is ${why}: this tool neither shows nor changes it.`)
-}
-
 /** A file gets its new name only where that is free, then loses the old one: a crash loses nothing. */
-async function moveEntry(from: Entry, to: Entry, isFolder: boolean): Promise<void> {
-  const [source, target] = [from.folder.at(from.name), to.folder.at(to.name)]
+async function moveEntry(source: string, target: string, isFolder: boolean): Promise<void> {
   if (isFolder) return await rename(source, target)
   try {
     await link(source, target)
@@ -263,7 +243,7 @@ async function writeSynced(folder: Folder): Promise<void> {
  */
 export async function assertNothingUncovered(
   rules: FolderRules,
-  { folder, name }: { readonly folder: Folder; readonly name: string },
+  { folder, name }: Pick<NewText, 'folder' | 'name'>,
   to: readonly string[],
   signal: AbortSignal,
 ): Promise<void> {

@@ -1,8 +1,8 @@
 import { TextDecoder } from 'node:util'
 import { ConfigurationError } from '@tallystick/core'
-import type { Agent, Headers, Response } from 'undici'
+import type { Agent, Response } from 'undici'
 import { ToolError } from '../../define/outcome.ts'
-import { boundedText } from '../../define/text.ts'
+import { boundedText, readWithin } from '../../define/text.ts'
 import { scheduleLimit, type Timers } from '../../host.ts'
 import { undiciPackage } from '../../packages.ts'
 import { toMarkdown } from './markdown.ts'
@@ -68,38 +68,35 @@ export async function exchangePage(
       way.wasReached ||= !isConnecting
     })
     agent = dispatcher
-    const { response, url } = await follow(request, rules, {
-      headersOf: (known) => new undici.Headers(known),
-      send: (target, init) =>
-        undici.fetch(target, { ...init, redirect: 'manual', dispatcher, signal: either }),
-    })
+    const { response, url } = await follow(
+      request,
+      rules,
+      async (target, init) =>
+        await undici.fetch(target, { ...init, redirect: 'manual', dispatcher, signal: either }),
+    )
     return await answerOf(response, { url, raw: request.raw }, rules)
   } catch (error) {
     if (signal.aborted) throw signal.reason
-    if (deadline.signal.aborted) throw createLateError(rules, way)
+    if (deadline.signal.aborted) {
+      const within = `within ${rules.timeoutMs} ms`
+      if (!way.wasReached) {
+        throw new ToolError(
+          `There was no connection to the server ${within}. Nothing was sent. Try again later.`,
+          { retryable: true },
+        )
+      }
+      throw new ToolError(
+        way.isConnecting
+          ? `There was no connection ${within} to where the answer redirects. Try again later.`
+          : `There was no whole answer ${within}. Try again later, or ask for less.`,
+        { outcome: 'timed_out' },
+      )
+    }
     throw describeFailure(error, (text) => maskForms(text, rules.headers))
   } finally {
     cancelTimer()
     await agent?.destroy()
   }
-}
-
-function createLateError(
-  { timeoutMs }: Exchange,
-  { wasReached, isConnecting }: { readonly wasReached: boolean; readonly isConnecting: boolean },
-): ToolError {
-  if (!wasReached) {
-    return new ToolError(
-      `There was no connection to the server within ${timeoutMs} ms. Nothing was sent. Try again later.`,
-      { retryable: true },
-    )
-  }
-  return new ToolError(
-    isConnecting
-      ? `There was no connection within ${timeoutMs} ms to where the answer redirects. Try again later.`
-      : `There was no whole answer within ${timeoutMs} ms. Try again later, or ask for less.`,
-    { outcome: 'timed_out' },
-  )
 }
 
 interface Hop {
@@ -110,26 +107,26 @@ interface Hop {
   readonly body?: string
 }
 
-interface Transport {
-  readonly headersOf: (known: Readonly<Record<string, string>>) => Headers
-  readonly send: (
-    url: URL,
-    init: { readonly method: string; readonly headers: Headers; readonly body?: string },
-  ) => Promise<Response>
-}
-
 /** Follows redirects by hand, so that each is judged like a first request and gets only its own origin's headers. */
 async function follow(
   request: HttpRequest,
   { reach, headers, maxRedirects }: Exchange,
-  { headersOf, send }: Transport,
+  send: (
+    url: URL,
+    init: {
+      readonly method: string
+      readonly headers: Readonly<Record<string, string>>
+      readonly body?: string
+    },
+  ) => Promise<Response>,
 ): Promise<{ readonly response: Response; readonly url: URL }> {
   let hop: Hop = { ...request, url: readUrl(request.url, reach) }
   for (let redirects = 0; ; redirects++) {
     const { url, method, body } = hop
-    const sent = headersOf({ 'user-agent': 'tallystick', ...hop.headers })
+    const sent = new Headers({ 'user-agent': 'tallystick', ...hop.headers })
     for (const [name, value] of Object.entries(headers.byOrigin.get(url.origin) ?? {})) sent.set(name, value)
-    const response = await send(url, { method, headers: sent, ...(body !== undefined && { body }) })
+    const init = { method, headers: Object.fromEntries(sent), ...(body !== undefined && { body }) }
+    const response = await send(url, init)
     const next = maxRedirects === 0 ? undefined : findNextHop(hop, response, reach)
     if (next === undefined) return { response, url }
     await response.body?.cancel()
@@ -265,28 +262,16 @@ export async function readBytes(
 /** Bytes as text, in the character set that the content type names, else UTF-8. */
 export function decodePage(bytes: Uint8Array, contentType: string | null): string {
   const charset = /charset="?([\w-]+)/i.exec(contentType ?? '')?.[1] ?? 'utf-8'
-  return findDecoder(charset).decode(bytes)
-}
-
-/** At most so many bytes of a text, and no part of a character. */
-export function readWithin(text: string, maxBytes: number): string {
-  const bytes = Buffer.from(text)
-  return bytes.length <= maxBytes
-    ? text
-    : new TextDecoder().decode(bytes.subarray(0, maxBytes), { stream: true })
+  try {
+    return new TextDecoder(charset).decode(bytes)
+  } catch {
+    return new TextDecoder().decode(bytes)
+  }
 }
 
 function readAfter(text: string, word: string): string {
   const place = text.indexOf(word)
   return place === -1 ? '' : text.slice(place + word.length)
-}
-
-function findDecoder(charset: string): TextDecoder {
-  try {
-    return new TextDecoder(charset)
-  } catch {
-    return new TextDecoder()
-  }
 }
 
 const reasons: Readonly<Record<string, string>> = {
@@ -309,34 +294,24 @@ const maxDepth = 8
  * Messages of the network's libraries are not passed on, since they may name addresses and hold what was sent.
  */
 export function describeFailure(thrown: unknown, show: (text: string) => string): ToolError {
-  const chain = listCauses(thrown)
+  const chain: Error[] = []
+  for (let error = thrown; error instanceof Error && chain.length < maxDepth;) {
+    chain.push(error)
+    error = error instanceof AggregateError ? (error.errors[0] ?? error.cause) : error.cause
+  }
   const refused = chain.find((error) => error instanceof ToolError)
   if (refused) return new ToolError(show(refused.message), { outcome: refused.outcome })
   if (chain.some(({ message }) => message === 'bad port')) {
     return new ToolError('The port of that URL belongs to another protocol, and is never connected to.')
   }
-  const code = chain.map(readCode).find((found) => found !== undefined)
+  const code = chain
+    .map((error) => ('code' in error && typeof error.code === 'string' ? error.code : ''))
+    .find((found) => /^[A-Z0-9_]+$/.test(found))
   const certificate = code !== undefined && /CERT|SIGNATURE|ERR_TLS|ERR_SSL/.test(code)
   const reason = certificate
     ? 'the connection cannot be trusted'
     : (reasons[code ?? ''] ?? 'the request failed')
   return new ToolError(`There is no answer: ${reason}${code === undefined ? '' : ` (${code})`}.`)
-}
-
-function listCauses(thrown: unknown): readonly Error[] {
-  const chain: Error[] = []
-  let error = thrown
-  while (error instanceof Error && chain.length < maxDepth) {
-    chain.push(error)
-    error = error instanceof AggregateError ? (error.errors[0] ?? error.cause) : error.cause
-  }
-  return chain
-}
-
-function readCode(error: Error): string | undefined {
-  return 'code' in error && typeof error.code === 'string' && /^[A-Z0-9_]+$/.test(error.code)
-    ? error.code
-    : undefined
 }
 
 const known = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE'] as const

@@ -86,14 +86,24 @@ export function httpFetch(options: HttpFetchOptions = {}): Tool {
   const { name = 'http_fetch', approval } = options
   undiciPackage.require(`The tool ${name}`)
   const methods = listMethods(name, options.methods ?? ['GET'])
-  const rules = createRules(name, options)
+  const { maxBytes = 50_000, timeoutMs = 15_000, maxRedirects = 5 } = options
+  const rules: Exchange = {
+    tool: name,
+    reach: createReachPolicy(name, options, options.resolve ?? hostResolve),
+    headers: createHeaderPolicy(name, options.headers ?? {}, options.openHeaders ?? []),
+    contentTypes: options.contentTypes ?? defaultContentTypes,
+    maxBytes,
+    timeoutMs,
+    maxRedirects,
+    timers: options.timers ?? hostTimers,
+  }
   return defineTool({
     name,
     description: options.description ?? describeTool(methods, options.origins),
     input: describeInput(methods),
     effect: isWriting(methods) ? 'write' : 'read',
     // The exchange's own limit is reached first; this one is for a host that hangs.
-    timeoutMs: rules.timeoutMs + 1_000,
+    timeoutMs: timeoutMs + 1_000,
     ...(approval !== undefined && { approval }),
     execute: async (given, context): Promise<HttpAnswer> => {
       const traceparent = await askTraceparent(options.traceparent, context)
@@ -129,20 +139,6 @@ const httpFetchOptions = fields<HttpFetchOptions>(
   },
   { domains: 'origins', hosts: 'allow', timeout: 'timeoutMs' },
 )
-
-function createRules(name: string, options: HttpFetchOptions): Exchange {
-  const { maxBytes = 50_000, timeoutMs = 15_000, maxRedirects = 5 } = options
-  return {
-    tool: name,
-    reach: createReachPolicy(name, options, options.resolve ?? hostResolve),
-    headers: createHeaderPolicy(name, options.headers ?? {}, options.openHeaders ?? []),
-    contentTypes: options.contentTypes ?? defaultContentTypes,
-    maxBytes,
-    timeoutMs,
-    maxRedirects,
-    timers: options.timers ?? hostTimers,
-  }
-}
 
 function readRequest(
   given: JsonObject,

@@ -195,20 +195,23 @@ const maxTitleCharacters = 300
 const pieceCharacters = 16_384
 
 /** Elements whose content a reader of the page does not see as text. */
-const unseen: ReadonlySet<string> = new Set([
-  ...['script', 'style', 'noscript', 'template', 'svg', 'math', 'canvas', 'iframe', 'object', 'select'],
-  ...['textarea', 'audio', 'video', 'datalist'],
-])
-const paragraphs: ReadonlySet<string> = new Set(['p', 'dl', 'figure', 'table', 'form', 'address', 'details'])
-const lines: ReadonlySet<string> = new Set([
-  ...['div', 'section', 'article', 'main', 'header', 'footer', 'nav', 'aside', 'dt', 'dd', 'figcaption'],
-  ...['fieldset', 'legend', 'summary', 'caption', 'center', 'hgroup', 'search', 'menu'],
-])
-const marks: ReadonlyMap<string, string> = new Map([
-  ...['b', 'strong'].map((name) => [name, '**'] as const),
-  ...['i', 'em', 'cite', 'dfn', 'var'].map((name) => [name, '*'] as const),
-  ...['s', 'del', 'strike'].map((name) => [name, '~~'] as const),
-])
+const unseen: ReadonlySet<string> = new Set(
+  'script style noscript template svg math canvas iframe object select textarea audio video datalist'.split(
+    ' ',
+  ),
+)
+const paragraphs: ReadonlySet<string> = new Set('p dl figure form address details'.split(' '))
+const lines: ReadonlySet<string> = new Set(
+  (
+    'div section article main header footer nav aside dt dd figcaption fieldset legend summary caption center hgroup ' +
+    'search menu'
+  ).split(' '),
+)
+const marks: ReadonlyMap<string, string> = new Map(
+  Object.entries({ '**': 'b strong', '*': 'i em cite dfn var', '~~': 's del strike' }).flatMap(
+    ([mark, names]) => names.split(' ').map((name) => [name, mark] as const),
+  ),
+)
 
 type Attributes = Readonly<Record<string, string>>
 
@@ -279,8 +282,7 @@ class PageReader {
       return () => {}
     }
     const writer = this.#writer
-    const heading = /^h[1-6]$/.test(name)
-    if (heading && !writer.isFlat) {
+    if (/^h[1-6]$/.test(name) && !writer.isFlat) {
       return this.#block(2, () => writer.write(`${'#'.repeat(Number(name[1]))} `))
     }
     const mark = marks.get(name)
@@ -288,7 +290,7 @@ class PageReader {
       writer.open(mark)
       return () => writer.close(mark)
     }
-    if (paragraphs.has(name) && name !== 'table') return this.#block(2)
+    if (paragraphs.has(name)) return this.#block(2)
     if (lines.has(name)) return this.#block(1)
     return this.#special(name, attributes)
   }
@@ -313,15 +315,19 @@ class PageReader {
         return this.#keep((text) => writer.code(text))
       case 'a':
         return this.#link(resolveLink(attributes['href'], this.#base))
-      case 'img':
-        return this.#image(attributes)
+      case 'img': {
+        const target = resolveLink(attributes['src'], this.#base)
+        const text = attributes['alt']?.replace(/[\s[\]\\`*<]+/g, ' ').trim()
+        if (text) writer.write(target === undefined ? text : `![${text}](${target})`)
+        return () => {}
+      }
       case 'br':
         writer.break(1)
         return () => {}
       case 'hr':
         return this.#block(2, () => writer.write('---'))
       case 'blockquote':
-        return this.#indented('> ')
+        return this.#indented(2, '> ')
       case 'ul':
         return this.#list(undefined)
       case 'ol':
@@ -364,26 +370,8 @@ class PageReader {
     }
   }
 
-  #image({ alt = '', src }: Attributes): End {
-    const target = resolveLink(src, this.#base)
-    const text = alt.replace(/[\s[\]\\`*<]+/g, ' ').trim()
-    if (text !== '') this.#writer.write(target === undefined ? text : `![${text}](${target})`)
-    return () => {}
-  }
-
-  #indented(indent: string): End {
-    const writer = this.#writer
-    writer.break(2)
-    writer.indent(indent)
-    return () => {
-      writer.outdent()
-      writer.break(2)
-    }
-  }
-
   #list(next: number | undefined): End {
-    const breaks = this.#lists.length === 0 ? 2 : 1
-    const end = this.#block(breaks)
+    const end = this.#block(this.#lists.length === 0 ? 2 : 1)
     this.#lists.push({ next })
     return () => {
       this.#lists.pop()
@@ -394,13 +382,15 @@ class PageReader {
   #item(): End {
     const list = this.#lists.at(-1)
     const mark = list?.next === undefined ? '- ' : `${list.next++}. `
+    return this.#writer.isFlat ? this.#block(1) : this.#indented(1, ' '.repeat(mark.length), mark)
+  }
+
+  #indented(breaks: 1 | 2, indent: string, lead?: string): End {
     const writer = this.#writer
-    writer.break(1)
-    if (writer.isFlat) return () => writer.break(1)
-    writer.indent(' '.repeat(mark.length), mark)
+    const end = this.#block(breaks, () => writer.indent(indent, lead))
     return () => {
       writer.outdent()
-      writer.break(1)
+      end()
     }
   }
 

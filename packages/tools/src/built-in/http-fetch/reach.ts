@@ -1,9 +1,9 @@
 import { lookup } from 'node:dns/promises'
-import { isIP, type LookupFunction } from 'node:net'
+import { isIP } from 'node:net'
 import { ConfigurationError } from '@tallystick/core'
 import { type KnownSecrets, knownSecrets, secretLengthMin } from '@tallystick/core/internal'
 import ipaddr from 'ipaddr.js'
-import type { Agent, buildConnector } from 'undici'
+import type * as undici from 'undici'
 import { ToolError } from '../../define/outcome.ts'
 
 interface HostAddress {
@@ -35,11 +35,6 @@ const globalUnicast = ipaddr.IPv6.parse('2000::')
 export interface Place {
   readonly host: string
   readonly port: number
-}
-
-/** Where to connect to: a place, and the addresses that its host has. */
-export interface Target extends Place {
-  readonly addresses: readonly HostAddress[]
 }
 
 /** The hosts that may be reached, and how their addresses are found. */
@@ -102,7 +97,10 @@ export function readUrl(text: string, { origins }: ReachPolicy, base?: URL): URL
  * Returns the addresses to connect to for a host and port. Throws a `ToolError` if one of them may not be reached;
  * rejects as `resolve` does for a name without an address.
  */
-async function readTarget(asked: Place, policy: ReachPolicy): Promise<Target> {
+async function readTarget(
+  asked: Place,
+  policy: ReachPolicy,
+): Promise<Place & { readonly addresses: readonly HostAddress[] }> {
   const instead = policy.connectTo.get(toHostKey(asked))
   const place = instead ?? asked
   const family = isIP(place.host)
@@ -140,12 +138,6 @@ function readPlace(toolName: string, option: string, text: string): Place {
   )
 }
 
-/** The part of undici that is used; it is loaded at the first call. */
-interface Undici {
-  readonly Agent: typeof Agent
-  readonly buildConnector: typeof buildConnector
-}
-
 /**
  * Opens connections only to what may be reached. The check is in the connector because there every request ends up,
  * redirects and literal addresses included, and because what was checked is then what is connected to: a name that
@@ -153,12 +145,12 @@ interface Undici {
  * connection is begun, and with false when it is there.
  */
 export function createGuardedAgent(
-  undici: Undici,
+  { Agent, buildConnector }: Pick<typeof undici, 'Agent' | 'buildConnector'>,
   policy: ReachPolicy,
   connectMs: number,
   onConnecting: (isConnecting: boolean) => void,
-): Agent {
-  return new undici.Agent({
+): undici.Agent {
+  return new Agent({
     allowH2: false,
     headersTimeout: 0,
     bodyTimeout: 0,
@@ -170,10 +162,16 @@ export function createGuardedAgent(
       }
       void readTarget(asked, policy).then(
         (target) => {
-          const connect = undici.buildConnector({
+          const connect = buildConnector({
             timeout: connectMs,
             allowH2: false,
-            lookup: createLookup(target.addresses),
+            // The addresses that were checked.
+            lookup: (_hostname, { all }, answer) => {
+              const [first] = target.addresses
+              if (all) answer(null, [...target.addresses])
+              else if (first) answer(null, first.address, first.family)
+              else answer(new Error('no address'), '')
+            },
           })
           connect({ ...options, hostname: target.host, port: String(target.port) }, (...made) => {
             if (made[0] === null) onConnecting(false)
@@ -184,15 +182,6 @@ export function createGuardedAgent(
       )
     },
   })
-}
-
-/** Answers a connection's look-up with the addresses that were checked. */
-function createLookup(addresses: readonly HostAddress[]): LookupFunction {
-  return (_hostname, { all }, callback) => {
-    const [first] = addresses
-    if (all) return callback(null, [...addresses])
-    return first ? callback(null, first.address, first.family) : callback(new Error('no address'), '')
-  }
 }
 
 /** Headers by the origin that they are for. */

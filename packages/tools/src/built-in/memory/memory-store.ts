@@ -61,18 +61,11 @@ export interface MemoryStore {
   close(): Promise<void>
 }
 
-/** The owner that a session or a subject is, within a store. */
-const ownerName = {
-  session: (session: string): string => `session:${session}`,
-  subject: (subject: string): string => `subject:${subject}`,
-  own: (name: string): string => `own:${name}`,
-} as const
-
 /** A store erases the memories of an owner and those about a subject. */
 export function readErasedOwner(erased: Erased): { readonly owner: string; readonly subject: string | null } {
-  if ('subject' in erased) return { owner: ownerName.subject(erased.subject), subject: erased.subject }
-  if ('session' in erased) return { owner: ownerName.session(erased.session), subject: null }
-  return { owner: ownerName.own(erased.owner), subject: null }
+  if ('subject' in erased) return { owner: `subject:${erased.subject}`, subject: erased.subject }
+  if ('session' in erased) return { owner: `session:${erased.session}`, subject: null }
+  return { owner: `own:${erased.owner}`, subject: null }
 }
 
 /** Bounds of a query, and of one word. */
@@ -129,19 +122,18 @@ export async function readRecordedOwner(
   const start = await readStart(ledger, runId)
   const subject = start?.subject
   if (per === 'subject') {
-    if (subject === undefined) throw createUnowned('subject')
-    return { owner: ownerName.subject(subject), subject }
+    if (subject === undefined) throw createUnowned('subject', 'subject')
+    return { owner: `subject:${subject}`, subject }
   }
   let run = start
   for (let links = 0; run && run.sessionId === undefined && links < maxLinks; links++) {
     run = run.parent && (await readStart(ledger, run.parent.runId))
   }
-  if (run?.sessionId === undefined) throw createUnowned('session')
-  return { owner: ownerName.session(run.sessionId), subject }
+  if (run?.sessionId === undefined) throw createUnowned('session', 'sessionId')
+  return { owner: `session:${run.sessionId}`, subject }
 }
 
-function createUnowned(per: 'subject' | 'session'): ToolError {
-  const option = per === 'subject' ? 'subject' : 'sessionId'
+function createUnowned(per: 'subject' | 'session', option: string): ToolError {
   return new ToolError(
     `Nothing can be remembered here: this run has no ${per}. The application has to start it with ${option}.`,
   )

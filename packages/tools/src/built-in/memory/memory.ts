@@ -88,7 +88,7 @@ export function memoryTools(options: MemoryOptions): readonly Tool[] {
   return write ? [...reading, saveTool(memories), deleteTool(memories)] : reading
 }
 
-interface Memories extends Required<Pick<MemoryOptions, 'store' | 'now' | 'approval'>> {
+interface Memories extends Pick<MemoryOptions, 'store'> {
   readonly approval: NonNullable<MemoryOptions['approval']>
   readonly now: () => number
   readonly maxChars: number

@@ -1,7 +1,6 @@
 import type * as pg from 'pg'
-import { ConfigurationError } from '@tallystick/core'
 import { option, requireOptions } from '@tallystick/core/internal'
-import { pgPackage } from '../../packages.ts'
+import { pgPackage, requireConnectionString } from '../../packages.ts'
 import {
   readErasedOwner,
   indexWords,
@@ -34,7 +33,7 @@ const postgresMemoryOptions = fields<PostgresMemoryOptions>({
 /** Memories in a Postgres database, with full-text search. Needs the package pg. Connections are made when they are needed. */
 export function postgresMemory(options: PostgresMemoryOptions): MemoryStore {
   requireOptions('postgresMemory', postgresMemoryOptions, options)
-  requireReadable(options.connectionString)
+  requireConnectionString('postgresMemory', options.connectionString)
   pgPackage.require('postgresMemory()')
   let opening: Promise<pg.Pool> | undefined
   const pool = async (): Promise<pg.Pool> => {
@@ -93,11 +92,7 @@ export function postgresMemory(options: PostgresMemoryOptions): MemoryStore {
   }
 }
 
-interface MemoryRow {
-  readonly id: number
-  readonly text: string
-  readonly at: string
-}
+type MemoryRow = Omit<Memory, 'at'> & { readonly at: string }
 
 function toMemory({ id, text, at }: MemoryRow): Memory {
   return { id, text, at: Number(at) }
@@ -177,11 +172,9 @@ async function inTransaction<Result>(
 
 /** Words hold letters and digits only: no word of a query is part of its language. */
 function matchWords(phrases: SearchPhrases): string {
-  const one = (words: readonly string[]): string =>
-    words
-      .map((word, index) => (index === words.length - 1 && mayContinue(word) ? `${word}:*` : word))
-      .join(' <-> ')
-  return phrases.map((words) => `(${one(words)})`).join(' | ')
+  return phrases
+    .map((words) => `(${words.join(' <-> ')}${mayContinue(words.at(-1) ?? '') ? ':*' : ''})`)
+    .join(' | ')
 }
 
 async function openPool({
@@ -224,11 +217,3 @@ const schema = `
   create index if not exists tallystick_memory_subject on tallystick_memory (subject) where subject is not null;
   commit
 `
-
-/** Its message must not repeat the string, and with it the password. */
-function requireReadable(connectionString: string): void {
-  if (/^postgres(?:ql)?:\/\//.test(connectionString) && URL.canParse(connectionString)) return
-  throw new ConfigurationError(
-    'postgresMemory has no database: its connectionString cannot be read. Give one such as postgres://user@host:5432/database, with special characters of the password percent-encoded.',
-  )
-}

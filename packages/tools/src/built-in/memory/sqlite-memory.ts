@@ -11,7 +11,6 @@ import {
   type Memory,
   type MemoryOwner,
   type MemoryStore,
-  type NewMemory,
   type SearchPhrases,
 } from './memory-store.ts'
 
@@ -20,9 +19,7 @@ interface Database {
   pragma(source: string): unknown
   exec(sql: string): unknown
   prepare(sql: string): Statement
-  transaction<Arguments extends readonly unknown[], Result>(
-    body: (...given: Arguments) => Result,
-  ): { immediate(...given: Arguments): Result }
+  transaction<Result>(body: () => Result): { immediate(): Result }
   close(): void
 }
 
@@ -46,92 +43,82 @@ export function sqliteMemory(path: string): MemoryStore {
   requireNativeInterface('sqliteMemory')
   requirePackage('sqliteMemory()', 'better-sqlite3')
   const database = openFile(path)
-  const { underKey, wasRemovedUnder, search, list } = readsOf(database)
-  const { save, remove, erase } = writesOf(database)
+  const run = (sql: string, ...values: readonly unknown[]): unknown => database.prepare(sql).run(...values)
+  const get = (sql: string, ...values: readonly unknown[]): unknown => database.prepare(sql).get(...values)
+  const list = (sql: string, ...values: readonly unknown[]): readonly Memory[] =>
+    database.prepare(sql).all(...values) as readonly Memory[]
+  const write = <Result>(body: () => Result): Result => database.transaction(body).immediate()
+
+  const selected = 'select id, text, at from memory where owner = ?'
+  const savedUnder = ({ owner }: MemoryOwner, key: string): Memory | undefined =>
+    get(`${selected} and key = ?`, owner, key) as Memory | undefined
+  const wasRemovedUnder = ({ owner }: MemoryOwner, key: string): boolean =>
+    get('select 1 from memory where owner = ? and removed_under = ?', owner, key) !== undefined
+
   return {
-    save: async (owner, memory) => save.immediate(owner, memory),
-    savedUnder: async (owner, key) => underKey(owner, key),
-    remove: async (owner, id, key) => remove.immediate(owner, id, key),
+    save: async (owner, { key, text, at, max }) =>
+      write(() => {
+        const known = savedUnder(owner, key)
+        if (known) return known
+        const { kept, last } = get(
+          'select count(*) filter (where removed_under is null) as kept, coalesce(max(id), 0) as last from memory where owner = ?',
+          owner.owner,
+        ) as { kept: number; last: number }
+        if (kept >= max) return 'full'
+        const id = last + 1
+        run(
+          'insert into memory (owner, id, key, subject, text, at) values (?, ?, ?, ?, ?, ?)',
+          ...[owner.owner, id, key, owner.subject, text, at],
+        )
+        run(
+          'insert into memory_words (rowid, owner, words) select place, ?, ? from memory where owner = ? and id = ?',
+          ...[toOwnerWord(owner.owner), indexWords(text).join(' '), owner.owner, id],
+        )
+        run(
+          'delete from memory where owner = ? and removed_under is not null and id < ?',
+          ...[owner.owner, id - 2 * max],
+        )
+        return { id, text, at }
+      }),
+    savedUnder: async (owner, key) => savedUnder(owner, key),
+    remove: async (owner, id, key) =>
+      write(() => {
+        if (wasRemovedUnder(owner, key)) return true
+        const row = get(
+          'select place from memory where owner = ? and id = ? and removed_under is null',
+          ...[owner.owner, id],
+        ) as { place: number } | undefined
+        if (row === undefined) return false
+        run('delete from memory_words where rowid = ?', row.place)
+        run(`update memory set text = '', removed_under = ? where place = ?`, key, row.place)
+        return true
+      }),
     wasRemovedUnder: async (owner, key) => wasRemovedUnder(owner, key),
-    search: async (owner, phrases, limit) => search(owner, phrases, limit),
-    list: async (owner, limit, before) => list(owner, limit, before),
+    search: async ({ owner }, phrases, limit) =>
+      phrases.length === 0
+        ? []
+        : list(
+            `select id, text, at from memory_words join memory on place = memory_words.rowid
+             where memory_words match ? and memory.owner = ? order by bm25(memory_words, 0.0, 1.0), id desc limit ?`,
+            ...[matchWords(owner, phrases), owner, limit],
+          ),
+    list: async ({ owner }, limit, before = Number.MAX_SAFE_INTEGER) =>
+      list(`${selected} and removed_under is null and id < ? order by id desc limit ?`, owner, before, limit),
     erase: async (erased) => {
       const { owner, subject } = readErasedOwner(erased)
-      return erase.immediate(owner, subject)
+      const those = 'from memory where owner = ? or subject = ?'
+      return write(() => {
+        run(`delete from memory_words where rowid in (select place ${those})`, owner, subject)
+        const { kept } = get(
+          `select count(*) filter (where removed_under is null) as kept ${those}`,
+          ...[owner, subject],
+        ) as { kept: number }
+        run(`delete ${those}`, owner, subject)
+        return kept
+      })
     },
     close: async () => database.close(),
   }
-}
-
-function readsOf(database: Database) {
-  const selected = 'select id, text, at from memory where owner = ?'
-  return {
-    underKey: ({ owner }: MemoryOwner, key: string) =>
-      database.prepare(`${selected} and key = ?`).get(owner, key) as Memory | undefined,
-    wasRemovedUnder: ({ owner }: MemoryOwner, key: string): boolean =>
-      database.prepare('select 1 from memory where owner = ? and removed_under = ?').get(owner, key) !==
-      undefined,
-    search: ({ owner }: MemoryOwner, phrases: SearchPhrases, limit: number): readonly Memory[] =>
-      phrases.length === 0
-        ? []
-        : (database
-            .prepare(
-              `select id, text, at from memory_words join memory on place = memory_words.rowid
-               where memory_words match ? and memory.owner = ? order by bm25(memory_words, 0.0, 1.0), id desc limit ?`,
-            )
-            .all(matchWords(owner, phrases), owner, limit) as readonly Memory[]),
-    list: ({ owner }: MemoryOwner, limit: number, before = Number.MAX_SAFE_INTEGER) =>
-      database
-        .prepare(`${selected} and removed_under is null and id < ? order by id desc limit ?`)
-        .all(owner, before, limit) as readonly Memory[],
-  }
-}
-
-function writesOf(database: Database) {
-  const prepared = (sql: string): Statement => database.prepare(sql)
-  const { underKey, wasRemovedUnder } = readsOf(database)
-
-  const save = database.transaction((owner: MemoryOwner, memory: NewMemory): Memory | 'full' => {
-    const { key, text, at, max } = memory
-    const known = underKey(owner, key)
-    if (known) return known
-    const { kept, last } = prepared(
-      'select count(*) filter (where removed_under is null) as kept, coalesce(max(id), 0) as last from memory where owner = ?',
-    ).get(owner.owner) as { kept: number; last: number }
-    if (kept >= max) return 'full'
-    const id = last + 1
-    prepared('insert into memory (owner, id, key, subject, text, at) values (?, ?, ?, ?, ?, ?)').run(
-      ...[owner.owner, id, key, owner.subject, text, at],
-    )
-    prepared(
-      'insert into memory_words (rowid, owner, words) select place, ?, ? from memory where owner = ? and id = ?',
-    ).run(toOwnerWord(owner.owner), indexWords(text).join(' '), owner.owner, id)
-    prepared('delete from memory where owner = ? and removed_under is not null and id < ?').run(
-      ...[owner.owner, id - 2 * max],
-    )
-    return { id, text, at }
-  })
-
-  const remove = database.transaction((owner: MemoryOwner, id: number, key: string): boolean => {
-    if (wasRemovedUnder(owner, key)) return true
-    const row = prepared('select place from memory where owner = ? and id = ? and removed_under is null').get(
-      ...[owner.owner, id],
-    ) as { place: number } | undefined
-    if (row === undefined) return false
-    prepared('delete from memory_words where rowid = ?').run(row.place)
-    prepared(`update memory set text = '', removed_under = ? where place = ?`).run(key, row.place)
-    return true
-  })
-
-  const erase = database.transaction((owner: string, subject: string | null): number => {
-    const those = 'from memory where owner = ? or subject = ?'
-    prepared(`delete from memory_words where rowid in (select place ${those})`).run(owner, subject)
-    const counted = prepared(`select count(*) filter (where removed_under is null) as kept ${those}`)
-    const { kept } = counted.get(owner, subject) as { kept: number }
-    prepared(`delete ${those}`).run(owner, subject)
-    return kept
-  })
-  return { save, remove, erase }
 }
 
 /** Both sides hold letters and digits only: no word of a query is part of its language. */
@@ -146,9 +133,16 @@ function toOwnerWord(owner: string): string {
 
 function openFile(path: string): Database {
   const require = createRequire(import.meta.url)
-  const Constructor = require('better-sqlite3') as DatabaseConstructor
-  makeForOwner(path)
-  const database = constructDatabase(Constructor, path)
+  const Constructor = require('better-sqlite3') as new (path: string, options: object) => Database
+  // SQLite fills a file that is empty, and leaves its permissions as they are. A file that is there is not opened: to close it
+  // would end the locks of this process on it.
+  if (!existsSync(path)) writeFileSync(path, '', { flag: 'a', mode: 0o600 })
+  let database: Database
+  try {
+    database = new Constructor(path, { timeout: busyMs })
+  } catch (error) {
+    throw explainNativeFailure('sqliteMemory', error) ?? error
+  }
   try {
     // No write-ahead log, in which a memory would live on; what is deleted is overwritten.
     database.pragma('journal_mode = delete')
@@ -160,16 +154,6 @@ function openFile(path: string): Database {
   } catch (error) {
     database.close()
     throw error
-  }
-}
-
-type DatabaseConstructor = new (path: string, options: object) => Database
-
-function constructDatabase(Constructor: DatabaseConstructor, path: string): Database {
-  try {
-    return new Constructor(path, { timeout: busyMs })
-  } catch (error) {
-    throw explainNativeFailure('sqliteMemory', error) ?? error
   }
 }
 
@@ -191,12 +175,4 @@ function requireOwnFile(database: Database, path: string): void {
   throw new ConfigurationError(
     `${path} is a database of something else, and no file of memories. It was left as it is. Name another file; one that does not exist is created.`,
   )
-}
-
-/**
- * SQLite fills a file that is empty, and leaves its permissions as they are. A file that is there is not opened: to close it would
- * end the locks of this process on it.
- */
-function makeForOwner(path: string): void {
-  if (!existsSync(path)) writeFileSync(path, '', { flag: 'a', mode: 0o600 })
 }

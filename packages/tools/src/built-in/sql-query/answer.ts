@@ -39,14 +39,19 @@ export type StatementReply =
 
 /** Throws `ToolError` where a statement's ending has no rows to show. */
 export function answerCall(reply: StatementReply, bounds: StatementBounds): Json {
-  if (reply.kind === 'rows')
-    return reply.cut === undefined
-      ? { columns: reply.columns, rows: reply.rows }
-      : {
-          columns: reply.columns,
-          rows: reply.rows,
-          note: describeLeftOut(reply.cut, reply.rows.length, bounds),
-        }
+  if (reply.kind === 'rows') {
+    const { columns, rows, cut } = reply
+    if (cut === undefined) return { columns, rows }
+    const start =
+      rows.length === 0
+        ? 'No row is shown: the first alone'
+        : `Only the first ${rows.length} rows are shown: more`
+    const note =
+      cut === 'rows'
+        ? `Only the first ${bounds.maxRows} rows are shown, there are more. Aggregate, filter, or page with ORDER BY, LIMIT and OFFSET.`
+        : `${start} would be over ${bounds.maxBytes} bytes. Select fewer columns or rows, or parts of long values with substr().`
+    return { columns, rows, note }
+  }
   if (reply.kind === 'failed')
     throw new ToolError(
       reply.schema === undefined
@@ -69,15 +74,6 @@ export function answerCall(reply: StatementReply, bounds: StatementBounds): Json
   throw new ToolError(
     'The statement was stopped: it needed too much memory. Select fewer or smaller values, or aggregate them.',
   )
-}
-
-function describeLeftOut(cut: Cut, rowsShown: number, { maxRows, maxBytes }: StatementBounds): string {
-  if (cut === 'rows') {
-    return `Only the first ${maxRows} rows are shown, there are more. Aggregate, filter, or page with ORDER BY, LIMIT and OFFSET.`
-  }
-  const start =
-    rowsShown === 0 ? 'No row is shown: the first alone' : `Only the first ${rowsShown} rows are shown: more`
-  return `${start} would be over ${maxBytes} bytes. Select fewer columns or rows, or parts of long values with substr().`
 }
 
 /** The first rows of a statement that fit its bounds. */

@@ -20,13 +20,11 @@ const noTimeoutMs = 0
 /** Bytes that a server may send for one statement, beside twice what may be shown: rows come whole, however large. */
 const maxReceivedBytes = 16 * 1024 * 1024
 
-/** The parts of a client of pg that its types leave out. */
-interface Wired {
+/** With the parts of a client of pg that its types leave out. */
+type PgClient = pg.Client & {
   readonly connection: { readonly stream: Duplex }
   readonly processID: number | null
 }
-
-type PgClient = pg.Client & Wired
 
 /** How a connection is made, and whether its role may do more than read. */
 export interface PostgresPlace {
@@ -64,7 +62,15 @@ export async function runOverConnection(
   const work = async (): Promise<StatementReply> => {
     try {
       await client.connect()
-      limitBytes(client, maxReceivedBytes + 2 * request.maxBytes, stop(tooMuch))
+      // Pieces that come after it are not kept.
+      let left = maxReceivedBytes + 2 * request.maxBytes
+      const { stream } = client.connection
+      stream.on('data', (piece: Buffer) => {
+        left -= piece.length
+        if (left >= 0) return
+        stream.pause()
+        stopped.resolve(tooMuch)
+      })
       return await runInPostgres(client, request, place.isTrusted, () => {
         hasStarted = true
         cancelTimer()
@@ -201,15 +207,16 @@ async function runInPostgres(
     }
   }
   onStart()
-  const explained = explainTables(request.sql)
+  const { sql } = request
   const values = [...request.parameters]
-  if (explained !== undefined) {
-    const { fields, rows } = await client.query<Json[]>({ text: explained, values, ...asArrays })
+  // No cursor takes an EXPLAIN. Of anything else Postgres says that it is not a statement.
+  if (/^\s*explain\s+(?:analyze\s+)?(?:verbose\s+)?(?:select|with|values|table)\b/i.test(sql)) {
+    const { fields, rows } = await client.query<Json[]>({ text: sql, values, ...asArrays })
     const shown = readRows(fields, request)
     for (const row of rows) if (!addRow(shown, row)) break
     return shown.ending()
   }
-  await client.query({ text: `declare shown no scroll cursor for ${request.sql}`, values, ...asArrays })
+  await client.query({ text: `declare shown no scroll cursor for ${sql}`, values, ...asArrays })
   return fetchRows(client, request)
 }
 
@@ -236,13 +243,6 @@ async function isBeginning(
     readonly rows: readonly (readonly unknown[])[]
   }[]
   return isTrusted || results.at(-1)?.rows[0]?.[0] === false
-}
-
-/** An EXPLAIN of a statement that reads: no cursor takes one. Of anything else Postgres says that it is not a statement. */
-function explainTables(sql: string): string | undefined {
-  return /^\s*explain\s+(?:analyze\s+)?(?:verbose\s+)?(?:select|with|values|table)\b/i.test(sql)
-    ? sql
-    : undefined
 }
 
 async function fetchRows(client: ClientBase, request: PostgresRequest): Promise<StatementEnding> {
@@ -287,7 +287,11 @@ const numbers: ReadonlySet<number> = new Set([
  */
 export function toJsonValue(type: number): (text: string) => Json {
   if (type === types.boolean) return (text) => text === 't'
-  if (type === types.bytes) return toJsonBytes
+  if (type === types.bytes)
+    return (text) => {
+      const bytes = Buffer.from(text.slice('\\x'.length), 'hex')
+      return { base64: bytes.toString('base64'), bytes: bytes.length }
+    }
   return numbers.has(type) ? toJsonNumber : (text) => text
 }
 
@@ -295,11 +299,6 @@ function toJsonNumber(text: string): Json {
   const number = Number(text)
   if (!Number.isFinite(number)) return text
   return Number.isInteger(number) && !Number.isSafeInteger(number) ? text : number
-}
-
-function toJsonBytes(text: string): Json {
-  const bytes = Buffer.from(text.slice('\\x'.length), 'hex')
-  return { base64: bytes.toString('base64'), bytes: bytes.length }
 }
 
 const notStarted = (why: string): StatementReply => ({ kind: 'not_started', why })
@@ -324,34 +323,18 @@ function createClient(
   return client as PgClient
 }
 
-/** Calls `exceed` when the server has sent more than so many bytes. Pieces that come after it are not kept. */
-function limitBytes(client: PgClient, maxBytes: number, exceed: () => void): void {
-  let received = 0
-  const { stream } = client.connection
-  stream.on('data', (piece: Buffer) => {
-    received += piece.length
-    if (received <= maxBytes) return
-    stream.pause()
-    exceed()
-  })
-}
-
 /** Asks the server over another connection to stop what it runs: a connection that is closed does not stop it. */
 async function cancelStatement(place: PostgresPlace, client: PgClient): Promise<void> {
   const { processID } = client
   if (processID === null) return
   const other = createClient(place, maxStopMs)
-  const canceled = async (): Promise<void> => {
+  const query = { text: 'select pg_cancel_backend($1)', values: [processID], query_timeout: maxStopMs }
+  try {
     await other.connect()
-    const query = {
-      text: 'select pg_cancel_backend($1)',
-      values: [processID],
-      query_timeout: maxStopMs,
-    }
     await other.query(query)
+  } catch {
+    // A server that does not stop it has the statement's own limit.
   }
-  // A server that does not stop it has the statement's own limit.
-  await canceled().catch(() => {})
   other.connection.stream.destroy()
 }
 

@@ -5,7 +5,7 @@ import type { JsonObject } from '@tallystick/core/vocabulary'
 import { defineTool } from '../../define/define-tool.ts'
 import { ToolError } from '../../define/outcome.ts'
 import { hostTimers, scheduleLimit, type Timers, unheldTimers } from '../../host.ts'
-import { pgPackage, requireNativeInterface, requirePackage } from '../../packages.ts'
+import { pgPackage, requireConnectionString, requireNativeInterface, requirePackage } from '../../packages.ts'
 import { type ParameterValue, type StatementBounds, type StatementRequest, answerCall } from './answer.ts'
 import { ConnectionGate, maxConnectMs, maxStopMs, runOverConnection } from './postgres.ts'
 import { keepProcesses, maxStartMs } from './sqlite-host.ts'
@@ -128,8 +128,13 @@ function createPostgresQuery(options: PostgresQueryOptions): Tool {
   const { connectionString, name = 'sql_query', timers = hostTimers, maxConnections = 4 } = options
   // Where both times end at once, Postgres tells of the statement, not of the lock.
   const bounds = readBounds(options, 0.8)
-  assertReadable(name, connectionString)
-  assertLockTimeout(name, bounds)
+  requireConnectionString(`The tool ${name}`, connectionString)
+  // The server counts the wait for a lock to the time of the statement.
+  if (bounds.lockTimeoutMs > bounds.timeoutMs) {
+    throw new ConfigurationError(
+      `The tool ${name} would never wait for a lock as long as its lockTimeoutMs says (${bounds.lockTimeoutMs}): Postgres stops the whole statement after its timeoutMs (${bounds.timeoutMs}). Give a lockTimeoutMs up to that, or raise timeoutMs.`,
+    )
+  }
   pgPackage.require(`The tool ${name}`)
   const gate = new ConnectionGate(maxConnections)
   /** How long a call with a connection takes at most, and how long one waits for a connection. */
@@ -171,22 +176,6 @@ function createPostgresQuery(options: PostgresQueryOptions): Tool {
   })
 }
 
-/** Its message must not repeat the string, and with it the password. */
-function assertReadable(name: string, connectionString: string): void {
-  if (/^postgres(?:ql)?:\/\//.test(connectionString) && URL.canParse(connectionString)) return
-  throw new ConfigurationError(
-    `The tool ${name} has no database: its connectionString cannot be read. Give one such as postgres://user@host:5432/database, with special characters of the password percent-encoded.`,
-  )
-}
-
-/** The server counts the wait for a lock to the time of the statement. */
-function assertLockTimeout(name: string, { timeoutMs, lockTimeoutMs }: StatementBounds): void {
-  if (lockTimeoutMs <= timeoutMs) return
-  throw new ConfigurationError(
-    `The tool ${name} would never wait for a lock as long as its lockTimeoutMs says (${lockTimeoutMs}): Postgres stops the whole statement after its timeoutMs (${timeoutMs}). Give a lockTimeoutMs up to that, or raise timeoutMs.`,
-  )
-}
-
 const postgresInput: JsonObject = describeInput(
   'One SELECT, WITH … SELECT, VALUES, TABLE or EXPLAIN statement in the SQL of PostgreSQL.',
   {
@@ -207,7 +196,14 @@ function createSqliteQuery(options: SqliteQueryOptions): Tool {
   requireOptions('sqlQuery', sqliteQueryOptions, options)
   const { path, name = 'sql_query', timers = hostTimers } = options
   const bounds = readBounds(options, 1)
-  assertUsable(name, path)
+  // These are databases of the process that opens them, which is another one here.
+  if (path.startsWith(':memory:') || path.startsWith('file:')) {
+    throw new ConfigurationError(
+      `The tool ${name} has no database: its path is ${JSON.stringify(path)}. Give the path of a SQLite file.`,
+    )
+  }
+  requireNativeInterface(`The tool ${name}`)
+  requirePackage(`The tool ${name}`, 'better-sqlite3')
   const database = resolve(path)
   const processes = keepProcesses(timers, options.timers ?? unheldTimers)
   return defineTool({
@@ -231,17 +227,6 @@ function createSqliteQuery(options: SqliteQueryOptions): Tool {
       return answerCall(reply, bounds)
     },
   })
-}
-
-function assertUsable(name: string, path: string): void {
-  // These are databases of the process that opens them, which is another one here.
-  if (path.startsWith(':memory:') || path.startsWith('file:')) {
-    throw new ConfigurationError(
-      `The tool ${name} has no database: its path is ${JSON.stringify(path)}. Give the path of a SQLite file.`,
-    )
-  }
-  requireNativeInterface(`The tool ${name}`)
-  requirePackage(`The tool ${name}`, 'better-sqlite3')
 }
 
 const sqliteInput: JsonObject = describeInput(

@@ -1,4 +1,4 @@
-import { type ChildProcess, fork } from 'node:child_process'
+import { fork } from 'node:child_process'
 import { ToolError } from '../../define/outcome.ts'
 import { scheduleLimit, type Timers } from '../../host.ts'
 import type { StatementMessage, StatementReply, StatementRequest } from './answer.ts'
@@ -31,13 +31,22 @@ class ProcessLost extends ToolError {
 
 /** Starts a process for statements. */
 function startProcess(): StatementProcess {
-  const child = start()
+  // TypeScript where the sources run as they are, JavaScript where they were compiled.
+  const entry = `./statement-process.${import.meta.url.endsWith('.ts') ? 'ts' : 'js'}`
+  // The environment holds the host's keys, and options (a debugger, a loader) that would slow every statement down.
+  const child = fork(new URL(entry, import.meta.url), {
+    execArgv: [],
+    env: {},
+    stdio: ['ignore', 'ignore', 'ignore', 'ipc'],
+  })
   let isUsable = true
   let fault: Error | undefined
   let onMessage: ((message: StatementMessage) => void) | undefined
   child.on('message', (message: StatementMessage) => onMessage?.(message))
   // The last message may be read after the process is gone, but not after the channel to it is closed.
-  const ended = Promise.all([waitForEvent(child, 'exit'), waitForEvent(child, 'disconnect')])
+  const ended = Promise.all(
+    ['exit', 'disconnect'].map((event) => new Promise((resolve) => void child.once(event, resolve))),
+  )
   const unstarted = new Promise<void>((resolve) => {
     child.once('error', (error) => {
       fault = error
@@ -118,20 +127,6 @@ const notStarted = (limitMs: number): StatementReply => ({
   why: `the process for it was not ready within ${limitMs} ms, as on a machine with too much to do`,
 })
 
-function start(): ChildProcess {
-  // TypeScript where the sources run as they are, JavaScript where they were compiled.
-  const entry = new URL(
-    `./statement-process.${import.meta.url.endsWith('.ts') ? 'ts' : 'js'}`,
-    import.meta.url,
-  )
-  // The environment holds the host's keys, and options (a debugger, a loader) that would slow every statement down.
-  return fork(entry, { execArgv: [], env: {}, stdio: ['ignore', 'ignore', 'ignore', 'ipc'] })
-}
-
-function waitForEvent(child: ChildProcess, event: 'exit' | 'disconnect'): Promise<void> {
-  return new Promise((resolve) => void child.once(event, () => resolve()))
-}
-
 /** How long a process without a statement is kept. */
 export const maxIdleMs = 30_000
 /** How many such processes are kept. */
@@ -143,17 +138,12 @@ export interface StatementProcesses {
   run(request: StatementRequest, signal: AbortSignal): Promise<StatementReply>
 }
 
-interface IdleProcess {
-  readonly process: StatementProcess
-  readonly cancelEnd: () => void
-}
-
 /**
  * Keeps a few processes for the statements to come, since starting one takes far longer than most statements. A kept
  * process keeps no host alive. `idleTimers` end it.
  */
 export function keepProcesses(timers: Timers, idleTimers: Timers): StatementProcesses {
-  const idle: IdleProcess[] = []
+  const idle: { readonly process: StatementProcess; readonly cancelEnd: () => void }[] = []
 
   const take = (): StatementProcess | undefined => {
     for (let next = idle.pop(); next !== undefined; next = idle.pop()) {

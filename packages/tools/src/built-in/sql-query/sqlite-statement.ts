@@ -2,7 +2,7 @@ import { createRequire } from 'node:module'
 import type { Json } from '@tallystick/core/vocabulary'
 import { boundedText } from '../../define/text.ts'
 import { explainNativeFailure } from '../../packages.ts'
-import { ShownRows, type StatementEnding, type StatementRequest } from './answer.ts'
+import { type ParameterValue, ShownRows, type StatementEnding, type StatementRequest } from './answer.ts'
 
 /**
  * Runs one statement to its end. What is wrong with it, or with the file, is a reply. Calls `onStart` when all that it needs
@@ -14,36 +14,32 @@ export function runStatement(request: StatementRequest, onStart: () => void): St
   let database: Database | undefined
   try {
     database = openReadOnly(request.path, request.lockTimeoutMs)
-    startReading(database)
+    // Begins a transaction that reads, once no writer keeps it from that: the statement then waits for none.
+    database.exec('BEGIN')
+    database.pragma('schema_version')
     onStart()
     const statement = database.prepare(request.sql)
     if (!statement.reader || !statement.readonly) return { kind: 'failed', message: onlyReads }
-    return read(statement, request)
+    const columns = statement.columns().map(({ name }) => name)
+    const shown = new ShownRows(columns, request)
+    const bindings = toBindings(request.parameters)
+    for (const cells of statement
+      .raw(true)
+      .safeIntegers(true)
+      .iterate(...bindings)) {
+      // A blob of a gigabyte is not made into JSON only to find that it is too large.
+      const sizes = cells.map((cell) =>
+        typeof cell === 'string' || cell instanceof Uint8Array ? cell.length : 1,
+      )
+      const atLeast = sizes.reduce((sum, size) => sum + size, 0)
+      if (!shown.add(atLeast, () => cells.map(toJsonCell))) break
+    }
+    return shown.ending()
   } catch (error) {
     return describeFailure(error, database, request)
   } finally {
     database?.close()
   }
-}
-
-function read(statement: Statement, request: StatementRequest): StatementEnding {
-  const columns = statement.columns().map(({ name }) => name)
-  const shown = new ShownRows(columns, request)
-  for (const cells of statement
-    .raw(true)
-    .safeIntegers(true)
-    .iterate(...toBindings(request.parameters))) {
-    // A blob of a gigabyte is not made into JSON only to find that it is too large.
-    const atLeast = cells.map(countBytesAtLeast).reduce((sum, bytes) => sum + bytes, 0)
-    if (!shown.add(atLeast, () => cells.map(toJsonCell))) break
-  }
-  return shown.ending()
-}
-
-/** Begins a transaction that reads, once no writer keeps it from that: the statement then waits for none. */
-function startReading(database: Database): void {
-  database.exec('BEGIN')
-  database.pragma('schema_version')
 }
 
 function describeFailure(
@@ -73,24 +69,13 @@ type Binding = null | string | number | bigint
 function toBindings(
   parameters: StatementRequest['parameters'],
 ): readonly Binding[] | readonly [Readonly<Record<string, Binding>>] {
-  if (Array.isArray(parameters)) return parameters.map(toBinding)
-  const named = Object.entries(parameters).map(([name, value]) => [
-    name.replace(/^[:@$]/, ''),
-    toBinding(value),
-  ])
-  return [Object.fromEntries(named) as Record<string, Binding>]
-}
-
-function toBinding(value: unknown): Binding {
-  if (typeof value === 'boolean') return value ? 1n : 0n
-  if (typeof value === 'number' && Number.isSafeInteger(value)) return BigInt(value)
-  return value as Binding
-}
-
-/** Bytes that a value takes, at least, as JSON; known without making the JSON. */
-function countBytesAtLeast(cell: Cell): number {
-  if (typeof cell === 'string') return cell.length
-  return cell instanceof Uint8Array ? cell.length : 1
+  const toBinding = (value: ParameterValue): Binding => {
+    if (typeof value === 'boolean') return value ? 1n : 0n
+    return typeof value === 'number' && Number.isSafeInteger(value) ? BigInt(value) : value
+  }
+  if (Array.isArray(parameters)) return (parameters as readonly ParameterValue[]).map(toBinding)
+  const named = Object.entries(parameters as Readonly<Record<string, ParameterValue>>)
+  return [Object.fromEntries(named.map(([name, value]) => [name.replace(/^[:@$]/, ''), toBinding(value)]))]
 }
 
 /**
@@ -128,15 +113,10 @@ interface Statement {
   ): IterableIterator<readonly Cell[]>
 }
 
-type DatabaseConstructor = new (
-  path: string,
-  options: { readonly readonly: boolean; readonly fileMustExist: boolean; readonly timeout: number },
-) => Database
-
 /** Opens a SQLite file so that no statement can change it or anything else. */
 function openReadOnly(path: string, busyMs: number): Database {
   const require = createRequire(import.meta.url)
-  const Constructor = require('better-sqlite3') as DatabaseConstructor
+  const Constructor = require('better-sqlite3') as new (path: string, options: object) => Database
   const database = new Constructor(path, { readonly: true, fileMustExist: true, timeout: busyMs })
   database.pragma('query_only = ON')
   // What the file itself brings along (views, generated columns) may not call what could do harm.
@@ -156,8 +136,6 @@ const readingWords: ReadonlySet<string> = new Set(['SELECT', 'WITH', 'VALUES'])
 /**
  * Why a text is refused unseen by SQLite, if it is. Some PRAGMAs take effect while they are compiled, so what is no
  * reading statement by its first word must not even be prepared; whether it reads only, SQLite says then.
- *
- * Looks at each character once, since the text is a model's: a pattern over white space and comments would go back.
  */
 export function refuseUnseen(sql: string): string | undefined {
   if (sql.includes('\0')) return `${onlyReads} The text holds a NUL character.`
@@ -168,43 +146,17 @@ export function refuseUnseen(sql: string): string | undefined {
   return word !== undefined && readingWords.has(word) ? undefined : onlyReads
 }
 
-/** The words that a statement begins with, in upper case, up to the first character that belongs to none. */
+/**
+ * The words that a statement begins with, in upper case, up to the first character that belongs to none: letters, digits, `_`,
+ * `$`, and what is beyond ASCII, which SQLite takes for letters. A comment that is not ended goes to the end.
+ */
 function* readWords(sql: string): Generator<string, undefined> {
-  let place = skipSpace(sql, 0)
-  while (isWordCharacter(sql, place)) {
-    const start = place
-    while (isWordCharacter(sql, place)) place++
-    yield sql.slice(start, place).toUpperCase()
-    place = skipSpace(sql, place)
+  const piece = /[ \t\n\f\r]+|--[^\n]*|\/\*[^]*?(?:\*\/|$)|(?<word>[\w$\u0080-\uffff]+)/y
+  for (let found = piece.exec(sql); found !== null; found = piece.exec(sql)) {
+    const word = found.groups?.['word']
+    if (word !== undefined) yield word.toUpperCase()
   }
   return undefined
-}
-
-/** The index after white space and comments, as SQLite skips them: a comment that is not ended goes to the end. */
-function skipSpace(sql: string, from: number): number {
-  let place = from
-  for (;;) {
-    if (isWhiteSpace(sql, place)) place++
-    else if (sql.startsWith('--', place)) place = findEndAfter(sql, '\n', place + 2)
-    else if (sql.startsWith('/*', place)) place = findEndAfter(sql, '*/', place + 2)
-    else return place
-  }
-}
-
-function findEndAfter(sql: string, end: string, from: number): number {
-  const place = sql.indexOf(end, from)
-  return place === -1 ? sql.length : place + end.length
-}
-
-function isWhiteSpace(sql: string, place: number): boolean {
-  const character = sql[place]
-  return character !== undefined && ' \t\n\f\r'.includes(character)
-}
-
-/** A letter, a digit, `_`, `$`, or any character beyond ASCII, which SQLite takes for a letter. */
-function isWordCharacter(sql: string, place: number): boolean {
-  const character = sql[place]
-  return character !== undefined && (character > '\u007f' || /^[\w$]$/.test(character))
 }
 
 const maxTables = 50
@@ -214,7 +166,14 @@ const maxCharacters = 4_000
 function describeTables(database: Database): string | undefined {
   try {
     const names = readTexts(database, namesQuery)
-    const lines = names.slice(0, maxTables).map((name) => describeTable(database, name))
+    const lines = names.slice(0, maxTables).map((name) => {
+      try {
+        return `${name}(${readTexts(database, columnsQuery, name).join(', ')})`
+      } catch {
+        // A view whose tables are gone has no columns.
+        return `${name}(unreadable)`
+      }
+    })
     if (names.length > maxTables) lines.push(`… and ${names.length - maxTables} more`)
     return lines.length === 0 ? 'none' : boundedText(lines.join('\n'), maxCharacters)
   } catch {
@@ -225,15 +184,6 @@ function describeTables(database: Database): string | undefined {
 const namesQuery = `SELECT name FROM sqlite_schema
   WHERE type IN ('table', 'view') AND name NOT LIKE 'sqlite\\_%' ESCAPE '\\' ORDER BY name`
 const columnsQuery = `SELECT trim(name || ' ' || type) FROM pragma_table_info(?) ORDER BY cid`
-
-function describeTable(database: Database, name: string): string {
-  try {
-    return `${name}(${readTexts(database, columnsQuery, name).join(', ')})`
-  } catch {
-    // A view whose tables are gone has no columns.
-    return `${name}(unreadable)`
-  }
-}
 
 function readTexts(database: Database, sql: string, ...bindings: readonly string[]): readonly string[] {
   return Array.from(
