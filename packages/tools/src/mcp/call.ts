@@ -1,11 +1,4 @@
-import type {
-  CallToolRequest,
-  CallToolResult,
-  Progress,
-  RequestOptions,
-  Task,
-} from '@modelcontextprotocol/client'
-import type { KnownSecrets } from '@tallystick/core/internal'
+import type { CallToolRequest, CallToolResult, RequestOptions, Task } from '@modelcontextprotocol/client'
 import type { Json, JsonObject, ToolEffect } from '@tallystick/core/vocabulary'
 import { ToolError } from '../define/outcome.ts'
 import type { OpenedClient, SharedParts } from './client.ts'
@@ -29,6 +22,47 @@ import { cleanLine, cleanText } from './secrets.ts'
 const defaultTimeoutMs = 60_000
 /** The longest that a call takes where nothing else is said. */
 export const defaultMaxTotalMs = 600_000
+
+/**
+ * Works with a server within the time of a call. Rejects as the work does, with the reason of the caller's signal when that
+ * aborts, and with a `ToolError` when the time is over, which ends in what `describeLate` returns.
+ */
+export async function withinCallTime<Result>(
+  connection: McpConnection,
+  { timers }: Pick<SharedParts, 'timers'>,
+  caller: { readonly signal?: AbortSignal; readonly budget?: ModelBudget | undefined },
+  describeLate: () => string,
+  work: (deadline: CallDeadline, signal: AbortSignal) => Promise<Result>,
+): Promise<Result> {
+  const { options, name } = connection.server
+  const { timeoutMs = defaultTimeoutMs, maxTotalMs = defaultMaxTotalMs } = options
+  const deadline = startDeadline(timers, timeoutMs, maxTotalMs, caller.budget)
+  connection.deadlines.add(deadline)
+  try {
+    return await work(deadline, AbortSignal.any([...(caller.signal ? [caller.signal] : []), deadline.signal]))
+  } catch (error) {
+    // The client library ends a call that was cancelled and one that took too long in the same way.
+    if (caller.signal?.aborted) throw caller.signal.reason
+    if (!deadline.signal.aborted) throw error
+    throw new ToolError(`The MCP server ${name} did not answer in time.${describeLate()}`, {
+      outcome: 'timed_out',
+    })
+  } finally {
+    deadline.stop()
+    connection.deadlines.delete(deadline)
+  }
+}
+
+/** Rejects with the reason of the signal, or with a `ToolError` that says that there is no connection. */
+export async function waitForClient(connection: McpConnection, signal: AbortSignal): Promise<OpenedClient> {
+  try {
+    return await connection.ready(signal)
+  } catch {
+    signal.throwIfAborted()
+    throw createUnreachable(connection.server.name, connection.faults())
+  }
+}
+
 /** Progress reports of one call that are passed on. */
 const maxReports = 1_000
 
@@ -60,74 +94,53 @@ export async function callTool(
   connection: McpConnection,
   shared: SharedParts,
 ): Promise<CallToolResult> {
-  const { options, name } = connection.server
-  const { timeoutMs = defaultTimeoutMs, maxTotalMs = defaultMaxTotalMs } = options
-  const deadline = startDeadline(shared.timers, timeoutMs, maxTotalMs, call.budget)
-  connection.deadlines.add(deadline)
-  const signal = AbortSignal.any([call.signal, deadline.signal])
-  const tried = { wasSent: false }
-  try {
-    return await callRepeatedly(call, { connection, shared, deadline, tried }, signal)
-  } catch (error) {
-    // The client library ends a call that was cancelled and one that took too long in the same way.
-    if (call.signal.aborted) throw call.signal.reason
-    if (deadline.signal.aborted) throw createLateError(name, tried.wasSent)
-    throw error
-  } finally {
-    deadline.stop()
-    connection.deadlines.delete(deadline)
-  }
-}
-
-interface Attempts {
-  readonly connection: McpConnection
-  readonly shared: SharedParts
-  readonly deadline: CallDeadline
   /** The request under way may have reached the server. */
-  readonly tried: { wasSent: boolean }
-}
-
-async function callRepeatedly(
-  call: ToolCall,
-  { connection, shared, deadline, tried }: Attempts,
-  signal: AbortSignal,
-): Promise<CallToolResult> {
-  for (let repeats = 0; ; repeats++) {
-    const opened = await waitForClient(connection, signal)
-    // The time of the call is the server's; that of the start is over.
-    deadline.progress()
-    tried.wasSent = true
-    try {
-      const result = await send(call, opened, { connection, shared, deadline }, signal)
-      connection.answered()
-      return result
-    } catch (error) {
-      signal.throwIfAborted()
-      if (error instanceof ToolError) throw error
-      const failure = readCallFailure(error, shared)
-      if (!(await isToRepeat(failure, call, { connection, opened, repeats, signal }))) {
-        throw createFailureError(failure, connection.server, connection.faults())
+  let wasSent = false
+  const describeLate = (): string =>
+    wasSent
+      ? ' It was asked to stop. What it was asked for may have happened all the same.'
+      : ' Nothing was run: there was no connection to it.'
+  return await withinCallTime(connection, shared, call, describeLate, async (deadline, signal) => {
+    for (let repeats = 0; ; repeats++) {
+      const opened = await waitForClient(connection, signal)
+      // The time of the call is the server's; that of the start is over.
+      deadline.progress()
+      wasSent = true
+      try {
+        const result = await send(call, opened, { connection, shared, deadline }, signal)
+        connection.answered()
+        return result
+      } catch (error) {
+        signal.throwIfAborted()
+        if (error instanceof ToolError) throw error
+        const failure = readCallFailure(error, shared)
+        if (!(await isToRepeat(failure, call.effect, { connection, opened, repeats, signal }))) {
+          throw createFailureError(failure, connection.server, connection.faults())
+        }
+        wasSent = failure.kind === 'in_doubt'
       }
-      tried.wasSent = failure.kind === 'in_doubt'
     }
-  }
+  })
 }
 
 /** How often a user is sent to an authorization page for one call. */
 const maxAuthorizations = 2
 
-interface Tried {
-  readonly connection: McpConnection
-  readonly opened: OpenedClient
-  readonly repeats: number
-  readonly signal: AbortSignal
-}
-
 /** Removes what stood in the way of a call. Returns true if the call can then be made again without harm. */
 async function isToRepeat(
   failure: CallFailure,
-  { effect }: ToolCall,
-  { connection, opened, repeats, signal }: Tried,
+  effect: ToolEffect,
+  {
+    connection,
+    opened,
+    repeats,
+    signal,
+  }: {
+    readonly connection: McpConnection
+    readonly opened: OpenedClient
+    readonly repeats: number
+    readonly signal: AbortSignal
+  },
 ): Promise<boolean> {
   switch (failure.kind) {
     case 'answered':
@@ -149,22 +162,21 @@ async function isToRepeat(
   }
 }
 
-async function waitForClient(connection: McpConnection, signal: AbortSignal): Promise<OpenedClient> {
-  try {
-    return await connection.ready(signal)
-  } catch {
-    signal.throwIfAborted()
-    throw createUnreachable(connection.server.name, connection.faults())
-  }
-}
-
 async function send(
   { tool, input, progress, idempotencyKey, traceparent }: ToolCall,
   opened: OpenedClient,
-  { connection, shared, deadline }: Omit<Attempts, 'tried'>,
+  {
+    connection,
+    shared,
+    deadline,
+  }: {
+    readonly connection: McpConnection
+    readonly shared: SharedParts
+    readonly deadline: CallDeadline
+  },
   signal: AbortSignal,
 ): Promise<CallToolResult> {
-  const { options, secrets } = connection.server
+  const { options } = connection.server
   let reports = 0
   const onReport = (data?: Json): void => {
     deadline.progress()
@@ -189,28 +201,22 @@ async function send(
     toolDefinition,
     signal,
     timeout: noTimeoutMs,
-    onprogress: (report) => onReport(toProgressData(report, secrets)),
+    onprogress: ({ progress: done, total, message }) =>
+      onReport({
+        progress: toFinite(done),
+        ...(total !== undefined && { total: toFinite(total) }),
+        ...(typeof message === 'string' && { message: showMessage(message, connection) }),
+      }),
   })
 }
 
-function toProgressData({ progress, total, message }: Progress, secrets: KnownSecrets): Json {
-  return {
-    progress: toFinite(progress),
-    ...(total !== undefined && { total: toFinite(total) }),
-    // Struck out before it is cut, since a cut secret is not recognised.
-    ...(typeof message === 'string' && { message: cleanLine(withoutSecrets(message, secrets), 500) }),
-  }
+function showMessage(message: string, { server: { secrets } }: McpConnection): string {
+  // Struck out before it is cut, since a cut secret is not recognised.
+  return cleanLine(withoutSecrets(message, secrets), 500)
 }
 
 function toFinite(value: number): number {
   return Number.isFinite(value) ? value : 0
-}
-
-function createLateError(name: string, wasSent: boolean): ToolError {
-  const what = wasSent
-    ? 'It was asked to stop. What it was asked for may have happened all the same.'
-    : 'Nothing was run: there was no connection to it.'
-  return new ToolError(`The MCP server ${name} did not answer in time. ${what}`, { outcome: 'timed_out' })
 }
 
 /** Milliseconds between two questions for the state of a task, where its server does not say how many. */
@@ -270,29 +276,24 @@ async function createTask(
   signal.throwIfAborted()
   // Aborted later than the signal: without its answer a task cannot be cancelled.
   const late = new AbortController()
-  let cancelTimer = (): void => {}
   const creating = opened.client.request(
     { method: 'tools/call', params: { ...params, task: { ttl: totalMs } } },
     shared.sdk.specTypeSchemas.CreateTaskResult,
     { timeout: noTimeoutMs, signal: late.signal },
   )
   const abandon = (): void => {
-    cancelTimer = shared.timers.schedule(cancelMs, () => late.abort(signal.reason))
+    const cancelTimer = shared.timers.schedule(cancelMs, () => late.abort(signal.reason))
     void creating
       .then(({ task }) => cancelTask(task.taskId, opened, parts))
       .catch(() => {})
       .finally(cancelTimer)
   }
-  return await new Promise<Task>((resolve, reject) => {
-    const abort = (): void => {
-      abandon()
-      reject(signal.reason as Error)
-    }
-    signal.addEventListener('abort', abort, { once: true })
-    creating
-      .then(({ task }) => resolve(task), reject)
-      .finally(() => signal.removeEventListener('abort', abort))
-  })
+  signal.addEventListener('abort', abandon, { once: true })
+  try {
+    return (await waitUnlessAborted(creating, signal)).task
+  } finally {
+    signal.removeEventListener('abort', abandon)
+  }
 }
 
 async function followTask(
@@ -332,28 +333,28 @@ async function settleTask(
   parts: TaskParts,
   onAnswer: () => void,
 ): Promise<CallToolResult> {
-  const { shared, signal, onReport } = parts
+  const { shared, signal, onReport, connection } = parts
   const { specTypeSchemas } = shared.sdk
   const { taskId } = created
   const options: RequestOptions = { timeout: noTimeoutMs, signal }
   const woken = new AbortController()
   let result: Promise<CallToolResult> | undefined
-  const ask = (): Promise<CallToolResult> => {
-    const asked = readResult(client, taskId, parts)
-    const wake = (): void => woken.abort()
-    asked.then(wake, wake)
-    return asked
-  }
   let reported = ''
   for (let task = created; ;) {
     const saying = `${task.status} ${task.statusMessage ?? ''}`
-    onReport(saying === reported ? undefined : readState(task, parts))
+    const { status, statusMessage } = task
+    const message = statusMessage === undefined ? {} : { message: showMessage(statusMessage, connection) }
+    onReport(saying === reported ? undefined : { status, ...message })
     reported = saying
     if (task.status === 'cancelled') {
       throw new ToolError('The server cancelled the task of this call. A part of it may have happened.')
     }
     // A server hands out its questions to the user on the way of the result.
-    if (task.status !== 'working') result ??= ask()
+    if (task.status !== 'working' && result === undefined) {
+      result = readResult(client, taskId, parts)
+      const wake = (): void => woken.abort()
+      result.then(wake, wake)
+    }
     if (result !== undefined && (task.status === 'completed' || task.status === 'failed')) return await result
     await pause(readPollMs(task, parts), shared.timers, AbortSignal.any([signal, woken.signal]))
     signal.throwIfAborted()
@@ -396,13 +397,6 @@ function cancelTask(taskId: string, { client }: OpenedClient, { shared: { sdk } 
 /** A server says how often it wants to be asked; it is asked often enough to be heard of in time. */
 function readPollMs({ pollInterval = defaultPollMs }: Task, { quietMs }: TaskParts): number {
   return Math.max(leastPollMs, Math.min(pollInterval, Math.floor(quietMs / 2)))
-}
-
-function readState({ status, statusMessage }: Task, { connection }: TaskParts): Json {
-  if (statusMessage === undefined) return { status }
-  const { secrets } = connection.server
-  // Struck out before it is cut, since a cut secret is not recognised.
-  return { status, message: cleanLine(withoutSecrets(statusMessage, secrets), 500) }
 }
 
 function createForgotten(error: unknown, { connection: { server } }: TaskParts): ToolError {

@@ -67,67 +67,47 @@ export interface ConnectionEvents extends Pick<ClientEvents, 'onQuestion' | 'que
   readonly onLost: (from: OpenedClient) => void
 }
 
-/** A client that is connected, and the tools of its server. */
-export interface ListedClient {
-  readonly opened: OpenedClient
-  readonly tools: readonly Tool[]
-}
-
 /** Connects to a server and reads its tools. Rejects with what went wrong; nothing is left of the attempt then. */
 export async function openListedClient(
   server: NamedServer,
   shared: SharedParts,
-  events: ConnectionEvents,
-  signal: AbortSignal,
-): Promise<ListedClient> {
-  for (let authorizations = 0; ; authorizations++) {
-    const listed = await tryToOpen(server, shared, events, signal)
-    if ('tools' in listed) return listed
-    const { error, authorize } = listed
-    // Some servers take the handshake without a token, and want one for their tools.
-    const isAsked = error instanceof shared.sdk.UnauthorizedError
-    if (!isAsked || authorize === undefined || authorizations >= maxAuthorizations) throw error
-    await authorize()
-  }
-}
-
-async function tryToOpen(
-  server: NamedServer,
-  shared: SharedParts,
   { onTools, onLost, ...events }: ConnectionEvents,
   signal: AbortSignal,
-): Promise<ListedClient | (Pick<OpenedClient, 'authorize'> & { readonly error: unknown })> {
-  let opened: OpenedClient | undefined
-  let isLost = false
-  const onListChanged = (_error: Error | null, tools: readonly Tool[] | null): void => {
-    if (opened !== undefined && tools !== null) onTools(opened, tools)
+): Promise<{ readonly opened: OpenedClient; readonly tools: readonly Tool[] }> {
+  const { options } = server
+  for (let authorizations = 0; ; authorizations++) {
+    let opened: OpenedClient | undefined
+    let isLost = false
+    const onListChanged = (_error: Error | null, tools: readonly Tool[] | null): void => {
+      if (opened !== undefined && tools !== null) onTools(opened, tools)
+    }
+    const make: MakeClient = (era) => createClient(server, shared, { ...events, onTools: onListChanged }, era)
+    const made = isHttpServer(options)
+      ? await openHttp({ ...server, options }, make, shared, signal)
+      : await openProcess({ ...server, options }, make, shared, signal)
+    // oxlint-disable-next-line unicorn/prefer-add-event-listener -- a client is not an event target
+    made.client.onclose = () => {
+      isLost = true
+      onLost(made)
+    }
+    try {
+      const { client } = made
+      // All tools, of all pages; no tool of a server that does not have any.
+      const { tools } = client.getServerCapabilities()?.tools
+        ? await client.listTools(undefined, { signal, timeout: noTimeoutMs })
+        : { tools: [] }
+      if (isLost) throw new Error('the connection was lost')
+      opened = made
+      return { opened, tools }
+    } catch (error) {
+      const why = isLost ? new Error(made.whyLost(), { cause: error }) : error
+      await made.close().catch(() => {})
+      // Some servers take the handshake without a token, and want one for their tools.
+      const isAsked = why instanceof shared.sdk.UnauthorizedError
+      if (!isAsked || made.authorize === undefined || authorizations >= maxAuthorizations) throw why
+      await made.authorize()
+    }
   }
-  const make = (era?: 'legacy'): Client =>
-    createClient(server, shared, { ...events, onTools: onListChanged }, era)
-  const made = await openClient(server, make, shared, signal)
-  // oxlint-disable-next-line unicorn/prefer-add-event-listener -- a client is not an event target
-  made.client.onclose = () => {
-    isLost = true
-    onLost(made)
-  }
-  try {
-    const tools = await listTools(made.client, signal)
-    if (isLost) throw new Error('the connection was lost')
-    opened = made
-    return { opened, tools }
-  } catch (error) {
-    const why = isLost ? new Error(made.whyLost(), { cause: error }) : error
-    await made.close().catch(() => {})
-    const { authorize } = made
-    return { error: why, ...(authorize && { authorize }) }
-  }
-}
-
-/** All tools, of all pages; no tool of a server that does not have any. */
-async function listTools(client: Client, signal: AbortSignal): Promise<readonly Tool[]> {
-  if (client.getServerCapabilities()?.tools === undefined) return []
-  const { tools } = await client.listTools(undefined, { signal, timeout: noTimeoutMs })
-  return tools
 }
 
 const defaultMaxMessageBytes = 10_000_000
@@ -135,6 +115,7 @@ const defaultMaxMessageBytes = 10_000_000
 const maxAuthorizations = 2
 /** An answer to the question for the revision of the protocol is there at once, or the server does not know it. */
 const probeMs = 5_000
+/** How long the end of a session is waited for. */
 const farewellMs = 1_000
 
 /** A client that is connected. */
@@ -156,19 +137,6 @@ export interface OpenedClient {
 
 /** Makes a client that is not connected yet; `legacy` where the transport is older than the new revision. */
 export type MakeClient = (era?: 'legacy') => client.Client
-
-/** Connects to a server. Rejects with an error whose text names what went wrong; nothing is left of the attempt then. */
-async function openClient(
-  server: NamedServer,
-  makeClient: MakeClient,
-  shared: SharedParts,
-  signal: AbortSignal,
-): Promise<OpenedClient> {
-  const { options } = server
-  return isHttpServer(options)
-    ? await openHttp({ ...server, options }, makeClient, shared, signal)
-    : await openProcess({ ...server, options }, makeClient, shared, signal)
-}
 
 async function openProcess(
   { options, secrets }: NamedServer & { readonly options: StdioServer },
@@ -233,88 +201,83 @@ function describeStderr(
 
 type NamedHttpServer = NamedServer & { readonly options: HttpServer }
 
+/** Statuses of servers that do not know Streamable HTTP. */
+const unknownTransport: ReadonlySet<number | undefined> = new Set([400, 404, 405])
+
 async function openHttp(
+  server: NamedHttpServer,
+  makeClient: MakeClient,
+  shared: SharedParts,
+  signal: AbortSignal,
+): Promise<OpenedClient> {
+  const { type } = server.options
+  if (type !== 'sse') {
+    try {
+      return await connectHttp('http', server, makeClient, shared, signal)
+    } catch (error) {
+      const isUnknown = error instanceof shared.sdk.SdkHttpError && unknownTransport.has(error.status)
+      if (type === 'http' || !isUnknown) throw error
+    }
+  }
+  return await connectHttp('sse', server, makeClient, shared, signal)
+}
+
+/** Connects, and where the server sends the user to an authorization page, again with what comes back from there. */
+async function connectHttp(
+  kind: 'http' | 'sse',
   server: NamedHttpServer,
   makeClient: MakeClient,
   { sdk, timers }: SharedParts,
   signal: AbortSignal,
 ): Promise<OpenedClient> {
-  const { type } = server.options
-  if (type === 'sse') return await openSse(server, makeClient, sdk, signal)
-  try {
-    return await openStreamable(server, makeClient, { sdk, timers }, signal)
-  } catch (error) {
-    if (type === 'http' || !(error instanceof sdk.SdkHttpError && unknownTransport.has(error.status)))
-      throw error
-    return await openSse(server, makeClient, sdk, signal)
-  }
-}
-
-/** Statuses of servers that do not know Streamable HTTP. */
-const unknownTransport: ReadonlySet<number | undefined> = new Set([400, 404, 405])
-
-async function openStreamable(
-  server: NamedHttpServer,
-  makeClient: MakeClient,
-  { sdk, timers }: Pick<SharedParts, 'sdk' | 'timers'>,
-  signal: AbortSignal,
-): Promise<OpenedClient> {
-  const makeTransport = (onGone: () => void): client.StreamableHTTPClientTransport =>
-    new sdk.StreamableHTTPClientTransport(new URL(server.options.url), {
-      ...createHttpOptions(server, onGone),
-      reconnectionScheduler: (reopen, delayMs) => timers.schedule(delayMs, reopen),
+  const { askUser, options } = server
+  for (let authorizations = 0; ; authorizations++) {
+    const client = makeClient(kind === 'sse' ? 'legacy' : undefined)
+    const httpOptions = createHttpOptions(server, () => {
+      // A request that waits may still get its answer, and ends with its own stream.
+      if (requests.size === 0) void client.close().catch(() => {})
     })
-  const { client, transport, idle } = await connectAuthorized(
-    server,
-    makeClient,
-    { makeTransport, sdk },
-    signal,
-  )
-  return {
-    client,
-    kind: 'http',
-    whyLost: () => 'its connection ended',
-    ...offerAuthorization(transport, server),
-    async close() {
-      await endSession(transport, timers)
-      await client.close()
-    },
-    idle,
-  }
-}
-
-/** Ends the session at the server, which is waited for at most a second: it may be gone. */
-async function endSession(
-  transport: client.StreamableHTTPClientTransport,
-  timers: SharedParts['timers'],
-): Promise<void> {
-  let cancel = (): void => {}
-  const late = new Promise<void>((resolve) => (cancel = timers.schedule(farewellMs, resolve)))
-  await Promise.race([transport.terminateSession().catch(() => {}), late])
-  cancel()
-}
-
-async function openSse(
-  server: NamedHttpServer,
-  makeClient: MakeClient,
-  sdk: typeof client,
-  signal: AbortSignal,
-): Promise<OpenedClient> {
-  const makeTransport = (onGone: () => void): client.SSEClientTransport =>
-    new sdk.SSEClientTransport(new URL(server.options.url), createHttpOptions(server, onGone))
-  const { client, transport, idle } = await connectAuthorized(
-    server,
-    () => makeClient('legacy'),
-    { makeTransport, sdk },
-    signal,
-  )
-  return {
-    client,
-    kind: 'sse',
-    whyLost: () => 'its stream of events ended',
-    ...offerAuthorization(transport, server),
-    close: () => client.close(),
-    idle,
+    const url = new URL(options.url)
+    const transport =
+      kind === 'sse'
+        ? new sdk.SSEClientTransport(url, httpOptions)
+        : new sdk.StreamableHTTPClientTransport(url, {
+            ...httpOptions,
+            reconnectionScheduler: (reopen, delayMs) => timers.schedule(delayMs, reopen),
+          })
+    const requests = withLostResponses(transport)
+    const authorize = askUser && (async (): Promise<void> => await transport.finishAuth(await askUser()))
+    try {
+      await connectClient(client, transport, { sdk, signal })
+      requests.clear()
+      let pending: Promise<void> | undefined
+      return {
+        client,
+        kind,
+        whyLost: () => (kind === 'sse' ? 'its stream of events ended' : 'its connection ended'),
+        ...(authorize && {
+          // Calls that are refused at the same time wait for one answer of the user.
+          authorize: () => (pending ??= authorize().finally(() => (pending = undefined))),
+        }),
+        async close() {
+          if ('terminateSession' in transport) {
+            // The server may be gone.
+            const late = new AbortController()
+            const cancelTimer = timers.schedule(farewellMs, () => late.abort())
+            await waitUnlessAborted(transport.terminateSession(), late.signal).catch(() => {})
+            cancelTimer()
+          }
+          await client.close()
+        },
+        idle: () => requests.idle(),
+      }
+    } catch (error) {
+      // The client closes its transport only where it has found out the revision of the server.
+      await Promise.allSettled([client.close(), transport.close()])
+      const isAsked = error instanceof sdk.UnauthorizedError
+      if (!isAsked || authorize === undefined || authorizations >= maxAuthorizations) throw error
+      await authorize()
+    }
   }
 }
 
@@ -334,51 +297,6 @@ function createHttpOptions(
     fetch: renewDiscovery(watchStreams(learning, options.url, onGone), options.url, authProvider),
     ...(headers !== undefined && { requestInit: { headers: { ...headers } } }),
     ...(authProvider !== undefined && { authProvider }),
-  }
-}
-
-function offerAuthorization(
-  transport: AuthorizedTransport,
-  { askUser }: NamedServer,
-): Pick<OpenedClient, 'authorize'> {
-  if (askUser === undefined) return {}
-  let pending: Promise<void> | undefined
-  const finish = async (): Promise<void> => await transport.finishAuth(await askUser())
-  // Calls that are refused at the same time wait for one answer of the user.
-  return { authorize: () => (pending ??= finish().finally(() => (pending = undefined))) }
-}
-
-type AuthorizedTransport = client.StreamableHTTPClientTransport | client.SSEClientTransport
-
-interface AuthorizedClient<T> extends Pick<OpenedClient, 'client' | 'idle'> {
-  readonly transport: T
-}
-
-/** Connects, and where the server sends the user to an authorization page, again with what comes back from there. */
-async function connectAuthorized<T extends AuthorizedTransport>(
-  { askUser }: NamedServer,
-  makeClient: MakeClient,
-  { makeTransport, sdk }: { readonly makeTransport: (onGone: () => void) => T; readonly sdk: typeof client },
-  signal: AbortSignal,
-): Promise<AuthorizedClient<T>> {
-  for (let authorizations = 0; ; authorizations++) {
-    const client = makeClient()
-    const transport = makeTransport(() => {
-      // A request that waits may still get its answer, and ends with its own stream.
-      if (requests.size === 0) void client.close().catch(() => {})
-    })
-    const requests = withLostResponses(transport)
-    try {
-      await connectClient(client, transport, { sdk, signal })
-      requests.clear()
-      return { client, transport, idle: () => requests.idle() }
-    } catch (error) {
-      // The client closes its transport only where it has found out the revision of the server.
-      await Promise.allSettled([client.close(), transport.close()])
-      const isAsked = error instanceof sdk.UnauthorizedError
-      if (!isAsked || askUser === undefined || authorizations >= maxAuthorizations) throw error
-      await transport.finishAuth(await askUser())
-    }
   }
 }
 
@@ -462,7 +380,12 @@ const maxTextCharacters = 100_000
  */
 function showValue(value: unknown, name: string): unknown {
   if (typeof value === 'string') {
-    if (name === 'url') return readWebAddress(value)
+    if (name === 'url') {
+      const url = URL.parse(value)
+      const isPage = url !== null && /^https?:$/.test(url.protocol)
+      if (isPage && url.username === '' && url.password === '') return url.href
+      throw new Error('The question is at an address that is not a web page.')
+    }
     // The content of an image or a sound is not text.
     return name === 'data' || name === 'blob' ? value : cleanText(value, maxTextCharacters)
   }
@@ -475,13 +398,6 @@ function showValue(value: unknown, name: string): unknown {
       return [field, showValue(each, field)]
     }),
   )
-}
-
-function readWebAddress(text: string): string {
-  const url = URL.parse(text)
-  if (url !== null && /^https?:$/.test(url.protocol) && url.username === '' && url.password === '')
-    return url.href
-  throw new Error('The question is at an address that is not a web page.')
 }
 
 interface ClientEvents {

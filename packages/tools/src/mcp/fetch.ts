@@ -62,37 +62,27 @@ function createMessageBound(maxBytes: number, isStream: boolean): TransformStrea
 }
 
 /** The requests of one client that wait for their answers. */
-class OpenRequests {
-  readonly #ids = new Set<RequestId>()
+class OpenRequests extends Set<RequestId> {
   #idle: PromiseWithResolvers<void> | undefined
 
-  get size(): number {
-    return this.#ids.size
-  }
-
-  add(id: RequestId): void {
-    this.#ids.add(id)
-  }
-
-  /** True if the request was still waiting. */
-  delete(id: RequestId): boolean {
-    const wasOpen = this.#ids.delete(id)
+  override delete(id: RequestId): boolean {
+    const wasOpen = super.delete(id)
     this.#tell()
     return wasOpen
   }
 
-  clear(): void {
-    this.#ids.clear()
+  override clear(): void {
+    super.clear()
     this.#tell()
   }
 
   /** Resolves when none waits. */
   async idle(): Promise<void> {
-    if (this.#ids.size > 0) await (this.#idle ??= Promise.withResolvers<void>()).promise
+    if (this.size > 0) await (this.#idle ??= Promise.withResolvers<void>()).promise
   }
 
   #tell(): void {
-    if (this.#ids.size > 0) return
+    if (this.size > 0) return
     this.#idle?.resolve()
     this.#idle = undefined
   }
@@ -127,7 +117,9 @@ export function watchStreams(inner: FetchLike, serverUrl: string, onGone: () => 
   const { href } = new URL(serverUrl)
   let wasOpen = false
   return async (url, init) => {
-    if (new URL(url).href !== href || !asksForStream(init)) return await inner(url, init)
+    const { method = 'GET', headers } = init ?? {}
+    const isStream = method === 'GET' && new Headers(headers).get('accept')?.includes('text/event-stream')
+    if (new URL(url).href !== href || !isStream) return await inner(url, init)
     try {
       const response = await inner(url, init)
       wasOpen ||= response.ok
@@ -137,10 +129,6 @@ export function watchStreams(inner: FetchLike, serverUrl: string, onGone: () => 
       throw error
     }
   }
-}
-
-function asksForStream({ method = 'GET', headers }: Pick<RequestInit, 'method' | 'headers'> = {}): boolean {
-  return method === 'GET' && new Headers(headers).get('accept')?.includes('text/event-stream') === true
 }
 
 /** Code of the error that stands for an answer that was lost. Of the range that the protocol leaves to implementations. */
@@ -167,8 +155,9 @@ export function withLostResponses(transport: Transport): OpenRequests {
     const id = 'method' in message && 'id' in message ? message.id : undefined
     // A subscription hears of it in its own way.
     if (id === undefined || options?.onRequestStreamEnd !== undefined) {
-      const given = cancelBy(message)
-      if (given !== undefined) open.delete(given)
+      // No answer is due any more to a request that is taken back.
+      if ('method' in message && message.method === 'notifications/cancelled')
+        open.delete(message.params?.['requestId'] as RequestId)
       return await send(message, options)
     }
     open.add(id)
@@ -189,18 +178,12 @@ export function withLostResponses(transport: Transport): OpenRequests {
   return open
 }
 
-/** The request that a message takes back: no answer is due any more. */
-function cancelBy(message: JSONRPCMessage): RequestId | undefined {
-  if (!('method' in message) || message.method !== 'notifications/cancelled') return undefined
-  return message.params?.['requestId'] as RequestId | undefined
-}
-
 /** How servers say that they do not know a session: before the word, after it, or without it. */
-const before =
-  /\b(?:no|missing|unknown|invalid|expired|unrecognized|no valid|no such|could not find) session\b/
-const after =
-  /\bsession (?:[a-z0-9]+ ){0,3}(?:missing|required|unknown|invalid|expired|terminated|not (?:found|valid|known|exist))\b/
-const without = /\bserver not initialized\b/
+const unknownSession: readonly RegExp[] = [
+  /\b(?:no|missing|unknown|invalid|expired|unrecognized|no valid|no such|could not find) session\b/,
+  /\bsession (?:[a-z0-9]+ ){0,3}(?:missing|required|unknown|invalid|expired|terminated|not (?:found|valid|known|exist))\b/,
+  /\bserver not initialized\b/,
+]
 
 /**
  * True if a text of a server says that the session of a request is missing, unknown, invalid or over. A text that only
@@ -212,5 +195,5 @@ export function isUnknownSession(text: string): boolean {
     .toLowerCase()
     .replaceAll(/[^a-z0-9]+/g, ' ')
     .replaceAll(/\bsession ?id(?: header)?\b/g, 'session')
-  return [before, after, without].some((pattern) => pattern.test(words))
+  return unknownSession.some((pattern) => pattern.test(words))
 }

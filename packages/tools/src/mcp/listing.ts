@@ -59,9 +59,9 @@ export function readListing(server: string, tools: readonly client.Tool[], secre
 }
 
 function readListedTool(server: string, raw: client.Tool, secrets: KnownSecrets): ListedTool | string {
-  const { name, annotations = {} } = raw
-  const fault = listFaultOf(raw)
-  if (fault !== undefined) return fault
+  const { name, annotations = {}, _meta: meta } = raw
+  const fault = meta?.[faultField]
+  if (typeof fault === 'string') return fault
   if (name === '' || name.length > maxNameCharacters) return `its name has ${name.length} characters`
   const inputSchema = readSchema(raw.inputSchema, secrets)
   if (typeof inputSchema === 'string') return `its input schema ${inputSchema}`
@@ -154,20 +154,18 @@ const maxServerLength = 20
  */
 export function toExposedName(server: string, tool: string): string {
   const plain = `mcp__${server}__${tool}`
-  if (plain.length <= maxLength && isLossless(server, tool)) return plain
-  const readable = `mcp__${toReadableName(server).slice(0, maxServerLength)}__${toReadableName(tool)}`
+  // No other tool can have it: its first `__` ends the server's name, and it ends in no hash.
+  const isLossless =
+    [server, tool].every((name) => /^[\w-]+$/.test(name)) &&
+    ![server.includes('__'), server.endsWith('_'), /_[0-9a-f]{8}$/.test(`_${tool}`)].includes(true)
+  if (plain.length <= maxLength && isLossless) return plain
+  const [readableServer = '', readableTool = ''] = [
+    server.slice(0, maxServerLength),
+    tool.slice(0, maxLength),
+  ].map((name) => name.replaceAll(/[^\w-]/g, '_'))
+  const readable = `mcp__${readableServer}__${readableTool}`
   const hash = digestOf([server, tool]).slice(0, hashLength)
   return `${readable.slice(0, maxLength - hashLength - 1)}_${hash}`
-}
-
-/** True if no other tool can have the plain name: its first `__` ends the server's name, and it ends in no hash. */
-function isLossless(server: string, tool: string): boolean {
-  const isPlain = /^[\w-]+$/.test(server) && /^[\w-]+$/.test(tool)
-  return isPlain && !server.includes('__') && !server.endsWith('_') && !/_[0-9a-f]{8}$/.test(`_${tool}`)
-}
-
-function toReadableName(name: string): string {
-  return name.slice(0, maxLength).replaceAll(/[^\w-]/g, '_')
 }
 
 /** The field of a listed tool that says why it is left out; such a tool is listed for its name alone. */
@@ -179,7 +177,7 @@ type Fields = Readonly<Record<string, unknown>>
 /**
  * Has a transport mend the lists of tools that come through it, before the client library checks them: it refuses a whole list for
  * one tool of another form, and the server would be lost with it. Such a tool stays by its name, with what is wrong with it, and
- * `listFaultOf` reads that. What a list may lack and says as `null` is taken as missing.
+ * `readListing` reads that. What a list may lack and says as `null` is taken as missing.
  */
 export function mendToolLists(transport: client.Transport, sdk: typeof client): void {
   const asked = new Set<unknown>()
@@ -201,12 +199,6 @@ export function mendToolLists(transport: client.Transport, sdk: typeof client): 
       handler = next && ((message, ...more) => next(mend(message), ...more))
     },
   })
-}
-
-/** The fault with which a listed tool arrived, if any. */
-function listFaultOf({ _meta: meta }: { readonly _meta?: Fields | undefined }): string | undefined {
-  const fault = meta?.[faultField]
-  return typeof fault === 'string' ? fault : undefined
 }
 
 function mendList(result: Fields, sdk: typeof client): Fields {

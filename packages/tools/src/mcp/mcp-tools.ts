@@ -1,24 +1,34 @@
 import type { Client, Prompt, RequestOptions } from '@modelcontextprotocol/client'
 import { ConfigurationError, type Tool } from '@tallystick/core'
 import { nearestNames, omitUndefined } from '@tallystick/core/internal'
-import type { Json, JsonObject, ResultPart } from '@tallystick/core/vocabulary'
+import type {
+  CallVerdict,
+  Json,
+  JsonObject,
+  Recovery,
+  ResultPart,
+  ToolEffect,
+} from '@tallystick/core/vocabulary'
 import { type Observable, Subject } from 'rxjs'
+import { createTool } from '../define/define-tool.ts'
 import { ToolError } from '../define/outcome.ts'
+import { askTraceparent } from '../define/run-tool.ts'
+import { createSchemaParse } from '../define/schema.ts'
 import { hostTimers, startProcessGuard } from '../host.ts'
-import { callTool } from './call.ts'
+import { callTool, defaultMaxTotalMs, waitForClient, withinCallTime } from './call.ts'
 import { mcpPackage, type SharedParts } from './client.ts'
-import { type ConnectionState, createConnection, type McpConnection } from './connection.ts'
-import {
-  startDeadline,
-  readCallFailure,
-  createFailureError,
-  noTimeoutMs,
-  createUnreachable,
-} from './deadline.ts'
-import type { ListedTool, ToolChanges } from './listing.ts'
-import { toCallContent, readEffect, createMcpTool, createPins, createReading } from './mcp-tool.ts'
+import { type ConnectionState, McpConnection } from './connection.ts'
+import { createFailureError, noTimeoutMs, readCallFailure } from './deadline.ts'
+import type { Annotations, ListedTool, ToolChanges } from './listing.ts'
 import { type McpOptions, requireMcpOptions } from './options.ts'
-import { toParts, toResourcePart, withoutSecrets } from './result.ts'
+import {
+  readCheckedSchema,
+  type ResultReading,
+  toParts,
+  toResourcePart,
+  toResultContent,
+  withoutSecrets,
+} from './result.ts'
 import { cleanLine, cleanText, findKnownSecrets } from './secrets.ts'
 
 /** MCP servers that run, and their tools. */
@@ -138,7 +148,7 @@ export async function mcpTools(options: McpOptions): Promise<McpManager> {
       .filter(([, server]) => server.disabled !== true)
       .map(([name, server]) => [
         name,
-        createConnection({ name, options: server, secrets: findKnownSecrets(server) }, shared),
+        new McpConnection({ name, options: server, secrets: findKnownSecrets(server) }, shared),
       ]),
   )
   const manager = createManager(connections, shared, options, changes$)
@@ -146,10 +156,10 @@ export async function mcpTools(options: McpOptions): Promise<McpManager> {
   // What is listed first is what later lists are compared with.
   void manager.tools
   const missing = [...connections.values()].filter(
-    ({ server, state }) => server.options.required === true && state() !== 'ready',
+    (connection) => connection.server.options.required === true && connection.state() !== 'ready',
   )
   if (missing.length > 0) {
-    const faults = missing.map(({ server, faults }) => `${server.name}: ${faults().join('; ')}`)
+    const faults = missing.map((connection) => `${connection.server.name}: ${connection.faults().join('; ')}`)
     await manager.close()
     throw new ConfigurationError(
       `mcpTools: not every required MCP server could be started. ${faults.join('\n')}`,
@@ -172,7 +182,7 @@ function createManager(
     if (known?.from === from) return known.tools
     const tools = listOffered(connection).map((listed) => {
       pins.see(listed)
-      return createMcpTool(listed, { connection, shared, pins, namesNow })
+      return createMcpTool(listed, connection, shared, pins, namesNow)
     })
     made.set(connection, { from, tools })
     return tools
@@ -235,16 +245,19 @@ async function callNamed(
   shared: SharedParts,
   { name, input, signal, onProgress }: McpCallOptions & { readonly name: string; readonly input: JsonObject },
 ): Promise<readonly ResultPart[]> {
-  const { server, listing } = connection
-  const tool = listing().tools.get(name)
+  const { server } = connection
+  const { tools } = connection.listing()
+  const tool = tools.get(name)
   if (tool === undefined) {
-    const hint = known([...listing().tools.keys()], name)
+    const hint = known([...tools.keys()], name)
     throw new ToolError(`The MCP server ${server.name} has no tool ${JSON.stringify(name)}. ${hint}`)
   }
   const { effect } = readEffect(tool.annotations, server.options.trusted === true)
-  const given = { tool, input, effect, signal: signal ?? new AbortController().signal }
-  const progress = onProgress ?? ((): void => {})
-  return await toCallContent(await callTool({ ...given, progress }, connection, shared), tool, connection)
+  const call = {
+    ...{ tool, input, effect, signal: signal ?? new AbortController().signal },
+    progress: onProgress ?? ((): void => {}),
+  }
+  return await toCallContent(await callTool(call, connection, shared), tool, connection)
 }
 
 function listOffered(connection: McpConnection): readonly ListedTool[] {
@@ -262,15 +275,13 @@ function readStatus(connection: McpConnection): McpServerStatus {
     name: connection.server.name,
     state: connection.state(),
     ...(opened && { transport: opened.kind }),
-    ...(version && { server: { name: shown(version.name), version: shown(version.version) } }),
+    ...(version && {
+      server: { name: cleanLine(version.name, 100), version: cleanLine(version.version, 100) },
+    }),
     ...(protocolVersion !== undefined && { protocolVersion }),
     tools: listOffered(connection).length,
     faults: connection.faults(),
   }
-}
-
-function shown(text: string): string {
-  return cleanLine(text, 100)
 }
 
 function known(names: readonly string[], given: string): string {
@@ -287,31 +298,19 @@ async function ask<Answer>(
   shared: SharedParts,
   request: (client: Client, options: RequestOptions) => Promise<Answer>,
 ): Promise<Answer> {
-  const { options, name } = connection.server
-  const { timeoutMs = 60_000, maxTotalMs = 600_000 } = options
-  const deadline = startDeadline(shared.timers, timeoutMs, maxTotalMs)
-  const { signal } = deadline
-  connection.deadlines.add(deadline)
   let isConnected = false
-  try {
-    const { client } = await connection.ready(signal).catch(() => {
-      signal.throwIfAborted()
-      throw createUnreachable(name, connection.faults())
-    })
+  const describeLate = (): string => (isConnected ? '' : ' There was no connection to it.')
+  return await withinCallTime(connection, shared, {}, describeLate, async (deadline, signal) => {
+    const { client } = await waitForClient(connection, signal)
     isConnected = true
     deadline.progress()
-    return await request(client, { signal, timeout: noTimeoutMs })
-  } catch (error) {
-    if (error instanceof ToolError) throw error
-    if (signal.aborted) {
-      const why = isConnected ? '' : ' There was no connection to it.'
-      throw new ToolError(`The MCP server ${name} did not answer in time.${why}`, { outcome: 'timed_out' })
+    try {
+      return await request(client, { signal, timeout: noTimeoutMs })
+    } catch (error) {
+      signal.throwIfAborted()
+      throw createFailureError(readCallFailure(error, shared), connection.server, connection.faults())
     }
-    throw createFailureError(readCallFailure(error, shared), connection.server, connection.faults())
-  } finally {
-    deadline.stop()
-    connection.deadlines.delete(deadline)
-  }
+  })
 }
 
 /** The resources of a server and its templates of resources; nothing of a server that has neither. */
@@ -398,4 +397,139 @@ function cleanDescription(
   description: string | undefined,
 ): { readonly description?: string } {
   return description === undefined ? {} : { description: cleanPart(connection, description) }
+}
+
+const maxRemembered = 10_000
+
+/** A server's tool, as it was listed, as a tool of an agent. */
+function createMcpTool(
+  listed: ListedTool,
+  connection: McpConnection,
+  shared: SharedParts,
+  pins: PinnedTools,
+  /** The names of all tools that there are now, for a call of one that is gone. */
+  namesNow: () => readonly string[],
+): Tool {
+  const { options, name: server } = connection.server
+  const { approval = 'never' } = options
+  const { effect, recovery } = readEffect(listed.annotations, options.trusted === true)
+  /** Digests of the tools that checks of calls have seen: the same must run. */
+  const judged = new Map<string, string>()
+  const jsonSchema = readCheckedSchema(listed.inputSchema)
+  const tool = createTool<JsonObject>(
+    {
+      name: listed.exposedName,
+      description: listed.description,
+      effect,
+      recovery,
+      // The user's policy, and a question in any case where the tool is not what it was.
+      async approval(input, context) {
+        const now = connection.listing().tools.get(listed.name) ?? listed
+        if (pins.hasChanged(now))
+          return (
+            `The MCP server ${cleanLine(server, 64)} has changed the description or the input schema of this tool since it was ` +
+            `first listed. It says now: ${cleanLine(now.description, 300)}`
+          )
+        if (typeof approval === 'function') return await approval(input, context)
+        return approval === 'always'
+      },
+      // The call's own time ends first. A person who answers a server's question takes the time that it takes.
+      ...(shared.hooks.elicit !== undefined || shared.hooks.sample !== undefined
+        ? {}
+        : { timeoutMs: (options.maxTotalMs ?? defaultMaxTotalMs) + 2_000 }),
+      async execute(input, context) {
+        const { signal, progress, idempotencyKey, toolCallId, left, spend } = context
+        const now = connection.listing().tools.get(listed.name) ?? listed
+        const seen = judged.get(toolCallId)
+        judged.delete(toolCallId)
+        if (seen !== undefined && seen !== now.digest) {
+          throw new ToolError(
+            `The server ${server} has changed this tool since the call was checked. Nothing was run. Ask again.`,
+          )
+        }
+        pins.accept(now)
+        const traceparent = await askTraceparent(shared.traceparent, context)
+        const budget = { left, spend }
+        const call = { tool: now, input, effect, signal, progress, idempotencyKey, traceparent, budget }
+        const parts = await toCallContent(await callTool(call, connection, shared), now, connection)
+        return parts.length === 0 ? undefined : parts
+      },
+    },
+    { jsonSchema, parse: createSchemaParse(listed.exposedName, jsonSchema) },
+  )
+  return Object.freeze({
+    ...tool,
+    // The server's own; what is checked here says less.
+    inputSchema: listed.inputSchema,
+    approval: typeof approval === 'function' ? 'by code' : approval,
+    origin: Object.freeze({ server, name: listed.name }),
+    check: (input, context): CallVerdict | Promise<CallVerdict> => {
+      // As it was, where no list can be had.
+      const now =
+        connection.listing().tools.get(listed.name) ??
+        (connection.current() === undefined ? listed : undefined)
+      if (now === undefined) {
+        const near = nearestNames(listed.exposedName, namesNow(), 3)
+        const hint = near.length === 0 ? '' : ` The nearest are ${near.join(', ')}.`
+        const text = `The MCP server ${server} does not offer the tool ${listed.exposedName} any more. Nothing was run.${hint}`
+        return { kind: 'refuse', outcome: 'unknown_tool', text }
+      }
+      if (judged.size >= maxRemembered) judged.clear()
+      judged.set(context.toolCallId, now.digest)
+      return tool.check(input, context)
+    },
+  } satisfies Tool)
+}
+
+/** How calls of a tool are treated, by what its server says about it, where that is believed. */
+export function readEffect(
+  { readOnlyHint, idempotentHint }: Annotations,
+  isTrusted: boolean,
+): { readonly effect: ToolEffect; readonly recovery: Recovery } {
+  if (!isTrusted) return { effect: 'write', recovery: 'report' }
+  if (readOnlyHint === true) return { effect: 'read', recovery: 'rerun' }
+  return { effect: 'write', recovery: idempotentHint === true ? 'rerun' : 'report' }
+}
+
+/** How a server's results are read. */
+function createReading({ server: { options, secrets } }: McpConnection): ResultReading {
+  const maxCharacters = options.maxResultCharacters ?? 100_000
+  return { secrets, maxCharacters, maxBinaryCharacters: 50 * maxCharacters }
+}
+
+/** Throws a `ToolError` with the server's words if it says that the tool failed. */
+async function toCallContent(
+  result: Awaited<ReturnType<typeof callTool>>,
+  { outputSchema }: ListedTool,
+  connection: McpConnection,
+): Promise<readonly ResultPart[]> {
+  const parts = await toResultContent(result, outputSchema, createReading(connection))
+  if (result.isError !== true) return parts
+  const message = parts.map((part) => (part.type === 'text' ? part.text : `(${part.mediaType})`)).join('\n')
+  throw new ToolError(message || 'The tool failed, and its server did not say why.')
+}
+
+/** The digest of each tool under which a person, or the first list of its server, has accepted it. */
+interface PinnedTools {
+  /** Accepts what is listed for the first time. */
+  see(tool: ListedTool): void
+  /** True if a tool differs from the one that was accepted. */
+  hasChanged(tool: ListedTool): boolean
+  /** A person has approved a call of the tool as it is now. */
+  accept(tool: ListedTool): void
+  /** The digests by the names of the tools. */
+  all(): Readonly<Record<string, string>>
+}
+
+/** Begins with the digests that a person knows. */
+export function createPins(known: Readonly<Record<string, string>>): PinnedTools {
+  const digests = new Map(Object.entries(known))
+  return {
+    see(tool) {
+      if (!digests.has(tool.exposedName)) digests.set(tool.exposedName, tool.digest)
+    },
+    hasChanged: (tool) => (digests.get(tool.exposedName) ?? tool.digest) !== tool.digest,
+    accept: (tool) => void digests.set(tool.exposedName, tool.digest),
+    all: () => Object.fromEntries([...digests].toSorted(([one], [other]) => (one < other ? -1 : 1))),
+  }
 }

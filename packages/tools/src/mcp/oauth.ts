@@ -3,7 +3,7 @@ import { once } from 'node:events'
 import { readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import type { Server } from 'node:http'
 import { ConfigurationError } from '@tallystick/core'
-import { option, requireOptions } from '@tallystick/core/internal'
+import { omitUndefined, option, requireOptions } from '@tallystick/core/internal'
 import { createHttpServer, type Timers, unheldTimers } from '../host.ts'
 import type { client } from './client-library.ts'
 import { waitUnlessAborted } from './deadline.ts'
@@ -64,13 +64,25 @@ export function oauthServer(url: string, options: OAuthOptions): HttpServer {
   requireOptions('oauthServer: the URL', serverUrl, url)
   requireOptions('oauthServer', oauthOptions, options)
   const { redirectPort = 8_976, waitMs = 300_000, timers = unheldTimers } = options
+  const { clientId, clientSecret, clientName = 'Tallystick', scope } = options
   const file = openTokenFile(options.file, new URL(url).href)
   const memory: { verifier?: string; redirect?: Promise<Redirect> } = {}
   const authProvider: client.OAuthClientProvider = {
     redirectUrl: toRedirectUrl(redirectPort),
-    clientMetadata: createClientMetadata(options, redirectPort),
+    clientMetadata: {
+      client_name: clientName,
+      redirect_uris: [toRedirectUrl(redirectPort)],
+      grant_types: ['authorization_code', 'refresh_token'],
+      response_types: ['code'],
+      token_endpoint_auth_method: clientSecret === undefined ? 'none' : 'client_secret_post',
+      application_type: 'native',
+      ...omitUndefined({ scope }),
+    },
     state: () => randomBytes(32).toString('base64url'),
-    clientInformation: () => readGivenClient(options) ?? file.read().client,
+    clientInformation: () =>
+      clientId === undefined
+        ? file.read().client
+        : { client_id: clientId, ...omitUndefined({ client_secret: clientSecret }) },
     saveClientInformation: (kept) => file.change({ client: kept }),
     tokens: () => file.read().tokens,
     saveTokens: (tokens) => file.change({ tokens }),
@@ -80,7 +92,8 @@ export function oauthServer(url: string, options: OAuthOptions): HttpServer {
     saveDiscoveryState: (discovery) => file.change({ discovery }),
     invalidateCredentials(scope) {
       if (scope === 'verifier' || scope === 'all') delete memory.verifier
-      if (scope !== 'verifier') file.change(removed[scope])
+      if (scope === 'all') file.change({ client: undefined, tokens: undefined, discovery: undefined })
+      else if (scope !== 'verifier') file.change({ [scope]: undefined })
     },
     async redirectToAuthorization(page) {
       // A server says where its page is, and programs that open URLs start other programs for other protocols.
@@ -108,36 +121,6 @@ export function oauthServer(url: string, options: OAuthOptions): HttpServer {
     }
   }
   return { url, authProvider, authorizationCallback }
-}
-
-const removed: Readonly<Record<'all' | 'client' | 'tokens' | 'discovery', Kept>> = {
-  all: { client: undefined, tokens: undefined, discovery: undefined },
-  client: { client: undefined },
-  tokens: { tokens: undefined },
-  discovery: { discovery: undefined },
-}
-
-function readGivenClient({
-  clientId,
-  clientSecret,
-}: OAuthOptions): client.OAuthClientInformation | undefined {
-  if (clientId === undefined) return undefined
-  return { client_id: clientId, ...(clientSecret !== undefined && { client_secret: clientSecret }) }
-}
-
-function createClientMetadata(
-  { clientName = 'Tallystick', clientSecret, scope }: OAuthOptions,
-  redirectPort: number,
-): client.OAuthClientMetadata {
-  return {
-    client_name: clientName,
-    redirect_uris: [toRedirectUrl(redirectPort)],
-    grant_types: ['authorization_code', 'refresh_token'],
-    response_types: ['code'],
-    token_endpoint_auth_method: clientSecret === undefined ? 'none' : 'client_secret_post',
-    application_type: 'native',
-    ...(scope !== undefined && { scope }),
-  }
 }
 
 /** Where a browser comes back to after the authorization page. Only this machine reaches it. */
@@ -243,18 +226,18 @@ interface Kept {
   readonly discovery?: client.OAuthDiscoveryState | undefined
 }
 
-/** The part of a file that is about one server. */
-export interface TokenFile {
-  read(): Kept
-  /** Changes what is given, and keeps the rest; `undefined` removes. */
-  change(kept: Kept): void
-}
-
 /**
  * The tokens of the server at a URL, in a file that may hold those of others. It is read each time, since other processes
  * change it; only its owner can read it, and it is replaced at once.
  */
-export function openTokenFile(path: string, url: string): TokenFile {
+export function openTokenFile(
+  path: string,
+  url: string,
+): {
+  read(): Kept
+  /** Changes what is given, and keeps the rest; `undefined` removes. */
+  change(kept: Kept): void
+} {
   const all = (): Readonly<Record<string, Kept>> => {
     let text: string
     try {

@@ -306,30 +306,11 @@ export interface SamplingLimits {
 }
 
 /** Variables that programs need to run at all. None is a secret. */
-const safeNames: Readonly<Record<'posix' | 'windows', readonly string[]>> = {
-  posix: ['HOME', 'LANG', 'LC_ALL', 'LOGNAME', 'PATH', 'SHELL', 'TERM', 'TMPDIR', 'TZ', 'USER'],
-  windows: [
-    ...[
-      'APPDATA',
-      'COMSPEC',
-      'HOMEDRIVE',
-      'HOMEPATH',
-      'LOCALAPPDATA',
-      'PATH',
-      'PATHEXT',
-      'PROCESSOR_ARCHITECTURE',
-    ],
-    ...[
-      'PROGRAMDATA',
-      'PROGRAMFILES',
-      'PROGRAMFILES(X86)',
-      'PROGRAMW6432',
-      'SYSTEMDRIVE',
-      'SYSTEMROOT',
-      'TEMP',
-    ],
-    ...['USERNAME', 'USERPROFILE', 'WINDIR'],
-  ],
+const safeNames = {
+  posix: 'HOME LANG LC_ALL LOGNAME PATH SHELL TERM TMPDIR TZ USER',
+  windows:
+    'APPDATA COMSPEC HOMEDRIVE HOMEPATH LOCALAPPDATA PATH PATHEXT PROCESSOR_ARCHITECTURE PROGRAMDATA PROGRAMFILES ' +
+    'PROGRAMFILES(X86) PROGRAMW6432 SYSTEMDRIVE SYSTEMROOT TEMP USERNAME USERPROFILE WINDIR',
 }
 
 /** Variables by name. */
@@ -341,7 +322,7 @@ export function createChildEnvironment(
   named: Environment,
   platform: NodeJS.Platform,
 ): Record<string, string> {
-  const names = safeNames[platform === 'win32' ? 'windows' : 'posix']
+  const names = safeNames[platform === 'win32' ? 'windows' : 'posix'].split(' ')
   // A value that begins so is a function that a shell would run.
   const safe = names.flatMap((name) => (host[name]?.startsWith('()') ? [] : [[name, host[name]] as const]))
   const all = [...safe, ...Object.entries(named)]

@@ -6,16 +6,12 @@ import { boundedText } from '../define/text.ts'
 import type { client } from './client-library.ts'
 import { cleanLine } from './secrets.ts'
 
-/** How much of a result is taken. */
-export interface ResultBounds {
+/** How much of a result is taken, and the secrets that are struck out of it. */
+export interface ResultReading {
   /** Characters of text, over all of its parts. */
   readonly maxCharacters: number
   /** Characters of Base64 of images, sounds and files, over all of them. */
   readonly maxBinaryCharacters: number
-}
-
-/** The bounds of a result, and the secrets that are struck out of it. */
-export interface ResultReading extends ResultBounds {
   readonly secrets: KnownSecrets
 }
 
@@ -31,15 +27,31 @@ export async function toResultContent(
   const parts = toParts(result.content, reading)
   if (structuredContent === undefined) return parts
   const structured = JSON.stringify(structuredContent)
-  const only = readOnlyText(structuredContent)
+  // Libraries wrap texts in an object that holds nothing else, and give them as texts as well.
+  const values = Object.values(Object(structuredContent) as object)
+  const only: unknown = values.length === 1 ? values[0] : undefined
   const isShown = result.content.some(
     (block) => block.type === 'text' && (block.text === only || isSameJson(block.text, structured)),
   )
-  const own = JSON.stringify(structuredContent, (_name, value: unknown) => showNumber(value))
+  // A whole number was rounded when the client library read it, and a model must not take it for an id.
+  const own = JSON.stringify(structuredContent, (_name, value: unknown) => {
+    const isRounded =
+      value === Infinity || value === -Infinity || (Number.isInteger(value) && !Number.isSafeInteger(value))
+    return isRounded ? `about ${String(value)} (rounded: numbers beyond 2^53 have to be sent as text)` : value
+  })
   const shown = isShown ? parts : [...parts, ...toParts([{ type: 'text', text: own }], reading)]
   if (isError || outputSchema === undefined) return shown
-  const fault = await describeStructureFault(structuredContent, outputSchema)
-  return fault === undefined ? shown : [...shown, text(fault)]
+  const parsed = await createSchemaParse(
+    'the result',
+    readCheckedSchema(outputSchema),
+  )(structuredContent as JsonObject)
+  if (parsed.ok) return shown
+  const places = parsed.issues
+    .slice(0, 3)
+    .map(({ path, message }) => `${path.map(String).join('.')} ${message}`)
+  const what = cleanLine(places.join('; '), 300)
+  const fault = `(The answer does not fit the output schema that the server itself declares: ${what}.)`
+  return [...shown, text(fault)]
 }
 
 /** Blocks of a message, of a result or of a prompt, as parts. */
@@ -55,7 +67,9 @@ export function toParts(
     if (part.type === 'text') {
       const whole = cutWithout(secrets, part.text, characters)
       const leftOut = Math.max(0, part.text.length - Math.max(characters, 0))
-      const shown = leftOut > 0 ? cut(whole, characters, leftOut) : whole
+      const kept = whole.slice(0, characters).replace(/[\ud800-\udbff]$/, '')
+      const shown =
+        leftOut > 0 ? `${kept}\n(${leftOut} characters were left out: ask for less, or for a part.)` : whole
       if (characters > 0) parts.push(text(shown.toWellFormed()))
       characters -= part.text.length
     } else if ('data' in part && part.data.length > binary) {
@@ -109,19 +123,6 @@ function toBinaryPart(mediaType: string, data: string): ResultPart {
   }
 }
 
-/** A whole number that was rounded when the client library read it, which a model must not take for an id, as text that says so. */
-function showNumber(value: unknown): unknown {
-  const isRounded =
-    value === Infinity || value === -Infinity || (Number.isInteger(value) && !Number.isSafeInteger(value))
-  return isRounded ? `about ${String(value)} (rounded: numbers beyond 2^53 have to be sent as text)` : value
-}
-
-/** The text of an object that holds nothing else: libraries wrap texts so, and give them as texts as well. */
-function readOnlyText(structured: unknown): string | undefined {
-  const values = Object.values(Object(structured) as object)
-  return values.length === 1 && typeof values[0] === 'string' ? values[0] : undefined
-}
-
 function isSameJson(given: string, json: string): boolean {
   if (given === json) return true
   try {
@@ -129,17 +130,6 @@ function isSameJson(given: string, json: string): boolean {
   } catch {
     return false
   }
-}
-
-async function describeStructureFault(given: unknown, outputSchema: JsonObject): Promise<string | undefined> {
-  const parse = createSchemaParse('the result', readCheckedSchema(outputSchema))
-  const parsed = await parse(given as JsonObject)
-  if (parsed.ok) return undefined
-  const places = parsed.issues
-    .slice(0, 3)
-    .map(({ path, message }) => `${path.map(String).join('.')} ${message}`)
-  const what = cleanLine(places.join('; '), 300)
-  return `(The answer does not fit the output schema that the server itself declares: ${what}.)`
 }
 
 /** A text without the secrets that a server was configured with. */
@@ -162,11 +152,6 @@ function cutWithout(secrets: KnownSecrets, whole: string, characters: number): s
   if (near.length === whole.length) return struck
   // The last characters that were looked at may be the beginning of a secret.
   return struck.slice(0, Math.max(0, struck.length - secrets.maxFormLength))
-}
-
-function cut(whole: string, maxCharacters: number, leftOut: number): string {
-  const kept = whole.slice(0, maxCharacters).replace(/[\ud800-\udbff]$/, '')
-  return `${kept}\n(${leftOut} characters were left out: ask for less, or for a part.)`
 }
 
 /** Levels of a schema that are checked; what is below them is the server's to check. */

@@ -10,10 +10,6 @@ const openHeaders: ReadonlySet<string> = new Set([
   'user-agent',
 ])
 
-/** Names of variables and parameters whose values must not be shown. */
-const secretName: RegExp =
-  /key|token|secret|passw|credential|auth|cookie|session|bearer|private|dsn|connection/i
-
 /** The tokens that are kept: a server may still repeat one that was replaced. */
 const maxTokens = 8
 
@@ -64,21 +60,18 @@ function listNamed(values: Readonly<Record<string, string>>): readonly string[] 
 
 /** The password of what may be the URL of a database. */
 function readPassword(value: string): readonly string[] {
-  if (!URL.canParse(value)) return []
-  const { password } = new URL(value)
-  return [decodeURIComponentOr(password)]
-}
-
-function decodeURIComponentOr(text: string): string {
+  const password = URL.parse(value)?.password
+  if (password === undefined) return []
   try {
-    return decodeURIComponent(text)
+    return [decodeURIComponent(password)]
   } catch {
-    return text
+    return [password]
   }
 }
 
+/** True for names of variables and parameters whose values must not be shown. */
 export function looksSecret(name: string): boolean {
-  return secretName.test(name)
+  return /key|token|secret|passw|credential|auth|cookie|session|bearer|private|dsn|connection/i.test(name)
 }
 
 /** A text from a server without what a reader does not see, of `maxCharacters` at most. Line breaks and tabs stay. */

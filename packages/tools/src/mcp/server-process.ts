@@ -1,16 +1,9 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { randomUUID } from 'node:crypto'
-import type { Writable } from 'node:stream'
 import type { Transport } from '@modelcontextprotocol/client'
 import { endMarked, markVariable, type ProcessGuard, type Timers } from '../host.ts'
 import type { client } from './client-library.ts'
 import { cleanText } from './secrets.ts'
-
-/** A server to start, and the bounds of what it says. */
-export interface StdioCommand extends ServerCommand {
-  /** Bytes of one message at most; a longer one ends the process. */
-  readonly maxMessageBytes: number
-}
 
 export interface StdioParts {
   readonly sdk: Pick<typeof client, 'ReadBuffer' | 'serializeMessage'>
@@ -23,9 +16,12 @@ export interface StdioTransport extends Transport {
   readonly process: Pick<ServerProcess, 'stderrTail' | 'exit'>
 }
 
-/** Makes a transport; the client that connects through it starts the process. */
+/**
+ * Makes a transport; the client that connects through it starts the process. A message of more than `maxMessageBytes` ends the
+ * process.
+ */
 export function createStdioTransport(
-  command: StdioCommand,
+  command: ServerCommand & { readonly maxMessageBytes: number },
   { sdk, timers, guard }: StdioParts,
 ): StdioTransport {
   const messages = new sdk.ReadBuffer({ maxBufferSize: command.maxMessageBytes })
@@ -54,12 +50,19 @@ export function createStdioTransport(
     report(error)
     server.kill()
   }
-  const beginning = new Beginning()
+  let beginning: Buffer | undefined = Buffer.alloc(0)
   const onOutput = (chunk: Buffer): void => {
-    const bytes = beginning.next(chunk)
-    if (bytes === 'utf-16') {
-      const why = 'its output is UTF-16, and messages are UTF-8: have it write UTF-8'
-      return end(why, new Error(why))
+    let bytes = chunk
+    if (beginning !== undefined) {
+      bytes = Buffer.concat([beginning, chunk])
+      beginning = bytes.length < utf8Mark.length ? bytes : undefined
+      if (utf16Marks.some((mark) => bytes.subarray(0, mark.length).equals(mark))) {
+        const why = 'its output is UTF-16, and messages are UTF-8: have it write UTF-8'
+        return end(why, new Error(why))
+      }
+      // No message is as short as the mark of an encoding; with that, the first one would be no JSON.
+      if (beginning !== undefined) return
+      if (bytes.subarray(0, utf8Mark.length).equals(utf8Mark)) bytes = bytes.subarray(utf8Mark.length)
     }
     try {
       messages.append(bytes)
@@ -68,9 +71,7 @@ export function createStdioTransport(
       end(`a message of it was longer than ${command.maxMessageBytes} bytes`, error)
     }
   }
-  const onGone = (): void => {
-    void reading.then(() => transport.onclose?.())
-  }
+  const onGone = (): void => void reading.then(() => transport.onclose?.())
   const server = startServerProcess(command, { onOutput, onGone, onError: report }, timers, guard)
   const transport: StdioTransport = {
     process: { stderrTail: server.stderrTail, exit: () => whyKilled ?? server.exit() },
@@ -83,28 +84,6 @@ export function createStdioTransport(
 
 const utf8Mark = Buffer.from([0xef, 0xbb, 0xbf])
 const utf16Marks = [Buffer.from([0xff, 0xfe]), Buffer.from([0xfe, 0xff])]
-
-/** Takes the mark of a text's encoding off the beginning of an output: with it, the first message would be no JSON. */
-class Beginning {
-  #bytes: Buffer | undefined = Buffer.alloc(0)
-
-  /** Returns the part of a chunk that is read now. */
-  next(chunk: Buffer): Buffer | 'utf-16' {
-    if (this.#bytes === undefined) return chunk
-    const bytes = Buffer.concat([this.#bytes, chunk])
-    this.#bytes = bytes
-    if (bytes.length < utf8Mark.length && startsAlike(bytes, utf8Mark)) return Buffer.alloc(0)
-    if (bytes.length < 2 && utf16Marks.some((mark) => startsAlike(bytes, mark))) return Buffer.alloc(0)
-    this.#bytes = undefined
-    if (utf16Marks.some((mark) => startsAlike(bytes, mark))) return 'utf-16'
-    return startsAlike(bytes, utf8Mark) ? bytes.subarray(utf8Mark.length) : bytes
-  }
-}
-
-function startsAlike(bytes: Buffer, mark: Buffer): boolean {
-  const length = Math.min(bytes.length, mark.length)
-  return bytes.subarray(0, length).equals(mark.subarray(0, length))
-}
 
 /** A server to start, and what its process is given. */
 export interface ServerCommand {
@@ -134,7 +113,7 @@ export interface ProcessEvents {
  * its environment, on Linux.
  */
 interface ServerProcess {
-  readonly stderrTail: StderrTail
+  readonly stderrTail: ReturnType<typeof keepStderrTail>
   /** Resolves when the process runs. Rejects where it cannot be started. */
   start(): Promise<void>
   /** Resolves when the text is on its way. Rejects where the process has ended. */
@@ -201,8 +180,16 @@ export function startServerProcess(
     kill: () => signalGroup('SIGKILL'),
     start: () =>
       new Promise((resolve, reject) => {
-        const started = spawnServer(given, mark)
-        const [, output, errors] = started.stdio
+        const { command, args, env, cwd } = given
+        const started = spawn(command, [...args], {
+          stdio: ['pipe', 'pipe', 'pipe'],
+          env: { ...env, [markVariable]: mark },
+          cwd,
+          detached: isPosix,
+          // Commands of Windows such as npx are scripts, which only its shell can start.
+          shell: !isPosix,
+          windowsHide: true,
+        })
         started.once('error', reject)
         started.once('spawn', () => {
           child = started
@@ -211,10 +198,24 @@ export function startServerProcess(
         })
         // Without a listener an error of any of them would end this process.
         for (const stream of started.stdio) stream?.on('error', events.onError)
-        output?.on('data', events.onOutput)
-        errors?.on('data', (chunk: Buffer) => tail.write(chunk))
+        const [, output, errors] = started.stdio
+        output.on('data', events.onOutput)
+        errors.on('data', (chunk: Buffer) => tail.write(chunk))
       }),
-    write: (text) => written(text, child?.stdin),
+    async write(text) {
+      const input = child?.stdin
+      if (!input?.writable) throw new Error('The process of the server has ended.')
+      if (input.write(text)) return
+      await new Promise<void>((resolve) => {
+        const settle = (): void => {
+          input.removeListener('drain', settle)
+          input.removeListener('close', settle)
+          resolve()
+        }
+        input.once('drain', settle)
+        input.once('close', settle)
+      })
+    },
     async close() {
       isClosing = true
       if (child === undefined) return await gone
@@ -229,46 +230,15 @@ export function startServerProcess(
   }
 }
 
-function spawnServer({ command, args, env, cwd, platform }: ServerCommand, mark: string): ChildProcess {
-  const isPosix = platform !== 'win32'
-  return spawn(command, [...args], {
-    stdio: ['pipe', 'pipe', 'pipe'],
-    env: { ...env, [markVariable]: mark },
-    cwd,
-    detached: isPosix,
-    // Commands of Windows such as npx are scripts, which only its shell can start.
-    shell: !isPosix,
-    windowsHide: true,
-  })
-}
-
-/** Resolves when the text is on its way, as far as the process takes it. */
-function written(text: string, input: Writable | null | undefined): Promise<void> {
-  return new Promise((resolve, reject) => {
-    if (!input?.writable) return reject(new Error('The process of the server has ended.'))
-    if (input.write(text)) return resolve()
-    const settle = (): void => {
-      input.removeListener('drain', settle)
-      input.removeListener('close', settle)
-      resolve()
-    }
-    input.once('drain', settle)
-    input.once('close', settle)
-  })
-}
-
 const maxBytes = 8_192
 const maxCharacters = 1_500
 
-/** The last of what a server wrote to its standard error, for the errors that are about it. */
-interface StderrTail {
+/** Keeps the last 8 kB of what a server writes to its standard error, for the errors that are about it. */
+export function keepStderrTail(): {
   write(chunk: Uint8Array): void
   /** The last lines, without characters that a terminal obeys; empty where nothing was written. */
   text(): string
-}
-
-/** Keeps the last 8 kB, however much is written. */
-export function keepStderrTail(): StderrTail {
+} {
   let kept: Buffer = Buffer.alloc(0)
   let isCut = false
   return {

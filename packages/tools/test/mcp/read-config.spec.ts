@@ -2,18 +2,14 @@
 import { ConfigurationError } from '@tallystick/core'
 import { describe, expect, it } from 'vitest'
 import {
+  type ConfigScope,
   createConfigError,
+  listHostFiles,
   type McpHost,
+  parseEnvFile,
+  readMcpConfig,
   type ReadServer,
   type VariableValues,
-} from '../../src/mcp/server-entry.ts'
-import {
-  type ConfigScope,
-  parseEnvFile,
-  listHostFiles,
-  parseJsonConfig,
-  readMcpConfig,
-  parseTomlConfig,
 } from '../../src/mcp/load-config.ts'
 
 interface Given {
@@ -245,10 +241,10 @@ describe('a variable', () => {
 describe('the text of a configuration', () => {
   it('is an object of five million characters at most', () => {
     const whole = `{}${' '.repeat(4_999_998)}`
-    expect(parseJsonConfig(whole, 'f')).toEqual({})
+    expect(readAll('cursor', whole)).toEqual(new Map())
     const why = 'f: It has 5000001 characters; a configuration has 5000000 at most.'
-    expect(() => parseJsonConfig(`${whole} `, 'f')).toThrow(why)
-    expect(() => parseTomlConfig(`${whole} `, 'f')).toThrow(why)
+    expect(() => readAll('cursor', `${whole} `)).toThrow(why)
+    expect(() => readAll('codex', ' '.repeat(5_000_001))).toThrow(why)
     expect(() => readAll('cursor', 'null')).toThrow('f: It is not an object.')
   })
 

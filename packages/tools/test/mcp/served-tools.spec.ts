@@ -13,7 +13,7 @@ import {
 import { type ServeMcpOptions } from '@tallystick/tools/mcp'
 import { NEVER, Observable, of, throwError } from 'rxjs'
 import { describe, expect, it, onTestFinished } from 'vitest'
-import { createServerFactory } from '../../src/mcp/served-call.ts'
+import { createServerFactory } from '../../src/mcp/serve-mcp.ts'
 import { tick } from './connected.ts'
 import { ownTools } from './servers/own-tools.ts'
 

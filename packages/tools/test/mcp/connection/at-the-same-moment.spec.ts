@@ -2,7 +2,7 @@
 import * as sdk from '@modelcontextprotocol/client'
 import { manualClock } from '@tallystick/testkit'
 import { describe, expect, it, onTestFinished } from 'vitest'
-import { createConnection, type McpConnection } from '../../../src/mcp/connection.ts'
+import { McpConnection } from '../../../src/mcp/connection.ts'
 import type { SharedParts } from '../../../src/mcp/client.ts'
 import { findKnownSecrets } from '../../../src/mcp/secrets.ts'
 import type { McpServer } from '../../../src/mcp/options.ts'
@@ -40,7 +40,7 @@ function prepared(
     ...more,
   }
   const server = { name: 'own', options, secrets: findKnownSecrets(options) }
-  const connection = createConnection(server, shared)
+  const connection = new McpConnection(server, shared)
   onTestFinished(() => connection.close())
   return { connection, processes }
 }

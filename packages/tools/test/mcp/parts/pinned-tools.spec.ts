@@ -1,7 +1,7 @@
 // Which tools a person knows, and what a server that is believed says of them.
 import { describe, expect, it } from 'vitest'
 import type { ListedTool } from '../../../src/mcp/listing.ts'
-import { readEffect, createPins } from '../../../src/mcp/mcp-tool.ts'
+import { readEffect, createPins } from '../../../src/mcp/mcp-tools.ts'
 
 const tool = (exposedName: string, digest: string) => ({ exposedName, digest }) as ListedTool
 

@@ -204,7 +204,7 @@ describe('a request to a server', () => {
       await opening.promise
       return await slow.connection.ready(signal)
     }
-    const connection = { ...slow.connection, ready: readyLate }
+    const connection = Object.assign(Object.create(slow.connection) as McpConnection, { ready: readyLate })
     listPrompts(connection, slow.shared).catch((error: unknown) => void ended.push(error))
     slow.timers.advance(59_999)
     opening.resolve()
