@@ -9,11 +9,11 @@ import {
   type WirePart,
 } from './ai-sdk/options.ts'
 import { renderCall, type Reader } from './ai-sdk/request.ts'
-import { isOfAnswerSchema, replyReader } from './ai-sdk/stream.ts'
-import { type Connection, forwardEvents, type Opened } from './shared/call.ts'
-import { createModel, type ModelCall } from './shared/model.ts'
+import { AiSdkReader, isOfAnswerSchema } from './ai-sdk/stream.ts'
+import { forwardEvents } from './shared/call.ts'
+import { createModel } from './shared/model.ts'
 import { copyOptions, type RecordedOptions } from './shared/options.ts'
-import { schemaInWords, warnOfNames } from './shared/request.ts'
+import { schemaInWords } from './shared/request.ts'
 
 export type { AiSdkModel, AiSdkOptions, AiSdkWarning } from './ai-sdk/options.ts'
 
@@ -35,7 +35,8 @@ export function fromAiSdk(model: AiSdkModel, given: AiSdkOptions = {}): Model {
   const options = copyOptions('fromAiSdk', given)
   const { modelId } = model
   const provider = options.provider ?? model.provider.split('.', 1)[0] ?? model.provider
-  const learnt: Learnt = { dropsAnswerSchema: model.supportsStructuredOutputs === false }
+  // Whether it passes the schema of an answer on may be learnt from one call for every later one.
+  let dropsAnswerSchema = model.supportsStructuredOutputs === false
   return createModel<AiSdkOptions, AiSdkModel, AiSdkWarning>({
     provider,
     api,
@@ -44,51 +45,31 @@ export function fromAiSdk(model: AiSdkModel, given: AiSdkOptions = {}): Model {
     recorded,
     failures,
     client: model,
-    start: (call) =>
+    start: ({ request, context, subscriber, warn, secrets }) =>
       forwardEvents({
-        ...call,
+        context,
+        subscriber,
         failures,
         timeouts: options,
-        connect: (connection) => openStream({ ...call, provider, options, learnt }, connection),
+        connect: async ({ abort }) => {
+          const answerInWords = options.answerInInstructions ?? dropsAnswerSchema
+          if (answerInWords && request.outputSchema) {
+            warn({ what: 'output_schema', message: schemaInWords('the provider does not pass it on') })
+          }
+          const settings = { ...options, answerInWords, warn }
+          const { call, names } = renderCall(request, await describeReader(model, provider), settings)
+          if (abort.signal.aborted) return undefined
+          secrets.note({ headers: await readHeaders(model) })
+          const { stream } = await model.doStream({ ...call, abortSignal: abort.signal } as never)
+          const { endOfStreamIsEnd = false } = options
+          const now = (): number => context.clock.now()
+          return {
+            events: readParts(stream as ReadableStream<WirePart>, () => (dropsAnswerSchema = true)),
+            reader: new AiSdkReader({ provider, names, warn, endOfStreamIsEnd, now }),
+          }
+        },
       }),
   })
-}
-
-/** Learnt from one call for every later one. */
-interface Learnt {
-  /** It does not pass the schema of an answer on. */
-  dropsAnswerSchema: boolean
-}
-
-interface Call extends ModelCall<AiSdkModel, AiSdkWarning> {
-  readonly provider: string
-  readonly options: AiSdkOptions
-  readonly learnt: Learnt
-}
-
-/** Makes the call; `undefined` if it was given up before. */
-async function openStream(call: Call, { abort }: Connection): Promise<Opened<WirePart> | undefined> {
-  const { client: model, provider, options, learnt, secrets, warn, request, context } = call
-  const answerInWords = options.answerInInstructions ?? learnt.dropsAnswerSchema
-  if (answerInWords && request.outputSchema) {
-    warn({ what: 'output_schema', message: schemaInWords('the provider does not pass it on') })
-  }
-  const { call: asked, names } = renderCall(request, await describeReader(model, provider), {
-    ...options,
-    answerInWords,
-  })
-  warnOfNames(request, names, warn)
-  if (abort.signal.aborted) return undefined
-  secrets.note({ headers: await readHeaders(model) })
-  const { stream } = await model.doStream({ ...asked, abortSignal: abort.signal } as never)
-  const reader = replyReader({
-    provider,
-    names,
-    warn,
-    endOfStreamIsEnd: options.endOfStreamIsEnd ?? false,
-    now: () => context.clock.now(),
-  })
-  return { events: readParts(stream as ReadableStream<WirePart>, learnt), reader }
 }
 
 /** The headers that the AI SDK's own providers send, where their keys are. A key that is missing fails the call itself. */
@@ -102,16 +83,17 @@ async function readHeaders(model: object): Promise<unknown> {
   }
 }
 
-/** The parts of a stream, from which is learnt what the provider does not pass on. Leaving early cancels the stream. */
-async function* readParts(stream: ReadableStream<WirePart>, learnt: Learnt): AsyncGenerator<WirePart, void> {
+/** Reads the parts of a stream. Leaving early cancels the stream. */
+async function* readParts(
+  stream: ReadableStream<WirePart>,
+  onDroppedSchema: () => void,
+): AsyncGenerator<WirePart, void> {
   const reader = stream.getReader()
   try {
     for (;;) {
       const { done, value } = await reader.read()
       if (done) return
-      if (value.type === 'stream-start' && value.warnings.some(isOfAnswerSchema)) {
-        learnt.dropsAnswerSchema = true
-      }
+      if (value.type === 'stream-start' && value.warnings.some(isOfAnswerSchema)) onDroppedSchema()
       yield value
     }
   } finally {

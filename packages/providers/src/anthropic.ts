@@ -2,7 +2,6 @@ import type { Model, ModelRequest, ProviderError } from '@tallystick/core'
 import { omitUndefined } from '@tallystick/core/internal'
 import type { JsonObject } from '@tallystick/core/vocabulary'
 import {
-  type AnthropicCallOptions,
   type AnthropicClient,
   type AnthropicMiddleware,
   api,
@@ -22,11 +21,10 @@ import {
   takesSampling,
   boundWebSearches,
 } from './anthropic/options.ts'
-import { type FallbackChanges, requestRenderer } from './anthropic/request.ts'
-import { replyReader } from './anthropic/stream.ts'
+import { type FallbackChanges, renderRequest } from './anthropic/request.ts'
+import { AnthropicReader } from './anthropic/stream.ts'
 import { offeredTools } from './anthropic/tool-changes.ts'
-import { observeResponse } from './shared/body.ts'
-import { type Connection, forwardEvents, longestTimerMs, type Opened } from './shared/call.ts'
+import { type Connection, forwardEvents, longestTimerMs, observeAnswer, type Opened } from './shared/call.ts'
 import { createModel, lazyClient } from './shared/model.ts'
 import { copyOptions, type RecordedOptions } from './shared/options.ts'
 
@@ -64,7 +62,7 @@ const recorded: RecordedOptions<AnthropicOptions> = {
 export function anthropic(modelId: string, given: AnthropicOptions = {}): Model {
   checkOptions(modelId, given)
   const options = copyOptions('anthropic', given)
-  const render = requestRenderer({
+  const settings = {
     ...options,
     modelId,
     maxOutputTokens: options.maxOutputTokens ?? 32_000,
@@ -76,7 +74,7 @@ export function anthropic(modelId: string, given: AnthropicOptions = {}): Model 
       options.thinking !== undefined &&
       'onPrefixMismatch' in options.thinking &&
       options.thinking.onPrefixMismatch === 'unset',
-  })
+  }
   return createModel<AnthropicOptions, AnthropicClient, AnthropicWarning>({
     provider,
     api,
@@ -91,13 +89,28 @@ export function anthropic(modelId: string, given: AnthropicOptions = {}): Model 
     start: ({ client, request, context, subscriber, warn }) => {
       let changes: FallbackChanges = {}
       const connect = async (connection: Connection): Promise<Opened<WireEvent>> => {
-        const rendering = { now: context.clock.now(), warn, changes }
-        const { body, names, betas, toKeep } = render(request, rendering)
-        const asked = client.messages.create(body, callOptions(options, betas, connection))
+        const now = context.clock.now()
+        const { body, names, betas, toKeep } = renderRequest(request, { ...settings, warn }, { now, changes })
+        const observe: AnthropicMiddleware = async (sent, next) => {
+          const response = await next(sent)
+          // Bedrock has a name of its own for it.
+          const id = response.headers.get('request-id') ?? response.headers.get('x-amzn-requestid')
+          return observeAnswer(connection, response, id ?? undefined)
+        }
+        const asked = client.messages.create(body, {
+          signal: connection.abort.signal,
+          maxRetries: 0,
+          timeout: longestTimerMs,
+          headers: { ...(betas.length > 0 && { 'anthropic-beta': betas.join(',') }), ...options.headers },
+          middleware: [observe],
+        })
         const notes = new Map<string, JsonObject>()
         if (changes.withoutThinking) notes.set(thinkingLeftOut, {})
         if (toKeep) notes.set(offeredTools, { tools: toKeep })
-        return { events: (await asked) as AsyncIterable<WireEvent>, reader: replyReader(names, notes) }
+        return {
+          events: (await asked) as AsyncIterable<WireEvent>,
+          reader: new AnthropicReader(names, notes),
+        }
       }
       return forwardEvents({
         context,
@@ -153,37 +166,4 @@ function fallbackFor(
   if (isOfThinking && hasThinking) return { withoutThinking: true }
   const isForced = type === 'any' || type === 'tool'
   return isForced && refusedChoice.test(failure.message) ? { asksInWords: true } : undefined
-}
-
-function callOptions(
-  options: AnthropicOptions,
-  betas: readonly string[],
-  connection: Connection,
-): AnthropicCallOptions {
-  const observe: AnthropicMiddleware = async (request, next) => {
-    const response = await next(request)
-    const { headers } = response
-    // Bedrock has a name of its own for it.
-    connection.facts.requestId = headers.get('request-id') ?? headers.get('x-amzn-requestid') ?? undefined
-    connection.facts.contentType = headers.get('content-type') ?? undefined
-    const observed = observeResponse(response, {
-      onBytes(bytes) {
-        connection.watch.signOfLife()
-        connection.tail.saw(bytes)
-      },
-      onEnd: () => connection.tail.ended(),
-    })
-    connection.observed = observed !== response
-    return observed
-  }
-  return {
-    signal: connection.abort.signal,
-    maxRetries: 0,
-    timeout: longestTimerMs,
-    headers: {
-      ...(betas.length > 0 && { 'anthropic-beta': betas.join(',') }),
-      ...options.headers,
-    },
-    middleware: [observe],
-  }
 }

@@ -1,8 +1,8 @@
 import type { Model } from '@tallystick/core'
 import { api, failures, openChat, provider } from './ollama/client.ts'
 import { checkOptions, type OllamaOptions } from './ollama/options.ts'
-import { requestRenderer } from './ollama/request.ts'
-import { replyReader } from './ollama/stream.ts'
+import { renderRequest } from './ollama/request.ts'
+import { OllamaReader } from './ollama/stream.ts'
 import { forwardEvents } from './shared/call.ts'
 import { createModel } from './shared/model.ts'
 import { copyOptions, type RecordedOptions } from './shared/options.ts'
@@ -25,11 +25,7 @@ const recorded: RecordedOptions<OllamaOptions> = {
 export function ollama(modelId: string, given: OllamaOptions = {}): Model {
   checkOptions(modelId, given)
   const options = copyOptions('ollama', given)
-  const render = requestRenderer({
-    ...options,
-    modelId,
-    contextTokens: options.contextTokens ?? 16_384,
-  })
+  const settings = { ...options, modelId, contextTokens: options.contextTokens ?? 16_384 }
   return createModel({
     provider,
     api,
@@ -45,7 +41,7 @@ export function ollama(modelId: string, given: OllamaOptions = {}): Model {
         failures,
         timeouts: options,
         connect: async (connection) => {
-          const { body, names } = render(request, { warn })
+          const { body, names } = renderRequest(request, { ...settings, warn })
           connection.observed = true
           const events = await openChat(body, {
             options: { ...options, fetch: secrets.noting(options.fetch ?? globalThis.fetch) },
@@ -53,7 +49,7 @@ export function ollama(modelId: string, given: OllamaOptions = {}): Model {
             now: () => context.clock.now(),
             onBytes: () => connection.watch.signOfLife(),
           })
-          return { events, reader: replyReader(names, body) }
+          return { events, reader: new OllamaReader(names, body) }
         },
       }),
   })

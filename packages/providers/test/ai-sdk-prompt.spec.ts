@@ -1,7 +1,7 @@
 import type { ModelRequest } from '@tallystick/core'
 import type { UserPart } from '@tallystick/core/vocabulary'
 import { describe, expect, it } from 'vitest'
-import { renderCall, type CallSettings, type Reader } from '../src/ai-sdk/request.ts'
+import { renderCall, type CallSettings, type Reader } from './kit/ai-sdk-call.ts'
 import { request } from './kit/collect.ts'
 import { assistant, call, result, results, user } from './kit/history.ts'
 import type { Loose } from './kit/loose.ts'

@@ -2,7 +2,7 @@ import type { LanguageModelV4StreamPart } from '@ai-sdk/provider'
 import type { ProviderError } from '@tallystick/core'
 import type { ModelSignal } from '@tallystick/core/vocabulary'
 import { describe, expect, it } from 'vitest'
-import { readPart, startReply } from '../src/ai-sdk/stream.ts'
+import { AiSdkReader } from '../src/ai-sdk/stream.ts'
 import { toolNames } from '../src/shared/request.ts'
 import { callsOf, deltasOf, finished, lastUsage } from './kit/collect.ts'
 import type { Loose } from './kit/loose.ts'
@@ -13,11 +13,17 @@ function fold(
   { endOfStreamIsEnd = false, tools = [] as readonly string[] } = {},
 ): { signals: ModelSignal[]; error?: ProviderError } {
   const names = toolNames(tools, { maxLength: 64 })
-  const reply = startReply({ provider: 'test.chat', names, endOfStreamIsEnd, now: () => 0, warn: () => {} })
+  const reply = new AiSdkReader({
+    provider: 'test.chat',
+    names,
+    endOfStreamIsEnd,
+    now: () => 0,
+    warn: () => {},
+  })
   const signals: ModelSignal[] = []
   try {
     for (const part of parts) {
-      for (const signal of readPart(reply, part as LanguageModelV4StreamPart)) signals.push(signal)
+      for (const signal of reply.read(part as LanguageModelV4StreamPart)) signals.push(signal)
     }
     return { signals }
   } catch (error) {

@@ -172,7 +172,7 @@ describe('what a user sends, or a tool answers', () => {
 
   it('is a result, with what it holds, or that it ended without output', () => {
     const result = (outcome: string, content: readonly object[]) =>
-      resultBlock({ toolCallId: 'c', name: 'f', outcome, content } as never, false)
+      resultBlock({ toolCallId: 'c', name: 'f', outcome, content } as never, false, (id) => id)
     const base = { type: 'tool_result', tool_use_id: 'c' }
     expect(result('success', [])).toEqual(base)
     expect(result('success', [text('x')])).toEqual({ ...base, content: [text('x')] })

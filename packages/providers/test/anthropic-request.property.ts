@@ -2,7 +2,7 @@ import type { Message, ModelRequest } from '@tallystick/core'
 import type { JsonObject } from '@tallystick/core/vocabulary'
 import { describe, expect, it } from 'vitest'
 import { tries } from '../../../scripts/testing/effort.ts'
-import { type RenderSettings, requestRenderer } from '../src/anthropic/request.ts'
+import { type RenderSettings, renderRequest } from '../src/anthropic/request.ts'
 import { brokenRules } from './kit/history-rules.ts'
 import { requests as plainRequests } from './kit/transcripts.ts'
 import type { Loose } from './kit/loose.ts'
@@ -68,8 +68,7 @@ const requests: fc.Arbitrary<ModelRequest> = fc
     ...(outputSchema && { outputSchema }),
   }))
 
-const body = (request: ModelRequest, given: RenderSettings) =>
-  requestRenderer(given)(request, { ...given, now: 0 }).body
+const body = (request: ModelRequest, given: RenderSettings) => renderRequest(request, given, { now: 0 }).body
 
 describe('the request that is made of any history', () => {
   it('breaks no rule of the vendor', () => {
@@ -89,21 +88,6 @@ describe('the request that is made of any history', () => {
         expect(brokenRules(body({ ...request, messages }, given))).toEqual([])
       }),
       { numRuns: tries(1500) },
-    )
-  })
-
-  it('is the same whatever the renderer made before', () => {
-    fc.assert(
-      fc.property(requests, settings, (request, given) => {
-        const render = requestRenderer(given)
-        // Other beginnings decide other ids and names for the messages that follow.
-        const others = request.messages.flatMap((_, place) => [
-          request.messages.slice(place + 1),
-          request.messages.slice(0, place),
-        ])
-        for (const messages of others) render({ ...request, messages, tools: [] }, { ...given, now: 0 })
-        expect(render(request, { ...given, now: 0 }).body).toEqual(body(request, given))
-      }),
     )
   })
 
@@ -149,16 +133,15 @@ describe('the request that is made of any history', () => {
   it('begins as the request before it did, so that the prompt cache is found again', () => {
     fc.assert(
       fc.property(requests, (request) => {
-        const render = requestRenderer({ ...plain, promptCache: 'off' })
         const messages: Message[] = [
           { role: 'user', parts: [{ type: 'text', text: 'Hi' }] },
           ...request.messages,
         ]
         const blocksUpTo = (place: number) =>
-          render(
+          body(
             { ...request, messages: messages.slice(0, place) },
-            { ...plain, now: 0 },
-          ).body.messages.flatMap(({ role, content }) => content.map((block) => ({ role, block })))
+            { ...plain, promptCache: 'off' },
+          ).messages.flatMap(({ role, content }) => content.map((block) => ({ role, block })))
         const whole = blocksUpTo(messages.length)
         for (const [place, message] of messages.entries()) {
           // A call is made when the user, or a tool, has spoken. A server tool that waits may still be given up.

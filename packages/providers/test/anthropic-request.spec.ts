@@ -1,8 +1,6 @@
-import type { Message, ModelRequest } from '@tallystick/core'
+import type { ModelRequest } from '@tallystick/core'
 import { describe, expect, it } from 'vitest'
-import { requestRenderer } from '../src/anthropic/request.ts'
-import { request } from './kit/collect.ts'
-import { assistant, body, call, id, now, result, results, settings, text, user } from './kit/history.ts'
+import { assistant, body, call, id, result, results, text, user } from './kit/history.ts'
 import type { Loose } from './kit/loose.ts'
 import { own } from './kit/transcripts.ts'
 
@@ -329,22 +327,4 @@ describe('the prompt cache', () => {
     )
     expect(JSON.parse(marked)).toEqual(body(messages, { promptCache: 'off' }))
   })
-})
-
-it('a message is rendered once, however many turns the conversation has', () => {
-  let reads = 0
-  const watched: Message = {
-    role: 'user',
-    get parts() {
-      reads += 1
-      return [{ type: 'text' as const, text: 'Hello' }]
-    },
-  }
-  const render = requestRenderer(settings)
-  const history: Message[] = [watched]
-  for (let turn = 0; turn < 5; turn++) {
-    render({ ...request, messages: [...history] }, { ...settings, now })
-    history.push(assistant([{ type: 'text', text: 'Hi' }]), user('Again'))
-  }
-  expect(reads).toBe(1)
 })

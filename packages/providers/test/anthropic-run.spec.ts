@@ -3,7 +3,7 @@ import type { RunState } from '@tallystick/core'
 import { checkLaws } from '@tallystick/testkit'
 import { describe, expect, it } from 'vitest'
 import { anthropic } from '../src/anthropic.ts'
-import { requestRenderer } from '../src/anthropic/request.ts'
+import { renderRequest } from '../src/anthropic/request.ts'
 import { sseBytes } from './kit/bytes.ts'
 import { request } from './kit/collect.ts'
 import { brokenRules } from './kit/history-rules.ts'
@@ -113,11 +113,11 @@ describe.each(Object.entries(stories))('a run %s', (_, tell) => {
 
   it('could continue from any of its events with a request that the vendor takes', async () => {
     const { events } = await tell()
-    const render = requestRenderer({ ...settings, promptCache: '5m' })
     let state: RunState | undefined
     const refused = events.flatMap((event) => {
       state = evolve(state, event)
-      const { body } = render({ ...request, messages: transcript(state) }, { ...settings, now: event.at })
+      const asked = { ...request, messages: transcript(state) }
+      const { body } = renderRequest(asked, { ...settings, promptCache: '5m' }, { now: event.at })
       return brokenRules(body).map((rule) => `${event.seq} ${event.type}: ${rule}`)
     })
     expect(refused).toEqual([])

@@ -2,7 +2,7 @@ import type { Citation, ModelSignal, Source } from '@tallystick/core/vocabulary'
 import { createRuntime, defineAgent, memoryLedger } from '@tallystick/core'
 import { citationsOf } from '@tallystick/core/vocabulary'
 import { describe, expect, it } from 'vitest'
-import { startReply, readPart } from '../src/ai-sdk/stream.ts'
+import { AiSdkReader } from '../src/ai-sdk/stream.ts'
 import { openai } from '../src/openai.ts'
 import { toolNames } from '../src/shared/request.ts'
 import { sseBytes } from './kit/bytes.ts'
@@ -199,7 +199,7 @@ describe('what a reply through the AI SDK cites', () => {
 
   it('is data of its text, and each source is one of its part', () => {
     const names = toolNames([], { maxLength: 64 })
-    const reply = startReply({
+    const reply = new AiSdkReader({
       provider: 'google',
       names,
       endOfStreamIsEnd: false,
@@ -216,7 +216,7 @@ describe('what a reply through the AI SDK cites', () => {
         ...{ type: 'finish', finishReason: { unified: 'stop', raw: 'STOP' } },
         usage: { inputTokens: { total: 1 }, outputTokens: { total: 1 } },
       },
-    ].flatMap((part) => [...readPart(reply, part as never)])
+    ].flatMap((part) => [...reply.read(part as never)])
     expect(reported(signals)).toEqual({
       cited: [[{ url: 'https://a.example/', title: 'A', quote: 'Wet.', place: { from: 0, to: 9 } }]],
       found: [[{ url: 'https://a.example/', title: 'A' }], [{ title: 'Report' }]],

@@ -11,7 +11,7 @@ import {
   type WireRequest,
 } from '../src/ollama/client.ts'
 import { contextTokensAt, promptWasCut } from '../src/ollama/stream.ts'
-import { requestRenderer } from '../src/ollama/request.ts'
+import { renderRequest } from '../src/ollama/request.ts'
 import { toolSchema } from '../src/ollama/tools.ts'
 import { collect, finished, request } from './kit/collect.ts'
 import { assistant, call, id, result, results, user } from './kit/history.ts'
@@ -20,7 +20,7 @@ import { done, fold, settings, text } from './kit/ollama-lines.ts'
 
 const own = { provider: 'ollama', api: 'chat', modelId: 'qwen-test' }
 const body = (messages: readonly Message[], more: Partial<ModelRequest> = {}): Loose =>
-  requestRenderer(settings)({ ...request, instructions: '', messages, ...more }, settings).body
+  renderRequest({ ...request, instructions: '', messages, ...more }, settings).body
 const sent = (...messages: readonly Message[]): Loose[] => body(messages).messages
 
 describe('a request to Ollama', () => {

@@ -1,17 +1,8 @@
 import { describe, expect, it } from 'vitest'
 import type { WireMessage } from '../src/ollama/client.ts'
-import { toMessages } from '../src/ollama/request.ts'
+import { alternateTurns } from '../src/ollama/request.ts'
 import { toolSchema } from '../src/ollama/tools.ts'
 
-/** What messages of these kinds become. */
-const sent = (...messages: readonly WireMessage[]): readonly WireMessage[] =>
-  toMessages(
-    messages.map((message) => ({ messages: [message], calls: [] })),
-    {
-      ids: new Map([['ours' as never, 'theirs']]),
-      names: { toWire: (name) => `${name}!`, fromWire: String },
-    },
-  )
 const user = (content: string, ...images: readonly string[]): WireMessage => ({
   ...{ role: 'user', content },
   ...(images.length > 0 && { images }),
@@ -38,7 +29,7 @@ describe('a history for Ollama', () => {
         user('a'),
         {
           ...{ role: 'assistant', content: 'b\n\nc', thinking: 'x\n\ny' },
-          tool_calls: ['1', '2'].map((id) => ({ id, function: { name: 'f!', arguments: {} } })),
+          tool_calls: ['1', '2'].map((id) => ({ id, function: { name: 'f', arguments: {} } })),
         },
       ],
     ],
@@ -52,21 +43,9 @@ describe('a history for Ollama', () => {
       ],
       [
         user('a'),
-        ...['theirs', 'other'].map((id): WireMessage => ({
-          ...{ role: 'tool', content: 'x', tool_name: 'f!', tool_call_id: id },
+        ...['ours', 'other'].map((id): WireMessage => ({
+          ...{ role: 'tool', content: 'x', tool_name: 'f', tool_call_id: id },
         })),
-      ],
-    ],
-    [
-      'a call under the id of this request',
-      [user('a'), { role: 'assistant', content: '', tool_calls: [call('ours')] }],
-      [
-        user('a'),
-        {
-          role: 'assistant',
-          content: '',
-          tool_calls: [{ id: 'theirs', function: { name: 'f!', arguments: {} } }],
-        },
       ],
     ],
     [
@@ -75,7 +54,7 @@ describe('a history for Ollama', () => {
       [opening, { role: 'assistant', content: 'b' }],
     ],
   ])('has turns that alternate: %s', (_, messages, expected) => {
-    expect(sent(...messages)).toEqual(expected)
+    expect(alternateTurns(messages)).toEqual(expected)
   })
 })
 

@@ -1,7 +1,7 @@
 import type { Message, ModelRequest } from '@tallystick/core'
 import type { ToolDefinition } from '@tallystick/core/vocabulary'
 import { describe, expect, it } from 'vitest'
-import { requestRenderer } from '../src/ollama/request.ts'
+import { renderRequest } from '../src/ollama/request.ts'
 import { toolSchema } from '../src/ollama/tools.ts'
 import { request } from './kit/collect.ts'
 import { assistant, call, id, result, results, user } from './kit/history.ts'
@@ -15,7 +15,7 @@ const body = (
   given: Partial<RenderSettings> = {},
 ): Loose => {
   const all = { ...settings, ...given }
-  return requestRenderer(all)({ ...request, messages, ...more }, all).body
+  return renderRequest({ ...request, messages, ...more }, all).body
 }
 const own = { provider: 'ollama', api: 'chat', modelId: 'qwen-test' }
 const weather: ToolDefinition = {

@@ -3,7 +3,7 @@ import type { RunState } from '@tallystick/core'
 import { checkLaws } from '@tallystick/testkit'
 import { describe, expect, it } from 'vitest'
 import { ollama } from '../src/ollama.ts'
-import { requestRenderer } from '../src/ollama/request.ts'
+import { renderRequest } from '../src/ollama/request.ts'
 import { request } from './kit/collect.ts'
 import type { Answer } from './kit/loopback.ts'
 import { brokenRules } from './kit/ollama-history-rules.ts'
@@ -48,11 +48,11 @@ describe.each(Object.entries(stories))('a run %s', (_, tell) => {
 
   it('could continue from any of its events with a request that the server takes', async () => {
     const { events } = await tell()
-    const render = requestRenderer({ modelId: 'qwen-test', contextTokens: 4096 })
+    const settings = { modelId: 'qwen-test', contextTokens: 4096, warn: () => {} }
     let state: RunState | undefined
     const refused = events.flatMap((event) => {
       state = evolve(state, event)
-      const { body } = render({ ...request, messages: transcript(state) }, { warn: () => {} })
+      const { body } = renderRequest({ ...request, messages: transcript(state) }, settings)
       return brokenRules(body).map((rule) => `${event.seq} ${event.type}: ${rule}`)
     })
     expect(refused).toEqual([])

@@ -6,7 +6,7 @@ import { failureInStream, readRequestId } from '../src/openai/failure.ts'
 import { refusedField, samplingFields } from '../src/openai/request.ts'
 import { allQuirks } from '../src/openai/options.ts'
 import { cutsReply, isBroken, toStopReason } from '../src/openai/chat-stream.ts'
-import { chatCallIds } from '../src/openai/chat-messages.ts'
+import { nineCallIds } from '../src/openai/chat-messages.ts'
 import { fallbackFor } from '../src/openai/responses-request.ts'
 
 const words = (list: string): readonly string[] => list.trim().split(/\s+/)
@@ -111,7 +111,7 @@ describe('ids of nine letters and digits', () => {
       toolCallId: id(index),
       ...(ownId !== undefined && { ownId }),
     }))
-    const found = chatCallIds(calls, 'nine_alphanumeric')
+    const found = nineCallIds(calls)
     return calls.map(({ toolCallId }) => found.get(toolCallId) ?? '')
   }
 
@@ -123,16 +123,13 @@ describe('ids of nine letters and digits', () => {
     expect(ids('x', undefined)).toEqual(ids(undefined, 'y'))
     const [first = ''] = ids(undefined)
     // An id that another call has taken is made anew.
-    const taken = chatCallIds(
-      [{ toolCallId: id(5), ownId: first }, { toolCallId: id(0) }],
-      'nine_alphanumeric',
-    )
+    const taken = nineCallIds([{ toolCallId: id(5), ownId: first }, { toolCallId: id(0) }])
     expect([taken.get(id(5)), taken.get(id(0)) === first]).toEqual([first, false])
   })
 
   it('are one for each call, however often it is listed', () => {
     const twice = [{ toolCallId: id(1) }, { toolCallId: id(1), ownId: 'abcDEF123' }]
-    expect([...chatCallIds(twice, 'nine_alphanumeric').values()]).toEqual(ids(undefined, undefined).slice(1))
+    expect([...nineCallIds(twice).values()]).toEqual(ids(undefined, undefined).slice(1))
   })
 })
 

@@ -1,7 +1,7 @@
 import { ProviderError } from '@tallystick/core'
 import type { JsonObject } from '@tallystick/core/vocabulary'
 import { describe, expect, it } from 'vitest'
-import { replyReader } from '../src/openai/responses-stream.ts'
+import { ResponsesReader } from '../src/openai/responses-stream.ts'
 import { readCitations, refusedField, readSources } from '../src/openai/request.ts'
 import { fitSchema } from '../src/openai/tools.ts'
 import { textShown } from './kit/collect.ts'
@@ -139,7 +139,7 @@ describe('a stream of responses', () => {
   })
 
   it('ends with its failure, whatever comes after it', () => {
-    const reader = replyReader({
+    const reader = new ResponsesReader({
       ...{ provider: 'openai', approvalTool: 'mcp_approval', nativeTools: {}, hasProviderTools: false },
       toolName: (name) => name,
       customField: () => 'sql',
@@ -149,7 +149,7 @@ describe('a stream of responses', () => {
       providerState: () => undefined,
     })
     const events = counted(created(), open, failedResponse('server_error', 'It broke.'), said(0, 'lo'))
-    const signals = events.flatMap((event) => [...reader.read(event)])
+    const signals = events.flatMap((event) => [...reader.read(event as never)])
     expect(reader.failure?.message).toContain('It broke.')
     expect(textShown(signals)).toBe('')
   })

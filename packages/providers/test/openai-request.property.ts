@@ -3,10 +3,10 @@ import { describe, expect, it } from 'vitest'
 import { tries } from '../../../scripts/testing/effort.ts'
 import { allQuirks, type OpenAIChatServer, quirksOf } from '../src/openai/options.ts'
 import {
-  requestRenderer as chatRenderer,
+  renderRequest as renderChat,
   type RenderSettings as ChatSettings,
 } from '../src/openai/chat-request.ts'
-import { type RenderSettings, requestRenderer } from '../src/openai/responses-request.ts'
+import { type RenderSettings, renderRequest } from '../src/openai/responses-request.ts'
 import { brokenChatRules } from './kit/chat-rules.ts'
 import type { Loose } from './kit/loose.ts'
 import { endsWhole, openaiRequests } from './kit/openai-transcripts.ts'
@@ -47,19 +47,13 @@ interface Wire<Settings> {
 const responses: Wire<RenderSettings> = {
   requests: openaiRequests('responses'),
   settings,
-  renderer: (given) => {
-    const render = requestRenderer(given)
-    return (request) => render(request, given).body
-  },
+  renderer: (given) => (request) => renderRequest(request, given).body,
   broken: (body) => brokenResponsesRules(body),
 }
 const chat: Wire<ChatSettings> = {
   requests: openaiRequests('chat'),
   settings: chatSettings,
-  renderer: (given) => {
-    const render = chatRenderer(given)
-    return (request) => render(request, given).body
-  },
+  renderer: (given) => (request) => renderChat(request, given).body,
   broken: (body, given) => brokenChatRules(body, strictnessOf(given)),
 }
 
@@ -84,17 +78,11 @@ function theRequest<Settings>({ requests, settings: all, renderer, broken }: Wir
     )
   })
 
-  it('is the same whatever the renderer made before, and changes nothing of what was passed in', () => {
+  it('changes nothing of what was passed in', () => {
     fc.assert(
       fc.property(requests, all, (request, given) => {
         const before = structuredClone(request)
-        const render = renderer(given)
-        // Other beginnings decide other ids and names for the messages that follow.
-        for (const place of request.messages.keys()) {
-          render({ ...request, messages: request.messages.slice(place + 1), tools: [] })
-          render({ ...request, messages: request.messages.slice(0, place), tools: [] })
-        }
-        expect(render(request)).toEqual(renderer(given)(request))
+        renderer(given)(request)
         expect(request).toEqual(before)
       }),
       { numRuns: tries(300) },

@@ -1,8 +1,8 @@
-import type { Message, ModelRequest } from '@tallystick/core'
+import type { ModelRequest } from '@tallystick/core'
 import type { AssistantPart } from '@tallystick/core/vocabulary'
 import { describe, expect, it } from 'vitest'
 import type { OpenAIWarning } from '../src/openai.ts'
-import { type RenderSettings, requestRenderer } from '../src/openai/responses-request.ts'
+import { type RenderSettings, renderRequest } from '../src/openai/responses-request.ts'
 import { request } from './kit/collect.ts'
 import { call, result, results, user } from './kit/history.ts'
 import type { Loose } from './kit/loose.ts'
@@ -39,13 +39,8 @@ describe('a conversation', () => {
     const settings = { ...responsesSettings, include, extraBody }
     expect(body([user('x')], { include, extraBody }).include).toEqual(all)
     const asked = { ...request, messages: [user('x')] }
-    expect(
-      requestRenderer(settings)(asked, { ...settings, changes: { noEncryption: true } }).body.include,
-    ).toEqual(all.slice(1))
-    expect(
-      requestRenderer(responsesSettings)(asked, { ...responsesSettings, changes: { noEncryption: true } })
-        .body,
-    ).not.toHaveProperty('include')
+    expect(renderRequest(asked, settings, { noEncryption: true }).body.include).toEqual(all.slice(1))
+    expect(renderRequest(asked, responsesSettings, { noEncryption: true }).body).not.toHaveProperty('include')
   })
 
   it('carries the tier and the metadata that the options name', () => {
@@ -322,22 +317,4 @@ describe('an answer that has to fit a schema', () => {
       },
     })
   })
-})
-
-it('a message is rendered once, however many turns the conversation has', () => {
-  let reads = 0
-  const watched: Message = {
-    role: 'user',
-    get parts() {
-      reads += 1
-      return [{ type: 'text' as const, text: 'Hello' }]
-    },
-  }
-  const render = requestRenderer(responsesSettings)
-  const history: Message[] = [watched]
-  for (let turn = 0; turn < 5; turn++) {
-    render({ ...request, messages: [...history] }, responsesSettings)
-    history.push(assistant([text('Hi')]), user('Again'))
-  }
-  expect(reads).toBe(1)
 })

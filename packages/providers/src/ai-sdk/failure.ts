@@ -11,6 +11,7 @@ import {
   readRetryAfterMs,
   type Verdict,
   judgeStatus,
+  judgeWords,
   type WireFailures,
 } from '../shared/failure.ts'
 import { numberAt, objectAt, parseJson, textAt } from '../shared/json.ts'
@@ -59,9 +60,11 @@ const byName: { readonly [name: string]: readonly [Verdict, what: string] } = {
   AI_InvalidResponseDataError: [retryable('protocol'), 'The stream contradicts itself'],
 }
 
-const overflowWords =
-  /prompt is too long|exceeds? (the |this |its )?(model'?s? )?(maximum )?context|context (window|length|size)|maximum context/i
-const filterWords = /content filtering policy/i
+const refusals = {
+  overflow:
+    /prompt is too long|exceeds? (the |this |its )?(model'?s? )?(maximum )?context|context (window|length|size)|maximum context/i,
+  filter: /content filtering policy/i,
+}
 
 export const failures: WireFailures = {
   ...commonFailures({
@@ -108,14 +111,13 @@ interface ApiCallError extends Error {
 
 function answeredFailure(error: ApiCallError, now: number): ProviderError {
   const { statusCode: status, cause, isRetryable } = error
+  const network = readNetworkFailure(cause)
   if (status === undefined) {
-    const network = readNetworkFailure(cause)
     const what = `The provider could not be reached${named(network?.code)}`
     return failed(retryable(network?.class ?? 'network'), what)
   }
   if (status < 400) {
     // The answer began well. Its connection broke, or it is something else.
-    const network = readNetworkFailure(cause)
     if (network) return failed(retryable(network.class), `The connection broke${named(network.code)}`)
     return failed({ class: 'protocol', retryable: isRetryable }, 'The answer is not a reply')
   }
@@ -152,9 +154,7 @@ function readAnswer(error: unknown): Answer {
 function judge({ words, type = '', status }: Answer): Verdict {
   const named = byType.find(([pattern]) => pattern.test(type))?.[1]
   const verdict = named ?? judgeStatus(status)
-  if (verdict.class !== 'invalid_request') return verdict
-  if (overflowWords.test(words)) return final('context_overflow')
-  return filterWords.test(words) ? final('content_filtered') : verdict
+  return judgeWords(verdict, words, refusals)
 }
 
 /** The provider says that the model stopped because of an error, but not which. */

@@ -1,11 +1,10 @@
 import type { Message, ModelRequest } from '@tallystick/core'
-import { isJsonObject } from '@tallystick/core/internal'
+import { isJsonObject, omitUndefined } from '@tallystick/core/internal'
 import type {
   AssistantPart,
   FilePart,
   ImagePart,
   JsonObject,
-  ModelSettings,
   Opaque,
   ResultPart,
   ToolChoice,
@@ -13,20 +12,28 @@ import type {
   UserPart,
 } from '@tallystick/core/vocabulary'
 import { parseJson, textAt, wellFormed } from '../shared/json.ts'
+import type { Warn } from '../shared/options.ts'
 import {
+  bareType,
+  bindCalls,
   type Binding,
-  callIds,
-  decodedText,
-  type IdentifiedCall,
+  imageTypes,
   keptFileId,
   leftOutText,
+  readTextFile,
   type ToolNameRules,
   type ToolNames,
-  toolNames,
   withAnswerSchema,
   withOptions,
 } from '../shared/request.ts'
-import { api, readOpaque, type WireCall, type WireMessage } from './options.ts'
+import {
+  type AiSdkOptions,
+  type AiSdkWarning,
+  api,
+  readOpaque,
+  type WireCall,
+  type WireMessage,
+} from './options.ts'
 
 /** The model that a prompt is for. */
 export interface Reader {
@@ -42,57 +49,22 @@ export interface Reader {
 
 type UserContent = Extract<WireMessage, { readonly role: 'user' }>['content'][number]
 type AssistantContent = Extract<WireMessage, { readonly role: 'assistant' }>['content'][number]
-type ResultContent = Extract<WireMessage, { readonly role: 'tool' }>['content'][number]
 
-const opening = '(The conversation begins here.)'
-const emptyMessage = '(The message is empty.)'
-
-/** Lists the calls of a history, with the ids that this provider gave its own. */
-function listCalls(
-  messages: readonly Message[],
-  reader: Reader,
-): (IdentifiedCall & { readonly name: string })[] {
-  return messages.flatMap((message) => {
-    if (message.role !== 'assistant') return []
-    const own = message.model.provider === reader.provider && message.model.api === api
-    return message.parts.flatMap((part) =>
-      part.type === 'tool_call'
-        ? [{ toolCallId: part.toolCallId, name: part.name, ...(own && { ownId: part.providerCallId }) }]
-        : [],
-    )
-  })
+function userMessage(text: string): WireMessage {
+  return { role: 'user', content: [{ type: 'text', text }] }
 }
 
-/**
- * Renders the history for the AI SDK. Its providers rely on what this ensures: it begins with the user, nothing in it is
- * blank, and state of other providers is gone.
- */
-function renderPrompt(
-  instructions: string,
-  messages: readonly Message[],
-  binding: Binding,
-  reader: Reader,
-): WireMessage[] {
-  const rendered = messages.flatMap((message) => renderMessage(message, binding, reader))
-  const system: WireMessage[] =
-    instructions.trim() === '' ? [] : [{ role: 'system', content: instructions.toWellFormed() }]
-  const first: WireMessage[] =
-    rendered[0]?.role === 'user' ? [] : [{ role: 'user', content: [{ type: 'text', text: opening }] }]
-  return [...system, ...first, ...rendered]
-}
-
+/** Nothing in a message is blank, and state of other providers is gone: the AI SDK's providers rely on that. */
 function renderMessage(message: Message, binding: Binding, reader: Reader): WireMessage[] {
   switch (message.role) {
     case 'user': {
       const content = message.parts.flatMap((part) => userContent(part, reader))
-      return [
-        { role: 'user', content: content.length > 0 ? content : [{ type: 'text', text: emptyMessage }] },
-      ]
+      return [content.length > 0 ? { role: 'user', content } : userMessage('(The message is empty.)')]
     }
-    case 'tool':
-      return [
-        { role: 'tool', content: message.results.map((result) => renderResult(result, binding, reader)) },
-      ]
+    case 'tool': {
+      const content = message.results.map((result) => renderResult(result, binding, reader))
+      return [{ role: 'tool', content }]
+    }
     case 'assistant': {
       const { model, parts } = message
       // Its provider and interface are in the state of each part.
@@ -116,18 +88,14 @@ function userContent(part: UserPart | ResultPart, reader: Reader): UserContent[]
   return [{ type: 'file', mediaType: file.mediaType, data: file.data as never, ...name, ...options }]
 }
 
-// What most providers' vendors take. An image of another kind would fail this request and all that follow.
-const imageTypes = new Set(['image/jpeg', 'image/png', 'image/gif', 'image/webp'])
 const base64 = /^[A-Za-z0-9+/]+={0,2}$/
-const textTypes = /^(text\/|application\/(json|xml|yaml|x-yaml|javascript|typescript|toml|x-ndjson|sql)\b)/i
 
 /** Renders a part as a file of the AI SDK; `undefined` if the provider could not send it. */
 function carriedFile(
   part: ImagePart | FilePart,
   { version, provider, audio, fetches }: Reader,
 ): { readonly mediaType: string; readonly data: unknown } | undefined {
-  const bare = (part.mediaType.split(';')[0] ?? '').trim().toLowerCase()
-  const mediaType = bare === 'image/jpg' ? 'image/jpeg' : bare
+  const mediaType = bareType(part.mediaType)
   if (part.providerFile !== undefined) {
     const fileId = keptFileId(part, provider)
     // Version 3 has no way to name it.
@@ -148,21 +116,22 @@ function carriedFile(
 
 /** Renders the content of a text file; for anything else that the wire cannot carry, a sentence that names it. */
 function describeFile(part: ImagePart | FilePart): string {
-  const name = part.type === 'file' && part.name ? part.name : undefined
-  if (part.type === 'file' && part.data && textTypes.test(part.mediaType) && base64.test(part.data)) {
-    const text = decodedText(part.data)
-    if (text.trim() !== '') return `${name === undefined ? '' : `${name}:\n`}${text}`
-  }
-  return leftOutText(part)
+  const text = part.type === 'file' && base64.test(part.data ?? '') ? readTextFile(part) : ''
+  if (part.type !== 'file' || text.trim() === '') return leftOutText(part)
+  return part.name ? `${part.name}:\n${text}` : text
 }
 
-function renderResult(result: ToolResult, { ids, names }: Binding, reader: Reader): ResultContent {
+function renderResult(
+  result: ToolResult,
+  { toWireId, names }: Binding,
+  reader: Reader,
+): Extract<WireMessage, { readonly role: 'tool' }>['content'][number] {
   const { toolCallId, name, outcome, content } = result
   const parts = content.flatMap((part) => userContent(part, reader))
   const text = parts.flatMap((part) => (part.type === 'text' ? [part.text] : [])).join('\n')
   const whole = {
     type: 'tool-result',
-    toolCallId: ids.get(toolCallId) ?? toolCallId,
+    toolCallId: toWireId(toolCallId),
     toolName: names.toWire(name),
   } as const
   if (outcome !== 'success') {
@@ -185,7 +154,7 @@ function resultFile(part: Extract<UserContent, { readonly type: 'file' }>, { ver
 
 function renderPart(
   part: AssistantPart,
-  { ids, names }: Binding,
+  { toWireId, names }: Binding,
   { provider }: Reader,
   sameModel: boolean,
 ): AssistantContent[] {
@@ -200,14 +169,12 @@ function renderPart(
       // The proof of thinking holds for one model only, and goes back to the letter.
       return sameModel && options !== undefined ? [{ type: 'reasoning', text: part.text, ...options }] : []
     case 'tool_call': {
-      const { toolCallId, name, input } = part
-      const id = ids.get(toolCallId) ?? toolCallId
       return [
         {
           type: 'tool-call',
-          toolCallId: id,
-          toolName: names.toWire(name),
-          input: wellFormed(input),
+          toolCallId: toWireId(part.toolCallId),
+          toolName: names.toWire(part.name),
+          input: wellFormed(part.input),
           ...options,
         },
       ]
@@ -284,45 +251,40 @@ function renderChoice(choice: ToolChoice, names: ToolNames): WireCall['toolChoic
   }
 }
 
-// What every provider's vendor takes.
-const maxIdentifierLength = 64
-
 /** The names of tools that vendors take, if not the usual ones. */
 const nameRules: ReadonlyMap<string, ToolNameRules> = new Map([
   ['anthropic', { maxLength: 128 }],
   ['google', { maxLength: 128, pattern: /^[a-zA-Z_][a-zA-Z0-9_.:-]*$/ }],
 ])
 
-/** The settings of a call that come from the options. */
-export interface CallSettings {
-  readonly maxOutputTokens?: number | undefined
-  /** Settings of the AI SDK for this call, such as `temperature`, `seed`, `reasoning`, `stopSequences`. */
-  readonly settings?: JsonObject | undefined
-  readonly providerOptions?: JsonObject | undefined
-  readonly headers?: Readonly<Record<string, string>> | undefined
+/** What decides how a call is made. */
+export interface CallSettings extends Pick<
+  AiSdkOptions,
+  'headers' | 'maxOutputTokens' | 'providerOptions' | 'settings'
+> {
   /** The schema of an answer also goes into the instructions. */
   readonly answerInWords?: boolean
+  readonly warn: Warn<AiSdkWarning>
 }
 
-/** A call, ready to be made. */
-export interface RenderedCall {
-  readonly call: WireCall
-  /** For the reply: the names that its calls go by. */
-  readonly names: ToolNames
-}
-
-/** A request as the AI SDK asks its models. Every call reports raw events too: these are the signs of life. */
+/**
+ * Renders a request as the AI SDK asks its models. Every call reports raw events too: these are the signs of life. `names` are
+ * those that the calls of the reply go by.
+ */
 export function renderCall(
   request: ModelRequest,
   reader: Reader,
   given: CallSettings,
-): Omit<RenderedCall, 'abortSignal'> {
-  const calls = listCalls(request.messages, reader)
-  const names = toolNames(
-    [...request.tools, ...calls].map((named) => named.name),
-    nameRules.get(reader.provider) ?? { maxLength: maxIdentifierLength },
+): { readonly call: WireCall; readonly names: ToolNames } {
+  const binding = bindCalls(
+    request,
+    { provider: reader.provider, api },
+    {
+      ...nameRules.get(reader.provider),
+      warn: given.warn,
+    },
   )
-  const binding = { ids: callIds(calls, maxIdentifierLength), names }
+  const { calls, names } = binding
   const limits = [request.maxOutputTokens, given.maxOutputTokens].filter((limit) => limit !== undefined)
   const options = mergedOptions(request, given)
   const { outputSchema } = request
@@ -330,10 +292,21 @@ export function renderCall(
     outputSchema && given.answerInWords
       ? withAnswerSchema(request.instructions, outputSchema)
       : request.instructions
+  const history = request.messages.flatMap((message) => renderMessage(message, binding, reader))
+  const { temperature, topP, stop = [], seed, reasoningEffort: reasoning } = request.modelSettings ?? {}
   const call = {
     ...given.settings,
-    ...renderSampling(request.modelSettings ?? {}),
-    prompt: renderPrompt(instructions, request.messages, binding, reader),
+    ...omitUndefined({ reasoning, temperature, topP }),
+    ...(stop.length > 0 && { stopSequences: [...stop] }),
+    ...omitUndefined({ seed }),
+    prompt: [
+      ...(instructions.trim() === ''
+        ? []
+        : [{ role: 'system', content: instructions.toWellFormed() } as const]),
+      // It begins with the user.
+      ...(history[0]?.role === 'user' ? [] : [userMessage('(The conversation begins here.)')]),
+      ...history,
+    ],
     ...(limits.length > 0 && { maxOutputTokens: Math.min(...limits) }),
     ...(outputSchema && { responseFormat: { type: 'json', schema: outputSchema } }),
     ...renderTools(request, [...new Set(calls.map(({ name }) => name))], names),
@@ -342,16 +315,6 @@ export function renderCall(
     includeRawChunks: true,
   }
   return { call: call as unknown as WireCall, names }
-}
-
-function renderSampling({ temperature, topP, stop, seed, reasoningEffort }: ModelSettings): object {
-  return {
-    ...(reasoningEffort !== undefined && { reasoning: reasoningEffort }),
-    ...(temperature !== undefined && { temperature }),
-    ...(topP !== undefined && { topP }),
-    ...(stop && stop.length > 0 && { stopSequences: [...stop] }),
-    ...(seed !== undefined && { seed }),
-  }
 }
 
 /** The AI SDK has no common word for one call at a time, so that it is said in those of the providers that know one. */

@@ -13,13 +13,7 @@ import type {
 import { usageSignal as anthropicUsage } from '../anthropic/reply.ts'
 import { failureText } from '../shared/failure.ts'
 import { itemsOf, numberAt, objectAt, textAt } from '../shared/json.ts'
-import {
-  mergeUsageCounts,
-  omitUnknown,
-  readCallInput,
-  StatefulReader,
-  type ReplyReader,
-} from '../shared/reply.ts'
+import { mergeUsageCounts, omitUnknown, readCallInput, type ReplyReader } from '../shared/reply.ts'
 import type { ToolNames } from '../shared/request.ts'
 import { erroneousReply, failures, isMissingEnd, toProviderError } from './failure.ts'
 import { type AiSdkWarning, api, toJson, toJsonObject, type OpaqueData, type WirePart } from './options.ts'
@@ -72,30 +66,22 @@ function toOpaque(provider: string, block: Block): { readonly opaque?: Opaque } 
 
 /** Turns a block into a part of the reply; `undefined` for a call that never ended. */
 function toPart(provider: string, block: Block): ReplyPart | undefined {
-  const { part, kind, text } = block
-  const { opaque } = toOpaque(provider, block)
+  const { part, kind, text, call, whole } = block
+  const carried = toOpaque(provider, block)
   switch (kind) {
     case 'text': {
       const citations = citationsIn(block.citations)
-      return { type: kind, text, part, ...(citations.length > 0 && { citations }), ...(opaque && { opaque }) }
+      return { type: kind, text, part, ...(citations.length > 0 && { citations }), ...carried }
     }
     case 'reasoning':
-      return { type: kind, text, part, ...(opaque && { opaque }) }
+      return { type: kind, text, part, ...carried }
     case 'call':
-      return block.call && { ...block.call, part }
+      return call && { ...call, part }
     case 'provider': {
-      const type = block.whole?.['type']
-      const sources = type === 'source' ? sourcesIn(block.whole) : []
-      const shown = sources.length > 0 && { sources }
-      return (
-        opaque && {
-          type: 'provider',
-          kind: typeof type === 'string' ? type : 'unknown',
-          opaque,
-          part,
-          ...shown,
-        }
-      )
+      const { opaque } = carried
+      const type = textAt(whole, 'type') ?? 'unknown'
+      const sources = type === 'source' ? sourcesIn(whole) : []
+      return opaque && { type: kind, kind: type, opaque, part, ...(sources.length > 0 && { sources }) }
     }
   }
 }
@@ -127,21 +113,18 @@ export function cutsReply(reason: StopReason): boolean {
   return ['max_tokens', 'context_exceeded', 'refused', 'content_filtered'].includes(reason)
 }
 
-/** How a stream ended, beside the reason that it gives. */
-export interface Proof {
-  /** A reply without a sign of its end counts as complete. */
-  readonly endOfStreamIsEnd: boolean
-  /** The provider says itself that the stream ended before the reply did. */
-  readonly endMissing: boolean
-  /** The last call has no readable input, so it may have been cut. */
-  readonly unproven: boolean
-}
-
-/** Returns why the reply ended. Throws a `ProviderError` if nothing proves that it did. */
+/**
+ * Returns why the reply ended. Throws a `ProviderError` if nothing proves that it did: if the provider says itself that the end
+ * is missing, or if the last call, without readable input, leaves it `unproven`.
+ */
 export function provenReason(
   unified: string,
   raw: string | undefined,
-  { endOfStreamIsEnd, endMissing, unproven }: Proof,
+  {
+    endOfStreamIsEnd,
+    endMissing,
+    unproven,
+  }: { readonly endOfStreamIsEnd: boolean; readonly endMissing: boolean; readonly unproven: boolean },
 ): string {
   if (unified === 'error' && !endMissing) throw erroneousReply(raw)
   // For a stream that was cut, version 3 gives neither a reason nor a raw one.
@@ -152,13 +135,14 @@ export function provenReason(
   return 'stop'
 }
 
-type Counted = Extract<WirePart, { readonly type: 'finish' }>['usage']
-
 /**
  * The tokens of the call: none where the provider counted none. `raw` is the provider's own object, with what it did not
  * support of the request as `warnings` beside it, if it said so.
  */
-function usageSignals({ inputTokens, outputTokens, raw }: Counted, warnings: Json): readonly ModelSignal[] {
+function usageSignals(
+  { inputTokens, outputTokens, raw }: Extract<WirePart, { readonly type: 'finish' }>['usage'],
+  warnings: Json,
+): readonly ModelSignal[] {
   const usage = mergeUsageCounts({
     inputTokens: inputTokens.total,
     outputTokens: outputTokens.total,
@@ -182,101 +166,19 @@ function usageSignals({ inputTokens, outputTokens, raw }: Counted, warnings: Jso
     : []
 }
 
-type WireWarning = Extract<WirePart, { readonly type: 'stream-start' }>['warnings'][number]
-
-/** True if a provider says that it does not pass the schema of an answer on. */
-export function isOfAnswerSchema(warning: WireWarning): boolean {
-  return (
-    'feature' in warning &&
-    typeof warning.feature === 'string' &&
-    warning.feature.startsWith('responseFormat')
-  )
+/** True for a warning of a provider that does not pass the schema of an answer on. */
+export function isOfAnswerSchema(warning: object): boolean {
+  return textAt(warning, 'feature')?.startsWith('responseFormat') === true
 }
 
-/** The state of one reply between two parts of the stream. */
-export interface Reply {
+/** The parts of the request that reading a reply needs. */
+export interface ReplyContext {
   readonly provider: string
   readonly names: ToolNames
   /** A reply without a sign of its end counts as complete. */
   readonly endOfStreamIsEnd: boolean
   readonly now: () => number
   readonly warn: (warning: AiSdkWarning) => void
-  readonly blocks: Block[]
-  /** The blocks that stream now, by the kind and the id that the AI SDK gave them. */
-  readonly open: Map<string, Block>
-  /** The names of calls whose input streams as JSON. */
-  readonly typed: Map<string, string>
-  /** The provider says itself that the stream ended before the reply did. */
-  endMissing: boolean
-  /** The last call has no readable input, so it may have been cut. */
-  unproven: boolean
-  warnings: Json
-  messageId: string | undefined
-  started: boolean
-  finished: boolean
-}
-
-/** The parts of the request that reading a reply needs. */
-export type ReplyContext = Pick<Reply, 'provider' | 'names' | 'endOfStreamIsEnd' | 'now' | 'warn'>
-
-export function startReply(given: ReplyContext): Reply {
-  return {
-    ...given,
-    blocks: [],
-    open: new Map(),
-    typed: new Map(),
-    endMissing: false,
-    unproven: false,
-    warnings: null,
-    messageId: undefined,
-    started: false,
-    finished: false,
-  }
-}
-
-/** Returns a reader of one reply, which only its last part ends. */
-export function replyReader(context: ReplyContext): ReplyReader<WirePart> {
-  return new StatefulReader(startReply(context), readPart)
-}
-
-/**
- * PROVIDER MAPPING: turns one part of the AI SDK's stream into signals, and keeps state in `reply`. Keeps parts of unknown
- * kinds as the provider's own. Throws a `ProviderError` if the stream reports a failure, or ends without proof.
- */
-export function* readPart(reply: Reply, part: WirePart): Generator<ModelSignal, void> {
-  if (reply.finished || part.type === 'raw' || part.type === 'ping') return
-  if (part.type === 'error') {
-    // The next parts decide whether it is an end.
-    if (isMissingEnd(part.error)) reply.endMissing = true
-    else throw toProviderError(part.error, { now: reply.now() })
-    return
-  }
-  if (part.type === 'stream-start') {
-    if (part.warnings.length > 0) reply.warnings = toJson(part.warnings)
-    for (const warning of part.warnings) {
-      const texts = Object.entries(warning).flatMap(([key, value]) =>
-        key === 'type' ? [] : [value as unknown],
-      )
-      const message = failureText(texts.filter((text) => typeof text === 'string').join(': '))
-      reply.warn({ what: warning.type, message })
-    }
-  } else if (part.type === 'response-metadata') {
-    reply.messageId = part.id ?? reply.messageId
-    if (!reply.started) yield start(reply, part.modelId)
-  } else if (part.type === 'finish') yield* finish(reply, part)
-  else {
-    if (!reply.started) yield start(reply, undefined)
-    yield* readContent(reply, part)
-  }
-}
-
-function start(reply: Reply, servedModel: string | undefined): ModelSignal {
-  reply.started = true
-  return {
-    type: 'model_started',
-    ...(reply.messageId !== undefined && { providerMessageId: reply.messageId }),
-    ...(servedModel !== undefined && { servedModel }),
-  }
 }
 
 type ContentPart = Exclude<
@@ -284,154 +186,197 @@ type ContentPart = Exclude<
   { readonly type: 'stream-start' | 'response-metadata' | 'raw' | 'ping' | 'error' | 'finish' }
 >
 
-function* readContent(reply: Reply, part: ContentPart): Generator<ModelSignal, void> {
-  switch (part.type) {
-    case 'text-start':
-    case 'reasoning-start':
-      openBlock(reply, part.type === 'text-start' ? 'text' : 'reasoning', part)
-      return
-    case 'text-delta':
-    case 'reasoning-delta':
-      yield* moreText(reply, part.type === 'text-delta' ? 'text' : 'reasoning', part)
-      return
-    case 'text-end':
-    case 'reasoning-end':
-      closeText(reply, part)
-      return
-    case 'tool-input-start':
-      if (part.providerExecuted === true) return
-      openBlock(reply, 'call', part)
-      if (part.inputEncoding !== 'text') reply.typed.set(part.id, reply.names.fromWire(part.toolName))
-      return
-    case 'tool-input-delta': {
-      const { id, delta: text } = part
-      const [block, name] = [reply.open.get(`call ${id}`), reply.typed.get(id)]
-      if (block === undefined || name === undefined || text === '') return
-      yield { type: 'model_tool_input', part: block.part, name, text }
-      return
-    }
-    case 'tool-input-end':
-      return
-    case 'tool-call':
-      if (part.providerExecuted === true) keepWhole(reply, part)
-      else keepCall(reply, part)
-      return
-    case 'tool-result':
-      // The final result follows a preliminary one.
-      if (part.preliminary !== true) keepWhole(reply, part)
-      return
-    case 'source':
-    case 'file':
-    case 'reasoning-file':
-    case 'tool-approval-request':
-      break
-    case 'custom':
-      // It describes the whole message, and is not a piece of it.
-      if (part.kind.endsWith('.message_start')) return
-  }
-  keepWhole(reply, part)
-}
-
 interface Described {
   readonly id: string
   readonly providerMetadata?: unknown
 }
 
-function newBlock(reply: Reply, kind: Block['kind'], metadata: unknown): Block {
-  const block: Block = {
-    part: reply.blocks.length,
-    kind,
-    text: '',
-    metadata: toJsonObject(metadata),
-    citations: undefined,
-    whole: undefined,
-    call: undefined,
+/** Reads one reply, which only its last part ends. */
+export class AiSdkReader implements ReplyReader<WirePart> {
+  readonly #context: ReplyContext
+  readonly #blocks: Block[] = []
+  /** The blocks that stream now, by the kind and the id that the AI SDK gave them. */
+  readonly #open = new Map<string, Block>()
+  /** The names of calls whose input streams as JSON. */
+  readonly #typed = new Map<string, string>()
+  /** The provider says itself that the stream ended before the reply did. */
+  #endMissing = false
+  /** The last call has no readable input, so it may have been cut. */
+  #unproven = false
+  #warnings: Json = null
+  #messageId: string | undefined
+  #started = false
+  finished = false
+
+  constructor(context: ReplyContext) {
+    this.#context = context
   }
-  reply.blocks.push(block)
-  return block
-}
 
-function openBlock(
-  reply: Reply,
-  kind: 'text' | 'reasoning' | 'call',
-  { id, providerMetadata }: Described,
-): Block {
-  const block = newBlock(reply, kind, providerMetadata)
-  reply.open.set(`${kind} ${id}`, block)
-  return block
-}
-
-function* moreText(
-  reply: Reply,
-  kind: 'text' | 'reasoning',
-  part: Described & { readonly delta: string },
-): Generator<ModelSignal, void> {
-  const block = reply.open.get(`${kind} ${part.id}`) ?? openBlock(reply, kind, part)
-  block.metadata = toJsonObject(part.providerMetadata) ?? block.metadata
-  block.text += part.delta
-  if (part.delta === '') return
-  yield { type: kind === 'text' ? 'model_text' : 'model_reasoning', part: block.part, text: part.delta }
-}
-
-function closeText(
-  reply: Reply,
-  part: Extract<WirePart, { readonly type: 'text-end' | 'reasoning-end' }>,
-): void {
-  const key = `${part.type === 'text-end' ? 'text' : 'reasoning'} ${part.id}`
-  const block = reply.open.get(key)
-  reply.open.delete(key)
-  if (block === undefined) return
-  block.metadata = toJsonObject(part.providerMetadata) ?? block.metadata
-  if (part.type === 'text-end' && part.citations?.length) block.citations = toJson(part.citations)
-}
-
-/**
- * Calls are reported only after the reply has proved complete: at the end of a stream that was cut, providers complete what
- * they have of a call.
- */
-function keepCall(reply: Reply, part: Extract<WirePart, { readonly type: 'tool-call' }>): void {
-  const key = `call ${part.toolCallId}`
-  const block = reply.open.get(key) ?? newBlock(reply, 'call', undefined)
-  reply.open.delete(key)
-  block.metadata = toJsonObject(part.providerMetadata) ?? block.metadata
-  block.call = {
-    type: 'tool_call',
-    providerCallId: part.toolCallId,
-    name: reply.names.fromWire(part.toolName),
-    ...readCallInput(part.input),
-    ...toOpaque(reply.provider, block),
+  /**
+   * PROVIDER MAPPING: turns one part of the AI SDK's stream into signals. Keeps parts of unknown kinds as the provider's own.
+   * Throws a `ProviderError` if the stream reports a failure, or ends without proof.
+   */
+  *read(part: WirePart): Generator<ModelSignal, void> {
+    if (this.finished || part.type === 'raw' || part.type === 'ping') return
+    if (part.type === 'error') {
+      // The next parts decide whether it is an end.
+      if (!isMissingEnd(part.error)) throw toProviderError(part.error, { now: this.#context.now() })
+      this.#endMissing = true
+    } else if (part.type === 'stream-start') {
+      if (part.warnings.length > 0) this.#warnings = toJson(part.warnings)
+      for (const warning of part.warnings) {
+        const texts = Object.entries(warning).flatMap(([key, value]) =>
+          key === 'type' ? [] : [value as unknown],
+        )
+        const message = failureText(texts.filter((text) => typeof text === 'string').join(': '))
+        this.#context.warn({ what: warning.type, message })
+      }
+    } else if (part.type === 'response-metadata') {
+      this.#messageId = part.id ?? this.#messageId
+      yield* this.#start(part.modelId)
+    } else if (part.type === 'finish') yield* this.#finish(part)
+    else {
+      yield* this.#start()
+      yield* this.#readContent(part)
+    }
   }
-  reply.unproven = part.input.trim() === '' || block.call.malformed !== undefined
-}
 
-/** Keeps a part that only the provider understands: of its own tools, sources, files, new kinds. */
-function keepWhole(reply: Reply, part: ContentPart): void {
-  const { providerMetadata, ...whole } = part
-  newBlock(reply, 'provider', providerMetadata).whole = toJsonObject(whole)
-}
+  #start(servedModel?: string): readonly ModelSignal[] {
+    if (this.#started) return []
+    this.#started = true
+    return [{ type: 'model_started', ...omitUndefined({ providerMessageId: this.#messageId, servedModel }) }]
+  }
 
-function* finish(
-  reply: Reply,
-  { usage, finishReason }: Extract<WirePart, { readonly type: 'finish' }>,
-): Generator<ModelSignal, void> {
-  const { messageId } = reply
-  const { raw } = finishReason
-  yield* usageSignals(usage, reply.warnings)
-  const unified = provenReason(finishReason.unified, raw, reply)
-  if (!reply.started) yield start(reply, undefined)
-  const calls = reply.blocks.filter(({ call }) => call !== undefined)
-  const stopReason = toStopReason(unified, raw, calls.length > 0)
-  // The last call of a reply that was cut is incomplete if it cannot be read.
-  if (cutsReply(stopReason) && calls.at(-1)?.call?.malformed) calls.pop()!.call = undefined
-  for (const { part, call } of calls) if (call) yield { type: 'model_tool_request', part, call }
-  reply.finished = true
-  yield {
-    type: 'model_finished',
-    stopReason,
-    ...(raw !== undefined && { rawStopReason: raw }),
-    parts: reply.blocks.map((block) => toPart(reply.provider, block)).filter((one) => one !== undefined),
-    ...(messageId !== undefined && { providerMessageId: messageId }),
-    // The reason is Anthropic's, for every host of the model; so is the advice.
-    ...(raw === 'refusal' && { refusal: { leaveOut: true as const, askAnother: true as const } }),
+  #readContent(part: ContentPart): readonly ModelSignal[] {
+    switch (part.type) {
+      case 'text-start':
+      case 'reasoning-start':
+        this.#openBlock(part.type === 'text-start' ? 'text' : 'reasoning', part)
+        return []
+      case 'text-delta':
+      case 'reasoning-delta':
+        return this.#addText(part.type === 'text-delta' ? 'text' : 'reasoning', part)
+      case 'text-end':
+      case 'reasoning-end': {
+        const key = `${part.type === 'text-end' ? 'text' : 'reasoning'} ${part.id}`
+        const block = this.#open.get(key)
+        this.#open.delete(key)
+        if (block === undefined) return []
+        block.metadata = toJsonObject(part.providerMetadata) ?? block.metadata
+        if (part.type === 'text-end' && part.citations?.length) block.citations = toJson(part.citations)
+        return []
+      }
+      case 'tool-input-start':
+        if (part.providerExecuted === true) return []
+        this.#openBlock('call', part)
+        if (part.inputEncoding !== 'text')
+          this.#typed.set(part.id, this.#context.names.fromWire(part.toolName))
+        return []
+      case 'tool-input-delta': {
+        const { id, delta: text } = part
+        const [block, name] = [this.#open.get(`call ${id}`), this.#typed.get(id)]
+        if (block === undefined || name === undefined || text === '') return []
+        return [{ type: 'model_tool_input', part: block.part, name, text }]
+      }
+      case 'tool-input-end':
+        return []
+      case 'tool-call':
+        if (part.providerExecuted === true) break
+        this.#keepCall(part)
+        return []
+      case 'tool-result':
+        // The final result follows a preliminary one.
+        if (part.preliminary === true) return []
+        break
+      case 'source':
+      case 'file':
+      case 'reasoning-file':
+      case 'tool-approval-request':
+        break
+      case 'custom':
+        // It describes the whole message, and is not a piece of it.
+        if (part.kind.endsWith('.message_start')) return []
+    }
+    // Only the provider understands it: its own tools, sources, files, new kinds.
+    const { providerMetadata, ...whole } = part
+    this.#newBlock('provider', providerMetadata).whole = toJsonObject(whole)
+    return []
+  }
+
+  #newBlock(kind: Block['kind'], metadata: unknown): Block {
+    const block: Block = {
+      part: this.#blocks.length,
+      kind,
+      text: '',
+      metadata: toJsonObject(metadata),
+      citations: undefined,
+      whole: undefined,
+      call: undefined,
+    }
+    this.#blocks.push(block)
+    return block
+  }
+
+  #openBlock(kind: 'text' | 'reasoning' | 'call', { id, providerMetadata }: Described): Block {
+    const block = this.#newBlock(kind, providerMetadata)
+    this.#open.set(`${kind} ${id}`, block)
+    return block
+  }
+
+  #addText(kind: 'text' | 'reasoning', part: Described & { readonly delta: string }): readonly ModelSignal[] {
+    const block = this.#open.get(`${kind} ${part.id}`) ?? this.#openBlock(kind, part)
+    block.metadata = toJsonObject(part.providerMetadata) ?? block.metadata
+    block.text += part.delta
+    if (part.delta === '') return []
+    return [{ type: kind === 'text' ? 'model_text' : 'model_reasoning', part: block.part, text: part.delta }]
+  }
+
+  /**
+   * Calls are reported only after the reply has proved complete: at the end of a stream that was cut, providers complete what
+   * they have of a call.
+   */
+  #keepCall(part: Extract<WirePart, { readonly type: 'tool-call' }>): void {
+    const key = `call ${part.toolCallId}`
+    const block = this.#open.get(key) ?? this.#newBlock('call', undefined)
+    this.#open.delete(key)
+    block.metadata = toJsonObject(part.providerMetadata) ?? block.metadata
+    block.call = {
+      type: 'tool_call',
+      providerCallId: part.toolCallId,
+      name: this.#context.names.fromWire(part.toolName),
+      ...readCallInput(part.input),
+      ...toOpaque(this.#context.provider, block),
+    }
+    this.#unproven = part.input.trim() === '' || block.call.malformed !== undefined
+  }
+
+  *#finish({
+    usage,
+    finishReason,
+  }: Extract<WirePart, { readonly type: 'finish' }>): Generator<ModelSignal, void> {
+    const { raw } = finishReason
+    const { provider, endOfStreamIsEnd } = this.#context
+    yield* usageSignals(usage, this.#warnings)
+    const unified = provenReason(finishReason.unified, raw, {
+      endOfStreamIsEnd,
+      endMissing: this.#endMissing,
+      unproven: this.#unproven,
+    })
+    yield* this.#start()
+    const calls = this.#blocks.filter(({ call }) => call !== undefined)
+    const stopReason = toStopReason(unified, raw, calls.length > 0)
+    // The last call of a reply that was cut is incomplete if it cannot be read.
+    if (cutsReply(stopReason) && calls.at(-1)?.call?.malformed) calls.pop()!.call = undefined
+    for (const { part, call } of calls) if (call) yield { type: 'model_tool_request', part, call }
+    this.finished = true
+    yield {
+      type: 'model_finished',
+      stopReason,
+      ...omitUndefined({ rawStopReason: raw }),
+      parts: this.#blocks.map((block) => toPart(provider, block)).filter((one) => one !== undefined),
+      ...omitUndefined({ providerMessageId: this.#messageId }),
+      // The reason is Anthropic's, for every host of the model; so is the advice.
+      ...(raw === 'refusal' && { refusal: { leaveOut: true as const, askAnother: true as const } }),
+    }
   }
 }

@@ -1,7 +1,9 @@
 import { ProviderError } from '@tallystick/core'
 import { getOwn, isJsonObject, omitUndefined } from '@tallystick/core/internal'
 import {
+  answeredFailure,
   type ApiError,
+  judgeWords,
   toClientFailure,
   commonFailures,
   connectionFailure,
@@ -11,8 +13,6 @@ import {
   named,
   quoted,
   retryable,
-  readRetryAfterMs,
-  readStatedRetry,
   type Verdict,
   judgeStatus,
   type WireFailures,
@@ -42,9 +42,11 @@ const spendLimits = new Set([
   'enforced_spend_limit_reached',
 ])
 
-const overflowWords =
-  /prompt is too long|exceeds? (the |this |its )?(model'?s? )?(maximum )?context|context (window|length)|maximum context|request_too_large/i
-const filterWords = /content filtering policy/i
+const refusals = {
+  overflow:
+    /prompt is too long|exceeds? (the |this |its )?(model'?s? )?(maximum )?context|context (window|length)|maximum context|request_too_large/i,
+  filter: /content filtering policy/i,
+}
 
 export const failures: WireFailures = {
   ...commonFailures({
@@ -64,7 +66,7 @@ const { failed } = failures
 /** Turns what the SDK, fetch or the stream threw into a failure without payloads and keys. */
 export function toProviderError(error: unknown, facts: FailureFacts): ProviderError {
   if (error instanceof ProviderError) return withRequestId(error, facts.requestId)
-  if (isApiError(error)) return answeredFailure(error, facts)
+  if (isApiError(error)) return readApiError(error, facts)
   const { requestId } = facts
   return toClientFailure(failures, error, keyWords, requestId === undefined ? {} : { requestId })
 }
@@ -85,10 +87,10 @@ interface AnthropicError extends ApiError {
   readonly type?: string | null
 }
 
-function answeredFailure(error: AnthropicError, facts: FailureFacts): ProviderError {
-  const { status, headers } = error
+function readApiError(error: AnthropicError, facts: FailureFacts): ProviderError {
+  const { status } = error
   const requestId = error.requestID ?? facts.requestId
-  const known = { ...omitUndefined({ status, requestId }) }
+  const known = omitUndefined({ status, requestId })
   // The words are the vendor's, or a gateway's in its own shape.
   const body = isJsonObject(error.error) ? error.error : {}
   const inner = objectAt(body, 'error') ?? body
@@ -101,12 +103,9 @@ function answeredFailure(error: AnthropicError, facts: FailureFacts): ProviderEr
   }
   const verdict = judge({ type, words, status, code })
   if (status === undefined) return failed(verdict, brokenOff(type, words), known)
-  const asked = headers && readRetryAfterMs(headers, facts.now)
-  return failed(
-    { ...verdict, retryable: readStatedRetry(headers) ?? verdict.retryable },
-    `Anthropic answered ${status}${named(type)}${quoted(words)}`,
-    { ...known, ...(asked !== undefined && { retryAfterMs: asked }) },
-  )
+  const { now } = facts
+  const answer = { who: 'Anthropic', status, label: type, words, verdict, requestId, now }
+  return answeredFailure(failures, error, answer)
 }
 
 function brokenOff(type: string | undefined, words: string): string {
@@ -122,8 +121,5 @@ function judge(answer: {
   const { type = '', words, status, code } = answer
   const verdict = getOwn(byType, type) ?? judgeStatus(status)
   if (code !== undefined && spendLimits.has(code)) return final(verdict.class)
-  if (verdict.class !== 'invalid_request') return verdict
-  if (overflowWords.test(words)) return final('context_overflow')
-  if (filterWords.test(words)) return final('content_filtered')
-  return verdict
+  return judgeWords(verdict, words, refusals)
 }

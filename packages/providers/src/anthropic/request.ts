@@ -1,21 +1,13 @@
-import type { Message, ModelRequest } from '@tallystick/core'
+import type { ModelRequest } from '@tallystick/core'
 import { getOwn, omitUndefined } from '@tallystick/core/internal'
 import type { JsonObject, ModelSettings } from '@tallystick/core/vocabulary'
 import { omitFields, textAt } from '../shared/json.ts'
 import type { Warn } from '../shared/options.ts'
-import {
-  callIds,
-  memoized,
-  toolNames,
-  type ToolNames,
-  warnOfNames,
-  withAnswerSchema,
-  withProviderOptions,
-} from '../shared/request.ts'
-import { provider, type WireBlock, type WireRequest, type WireThinking, type WireTurn } from './client.ts'
-import { isSummary, isThinking, type RenderedMessage, renderMessage, textBlock, toTurns } from './messages.ts'
-import type { AnthropicMcpServer, AnthropicWarning } from './options.ts'
-import { answerSchema, type FittedSchema, offerTools } from './tools.ts'
+import { bindCalls, type ToolNames, withAnswerSchema, withProviderOptions } from '../shared/request.ts'
+import { api, provider, readOpaque, type WireRequest, type WireThinking, type WireTurn } from './client.ts'
+import { beginsWithSummary, isThinking, textBlock, thinkingLeftOut, toTurns } from './messages.ts'
+import type { AnthropicOptions, AnthropicWarning } from './options.ts'
+import { answerSchema, offerTools } from './tools.ts'
 
 const mcpClient = 'mcp-client-2025-11-20'
 const compaction = 'compact-2026-01-12'
@@ -57,18 +49,15 @@ type CachePolicy = '5m' | '1h' | 'off'
 
 const maxMarks = 4
 
-export interface Markable {
-  readonly system?: readonly WireBlock[]
-  readonly tools?: readonly JsonObject[]
-  readonly messages: readonly WireTurn[]
-}
-
 /**
  * Marks the end of the unchanging beginning, after the instructions or else after the tools, and the end of the last two
  * user messages: the last request is in the cache up to the first one, and the next request will find this one up to the
  * second. Marks that the caller has set on tools stay, and count.
  */
-export function markCache<T extends Markable>(request: T, policy: CachePolicy): T {
+export function markCache<T extends Pick<WireRequest, 'system' | 'tools' | 'messages'>>(
+  request: T,
+  policy: CachePolicy,
+): T {
   if (policy === 'off') return request
   const { system = [], tools = [], messages } = request
   let left = maxMarks - tools.filter((tool) => 'cache_control' in tool).length
@@ -77,29 +66,18 @@ export function markCache<T extends Markable>(request: T, policy: CachePolicy): 
   const onTools = system.length === 0 && lastTool >= 0 && !('cache_control' in tools[lastTool]!)
   if (left <= 0) return request
   if (system.length > 0 || onTools) left -= 1
+  const cache_control = { type: 'ephemeral', ...(policy === '1h' && { ttl: policy }) }
+  const mark = <Item extends JsonObject>(items: readonly Item[], place = items.length - 1): readonly Item[] =>
+    items.with(place, { ...items[place]!, cache_control })
+  const users = messages.filter(({ role }) => role === 'user').slice(-Math.min(left, 2))
   return {
     ...request,
-    ...(system.length > 0 && { system: marked(system, system.length - 1, policy) }),
-    ...(onTools && { tools: marked(tools, lastTool, policy) }),
-    messages: markedTurns(messages, Math.min(left, 2), policy),
+    ...(system.length > 0 && { system: mark(system) }),
+    ...(onTools && { tools: mark(tools, lastTool) }),
+    messages: messages.map((turn) =>
+      left > 0 && users.includes(turn) ? { ...turn, content: mark(turn.content) } : turn,
+    ),
   }
-}
-
-function markedTurns(turns: readonly WireTurn[], marks: number, policy: CachePolicy): readonly WireTurn[] {
-  const result = [...turns]
-  let left = marks
-  for (let place = turns.length - 1; place >= 0 && left > 0; place--) {
-    const { role, content } = turns[place]!
-    if (role !== 'user') continue
-    result[place] = { role, content: marked(content, content.length - 1, policy) }
-    left -= 1
-  }
-  return result
-}
-
-function marked<T extends JsonObject>(items: readonly T[], place: number, policy: CachePolicy): readonly T[] {
-  const mark = { type: 'ephemeral', ...(policy === '1h' && { ttl: policy }) }
-  return items.with(place, { ...items[place]!, cache_control: mark })
 }
 
 /** Renders the model settings. A model that thinks takes none but stop texts. */
@@ -126,9 +104,6 @@ function renderSampling(
   return { ...(unfit === undefined && chosen), ...(texts.length > 0 && { stop_sequences: texts }) }
 }
 
-// The vendor takes longer ones by now; gateways and other hosts of the same models do not.
-const maxIdentifierLength = 64
-const maxToolNameLength = 128
 const thinkingBudgetMin = 1024
 
 /** A request that is ready to be sent. */
@@ -149,95 +124,67 @@ export interface FallbackChanges {
   readonly asksInWords?: true
 }
 
-/** Renders requests of one model. `now` is in milliseconds since 1970 UTC. */
-export type RequestRenderer = (
+/** Renders a request. `now` is in milliseconds since 1970 UTC. */
+export function renderRequest(
   request: ModelRequest,
-  rendering: Pick<RenderSettings, 'warn'> & { readonly now: number; readonly changes?: FallbackChanges },
-) => RenderedRequest
-
-/**
- * Returns a renderer that keeps what it made of each message, so that a turn costs only what it adds. The same request
- * gives the same body, whatever was rendered before.
- */
-export function requestRenderer(given: RequestSettings): RequestRenderer {
-  const { modelId } = given
-  const kept = [true, false].map((thinking) =>
-    [false, true].map((citations) =>
-      memoized((message: Message) => renderMessage(message, { modelId, citations, thinking })),
-    ),
-  )
-  return (request, { now, warn, changes = {} }) => {
-    const { asksInWords = false } = changes
-    // If thinking is off, the vendor wants bound thinking removed.
-    const isOff = given.bindsThinking === true && given.thinking?.type === 'disabled'
-    const withoutThinking = isOff || changes.withoutThinking === true
-    const settings = { ...given, warn }
-    const answer = answerSchema(request.outputSchema, settings.warn)
-    const citations = settings.citations === true && answer === undefined
-    if (settings.citations && !citations) {
-      const message = 'The answer has to fit a schema, with which the vendor takes no wish for citations.'
-      warn({ what: 'citations', message })
-    }
-    const [whole, bare] = kept.map((renderers) => renderers[citations ? 1 : 0]!) as [
-      (message: Message) => RenderedMessage,
-      (message: Message) => RenderedMessage,
-    ]
-    const rendered = request.messages.map(withoutThinking ? bare : whole)
-    // What was left out once stays out: later thinking does not build on it.
-    const upTo = withoutThinking ? 0 : rendered.findLastIndex((message) => message.withoutThinking)
-    if (changes.withoutThinking || upTo > 0)
-      warn({ what: 'thinking', message: upTo > 0 ? thinkingStaysOut : thinkingRefused })
-    const shown = rendered.map((message, place) => (place < upTo ? bare(request.messages[place]!) : message))
-    return renderRequest(request, shown, settings, { answer, now, asksInWords })
-  }
-}
-
-const thinkingRefused =
-  'The service did not take earlier thinking back, since something before it has changed, so the request went out without any.'
-const thinkingStaysOut =
-  'Thinking that the service had refused to take back in an earlier request stayed out of this one.'
-
-function renderRequest(
-  request: ModelRequest,
-  wholeHistory: readonly RenderedMessage[],
   settings: RenderSettings,
-  {
-    answer,
-    now,
-    asksInWords,
-  }: { readonly answer: FittedSchema | undefined; readonly now: number; readonly asksInWords: boolean },
+  { now, changes = {} }: { readonly now: number; readonly changes?: FallbackChanges },
 ): RenderedRequest {
-  const from = Math.max(
-    0,
-    wholeHistory.findLastIndex(({ blocks }) => isSummary(blocks[0])),
-  )
-  const renderedMessages = wholeHistory.slice(from)
-  const calls = renderedMessages.flatMap(({ placeholders }) =>
-    placeholders.filter((placeholder) => placeholder.kind === 'call'),
-  )
-  const names = toolNames(
-    [...request.tools, ...calls].map((named) => named.name),
+  const { warn } = settings
+  const answer = answerSchema(request.outputSchema, warn)
+  const citations = settings.citations === true && answer === undefined
+  if (settings.citations && !citations) {
+    const message = 'The answer has to fit a schema, with which the vendor takes no wish for citations.'
+    warn({ what: 'citations', message })
+  }
+  // If thinking is off, the vendor wants bound thinking removed.
+  const isOff = settings.bindsThinking === true && settings.thinking?.type === 'disabled'
+  const withoutThinking = isOff || changes.withoutThinking === true
+  // What was left out once stays out: later thinking does not build on it.
+  const thinksFrom = withoutThinking
+    ? Infinity
+    : request.messages.findLastIndex(
+        (message) =>
+          message.role === 'assistant' &&
+          message.parts.some((part) => part.type === 'provider' && part.kind === thinkingLeftOut),
+      )
+  if (changes.withoutThinking) {
+    const message =
+      'The service did not take earlier thinking back, since something before it has changed, so the request went out without any.'
+    warn({ what: 'thinking', message })
+  } else if (thinksFrom > 0 && !withoutThinking) {
+    const message =
+      'Thinking that the service had refused to take back in an earlier request stayed out of this one.'
+    warn({ what: 'thinking', message })
+  }
+  const from = Math.max(0, request.messages.findLastIndex(beginsWithSummary))
+  const messages = request.messages.slice(from)
+  const binding = bindCalls(
+    { ...request, messages },
+    { provider, api },
     {
-      maxLength: maxToolNameLength,
+      maxLength: 128,
       reserved: (settings.providerTools ?? [])
         .map((tool) => textAt(tool, 'name'))
         .filter((name) => name !== undefined),
+      warn,
     },
   )
-  warnOfNames(request, names, settings.warn)
-  const maxTokens = Math.min(request.maxOutputTokens ?? Infinity, settings.maxOutputTokens)
-  const called = [...new Set(calls.map((call) => call.name))]
-  const offered = offerTools(request, {
-    ...{ settings, names, called, messages: wholeHistory, answer: answer?.size },
-  })
+  const offered = offerTools(request, settings, binding, answer?.size)
   const { fields } = offered
-  // A summary states the changes of the tools before it.
-  const changes =
-    offered.changes && new Map([...offered.changes].map(([place, blocks]) => [place - from, blocks]))
-  const ids = callIds(calls, maxIdentifierLength)
-  const turns = toTurns(renderedMessages, { ids, names, ...(changes && { changes }) })
+  const turns = toTurns(messages, {
+    binding,
+    modelId: settings.modelId,
+    citations,
+    keepsThinking: (place) => place + from >= thinksFrom,
+    // A summary states the changes of the tools before it.
+    changes: new Map([...(offered.changes ?? [])].map(([place, blocks]) => [place - from, blocks])),
+  })
+  const maxTokens = Math.min(request.maxOutputTokens ?? Infinity, settings.maxOutputTokens)
   const demand =
-    (settings.bindsThinking ?? false) || asksInWords ? askInWords(request, settings, fields) : undefined
+    (settings.bindsThinking ?? false) || changes.asksInWords
+      ? askInWords(request, settings, fields)
+      : undefined
   const thinking = renderThinking(settings, fields.tool_choice, turns, maxTokens)
   const { instructions, outputSchema } = request
   const isInWords = outputSchema !== undefined && answer === undefined
@@ -259,14 +206,19 @@ function renderRequest(
     ),
     ...(thinking && { thinking }),
     ...((effort !== undefined || format) && { output_config: { ...omitUndefined({ effort, format }) } }),
-    ...renderServer(settings, renderedMessages, now),
+    ...renderServer(settings, messages, now),
     ...settings.extraBody,
     ...renderSampling(request.modelSettings ?? {}, (thinking?.type ?? 'disabled') !== 'disabled', settings),
   }
   const merged = withProviderOptions(body, request, { provider, held: heldFields, warn: settings.warn })
   const whole = merged['compaction'] === undefined ? merged : withoutReplyFields(merged)
   const { toKeep } = offered
-  return { body: whole, names, betas: listBetas(whole, settings.betas ?? []), ...(toKeep && { toKeep }) }
+  return {
+    body: whole,
+    names: binding.names,
+    betas: listBetas(whole, settings.betas ?? []),
+    ...(toKeep && { toKeep }),
+  }
 }
 
 /** The vendor refuses fields for a reply in a request for a summary. */
@@ -306,10 +258,13 @@ function readEffort(
 /** Renders the vendor's sandbox, its MCP servers, and its edits of the history. */
 function renderServer(
   { mcpServers = [], contextEdits = [] }: RenderSettings,
-  renderedMessages: readonly RenderedMessage[],
+  messages: ModelRequest['messages'],
   now: number,
 ): object {
-  const latest = renderedMessages.findLast(({ container }) => container !== undefined)?.container
+  const latest = messages
+    .flatMap((message) => (message.role === 'assistant' ? message.parts : []))
+    .map((part) => readOpaque(part.opaque)?.container)
+    .findLast((container) => container !== undefined)
   // The vendor refuses a sandbox that has expired.
   const isGone = Date.parse(textAt(latest, 'expires_at') ?? '') <= now
   const container = isGone ? undefined : textAt(latest, 'id')
@@ -336,36 +291,26 @@ function renderThinking(
   turns: readonly WireTurn[],
   maxTokens: number,
 ): WireThinking | undefined {
-  const wanted = withBinding(settings)
+  const { thinking, bindsThinking, keepsBinding } = settings
+  // A model that binds its thinking thinks adaptively by default, so to say so changes nothing.
+  const binds = bindsThinking && !keepsBinding
+  let wanted = thinking ?? (binds ? { type: 'adaptive' as const } : undefined)
+  if (binds && (wanted?.type === 'adaptive' || wanted?.type === 'enabled') && !wanted.block_binding)
+    wanted = { ...wanted, block_binding: { prefix_mismatch_behavior: 'drop_block' } }
   if (wanted?.type !== 'enabled') return wanted
   const budget = Math.min(wanted.budget_tokens, maxTokens - 1)
   const forced = choice?.['type'] === 'any' || choice?.['type'] === 'tool'
-  if (!forced && budget >= thinkingBudgetMin && openTurnThinks(turns))
-    return { ...wanted, budget_tokens: budget }
-  const message =
-    'A fixed thinking budget was left out of a request that the vendor would have refused with it: a call was demanded, too few output tokens are left, or the turn began without thinking.'
-  settings.warn({ what: 'thinking', message })
-  return undefined
-}
-
-/** An open turn is what the assistant did since the user's last words. One that has not begun may think. */
-function openTurnThinks(turns: readonly WireTurn[]): boolean {
+  // An open turn is what the assistant did since the user's last words. One that has not begun may think.
   const lastWord = turns.findLastIndex(
     ({ role, content }) => role === 'user' && content.some((block) => block.type !== 'tool_result'),
   )
   const begun = turns.slice(lastWord + 1).find(({ role }) => role === 'assistant')
-  return begun === undefined || isThinking(begun.content[0])
-}
-
-/**
- * Adds what becomes of earlier thinking that belongs to another beginning. A model that binds its thinking thinks adaptively
- * by default, so to say so changes nothing.
- */
-function withBinding({ thinking, bindsThinking, keepsBinding }: RenderSettings): WireThinking | undefined {
-  if (!bindsThinking || keepsBinding) return thinking
-  const wanted = thinking ?? { type: 'adaptive' }
-  if ((wanted.type !== 'adaptive' && wanted.type !== 'enabled') || wanted.block_binding) return wanted
-  return { ...wanted, block_binding: { prefix_mismatch_behavior: 'drop_block' } }
+  const openTurnThinks = begun === undefined || isThinking(begun.content[0])
+  if (!forced && budget >= thinkingBudgetMin && openTurnThinks) return { ...wanted, budget_tokens: budget }
+  const message =
+    'A fixed thinking budget was left out of a request that the vendor would have refused with it: a call was demanded, too few output tokens are left, or the turn began without thinking.'
+  settings.warn({ what: 'thinking', message })
+  return undefined
 }
 
 /** A model that always thinks refuses to be forced to a call, and the vendor advises to ask for it in words. */
@@ -404,7 +349,20 @@ function withoutLastThinking(
 }
 
 /** The options of a model, as requests need them. */
-interface RequestSettings {
+export interface RenderSettings extends Pick<
+  AnthropicOptions,
+  | 'betas'
+  | 'citations'
+  | 'contextEdits'
+  | 'eagerToolInputs'
+  | 'effort'
+  | 'extraBody'
+  | 'mcpServers'
+  | 'midConversationTools'
+  | 'providerTools'
+  | 'strictTools'
+  | 'toolFields'
+> {
   readonly modelId: string
   readonly maxOutputTokens: number
   readonly promptCache: CachePolicy
@@ -415,21 +373,6 @@ interface RequestSettings {
   readonly bindsThinking?: boolean | undefined
   /** The account decides what becomes of earlier thinking that belongs to another beginning. */
   readonly keepsBinding?: boolean | undefined
-  readonly effort?: string | undefined
-  readonly citations?: boolean | undefined
-  readonly strictTools?: boolean | undefined
-  readonly eagerToolInputs?: boolean | undefined
-  /** Sends changes of the tools as messages. */
-  readonly midConversationTools?: boolean | undefined
-  readonly toolFields?: Readonly<Record<string, JsonObject>> | undefined
-  readonly providerTools?: readonly JsonObject[] | undefined
-  readonly mcpServers?: readonly AnthropicMcpServer[] | undefined
-  readonly contextEdits?: readonly JsonObject[] | undefined
-  readonly betas?: readonly string[] | undefined
-  readonly extraBody?: JsonObject | undefined
-}
-
-export interface RenderSettings extends RequestSettings {
   /** Reports what the wire cannot express of this request. */
   readonly warn: Warn<AnthropicWarning>
 }

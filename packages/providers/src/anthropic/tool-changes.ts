@@ -1,7 +1,8 @@
+import type { Message } from '@tallystick/core'
+import { isJsonObject } from '@tallystick/core/internal'
 import type { JsonObject } from '@tallystick/core/vocabulary'
-import { textAt } from '../shared/json.ts'
-import type { WireBlock } from './client.ts'
-import type { RenderedMessage } from './messages.ts'
+import { listAt, textAt } from '../shared/json.ts'
+import { readOpaque, type WireBlock } from './client.ts'
 
 /** The kind of the part of a reply that keeps which tools its request offered, if they had changed. */
 export const offeredTools = 'offered_tools'
@@ -20,16 +21,17 @@ export interface PlacedTools {
  * Places each change of the offered tools where it happened, so that no earlier byte of the request changes: the
  * vendor's cache and the thinking of bound models depend on that. Earlier offers come from the replies of the history.
  */
-export function placeToolChanges(
-  messages: readonly RenderedMessage[],
-  offered: readonly JsonObject[],
-): PlacedTools {
+export function placeToolChanges(messages: readonly Message[], offered: readonly JsonObject[]): PlacedTools {
   const unchanged = { tools: offered, changes: new Map<number, readonly WireBlock[]>() }
   let first: readonly JsonObject[] | undefined
   let last: readonly JsonObject[] = []
   const changes = new Map<number, readonly WireBlock[]>()
-  messages.forEach(({ offered: then }, place) => {
-    if (then === undefined) return
+  messages.forEach((message, place) => {
+    const parts = message.role === 'assistant' ? message.parts : []
+    const kept = parts.findLast((part) => part.type === 'provider' && part.kind === offeredTools)
+    const note = readOpaque(kept?.opaque)?.note
+    if (note === undefined) return
+    const then = listAt(note, 'tools').filter(isJsonObject)
     if (first !== undefined) changes.set(place, changesBetween(last, then))
     first ??= then
     last = then
@@ -38,7 +40,7 @@ export function placeToolChanges(
   const now = changesBetween(last, offered)
   if (now.length === 0) return { tools: first, changes, toKeep: undefined }
   // The vendor takes no change between a reply that paused and its continuation.
-  if (messages.at(-1)?.role !== 'user') return { ...unchanged, toKeep: undefined }
+  if ((messages.at(-1)?.role ?? 'assistant') === 'assistant') return { ...unchanged, toKeep: undefined }
   return { tools: first, changes: changes.set(messages.length, now), toKeep: offered }
 }
 

@@ -2,9 +2,8 @@ import type { ModelRequest } from '@tallystick/core'
 import { findReferred, getOwn, isJsonObject } from '@tallystick/core/internal'
 import type { Json, JsonObject, ToolDefinition } from '@tallystick/core/vocabulary'
 import { itemsOf, listAt, objectAt, textAt } from '../shared/json.ts'
-import { schemaInWords, type ToolNames } from '../shared/request.ts'
+import { type Binding, schemaInWords, type ToolNames } from '../shared/request.ts'
 import { NotStrictError, readClosedProperties, requireShape, unwrapAllOf } from '../shared/strict-schema.ts'
-import type { RenderedMessage } from './messages.ts'
 import type { RenderSettings } from './request.ts'
 import { type PlacedTools, placeToolChanges } from './tool-changes.ts'
 
@@ -101,45 +100,37 @@ export function fitSchema(given: JsonObject): FittedSchema {
 function fitNode(node: Json | undefined, path: string, fitting: Fitting): JsonObject {
   if (!isJsonObject(node)) throw new NotStrictError(`anything is allowed at ${path}`)
   const reference = textAt(node, '$ref')
-  if (reference !== undefined) return referring(reference, node, path, fitting)
-  if (Array.isArray(node['allOf'])) return fitNode(unwrapAllOf(node, path), path, fitting)
-  const { kept, inWords } = sortKeywords(node, path, fitting)
-  const rules = Object.keys(inWords).length === 0 ? '' : `Rules: ${JSON.stringify(inWords)}`
-  const description = [textAt(node, 'description'), rules].filter(Boolean).join(' ')
-  return { ...kept, ...(description !== '' && { description }), ...shape(node, path, fitting) }
-}
-
-function referring(reference: string, node: JsonObject, path: string, fitting: Fitting): JsonObject {
-  if (!/^#\/(\$defs|definitions)\/[^/]+$/.test(reference)) {
-    throw new NotStrictError(`${path} refers to something that is not among its definitions`)
+  if (reference !== undefined) {
+    if (!/^#\/(\$defs|definitions)\/[^/]+$/.test(reference)) {
+      throw new NotStrictError(`${path} refers to something that is not among its definitions`)
+    }
+    const from = fitting.references.get(fitting.inside) ?? new Set()
+    fitting.references.set(fitting.inside, from.add(reference))
+    // Beside a reference the vendor takes nothing.
+    const beside = Object.keys(node).filter((key) => !['$ref', 'description', 'title'].includes(key))
+    fitting.notes.push(...beside.map((key) => `${key} beside the reference at ${path} was left out`))
+    return { $ref: reference }
   }
-  const from = fitting.references.get(fitting.inside) ?? new Set()
-  fitting.references.set(fitting.inside, from.add(reference))
-  const beside = Object.keys(node).filter((keyword) => !['$ref', 'description', 'title'].includes(keyword))
-  // Beside a reference the vendor takes nothing.
-  fitting.notes.push(...beside.map((keyword) => `${keyword} beside the reference at ${path} was left out`))
-  return { $ref: reference }
-}
-
-/** Separates keywords that the vendor knows from those that are to be described in words. */
-function sortKeywords(
-  node: JsonObject,
-  path: string,
-  { notes }: Fitting,
-): { readonly kept: JsonObject; readonly inWords: JsonObject } {
+  if (Array.isArray(node['allOf'])) return fitNode(unwrapAllOf(node, path), path, fitting)
+  // The vendor knows some keywords; others are described in words.
   const kept: { [keyword: string]: Json } = {}
   const inWords: { [keyword: string]: Json } = {}
   for (const [keyword, value] of Object.entries(node)) {
     if (essential.includes(keyword)) throw new NotStrictError(`${keyword} at ${path}`)
     if (isKnown(keyword, value, path)) kept[keyword] = value
-    else if (keyword === 'format' || keyword === 'minItems' || !(handled.has(keyword) || silent.has(keyword)))
+    else if (
+      keyword === 'format' ||
+      keyword === 'minItems' ||
+      !(handled.has(keyword) || silent.has(keyword))
+    ) {
       inWords[keyword] = value
+      // A default narrows nothing.
+      if (keyword !== 'default') fitting.notes.push(`${keyword} at ${path} was put into the description`)
+    }
   }
-  for (const keyword of Object.keys(inWords)) {
-    // A default narrows nothing.
-    if (keyword !== 'default') notes.push(`${keyword} at ${path} was put into the description`)
-  }
-  return { kept, inWords }
+  const rules = Object.keys(inWords).length === 0 ? '' : `Rules: ${JSON.stringify(inWords)}`
+  const description = [textAt(node, 'description'), rules].filter(Boolean).join(' ')
+  return { ...kept, ...(description !== '' && { description }), ...shape(node, path, fitting) }
 }
 
 function isKnown(keyword: string, value: Json, path: string): boolean {
@@ -199,7 +190,8 @@ function closeObject(node: JsonObject, path: string, fitting: Fitting): JsonObje
 function fitDefinitions(fitting: Fitting): JsonObject {
   const found: { [keyword: string]: { [name: string]: JsonObject } } = {}
   const seen = new Set<string>()
-  for (let open = referredBy('', fitting); open.length > 0;) {
+  const listReferences = (from: string): string[] => [...(fitting.references.get(from) ?? [])]
+  for (let open = listReferences(''); open.length > 0;) {
     const reference = open.pop()!
     if (seen.has(reference)) continue
     seen.add(reference)
@@ -208,25 +200,14 @@ function fitDefinitions(fitting: Fitting): JsonObject {
     fitting.inside = reference
     const target = objectAt(fitting.root, keyword)?.[key]
     found[keyword] = { ...found[keyword], [key]: fitNode(target, reference, fitting) }
-    open.push(...referredBy(reference, fitting))
+    open.push(...listReferences(reference))
   }
   for (const reference of seen) {
-    if (leadsTo(reference, reference, fitting)) throw new NotStrictError(`${reference} refers to itself`)
+    const reached = new Set(listReferences(reference))
+    for (const next of reached) for (const further of listReferences(next)) reached.add(further)
+    if (reached.has(reference)) throw new NotStrictError(`${reference} refers to itself`)
   }
   return found
-}
-
-function referredBy(reference: string, { references }: Fitting): string[] {
-  return [...(references.get(reference) ?? [])]
-}
-
-function leadsTo(from: string, goal: string, fitting: Fitting, seen = new Set<string>()): boolean {
-  return referredBy(from, fitting).some((next) => {
-    if (next === goal) return true
-    if (seen.has(next)) return false
-    seen.add(next)
-    return leadsTo(next, goal, fitting, seen)
-  })
 }
 
 /** The keywords that the vendor refuses at the root of a tool's schema. */
@@ -250,11 +231,24 @@ export function toolSchema(given: JsonObject): Pick<FittedSchema, 'schema' | 'no
   }
   const rules = `Rules: ${JSON.stringify(Object.fromEntries(used.map((keyword) => [keyword, given[keyword]])))}`
   const description = [textAt(rest, 'description'), rules].filter(Boolean).join(' ')
+  const properties = new Map<string, Json[]>()
+  for (const schema of [...every, ...choices.flat()]) {
+    for (const [name, property] of Object.entries(objectAt(schema, 'properties') ?? {})) {
+      const before = properties.get(name) ?? []
+      if (!before.some((one) => JSON.stringify(one) === JSON.stringify(property))) before.push(property)
+      properties.set(name, before)
+    }
+  }
   return {
     schema: {
       ...rest,
       type: 'object',
-      properties: mergeProperties([...every, ...choices.flat()]),
+      properties: Object.fromEntries(
+        [...properties].map(([name, all]): [string, Json] => [
+          name,
+          all.length > 1 ? { anyOf: all } : all[0]!,
+        ]),
+      ),
       description,
       ...(required.size > 0 && { required: [...required] }),
     },
@@ -270,28 +264,8 @@ function resolveReference(schema: Json, root: JsonObject, steps = 0): JsonObject
   return resolveReference(findReferred(reference, root) ?? {}, root, steps + 1)
 }
 
-function mergeProperties(schemas: readonly JsonObject[]): JsonObject {
-  const found = new Map<string, Json[]>()
-  for (const schema of schemas) {
-    for (const [name, property] of Object.entries(objectAt(schema, 'properties') ?? {})) {
-      const before = found.get(name) ?? []
-      if (!before.some((one) => JSON.stringify(one) === JSON.stringify(property))) before.push(property)
-      found.set(name, before)
-    }
-  }
-  const merged = [...found].map(([name, all]): [string, Json] => [
-    name,
-    all.length > 1 ? { anyOf: all } : all[0]!,
-  ])
-  return Object.fromEntries(merged)
-}
-
 function listRequired(schema: JsonObject): string[] {
   return listAt(schema, 'required').filter((name) => typeof name === 'string')
-}
-
-export interface OfferedTools extends Partial<Pick<PlacedTools, 'changes' | 'toKeep'>> {
-  readonly fields: { readonly tools?: readonly JsonObject[]; readonly tool_choice?: JsonObject }
 }
 
 /** The most that the vendor compiles in one request, the schema of the answer included. */
@@ -299,29 +273,31 @@ const bounds = { tools: 20, optional: 24, unions: 16 }
 
 type Warn = RenderSettings['warn']
 
-export interface ToolContext {
-  readonly settings: RenderSettings
-  readonly names: ToolNames
-  readonly messages: readonly RenderedMessage[]
-  /** The names of tools that the history holds calls of. */
-  readonly called: readonly string[]
-  /** The share of the vendor's bounds that the schema of the answer takes. */
-  readonly answer: SchemaSize | undefined
-}
-
 /**
  * Renders the tools, and whether they may be called. Tools that may not be called stay in the request: the vendor demands
- * them if the history has calls, and the prompt's cached beginning stays the same.
+ * them if the history has calls, and the prompt's cached beginning stays the same. `answer` is the share of the vendor's bounds
+ * that the schema of the answer takes.
  */
 export function offerTools(
   request: ModelRequest,
-  { settings, names, messages, called, answer }: ToolContext,
-): OfferedTools {
+  settings: RenderSettings,
+  { names, calls }: Binding,
+  answer: SchemaSize | undefined,
+): Partial<Pick<PlacedTools, 'changes' | 'toKeep'>> & {
+  readonly fields: { readonly tools?: readonly JsonObject[]; readonly tool_choice?: JsonObject }
+} {
   const { toolChoice } = request
   const schemas = settings.strictTools
     ? renderStrict(request.tools, answer, settings.warn)
     : request.tools.map((tool) => renderPlain(tool, settings.warn))
-  const own = schemas.map((fields, place) => renderTool(request.tools[place]!, fields, names, settings))
+  const { eagerToolInputs, toolFields = {} } = settings
+  const own = request.tools.map(({ name, description }, place): JsonObject => ({
+    name: names.toWire(name),
+    ...(description.trim() !== '' && { description: description.toWellFormed() }),
+    ...schemas[place],
+    ...(eagerToolInputs && { eager_input_streaming: true }),
+    ...getOwn(toolFields, name),
+  }))
   const vendors = [
     ...(settings.providerTools ?? []),
     ...(settings.mcpServers ?? []).map(({ name, toolset }) => ({
@@ -330,31 +306,19 @@ export function offerTools(
       ...toolset,
     })),
   ]
-  const placed = settings.midConversationTools ? placeToolChanges(messages, own) : undefined
+  const placed = settings.midConversationTools ? placeToolChanges(request.messages, own) : undefined
   const tools = [...(placed?.tools ?? own), ...vendors]
   if (tools.length > 0) {
     const choice = renderChoice(request, names, [...own, ...vendors], settings.warn)
     return { ...placed, fields: { tools, ...(choice && { tool_choice: choice }) } }
   }
   if (toolChoice.type === 'any' || toolChoice.type === 'tool') warnOfChoice(settings.warn)
-  if (called.length === 0) return { ...placed, fields: {} }
-  const past = called.map((name) => ({ name: names.toWire(name), input_schema: { type: 'object' } }))
-  return { ...placed, fields: { tools: past, tool_choice: { type: 'none' } } }
-}
-
-function renderTool(
-  { name, description }: ToolDefinition,
-  fields: JsonObject,
-  names: ToolNames,
-  { eagerToolInputs, toolFields: more = {} }: RenderSettings,
-): JsonObject {
-  return {
+  if (calls.length === 0) return { ...placed, fields: {} }
+  const past = [...new Set(calls.map((call) => call.name))].map((name) => ({
     name: names.toWire(name),
-    ...(description.trim() !== '' && { description: description.toWellFormed() }),
-    ...fields,
-    ...(eagerToolInputs && { eager_input_streaming: true }),
-    ...getOwn(more, name),
-  }
+    input_schema: { type: 'object' },
+  }))
+  return { ...placed, fields: { tools: past, tool_choice: { type: 'none' } } }
 }
 
 function renderPlain({ name, inputSchema }: ToolDefinition, warn: Warn): JsonObject {

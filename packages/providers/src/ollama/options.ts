@@ -94,17 +94,12 @@ export function checkOptions(modelId: string, options: OllamaOptions): void {
 }
 
 /** The options of a model, as requests need them. */
-export interface RequestSettings {
+export interface RenderSettings extends Pick<
+  OllamaOptions,
+  'extraBody' | 'keepAlive' | 'maxOutputTokens' | 'parameters' | 'thinking'
+> {
   readonly modelId: string
   readonly contextTokens: number
-  readonly maxOutputTokens?: number | undefined
-  readonly thinking?: WireThinking | undefined
-  readonly keepAlive?: string | number | undefined
-  readonly parameters?: JsonObject | undefined
-  readonly extraBody?: JsonObject | undefined
-}
-
-export interface RenderSettings extends RequestSettings {
   /** Reports what the wire cannot express of this request. */
   readonly warn: Warn<OllamaWarning>
 }

@@ -5,7 +5,6 @@ import type {
   ImagePart,
   ModelSettings,
   ResultPart,
-  ToolCallId,
   ToolResult,
   UserPart,
 } from '@tallystick/core/vocabulary'
@@ -13,57 +12,32 @@ import { wellFormed } from '../shared/json.ts'
 import { unreadInput } from '../shared/reply.ts'
 import {
   anyWord,
+  bindCalls,
   type Binding,
-  callIds,
-  type IdentifiedCall,
   leftOutText,
-  memoized,
+  readTextFile,
   schemaInWords,
   type ToolNames,
-  toolNames,
-  warnOfNames,
   withAnswerSchema,
   withProviderOptions,
 } from '../shared/request.ts'
 import { api, provider, type WireCall, type WireMessage, type WireRequest } from './client.ts'
-import type { RenderSettings, RequestSettings } from './options.ts'
-import { renderTool, type Rendering, selectTools, toolSchema } from './tools.ts'
+import type { RenderSettings } from './options.ts'
+import { renderTool, selectTools } from './tools.ts'
 
 const opening = '(The conversation begins here.)'
 
-/**
- * Renders the history for every model's template: it begins with the user, the user and the assistant alternate, and results
- * stand right after the message that asked for them.
- */
-export function toMessages(
-  renderedMessages: readonly RenderedMessage[],
-  binding: Binding,
-): readonly WireMessage[] {
+/** Fits a history to every model's template: it begins with the user, and the user and the assistant alternate. */
+export function alternateTurns(history: readonly WireMessage[]): readonly WireMessage[] {
   const messages: WireMessage[] = []
-  for (const rendered of renderedMessages) {
-    for (const message of rendered.messages) {
-      const bound = bindCalls(message, binding)
-      const last = messages.at(-1)
-      if (last !== undefined && last.role === bound.role && bound.role !== 'tool') {
-        messages[messages.length - 1] = mergeMessages(last, bound)
-      } else messages.push(bound)
-    }
+  for (const rendered of history) {
+    const last = messages.at(-1)
+    if (last !== undefined && last.role === rendered.role && rendered.role !== 'tool') {
+      messages[messages.length - 1] = mergeMessages(last, rendered)
+    } else messages.push(rendered)
   }
   if (messages[0]?.role !== 'user') messages.unshift({ role: 'user', content: opening })
   return messages
-}
-
-function bindCalls(message: WireMessage, { ids, names }: Binding): WireMessage {
-  if (message.tool_call_id !== undefined) {
-    const id = ids.get(message.tool_call_id as ToolCallId) ?? message.tool_call_id
-    return { ...message, tool_name: names.toWire(message.tool_name ?? ''), tool_call_id: id }
-  }
-  if (message.tool_calls === undefined) return message
-  const tool_calls = message.tool_calls.map((call) => ({
-    id: ids.get(call.id as ToolCallId) ?? call.id,
-    function: { ...call.function, name: names.toWire(call.function.name) },
-  }))
-  return { ...message, tool_calls }
 }
 
 function mergeMessages(first: WireMessage, second: WireMessage): WireMessage {
@@ -81,28 +55,19 @@ function mergeMessages(first: WireMessage, second: WireMessage): WireMessage {
   }
 }
 
-/** A message as it goes over the wire, except for the ids and names of its calls, which the whole request decides. */
-interface RenderedMessage {
-  readonly messages: readonly WireMessage[]
-  readonly calls: readonly (IdentifiedCall & { readonly name: string })[]
-}
-
-/** Renders a message. Calls have our own ids and names until the request decides. */
-function renderMessage(message: Message, modelId: string): RenderedMessage {
+function renderMessage(message: Message, modelId: string, binding: Binding): readonly WireMessage[] {
   switch (message.role) {
     case 'user':
-      return { messages: [userMessage(message.parts, emptyMessage)], calls: [] }
+      return [userMessage(message.parts, '(The message is empty.)')]
     case 'tool':
-      return {
-        messages: [...message.results.map(resultMessage), ...imageMessages(message.results)],
-        calls: [],
-      }
+      return [
+        ...message.results.map((result) => resultMessage(result, binding)),
+        ...imageMessages(message.results),
+      ]
     case 'assistant':
-      return renderReply(message, modelId)
+      return renderReply(message, modelId, binding)
   }
 }
-
-const emptyMessage = '(The message is empty.)'
 
 function userMessage(parts: readonly (UserPart | ResultPart)[], otherwise: string): WireMessage {
   const images = parts.flatMap((part) => (part.type === 'image' && isCarried(part) ? [part.data!] : []))
@@ -119,18 +84,14 @@ function toWords(part: UserPart | ResultPart): readonly string[] {
     case 'image':
       return isCarried(part) ? [] : [leftOutText(part)]
     case 'file': {
-      const { data = '', mediaType, name } = part
-      if (!textTypes.test(mediaType) || !base64.test(data)) return [leftOutText(part)]
-      const bytes = Uint8Array.from(atob(data), (character) => character.charCodeAt(0))
-      return [`${name ? `${name}:\n` : ''}${new TextDecoder().decode(bytes)}`]
+      const text = base64.test(part.data ?? '') ? readTextFile(part) : ''
+      return [text === '' ? leftOutText(part) : part.name ? `${part.name}:\n${text}` : text]
     }
   }
 }
 
 // What every engine of the server can decode. An image that it cannot would fail this request and all that follow.
 const imageTypes = /^image\/(png|jpe?g)\s*(;|$)/i
-
-const textTypes = /^(text\/|application\/(json|xml|yaml|x-yaml|javascript|typescript|toml|x-ndjson|sql)\b)/i
 
 const base64 = /^(?:[A-Za-z0-9+/]{4})+$|^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)$/
 
@@ -139,7 +100,10 @@ function isCarried({ mediaType, data }: ImagePart): boolean {
 }
 
 /** A result is text only. The wire has no mark for errors, so the text says that it is one. */
-function resultMessage({ toolCallId, name, outcome, content }: ToolResult): WireMessage {
+function resultMessage(
+  { toolCallId, name, outcome, content }: ToolResult,
+  { toWireId, names }: Binding,
+): WireMessage {
   const text = content
     .flatMap((part) =>
       part.type === 'image' && isCarried(part) ? ['[See the image below.]'] : toWords(part),
@@ -147,7 +111,12 @@ function resultMessage({ toolCallId, name, outcome, content }: ToolResult): Wire
     .join('\n')
   const resultText =
     outcome === 'success' ? text : `Error (${outcome}): ${text.trim() === '' ? 'there is no output.' : text}`
-  return { role: 'tool', content: resultText, tool_name: name, tool_call_id: toolCallId }
+  return {
+    role: 'tool',
+    content: resultText,
+    tool_name: names.toWire(name),
+    tool_call_id: toWireId(toolCallId),
+  }
 }
 
 /** Shows the images of all results in a message of the user after them. */
@@ -165,37 +134,33 @@ function imageMessages(results: readonly ToolResult[]): readonly WireMessage[] {
 }
 
 /** Thinking goes back to the model that thought it; others would take it for their own. */
-function renderReply({ parts, model }: AssistantMessage, modelId: string): RenderedMessage {
-  const own = model.provider === provider && model.api === api
-  const thinking =
-    own && model.modelId === modelId
-      ? parts.map((part) => (part.type === 'reasoning' ? part.text : '')).join('')
-      : ''
-  const calls = parts.filter((part) => part.type === 'tool_call')
+function renderReply(
+  { parts, model }: AssistantMessage,
+  modelId: string,
+  { toWireId, names }: Binding,
+): readonly WireMessage[] {
+  const isOwn = model.provider === provider && model.api === api && model.modelId === modelId
+  const thinking = isOwn ? parts.map((part) => (part.type === 'reasoning' ? part.text : '')).join('') : ''
+  const toolCalls = parts
+    .filter((part) => part.type === 'tool_call')
+    .map(({ toolCallId, name, input, malformed }): WireCall => ({
+      id: toWireId(toolCallId),
+      function: {
+        name: names.toWire(name),
+        arguments: wellFormed(malformed ? unreadInput(malformed.text) : input),
+      },
+    }))
   const content = textOf(parts).toWellFormed()
-  if (content.trim() === '' && calls.length === 0) return { messages: [], calls: [] }
-  const toolCalls = calls.map(({ toolCallId, name, input, malformed }): WireCall => ({
-    id: toolCallId,
-    function: { name, arguments: wellFormed(malformed ? unreadInput(malformed.text) : input) },
-  }))
-  const message: WireMessage = {
-    role: 'assistant',
-    content,
-    ...(thinking.trim() !== '' && { thinking: thinking.toWellFormed() }),
-    ...(toolCalls.length > 0 && { tool_calls: toolCalls }),
-  }
-  return {
-    messages: [message],
-    calls: calls.map(({ toolCallId, name, providerCallId }) => ({
-      toolCallId,
-      name,
-      ...(own && { ownId: providerCallId }),
-    })),
-  }
+  if (content.trim() === '' && toolCalls.length === 0) return []
+  return [
+    {
+      role: 'assistant',
+      content,
+      ...(thinking.trim() !== '' && { thinking: thinking.toWellFormed() }),
+      ...(toolCalls.length > 0 && { tool_calls: toolCalls }),
+    },
+  ]
 }
-
-// The server takes anything, but models miswrite longer ones.
-const maxIdentifierLength = 64
 
 /** A request that is ready to be sent. */
 export interface RenderedRequest {
@@ -203,37 +168,14 @@ export interface RenderedRequest {
   readonly names: ToolNames
 }
 
-/** Renders requests of one model. */
-export type RequestRenderer = (
-  request: ModelRequest,
-  rendering: Pick<RenderSettings, 'warn'>,
-) => RenderedRequest
-
-/**
- * Returns a renderer that keeps what it made of each message and tool, so that a turn costs only what it adds. The same
- * request gives the same body, whatever was rendered before.
- */
-export function requestRenderer(given: RequestSettings): RequestRenderer {
-  const renderedMessages = memoized((message: Message) => renderMessage(message, given.modelId))
-  const schemas = memoized(toolSchema)
-  return (request, { warn }) =>
-    renderRequest(request, request.messages.map(renderedMessages), { settings: { ...given, warn }, schemas })
-}
-
-function renderRequest(
-  request: ModelRequest,
-  renderedMessages: readonly RenderedMessage[],
-  { settings, schemas }: Rendering,
-): RenderedRequest {
-  const calls = renderedMessages.flatMap((rendered) => rendered.calls)
-  const names = toolNames(
-    [...request.tools, ...calls].map((named) => named.name),
-    { maxLength: maxIdentifierLength, pattern: anyWord },
-  )
-  warnOfNames(request, names, settings.warn)
-  const tools = selectTools(request).map((tool) => renderTool(tool, names, { settings, schemas }))
+export function renderRequest(request: ModelRequest, settings: RenderSettings): RenderedRequest {
+  const binding = bindCalls(request, { provider, api }, { pattern: anyWord, warn: settings.warn })
+  const { names } = binding
+  const tools = selectTools(request).map((tool) => renderTool(tool, names, settings.warn))
   warnOfLimits(request, tools.length > 0, settings.warn)
-  const history = toMessages(renderedMessages, { ids: callIds(calls, maxIdentifierLength), names })
+  const history = alternateTurns(
+    request.messages.flatMap((message) => renderMessage(message, settings.modelId, binding)),
+  )
   const limits = [request.maxOutputTokens, settings.maxOutputTokens].filter((limit) => limit !== undefined)
   const { outputSchema, modelSettings = {} } = request
   const { temperature, topP, seed, stop = [] } = modelSettings

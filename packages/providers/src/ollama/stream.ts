@@ -1,7 +1,7 @@
 import { omitUndefined } from '@tallystick/core/internal'
 import type { ModelSignal, ReplyPart, RequestedCall, StopReason } from '@tallystick/core/vocabulary'
 import { countAt, listAt, objectAt, textAt } from '../shared/json.ts'
-import { readGivenInput, StatefulReader, type ReplyReader } from '../shared/reply.ts'
+import { readGivenInput, type ReplyReader } from '../shared/reply.ts'
 import type { ToolNames } from '../shared/request.ts'
 import { cutPrompt, unwrittenReply, type WireLine, type WireRequest, wordlessReply } from './client.ts'
 
@@ -52,111 +52,90 @@ function toStopReason(raw: string | undefined, hasCalls: boolean, isFull: boolea
 type Spoken = { readonly type: 'text' | 'reasoning'; readonly part: number; text: string }
 type Called = RequestedCall & { readonly part: number }
 
-/** The state of one reply between two lines. */
-export interface Reply {
-  readonly names: ToolNames
+/** Reads one reply, which only the last line ends. */
+export class OllamaReader implements ReplyReader<WireLine> {
+  readonly #names: ToolNames
   /** The request. The size of its context decides what an ending means. */
-  readonly body: WireRequest
-  readonly parts: (Spoken | Called)[]
-  started: boolean
+  readonly #body: WireRequest
+  readonly #parts: (Spoken | Called)[] = []
+  #started = false
   /** A line held a message. */
-  spoke: boolean
-  /** Set by the last line. Whatever follows it is ignored. */
-  finished: boolean
-}
+  #spoke = false
+  finished = false
 
-/** Begins a reply. `names` are those of its request. */
-export function startReply(names: ToolNames, body: WireRequest): Reply {
-  return { names, body, parts: [], started: false, spoke: false, finished: false }
-}
-
-/** Returns a reader of one reply, which only the last line ends. */
-export function replyReader(names: ToolNames, body: WireRequest): ReplyReader<WireLine> {
-  return new StatefulReader(startReply(names, body), readLine)
-}
-
-/**
- * PROVIDER MAPPING: turns one line into signals, and keeps state in `reply`. A line may hold thinking, text and calls at once,
- * and be the last one. Usage comes before a `ProviderError` for counts that say that the model never saw the whole prompt.
- */
-export function readLine(reply: Reply, line: WireLine): Iterable<ModelSignal> {
-  if (reply.finished) return []
-  const signals: ModelSignal[] = []
-  if (!reply.started) {
-    reply.started = true
-    signals.push({ type: 'model_started', ...omitUndefined({ servedModel: textAt(line, 'model') }) })
+  /** `names` are those of the request. */
+  constructor(names: ToolNames, body: WireRequest) {
+    this.#names = names
+    this.#body = body
   }
-  const message = objectAt(line, 'message')
-  if (message !== undefined) {
-    reply.spoke = true
-    addWords(reply, 'reasoning', textAt(message, 'thinking'), signals)
-    addWords(reply, 'text', textAt(message, 'content'), signals)
-    for (const call of listAt(message, 'tool_calls')) signals.push(addCall(reply, call))
-  }
-  return line.done === true ? finish(reply, line, signals) : signals
-}
 
-/** Text continues in the last part if that is of its kind: after a call, or other text, a new part begins. */
-function addWords(
-  reply: Reply,
-  type: Spoken['type'],
-  text: string | undefined,
-  signals: ModelSignal[],
-): void {
-  if (text === undefined || text === '') return
-  let open = reply.parts.at(-1)
-  if (open?.type !== type) {
-    open = { type, part: reply.parts.length, text: '' }
-    reply.parts.push(open)
+  /**
+   * PROVIDER MAPPING: turns one line into signals. A line may hold thinking, text and calls at once, and be the last one. Usage
+   * comes before a `ProviderError` for counts that say that the model never saw the whole prompt.
+   */
+  *read(line: WireLine): Generator<ModelSignal, void> {
+    if (this.finished) return
+    if (!this.#started) {
+      this.#started = true
+      yield { type: 'model_started', ...omitUndefined({ servedModel: textAt(line, 'model') }) }
+    }
+    const message = objectAt(line, 'message')
+    if (message !== undefined) {
+      this.#spoke = true
+      yield* this.#addWords('reasoning', textAt(message, 'thinking'))
+      yield* this.#addWords('text', textAt(message, 'content'))
+      // Calls come complete, and each is another one: neither `index` nor id tells them apart.
+      for (const wireCall of listAt(message, 'tool_calls')) {
+        const wireFunction = objectAt(wireCall, 'function')
+        const call: RequestedCall = {
+          type: 'tool_call',
+          providerCallId: textAt(wireCall, 'id') ?? '',
+          name: this.#names.fromWire(textAt(wireFunction, 'name') ?? ''),
+          // Usually an object. Some gateways write it as text, as another vendor's wire does.
+          ...readGivenInput(wireFunction?.['arguments']),
+        }
+        const part = this.#parts.length
+        this.#parts.push({ ...call, part })
+        yield { type: 'model_tool_request', part, call }
+      }
+    }
+    if (line.done === true) yield* this.#finish(line)
   }
-  open.text += text
-  signals.push({ type: type === 'text' ? 'model_text' : 'model_reasoning', part: open.part, text })
-}
 
-/** Calls come complete, and each is another one: neither `index` nor id tells them apart. */
-function addCall(reply: Reply, wireCall: unknown): ModelSignal {
-  const wireFunction = objectAt(wireCall, 'function')
-  const call: RequestedCall = {
-    type: 'tool_call',
-    providerCallId: textAt(wireCall, 'id') ?? '',
-    name: reply.names.fromWire(textAt(wireFunction, 'name') ?? ''),
-    // Usually an object. Some gateways write it as text, as another vendor's wire does.
-    ...readGivenInput(wireFunction?.['arguments']),
+  /** Text continues in the last part if that is of its kind: after a call, or other text, a new part begins. */
+  #addWords(type: Spoken['type'], text = ''): readonly ModelSignal[] {
+    if (text === '') return []
+    let open = this.#parts.at(-1)
+    if (open?.type !== type) {
+      open = { type, part: this.#parts.length, text: '' }
+      this.#parts.push(open)
+    }
+    open.text += text
+    return [{ type: type === 'text' ? 'model_text' : 'model_reasoning', part: open.part, text }]
   }
-  const part = reply.parts.length
-  reply.parts.push({ ...call, part })
-  return { type: 'model_tool_request', part, call }
-}
 
-function* finish(
-  reply: Reply,
-  line: WireLine,
-  signals: readonly ModelSignal[],
-): Generator<ModelSignal, void> {
-  yield* signals
-  const { body, parts } = reply
-  if (!reply.spoke) throw wordlessReply()
-  const [promptTokens, replyTokens] = [
-    countAt(line, 'prompt_eval_count'),
-    countAt(line, 'eval_count'),
-  ] as const
-  if (promptTokens !== undefined || replyTokens !== undefined) {
-    const usage = omitUndefined({ inputTokens: promptTokens, outputTokens: replyTokens })
-    // The other numbers are durations in nanoseconds.
-    const raw = Object.fromEntries(Object.entries(line).filter(([, value]) => typeof value === 'number'))
-    yield { type: 'model_usage', usage, raw }
-  }
-  if (promptWasCut(body, promptTokens)) throw cutPrompt(promptTokens, readContextTokens(body))
-  const raw = textAt(line, 'done_reason')
-  if (parts.length === 0 && raw !== 'stop' && raw !== 'length') throw unwrittenReply(raw)
-  const contextTokens = contextTokensAt(body, promptTokens) ?? Infinity
-  const isFull = (promptTokens ?? NaN) + (replyTokens ?? NaN) >= contextTokens
-  const hasCalls = parts.some((part) => part.type === 'tool_call')
-  reply.finished = true
-  yield {
-    type: 'model_finished',
-    stopReason: toStopReason(raw, hasCalls, isFull),
-    ...(raw !== undefined && { rawStopReason: raw }),
-    parts: parts.map((part): ReplyPart => ({ ...part })),
+  *#finish(line: WireLine): Generator<ModelSignal, void> {
+    if (!this.#spoke) throw wordlessReply()
+    const [promptTokens, replyTokens] = [countAt(line, 'prompt_eval_count'), countAt(line, 'eval_count')]
+    if (promptTokens !== undefined || replyTokens !== undefined) {
+      const usage = omitUndefined({ inputTokens: promptTokens, outputTokens: replyTokens })
+      // The other numbers are durations in nanoseconds.
+      const raw = Object.fromEntries(Object.entries(line).filter(([, value]) => typeof value === 'number'))
+      yield { type: 'model_usage', usage, raw }
+    }
+    const body = this.#body
+    if (promptWasCut(body, promptTokens)) throw cutPrompt(promptTokens, readContextTokens(body))
+    const raw = textAt(line, 'done_reason')
+    if (this.#parts.length === 0 && raw !== 'stop' && raw !== 'length') throw unwrittenReply(raw)
+    const contextTokens = contextTokensAt(body, promptTokens) ?? Infinity
+    const isFull = (promptTokens ?? NaN) + (replyTokens ?? NaN) >= contextTokens
+    const hasCalls = this.#parts.some((part) => part.type === 'tool_call')
+    this.finished = true
+    yield {
+      type: 'model_finished',
+      stopReason: toStopReason(raw, hasCalls, isFull),
+      ...omitUndefined({ rawStopReason: raw }),
+      parts: this.#parts.map((part): ReplyPart => ({ ...part })),
+    }
   }
 }

@@ -5,11 +5,6 @@ import { itemsOf, listAt, textAt } from '../shared/json.ts'
 import type { ToolNames } from '../shared/request.ts'
 import type { RenderSettings } from './options.ts'
 
-export interface Rendering {
-  readonly settings: RenderSettings
-  readonly schemas: (schema: JsonObject) => RenderedSchema
-}
-
 /** The wire can neither forbid tools nor demand one: tools that may not be called are not offered. */
 export function selectTools({ tools, toolChoice }: ModelRequest): readonly ToolDefinition[] {
   if (toolChoice.type === 'none') return []
@@ -20,12 +15,12 @@ export function selectTools({ tools, toolChoice }: ModelRequest): readonly ToolD
 export function renderTool(
   { name, description, inputSchema }: ToolDefinition,
   names: ToolNames,
-  { settings, schemas }: Rendering,
+  warn: RenderSettings['warn'],
 ): JsonObject {
-  const { schema, inWords } = schemas(inputSchema)
+  const { schema, inWords } = toolSchema(inputSchema)
   if (inWords.length > 0) {
     const what = `${inWords.join(', ')} in the schema of the tool ${name}`
-    settings.warn({
+    warn({
       what: 'schema',
       message: `Ollama has no word for ${what}: told in descriptions instead.`,
     })

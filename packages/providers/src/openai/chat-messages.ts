@@ -10,9 +10,9 @@ import type {
   ToolCallPart,
   ToolResultsMessage,
 } from '@tallystick/core/vocabulary'
-import { textAt, wellFormed } from '../shared/json.ts'
+import { listAt, textAt, wellFormed } from '../shared/json.ts'
 import { inObject } from '../shared/reply.ts'
-import { type Binding, callIds, type IdentifiedCall } from '../shared/request.ts'
+import type { Binding, IdentifiedCall } from '../shared/request.ts'
 import type { WholeQuirks } from './options.ts'
 import { type Carried, carried, carriedResult, type Carrier } from './request.ts'
 
@@ -81,15 +81,10 @@ export function toOpaque(provider: string, data: OpaqueData): Opaque {
   return { provider, api, data }
 }
 
-const maxIdentifierLength = 64
 const nine = /^[a-zA-Z0-9]{9}$/
 
-/** Gives each call of a request a unique id in the form that the server takes. */
-export function chatCallIds(
-  calls: readonly IdentifiedCall[],
-  rule: 'any' | 'nine_alphanumeric',
-): ReadonlyMap<ToolCallId, string> {
-  if (rule === 'any') return callIds(calls, maxIdentifierLength)
+/** Gives each call of a request a unique id of nine letters and digits. */
+export function nineCallIds(calls: readonly IdentifiedCall[]): ReadonlyMap<ToolCallId, string> {
   const ids = new Map<ToolCallId, string>()
   const taken = new Set<string>()
   for (const { toolCallId, ownId } of calls) {
@@ -115,7 +110,10 @@ function hashToNine(text: string, salt: number): string {
   return `${seven('a')}${seven('b')}`.slice(0, 9)
 }
 
-interface ChatBinding extends Binding {
+/** What decides how a history is rendered. */
+interface Rendering {
+  readonly provider: string
+  readonly binding: Binding
   readonly quirks: Pick<
     WholeQuirks,
     'alternatingRoles' | 'replayReasoning' | 'reasoningPlaceholder' | 'readsArguments' | 'signsCalls'
@@ -129,56 +127,47 @@ const bridge = '(The results are in.)'
  * The history as these servers accept it: every call is answered right after the message that asked, results hold text
  * only, what they showed comes after all of them, and no reply is empty.
  */
-export function toMessages(
-  renderedMessages: readonly RenderedMessage[],
-  binding: ChatBinding,
-): readonly JsonObject[] {
-  const aloud = repliesAloud(renderedMessages, binding)
-  const messages = renderedMessages.flatMap((rendered, place): JsonObject[] => {
-    switch (rendered.role) {
-      case 'user':
-        return [userMessage(rendered.pieces)]
-      case 'assistant':
-        return assistantMessage(rendered, binding, aloud.has(place))
-      case 'tool': {
-        const answers = rendered.answers.map(({ toolCallId, text: content }): JsonObject => ({
-          role: 'tool',
-          tool_call_id: binding.ids.get(toolCallId) ?? toolCallId,
-          content,
-        }))
-        return rendered.shown.length > 0 ? [...answers, userMessage(rendered.shown)] : answers
+export function toMessages(messages: readonly Message[], rendering: Rendering): readonly JsonObject[] {
+  const aloud = findReplayedReasoning(messages, rendering)
+  const { provider, binding, quirks } = rendering
+  const carrier: Carrier = { provider, documentUrls: false, imageIds: false, audio: true }
+  const all = messages.flatMap((message): readonly JsonObject[] => {
+    switch (message.role) {
+      case 'user': {
+        const pieces = carried(message.parts, carrier)
+        // Left out, it would leave the assistant the last word, which is another request.
+        return [userMessage(pieces.length > 0 ? pieces : [text('(The message is empty.)')])]
       }
+      case 'assistant':
+        return renderReply(message, rendering, aloud.has(message))
+      case 'tool':
+        return renderResults(message, carrier, binding)
     }
   })
-  if (binding.quirks.alternatingRoles) return alternating(messages)
-  return messages.length > 0 ? messages : [{ role: 'user', content: opening }]
+  if (quirks.alternatingRoles) return alternating(all)
+  return all.length > 0 ? all : [{ role: 'user', content: opening }]
 }
 
-/** The places of the replies whose reasoning goes back with them. A turn is what lies between two messages of the user. */
-function repliesAloud(
-  messages: readonly RenderedMessage[],
-  { quirks: { replayReasoning } }: ChatBinding,
-): ReadonlySet<number> {
-  const places = new Set<number>()
-  let turn: number[] = []
-  let hasCalls = false
-  const endTurn = (isOpen: boolean): void => {
+/** Finds the replies whose reasoning goes back with them. A turn is what lies between two messages of the user. */
+function findReplayedReasoning(
+  messages: readonly Message[],
+  { quirks: { replayReasoning } }: Rendering,
+): ReadonlySet<Message> {
+  const aloud = new Set<Message>()
+  let turn: AssistantMessage[] = []
+  for (const message of [...messages, undefined]) {
+    if (message?.role === 'assistant') turn.push(message)
+    if (message !== undefined && message.role !== 'user') continue
+    const isOpen = message === undefined
+    const hasCalls = turn.some(({ parts }) => parts.some(({ type }) => type === 'tool_call'))
     const isAloud =
       replayReasoning === 'always' ||
       (replayReasoning !== 'never' && isOpen) ||
       (replayReasoning === 'turns_with_calls' && hasCalls)
-    if (isAloud) for (const place of turn) places.add(place)
+    if (isAloud) for (const reply of turn) aloud.add(reply)
     turn = []
-    hasCalls = false
   }
-  for (const [place, message] of messages.entries()) {
-    if (message.role === 'user') endTurn(false)
-    if (message.role !== 'assistant') continue
-    turn.push(place)
-    hasCalls ||= message.calls.length > 0
-  }
-  endTurn(true)
-  return places
+  return aloud
 }
 
 function userMessage(pieces: readonly Carried[]): JsonObject {
@@ -203,38 +192,73 @@ function contentPart(piece: Carried): JsonObject {
   }
 }
 
-function assistantMessage(rendered: RenderedReply, binding: ChatBinding, aloud: boolean): JsonObject[] {
-  const { calls, text, refusal, thoughts, message, reasoning } = rendered
-  const { quirks } = binding
-  if (calls.length === 0 && text.trim() === '' && refusal.trim() === '') return []
-  const thinks = aloud && thoughts !== ''
-  const content =
-    !thinks && refusal === ''
-      ? text === ''
-        ? null
-        : text
-      : [
-          ...(thinks ? [{ type: 'thinking', thinking: [{ type: 'text', text: thoughts }] }] : []),
-          ...(text === '' ? [] : [{ type: 'text', text }]),
-          ...(refusal === '' ? [] : [{ type: 'refusal', refusal }]),
-        ]
+function text(words: string): Carried {
+  return { kind: 'text', text: words }
+}
+
+/** Results are text. A message of the user after all of them shows anything else. */
+function renderResults(
+  { results }: ToolResultsMessage,
+  carrier: Carrier,
+  { toWireId }: Binding,
+): readonly JsonObject[] {
+  const shown: Carried[] = []
+  const answers = results.map(({ toolCallId, name, outcome, content }): JsonObject => {
+    const pieces = carriedResult(outcome, content, carrier)
+    const texts = pieces.flatMap((piece) => (piece.kind === 'text' ? [piece.text] : []))
+    const media = pieces.filter((piece) => piece.kind !== 'text')
+    if (media.length > 0) {
+      shown.push(text(`What ${name.toWellFormed() || 'a tool'} returned:`), ...media)
+      texts.push('(What it returned is shown in the next message.)')
+    }
+    return { role: 'tool', tool_call_id: toWireId(toolCallId), content: texts.join('\n\n') }
+  })
+  return shown.length > 0 ? [...answers, userMessage(shown)] : answers
+}
+
+function renderReply(
+  { model, parts }: AssistantMessage,
+  { provider, binding, quirks }: Rendering,
+  aloud: boolean,
+): JsonObject[] {
+  const own = model.provider === provider && model.api === api
+  const readState = (part: AssistantPart) => (own ? readOpaque(part.opaque, provider) : undefined)
+  const words = { text: '', refusal: '' }
+  const calls: JsonObject[] = []
+  let fields: JsonObject = {}
+  for (const part of parts) {
+    const providerState = readState(part)
+    fields = { ...fields, ...providerState?.message }
+    if (part.type === 'text') words[providerState?.refusal ? 'refusal' : 'text'] += part.text.toWellFormed()
+    if (part.type === 'tool_call') {
+      const id = binding.toWireId(part.toolCallId)
+      const isSigned = providerState?.call?.['extra_content'] !== undefined
+      const unsigned = quirks.signsCalls && calls.length === 0 && !isSigned
+      calls.push({
+        id,
+        ...providerState?.call,
+        ...renderCall(part, providerState?.field, binding.names, quirks),
+        ...(unsigned && noSignature),
+      })
+    }
+  }
+  if (calls.length === 0 && words.text.trim() === '' && words.refusal.trim() === '') return []
+  const { reasoning_content: thought, ...message } = wellFormed(fields)
+  const { fields: shownReasoning, thoughts } = renderReasoning(parts, readState)
+  // That nothing was thought is said only of calls, as servers demand it.
+  const reasoning =
+    shownReasoning ?? (thought !== undefined && calls.length > 0 ? { reasoning_content: thought } : undefined)
   const { reasoningPlaceholder: placeholder } = quirks
   const lacksReasoning = calls.length > 0 && placeholder !== false && !textAt(reasoning, 'reasoning_content')
-  const toolCalls = calls.map(({ toolCallId, name, body, unread }, place) => {
-    const kind = body['type'] === 'custom' ? 'custom' : 'function'
-    const asked = {
-      ...(body[kind] as JsonObject),
-      ...(unread !== undefined && { arguments: quirks.readsArguments ? inObject(unread) : unread }),
-      name: binding.names.toWire(name),
-    }
-    const unsigned = quirks.signsCalls && place === 0 && body['extra_content'] === undefined
-    return {
-      id: binding.ids.get(toolCallId) ?? toolCallId,
-      ...body,
-      ...(unsigned && noSignature),
-      [kind]: asked,
-    }
-  })
+  const thinks = aloud && thoughts !== ''
+  const content =
+    !thinks && words.refusal === ''
+      ? words.text || null
+      : [
+          ...(thinks ? [{ type: 'thinking', thinking: [{ type: 'text', text: thoughts }] }] : []),
+          ...(words.text === '' ? [] : [{ type: 'text', text: words.text }]),
+          ...(words.refusal === '' ? [] : [{ type: 'refusal', refusal: words.refusal }]),
+        ]
   return [
     {
       role: 'assistant',
@@ -243,9 +267,47 @@ function assistantMessage(rendered: RenderedReply, binding: ChatBinding, aloud: 
       ...(aloud && reasoning),
       // Some servers refuse a call that no reasoning stands before.
       ...(aloud && lacksReasoning && { reasoning_content: placeholder }),
-      ...(toolCalls.length > 0 && { tool_calls: toolCalls }),
+      ...(calls.length > 0 && { tool_calls: calls }),
     },
   ]
+}
+
+/** Renders a call in its own kind. `field` is the one that the text of a custom tool became. */
+function renderCall(
+  part: ToolCallPart,
+  field: string | undefined,
+  { toWire }: Binding['names'],
+  { readsArguments }: Rendering['quirks'],
+): JsonObject {
+  const name = toWire(part.name)
+  const custom = field === undefined ? undefined : part.input[field]
+  if (typeof custom === 'string') return { type: 'custom', custom: { name, input: custom.toWellFormed() } }
+  const unread = part.malformed?.text.toWellFormed()
+  const written = unread === undefined ? JSON.stringify(wellFormed(part.input)) : unread
+  return {
+    type: 'function',
+    function: { name, arguments: unread !== undefined && readsArguments ? inObject(unread) : written },
+  }
+}
+
+/** The reasoning of a reply in the fields that its server showed it in, or as the beginning of the content. */
+function renderReasoning(
+  parts: readonly AssistantPart[],
+  readState: (part: AssistantPart) => OpaqueData | undefined,
+): { readonly fields: JsonObject | undefined; readonly thoughts: string } {
+  const fields: { [field: string]: Json } = {}
+  let thoughts = ''
+  for (const part of parts) {
+    if (part.type !== 'reasoning') continue
+    const { reasoning: field, details } = readState(part) ?? {}
+    if (field === undefined) continue
+    const words = part.text.toWellFormed()
+    if (field === 'thinking') thoughts += words
+    else if (words !== '') fields[field] = (textAt(fields, field) ?? '') + words
+    if (details !== undefined)
+      fields['reasoning_details'] = [...listAt(fields, 'reasoning_details'), ...details]
+  }
+  return { fields: Object.keys(fields).length > 0 ? wellFormed(fields) : undefined, thoughts }
 }
 
 /** Google's word for a call that another model made, which nobody can have signed. */
@@ -280,151 +342,4 @@ function mergeMessages(before: JsonObject, after: JsonObject): JsonObject {
               : [{ type: 'text', text: one }],
         )
   return { ...before, ...after, content: content === '' ? null : content }
-}
-
-/** A call or a result. Only the whole request decides its id and the name of its tool. */
-export interface Placeholder {
-  readonly toolCallId: ToolCallPart['toolCallId']
-  readonly name: string
-  /** The id that this service gave the call itself. */
-  readonly ownId?: string
-}
-
-/** A message as it goes over the wire, except for what the whole request decides. Rendered once. */
-export type RenderedMessage =
-  | { readonly role: 'user'; readonly pieces: readonly Carried[] }
-  | RenderedReply
-  | { readonly role: 'tool'; readonly answers: readonly RenderedAnswer[]; readonly shown: readonly Carried[] }
-
-interface RenderedReply {
-  readonly role: 'assistant'
-  readonly text: string
-  readonly refusal: string
-  readonly calls: readonly RenderedCall[]
-  /** The reasoning as fields of the message, for a request that it goes back with. */
-  readonly reasoning: JsonObject | undefined
-  /** The reasoning as the beginning of the content, for servers that put it there. */
-  readonly thoughts: string
-  /** Fields of the message that its server wants back whatever becomes of the reasoning. */
-  readonly message: JsonObject | undefined
-}
-
-/** A call. `unread` is its input as the model wrote it, if that was not a JSON object. */
-export interface RenderedCall extends Placeholder {
-  readonly body: JsonObject
-  readonly unread?: string
-}
-
-/** The answer to a call: text only, since the wire takes nothing else. */
-export interface RenderedAnswer extends Placeholder {
-  readonly text: string
-}
-
-/** Renders a message for a model of this provider. */
-export function renderMessage(message: Message, provider: string): RenderedMessage {
-  switch (message.role) {
-    case 'user': {
-      const pieces = carried(message.parts, describeCarrier(provider))
-      // Left out, it would leave the assistant the last word, which is another request.
-      return { role: 'user', pieces: pieces.length > 0 ? pieces : [text('(The message is empty.)')] }
-    }
-    case 'tool':
-      return renderResults(message, provider)
-    case 'assistant':
-      return renderReply(message, provider)
-  }
-}
-
-function describeCarrier(provider: string): Carrier {
-  return { provider, documentUrls: false, imageIds: false, audio: true }
-}
-
-function text(words: string): Carried {
-  return { kind: 'text', text: words }
-}
-
-/** Results are text. A message of the user after all of them shows anything else. */
-function renderResults({ results }: ToolResultsMessage, provider: string): RenderedMessage {
-  const shown: Carried[] = []
-  const answers = results.map(({ toolCallId, name, outcome, content }): RenderedAnswer => {
-    const pieces = carriedResult(outcome, content, describeCarrier(provider))
-    const texts = pieces.flatMap((piece) => (piece.kind === 'text' ? [piece.text] : []))
-    const media = pieces.filter((piece) => piece.kind !== 'text')
-    if (media.length > 0) {
-      shown.push(text(`What ${name.toWellFormed() || 'a tool'} returned:`), ...media)
-      texts.push('(What it returned is shown in the next message.)')
-    }
-    return { toolCallId, name, text: texts.join('\n\n') }
-  })
-  return { role: 'tool', answers, shown }
-}
-
-function renderReply({ model, parts }: AssistantMessage, provider: string): RenderedReply {
-  const own = model.provider === provider && model.api === api
-  const known = (part: AssistantPart) => (own ? readOpaque(part.opaque, provider) : undefined)
-  const words = { text: '', refusal: '' }
-  const calls: RenderedCall[] = []
-  let fields: JsonObject = {}
-  for (const part of parts) {
-    const providerState = known(part)
-    fields = { ...fields, ...providerState?.message }
-    if (part.type === 'text') words[providerState?.refusal ? 'refusal' : 'text'] += part.text.toWellFormed()
-    if (part.type !== 'tool_call') continue
-    const { toolCallId, name, providerCallId, malformed } = part
-    calls.push({
-      toolCallId,
-      name,
-      ...(own && { ownId: providerCallId }),
-      ...(malformed && { unread: malformed.text.toWellFormed() }),
-      body: callBody(part, providerState),
-    })
-  }
-  const { reasoning_content: thought, ...message } = wellFormed(fields)
-  const { reasoning, thoughts } = renderReasoning(parts, known)
-  return {
-    role: 'assistant',
-    ...words,
-    calls,
-    message: Object.keys(message).length > 0 ? message : undefined,
-    // That nothing was thought is said only of calls, as servers demand it.
-    reasoning:
-      reasoning ?? (thought !== undefined && calls.length > 0 ? { reasoning_content: thought } : undefined),
-    thoughts,
-  }
-}
-
-/** A call of the kind that the model made. The request adds its id and name. */
-function callBody(part: ToolCallPart, providerState: OpaqueData | undefined): JsonObject {
-  const custom = providerState?.field === undefined ? undefined : part.input[providerState.field]
-  if (typeof custom === 'string') {
-    return {
-      ...providerState?.call,
-      type: 'custom',
-      custom: { name: part.name, input: custom.toWellFormed() },
-    }
-  }
-  const body = { name: part.name, arguments: JSON.stringify(wellFormed(part.input)) }
-  return { ...providerState?.call, type: 'function', function: body }
-}
-
-/** The reasoning of a reply in the fields that its server showed it in. */
-function renderReasoning(
-  parts: readonly AssistantPart[],
-  known: (part: AssistantPart) => OpaqueData | undefined,
-): Pick<RenderedReply, 'reasoning' | 'thoughts'> {
-  const fields: { [field: string]: Json } = {}
-  let thoughts = ''
-  for (const part of parts) {
-    const providerState = part.type === 'reasoning' ? known(part) : undefined
-    if (part.type !== 'reasoning' || providerState?.reasoning === undefined) continue
-    const words = part.text.toWellFormed()
-    if (providerState.reasoning === 'thinking') thoughts += words
-    else if (words !== '')
-      fields[providerState.reasoning] = (textAt(fields, providerState.reasoning) ?? '') + words
-    if (providerState.details !== undefined) {
-      const before = (fields['reasoning_details'] ?? []) as readonly Json[]
-      fields['reasoning_details'] = [...before, ...providerState.details]
-    }
-  }
-  return { reasoning: Object.keys(fields).length > 0 ? wellFormed(fields) : undefined, thoughts }
 }

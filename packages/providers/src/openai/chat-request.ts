@@ -1,25 +1,17 @@
-import type { Message, ModelRequest } from '@tallystick/core'
+import type { ModelRequest } from '@tallystick/core'
 import { omitUndefined } from '@tallystick/core/internal'
 import type { JsonObject, ToolDefinition } from '@tallystick/core/vocabulary'
 import type { Warn } from '../shared/options.ts'
 import {
   anyWord,
-  memoized,
+  bindCalls,
   schemaInWords,
   type ToolNames,
-  toolNames,
-  warnOfNames,
   withAnswerSchema,
   withProviderOptions,
 } from '../shared/request.ts'
-import {
-  chatCallIds,
-  toMessages,
-  type RenderedMessage,
-  renderMessage,
-  type WireRequest,
-} from './chat-messages.ts'
-import type { OpenAICustomTool, OpenAIWarning, WholeQuirks } from './options.ts'
+import { api, nineCallIds, toMessages, type WireRequest } from './chat-messages.ts'
+import type { OpenAIChatOptions, OpenAICustomTool, OpenAIWarning, WholeQuirks } from './options.ts'
 import { callContext, type CallContext, samplingFields, takenChoice } from './request.ts'
 import {
   fitSchema,
@@ -80,41 +72,26 @@ export interface RenderedRequest {
   readonly context: ReplyContext
 }
 
-interface Rendering extends Pick<RenderSettings, 'warn'> {
-  /** Fields of how to write that the model takes none of. */
-  readonly refused?: readonly string[]
-}
-
-/** Renders requests of one model. */
-export type RequestRenderer = (request: ModelRequest, rendering: Rendering) => RenderedRequest
-
-const maxToolNameLength = 64
 const heldFields = ['model', 'messages', 'stream', 'stream_options', 'tools', 'n']
 
-/**
- * A renderer that keeps what it made of each message, so that a turn costs what it adds. The same request gives the
- * same body, whatever was rendered before.
- */
-export function requestRenderer(given: RequestSettings): RequestRenderer {
-  const rendered = memoized((message: Message) => renderMessage(message, given.provider))
-  return (request, { warn, refused = [] }) =>
-    renderRequest(request, request.messages.map(rendered), { ...given, warn }, refused)
-}
-
-function renderRequest(
+/** Renders a request, without the fields of how to write that the model is known to refuse. */
+export function renderRequest(
   request: ModelRequest,
-  renderedMessages: readonly RenderedMessage[],
   settings: RenderSettings,
-  refused: readonly string[],
+  refused: readonly string[] = [],
 ): RenderedRequest {
-  const { quirks } = settings
-  const calls = renderedMessages.flatMap((rendered) => (rendered.role === 'assistant' ? rendered.calls : []))
-  const names = toolNames(
-    [...request.tools, ...calls].map((named) => named.name),
-    { maxLength: maxToolNameLength, ...(quirks.toolNames === 'any' && { pattern: anyWord }) },
+  const { quirks, provider, warn } = settings
+  const binding = bindCalls(
+    request,
+    { provider, api },
+    {
+      ...(quirks.toolNames === 'any' && { pattern: anyWord }),
+      ...(quirks.callIds === 'nine_alphanumeric' && { identify: nineCallIds }),
+      warn,
+    },
   )
-  warnOfNames(request, names, settings.warn)
-  const history = toMessages(renderedMessages, { ids: chatCallIds(calls, quirks.callIds), names, quirks })
+  const { names } = binding
+  const history = toMessages(request.messages, { provider, binding, quirks })
   const maxTokens = Math.min(request.maxOutputTokens ?? Infinity, settings.maxOutputTokens ?? Infinity)
   const answer = answerFields(request, settings)
   const instructions = answer.instructions.toWellFormed()
@@ -127,7 +104,13 @@ function renderRequest(
     ...toolFields(request, names, settings, refused),
     ...(answer.format && { response_format: answer.format }),
     ...(Number.isFinite(maxTokens) && { [quirks.maxTokensField]: maxTokens }),
-    ...optionFields(settings),
+    ...omitUndefined({
+      reasoning_effort: settings.reasoningEffort,
+      verbosity: settings.verbosity,
+      prompt_cache_key: settings.promptCacheKey,
+      service_tier: settings.serviceTier,
+      metadata: settings.metadata,
+    }),
     ...settings.extraBody,
     ...samplingFields(
       request.modelSettings ?? {},
@@ -144,27 +127,11 @@ function renderRequest(
   }
 }
 
-/** Fields that the options of the model say word for word. */
-function optionFields(settings: RenderSettings): object {
-  return omitUndefined({
-    reasoning_effort: settings.reasoningEffort,
-    verbosity: settings.verbosity,
-    prompt_cache_key: settings.promptCacheKey,
-    service_tier: settings.serviceTier,
-    metadata: settings.metadata,
-  })
-}
-
-/** How the model is asked for an answer of a schema: by the server's own way, in the instructions, or by both. */
-interface AnswerFields {
-  readonly instructions: string
-  readonly format?: JsonObject
-}
-
+/** Asks for an answer that fits a schema: in the server's own way, in the instructions, or by both. */
 function answerFields(
   { outputSchema, instructions }: ModelRequest,
   { quirks, warn }: RenderSettings,
-): AnswerFields {
+): { readonly instructions: string; readonly format?: JsonObject } {
   if (outputSchema === undefined) return { instructions }
   const withSchema = withAnswerSchema(instructions, outputSchema)
   if (quirks.structuredOutput === 'none') {
@@ -192,25 +159,23 @@ function answerFields(
   return { instructions, format: { type: 'json_schema', json_schema: described } }
 }
 
-/** The settings of a request that come from the options of the model. */
-interface RequestSettings {
+/** The options of a model, as requests need them. */
+export interface RenderSettings extends Pick<
+  OpenAIChatOptions,
+  | 'extraBody'
+  | 'maxOutputTokens'
+  | 'metadata'
+  | 'promptCacheKey'
+  | 'reasoningEffort'
+  | 'serviceTier'
+  | 'verbosity'
+> {
   readonly modelId: string
   readonly provider: string
   readonly quirks: WholeQuirks
-  readonly maxOutputTokens?: number | undefined
-  readonly reasoningEffort?: string | undefined
-  readonly verbosity?: string | undefined
   readonly strictTools: boolean
   readonly customTools: Readonly<Record<string, OpenAICustomTool>>
   readonly toolFields: Readonly<Record<string, JsonObject>>
-  readonly promptCacheKey?: string | undefined
-  readonly serviceTier?: string | undefined
-  readonly metadata?: Readonly<Record<string, string>> | undefined
-  readonly extraBody?: JsonObject | undefined
-}
-
-/** How one request is rendered. */
-export interface RenderSettings extends RequestSettings {
   /** Reports what the wire cannot express of this request. */
   readonly warn: Warn<OpenAIWarning>
 }

@@ -2,8 +2,8 @@ import type { Model } from '@tallystick/core'
 import { createModel, lazyClient } from '../shared/model.ts'
 import { copyOptions, type RecordedOptions } from '../shared/options.ts'
 import { api } from './chat-messages.ts'
-import { requestRenderer } from './chat-request.ts'
-import { replyReader } from './chat-stream.ts'
+import { renderRequest } from './chat-request.ts'
+import { ChatReader } from './chat-stream.ts'
 import { type Attempt, officialClient, type OpenAIChatClient, sdk, startCall } from './client.ts'
 import { failures } from './failure.ts'
 import { allQuirks, checkChatOptions, type OpenAIChatOptions, type OpenAIWarning } from './options.ts'
@@ -40,7 +40,7 @@ export function openaiChat(modelId: string, given: OpenAIChatOptions = {}): Mode
   const options = copyOptions('openaiChat', given)
   const { server = 'openai' } = options
   const provider = options.provider ?? server
-  const render = requestRenderer({
+  const settings = {
     ...options,
     modelId,
     provider,
@@ -48,7 +48,7 @@ export function openaiChat(modelId: string, given: OpenAIChatOptions = {}): Mode
     strictTools: options.strictTools ?? false,
     customTools: options.customTools ?? {},
     toolFields: options.toolFields ?? {},
-  })
+  }
   // What the model refused once, it refuses in every later call.
   let refused: readonly string[] = []
   return createModel<OpenAIChatOptions, OpenAIChatClient, OpenAIWarning>({
@@ -64,8 +64,8 @@ export function openaiChat(modelId: string, given: OpenAIChatOptions = {}): Mode
     start: (call) => {
       const { completions } = call.client.chat
       const prepare = (): Attempt => {
-        const { body, context } = render(call.request, { warn: call.warn, refused })
-        return { body, reader: replyReader(context) }
+        const { body, context } = renderRequest(call.request, { ...settings, warn: call.warn }, refused)
+        return { body, reader: new ChatReader(context) }
       }
       return startCall({
         ...call,

@@ -3,9 +3,14 @@ import type { ModelContext, ModelSignal } from '@tallystick/core/vocabulary'
 import type { OpenAI } from 'openai'
 import type { Stream } from 'openai/streaming'
 import type { Subscriber } from 'rxjs'
-import { observeResponse } from '../shared/body.ts'
-import { type Connect, type Connection, forwardEvents, longestTimerMs } from '../shared/call.ts'
-import { numberAt, objectAt, textAt } from '../shared/json.ts'
+import {
+  type Connect,
+  type Connection,
+  forwardEvents,
+  longestTimerMs,
+  observeAnswer,
+} from '../shared/call.ts'
+import { numberAt, objectAt, parseJson, textAt } from '../shared/json.ts'
 import { declarePackage, type OptionalPackage } from '../shared/options.ts'
 import type { ReplyReader } from '../shared/reply.ts'
 import type { OwnSecrets } from '../shared/secrets.ts'
@@ -35,13 +40,6 @@ export interface OpenAICallOptions {
 
 /** Resolves to the raw events, in order; iterating ends, or throws, when the call does, and `signal` ends both at once. */
 export type OpenAICreate = (body: object, options: OpenAICallOptions) => PromiseLike<AsyncIterable<unknown>>
-
-/** From where on a response is sent for again. */
-interface ResponsePlace {
-  readonly stream: true
-  readonly starting_after: number
-  readonly include?: readonly string[]
-}
 
 /** Just enough of the official client for the Responses API: `new OpenAI(…)` is one, and so is `new AzureOpenAI(…)`. */
 export interface OpenAIClient {
@@ -92,23 +90,17 @@ export function officialClient(
  * Some servers put the reason at the top of the body instead, or the body into a list: it is moved to where the client looks.
  */
 async function withErrorInside(response: Response): Promise<Response> {
-  if (response.status < 400 || !response.headers.get('content-type')?.includes('json')) return response
+  const { status, statusText } = response
+  if (status < 400 || !response.headers.get('content-type')?.includes('json')) return response
   const text = await response.text()
+  const given = parseJson(text)
+  const body: unknown = Array.isArray(given) && given.length === 1 ? given[0] : given
+  const isInside = typeof body === 'object' && body !== null && 'error' in body
+  const mended = given === undefined ? text : JSON.stringify(isInside ? body : { error: body })
   const headers = new Headers(response.headers)
   headers.delete('content-length')
   headers.delete('content-encoding')
-  return new Response(mended(text), { status: response.status, statusText: response.statusText, headers })
-}
-
-function mended(text: string): string {
-  try {
-    const given: unknown = JSON.parse(text)
-    const body: unknown = Array.isArray(given) && given.length === 1 ? given[0] : given
-    const isInside = typeof body === 'object' && body !== null && 'error' in body
-    return JSON.stringify(isInside ? body : { error: body })
-  } catch {
-    return text
-  }
+  return new Response(mended, { status, statusText, headers })
 }
 
 /** One request, and the reader of its answer. */
@@ -136,7 +128,7 @@ export interface Call {
 
 export interface BackgroundCalls {
   /** Sends for the events behind one. */
-  readonly retrieve: (id: string, place: ResponsePlace, given: OpenAICallOptions) => ReturnType<OpenAICreate>
+  readonly retrieve: (id: string, from: object, given: OpenAICallOptions) => ReturnType<OpenAICreate>
   readonly cancel: (id: string) => PromiseLike<unknown>
 }
 
@@ -162,8 +154,8 @@ export function startCall(call: Call): () => void {
     const isBroken = failure.class === 'network' || failure.class === 'truncated'
     if (!background || !sent || id === undefined || !isBroken || place.returns >= maxReturns) return undefined
     const { reader, body } = sent
-    const include = 'include' in body ? { include: body.include as readonly string[] } : {}
-    const from = { stream: true, starting_after: place.after, ...include } as const
+    const include = 'include' in body ? { include: body.include } : {}
+    const from = { stream: true, starting_after: place.after, ...include }
     place.returns++
     return async (connection) => {
       await new Promise<void>((resolve) => context.clock.schedule(pauseMs * place.returns, resolve))
@@ -234,30 +226,12 @@ async function opened(
     timeout: longestTimerMs,
     headers: { ...call.options.headers },
   })
-  if (!hasResponse(asked)) return asked
+  // The promise of the official client.
+  const { asResponse } = asked as { asResponse?(): Promise<Response> }
+  if (asResponse === undefined) return asked
   // The client may be the user's own: then nothing was loaded before.
-  const [response, { Stream }] = await Promise.all([asked.asResponse(), sdk.load(call.maker)])
-  connection.facts.requestId = readRequestId(response.headers)
-  connection.facts.contentType = response.headers.get('content-type') ?? undefined
-  const { tail } = connection
-  const observed = observeResponse(response, {
-    onBytes(bytes) {
-      connection.watch.signOfLife()
-      tail.saw(bytes)
-    },
-    onEnd: () => tail.ended(),
-  })
-  connection.observed = observed !== response
+  const [response, { Stream }] = await Promise.all([asResponse.call(asked), sdk.load(call.maker)])
+  const observed = observeAnswer(connection, response, readRequestId(response.headers))
+  type StreamClient = Parameters<OpenAISdk['Stream']['fromSSEResponse']>[2]
   return Stream.fromSSEResponse(observed, connection.abort, call.client as StreamClient)
-}
-
-type StreamClient = Parameters<OpenAISdk['Stream']['fromSSEResponse']>[2]
-
-/** The promise that the official client answers. */
-interface ResponsePromise {
-  asResponse(): Promise<Response>
-}
-
-function hasResponse(asked: object): asked is ResponsePromise {
-  return typeof (asked as Partial<ResponsePromise>).asResponse === 'function'
 }

@@ -1,7 +1,9 @@
 import { ProviderError } from '@tallystick/core'
-import { getOwn, isJsonObject } from '@tallystick/core/internal'
+import { getOwn, isJsonObject, omitUndefined } from '@tallystick/core/internal'
 import {
+  answeredFailure,
   type ApiError,
+  judgeWords,
   toClientFailure,
   commonFailures,
   connectionFailure,
@@ -12,8 +14,6 @@ import {
   named,
   quoted,
   retryable,
-  readRetryAfterMs,
-  readStatedRetry,
   type Verdict,
   judgeStatus,
   type WireFailures,
@@ -69,10 +69,12 @@ const byWord: { readonly [word: string]: Verdict } = {
 
 const ownStatuses = { 425: retryable('server'), 498: retryable('overloaded') }
 
-// `tokens per min`: the request alone is larger than what a minute allows.
-const overflowWords =
-  /context (window|length|size)|maximum context|prompt is too long|too many tokens in|input (is )?too long|exceeds? the (available )?context|^request too large for/i
-const filterWords = /content (management |filtering )?policy|content filter|usage policy|safety system/i
+const refusals = {
+  // `tokens per min`: the request alone is larger than what a minute allows.
+  overflow:
+    /context (window|length|size)|maximum context|prompt is too long|too many tokens in|input (is )?too long|exceeds? the (available )?context|^request too large for/i,
+  filter: /content (management |filtering )?policy|content filter|usage policy|safety system/i,
+}
 
 /** Judges an answer by its own word first, then by its status; without either, the fault is on the other side. */
 function judge({ status, type, code, words }: Answer): Verdict {
@@ -85,10 +87,7 @@ function judge({ status, type, code, words }: Answer): Verdict {
   if (verdict.class === 'rate_limited' && /^request too large for/i.test(words)) {
     return final('context_overflow')
   }
-  if (verdict.class !== 'invalid_request') return verdict
-  if (overflowWords.test(words)) return final('context_overflow')
-  if (filterWords.test(words)) return final('content_filtered')
-  return verdict
+  return judgeWords(verdict, words, refusals)
 }
 
 export const failures: WireFailures = {
@@ -109,11 +108,8 @@ const { failed } = failures
 
 /** Reads the service's id of a request. Servers differ in the name of the header. */
 export function readRequestId(headers: HeaderReader): string | undefined {
-  for (const name of ['x-request-id', 'request-id', 'apim-request-id']) {
-    const id = headers.get(name)
-    if (id) return id
-  }
-  return undefined
+  const names = ['x-request-id', 'request-id', 'apim-request-id']
+  return names.map((name) => headers.get(name)).find(Boolean) ?? undefined
 }
 
 /** Turns what the SDK, fetch or the stream threw into a failure without payloads and keys. */
@@ -121,7 +117,7 @@ export function toProviderError(error: unknown, facts: FailureFacts): ProviderEr
   if (error instanceof ProviderError) {
     return withCode(readCode(error), withRequestId(error, facts.requestId))
   }
-  if (isApiError(error)) return answeredFailure(error, facts)
+  if (isApiError(error)) return readApiError(error, facts)
   const { requestId } = facts
   return toClientFailure(failures, error, keyWords, requestId === undefined ? {} : { requestId })
 }
@@ -134,13 +130,10 @@ export function failureInStream(error: unknown): ProviderError {
   return withCode(answer.code, failed(judge(answer), brokenOff(answer)))
 }
 
-function answeredFailure(error: ApiError, facts: FailureFacts): ProviderError {
+function readApiError(error: ApiError, facts: FailureFacts): ProviderError {
   const { status, headers } = error
   const requestId = (headers && readRequestId(headers)) ?? facts.requestId
-  const known = {
-    ...(status !== undefined && { status }),
-    ...(requestId !== undefined && { requestId }),
-  }
+  const known = omitUndefined({ status, requestId })
   if (status === undefined && error.error === undefined) {
     const timedOut = /timed? ?out/i.test(error.message)
     return connectionFailure(failures, error, { who: 'The service', timedOut, known })
@@ -150,13 +143,9 @@ function answeredFailure(error: ApiError, facts: FailureFacts): ProviderError {
   if (status === undefined) {
     return withCode(answer.code, failed(verdict, brokenOff(answer), known))
   }
-  const asked = headers && readRetryAfterMs(headers, facts.now)
-  const failure = failed(
-    { ...verdict, retryable: readStatedRetry(headers) ?? verdict.retryable },
-    `The service answered ${status}${named(answer.code ?? answer.type)}${quoted(answer.words)}`,
-    { ...known, ...(asked !== undefined && { retryAfterMs: asked }) },
-  )
-  return withCode(answer.code, failure)
+  const label = answer.code ?? answer.type
+  const told = { who: 'The service', status, label, words: answer.words, verdict, requestId, now: facts.now }
+  return withCode(answer.code, answeredFailure(failures, error, told))
 }
 
 function readAnswer(error: unknown, status?: number): Answer {

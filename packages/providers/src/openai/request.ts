@@ -16,7 +16,14 @@ import type {
 } from '@tallystick/core/vocabulary'
 import { countAt, itemsOf, numberAt, objectAt, textAt } from '../shared/json.ts'
 import { mergeUsageCounts, omitUnknown } from '../shared/reply.ts'
-import { bareType, decodedText, keptFileId, leftOutText, type ToolNames } from '../shared/request.ts'
+import {
+  bareType,
+  imageTypes,
+  keptFileId,
+  leftOutText,
+  readTextFile,
+  type ToolNames,
+} from '../shared/request.ts'
 import type { OpenAICustomTool, OpenAIWarning } from './options.ts'
 
 /** The parts of the request that reading a call needs. */
@@ -96,7 +103,6 @@ export interface Carrier {
   readonly audio: boolean
 }
 
-const imageTypes = new Set(['image/jpeg', 'image/png', 'image/gif', 'image/webp'])
 const audioFormats: ReadonlyMap<string, 'wav' | 'mp3'> = new Map([
   ['audio/wav', 'wav'],
   ['audio/x-wav', 'wav'],
@@ -104,7 +110,6 @@ const audioFormats: ReadonlyMap<string, 'wav' | 'mp3'> = new Map([
   ['audio/mpeg', 'mp3'],
   ['audio/mp3', 'mp3'],
 ])
-const textTypes = /^(text\/|application\/(json|xml|yaml|x-yaml|javascript|typescript|toml|x-ndjson|sql)$)/
 
 /** Renders the parts of a message or result. Blank text is left out; text describes what the wire cannot carry. */
 export function carried(parts: readonly (UserPart | ResultPart)[], carrier: Carrier): Carried[] {
@@ -129,7 +134,7 @@ function carriedImage(part: ImagePart, { provider, imageIds }: Carrier): Carried
   const fileId = keptFileId(part, provider)
   if (fileId !== undefined) return imageIds ? { kind: 'kept', what: 'image', fileId, detail } : undefined
   if (url !== undefined) return { kind: 'image', url, detail }
-  const type = bareType(mediaType) === 'image/jpg' ? 'image/jpeg' : bareType(mediaType)
+  const type = bareType(mediaType)
   if (!data || !imageTypes.has(type)) return undefined
   return { kind: 'image', url: `data:${type};base64,${data}`, detail }
 }
@@ -146,7 +151,7 @@ function carriedFile(part: FilePart, carrier: Carrier): Carried | undefined {
   }
   const format = audioFormats.get(type)
   if (format && data && carrier.audio) return { kind: 'audio', format, data }
-  const text = data && textTypes.test(type) ? decodedText(data) : ''
+  const text = readTextFile(part)
   if (text.trim() === '') return undefined
   const title = part.name ? `File "${part.name.toWellFormed()}"` : 'A file'
   return { kind: 'text', text: `${title}:\n\n${text}` }

@@ -7,10 +7,12 @@ import {
   type JsonObject,
   type ToolCallId,
   type ToolCallPart,
+  type ToolResult,
 } from '@tallystick/core/vocabulary'
 import { itemsOf, numberAt, objectAt, textAt, wellFormed } from '../shared/json.ts'
 import { inObject, readCallInput } from '../shared/reply.ts'
-import { type Binding, bindItems, isIdentifier, type Placeholder } from '../shared/request.ts'
+import { type Binding, isIdentifier } from '../shared/request.ts'
+import { type Carried, carried, carriedResult, type Carrier } from './request.ts'
 import {
   api,
   type CallKind,
@@ -18,37 +20,92 @@ import {
   readNativeKind,
   type OpaqueData,
   readOpaque,
-  resultItem,
-  userItem,
 } from './responses-wire.ts'
+
+/** What decides how a history is rendered. */
+interface Rendering {
+  readonly provider: string
+  readonly modelId: string
+  readonly binding: Binding
+}
+
+/** A call of the history, as far as its answer depends on it. */
+interface AskedCall {
+  readonly kind: CallKind
+  /** The id that this service gave the call itself. */
+  readonly ownId: string | undefined
+  /** Of a call from within a program that the vendor runs: who called. The answer has to say so too. */
+  readonly caller: Json | undefined
+  /** Of a call of the shell: how many characters of its output the model asked for. */
+  readonly maxOutput: number | undefined
+}
 
 /** Renders the history from the place `from` on: every call has its output after it, in its own kind. */
 export function toInput(
-  renderedMessages: readonly RenderedMessage[],
+  messages: readonly Message[],
   from: number,
-  binding: Binding,
+  rendering: Rendering,
 ): readonly JsonObject[] {
-  const calls = new Map<ToolCallId, PlacedCall>()
-  const all = renderedMessages.flatMap((rendered) => rendered.items)
-  const programs = new Set(
-    all.filter((item) => item['type'] === 'program').map((item) => textAt(item, 'call_id')),
-  )
-  const input: JsonObject[] = []
-  renderedMessages.forEach((rendered, place) => {
-    for (const placeholder of rendered.placeholders)
-      if (placeholder.role === 'call') calls.set(placeholder.toolCallId, placeholder)
-    if (place >= from)
-      input.push(...bindRendered(rendered, binding, calls).flatMap((item) => withProgram(item, programs)))
+  const calls = new Map<ToolCallId, AskedCall>()
+  const carrier: Carrier = {
+    ...{ provider: rendering.provider, documentUrls: true, imageIds: true, audio: false },
+  }
+  const items = messages.map((message): readonly JsonObject[] => {
+    switch (message.role) {
+      case 'user':
+        return [userItem(carried(message.parts, carrier))]
+      case 'tool':
+        return message.results.map((result) => renderResult(result, calls, carrier, rendering.binding))
+      case 'assistant':
+        return renderReply(message, calls, rendering)
+    }
   })
+  const programs = new Set(
+    items
+      .flat()
+      .filter((item) => item['type'] === 'program')
+      .map((item) => textAt(item, 'call_id')),
+  )
   // The vendor refuses two items of one id, which servers that begin to count again give; it needs none.
   const taken = new Set<string>()
-  return input.map((item) => {
-    const { id, ...rest } = item
-    if (typeof id !== 'string') return item
-    const isRepeated = taken.has(id)
-    taken.add(id)
-    return isRepeated ? rest : item
-  })
+  return items
+    .slice(from)
+    .flat()
+    .flatMap((item) => withProgram(item, programs))
+    .map((item) => {
+      const { id, ...rest } = item
+      if (typeof id !== 'string') return item
+      const isRepeated = taken.has(id)
+      taken.add(id)
+      return isRepeated ? rest : item
+    })
+}
+
+function userItem(pieces: readonly Carried[]): JsonObject {
+  const [first] = pieces
+  // Without it the assistant would have the last word, which is another request.
+  if (first === undefined) return { role: 'user', content: '(The message is empty.)' }
+  const alone = pieces.length === 1 && first.kind === 'text'
+  return { role: 'user', content: alone ? first.text : pieces.map(inputPiece) }
+}
+
+function inputPiece(piece: Carried): JsonObject {
+  switch (piece.kind) {
+    case 'text':
+      return { type: 'input_text', text: piece.text }
+    case 'image':
+      return { type: 'input_image', image_url: piece.url, detail: piece.detail ?? 'auto' }
+    case 'pdf':
+      return piece.data === undefined
+        ? { type: 'input_file', file_url: piece.url ?? '' }
+        : { type: 'input_file', filename: piece.name, file_data: piece.data }
+    case 'kept':
+      return piece.what === 'file'
+        ? { type: 'input_file', file_id: piece.fileId }
+        : { type: 'input_image', file_id: piece.fileId, detail: piece.detail ?? 'auto' }
+    case 'audio':
+      return { type: 'input_audio', input_audio: { data: piece.data, format: piece.format } }
+  }
 }
 
 /**
@@ -63,71 +120,52 @@ function withProgram(item: JsonObject, programs: ReadonlySet<string | undefined>
   return [direct]
 }
 
-function bindRendered(
-  rendered: RenderedMessage,
-  binding: Binding,
-  calls: ReadonlyMap<ToolCallId, PlacedCall>,
-): readonly JsonObject[] {
-  const callOf = ({ toolCallId }: PlacedCall): PlacedCall | undefined => calls.get(toolCallId)
-  return bindItems<JsonObject, PlacedCall>(
-    rendered,
-    binding,
-    (item, placeholder, id, name) =>
-      placeholder.role === 'result'
-        ? bindResult(item, placeholder, id, callOf(placeholder))
-        : bindCall(item, placeholder, id, name),
-    (placeholder) => callOf(placeholder)?.kind,
-  )
-}
-
-function bindCall(item: JsonObject, { kind }: PlacedCall, id: string, name: string): JsonObject {
-  // A question about a call to an MCP server is known by its own id, and names a tool that is not ours.
-  if (kind === 'mcp_approval_request') return item
-  const isNative = kind === 'shell_call' || kind === 'apply_patch_call'
-  return isNative ? { ...item, call_id: id } : { ...item, call_id: id, name }
-}
-
-function bindResult(
-  item: JsonObject,
-  placeholder: PlacedCall,
-  id: string,
-  call: PlacedCall | undefined,
+/** Renders the item that answers a call, in the form that the kind of the call demands. */
+function renderResult(
+  { toolCallId, outcome, content }: ToolResult,
+  calls: ReadonlyMap<ToolCallId, AskedCall>,
+  carrier: Carrier,
+  { toWireId }: Binding,
 ): JsonObject {
+  const pieces = carriedResult(outcome, content, carrier)
+  const texts = pieces.map((piece) => (piece.kind === 'text' ? piece.text : undefined))
+  const output = texts.every((text) => text !== undefined) ? texts.join('\n\n') : pieces.map(inputPiece)
+  const isSuccess = outcome === 'success'
+  const call_id = toWireId(toolCallId)
+  const call = calls.get(toolCallId)
+  const caller = call?.caller === undefined ? {} : { caller: call.caller }
   switch (call?.kind) {
-    case 'mcp_approval_request': {
-      const reason = textAt(item, 'output')
+    case 'mcp_approval_request':
       return {
         type: 'mcp_approval_response',
-        approval_request_id: call.ownId ?? id,
-        approve: placeholder.approved === true,
-        ...(placeholder.approved !== true && reason && { reason }),
+        approval_request_id: call.ownId ?? call_id,
+        approve: isSuccess,
+        ...(!isSuccess && typeof output === 'string' && output !== '' && { reason: output }),
       }
-    }
     case 'shell_call':
       return {
-        ...{ type: 'shell_call_output', call_id: id },
-        output: [toShellOutput(item['output'], placeholder.approved === true)],
+        ...{ type: 'shell_call_output', call_id },
+        output: [toShellOutput(readWords(output), isSuccess)],
         ...(call.maxOutput !== undefined && { max_output_length: call.maxOutput }),
-        ...(call.caller !== undefined && { caller: call.caller }),
+        ...caller,
       }
     case 'apply_patch_call':
       return {
-        ...{ type: 'apply_patch_call_output', call_id: id },
-        status: placeholder.approved === true ? 'completed' : 'failed',
-        output: readWords(item['output']),
-        ...(call.caller !== undefined && { caller: call.caller }),
+        ...{ type: 'apply_patch_call_output', call_id },
+        status: isSuccess ? 'completed' : 'failed',
+        output: readWords(output),
+        ...caller,
       }
     case 'custom_tool_call':
-      return { ...item, type: 'custom_tool_call_output', call_id: id }
+      return { type: 'custom_tool_call_output', call_id, output }
     case 'function_call':
     case undefined:
-      return { ...item, call_id: id, ...(call?.caller !== undefined && { caller: call.caller }) }
+      return { type: 'function_call_output', call_id, output, ...caller }
   }
 }
 
 /** A tool may answer commands with an object of streams and an exit code, or only with text. */
-function toShellOutput(output: Json | undefined, isSuccess: boolean): JsonObject {
-  const words = readWords(output)
+function toShellOutput(words: string, isSuccess: boolean): JsonObject {
   const { input, malformed } = readCallInput(words)
   const said = malformed ? undefined : input
   const [stdout, stderr, code] = [textAt(said, 'stdout'), textAt(said, 'stderr'), numberAt(said, 'exitCode')]
@@ -147,24 +185,27 @@ function readWords(output: Json | undefined): string {
     .join('\n\n')
 }
 
-/** The links of the chain of digests, each made once while the messages before it stay the same. */
-const links = new WeakMap<RenderedMessage, { readonly before: string; readonly after: string }>()
-
 /** Returns the digest of the history up to each place, which a service that keeps conversations had seen by then. */
-export function seenUpTo(renderedMessages: readonly RenderedMessage[]): (place: number) => string {
+export function seenUpTo(messages: readonly Message[]): (place: number) => string {
   const seen = ['']
   return (place) => {
     for (let next = seen.length; next <= place; next++) {
-      const [before, rendered] = [seen[next - 1]!, renderedMessages[next - 1]!]
-      let link = links.get(rendered)
-      if (link?.before !== before) {
-        link = { before, after: digestOf([before, rendered.digest()]) }
-        links.set(rendered, link)
-      }
-      seen.push(link.after)
+      seen.push(digestOf([seen[next - 1]!, digestOf(messages[next - 1]!)]))
     }
     return seen[place]!
   }
+}
+
+/** Returns where the service keeps a reply, if a request to this model can continue from it. */
+export function readKept(
+  message: Message,
+  { provider, modelId }: Pick<Rendering, 'provider' | 'modelId'>,
+): KeptResponse | undefined {
+  if (message.role !== 'assistant' || message.partial) return undefined
+  const { model, parts, stopReason } = message
+  const own = model.provider === provider && model.api === api && model.modelId === modelId
+  if (!own || !['end', 'tool_use', 'refused'].includes(stopReason)) return undefined
+  return parts.map((part) => readOpaque(part.opaque, provider)?.kept).find((kept) => kept !== undefined)
 }
 
 /** The reply that a request continues from, and the place from which the service has not seen the history. */
@@ -174,76 +215,29 @@ export interface GoingOn {
 }
 
 /**
- * Finds the last reply that the service keeps, that fits, and before which the history is still the same: a compaction, or
- * a fork that edits the past, changes it.
+ * Finds the last reply that the service keeps in `conversation`, and before which the history is still the same: a
+ * compaction, or a fork that edits the past, changes it.
  */
 export function findLastKept(
-  renderedMessages: readonly RenderedMessage[],
+  messages: readonly Message[],
+  conversation: string | undefined,
   seen: (place: number) => string,
-  fits: (kept: KeptResponse, rendered: RenderedMessage) => boolean,
+  rendering: Rendering,
 ): GoingOn | undefined {
-  for (let place = renderedMessages.length - 1; place >= 0; place--) {
-    const rendered = renderedMessages[place]!
-    const { kept } = rendered
+  for (let place = messages.length - 1; place >= 0; place--) {
+    const message = messages[place]!
+    const kept = readKept(message, rendering)
+    if (kept === undefined || kept.conversation !== conversation || message.role !== 'assistant') continue
+    // The service knows its calls by the ids that it gave them.
+    const isKnown = message.parts.every(
+      (part) =>
+        part.type !== 'tool_call' || rendering.binding.toWireId(part.toolCallId) === part.providerCallId,
+    )
     // A reply that no later request contained has nothing new after it.
-    if (kept === undefined || !fits(kept, rendered) || kept.seen !== seen(place)) continue
-    return place + 1 < renderedMessages.length ? { kept, from: place + 1 } : undefined
+    if (!isKnown || kept.seen !== seen(place)) continue
+    return place + 1 < messages.length ? { kept, from: place + 1 } : undefined
   }
   return undefined
-}
-
-/** An item whose id, name or kind only the whole request decides. */
-interface PlacedCall extends Placeholder {
-  readonly role: 'call' | 'result'
-  /** The id that this service gave the call itself. */
-  readonly ownId?: string
-  /** Of a call: what answers it has to look like. */
-  readonly kind?: CallKind
-  /** Of a call from within a program that the vendor runs: who called. The answer has to say so too. */
-  readonly caller?: Json
-  /** Of a call of the shell: how many characters of its output the model asked for. */
-  readonly maxOutput?: number
-  /** Of a result: whether the call went well, for a call that is a question. */
-  readonly approved?: boolean
-}
-
-/** A message as it goes over the wire, except for what the whole request decides. Rendered once. */
-export interface RenderedMessage {
-  readonly items: readonly JsonObject[]
-  readonly placeholders: readonly PlacedCall[]
-  /** Where the service keeps this reply, if a request can continue from it. */
-  readonly kept: KeptResponse | undefined
-  /** SHA-256 over the message, in hex; made when it is first needed. */
-  readonly digest: () => string
-}
-
-export function renderMessage(message: Message, provider: string, modelId: string): RenderedMessage {
-  let digest: string | undefined
-  const rendered = renderItems(message, provider, modelId)
-  return { ...rendered, digest: () => (digest ??= digestOf(message)) }
-}
-
-type Rendered = Omit<RenderedMessage, 'digest'>
-
-function renderItems(message: Message, provider: string, modelId: string): Rendered {
-  switch (message.role) {
-    case 'user':
-      return { items: [userItem(message, provider)], placeholders: [], kept: undefined }
-    case 'tool':
-      return {
-        items: message.results.map((result) => resultItem(result, provider)),
-        placeholders: message.results.map(({ toolCallId, name, outcome }, at): PlacedCall => ({
-          at,
-          role: 'result',
-          toolCallId,
-          name,
-          approved: outcome === 'success',
-        })),
-        kept: undefined,
-      }
-    case 'assistant':
-      return renderReply(message, provider, modelId)
-  }
 }
 
 /**
@@ -251,42 +245,37 @@ function renderItems(message: Message, provider: string, modelId: string): Rende
  * loses its reasoning, the vendor's own items and all ids: the vendor refuses an id without the reasoning that it came
  * with, and reasoning without what followed it.
  */
-function renderReply(message: AssistantMessage, provider: string, modelId: string): Rendered {
-  const { model, parts, partial, stopReason } = message
+function renderReply(
+  { model, parts, partial }: AssistantMessage,
+  calls: Map<ToolCallId, AskedCall>,
+  rendering: Rendering,
+): readonly JsonObject[] {
+  const { provider, modelId } = rendering
   const own = model.provider === provider && model.api === api
-  const whole = own && !partial && model.modelId === modelId
   const restoredParts = parts.map((part): RestoredPart => ({
     part,
-    provider,
     providerState: own ? readOpaque(part.opaque, provider) : undefined,
   }))
-  const genuine = whole && restoredParts.every(isGenuine)
+  const genuine = own && !partial && model.modelId === modelId && restoredParts.every(isGenuine)
   const items: JsonObject[] = []
-  const placeholders: PlacedCall[] = []
   for (const [place, one] of restoredParts.entries()) {
+    const { part, providerState } = one
     if (genuine && continuesMessage(restoredParts[place - 1], one)) {
       const last = items.pop()!
       items.push({ ...last, content: [...(last['content'] as readonly JsonObject[]), renderContent(one)] })
       continue
     }
-    const item = genuine ? renderGenuine(one) : renderPlain(one)
-    if (item === undefined) continue
-    if (one.part.type === 'tool_call') {
-      placeholders.push({ ...callPlaceholder(one.part, one, genuine, own), at: items.length })
-    }
-    items.push(item)
+    if (part.type === 'tool_call') calls.set(part.toolCallId, readCall(part, providerState, genuine, own))
+    const item = genuine ? renderGenuine(one, rendering) : renderPlain(one, rendering)
+    if (item !== undefined) items.push(item)
   }
-  const hasEnded = stopReason === 'end' || stopReason === 'tool_use' || stopReason === 'refused'
-  const kept = restoredParts.find(({ providerState }) => providerState?.kept)?.providerState?.kept
   // Reasoning has to be followed by what it led to: a reply that was cut after it loses it, too.
-  const end = items.findLastIndex((item) => item['type'] !== 'reasoning') + 1
-  return { items: items.slice(0, end), placeholders, kept: whole && hasEnded ? kept : undefined }
+  return items.slice(0, items.findLastIndex((item) => item['type'] !== 'reasoning') + 1)
 }
 
 interface RestoredPart {
   readonly part: AssistantPart
   readonly providerState: OpaqueData | undefined
-  readonly provider: string
 }
 
 /** True for two texts that are pieces of one message: they go back as one. */
@@ -310,9 +299,9 @@ function isPlainReasoning(item: JsonObject | undefined): boolean {
   return Array.isArray(content) && content.some((one: Json) => !!textAt(one, 'text'))
 }
 
-function renderGenuine(restored: RestoredPart): JsonObject | undefined {
+function renderGenuine(restored: RestoredPart, rendering: Rendering): JsonObject | undefined {
   const { part, providerState } = restored
-  if (providerState === undefined) return renderPlain(restored)
+  if (providerState === undefined) return renderPlain(restored, rendering)
   const item = wellFormed(providerState.item)
   switch (part.type) {
     case 'text':
@@ -333,17 +322,18 @@ function renderGenuine(restored: RestoredPart): JsonObject | undefined {
         ),
       }
     case 'tool_call':
-      return isQuestion(providerState) || readNativeKind(item)
-        ? item
-        : { ...withFittingId(item), ...renderCall({ ...restored, part }) }
+      // A question about a call to an MCP server is known by its own id, and names a tool that is not ours.
+      if (isQuestion(providerState)) return item
+      return readNativeKind(item)
+        ? { ...item, call_id: rendering.binding.toWireId(part.toolCallId) }
+        : { ...withFittingId(item), ...renderCall(part, providerState, rendering) }
     case 'provider':
       return item
   }
 }
 
 /** Renders a part without what only its own reply could prove. */
-function renderPlain(restored: RestoredPart): JsonObject | undefined {
-  const { part, providerState } = restored
+function renderPlain({ part, providerState }: RestoredPart, rendering: Rendering): JsonObject | undefined {
   switch (part.type) {
     case 'text': {
       if (part.text.trim() === '') return undefined
@@ -354,7 +344,7 @@ function renderPlain(restored: RestoredPart): JsonObject | undefined {
     case 'tool_call': {
       if (isQuestion(providerState)) return providerState?.item
       const namespace = providerState && textAt(providerState.item, 'namespace')
-      return { ...renderCall({ ...restored, part }), ...(namespace && { namespace }) }
+      return { ...renderCall(part, providerState, rendering), ...(namespace && { namespace }) }
     }
     case 'provider':
       return providerState && textAt(providerState.item, 'type') === 'compaction'
@@ -378,57 +368,50 @@ function renderContent({ part, providerState }: RestoredPart): JsonObject {
     : { annotations: [], ...fields, type: 'output_text', text }
 }
 
-/** Renders a call in its own kind. The whole request decides its name and id. */
-function renderCall({
-  part,
-  providerState,
-  provider,
-}: RestoredPart & { readonly part: ToolCallPart }): JsonObject {
-  const custom = providerState?.field === undefined ? undefined : part.input[providerState.field]
-  if (typeof custom === 'string') {
-    return {
-      type: 'custom_tool_call',
-      call_id: part.toolCallId,
-      name: part.name,
-      input: custom.toWellFormed(),
-    }
-  }
+/** Renders a call of one of our tools. */
+function renderCall(
+  part: ToolCallPart,
+  providerState: OpaqueData | undefined,
+  { provider, binding: { toWireId, names } }: Rendering,
+): JsonObject {
+  const known = { call_id: toWireId(part.toolCallId), name: names.toWire(part.name) }
+  const custom = readCustomInput(part, providerState)
+  if (custom !== undefined) return { type: 'custom_tool_call', ...known, input: custom.toWellFormed() }
   // OpenAI takes any text; servers that render a template read it, and would refuse every later request.
   const unread = (text: string): string =>
     ['openai', 'azure'].includes(provider) ? text.toWellFormed() : inObject(text.toWellFormed())
   return {
-    ...{ type: 'function_call', call_id: part.toolCallId, name: part.name },
+    type: 'function_call',
+    ...known,
     arguments: part.malformed ? unread(part.malformed.text) : JSON.stringify(wellFormed(part.input)),
   }
 }
 
-function callPlaceholder(
+/** Reads the text of a call of a custom tool. */
+function readCustomInput({ input }: ToolCallPart, providerState: OpaqueData | undefined): string | undefined {
+  return providerState?.field === undefined ? undefined : textAt(input, providerState.field)
+}
+
+function readCall(
   part: ToolCallPart,
-  { providerState }: RestoredPart,
+  providerState: OpaqueData | undefined,
   genuine: boolean,
   own: boolean,
-): Omit<PlacedCall, 'at'> {
-  const { toolCallId, name, providerCallId } = part
+): AskedCall {
   const item = providerState?.item
-  const custom = providerState?.field !== undefined && typeof part.input[providerState.field] === 'string'
   const native = genuine && item && readNativeKind(item)
-  const kind = isQuestion(providerState)
-    ? 'mcp_approval_request'
-    : native
-      ? (`${native}_call` as const)
-      : custom
-        ? 'custom_tool_call'
-        : 'function_call'
-  const maxOutput = native === 'shell' ? numberAt(objectAt(item, 'action'), 'max_output_length') : undefined
-  const caller = genuine ? item?.['caller'] : undefined
+  const custom = readCustomInput(part, providerState) !== undefined
   return {
-    role: 'call',
-    toolCallId,
-    name,
-    kind,
-    ...(own && { ownId: providerCallId }),
-    ...(caller !== undefined && caller !== null && { caller }),
-    ...(maxOutput !== undefined && { maxOutput }),
+    kind: isQuestion(providerState)
+      ? 'mcp_approval_request'
+      : native
+        ? `${native}_call`
+        : custom
+          ? 'custom_tool_call'
+          : 'function_call',
+    ownId: own ? part.providerCallId : undefined,
+    caller: genuine ? (item?.['caller'] ?? undefined) : undefined,
+    maxOutput: native === 'shell' ? numberAt(objectAt(item, 'action'), 'max_output_length') : undefined,
   }
 }
 

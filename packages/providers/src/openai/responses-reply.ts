@@ -1,4 +1,3 @@
-import type { ProviderError } from '@tallystick/core'
 import { isJsonObject } from '@tallystick/core/internal'
 import type {
   Json,
@@ -8,11 +7,9 @@ import type {
   ProviderExecuted,
   ReplyPart,
   RequestedCall,
-  TextPart,
 } from '@tallystick/core/vocabulary'
 import { listAt, objectAt, omitFields, textAt } from '../shared/json.ts'
 import { type CallInput, readCallInput, isEmptyInput } from '../shared/reply.ts'
-import { contradiction } from './failure.ts'
 import { readCitations, readSources } from './request.ts'
 import { awaitsCaller } from './responses-messages.ts'
 import type { ReplyContext } from './responses-request.ts'
@@ -92,7 +89,7 @@ function readExecutedInput(item: JsonObject): JsonObject {
 }
 
 /** A piece of a message's content, or all the text of a reasoning item. */
-interface Piece {
+export interface Piece {
   readonly part: number
   readonly kind: 'text' | 'reasoning'
   /** Of a message: `output_text` or `refusal`. */
@@ -142,15 +139,8 @@ export function showText(piece: Piece, text: string): ModelSignal[] {
   return [{ type: piece.kind === 'text' ? 'model_text' : 'model_reasoning', part: piece.part, text }]
 }
 
-/** Shows a piece anew: the item ended with another text than the one shown. */
-function replaceText(piece: Piece, text: string): ModelSignal[] {
-  piece.text = text
-  const type = piece.kind === 'text' ? 'model_text' : 'model_reasoning'
-  return [{ type, part: piece.part, text, replaces: true }]
-}
-
 /** Reads the texts that an item states: those of a message, or all paragraphs of reasoning as one. */
-function readStatedTexts(fields: JsonObject): { readonly type: string; readonly text: string }[] {
+export function readStatedTexts(fields: JsonObject): { readonly type: string; readonly text: string }[] {
   if (fields['type'] === 'reasoning') {
     const paragraphs = [...listAt(fields, 'summary'), ...listAt(fields, 'content')]
     const text = paragraphs.map((one) => textAt(one, 'text') ?? '').join('\n\n')
@@ -163,7 +153,11 @@ function readStatedTexts(fields: JsonObject): { readonly type: string; readonly 
 }
 
 /** Reads the call of a complete item. */
-function readItemCall(item: Item, context: ReplyContext, kept: KeptResponse | undefined): RequestedCall {
+export function readItemCall(
+  item: Item,
+  context: ReplyContext,
+  kept: KeptResponse | undefined,
+): RequestedCall {
   const { at, fields } = item
   const read = callReaders[textAt(fields, 'type') as CallKind]
   const { providerState, ...call } = read(item, context)
@@ -260,32 +254,36 @@ export function toParts(item: Item, context: ReplyContext, kept: KeptResponse | 
       const rest = omitFields(fields, ['content'])
       return [...item.pieces]
         .sort(([a], [b]) => a - b)
-        .map(([index, piece]) => ({
-          type: 'text',
-          text: piece.text,
-          part: piece.part,
-          ...citedBy(fields, index),
-          // A message that never ended is only its words.
-          ...(item.closed && { opaque: carry(rest, contentAt(fields, index, piece)) }),
-        }))
+        .map(([index, { type, text, part }]) => {
+          const stated = listAt(fields, 'content')[index]
+          const piece = isJsonObject(stated) ? stated : {}
+          const citations = readCitations(piece['annotations'])
+          // Citations go back with the text. Token odds do not.
+          const content = { type, ...omitFields(piece, ['type', 'text', 'refusal', 'logprobs']) }
+          return {
+            type: 'text',
+            text,
+            part,
+            ...(citations.length > 0 && { citations }),
+            // A message that never ended is only its words.
+            ...(item.closed && { opaque: carry(rest, content) }),
+          }
+        })
     }
     case 'reasoning': {
       const piece = item.pieces.get(0)
       if (piece === undefined) return []
-      return [
-        {
-          type: 'reasoning',
-          text: piece.text,
-          part: piece.part,
-          ...(item.closed && { opaque: carry(withStreamedContent(fields, piece)) }),
-        },
-      ]
+      const { text, place } = piece
+      const isStated = listAt(fields, 'content').length > 0 || !!textAt(fields, 'encrypted_content')
+      // Reasoning may stream in the open, and the item as it ended leave it out.
+      const isLeftOut = !isStated && place.startsWith('content') && text !== ''
+      const whole = isLeftOut ? { ...fields, content: [{ type: 'reasoning_text', text }] } : fields
+      return [{ type: 'reasoning', text, part: piece.part, ...(item.closed && { opaque: carry(whole) }) }]
     }
     case 'call':
       return item.call === undefined || part === undefined ? [] : [{ ...item.call, part }]
     case 'provider': {
       if (!item.closed || part === undefined) return []
-      const kind = textAt(fields, 'type') ?? 'unknown'
       const executed = readExecuted(fields)
       const sources = readSources([
         ...listAt(objectAt(fields, 'action'), 'sources'),
@@ -294,7 +292,7 @@ export function toParts(item: Item, context: ReplyContext, kept: KeptResponse | 
       return [
         {
           type: 'provider',
-          kind,
+          kind: textAt(fields, 'type') ?? 'unknown',
           opaque: carry(fields),
           part,
           ...(executed && { executed }),
@@ -303,165 +301,4 @@ export function toParts(item: Item, context: ReplyContext, kept: KeptResponse | 
       ]
     }
   }
-}
-
-/** Reasoning that streamed in the open, and that the item as it ended leaves out. */
-function withStreamedContent(fields: JsonObject, { text, place }: Piece): JsonObject {
-  const stated = listAt(fields, 'content').length > 0 || !!textAt(fields, 'encrypted_content')
-  if (stated || !place.startsWith('content') || text === '') return fields
-  return { ...fields, content: [{ type: 'reasoning_text', text }] }
-}
-
-function citedBy(fields: JsonObject, index: number): Pick<TextPart, 'citations'> {
-  const stated = listAt(fields, 'content')[index]
-  const citations = readCitations(isJsonObject(stated) ? stated['annotations'] : undefined)
-  return citations.length > 0 ? { citations } : {}
-}
-
-/** Fields of a piece of content beside its text: citations, which go back with it. Token odds do not. */
-function contentAt(fields: JsonObject, index: number, piece: Piece): JsonObject {
-  const stated = listAt(fields, 'content')[index]
-  const rest = isJsonObject(stated) ? omitFields(stated, ['type', 'text', 'refusal', 'logprobs']) : {}
-  return { type: piece.type, ...rest }
-}
-
-/** The state of one reply between two events. */
-export interface Reply {
-  readonly context: ReplyContext
-  readonly items: Item[]
-  /** The item that an event's `output_index` means now. Ids are no help: some gateways make new ones all the time. */
-  readonly byIndex: Map<number, Item>
-  parts: number
-  /** A closed call whose input cannot be read: whether it was cut off is known when the next item or the end comes. */
-  unread: Item | undefined
-  started: boolean
-  responseId: string | undefined
-  kept: KeptResponse | undefined
-  /** The numbers of the events so far, where the server counts them. */
-  sequence: { last: number; counts: boolean } | undefined
-  finished: boolean
-  failure: ProviderError | undefined
-}
-
-export function startReply(context: ReplyContext): Reply {
-  return {
-    context,
-    items: [],
-    byIndex: new Map(),
-    parts: 0,
-    unread: undefined,
-    started: false,
-    responseId: undefined,
-    kept: undefined,
-    sequence: undefined,
-    finished: false,
-    failure: undefined,
-  }
-}
-
-export function openItem(reply: Reply, index: number, fields: JsonObject): Item {
-  const type = textAt(fields, 'type')
-  const whole = type !== 'message' && type !== 'reasoning'
-  const item: Item = {
-    at: index,
-    fields,
-    pieces: new Map(),
-    part: whole ? reply.parts++ : undefined,
-    inputText: '',
-    inputWhole: false,
-    closed: false,
-  }
-  // A reasoning item has one place in the reply from its start on, shown or not: it goes back in either case.
-  if (type === 'reasoning') addPiece(reply, item, 0, 'reasoning')
-  reply.items.push(item)
-  reply.byIndex.set(index, item)
-  return item
-}
-
-export function addPiece(reply: Reply, item: Item, index: number, type: string): Piece {
-  const kind = type === 'reasoning' ? 'reasoning' : 'text'
-  const piece: Piece = { part: reply.parts++, kind, type, text: '', place: '' }
-  item.pieces.set(index, piece)
-  return piece
-}
-
-export function readToolName({ context }: Reply, { fields }: Item): string {
-  return fields['type'] === 'mcp_approval_request'
-    ? context.approvalTool
-    : context.toolName(textAt(fields, 'name') ?? '')
-}
-
-export function inputSignal(reply: Reply, item: Item, text: string): ModelSignal[] {
-  return [{ type: 'model_tool_input', part: item.part!, name: readToolName(reply, item), text }]
-}
-
-/** The item as it ended wins over what streamed: text that it does not hold is replaced. */
-export function closeItem(
-  reply: Reply,
-  index: number,
-  given: JsonObject | undefined,
-  known: Item | undefined = reply.byIndex.get(index),
-): ModelSignal[] {
-  if (!isJsonObject(given) || typeof given['type'] !== 'string') {
-    throw contradiction(`item ${index} ended without a type`)
-  }
-  if (known?.closed === true && textAt(known.fields, 'id') === textAt(given, 'id')) return []
-  const open = known?.closed === false
-  if (isToldAgain(reply, given, open ? known : undefined)) {
-    if (open) known.closed = true
-    return []
-  }
-  const before = open ? [] : releaseUnread(reply)
-  const item = open ? known : openItem(reply, index, given)
-  item.fields = given
-  item.closed = true
-  const kind = classifyItem(item, reply.context)
-  if (kind === 'provider') return before
-  if (kind !== 'call') return [...before, ...showRest(item, reply)]
-  const isText = item.inputText !== '' && textAt(item.fields, 'type') === 'custom_tool_call'
-  return [...before, ...(isText ? inputSignal(reply, item, '"}') : []), ...readCall(reply, item)]
-}
-
-/** True for an item that ended before, under another index: ids and content are equal. */
-function isToldAgain(reply: Reply, given: JsonObject, open: Item | undefined): boolean {
-  const id = textAt(given, 'call_id') || textAt(given, 'id')
-  // Text that was shown stays a part of the reply.
-  if (!id || (open !== undefined && open.pieces.size > 0)) return false
-  return reply.items.some(
-    ({ closed, fields }) =>
-      closed &&
-      fields['type'] === given['type'] &&
-      (textAt(fields, 'call_id') || textAt(fields, 'id')) === id &&
-      describeContent(fields) === describeContent(given),
-  )
-}
-
-function showRest(item: Item, reply: Reply): ModelSignal[] {
-  return readStatedTexts(item.fields).flatMap(({ type, text }, index) => {
-    const known = item.pieces.get(index)
-    if (known === undefined && text === '') return []
-    const piece = known ?? addPiece(reply, item, index, type)
-    if (text.startsWith(piece.text)) return showText(piece, text.slice(piece.text.length))
-    // An empty text at the end says nothing.
-    return text === '' ? [] : replaceText(piece, text)
-  })
-}
-
-/** Reads a complete call, and reports it if it can be read. */
-export function readCall(reply: Reply, item: Item): ModelSignal[] {
-  // The reply was cut inside the call: the request is not whole.
-  if (textAt(item.fields, 'status') === 'incomplete') return []
-  item.call = readItemCall(item, reply.context, reply.kept)
-  if (item.call.malformed !== undefined) {
-    reply.unread = item
-    return []
-  }
-  return [{ type: 'model_tool_request', part: item.part!, call: item.call }]
-}
-
-/** Reports a malformed call: it is complete, since something came after it, or the reply ended normally. */
-export function releaseUnread(reply: Reply): ModelSignal[] {
-  const { unread } = reply
-  reply.unread = undefined
-  return unread?.call ? [{ type: 'model_tool_request', part: unread.part!, call: unread.call }] : []
 }

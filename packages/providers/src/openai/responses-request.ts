@@ -1,20 +1,11 @@
-import type { Message, ModelRequest, ProviderError } from '@tallystick/core'
+import type { ModelRequest, ProviderError } from '@tallystick/core'
 import { getOwn, omitUndefined } from '@tallystick/core/internal'
 import type { JsonObject, ModelSettings, ProviderState, ToolDefinition } from '@tallystick/core/vocabulary'
 import { itemsOf, textAt } from '../shared/json.ts'
 import type { Warn } from '../shared/options.ts'
-import {
-  type Binding,
-  callIds,
-  memoized,
-  type ToolNames,
-  toolNames,
-  warnOfNames,
-  withAnswerSchema,
-  withProviderOptions,
-} from '../shared/request.ts'
+import { bindCalls, type ToolNames, withAnswerSchema, withProviderOptions } from '../shared/request.ts'
 import { readCode } from './failure.ts'
-import type { OpenAICustomTool, OpenAIWarning } from './options.ts'
+import type { OpenAICustomTool, OpenAIOptions, OpenAIWarning } from './options.ts'
 import {
   callContext,
   type CallContext,
@@ -24,15 +15,8 @@ import {
   samplingFields,
   takenChoice,
 } from './request.ts'
-import {
-  type GoingOn,
-  findLastKept,
-  type RenderedMessage,
-  renderMessage,
-  seenUpTo,
-  toInput,
-} from './responses-messages.ts'
-import type { KeptResponse, NativeKind, WireRequest } from './responses-wire.ts'
+import { findLastKept, type GoingOn, readKept, seenUpTo, toInput } from './responses-messages.ts'
+import { api, type KeptResponse, type NativeKind, type WireRequest } from './responses-wire.ts'
 import { fitSchema, isAnswerSchema, noAnswerSchema, offeredChoice, offeredTool } from './tools.ts'
 
 /** Without tools the vendor takes no field about them. */
@@ -121,28 +105,6 @@ export interface RenderedRequest {
   readonly context: ReplyContext
 }
 
-/** Renders requests of one model. */
-export type RequestRenderer = (
-  request: ModelRequest,
-  rendering: Pick<RenderSettings, 'warn'> & { readonly changes?: FallbackChanges },
-) => RenderedRequest
-
-/**
- * Returns a renderer that keeps what it made of each message, so that a turn costs only what it adds. The same request
- * gives the same body, whatever was rendered before.
- */
-export function requestRenderer(given: RequestSettings): RequestRenderer {
-  const rendered = memoized((message: Message) => renderMessage(message, given.provider, given.modelId))
-  return (request, { warn, changes = {} }) => {
-    // The request decides where the past is kept, or else the options.
-    const { conversationId, previousResponseId: after } = request.providerState ?? {}
-    const asked = after === undefined ? given.state : { after }
-    const state = conversationId === undefined ? asked : { conversation: conversationId }
-    return renderRequest(request, request.messages.map(rendered), { ...given, warn, state }, changes)
-  }
-}
-
-const maxIdentifierLength = 64
 const heldFields = [
   'model',
   'input',
@@ -154,17 +116,35 @@ const heldFields = [
   'include',
 ]
 
-function renderRequest(
+export function renderRequest(
   request: ModelRequest,
-  renderedMessages: readonly RenderedMessage[],
-  settings: RenderSettings,
-  changes: FallbackChanges,
+  given: RenderSettings,
+  changes: FallbackChanges = {},
 ): RenderedRequest {
-  const binding = bindCalls(request, renderedMessages, settings)
-  const seen = seenUpTo(renderedMessages)
-  const goingOn = changes.stateLost ? undefined : findGoingOn(renderedMessages, seen, binding, settings)
-  const state = renderState(renderedMessages, goingOn, settings, changes)
-  const input = toInput(renderedMessages, goingOn?.from ?? 0, binding)
+  const { messages } = request
+  // The request decides where the past is kept, or else the options.
+  const { conversationId, previousResponseId: after } = request.providerState ?? {}
+  const asked = after === undefined ? given.state : { after }
+  const state = conversationId === undefined ? asked : { conversation: conversationId }
+  const settings = { ...given, state }
+  const { provider, modelId } = settings
+  const binding = bindCalls(
+    request,
+    { provider, api },
+    {
+      reserved: settings.providerTools
+        .map((tool) => textAt(tool, 'name'))
+        .filter((name) => name !== undefined),
+      warn: settings.warn,
+    },
+  )
+  const rendering = { provider, modelId, binding }
+  const seen = seenUpTo(messages)
+  const known = typeof state === 'object' && 'conversation' in state ? state.conversation : undefined
+  const goingOn =
+    changes.stateLost || state === 'none' ? undefined : findLastKept(messages, known, seen, rendering)
+  const stored = renderState(request, goingOn, settings, changes)
+  const input = toInput(messages, goingOn?.from ?? 0, rendering)
   const { instructions, format } = renderAnswer(request, settings.warn)
   const { verbosity } = settings
   const text = { ...(format && { format }), ...omitUndefined({ verbosity }) }
@@ -173,14 +153,14 @@ function renderRequest(
     ...(instructions.trim() !== '' && { instructions: instructions.toWellFormed() }),
     input: input.length > 0 ? input : [{ role: 'user', content: '(The conversation begins here.)' }],
     stream: true,
-    ...state,
+    ...stored,
     // Only what is stored can be sent for again.
     ...(settings.background && { background: true, store: true }),
     ...renderTools(request, binding.names, settings, changes.refused ?? []),
     ...(Object.keys(text).length > 0 && { text }),
     ...renderWriting(request, settings, changes),
   }
-  const isKept = body.store && state.store
+  const isKept = body.store && stored.store
   const { conversation } = body
   return {
     body: withProviderOptions(body, request, { ...settings, held: heldFields }),
@@ -190,7 +170,7 @@ function renderRequest(
       nativeTools: settings.nativeTools,
       hasProviderTools: settings.providerTools.length > 0 || settings.extraBody?.['tools'] !== undefined,
       kept: (id) =>
-        isKept ? { id, seen: seen(renderedMessages.length), ...omitUndefined({ conversation }) } : undefined,
+        isKept ? { id, seen: seen(messages.length), ...omitUndefined({ conversation }) } : undefined,
       providerState: (id) => {
         if (!isKept) return undefined
         return conversation === undefined ? { previousResponseId: id } : { conversationId: conversation }
@@ -199,59 +179,24 @@ function renderRequest(
   }
 }
 
-function bindCalls(
-  request: ModelRequest,
-  renderedMessages: readonly RenderedMessage[],
-  settings: RenderSettings,
-): Binding {
-  const calls = renderedMessages.flatMap(({ placeholders }) =>
-    placeholders.filter((placeholder) => placeholder.role === 'call'),
-  )
-  const names = toolNames(
-    [...request.tools, ...calls].map((named) => named.name),
-    {
-      maxLength: maxIdentifierLength,
-      reserved: settings.providerTools
-        .map((tool) => textAt(tool, 'name'))
-        .filter((name) => name !== undefined),
-    },
-  )
-  warnOfNames(request, names, settings.warn)
-  return { ids: callIds(calls, maxIdentifierLength), names }
-}
-
-function findGoingOn(
-  renderedMessages: readonly RenderedMessage[],
-  seen: (place: number) => string,
-  { ids }: Binding,
-  { state }: RenderSettings,
-): GoingOn | undefined {
-  if (state === 'none') return undefined
-  const conversation = typeof state === 'object' && 'conversation' in state ? state.conversation : undefined
-  // The service knows its calls by the ids that it gave them.
-  return findLastKept(renderedMessages, seen, (kept, { placeholders }) => {
-    const known = placeholders.every(({ toolCallId, ownId }) => ids.get(toolCallId) === ownId)
-    return known && kept.conversation === conversation
-  })
-}
-
 /**
  * The fields that say where the conversation is kept. A conversation with another past than ours cannot be continued, nor
  * begun anew: such a request carries everything, and is kept nowhere.
  */
 function renderState(
-  renderedMessages: readonly RenderedMessage[],
+  { messages }: ModelRequest,
   goingOn: GoingOn | undefined,
-  { state, warn }: RenderSettings,
+  settings: RenderSettings,
   { stateLost }: FallbackChanges,
 ): Pick<WireRequest, 'store' | 'previous_response_id' | 'conversation'> {
+  const { state, warn } = settings
   if (state === 'none') return { store: false }
   if (typeof state === 'object' && 'after' in state)
     return { store: true, previous_response_id: goingOn ? goingOn.kept.id : state.after }
   if (state === 'responses') {
     return { store: true, ...(goingOn && { previous_response_id: goingOn.kept.id }) }
   }
-  const begun = renderedMessages.some(({ kept }) => kept?.conversation === state.conversation)
+  const begun = messages.some((message) => readKept(message, settings)?.conversation === state.conversation)
   if (!stateLost && (goingOn || !begun)) return { store: true, conversation: state.conversation }
   warn({
     what: 'state',
@@ -276,17 +221,15 @@ function renderAnswer(
 }
 
 /** The options of a model, as requests need them. */
-export interface RequestSettings {
+export interface RenderSettings extends Pick<
+  OpenAIOptions,
+  'extraBody' | 'include' | 'maxOutputTokens' | 'metadata' | 'promptCacheKey' | 'serviceTier' | 'verbosity'
+> {
   readonly modelId: string
   readonly provider: string
-  readonly maxOutputTokens?: number | undefined
   /** Where the conversation is kept: nowhere, after each response, or in a conversation that has an id. */
   readonly state: 'none' | 'responses' | { readonly conversation: string } | { readonly after: string }
   readonly reasoning?: JsonObject | undefined
-  readonly include?: readonly string[] | undefined
-  readonly serviceTier?: string | undefined
-  readonly metadata?: Readonly<Record<string, string>> | undefined
-  readonly verbosity?: string | undefined
   readonly strictTools: boolean
   readonly customTools: Readonly<Record<string, OpenAICustomTool>>
   readonly toolFields: Readonly<Record<string, JsonObject>>
@@ -294,11 +237,6 @@ export interface RequestSettings {
   readonly approvalTool: string
   readonly background: boolean
   readonly nativeTools: { readonly [kind in NativeKind]?: string | undefined }
-  readonly promptCacheKey?: string | undefined
-  readonly extraBody?: JsonObject | undefined
-}
-
-export interface RenderSettings extends RequestSettings {
   /** Reports what the wire cannot express of this request. */
   readonly warn: Warn<OpenAIWarning>
 }

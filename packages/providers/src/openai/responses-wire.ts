@@ -1,6 +1,5 @@
 import { isJsonObject } from '@tallystick/core/internal'
-import type { Json, JsonObject, Opaque, ToolResult, UserMessage } from '@tallystick/core/vocabulary'
-import { type Carried, carried, carriedResult, type Carrier } from './request.ts'
+import type { Json, JsonObject, Opaque } from '@tallystick/core/vocabulary'
 
 /** The name of this wire in `ModelRef` and `Opaque`. */
 export const api = 'responses'
@@ -111,45 +110,4 @@ export function readNativeKind(item: JsonObject): NativeKind | undefined {
 
 export function isCallKind(type: string | undefined): type is CallKind {
   return callKinds.some((kind) => kind === type)
-}
-
-function describeCarrier(provider: string): Carrier {
-  return { provider, documentUrls: true, imageIds: true, audio: false }
-}
-
-export function userItem({ parts }: UserMessage, provider: string): JsonObject {
-  const pieces = carried(parts, describeCarrier(provider))
-  const [first] = pieces
-  // Without it the assistant would have the last word, which is another request.
-  if (first === undefined) return { role: 'user', content: '(The message is empty.)' }
-  const alone = pieces.length === 1 && first.kind === 'text'
-  return { role: 'user', content: alone ? first.text : pieces.map(inputPiece) }
-}
-
-function inputPiece(piece: Carried): JsonObject {
-  switch (piece.kind) {
-    case 'text':
-      return { type: 'input_text', text: piece.text }
-    case 'image':
-      return { type: 'input_image', image_url: piece.url, detail: piece.detail ?? 'auto' }
-    case 'pdf':
-      return piece.data === undefined
-        ? { type: 'input_file', file_url: piece.url ?? '' }
-        : { type: 'input_file', filename: piece.name, file_data: piece.data }
-    case 'kept':
-      return piece.what === 'file'
-        ? { type: 'input_file', file_id: piece.fileId }
-        : { type: 'input_image', file_id: piece.fileId, detail: piece.detail ?? 'auto' }
-    case 'audio':
-      return { type: 'input_audio', input_audio: { data: piece.data, format: piece.format } }
-  }
-}
-
-/** The item that answers a call. The whole request decides its id and kind. */
-export function resultItem({ toolCallId, outcome, content }: ToolResult, provider: string): JsonObject {
-  const pieces = carriedResult(outcome, content, describeCarrier(provider))
-  const texts = pieces.map((piece) => (piece.kind === 'text' ? piece.text : undefined))
-  const plain = texts.every((text) => text !== undefined)
-  const output = plain ? texts.join('\n\n') : pieces.map(inputPiece)
-  return { type: 'function_call_output', call_id: toolCallId, output }
 }

@@ -12,8 +12,8 @@ import {
 } from './client.ts'
 import { failures } from './failure.ts'
 import { checkResponsesOptions, type OpenAIOptions, type OpenAIWarning, boundWebSearches } from './options.ts'
-import { type FallbackChanges, fallbackFor, requestRenderer } from './responses-request.ts'
-import { replyReader } from './responses-stream.ts'
+import { type FallbackChanges, fallbackFor, renderRequest, type RenderSettings } from './responses-request.ts'
+import { ResponsesReader } from './responses-stream.ts'
 import { api } from './responses-wire.ts'
 
 /**
@@ -27,7 +27,7 @@ export function openai(modelId: string, given: OpenAIOptions = {}): Model {
   const options = copyOptions('openai', given)
   const { chain, conversation } = options
   const provider = options.provider ?? 'openai'
-  const render = requestRenderer({
+  const settings: Omit<RenderSettings, 'warn'> = {
     ...options,
     modelId,
     provider,
@@ -40,7 +40,7 @@ export function openai(modelId: string, given: OpenAIOptions = {}): Model {
     approvalTool: options.approvalTool ?? 'mcp_approval',
     background: options.background ?? false,
     nativeTools: { ...options.nativeTools },
-  })
+  }
   // What the service taught once holds for every later call of this model.
   let learnt: FallbackChanges = {}
   return createModel<OpenAIOptions, OpenAIClient, OpenAIWarning>({
@@ -57,8 +57,8 @@ export function openai(modelId: string, given: OpenAIOptions = {}): Model {
       const { client, request, warn } = call
       let changes = learnt
       const prepare = (): Attempt => {
-        const { body, context } = render(request, { warn, changes })
-        return { body, reader: replyReader(context) }
+        const { body, context } = renderRequest(request, { ...settings, warn }, changes)
+        return { body, reader: new ResponsesReader(context) }
       }
       return startCall({
         ...call,

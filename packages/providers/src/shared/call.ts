@@ -1,9 +1,9 @@
 import type { ProviderError } from '@tallystick/core'
-import { isJsonObject } from '@tallystick/core/internal'
 import type { Cancel, ModelContext, ModelSignal } from '@tallystick/core/vocabulary'
 import type { Subscriber } from 'rxjs'
-import { type ResponseFacts, SilenceWatch, StreamTail, type Timeouts } from './body.ts'
+import { observeResponse, type ResponseFacts, SilenceWatch, StreamTail, type Timeouts } from './body.ts'
 import { type WireFailures, withRequestId } from './failure.ts'
+import { textAt } from './json.ts'
 import type { ReplyReader } from './reply.ts'
 
 export const longestTimerMs: number = 2 ** 31 - 1
@@ -22,6 +22,26 @@ export interface Connection {
 
 function newConnection(watch: SilenceWatch): Connection {
   return { abort: new AbortController(), watch, facts: {}, tail: new StreamTail(), observed: false }
+}
+
+/** Notes the facts of an answer. Returns the response to read, whose bytes are seen as they pass. */
+export function observeAnswer(
+  connection: Connection,
+  response: Response,
+  requestId: string | undefined,
+): Response {
+  const { facts, tail, watch } = connection
+  facts.requestId = requestId
+  facts.contentType = response.headers.get('content-type') ?? undefined
+  const observed = observeResponse(response, {
+    onBytes(bytes) {
+      watch.signOfLife()
+      tail.saw(bytes)
+    },
+    onEnd: () => tail.ended(),
+  })
+  connection.observed = observed !== response
+  return observed
 }
 
 /** The events of an answer, and their reader. */
@@ -79,42 +99,29 @@ const nothingYet = { reader: undefined, receivedAny: false, shown: false, finish
 /** Makes attempts until one ends the call. Never rejects. */
 async function forward<Event>(call: ForwardedCall<Event>, progress: Progress<Event>): Promise<void> {
   const { subscriber } = call
-  try {
-    let connect: Connect<Event> | undefined = call.connect
-    while (connect !== undefined) connect = await attempt(call, progress, connect)
-  } catch (error) {
-    if (subscriber.closed) return
-    const failure = failureOf(error, call, progress)
-    // A break after a complete reply takes nothing from it.
-    const broke = failure.class === 'network' || failure.class === 'timeout'
-    if (broke && completed(call, progress, 'broken')) return
-    subscriber.error(failure)
-  }
-}
-
-/** Makes one attempt. Returns the next one, if there is one. */
-async function attempt<Event>(
-  call: ForwardedCall<Event>,
-  progress: Progress<Event>,
-  connect: Connect<Event>,
-): Promise<Connect<Event> | undefined> {
-  const { subscriber } = call
-  try {
-    await follow(call, progress, connect)
-    if (!subscriber.closed && !completed(call, progress, 'clean')) throw endedEarly(call, progress)
-    return undefined
-  } catch (error) {
-    const failure = failureOf(error, call, progress)
-    if (subscriber.closed) throw failure
-    const { abort, watch } = progress.connection
-    const other = progress.shown ? undefined : call.fallbackRequest?.(failure)
-    const next = other ?? call.goOn?.(failure)
-    if (next === undefined) throw failure
-    abort.abort()
-    const { shown } = progress
-    Object.assign(progress, { connection: newConnection(watch), ...nothingYet, shown: other ? false : shown })
-    watch.sent()
-    return next
+  for (let connect = call.connect; ;) {
+    try {
+      await follow(call, progress, connect)
+      if (!subscriber.closed && !completed(call, progress, 'clean')) throw endedEarly(call, progress)
+      return
+    } catch (error) {
+      if (subscriber.closed) return
+      const failure = failureOf(error, call, progress)
+      const { connection, shown } = progress
+      const other = shown ? undefined : call.fallbackRequest?.(failure)
+      const next = other ?? call.goOn?.(failure)
+      if (next === undefined) {
+        // A break after a complete reply takes nothing from it.
+        const broke = failure.class === 'network' || failure.class === 'timeout'
+        if (!broke || !completed(call, progress, 'broken')) subscriber.error(failure)
+        return
+      }
+      connect = next
+      connection.abort.abort()
+      const again = newConnection(connection.watch)
+      Object.assign(progress, { connection: again, ...nothingYet, shown: other ? false : shown })
+      connection.watch.sent()
+    }
   }
 }
 
@@ -139,8 +146,15 @@ async function follow<Event>(
       // The rest is only read because a connection that is read to its end can be used again.
       if (progress.finished) continue
       if (subscriber.closed) return
-      if (show(progress, reader.read(event), subscriber) || isOfReply(event)) connection.watch.content()
-      if (reader.failure !== undefined) throw reader.failure
+      // Some servers send several events as one list. Those before a faulty one count.
+      for (const one of (Array.isArray(event) ? event : [event]) as readonly Event[]) {
+        if (reader.finished) break
+        // Also without a signal it may be a step of the reply: a block that begins or ends, a search of the vendor's.
+        const type = textAt(one, 'type')
+        if (show(progress, reader.read(one), subscriber) || (type !== undefined && !signsOfLife.test(type)))
+          connection.watch.content()
+        if (reader.failure !== undefined) throw reader.failure
+      }
       if (!reader.finished || subscriber.closed) continue
       progress.finished = true
       stopDraining = context.clock.schedule(drainMs, () => connection.abort.abort())
@@ -167,11 +181,6 @@ function show<Event>(
 
 /** Events that only keep the connection alive, and deltas, which count by what they show. */
 const signsOfLife = /^(ping|keepalive|response\.(queued|in_progress))$|[._-]delta$/
-
-/** True for an event without a signal that is a step of the reply: a block that begins or ends, a search of the vendor's. */
-function isOfReply(event: unknown): boolean {
-  return isJsonObject(event) && typeof event['type'] === 'string' && !signsOfLife.test(event['type'])
-}
 
 function failureOf<Event>(
   error: unknown,

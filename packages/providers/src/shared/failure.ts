@@ -1,4 +1,5 @@
 import { ProviderError } from '@tallystick/core'
+import { omitUndefined } from '@tallystick/core/internal'
 import type { FailureClass, ModelFailure } from '@tallystick/core/vocabulary'
 import type { Overlong } from './body.ts'
 import { textAt } from './json.ts'
@@ -140,10 +141,45 @@ export function connectionFailure(
   return failed(retryable('network'), `${who} could not be reached${named(network?.code)}`, known)
 }
 
+/** A refusal of a request, with what it says of trying again. `label` and `words` are the vendor's. */
+export function answeredFailure(
+  { failed }: CommonFailures,
+  { headers }: ApiError,
+  answer: {
+    readonly who: string
+    readonly status: number
+    readonly label: string | undefined
+    readonly words: string
+    readonly verdict: Verdict
+    readonly requestId: string | undefined
+    readonly now: number
+  },
+): ProviderError {
+  const { who, status, label, words, verdict, requestId, now } = answer
+  const again = readStatedRetry(headers) ?? verdict.retryable
+  const retryAfterMs = headers && readRetryAfterMs(headers, now)
+  return failed(
+    { ...verdict, retryable: again },
+    `${who} answered ${status}${named(label)}${quoted(words)}`,
+    omitUndefined({ status, requestId, retryAfterMs }),
+  )
+}
+
 /** Reads whether to try again, if the service says so. */
 export function readStatedRetry(headers: HeaderReader | undefined): boolean | undefined {
   const stated = headers?.get('x-should-retry')
   return stated === 'true' ? true : stated === 'false' ? false : undefined
+}
+
+/** Judges a request that was refused as invalid by the vendor's words: what it held may be too long, or filtered. */
+export function judgeWords(
+  verdict: Verdict,
+  words: string,
+  { overflow, filter }: { readonly overflow: RegExp; readonly filter: RegExp },
+): Verdict {
+  if (verdict.class !== 'invalid_request') return verdict
+  if (overflow.test(words)) return final('context_overflow')
+  return filter.test(words) ? final('content_filtered') : verdict
 }
 
 const browserAdvice =

@@ -20,46 +20,6 @@ export interface ReplyReader<Event = unknown> {
   readonly failure?: ProviderError | undefined
 }
 
-/**
- * Reads a reply into its state. A class, since V8 would keep a hidden class of its own for each object literal with a getter,
- * and with it the whole reply, until the next full collection.
- */
-export class StatefulReader<
-  Reply extends { readonly finished?: boolean; readonly failure?: ProviderError | undefined },
-  Event = unknown,
-> implements ReplyReader<Event> {
-  readonly #reply: Reply
-  readonly #read: (reply: Reply, event: Event) => Iterable<ModelSignal>
-
-  constructor(reply: Reply, read: (reply: Reply, event: Event) => Iterable<ModelSignal>) {
-    this.#reply = reply
-    this.#read = read
-  }
-
-  /** Reads one event, or several that a server sent as one list. */
-  read(given: Event | readonly Event[]): Iterable<ModelSignal> {
-    return Array.isArray(given)
-      ? this.#readEach(given as readonly Event[])
-      : this.#read(this.#reply, given as Event)
-  }
-
-  /** Events before a faulty one count. */
-  *#readEach(events: readonly Event[]): Generator<ModelSignal, void> {
-    for (const event of events) {
-      if (this.finished || this.failure !== undefined) return
-      yield* this.#read(this.#reply, event)
-    }
-  }
-
-  get finished(): boolean {
-    return this.#reply.finished ?? false
-  }
-
-  get failure(): ProviderError | undefined {
-    return this.#reply.failure
-  }
-}
-
 export type CallInput = Pick<RequestedCall, 'input' | 'malformed'>
 
 /** Reads a call's complete arguments. None mean an empty object. */

@@ -1,6 +1,6 @@
 import type { ModelRequest } from '@tallystick/core'
 import { getOwn, isJsonObject } from '@tallystick/core/internal'
-import type { FilePart, ImagePart, Json, JsonObject, ToolCallId } from '@tallystick/core/vocabulary'
+import type { FilePart, ImagePart, Json, JsonObject, ModelRef, ToolCallId } from '@tallystick/core/vocabulary'
 import type { Warn, Warning } from './options.ts'
 
 /** Adds the schema of the answer to the instructions, for a wire that cannot enforce it. */
@@ -76,58 +76,69 @@ export function callIds(calls: Iterable<IdentifiedCall>, maxLength: number): Rea
   return ids
 }
 
-/** Ids of a request's calls, and names of its tools: only the whole request decides them. */
+/** The ids of a request's calls, and the names of its tools, on the wire. */
 export interface Binding {
-  readonly ids: ReadonlyMap<ToolCallId, string>
+  /** The calls of the history, in order. */
+  readonly calls: readonly (IdentifiedCall & { readonly name: string })[]
+  readonly toWireId: (toolCallId: ToolCallId) => string
   readonly names: ToolNames
 }
 
-/** The place of a call, or of a call's result, among the items of a rendered message. */
-export interface Placeholder {
-  readonly at: number
-  readonly toolCallId: ToolCallId
-  readonly name: string
+/** Decides ids and names for a whole request. Warns of each tool that is offered under another name. */
+export function bindCalls(
+  { tools, messages }: Pick<ModelRequest, 'tools' | 'messages'>,
+  { provider, api }: Pick<ModelRef, 'provider' | 'api'>,
+  {
+    warn,
+    identify = (calls) => callIds(calls, maxIdentifierLength),
+    ...rules
+  }: ToolNameRules & {
+    readonly warn: (warning: Warning & { readonly what: 'tool_name' }) => void
+    readonly identify?: (calls: readonly IdentifiedCall[]) => ReadonlyMap<ToolCallId, string>
+  },
+): Binding {
+  const calls = messages.flatMap((message) => {
+    if (message.role !== 'assistant') return []
+    const own = message.model.provider === provider && message.model.api === api
+    return message.parts.flatMap((part) =>
+      part.type === 'tool_call'
+        ? [{ toolCallId: part.toolCallId, name: part.name, ...(own && { ownId: part.providerCallId }) }]
+        : [],
+    )
+  })
+  const names = toolNames(
+    [...tools, ...calls].map((named) => named.name),
+    rules,
+  )
+  for (const { name } of tools) {
+    const wireName = names.toWire(name)
+    if (wireName === name) continue
+    const message = `The tool ${JSON.stringify(name)} is offered to the model as ${wireName}: its own name is not one that the vendor takes, or is that of another tool.`
+    warn({ what: 'tool_name', message })
+  }
+  const ids = identify(calls)
+  return { calls, toWireId: (toolCallId) => ids.get(toolCallId) ?? toolCallId, names }
 }
 
-const bound = new WeakMap<readonly object[], { readonly key: string; readonly items: readonly object[] }>()
+// Vendors take longer ones by now; gateways and other hosts of the same models do not, and models miswrite them.
+const maxIdentifierLength = 64
 
-/**
- * Gives the items of a rendered message the ids and names of a request. Equal ones give the same items as last time.
- * `formOf` names what else decides the form of an item.
- */
-export function bindItems<Item extends object, Place extends Placeholder>(
-  { items, placeholders }: { readonly items: readonly Item[]; readonly placeholders: readonly Place[] },
-  { ids, names }: Binding,
-  bind: (item: Item, placeholder: Place, id: string, name: string) => Item,
-  formOf?: (placeholder: Place) => string | undefined,
-): readonly Item[] {
-  if (placeholders.length === 0) return items
-  const decided = placeholders.map((placeholder) => ({
-    placeholder,
-    id: ids.get(placeholder.toolCallId) ?? placeholder.toolCallId,
-    name: names.toWire(placeholder.name),
-  }))
-  const key = decided
-    .map(({ placeholder, id, name }) => `${id} ${name} ${formOf?.(placeholder) ?? ''}`)
-    .join('\n')
-  const before = bound.get(items)
-  if (before?.key === key) return before.items as readonly Item[]
-  const result = [...items]
-  for (const { placeholder, id, name } of decided)
-    result[placeholder.at] = bind(items[placeholder.at]!, placeholder, id, name)
-  bound.set(items, { key, items: result })
-  return result
-}
+/** The images that most vendors take. One of another kind would fail a request, and all that follow. */
+export const imageTypes: ReadonlySet<string> = new Set(['image/jpeg', 'image/png', 'image/gif', 'image/webp'])
 
 /** A media type without its parameters, in lower case. */
 export function bareType(mediaType: string): string {
-  return (mediaType.split(';')[0] ?? '').trim().toLowerCase()
+  const bare = (mediaType.split(';')[0] ?? '').trim().toLowerCase()
+  return bare === 'image/jpg' ? 'image/jpeg' : bare
 }
 
-/** Decodes base64 data as UTF-8; an empty text if the data is not base64. */
-export function decodedText(base64: string): string {
+const textTypes = /^(text\/|application\/(json|xml|yaml|x-yaml|javascript|typescript|toml|x-ndjson|sql)\b)/
+
+/** Reads the content of a text file; an empty text if it is of another type, or not base64. */
+export function readTextFile({ mediaType, data }: FilePart): string {
+  if (!data || !textTypes.test(bareType(mediaType))) return ''
   try {
-    const bytes = Uint8Array.from(atob(base64), (character) => character.charCodeAt(0))
+    const bytes = Uint8Array.from(atob(data), (character) => character.charCodeAt(0))
     return new TextDecoder().decode(bytes)
   } catch {
     return ''
@@ -147,16 +158,6 @@ export function leftOutText(part: ImagePart | FilePart): string {
 /** The id of a file that this provider keeps. */
 export function keptFileId({ providerFile }: ImagePart | FilePart, provider: string): string | undefined {
   return providerFile?.provider === provider ? providerFile.id : undefined
-}
-
-/** Keeps the result for each object as long as the object lives. */
-export function memoized<Given extends object, Made>(make: (given: Given) => Made): (given: Given) => Made {
-  const made = new WeakMap<Given, { readonly value: Made }>()
-  return (given) => {
-    let kept = made.get(given)
-    if (kept === undefined) made.set(given, (kept = { value: make(given) }))
-    return kept.value
-  }
 }
 
 /** Adds the options of a request for its provider, except `held` fields, without which no reply could be read. */
@@ -198,7 +199,8 @@ export interface ToolNames {
 }
 
 export interface ToolNameRules {
-  readonly maxLength: number
+  /** Default: 64. */
+  readonly maxLength?: number
   /** Default: letters, digits, `_` and `-`. */
   readonly pattern?: RegExp
   /** Names that are taken, such as those of a vendor's own tools. */
@@ -215,7 +217,7 @@ export const anyWord: RegExp = /^[^\s\p{C}"'`<>{}()[\],;]+$/u
 export function toolNames(names: Iterable<string>, rules: ToolNameRules): ToolNames {
   const fromWire = new Map<string, string>()
   const toWire = new Map<string, string>()
-  const { maxLength, pattern = identifier } = rules
+  const { maxLength = maxIdentifierLength, pattern = identifier } = rules
   const reserved = new Set(rules.reserved)
   const taken = { has: (name: string): boolean => reserved.has(name) || fromWire.has(name) }
   const fits = (name: string): boolean => name.length <= maxLength && pattern.test(name)
@@ -232,19 +234,5 @@ export function toolNames(names: Iterable<string>, rules: ToolNameRules): ToolNa
   return {
     toWire: (name) => toWire.get(name) ?? name,
     fromWire: (wireName) => fromWire.get(wireName) ?? wireName,
-  }
-}
-
-/** Warns about each tool that a request offers under another name. */
-export function warnOfNames(
-  { tools }: Pick<ModelRequest, 'tools'>,
-  { toWire }: ToolNames,
-  warn: (warning: Warning & { readonly what: 'tool_name' }) => void,
-): void {
-  for (const { name } of tools) {
-    const wireName = toWire(name)
-    if (wireName === name) continue
-    const message = `The tool ${JSON.stringify(name)} is offered to the model as ${wireName}: its own name is not one that the vendor takes, or is that of another tool.`
-    warn({ what: 'tool_name', message })
   }
 }

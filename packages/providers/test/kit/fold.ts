@@ -1,5 +1,5 @@
 import type { ModelSignal } from '@tallystick/core/vocabulary'
-import { readEvent, startReply } from '../../src/anthropic/stream.ts'
+import { AnthropicReader } from '../../src/anthropic/stream.ts'
 import type { WireEvent } from '../../src/anthropic/client.ts'
 import { toolNames } from '../../src/shared/request.ts'
 
@@ -8,10 +8,10 @@ export function fold(
   events: readonly object[],
   names: readonly string[] = [],
 ): { signals: ModelSignal[]; error?: unknown } {
-  const reply = startReply(toolNames(names, { maxLength: 64 }))
+  const reply = new AnthropicReader(toolNames(names, { maxLength: 64 }))
   const signals: ModelSignal[] = []
   try {
-    for (const event of events) signals.push(...readEvent(reply, event as WireEvent))
+    for (const event of events) signals.push(...reply.read(event as WireEvent))
     return { signals }
   } catch (error) {
     return { signals, error }

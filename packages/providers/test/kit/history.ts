@@ -6,7 +6,7 @@ import type {
   ToolCallPart,
   ToolResult,
 } from '@tallystick/core/vocabulary'
-import { type RenderSettings, requestRenderer } from '../../src/anthropic/request.ts'
+import { type RenderSettings, renderRequest } from '../../src/anthropic/request.ts'
 import { request } from './collect.ts'
 import type { Loose } from './loose.ts'
 import { own } from './transcripts.ts'
@@ -26,7 +26,7 @@ export function body(
   more: Partial<ModelRequest> = {},
 ): Loose {
   const all = { ...settings, ...given }
-  return requestRenderer(all)({ ...request, messages, ...more }, { ...all, now }).body
+  return renderRequest({ ...request, messages, ...more }, all, { now }).body
 }
 
 export const user = (text: string): Message => ({ role: 'user', parts: [{ type: 'text', text }] })

@@ -1,5 +1,5 @@
-import { requestRenderer } from '../../src/ollama/request.ts'
-import { readLine, startReply } from '../../src/ollama/stream.ts'
+import { renderRequest } from '../../src/ollama/request.ts'
+import { OllamaReader } from '../../src/ollama/stream.ts'
 import type { WireLine } from '../../src/ollama/client.ts'
 import type { ModelSignal } from '@tallystick/core/vocabulary'
 import { request } from './collect.ts'
@@ -65,11 +65,11 @@ export function fold(
   { tools = [] as readonly string[], given = settings, messages = request.messages } = {},
 ): { signals: ModelSignal[]; error?: unknown } {
   const definitions = tools.map((name) => ({ name, description: '', inputSchema: {} }))
-  const { body, names } = requestRenderer(given)({ ...request, messages, tools: definitions }, given)
-  const reply = startReply(names, body)
+  const { body, names } = renderRequest({ ...request, messages, tools: definitions }, given)
+  const reply = new OllamaReader(names, body)
   const signals: ModelSignal[] = []
   try {
-    for (const one of lines) for (const signal of readLine(reply, one as WireLine)) signals.push(signal)
+    for (const one of lines) for (const signal of reply.read(one as WireLine)) signals.push(signal)
     return { signals }
   } catch (error) {
     return { signals, error }

@@ -1,8 +1,8 @@
 import type { ModelSignal } from '@tallystick/core/vocabulary'
 import type { ReplyReader } from '../../src/shared/reply.ts'
-import { replyReader as chatReader } from '../../src/openai/chat-stream.ts'
+import { ChatReader } from '../../src/openai/chat-stream.ts'
 import type { StreamEnding } from '../../src/shared/body.ts'
-import { replyReader } from '../../src/openai/responses-stream.ts'
+import { ResponsesReader } from '../../src/openai/responses-stream.ts'
 import type { Loose } from './loose.ts'
 import type { ReplyContext as ChatContext } from '../../src/openai/chat-request.ts'
 import type { ReplyContext } from '../../src/openai/responses-request.ts'
@@ -38,7 +38,7 @@ export const tools: Pick<ReplyContext, 'knows' | 'takesNothing'> = {
 /** All signals of a stream of the Responses API. */
 export function foldResponse(events: readonly object[], given: Partial<ReplyContext> = {}): Folded {
   return fold(
-    replyReader({
+    new ResponsesReader({
       provider: 'openai',
       toolName: (name) => name,
       customField: () => 'sql',
@@ -62,7 +62,7 @@ export function foldChat(
   ending?: StreamEnding,
 ): Folded {
   return fold(
-    chatReader({
+    new ChatReader({
       provider: 'openai',
       toolName: (name) => name,
       customField: () => 'sql',

@@ -2,10 +2,10 @@ import type { Message, ModelRequest } from '@tallystick/core'
 import type { AssistantPart, JsonObject, Opaque } from '@tallystick/core/vocabulary'
 import { allQuirks } from '../../src/openai/options.ts'
 import {
-  requestRenderer as chatRenderer,
+  renderRequest as renderChat,
   type RenderSettings as ChatSettings,
 } from '../../src/openai/chat-request.ts'
-import { type RenderSettings, requestRenderer } from '../../src/openai/responses-request.ts'
+import { type RenderSettings, renderRequest } from '../../src/openai/responses-request.ts'
 import type { OpenAIChatQuirks, OpenAIChatServer } from '../../src/openai.ts'
 import { request } from './collect.ts'
 import type { Loose } from './loose.ts'
@@ -39,7 +39,7 @@ export function responsesBody(
   more: Partial<ModelRequest> = {},
 ): Loose {
   const settings = { ...responsesSettings, ...given }
-  return requestRenderer(settings)({ ...request, messages, ...more }, settings).body
+  return renderRequest({ ...request, messages, ...more }, settings).body
 }
 
 /** What a test says of how requests are made over the Chat Completions wire. */
@@ -56,7 +56,7 @@ export function chatBody(
 ): Loose {
   const { server = 'openai', ways, ...rest } = given
   const settings = { ...chatSettings, quirks: allQuirks(server, ways), ...rest }
-  return chatRenderer(settings)({ ...request, messages, ...more }, settings).body
+  return renderChat({ ...request, messages, ...more }, settings).body
 }
 
 /** A reply of a model of the wire, which ended. */
