@@ -276,14 +276,12 @@ export function renderCall(
   reader: Reader,
   given: CallSettings,
 ): { readonly call: WireCall; readonly names: ToolNames } {
-  const binding = bindCalls(
-    request,
-    { provider: reader.provider, api },
-    {
-      ...nameRules.get(reader.provider),
-      warn: given.warn,
-    },
-  )
+  const binding = bindCalls(request, {
+    provider: reader.provider,
+    api,
+    ...nameRules.get(reader.provider),
+    warn: given.warn,
+  })
   const { calls, names } = binding
   const limits = [request.maxOutputTokens, given.maxOutputTokens].filter((limit) => limit !== undefined)
   const options = mergedOptions(request, given)

@@ -89,27 +89,14 @@ export function resultBlock(
   }
 }
 
-/** A message, and its blocks as they go over the wire. */
-interface RenderedMessage {
-  readonly message: Message
-  readonly blocks: readonly WireBlock[]
-}
-
-/** A use of a tool that runs at the vendor's, or its result, by the id that joins them. */
-export interface ServerHalf {
-  readonly kind: 'use' | 'result'
-  readonly id: string
-}
-
-/** Reads the half of a server-side tool that a block is, if it is one. */
-export function readServerHalf(block: WireBlock): ServerHalf | undefined {
-  const [kind, key] = block.type.endsWith('_tool_use')
-    ? (['use', 'id'] as const)
-    : block.type.endsWith('_tool_result')
-      ? (['result', 'tool_use_id'] as const)
-      : []
-  const id = key && textAt(block, key)
-  return kind && id !== undefined ? { kind, id } : undefined
+/** Reads which half a block is of a tool that runs at the vendor's, and the id that joins it to the other. */
+export function readServerHalf(
+  block: WireBlock,
+): { readonly kind: 'use' | 'result'; readonly id: string } | undefined {
+  const isUse = block.type.endsWith('_tool_use')
+  if (!isUse && !block.type.endsWith('_tool_result')) return undefined
+  const id = textAt(block, isUse ? 'id' : 'tool_use_id')
+  return id === undefined ? undefined : { kind: isUse ? 'use' : 'result', id }
 }
 
 export interface Rendering {
@@ -206,11 +193,8 @@ const opening = '(The conversation begins here.)'
  * in the message after it, no message and no text is empty, and the vendor's own tools come in pairs.
  */
 export function toTurns(messages: readonly Message[], rendering: Rendering): readonly WireTurn[] {
-  const rendered = messages.map((message, place) => ({
-    message,
-    blocks: renderMessage(message, place, rendering),
-  }))
-  const unpaired = findUnpaired(rendered)
+  const rendered = messages.map((message, place) => renderMessage(message, place, rendering))
+  const unpaired = findUnpaired(messages, rendered)
   const { changes = new Map<number, readonly WireBlock[]>() } = rendering
   const turns: { role: WireTurn['role']; content: WireBlock[] }[] = []
   const add = (role: WireTurn['role'], content: readonly WireBlock[]): void => {
@@ -225,7 +209,7 @@ export function toTurns(messages: readonly Message[], rendering: Rendering): rea
     const run: WireBlock[] = []
     const changed: WireBlock[] = []
     for (; place < messages.length && roleAt(place) === role; place++) {
-      run.push(...withoutUnpaired(rendered[place]!.blocks, unpaired))
+      run.push(...withoutUnpaired(rendered[place]!, unpaired))
       changed.push(...(changes.get(place) ?? []))
       if (!isSummary(run.at(-1)) || (place + 1 < messages.length && roleAt(place + 1) === 'user')) continue
       add(role, run.splice(0))
@@ -256,26 +240,24 @@ export function isThinking(block: WireBlock | undefined): boolean {
   return block?.type === 'thinking' || block?.type === 'redacted_thinking'
 }
 
-/** Ids of the vendor's own tool calls whose other half is missing for good. */
-interface Unpaired {
-  readonly uses: ReadonlySet<string>
-  readonly results: ReadonlySet<string>
-  /** Uses that calls name as their callers, and that are gone: a compaction may have removed them. */
-  readonly callers: ReadonlySet<string>
-}
+/**
+ * Ids of the vendor's own tool calls whose other half is missing for good. `callers` are uses that calls name, and that are gone:
+ * a compaction may have removed them.
+ */
+type Unpaired = Readonly<Record<'uses' | 'results' | 'callers', ReadonlySet<string>>>
 
 /**
  * Finds uses without results, and results without uses, which the vendor refuses. A reply that paused, or that called our
  * tools, may get the result later, until the user's next message.
  */
-function findUnpaired(rendered: readonly RenderedMessage[]): Unpaired {
+function findUnpaired(messages: readonly Message[], rendered: readonly (readonly WireBlock[])[]): Unpaired {
   const seen = new Set<string>()
   const open = new Map<string, number>()
   const results = new Set<string>()
   const named: string[] = []
-  rendered.forEach(({ message, blocks }, place) => {
-    if (message.role !== 'assistant') return
-    for (const block of blocks) {
+  messages.forEach(({ role }, place) => {
+    if (role !== 'assistant') return
+    for (const block of rendered[place]!) {
       named.push(readCaller(block) ?? '')
       const { kind, id = '' } = readServerHalf(block) ?? {}
       if (kind === 'use') {
@@ -287,12 +269,12 @@ function findUnpaired(rendered: readonly RenderedMessage[]): Unpaired {
       }
     }
   })
-  const lastWord = rendered.findLastIndex(({ message }) => message.role === 'user')
-  const isLost = (place: number): boolean => {
-    const { stopReason } = rendered[place]!.message as AssistantMessage
+  const lastWord = messages.findLastIndex(({ role }) => role === 'user')
+  const lost = [...open].filter(([, place]) => {
+    const { stopReason } = messages[place] as AssistantMessage
     return place < lastWord || (stopReason !== 'paused' && stopReason !== 'tool_use')
-  }
-  const uses = new Set([...open].flatMap(([use, place]) => (isLost(place) ? [use] : [])))
+  })
+  const uses = new Set(lost.map(([use]) => use))
   const callers = named.filter((id) => id !== '' && (!seen.has(id) || uses.has(id)))
   return { uses, results, callers: new Set(callers) }
 }

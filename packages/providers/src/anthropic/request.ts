@@ -161,12 +161,11 @@ export function renderRequest(
   const messages = request.messages.slice(from)
   const binding = bindCalls(
     { ...request, messages },
-    { provider, api },
     {
+      provider,
+      api,
       maxLength: 128,
-      reserved: (settings.providerTools ?? [])
-        .map((tool) => textAt(tool, 'name'))
-        .filter((name) => name !== undefined),
+      providerTools: settings.providerTools,
       warn,
     },
   )
@@ -200,7 +199,10 @@ export function renderRequest(
         ...(system.length > 0 && { system }),
         ...fields,
         ...(demand && { tool_choice: demand.choice }),
-        messages: withWords(withoutLastThinking(turns, thinking), demand?.words),
+        messages: withWords(
+          thinking?.type === 'disabled' ? withoutLastThinking(turns) : turns,
+          demand?.words,
+        ),
       },
       settings.promptCache,
     ),
@@ -243,15 +245,12 @@ const heldFields = ['model', 'messages', 'stream', 'tools', 'system']
 
 /** The vendor knows fewer efforts than a request may ask for. */
 function readEffort(
-  { reasoningEffort }: ModelSettings = {},
+  { reasoningEffort: asked }: ModelSettings = {},
   { effort, warn }: RenderSettings,
 ): string | undefined {
-  if (reasoningEffort === undefined) return effort
-  if (!['none', 'minimal'].includes(reasoningEffort)) return reasoningEffort
-  warn({
-    what: 'model_settings',
-    message: `The reasoning effort ${reasoningEffort} was left out: the vendor knows none below low.`,
-  })
+  if (asked !== 'none' && asked !== 'minimal') return asked ?? effort
+  const message = `The reasoning effort ${asked} was left out: the vendor knows none below low.`
+  warn({ what: 'model_settings', message })
   return effort
 }
 
@@ -268,11 +267,9 @@ function renderServer(
   // The vendor refuses a sandbox that has expired.
   const isGone = Date.parse(textAt(latest, 'expires_at') ?? '') <= now
   const container = isGone ? undefined : textAt(latest, 'id')
-  const servers = mcpServers.map(({ name, url, authorizationToken: token }) => ({
-    type: 'url',
-    name,
-    url,
-    ...(token !== undefined && { authorization_token: token }),
+  const servers = mcpServers.map(({ name, url, authorizationToken: authorization_token }) => ({
+    ...{ type: 'url', name, url },
+    ...omitUndefined({ authorization_token }),
   }))
   return {
     ...(container !== undefined && { container }),
@@ -338,14 +335,11 @@ function withWords(turns: readonly WireTurn[], words: string | undefined): reado
 }
 
 /** If thinking is off, a reply that is to be continued may not show any. */
-function withoutLastThinking(
-  turns: readonly WireTurn[],
-  thinking: WireThinking | undefined,
-): readonly WireTurn[] {
+function withoutLastThinking(turns: readonly WireTurn[]): readonly WireTurn[] {
   const last = turns.at(-1)
-  if (thinking?.type !== 'disabled' || last?.role !== 'assistant') return turns
+  if (last?.role !== 'assistant') return turns
   const content = last.content.filter((block) => !isThinking(block))
-  return content.length === 0 ? turns.slice(0, -1) : [...turns.slice(0, -1), { ...last, content }]
+  return content.length === 0 ? turns.slice(0, -1) : turns.with(-1, { ...last, content })
 }
 
 /** The options of a model, as requests need them. */

@@ -169,7 +169,12 @@ export interface RenderedRequest {
 }
 
 export function renderRequest(request: ModelRequest, settings: RenderSettings): RenderedRequest {
-  const binding = bindCalls(request, { provider, api }, { pattern: anyWord, warn: settings.warn })
+  const binding = bindCalls(request, {
+    provider,
+    api,
+    pattern: anyWord,
+    warn: settings.warn,
+  })
   const { names } = binding
   const tools = selectTools(request).map((tool) => renderTool(tool, names, settings.warn))
   warnOfLimits(request, tools.length > 0, settings.warn)

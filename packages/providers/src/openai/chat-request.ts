@@ -1,6 +1,6 @@
 import type { ModelRequest } from '@tallystick/core'
 import { omitUndefined } from '@tallystick/core/internal'
-import type { JsonObject, ToolDefinition } from '@tallystick/core/vocabulary'
+import type { JsonObject } from '@tallystick/core/vocabulary'
 import type { Warn } from '../shared/options.ts'
 import {
   anyWord,
@@ -13,14 +13,7 @@ import {
 import { api, nineCallIds, toMessages, type WireRequest } from './chat-messages.ts'
 import type { OpenAIChatOptions, OpenAICustomTool, OpenAIWarning, WholeQuirks } from './options.ts'
 import { callContext, type CallContext, samplingFields, takenChoice } from './request.ts'
-import {
-  fitSchema,
-  isAnswerSchema,
-  noAnswerSchema,
-  offeredChoice,
-  type OfferedChoice,
-  offeredTool,
-} from './tools.ts'
+import { fitAnswer, isAnswerSchema, offeredChoice, offeredTool } from './tools.ts'
 
 /** The tools, and whether they may be called. Without tools these servers take no word about them. */
 function toolFields(
@@ -42,34 +35,26 @@ function toolFields(
     const message = 'The server has no way to ask for one call at a time, so it may make several.'
     warn({ what: 'parallel_tool_calls', message })
   }
+  const wanted = offeredChoice(toolChoice, names, settings)
   const choice =
     quirks.toolChoice === 'none'
       ? undefined
-      : takenChoice(wireChoice(offeredChoice(toolChoice, names, settings)), refused, warn)
+      : takenChoice(
+          typeof wanted === 'object' ? { type: wanted.type, [wanted.type]: { name: wanted.name } } : wanted,
+          refused,
+          warn,
+        )
   return {
-    tools: tools.map((tool) => wireTool(tool, names, settings)),
+    tools: tools.map((tool): JsonObject => {
+      const { type, fields, strict, more } = offeredTool(tool, names, {
+        ...settings,
+        knowsStrict: quirks.strict,
+      })
+      return { type, [type]: { ...fields, ...(strict && { strict }), ...more } }
+    }),
     ...(choice !== undefined && { tool_choice: choice }),
     ...(!parallelToolCalls && quirks.parallelToolCalls && { parallel_tool_calls: false }),
   }
-}
-
-function wireTool(tool: ToolDefinition, names: ToolNames, settings: RenderSettings): JsonObject {
-  const { type, fields, strict, more } = offeredTool(tool, names, {
-    ...settings,
-    knowsStrict: settings.quirks.strict,
-  })
-  return { type, [type]: { ...fields, ...(strict && { strict }), ...more } }
-}
-
-function wireChoice(choice: OfferedChoice): string | JsonObject | undefined {
-  return typeof choice === 'object' ? { type: choice.type, [choice.type]: { name: choice.name } } : choice
-}
-
-/** A request, ready to be sent. */
-export interface RenderedRequest {
-  readonly body: WireRequest
-  /** For the reply. */
-  readonly context: ReplyContext
 }
 
 const heldFields = ['model', 'messages', 'stream', 'stream_options', 'tools', 'n']
@@ -79,17 +64,15 @@ export function renderRequest(
   request: ModelRequest,
   settings: RenderSettings,
   refused: readonly string[] = [],
-): RenderedRequest {
+): { readonly body: WireRequest; readonly context: ReplyContext } {
   const { quirks, provider, warn } = settings
-  const binding = bindCalls(
-    request,
-    { provider, api },
-    {
-      ...(quirks.toolNames === 'any' && { pattern: anyWord }),
-      ...(quirks.callIds === 'nine_alphanumeric' && { identify: nineCallIds }),
-      warn,
-    },
-  )
+  const binding = bindCalls(request, {
+    provider,
+    api,
+    ...(quirks.toolNames === 'any' && { pattern: anyWord }),
+    ...(quirks.callIds === 'nine_alphanumeric' && { identify: nineCallIds }),
+    warn,
+  })
   const { names } = binding
   const history = toMessages(request.messages, { provider, binding, quirks })
   const maxTokens = Math.min(request.maxOutputTokens ?? Infinity, settings.maxOutputTokens ?? Infinity)
@@ -138,23 +121,14 @@ function answerFields(
     warn({ what: 'output_schema', message: schemaInWords('the server cannot hold an answer to a schema') })
     return { instructions: withSchema }
   }
-  if (!isAnswerSchema(outputSchema)) {
-    warn({ what: 'output_schema', message: noAnswerSchema })
-    return { instructions: withSchema }
-  }
-  if (quirks.structuredOutput === 'json_object') {
-    warn({
-      what: 'output_schema',
-      message: schemaInWords('the server holds an answer to JSON, and to no schema'),
-    })
+  if (quirks.structuredOutput === 'json_object' && isAnswerSchema(outputSchema)) {
+    const message = schemaInWords('the server holds an answer to JSON, and to no schema')
+    warn({ what: 'output_schema', message })
     return { instructions: withSchema, format: { type: 'json_object' } }
   }
-  const fitted = fitSchema(outputSchema)
-  const { schema, strict } = quirks.strict
-    ? fitted
-    : { schema: { type: 'object', ...outputSchema }, strict: false }
-  const notes = quirks.strict ? fitted.notes : []
-  for (const note of notes) warn({ what: 'output_schema', message: `The schema of the answer: ${note}.` })
+  const fitted = fitAnswer(outputSchema, quirks.strict, warn)
+  if (fitted === undefined) return { instructions: withSchema }
+  const { schema, strict } = fitted
   const described = { name: 'answer', schema, ...(quirks.strict && { strict }) }
   return { instructions, format: { type: 'json_schema', json_schema: described } }
 }

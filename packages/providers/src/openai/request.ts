@@ -168,20 +168,16 @@ export function carriedResult(outcome: Outcome, content: readonly ResultPart[], 
     : [{ kind: 'text', text: `Error (${outcome}):` }, ...parts]
 }
 
-/** The model settings that a wire takes. */
-export interface SamplingWays {
-  /** How many stop texts it takes. */
-  readonly maxStop: number
-  /** The field of the seed. */
-  readonly seedField: 'seed' | 'random_seed' | 'none'
-  /** The field of the reasoning effort, if it is a field of the body. */
-  readonly effortField?: 'reasoning_effort'
-}
-
 /** Renders the model settings, without fields that the model is known to refuse. */
 export function samplingFields(
   { temperature, topP, stop = [], seed, reasoningEffort }: ModelSettings,
-  ways: SamplingWays,
+  ways: {
+    /** How many stop texts the wire takes. */
+    readonly maxStop: number
+    readonly seedField: 'seed' | 'random_seed' | 'none'
+    /** Absent if the effort is no field of the body's own. */
+    readonly effortField?: 'reasoning_effort'
+  },
   { refused, warn }: { readonly refused: readonly string[]; readonly warn: (warning: OpenAIWarning) => void },
 ): JsonObject {
   const say = (message: string): void => warn({ what: 'model_settings', message })

@@ -47,15 +47,20 @@ export function toInput(
   rendering: Rendering,
 ): readonly JsonObject[] {
   const calls = new Map<ToolCallId, AskedCall>()
-  const carrier: Carrier = {
-    ...{ provider: rendering.provider, documentUrls: true, imageIds: true, audio: false },
-  }
+  const { provider, binding } = rendering
+  const carrier: Carrier = { provider, documentUrls: true, imageIds: true, audio: false }
   const items = messages.map((message): readonly JsonObject[] => {
     switch (message.role) {
-      case 'user':
-        return [userItem(carried(message.parts, carrier))]
+      case 'user': {
+        const pieces = carried(message.parts, carrier)
+        const [first] = pieces
+        const only = pieces.length === 1 && first?.kind === 'text' ? first.text : undefined
+        // Without it the assistant would have the last word, which is another request.
+        const content = first === undefined ? '(The message is empty.)' : (only ?? pieces.map(inputPiece))
+        return [{ role: 'user', content }]
+      }
       case 'tool':
-        return message.results.map((result) => renderResult(result, calls, carrier, rendering.binding))
+        return message.results.map((result) => renderResult(result, calls, carrier, binding))
       case 'assistant':
         return renderReply(message, calls, rendering)
     }
@@ -79,14 +84,6 @@ export function toInput(
       taken.add(id)
       return isRepeated ? rest : item
     })
-}
-
-function userItem(pieces: readonly Carried[]): JsonObject {
-  const [first] = pieces
-  // Without it the assistant would have the last word, which is another request.
-  if (first === undefined) return { role: 'user', content: '(The message is empty.)' }
-  const alone = pieces.length === 1 && first.kind === 'text'
-  return { role: 'user', content: alone ? first.text : pieces.map(inputPiece) }
 }
 
 function inputPiece(piece: Carried): JsonObject {
@@ -260,7 +257,10 @@ function renderReply(
   const items: JsonObject[] = []
   for (const [place, one] of restoredParts.entries()) {
     const { part, providerState } = one
-    if (genuine && continuesMessage(restoredParts[place - 1], one)) {
+    const { part: partBefore, providerState: before } = restoredParts[place - 1] ?? {}
+    // Two texts that are pieces of one message go back as one.
+    const isText = part.type === 'text' && partBefore?.type === 'text'
+    if (genuine && isText && providerState?.at !== undefined && providerState.at === before?.at) {
       const last = items.pop()!
       items.push({ ...last, content: [...(last['content'] as readonly JsonObject[]), renderContent(one)] })
       continue
@@ -276,12 +276,6 @@ function renderReply(
 interface RestoredPart {
   readonly part: AssistantPart
   readonly providerState: OpaqueData | undefined
-}
-
-/** True for two texts that are pieces of one message: they go back as one. */
-function continuesMessage(before: RestoredPart | undefined, { part, providerState }: RestoredPart): boolean {
-  if (part.type !== 'text' || before?.part.type !== 'text') return false
-  return providerState?.at !== undefined && providerState.at === before.providerState?.at
 }
 
 /**
@@ -311,16 +305,11 @@ function renderGenuine(restored: RestoredPart, rendering: Rendering): JsonObject
         role: 'assistant',
         content: [renderContent(restored)],
       }
-    case 'reasoning':
+    case 'reasoning': {
       // A server that shows reasoning has ids of its own kind.
-      return {
-        summary: [],
-        ...Object.fromEntries(
-          Object.entries(isPlainReasoning(item) ? item : withFittingId(item)).filter(
-            ([, value]) => value !== null,
-          ),
-        ),
-      }
+      const fields = Object.entries(isPlainReasoning(item) ? item : withFittingId(item))
+      return { summary: [], ...Object.fromEntries(fields.filter(([, value]) => value !== null)) }
+    }
     case 'tool_call':
       // A question about a call to an MCP server is known by its own id, and names a tool that is not ours.
       if (isQuestion(providerState)) return item

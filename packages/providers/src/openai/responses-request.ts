@@ -1,7 +1,7 @@
 import type { ModelRequest, ProviderError } from '@tallystick/core'
 import { getOwn, omitUndefined } from '@tallystick/core/internal'
-import type { JsonObject, ModelSettings, ProviderState, ToolDefinition } from '@tallystick/core/vocabulary'
-import { itemsOf, textAt } from '../shared/json.ts'
+import type { JsonObject, ProviderState, ToolDefinition } from '@tallystick/core/vocabulary'
+import { itemsOf } from '../shared/json.ts'
 import type { Warn } from '../shared/options.ts'
 import { bindCalls, type ToolNames, withAnswerSchema, withProviderOptions } from '../shared/request.ts'
 import { readCode } from './failure.ts'
@@ -17,7 +17,7 @@ import {
 } from './request.ts'
 import { findLastKept, type GoingOn, readKept, seenUpTo, toInput } from './responses-messages.ts'
 import { api, type KeptResponse, type NativeKind, type WireRequest } from './responses-wire.ts'
-import { fitSchema, isAnswerSchema, noAnswerSchema, offeredChoice, offeredTool } from './tools.ts'
+import { fitAnswer, offeredChoice, offeredTool } from './tools.ts'
 
 /** Without tools the vendor takes no field about them. */
 function renderTools(
@@ -55,7 +55,6 @@ function renderTool(tool: ToolDefinition, names: ToolNames, settings: RenderSett
 
 // The vendor refuses to write less.
 const outputTokensMin = 16
-const ways = { maxStop: 0, seedField: 'none' } as const
 
 /** The fields on how the model reasons and writes, and those that no option covers. */
 function renderWriting(
@@ -69,6 +68,12 @@ function renderWriting(
   const asked = [encrypted, ...(settings.include ?? []), ...(itemsOf(more) as readonly string[])]
   const include = [...new Set(asked)].filter((one) => !noEncryption || one !== encrypted)
   const maxTokens = Math.min(maxOutputTokens, settings.maxOutputTokens ?? Infinity)
+  // The effort that the request asks for wins over options and body.
+  const { reasoningEffort: effort } = modelSettings
+  const given = extraBody['reasoning'] ?? settings.reasoning
+  const takesEffort = !refused.includes(effortName)
+  if (effort !== undefined && !takesEffort)
+    settings.warn({ what: 'model_settings', message: refusedMessage(effortName) })
   return {
     ...(Number.isFinite(maxTokens) && { max_output_tokens: Math.max(maxTokens, outputTokensMin) }),
     ...omitUndefined({
@@ -78,31 +83,11 @@ function renderWriting(
       metadata: settings.metadata,
     }),
     ...extraBody,
-    ...renderReasoning(modelSettings, settings, refused),
+    ...(effort !== undefined &&
+      takesEffort && { reasoning: { ...(given as JsonObject | undefined), effort } }),
     ...(include.length > 0 && { include }),
-    ...samplingFields(modelSettings, ways, { ...settings, refused }),
+    ...samplingFields(modelSettings, { maxStop: 0, seedField: 'none' }, { ...settings, refused }),
   }
-}
-
-/** The effort that the request asks for wins over options and body. */
-function renderReasoning(
-  { reasoningEffort: effort }: ModelSettings,
-  { reasoning, extraBody, warn }: RenderSettings,
-  refused: readonly string[],
-): JsonObject {
-  if (effort === undefined) return {}
-  if (refused.includes(effortName)) {
-    warn({ what: 'model_settings', message: refusedMessage(effortName) })
-    return {}
-  }
-  const given = extraBody?.['reasoning'] ?? reasoning
-  return { reasoning: { ...(given as JsonObject | undefined), effort } }
-}
-
-/** A request that is ready to be sent, and what reading its reply needs. */
-export interface RenderedRequest {
-  readonly body: WireRequest
-  readonly context: ReplyContext
 }
 
 const heldFields = [
@@ -120,7 +105,7 @@ export function renderRequest(
   request: ModelRequest,
   given: RenderSettings,
   changes: FallbackChanges = {},
-): RenderedRequest {
+): { readonly body: WireRequest; readonly context: ReplyContext } {
   const { messages } = request
   // The request decides where the past is kept, or else the options.
   const { conversationId, previousResponseId: after } = request.providerState ?? {}
@@ -128,16 +113,12 @@ export function renderRequest(
   const state = conversationId === undefined ? asked : { conversation: conversationId }
   const settings = { ...given, state }
   const { provider, modelId } = settings
-  const binding = bindCalls(
-    request,
-    { provider, api },
-    {
-      reserved: settings.providerTools
-        .map((tool) => textAt(tool, 'name'))
-        .filter((name) => name !== undefined),
-      warn: settings.warn,
-    },
-  )
+  const binding = bindCalls(request, {
+    provider,
+    api,
+    providerTools: settings.providerTools,
+    warn: settings.warn,
+  })
   const rendering = { provider, modelId, binding }
   const seen = seenUpTo(messages)
   const known = typeof state === 'object' && 'conversation' in state ? state.conversation : undefined
@@ -145,9 +126,14 @@ export function renderRequest(
     changes.stateLost || state === 'none' ? undefined : findLastKept(messages, known, seen, rendering)
   const stored = renderState(request, goingOn, settings, changes)
   const input = toInput(messages, goingOn?.from ?? 0, rendering)
-  const { instructions, format } = renderAnswer(request, settings.warn)
-  const { verbosity } = settings
-  const text = { ...(format && { format }), ...omitUndefined({ verbosity }) }
+  const { outputSchema } = request
+  const answer = outputSchema && fitAnswer(outputSchema, true, settings.warn)
+  const instructions =
+    outputSchema && answer === undefined
+      ? withAnswerSchema(request.instructions, outputSchema)
+      : request.instructions
+  const format = answer && { type: 'json_schema', name: 'answer', ...answer }
+  const text = omitUndefined({ format, verbosity: settings.verbosity })
   const body: WireRequest = {
     model: settings.modelId,
     ...(instructions.trim() !== '' && { instructions: instructions.toWellFormed() }),
@@ -205,21 +191,6 @@ function renderState(
   return { store: false }
 }
 
-/** Asks for an answer that fits a schema: in the vendor's own way, or in the instructions. */
-function renderAnswer(
-  { outputSchema, instructions }: ModelRequest,
-  warn: Warn<OpenAIWarning>,
-): { readonly instructions: string; readonly format?: JsonObject } {
-  if (outputSchema === undefined) return { instructions }
-  if (!isAnswerSchema(outputSchema)) {
-    warn({ what: 'output_schema', message: noAnswerSchema })
-    return { instructions: withAnswerSchema(instructions, outputSchema) }
-  }
-  const { schema, strict, notes } = fitSchema(outputSchema)
-  for (const note of notes) warn({ what: 'output_schema', message: `The schema of the answer: ${note}.` })
-  return { instructions, format: { type: 'json_schema', name: 'answer', schema, strict } }
-}
-
 /** The options of a model, as requests need them. */
 export interface RenderSettings extends Pick<
   OpenAIOptions,
@@ -265,58 +236,47 @@ export interface ReplyContext extends CallContext {
   readonly providerState: (responseId: string) => ProviderState | undefined
 }
 
-/** How the next request differs from one that was refused. */
-export interface Fallback {
-  readonly now: FallbackChanges
-  /** The changes that hold for every later call of the model. */
-  readonly forGood: FallbackChanges
-  /** Absent if rendering the next request warns. */
-  readonly warning?: { readonly what: 'state' | 'reasoning'; readonly message: string }
-}
+const lostCodes = new Set(['previous_response_not_found', 'conversation_not_found'])
 
-interface Refused {
+/**
+ * Returns how the next request differs if one was refused for a single thing that it can go without, and which of the changes
+ * hold `forGood`, for every later call of the model. `undefined` if there is no such thing, or if the request went without it
+ * already. `given` is a past that only the provider keeps; losing it is final.
+ */
+export function fallbackFor({
+  failure,
+  body,
+  changes,
+  given = {},
+}: {
   readonly failure: ProviderError
   readonly body: object
   readonly changes: FallbackChanges
-  /** A past that only the provider keeps; losing it is final. */
   readonly given?: ProviderState | undefined
-}
-
-/**
- * Returns the changes for the next request if one was refused for a single thing that it can go without; `undefined` if
- * there is no such thing, or if the request went without it already.
- */
-export function fallbackFor(refused: Refused): Fallback | undefined {
-  const { failure } = refused
+}):
+  | { readonly now: FallbackChanges; readonly forGood: FallbackChanges; readonly warning?: OpenAIWarning }
+  | undefined {
   if (failure.class !== 'invalid_request' && failure.class !== 'not_found') return undefined
-  return lostState(refused) ?? noEncryption(refused) ?? noSetting(refused)
-}
-
-const lostCodes = new Set(['previous_response_not_found', 'conversation_not_found'])
-
-function lostState({ failure, body, changes, given = {} }: Refused): Fallback | undefined {
-  const { previous_response_id: after, conversation } = body as Partial<WireRequest>
-  if (changes.stateLost || (after ?? conversation) === undefined) return undefined
-  if ((after ?? conversation) === (given.previousResponseId ?? given.conversationId)) return undefined
+  const { previous_response_id, conversation } = body as Partial<WireRequest>
+  const past = previous_response_id ?? conversation
   const isLost =
     lostCodes.has(readCode(failure) ?? '') ||
     (/\b(previous response|conversation)\b/i.test(failure.message) &&
       /\b(not found|does not exist|expired)/i.test(failure.message))
-  if (!isLost) return undefined
-  const message = 'The service no longer has what it kept of this history, so the request carried all of it.'
-  return { now: { stateLost: true }, forGood: {}, warning: { what: 'state', message } }
-}
-
-function noEncryption({ failure, body, changes }: Refused): Fallback | undefined {
-  if (changes.noEncryption || !('include' in body)) return undefined
-  if (!/encrypted.?content is not supported|reasoning\.encrypted_content/i.test(failure.message))
-    return undefined
-  const message = 'The model knows no encrypted reasoning, so it is no longer asked for.'
-  const without = { noEncryption: true }
-  return { now: without, forGood: without, warning: { what: 'reasoning', message } }
-}
-
-function noSetting({ failure, body, changes }: Refused): Fallback | undefined {
+  const isGiven = past === (given.previousResponseId ?? given.conversationId)
+  if (isLost && past !== undefined && !isGiven && !changes.stateLost) {
+    const message =
+      'The service no longer has what it kept of this history, so the request carried all of it.'
+    return { now: { stateLost: true }, forGood: {}, warning: { what: 'state', message } }
+  }
+  const isOfEncryption = /encrypted.?content is not supported|reasoning\.encrypted_content/i.test(
+    failure.message,
+  )
+  if (isOfEncryption && !changes.noEncryption && 'include' in body) {
+    const message = 'The model knows no encrypted reasoning, so it is no longer asked for.'
+    const without = { noEncryption: true }
+    return { now: without, forGood: without, warning: { what: 'reasoning', message } }
+  }
   const before = changes.refused ?? []
   const field = refusedField(failure, body)
   if (field === undefined || before.includes(field)) return undefined

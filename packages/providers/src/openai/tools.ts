@@ -76,6 +76,11 @@ const formats = new Set([
   'uuid',
 ])
 
+interface Place {
+  readonly path: string
+  readonly depth: number
+}
+
 interface Fitting {
   /**
    * The strict subset knows required properties only. For an optional one the model writes `null`, which
@@ -85,11 +90,6 @@ interface Fitting {
   readonly root: JsonObject
   readonly notes: string[]
   readonly count: { properties: number }
-}
-
-interface Place {
-  readonly path: string
-  readonly depth: number
 }
 
 /**
@@ -117,10 +117,22 @@ export function isAnswerSchema(schema: JsonObject): boolean {
   return !chooses && (schema['type'] === undefined || schema['type'] === 'object')
 }
 
-/** The warning for an answer's schema that the vendor does not take. */
-export const noAnswerSchema: string = schemaInWords(
-  'it is not one of an object, which is all that the vendor takes',
-)
+/** Fits the schema of an answer, and warns of what it loses; `undefined` if the vendor does not take it. */
+export function fitAnswer(
+  given: JsonObject,
+  knowsStrict: boolean,
+  warn: Warn<OpenAIWarning>,
+): Pick<FittedSchema, 'schema' | 'strict'> | undefined {
+  if (!isAnswerSchema(given)) {
+    const message = schemaInWords('it is not one of an object, which is all that the vendor takes')
+    warn({ what: 'output_schema', message })
+    return undefined
+  }
+  if (!knowsStrict) return { schema: { type: 'object', ...given }, strict: false }
+  const { schema, strict, notes } = fitSchema(given)
+  for (const note of notes) warn({ what: 'output_schema', message: `The schema of the answer: ${note}.` })
+  return { schema, strict }
+}
 
 function fitNode(node: Json | undefined, place: Place, fitting: Fitting): JsonObject {
   if (!isJsonObject(node)) throw new NotStrictError(`anything is allowed at ${place.path}`)
@@ -253,18 +265,12 @@ export function offeredTool(tool: ToolDefinition, names: ToolNames, settings: Of
   return { type: 'function', fields: { ...described, parameters: schema }, strict, more }
 }
 
-/** `undefined` leaves the choice to the model. */
-export type OfferedChoice =
-  | 'required'
-  | 'none'
-  | { readonly type: 'function' | 'custom'; readonly name: string }
-  | undefined
-
+/** Returns the choice of tools, named as a function or a custom tool; `undefined` leaves it to the model. */
 export function offeredChoice(
   choice: ToolChoice,
   names: ToolNames,
   { customTools }: Pick<OfferSettings, 'customTools'>,
-): OfferedChoice {
+): 'required' | 'none' | { readonly type: 'function' | 'custom'; readonly name: string } | undefined {
   switch (choice.type) {
     case 'auto':
       return undefined

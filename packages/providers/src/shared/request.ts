@@ -1,6 +1,7 @@
 import type { ModelRequest } from '@tallystick/core'
 import { getOwn, isJsonObject } from '@tallystick/core/internal'
 import type { FilePart, ImagePart, Json, JsonObject, ModelRef, ToolCallId } from '@tallystick/core/vocabulary'
+import { textAt } from './json.ts'
 import type { Warn, Warning } from './options.ts'
 
 /** Adds the schema of the answer to the instructions, for a wire that cannot enforce it. */
@@ -87,15 +88,20 @@ export interface Binding {
 /** Decides ids and names for a whole request. Warns of each tool that is offered under another name. */
 export function bindCalls(
   { tools, messages }: Pick<ModelRequest, 'tools' | 'messages'>,
-  { provider, api }: Pick<ModelRef, 'provider' | 'api'>,
   {
+    provider,
+    api,
     warn,
     identify = (calls) => callIds(calls, maxIdentifierLength),
+    providerTools = [],
     ...rules
-  }: ToolNameRules & {
-    readonly warn: (warning: Warning & { readonly what: 'tool_name' }) => void
-    readonly identify?: (calls: readonly IdentifiedCall[]) => ReadonlyMap<ToolCallId, string>
-  },
+  }: Pick<ModelRef, 'provider' | 'api'> &
+    ToolNameRules & {
+      /** The vendor's own tools, whose names are taken. */
+      readonly providerTools?: readonly JsonObject[] | undefined
+      readonly warn: (warning: Warning & { readonly what: 'tool_name' }) => void
+      readonly identify?: (calls: readonly IdentifiedCall[]) => ReadonlyMap<ToolCallId, string>
+    },
 ): Binding {
   const calls = messages.flatMap((message) => {
     if (message.role !== 'assistant') return []
@@ -108,7 +114,7 @@ export function bindCalls(
   })
   const names = toolNames(
     [...tools, ...calls].map((named) => named.name),
-    rules,
+    { ...rules, reserved: providerTools.map((tool) => textAt(tool, 'name') ?? '') },
   )
   for (const { name } of tools) {
     const wireName = names.toWire(name)
