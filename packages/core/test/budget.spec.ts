@@ -2,8 +2,14 @@ import { describe, expect, it } from 'vitest'
 import type { Limits } from '@tallystick/core'
 import { childRunIdOf, type ChildTotals, type Grant } from '@tallystick/core/vocabulary'
 import { given } from '@tallystick/testkit'
-import { findGrantFault, computeLeft, sumSpent } from '../src/machine/budget.ts'
-import { grantChild, limitChild, assumeChildTotals } from '../src/machine/limit-checks.ts'
+import {
+  assumeChildTotals,
+  computeLeft,
+  findGrantFault,
+  grantChild,
+  limitChild,
+  sumSpent,
+} from '../src/machine/limits.ts'
 import type { Call, RunState, StreamingState } from '../src/machine/state.ts'
 import { idle } from './actions.ts'
 import { started, settled, working } from './open-calls.ts'

@@ -8,7 +8,7 @@ import {
   getGraceEnd,
   findTimeLimit,
   getWorkDeadline,
-} from '../src/machine/budget.ts'
+} from '../src/machine/limits.ts'
 import { recoverRandom, computeRetryAt } from '../src/machine/retry.ts'
 import type { RunState, StreamingState } from '../src/machine/state.ts'
 import { idle } from './actions.ts'

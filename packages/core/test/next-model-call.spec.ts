@@ -9,7 +9,7 @@ import {
   nextModelCall,
   repeatModelCall,
   type CallPlanning,
-} from '../src/machine/next-model-call.ts'
+} from '../src/machine/next-action.ts'
 import { omitUndefined } from '../src/values/json.ts'
 import type { Attempt, RunState, StreamingState } from '../src/machine/state.ts'
 import { begun, called, failure } from './pages.ts'

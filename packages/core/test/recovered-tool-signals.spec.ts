@@ -1,7 +1,7 @@
 // The report of a tool that decided an event, made again from that event.
 import { describe, expect, it } from 'vitest'
 import { everyFact, sampleCallId, sampleRunId, stamped } from '@tallystick/testkit'
-import { toolSignals } from '../src/machine/decide-tools.ts'
+import { toolSignals } from '../src/machine/decide-signals.ts'
 
 const runId = sampleRunId(1)
 const toolCallId = sampleCallId(runId)

@@ -8,7 +8,7 @@ import {
   mayRepeat,
   findRepeatedAnswers,
   findRepeatLimit,
-} from '../src/machine/budget.ts'
+} from '../src/machine/limits.ts'
 import { longestStreak, sameAnswers } from '../src/machine/history.ts'
 import {
   changedCallEffects,

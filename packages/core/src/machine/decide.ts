@@ -32,10 +32,9 @@ import type { Cause } from '../events/event-parts.ts'
 import { boundOfLimit } from '../events/limits.ts'
 import { correctMediaTypes, correctMessage } from '../events/content.ts'
 import { type AgentDefinition, givenOf } from '../events/agent-definition.ts'
-import { settleUsage } from './budget.ts'
+import { settleUsage } from './limits.ts'
 import type { Signal } from '../events/signals.ts'
-import { checkSignals, toolSignals } from './decide-tools.ts'
-import { modelSignals } from './decide-model.ts'
+import { checkSignals, modelSignals, toolSignals } from './decide-signals.ts'
 
 type DecisionCommand = OutsideCommandOf<'approve' | 'deny'>
 

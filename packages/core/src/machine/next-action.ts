@@ -1,35 +1,44 @@
+import { definitionInRun } from '../events/agent-definition.ts'
+import { type Message, type ModelRef, type Outcome, sameModel, type StopReason } from '../events/content.ts'
+import type { Fact, FactOf, FinishReason, HistoryEdit, ShownChange } from '../events/event.ts'
+import { type LimitName, limitReasons } from '../events/limits.ts'
+import type { ToolChoice } from '../events/model-request.ts'
+import { ConfigurationError, type FailureClass } from '../values/errors.ts'
 import { omitUndefined } from '../values/json.ts'
-import { type Action, type Rules, waitUntil } from './rules.ts'
+import { answerOf, trueOrFalse } from '../values/option.ts'
+import { getCurrentModel, getMaxWebSearches, getPrice, summaryOf } from './calls.ts'
 import {
   compactAfterOverflow,
   compactBeforeCall,
   nextWhileCompacting,
   waitBeforeCompaction,
 } from './compaction.ts'
+import { messagesOf, messagesShown, requireShown, showsOtherWords } from './history.ts'
 import {
-  type CallPlanning,
-  findModelAfterGivingUp,
-  nextModelCall,
-  planToolChoice,
-  planOutput,
-  repeatPlan,
-  repeatModelCall,
-} from './next-model-call.ts'
-import { findDueAnswerCheck, findDueInputChecks, requiresEffects } from './required-effects.ts'
-import { deliverInput, endIfStopped, toFailureReason, finishRun, toFinishReason } from './finish.ts'
-import { type OfferedCall, prepareCall } from './request.ts'
-import {
+  findTimeLimit,
   getDeadline,
+  getOnLimit,
+  getWorkDeadline,
+  grantModelCall,
   type LimitFinding,
   meetLimit,
+  type PlannedCall,
   settleUsage,
-  findTimeLimit,
-  getWorkDeadline,
-} from './budget.ts'
-import { type LimitName, limitReasons } from '../events/limits.ts'
-import type { FactOf, FinishReason, HistoryEdit } from '../events/event.ts'
-import { answerOf, trueOrFalse } from '../values/option.ts'
-import { isSameSource } from './tokens.ts'
+} from './limits.ts'
+import { nextForCalls, settleCalls, withholdAnswer } from './next-calls.ts'
+import { toDraftedReply } from './reply.ts'
+import {
+  digestAdditions,
+  getSettings,
+  listModels,
+  namesModel,
+  type OfferedCall,
+  prepareCall,
+  requestDigest,
+} from './request.ts'
+import { findDueAnswerCheck, findDueInputChecks, requiresEffects } from './required-effects.ts'
+import { MAX_TAKE_OVERS } from './retry.ts'
+import { type Action, type Rules, waitUntil } from './rules.ts'
 import type {
   CollectingState,
   FailedAttempt,
@@ -39,172 +48,7 @@ import type {
   RunState,
   StreamingState,
 } from './state.ts'
-import { getCurrentModel, summaryOf } from './calls.ts'
-import { ConfigurationError } from '../values/errors.ts'
-import { definitionInRun } from '../events/agent-definition.ts'
-import { messagesOf, requireShown } from './history.ts'
-import type { Message, ModelRef, Outcome, StopReason } from '../events/content.ts'
-import { nextForCalls, settleCalls, withholdAnswer } from './next-calls.ts'
-import { MAX_TAKE_OVERS } from './retry.ts'
-import { toDraftedReply } from './reply.ts'
-
-/** Law 9: the next model call, or the policy of a limit that prevents it. */
-function nextTurn(state: RunState, reply: Reply | undefined, now: number, rules: Rules): Action {
-  const { metLimit } = state
-  return (
-    nextWhileCompacting(state, now) ??
-    nextWhileGuarded(state, now) ??
-    (metLimit ? nextAtLimit(state, metLimit, reply, now, rules) : startNextTurn(state, reply, now, rules))
-  )
-}
-
-/** Law 8, for guardrails: no model sees input that they have not checked. */
-function nextWhileGuarded(state: RunState, now: number): Action | undefined {
-  const isDue = findDueInputChecks(state).before.length > 0 && state.metLimit?.policy !== 'ask'
-  if (!isDue) return undefined
-  const wait = waitUntil(getDeadline(state), now)
-  if (wait) return wait
-  if (state.metLimit === undefined) return meetLimit(state, findTimeLimit(state, now))
-  return finishRun(state, limitReasons[state.metLimit.limit])
-}
-
-function startNextTurn(state: RunState, reply: Reply | undefined, now: number, rules: Rules): Action {
-  if (reply && isToStop(state, rules)) return finishRun(state, 'stopped')
-  const shorter = compactBeforeCall(state, now, rules)
-  if (shorter) return waitBeforeCompaction(state) ?? { kind: 'compact', facts: [shorter] }
-  const sourced = rules.sourcedTools?.(state) ?? []
-  const prepared = prepareCall(state, rules, {
-    ...toOfferedCall(state),
-    // The tools of the agent's source are recorded where they are not those of the last turn.
-    ...(!isSameSource(state, sourced) && { sourced }),
-  })
-  if (prepared === 'pending') {
-    // The agent's code has the time that the run has for its work.
-    return waitUntil(getWorkDeadline(state), now) ?? meetLimit(state, findTimeLimit(state, now))
-  }
-  const call = nextModelCall(state, now, prepared)
-  return 'limit' in call ? meetLimit(state, call) : { kind: 'call_model', facts: [call] }
-}
-
-/** The call of the next turn as the agent's code gets to see it. */
-function toOfferedCall(state: RunState, plan: CallPlanning = {}): OfferedCall {
-  return {
-    model: plan.model ?? getCurrentModel(state),
-    toolChoice: planToolChoice(state, plan),
-    ...omitUndefined({ maxOutputTokens: planOutput(state) }),
-  }
-}
-
-/** Returns whether the agent's code ends the run. A promise would be taken for a yes, and what forgets to answer would never stop. */
-function isToStop(state: RunState, { stopWhen }: Rules): boolean {
-  return (
-    stopWhen !== undefined &&
-    answerOf(`stopWhen of the agent ${state.agent}`, () => stopWhen(state), trueOrFalse)
-  )
-}
-
-function nextAtLimit(
-  state: RunState,
-  { policy, limit }: MetLimit,
-  reply: Reply | undefined,
-  now: number,
-  rules: Rules,
-): Action {
-  if (policy === 'ask') return { kind: 'suspend' }
-  if (policy === 'stop' || reply?.finalizing) return finishRun(state, limitReasons[limit])
-  return startFinalizingCall(state, limit, now, rules)
-}
-
-/**
- * The call that writes the answer at a limit: made with what was held back for it, or not at all. What the agent's code
- * withholds from the model is withheld from this call, too.
- */
-function startFinalizingCall(state: RunState, met: LimitName, now: number, rules: Rules): Action {
-  const prepared = prepareCall(state, rules, toOfferedCall(state, { finalizing: true }))
-  if (prepared === 'pending') {
-    return waitUntil(getDeadline(state), now) ?? finishRun(state, limitReasons[met], unpreparedClosing)
-  }
-  const { toolChoice: _none, ...planned } = prepared
-  const call = nextModelCall(state, now, { ...planned, finalizing: true })
-  if (!('limit' in call)) return { kind: 'call_model', facts: [call] }
-  const { limit, max } = call
-  const detail = `No closing call was made: what is left of ${limit} (${max}) does not pay for one.`
-  return finishRun(state, limitReasons[met], detail)
-}
-
-/** The detail of a run whose closing call its agent's code did not prepare in time. */
-export const unpreparedClosing =
-  'No closing call was made: prepareTurn did not answer before the time of the run was up.'
-
-/** Hands the conversation over: to another agent, or back to the caller that started the run. */
-function nextHandoff(
-  state: InjectingState,
-  { to, back, tool }: NonNullable<InjectingState['handoff']>,
-  rules: Rules,
-): Action {
-  if (back) return finishRun(state, 'handed_back', to)
-  const taking = rules.handOff?.(tool, messagesOf(state.history))
-  if (taking === undefined) {
-    throw new ConfigurationError(
-      `Run ${state.runId} hands over to the agent ${to}, which is no longer among the handoffs of ${state.agent}. ` +
-        'Put it back, then continue the run with resume.',
-    )
-  }
-  const { messages } = taking
-  const definition = definitionInRun(taking.definition, state.givenModel)
-  requireShown(messages, `The filter of the handoff to ${to}`)
-  const fact = { type: 'agent_handed_off' as const, turn: state.turn, from: state.agent, to, definition }
-  return { kind: 'hand_off', facts: [{ ...fact, ...omitUndefined({ messages }) }] }
-}
-
-/** The end of a run, with a refused turn left out of the history where the agent or the vendor asks for that. */
-export function withoutRefused(state: CollectingState | InjectingState, action: Action): Action {
-  if (action.kind !== 'finish' || !isLeftOut(state)) return action
-  const edits = toEdits(messagesOf(state.history), state.exchangeFrom)
-  if (edits.length === 0) return action
-  const fact: FactOf<'history_edited'> = {
-    type: 'history_edited',
-    turn: state.turn,
-    edits,
-    reason: 'The model refused this exchange, and would refuse what is asked behind it.',
-  }
-  return { kind: 'finish', facts: [fact, ...action.facts] }
-}
-
-function isLeftOut({
-  reply: { message, refusal, failure },
-  definition,
-}: CollectingState | InjectingState): boolean {
-  const wanted = definition.onRefusal?.history
-  if (message.stopReason === 'refused') {
-    return wanted === undefined ? refusal?.leaveOut === true : wanted === 'leave_out'
-  }
-  if (failure?.class === 'refused') return wanted !== 'keep'
-  return message.stopReason === 'content_filtered' && wanted === 'leave_out'
-}
-
-/** All from the first message of the exchange on; that tools ran in it, stays said. */
-function toEdits(messages: readonly Message[], from: number): readonly HistoryEdit[] {
-  const refused = messages.slice(from)
-  const toolsRun = refused
-    .flatMap((message) => (message.role === 'tool' ? message.results : []))
-    .filter(({ outcome }) => !nothingRan.has(outcome))
-    .map(({ name, outcome }) => `${name} (${outcome})`)
-  const edits = refused.map((_, place): HistoryEdit => ({ index: from + place }))
-  if (toolsRun.length === 0) return edits
-  const text = `(An exchange stood here that a model refused to go on with, and it was left out. Tools that ran in it: ${toolsRun.join(', ')}.)`
-  return [{ index: from, message: { role: 'user', parts: [{ type: 'text', text }] } }, ...edits.slice(1)]
-}
-
-/** Outcomes that say that the tool was not started. */
-const nothingRan: ReadonlySet<Outcome> = new Set([
-  'invalid_input',
-  'unknown_tool',
-  'denied',
-  'repeated',
-  'limit_reached',
-  'skipped',
-])
+import { estimateChangeTokens, estimateRequestTokens, filterOfferedTools, isSameSource } from './tokens.ts'
 
 /**
  * THE LOOP CONTROLLER: the one place that decides whether a run continues, waits or stops. Pure: state and time in, what
@@ -428,4 +272,381 @@ function endAtLimit({
   if (reply.message.stopReason === 'failed' && !endedEmpty) return undefined
   if (reply.finalizing) return limitReasons[metLimit.limit]
   return reply.message.stopReason === 'cancelled' ? 'continue' : undefined
+}
+
+/** Law 9: the next model call, or the policy of a limit that prevents it. */
+function nextTurn(state: RunState, reply: Reply | undefined, now: number, rules: Rules): Action {
+  const { metLimit } = state
+  return (
+    nextWhileCompacting(state, now) ??
+    nextWhileGuarded(state, now) ??
+    (metLimit ? nextAtLimit(state, metLimit, reply, now, rules) : startNextTurn(state, reply, now, rules))
+  )
+}
+
+/** Law 8, for guardrails: no model sees input that they have not checked. */
+function nextWhileGuarded(state: RunState, now: number): Action | undefined {
+  const isDue = findDueInputChecks(state).before.length > 0 && state.metLimit?.policy !== 'ask'
+  if (!isDue) return undefined
+  const wait = waitUntil(getDeadline(state), now)
+  if (wait) return wait
+  if (state.metLimit === undefined) return meetLimit(state, findTimeLimit(state, now))
+  return finishRun(state, limitReasons[state.metLimit.limit])
+}
+
+function startNextTurn(state: RunState, reply: Reply | undefined, now: number, rules: Rules): Action {
+  if (reply && isToStop(state, rules)) return finishRun(state, 'stopped')
+  const shorter = compactBeforeCall(state, now, rules)
+  if (shorter) return waitBeforeCompaction(state) ?? { kind: 'compact', facts: [shorter] }
+  const sourced = rules.sourcedTools?.(state) ?? []
+  const prepared = prepareCall(state, rules, {
+    ...toOfferedCall(state),
+    // The tools of the agent's source are recorded where they are not those of the last turn.
+    ...(!isSameSource(state, sourced) && { sourced }),
+  })
+  if (prepared === 'pending') {
+    // The agent's code has the time that the run has for its work.
+    return waitUntil(getWorkDeadline(state), now) ?? meetLimit(state, findTimeLimit(state, now))
+  }
+  const call = nextModelCall(state, now, prepared)
+  return 'limit' in call ? meetLimit(state, call) : { kind: 'call_model', facts: [call] }
+}
+
+/** The call of the next turn as the agent's code gets to see it. */
+function toOfferedCall(state: RunState, plan: CallPlanning = {}): OfferedCall {
+  return {
+    model: plan.model ?? getCurrentModel(state),
+    toolChoice: planToolChoice(state, plan),
+    ...omitUndefined({ maxOutputTokens: planOutput(state) }),
+  }
+}
+
+/** Returns whether the agent's code ends the run. A promise would be taken for a yes, and what forgets to answer would never stop. */
+function isToStop(state: RunState, { stopWhen }: Rules): boolean {
+  return (
+    stopWhen !== undefined &&
+    answerOf(`stopWhen of the agent ${state.agent}`, () => stopWhen(state), trueOrFalse)
+  )
+}
+
+function nextAtLimit(
+  state: RunState,
+  { policy, limit }: MetLimit,
+  reply: Reply | undefined,
+  now: number,
+  rules: Rules,
+): Action {
+  if (policy === 'ask') return { kind: 'suspend' }
+  if (policy === 'stop' || reply?.finalizing) return finishRun(state, limitReasons[limit])
+  return startFinalizingCall(state, limit, now, rules)
+}
+
+/**
+ * The call that writes the answer at a limit: made with what was held back for it, or not at all. What the agent's code
+ * withholds from the model is withheld from this call, too.
+ */
+function startFinalizingCall(state: RunState, met: LimitName, now: number, rules: Rules): Action {
+  const prepared = prepareCall(state, rules, toOfferedCall(state, { finalizing: true }))
+  if (prepared === 'pending') {
+    return waitUntil(getDeadline(state), now) ?? finishRun(state, limitReasons[met], unpreparedClosing)
+  }
+  const { toolChoice: _none, ...planned } = prepared
+  const call = nextModelCall(state, now, { ...planned, finalizing: true })
+  if (!('limit' in call)) return { kind: 'call_model', facts: [call] }
+  const { limit, max } = call
+  const detail = `No closing call was made: what is left of ${limit} (${max}) does not pay for one.`
+  return finishRun(state, limitReasons[met], detail)
+}
+
+/** The detail of a run whose closing call its agent's code did not prepare in time. */
+export const unpreparedClosing =
+  'No closing call was made: prepareTurn did not answer before the time of the run was up.'
+
+/** Hands the conversation over: to another agent, or back to the caller that started the run. */
+function nextHandoff(
+  state: InjectingState,
+  { to, back, tool }: NonNullable<InjectingState['handoff']>,
+  rules: Rules,
+): Action {
+  if (back) return finishRun(state, 'handed_back', to)
+  const taking = rules.handOff?.(tool, messagesOf(state.history))
+  if (taking === undefined) {
+    throw new ConfigurationError(
+      `Run ${state.runId} hands over to the agent ${to}, which is no longer among the handoffs of ${state.agent}. ` +
+        'Put it back, then continue the run with resume.',
+    )
+  }
+  const { messages } = taking
+  const definition = definitionInRun(taking.definition, state.givenModel)
+  requireShown(messages, `The filter of the handoff to ${to}`)
+  const fact = { type: 'agent_handed_off' as const, turn: state.turn, from: state.agent, to, definition }
+  return { kind: 'hand_off', facts: [{ ...fact, ...omitUndefined({ messages }) }] }
+}
+
+/** The end of a run, with a refused turn left out of the history where the agent or the vendor asks for that. */
+export function withoutRefused(state: CollectingState | InjectingState, action: Action): Action {
+  if (action.kind !== 'finish' || !isLeftOut(state)) return action
+  const edits = toEdits(messagesOf(state.history), state.exchangeFrom)
+  if (edits.length === 0) return action
+  const fact: FactOf<'history_edited'> = {
+    type: 'history_edited',
+    turn: state.turn,
+    edits,
+    reason: 'The model refused this exchange, and would refuse what is asked behind it.',
+  }
+  return { kind: 'finish', facts: [fact, ...action.facts] }
+}
+
+function isLeftOut({
+  reply: { message, refusal, failure },
+  definition,
+}: CollectingState | InjectingState): boolean {
+  const wanted = definition.onRefusal?.history
+  if (message.stopReason === 'refused') {
+    return wanted === undefined ? refusal?.leaveOut === true : wanted === 'leave_out'
+  }
+  if (failure?.class === 'refused') return wanted !== 'keep'
+  return message.stopReason === 'content_filtered' && wanted === 'leave_out'
+}
+
+/** All from the first message of the exchange on; that tools ran in it, stays said. */
+function toEdits(messages: readonly Message[], from: number): readonly HistoryEdit[] {
+  const refused = messages.slice(from)
+  const toolsRun = refused
+    .flatMap((message) => (message.role === 'tool' ? message.results : []))
+    .filter(({ outcome }) => !nothingRan.has(outcome))
+    .map(({ name, outcome }) => `${name} (${outcome})`)
+  const edits = refused.map((_, place): HistoryEdit => ({ index: from + place }))
+  if (toolsRun.length === 0) return edits
+  const text = `(An exchange stood here that a model refused to go on with, and it was left out. Tools that ran in it: ${toolsRun.join(', ')}.)`
+  return [{ index: from, message: { role: 'user', parts: [{ type: 'text', text }] } }, ...edits.slice(1)]
+}
+
+/** Outcomes that say that the tool was not started. */
+const nothingRan: ReadonlySet<Outcome> = new Set([
+  'invalid_input',
+  'unknown_tool',
+  'denied',
+  'repeated',
+  'limit_reached',
+  'skipped',
+])
+
+/** A planned model call. */
+export interface CallPlanning {
+  /** The one call past a limit, which writes the answer. */
+  readonly finalizing?: boolean
+  /** The turn's changes, with the tools of a source if they have changed. */
+  readonly change?: ShownChange
+  /** Where not the one that the run uses now. */
+  readonly model?: ModelRef
+  /** Where not the one that the run was given. */
+  readonly toolChoice?: ToolChoice
+}
+
+type CallFact = FactOf<'model_call_started'>
+
+/**
+ * The fact that starts a model call, with what the call is granted: the first attempt of a turn, or the next attempt of
+ * the same. Or the limit that leaves too little for it.
+ */
+export function nextModelCall(state: RunState, now: number, planning: CallPlanning): CallFact | LimitFinding {
+  const again = state.phase === 'streaming'
+  const { finalizing = false, change: shown = {}, model = getCurrentModel(state) } = planning
+  const toolChoice = planToolChoice(state, planning)
+  const grant = grantModelCall(state, now, {
+    price: getPrice(state, model),
+    maxWebSearches: getMaxWebSearches(state, { model, toolChoice }),
+    inputTokens: estimateInputTokens(state, shown),
+    startsTurn: !again,
+    maxOutputTokens: planOutput(state, shown),
+    finalizing,
+    keepsFinalizing: leavesFinalizingCall(state, toolChoice, shown),
+  })
+  if ('limit' in grant) return grant
+  const options = {
+    model,
+    toolChoice,
+    ...omitUndefined({
+      maxOutputTokens: grant.outputTokens,
+      change: Object.keys(shown).length > 0 ? shown : undefined,
+    }),
+  }
+  return {
+    type: 'model_call_started',
+    turn: state.turn + (again ? 0 : 1),
+    attempt: again ? state.attempt.number + 1 : 1,
+    requestDigest: requestDigest(state, options),
+    ...options,
+    finalizing,
+    grant,
+    ...omitUndefined({ additions: digestAdditions(state.definition, model) }),
+  }
+}
+
+/** The most output tokens of a reply, by the turn, the run or its agent. */
+function planOutput(state: RunState, change: ShownChange = {}): number | undefined {
+  const { maxOutputTokens = getSettings(state, change)?.maxOutputTokens } = change
+  return maxOutputTokens ?? state.definition.maxOutputTokens
+}
+
+/** Which tools a call may ask for: the finalizing call for none. */
+function planToolChoice(
+  { toolChoice: given, turn }: RunState,
+  { finalizing, toolChoice }: Pick<CallPlanning, 'finalizing' | 'toolChoice'>,
+): ToolChoice {
+  if (finalizing) return { type: 'none' }
+  if (toolChoice) return toolChoice
+  // That a tool is called is asked of the first turn of a run alone: asked of each, the run would never end.
+  return given?.type === 'none' || (given && turn === 0) ? given : { type: 'auto' }
+}
+
+/** About how many input tokens the request has: what a turn shows instead of the history is counted anew. */
+function estimateInputTokens(state: RunState, change: ShownChange): number {
+  const { instructions, tools, sourced } = change
+  if (!showsOtherWords(change)) return Math.max(0, state.contextTokens + estimateChangeTokens(state, sourced))
+  const shown = {
+    ...state.definition,
+    ...omitUndefined({ instructions }),
+    tools: filterOfferedTools(state, tools, sourced),
+  }
+  const tokens = estimateRequestTokens(shown, messagesShown(state.history, change))
+  return Math.ceil(tokens * state.estimateFactor)
+}
+
+/** A call that may ask for tools is followed by another, which a limit must leave enough for. */
+function leavesFinalizingCall(
+  state: RunState,
+  toolChoice: ToolChoice,
+  { tools, sourced }: ShownChange,
+): PlannedCall['keepsFinalizing'] {
+  if (getOnLimit(state.limits) !== 'finalize' || toolChoice.type === 'none') return false
+  return (tools ?? filterOfferedTools(state, undefined, sourced)).length > 0
+}
+
+/**
+ * The same call once more. A finalizing call whose limit was raised since continues as an ordinary one, so its choice of no
+ * tools is not repeated.
+ */
+export function repeatModelCall(
+  state: StreamingState,
+  now: number,
+  model?: ModelRef,
+): CallFact | LimitFinding {
+  // The tools of the source are in the state since the first attempt.
+  const { sourced: _recorded, ...change } = state.attempt.change ?? {}
+  return nextModelCall(state, now, { ...repeatPlan(state, model), change })
+}
+
+/** The parts of a call that its repetition keeps, whatever it shows. */
+function repeatPlan(
+  state: StreamingState,
+  model?: ModelRef,
+): Omit<CallPlanning, 'change'> & { readonly model: ModelRef } {
+  const { toolChoice, finalizing, model: last } = state.attempt
+  return {
+    finalizing: finalizing && state.metLimit !== undefined,
+    model: model ?? (namesModel(state.definition, last) ? last : getCurrentModel(state)),
+    ...(!finalizing && { toolChoice }),
+  }
+}
+
+/** Failures that another model would answer with as well: the request itself is at fault. */
+const requestAtFault: ReadonlySet<FailureClass> = new Set(['invalid_request', 'content_filtered'])
+
+/** Returns the model that takes over when the runtime gives up a model; `undefined` after the last. */
+export function findModelAfterGivingUp(state: StreamingState): ModelRef | undefined {
+  const { failed } = state.attempt
+  if (failed === undefined || requestAtFault.has(failed.failure.class)) return undefined
+  return findNextFallback(state)
+}
+
+/** Returns the model after the current one; `undefined` after the last. */
+export function findNextFallback({ definition, attempt }: StreamingState): ModelRef | undefined {
+  const models = listModels(definition)
+  return models[models.findIndex((known) => sameModel(known, attempt.model)) + 1]
+}
+
+/**
+ * Lets input that was given while the run was at work enter the history: everything that steers at once, what was
+ * queued one by one, each after the answer before it.
+ */
+function deliverInput(state: RunState, delivery: 'steer' | 'queue', now: number): Action | undefined {
+  const waiting = state.pendingInputs.filter((input) => input.delivery === delivery)
+  const due = delivery === 'steer' ? waiting : waiting.slice(0, 1)
+  if (due.length === 0) return undefined
+  // Not where a limit ends the run in front of the model call that would show it.
+  if (getOnLimit(state.limits) === 'stop' && 'limit' in nextModelCall(state, now, {})) return undefined
+  const facts = due.map(({ inputId }): Fact => ({
+    type: 'input_settled',
+    turn: state.turn,
+    receipt: inputId,
+    delivered: true,
+  }))
+  return { kind: 'deliver_input', facts }
+}
+
+/** Why the run ends with this reply; `undefined` when it continues. */
+function toFinishReason({ message, failure }: Reply, hadCalls: boolean): FinishReason | undefined {
+  switch (message.stopReason) {
+    case 'refused':
+    case 'content_filtered':
+      return 'refused'
+    case 'max_tokens':
+      return 'output_truncated'
+    case 'context_exceeded':
+      return 'context_overflow'
+    case 'cancelled':
+      return 'cancelled'
+    case 'failed':
+      return toFailureReason(failure?.class)
+    case 'paused':
+    case 'compacted':
+      return undefined
+    case 'end':
+    case 'tool_use':
+    case 'other':
+      return hadCalls ? undefined : 'answered'
+  }
+}
+
+/** The reason that a failure of the model gives. */
+export function toFailureReason(failureClass: string | undefined): FinishReason {
+  if (failureClass === 'context_overflow' || failureClass === 'empty_reply') return failureClass
+  return failureClass === 'content_filtered' || failureClass === 'refused' ? 'refused' : 'model_failed'
+}
+
+/** Returns the end of a run that was cancelled or that a guardrail blocks; else `undefined`. */
+function endIfStopped(state: RunState): ReturnType<typeof finishRun> | undefined {
+  if (state.cancel) return finishRun(state, 'cancelled')
+  if (state.blocked === undefined) return undefined
+  const { guardrail, detail } = state.blocked
+  return finishRun(state, 'guardrail', detail === undefined ? guardrail : `${guardrail}: ${detail}`)
+}
+
+/** Ends the run, and settles all input that it ends without. */
+function finishRun(
+  state: RunState,
+  reason: FinishReason,
+  detail?: string,
+): Extract<Action, { readonly facts: readonly Fact[] }> {
+  const { turns, toolCalls, usage, costUsd } = state.totals
+  const end: Fact = {
+    type: 'run_finished',
+    turn: state.turn,
+    reason,
+    turns,
+    toolCalls,
+    usage,
+    ...omitUndefined({ costUsd, detail }),
+  }
+  const why = `The run ended before it (${reason}).`
+  const undelivered = state.pendingInputs.map(({ inputId }): Fact => ({
+    type: 'input_settled',
+    turn: state.turn,
+    receipt: inputId,
+    delivered: false,
+    why,
+  }))
+  return { kind: 'finish', facts: [...undelivered, end] }
 }

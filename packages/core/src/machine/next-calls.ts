@@ -21,22 +21,20 @@ import { type Action, recordFacts, waitUntil } from './rules.ts'
 import { digestOf } from '../values/digest.ts'
 import { listHeldWrites, isRerun, isStopping, describeForkReason, stubbed } from './retry.ts'
 import {
+  chooseCallsToStart,
+  computeLeft,
   findCallsAwaitingEqual,
+  findTimeLimit,
+  getApprovalExpiry,
   getDeadline,
   getGraceEnd,
-  meetLimit,
-  findTimeLimit,
-  computeLeft,
   getWorkDeadline,
-} from './budget.ts'
-import {
-  getApprovalExpiry,
-  chooseCallsToStart,
   grantChild,
+  meetLimit,
   nextForCallLimits,
   serveRepeats,
   toResultFact,
-} from './limit-checks.ts'
+} from './limits.ts'
 
 const outOfTime = 'the time of the run was up before it had answered'
 

@@ -10,7 +10,7 @@ import { largerUsage, tokenCounts, type Usage } from '../events/usage.ts'
 import { findCall, textContent } from '../machine/calls.ts'
 import { buildSummaryRequest } from '../machine/compaction.ts'
 import { messagesOf } from '../machine/history.ts'
-import { computeLeftForCall } from '../machine/limit-checks.ts'
+import { computeLeftForCall } from '../machine/limits.ts'
 import { modelRequest } from '../machine/request.ts'
 import {
   changedCallEffects,

@@ -11,7 +11,7 @@ import {
 import type { Ledger } from '../ledger/ledger.ts'
 import { findCall, textContent } from '../machine/calls.ts'
 import { decide } from '../machine/decide.ts'
-import { withEdits } from '../machine/fold-history.ts'
+import { withEdits } from '../machine/evolve.ts'
 import { buildForkedEvents, requireForkable } from '../machine/fork.ts'
 import { messagesOf } from '../machine/history.ts'
 import { audit, auditAll } from '../machine/laws.ts'

@@ -16,7 +16,7 @@ interface LedgerWrappers {
 
 /** A ledger whose calls and lists go through wrappers. `inner` is asked at each call. It removes no content. */
 export function wrapLedger(inner: () => Ledger, { call, each }: LedgerWrappers): Ledger {
-  const { deltaDelayMs, isWhole } = inner()
+  const { deltaDelayMs } = inner()
   return {
     ...omitUndefined({ deltaDelayMs }),
     append: (...args) => call(() => inner().append(...args)),
@@ -32,7 +32,7 @@ export function wrapLedger(inner: () => Ledger, { call, each }: LedgerWrappers):
     lease: (runId) => call(() => inner().lease(runId)),
     renew: (...args) => call(() => inner().renew(...args)),
     release: (...args) => call(() => inner().release(...args)),
-    ...(isWhole && { isWhole: (runId: RunId) => call(async () => inner().isWhole?.(runId)) }),
+    ...(inner().isWhole && { isWhole: (runId: RunId) => call(async () => inner().isWhole?.(runId)) }),
     close: () => call(() => inner().close()),
   }
 }
