@@ -3,7 +3,6 @@ import { evolve, modelRequest, type RunState } from '@tallystick/core/machine'
 import type {
   AssistantPart,
   EventOf,
-  EventType,
   FilePart,
   ImagePart,
   Json,
@@ -25,83 +24,8 @@ export class RunContent {
   readonly #inputs = new Map<string, Json>()
   #isFolded = true
 
-  /** The content that each event adds to a span. */
-  readonly #handlers: {
-    readonly [T in EventType]: ((event: EventOf<T>) => MaybeAttributes | undefined) | null
-  } = {
-    run_started: null,
-    history_carried: null,
-    history_edited: null,
-    run_resumed: null,
-    run_finished: null,
-    input_received: null,
-    input_settled: null,
-    model_call_started: () => this.#request(),
-    assistant_started: null,
-    assistant_text_delta: null,
-    assistant_reasoning_delta: null,
-    tool_input_delta: null,
-    tool_request_ready: ({ toolCallId, input }) => this.#note(toolCallId, input),
-    usage_updated: null,
-    assistant_message_finished: ({ parts, stopReason }) => {
-      const reply = {
-        role: 'assistant',
-        parts: parts.flatMap(toParts),
-        finish_reason: finishReason(stopReason),
-      }
-      return { [genAi.outputMessages]: JSON.stringify([reply]) }
-    },
-    model_stream_failed: null,
-    tool_requests_collected: ({ calls }) => {
-      for (const { toolCallId, input } of calls) this.#note(toolCallId, input)
-      return undefined
-    },
-    approval_requested: null,
-    approval_decided: ({ toolCallId, input, by }) => {
-      this.#note(toolCallId, input)
-      return { [own.decidedBy]: contentText(by, maxText) }
-    },
-    tool_started: null,
-    tool_progress: null,
-    tool_deferred: null,
-    tool_attempt_failed: null,
-    tool_result: ({ toolCallId, content }) => {
-      const input = this.#inputs.get(toolCallId)
-      this.#inputs.delete(toolCallId)
-      return {
-        [genAi.toolArguments]: input === undefined ? undefined : jsonText(input),
-        [genAi.toolResult]: contentText(toResultText(content), maxText),
-      }
-    },
-    tool_results_injected: null,
-    compaction_started: null,
-    context_compacted: null,
-    agent_handed_off: null,
-    guardrail_tripped: null,
-    guardrails_checked: null,
-    output_checked: null,
-    limit_reached: null,
-    limit_raised: null,
-    cancel_requested: null,
-  }
-
-  /** Returns what an event adds to the span that it belongs to; `undefined` for nothing. */
-  next(event: RuntimeEvent): MaybeAttributes | undefined {
-    this.#add(event)
-    const handle = this.#handlers[event.type] as
-      | ((event: RuntimeEvent) => MaybeAttributes | undefined)
-      | null
-      | undefined
-    return handle?.(event)
-  }
-
-  /** Remembers the input that a call will run with: the latest one that is given. */
-  #note(toolCallId: string, input: Json | undefined): undefined {
-    if (input !== undefined) this.#inputs.set(toolCallId, input)
-  }
-
   /** A run that this release cannot fold still has its spans, without what its models were shown. */
-  #add(event: RuntimeEvent): void {
+  fold(event: RuntimeEvent): void {
     if (!this.#isFolded) return
     try {
       this.#state = evolve(this.#state, event)
@@ -110,9 +34,15 @@ export class RunContent {
     }
   }
 
-  #request(): MaybeAttributes | undefined {
+  /** Remembers the input that a call will run with: the latest one that is given. */
+  note({ toolCallId, input }: { readonly toolCallId: string; readonly input?: Json }): void {
+    if (input !== undefined) this.#inputs.set(toolCallId, input)
+  }
+
+  /** The request of the model call that has just started. */
+  request(): MaybeAttributes {
     const state = this.#isFolded ? this.#state : undefined
-    if (state?.phase !== 'streaming') return undefined
+    if (state?.phase !== 'streaming') return {}
     const { instructions, messages, tools } = modelRequest(state)
     const definitions = tools.map(({ name, description, inputSchema }) => ({
       type: 'function',
@@ -124,6 +54,29 @@ export class RunContent {
       [genAi.instructions]: JSON.stringify([{ type: 'text', content: contentText(instructions, maxText) }]),
       [genAi.inputMessages]: toHistoryText(messages),
       [genAi.toolDefinitions]: definitions.length > 0 ? jsonText(definitions) : undefined,
+    }
+  }
+
+  reply({ parts, stopReason }: EventOf<'assistant_message_finished'>): MaybeAttributes {
+    const reply = {
+      role: 'assistant',
+      parts: parts.flatMap(toParts),
+      finish_reason: finishReason(stopReason),
+    }
+    return { [genAi.outputMessages]: JSON.stringify([reply]) }
+  }
+
+  decision(event: EventOf<'approval_decided'>): MaybeAttributes {
+    this.note(event)
+    return { [own.decidedBy]: contentText(event.by, maxText) }
+  }
+
+  result({ toolCallId, content }: EventOf<'tool_result'>): MaybeAttributes {
+    const input = this.#inputs.get(toolCallId)
+    this.#inputs.delete(toolCallId)
+    return {
+      [genAi.toolArguments]: input === undefined ? undefined : jsonText(input),
+      [genAi.toolResult]: contentText(toResultText(content), maxText),
     }
   }
 }

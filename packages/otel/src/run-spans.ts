@@ -7,7 +7,6 @@ import {
   type EventType,
   type FinishReason,
   type ModelFailure,
-  type RunLabels,
 } from '@tallystick/core/vocabulary'
 import { finishReason, genAi, operations, own, providerName } from './conventions.ts'
 import {
@@ -71,7 +70,8 @@ class ChatSpan {
   begin({ at, providerMessageId, servedModel }: EventOf<'assistant_started'>): void {
     this.span.set({
       [genAi.timeToFirstChunk]: (at - this.#attemptStartedAt) / 1000,
-      ...replyAttributes({ providerMessageId, servedModel }),
+      [genAi.responseId]: nameText(providerMessageId),
+      [genAi.responseModel]: nameText(servedModel),
     })
   }
 
@@ -93,7 +93,7 @@ class ChatSpan {
     const { at, stopReason, partial, providerMessageId } = event
     this.span.set({
       [genAi.finishReasons]: [finishReason(stopReason)],
-      ...replyAttributes({ providerMessageId }),
+      [genAi.responseId]: nameText(providerMessageId),
     })
     return this.#end(at, partial ? { type: stopReason } : undefined)
   }
@@ -117,24 +117,6 @@ function modelKey({ model }: EventOf<'model_call_started'>): string {
   return JSON.stringify([model.provider, model.api, model.modelId])
 }
 
-function replyAttributes(reply: {
-  readonly providerMessageId?: string | undefined
-  readonly servedModel?: string | undefined
-}): MaybeAttributes {
-  const { providerMessageId: id, servedModel } = reply
-  return {
-    [genAi.responseId]: id === undefined ? undefined : nameText(id),
-    [genAi.responseModel]: servedModel === undefined ? undefined : nameText(servedModel),
-  }
-}
-
-function modelAttributes(model: { readonly provider: string; readonly modelId: string }): MaybeAttributes {
-  return {
-    [genAi.provider]: nameText(providerName(model.provider)),
-    [genAi.requestModel]: nameText(model.modelId),
-  }
-}
-
 /** How a model was asked to write: each setting of the run wins over the agent's. */
 function requestAttributes(
   { modelSettings: ofRun }: EventOf<'run_started'>,
@@ -145,24 +127,10 @@ function requestAttributes(
     [genAi.temperature]: temperature,
     [genAi.topP]: topP,
     [genAi.seed]: seed,
-    [genAi.stopSequences]: stop?.map(nameText),
+    [genAi.stopSequences]: stop?.map((text) => nameText(text)),
     [genAi.reasoningLevel]: reasoningEffort,
     [genAi.outputType]: output ? 'json' : undefined,
   }
-}
-
-/** The names that the application gave the run. Its metadata may say anything, and stays in the ledger. */
-function labelAttributes({ workflowName, groupId, traceId, tags }: RunLabels = {}): MaybeAttributes {
-  return {
-    [own.workflow]: toNameText(workflowName),
-    [own.group]: toNameText(groupId),
-    [own.trace]: toNameText(traceId),
-    [own.tags]: tags?.map(nameText),
-  }
-}
-
-function toNameText(text: string | undefined): string | undefined {
-  return text === undefined ? undefined : nameText(text)
 }
 
 /** The use of a run, child runs included; the number of model calls is that of the run alone. */
@@ -183,11 +151,6 @@ function finishAttributes(
 
 /** The endings of a run that are no error. */
 const endedWell: ReadonlySet<FinishReason> = new Set(['answered', 'handed_back', 'stopped', 'cancelled'])
-
-/** Returns the error that a run ended in; `undefined` where it ended well. */
-function finishError({ reason }: EventOf<'run_finished'>): SpanError | undefined {
-  return endedWell.has(reason) ? undefined : { type: reason }
-}
 
 /** A call of a model that sums up older history. */
 class SummarySpan {
@@ -267,11 +230,16 @@ export class RunSpans {
     assistant_text_delta: null,
     assistant_reasoning_delta: null,
     tool_input_delta: null,
-    tool_request_ready: null,
+    tool_request_ready: (event) => this.#content?.note(event),
     usage_updated: (event) => this.#chat?.use(event),
-    assistant_message_finished: (event) => this.#closeChat((chat) => chat.finish(event)),
+    assistant_message_finished: (event) => {
+      this.#chat?.span.set(this.#content?.reply(event))
+      this.#closeChat((chat) => chat.finish(event))
+    },
     model_stream_failed: (event) => this.#chat?.fail(event),
-    tool_requests_collected: null,
+    tool_requests_collected: ({ calls }) => {
+      for (const call of calls) this.#content?.note(call)
+    },
     approval_requested: (event) => this.#requestApproval(event),
     approval_decided: (event) => this.#decideApproval(event),
     tool_started: (event) => this.#startCall(event),
@@ -319,19 +287,11 @@ export class RunSpans {
   next(event: RuntimeEvent): readonly SpanMove[] {
     this.#moves = []
     if (!this.#isAnnounced && event.seq > this.#sharedUpTo) this.#announce(event.at)
-    const content = this.#content?.next(event)
-    // What a call ended with has to be there before its span ends.
-    if (content && event.type !== 'model_call_started') this.#spanOf(event)?.set(content)
+    this.#content?.fold(event)
     // A newer release may have recorded a type that this one does not know.
     const handle = this.#handlers[event.type] as ((event: RuntimeEvent) => void) | null | undefined
     handle?.(event)
-    if (content && event.type === 'model_call_started') this.#chat?.span.set(content)
     return this.#isAnnounced ? this.#moves : []
-  }
-
-  #spanOf({ type, toolCallId }: RuntimeEvent): OpenSpan | undefined {
-    if (toolCallId === undefined) return this.#chat?.span
-    return (type === 'approval_decided' ? this.#approvals : this.#calls).get(toolCallId)
   }
 
   /** Begins the spans that are open at the first event of a fork's own. */
@@ -360,10 +320,14 @@ export class RunSpans {
         at,
         attributes: {
           [genAi.operation]: operations.agent,
-          [genAi.requestModel]: nameText((this.#start.givenModel ?? this.#definition).model.modelId),
+          [genAi.requestModel]: this.#requestModel,
           [own.relation]: parent?.relation,
-          ...labelAttributes(labels),
-          [genAi.conversation]: sessionId === undefined ? undefined : nameText(sessionId),
+          // The names that the application gave the run. Its metadata may say anything, and stays in the ledger.
+          [own.workflow]: nameText(labels?.workflowName),
+          [own.group]: nameText(labels?.groupId),
+          [own.trace]: nameText(labels?.traceId),
+          [own.tags]: labels?.tags?.map((tag) => nameText(tag)),
+          [genAi.conversation]: nameText(sessionId),
         },
       },
       follows && {
@@ -375,26 +339,41 @@ export class RunSpans {
   }
 
   #callModel(event: EventOf<'model_call_started'>): void {
-    if (this.#chat?.continuesWith(event)) return this.#chat.addAttempt(event)
+    if (this.#chat?.continuesWith(event)) this.#chat.addAttempt(event)
+    else this.#beginChat(event)
+    this.#chat?.span.set(this.#content?.request())
+  }
+
+  #beginChat(event: EventOf<'model_call_started'>): void {
     this.#closeChat((chat) => chat.giveUp(event.at))
-    const span = this.#begin({
-      id: spanIdOf(event.runId, 'chat', event.turn, event.attempt),
-      parentId: this.#agentSpanId,
-      name: `${operations.chat} ${nameText(event.model.modelId)}`,
-      kind: 'client',
-      at: event.at,
-      attributes: {
-        ...this.#chatAttributes(event.model),
-        ...requestAttributes(this.#start, this.#definition),
-        [own.turn]: event.turn,
-        [genAi.conversationCompacted]: this.#isCompacted || undefined,
-      },
+    const id = spanIdOf(event.runId, 'chat', event.turn, event.attempt)
+    const span = this.#beginModelCall(id, event, {
+      ...requestAttributes(this.#start, this.#definition),
+      [genAi.conversationCompacted]: this.#isCompacted || undefined,
     })
     this.#chat = new ChatSpan(event, span)
   }
 
-  #chatAttributes(model: EventOf<'model_call_started'>['model']): MaybeAttributes {
-    return { [genAi.operation]: operations.chat, ...modelAttributes(model), [genAi.stream]: true }
+  #beginModelCall(
+    id: string,
+    { at, turn, model }: EventOf<'model_call_started' | 'compaction_started'>,
+    attributes: MaybeAttributes,
+  ): OpenSpan {
+    return this.#begin({
+      id,
+      parentId: this.#agentSpanId,
+      name: `${operations.chat} ${nameText(model.modelId)}`,
+      kind: 'client',
+      at,
+      attributes: {
+        [genAi.operation]: operations.chat,
+        [genAi.provider]: nameText(providerName(model.provider)),
+        [genAi.requestModel]: nameText(model.modelId),
+        [genAi.stream]: true,
+        [own.turn]: turn,
+        ...attributes,
+      },
+    })
   }
 
   #closeChat(end: (chat: ChatSpan) => Span): void {
@@ -406,18 +385,9 @@ export class RunSpans {
 
   #startSummary(event: EventOf<'compaction_started'>): void {
     if (this.#summary) return this.#summary.restart(event)
-    const span = this.#begin({
-      id: spanIdOf(event.runId, 'summary', event.seq),
-      parentId: this.#agentSpanId,
-      name: `${operations.chat} ${nameText(event.model.modelId)}`,
-      kind: 'client',
-      at: event.at,
-      attributes: {
-        ...this.#chatAttributes(event.model),
-        [own.turn]: event.turn,
-        [own.purpose]: 'compaction',
-        [genAi.maxTokens]: event.maxOutputTokens,
-      },
+    const span = this.#beginModelCall(spanIdOf(event.runId, 'summary', event.seq), event, {
+      [own.purpose]: 'compaction',
+      [genAi.maxTokens]: event.maxOutputTokens,
     })
     this.#summary = new SummarySpan(span)
   }
@@ -448,8 +418,10 @@ export class RunSpans {
     this.#approvals.set(toolCallId, span)
   }
 
-  #decideApproval({ at, toolCallId, approved }: EventOf<'approval_decided'>): void {
-    this.#approvals.get(toolCallId)?.set({ [own.approved]: approved })
+  #decideApproval(event: EventOf<'approval_decided'>): void {
+    const { at, toolCallId, approved } = event
+    const decision = this.#content?.decision(event)
+    this.#approvals.get(toolCallId)?.set({ ...decision, [own.approved]: approved })
     this.#closeApproval(toolCallId, at)
   }
 
@@ -493,6 +465,8 @@ export class RunSpans {
   #endCall(event: EventOf<'tool_result'>): void {
     const { at, toolCallId, outcome } = event
     this.#closeApproval(toolCallId, at)
+    const result = this.#content?.result(event)
+    this.#calls.get(toolCallId)?.set(result)
     const span = this.#calls.get(toolCallId) ?? this.#beginCall(event)
     this.#calls.delete(toolCallId)
     span.set({ [own.outcome]: outcome })
@@ -510,7 +484,7 @@ export class RunSpans {
       at,
       attributes: {
         [genAi.operation]: operations.agent,
-        [genAi.requestModel]: nameText((this.#start.givenModel ?? definition).model.modelId),
+        [genAi.requestModel]: this.#requestModel,
         [own.turn]: turn,
         [own.relation]: 'handoff',
       },
@@ -531,7 +505,11 @@ export class RunSpans {
     const run = this.#run
     if (run === undefined) return
     run.set(finishAttributes(event, this.#modelCalls))
-    this.#end(run, at, finishError(event))
+    this.#end(run, at, endedWell.has(event.reason) ? undefined : { type: event.reason })
+  }
+
+  get #requestModel(): string {
+    return nameText((this.#start.givenModel ?? this.#definition).model.modelId)
   }
 
   get #agentSpanId(): string | undefined {

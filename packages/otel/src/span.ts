@@ -80,9 +80,9 @@ const maxName = 200
 const unprintable = /[\u0000-\u001f\u007f-\u009f]/g
 
 /** Returns a text from outside as a name, or an id: well formed, on one line, and not long. */
-export function nameText(text: string): string {
-  const cut = text.length > maxName ? `${text.slice(0, maxName)}…` : text
-  return cut.toWellFormed().replace(unprintable, '\uFFFD')
+export function nameText<Text extends string | undefined>(text: Text): Text extends string ? string : Text {
+  const cut = text !== undefined && text.length > maxName ? `${text.slice(0, maxName)}…` : text
+  return cut?.toWellFormed().replace(unprintable, '\uFFFD') as Text extends string ? string : Text
 }
 
 /** Returns content as a receiver can take it: well formed, without NUL, and cut where it is longer than that. */
@@ -131,7 +131,7 @@ export class OpenSpan {
   }
 
   /** Adds facts; an absent one changes nothing. */
-  set(attributes: MaybeAttributes): void {
+  set(attributes: MaybeAttributes = {}): void {
     Object.assign(this.#attributes, keepKnown(attributes))
   }
 
@@ -152,7 +152,7 @@ export class OpenSpan {
       endedAt,
       events: this.#events,
       status: error ? 'error' : 'unset',
-      ...omitUndefined({ statusMessage: error?.message === undefined ? undefined : nameText(error.message) }),
+      ...omitUndefined({ statusMessage: nameText(error?.message) }),
     }
   }
 }

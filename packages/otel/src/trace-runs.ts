@@ -1,7 +1,5 @@
 import {
   type Context,
-  type Counter,
-  type Histogram,
   type HrTime,
   type Meter,
   type MeterProvider,
@@ -24,34 +22,28 @@ import type { Attributes, Span, SpanMove, StartedSpan } from './span.ts'
 import { type ContentOption, holdsContent } from './content.ts'
 import { RunSpans } from './run-spans.ts'
 
-/** Writes measurements through a meter. */
-class MetricWriter {
-  readonly #meter: Meter
-  readonly #histograms = new Map<MetricName, Histogram>()
-  readonly #counters = new Map<MetricName, Counter>()
+type WriteMetric = (measurement: Measurement) => void
 
-  constructor(meter: Meter) {
-    this.#meter = meter
+/** Returns what writes measurements through a meter, each metric through an instrument that its first measurement makes. */
+function createMetricWriter(meter: Meter): WriteMetric {
+  const known = new Map<MetricName, WriteMetric>()
+  return (measurement) => {
+    const { metric } = measurement
+    const write = known.get(metric) ?? createInstrument(meter, metric)
+    known.set(metric, write)
+    write(measurement)
   }
+}
 
-  write({ metric, value, attributes }: Measurement): void {
-    const { unit, buckets } = metricKinds[metric]
-    if (buckets === undefined) this.#counter(metric, unit).add(value, { ...attributes })
-    else this.#histogram(metric, unit, buckets).record(value, { ...attributes })
+function createInstrument(meter: Meter, name: MetricName): WriteMetric {
+  const { unit, buckets } = metricKinds[name]
+  if (buckets === undefined) {
+    const counter = meter.createCounter(name, { unit })
+    return ({ value, attributes }) => counter.add(value, { ...attributes })
   }
-
-  #counter(name: MetricName, unit: string): Counter {
-    const counter = this.#counters.get(name) ?? this.#meter.createCounter(name, { unit })
-    this.#counters.set(name, counter)
-    return counter
-  }
-
-  #histogram(name: MetricName, unit: string, buckets: readonly number[]): Histogram {
-    const advice = { explicitBucketBoundaries: [...buckets] }
-    const histogram = this.#histograms.get(name) ?? this.#meter.createHistogram(name, { unit, advice })
-    this.#histograms.set(name, histogram)
-    return histogram
-  }
+  const advice = { explicitBucketBoundaries: [...buckets] }
+  const histogram = meter.createHistogram(name, { unit, advice })
+  return ({ value, attributes }) => histogram.record(value, { ...attributes })
 }
 
 /** The ids of the span that is begun next. */
@@ -231,7 +223,7 @@ export function traceRuns(ledger: Ledger, options: TraceRunsOptions = {}): RunTr
 class LedgerTracing implements RunTracing {
   readonly #ledger: Ledger
   readonly #spans: SpanWriter
-  readonly #metrics: MetricWriter
+  readonly #writeMetric: WriteMetric
   readonly #withContent: boolean
   readonly #report: (error: unknown, what: string) => void
   /** The runs that have not ended, the one with the latest event last. */
@@ -246,7 +238,7 @@ class LedgerTracing implements RunTracing {
     this.#ledger = ledger
     this.#withContent = holdsContent(options)
     this.#spans = new SpanWriter(tracerProvider.getTracer(scope))
-    this.#metrics = new MetricWriter(meterProvider.getMeter(scope))
+    this.#writeMetric = createMetricWriter(meterProvider.getMeter(scope))
     this.#report = options.report ?? defaultHost.report
     this.ended = this.#follow(options).catch((error: unknown) => {
       // The application has closed the ledger, and knows that it has.
@@ -314,7 +306,7 @@ class LedgerTracing implements RunTracing {
   #write(move: SpanMove): void {
     this.#guarded(() => this.#spans.write(move))
     if (move.type === 'started') return
-    for (const measurement of measurementsOf(move.span)) this.#guarded(() => this.#metrics.write(measurement))
+    for (const measurement of measurementsOf(move.span)) this.#guarded(() => this.#writeMetric(measurement))
   }
 
   /** An error of a provider does not end the tracing. */
