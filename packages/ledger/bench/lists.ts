@@ -17,7 +17,7 @@ import { manualClock, sampleRunId, scriptedModel, testTool, type ScriptedStep } 
 import { foldTo } from '../src/projection/fold-to.ts'
 import { ledgerStats } from '../src/projection/stats.ts'
 import { postgresLedger } from '../src/postgres/postgres-ledger.ts'
-import { projectionLag, rebuildProjections } from '../src/projection/refresh.ts'
+import { projectionLag, rebuildProjections } from '../src/projection/projections.ts'
 import { runSummaries, type SummaryFilter } from '../src/projection/run-summaries.ts'
 import { sqliteLedger } from '../src/sqlite/sqlite-ledger.ts'
 

@@ -9,9 +9,8 @@ import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vites
 import { summarizeEndedRuns } from '../src/projection/ended-runs.ts'
 import { databaseOf } from '../src/store/store.ts'
 import type { StoreDatabase } from '../src/store/database.ts'
-import { isRunId } from '../src/format/event-row.ts'
 import { forgeRun } from './support/forged-ledger.ts'
-import { lendWith, type Asked, watchedDatabase } from './support/lent-store.ts'
+import { type Asked, lendWith, watchedDatabase } from './support/lent-store.ts'
 import { tamper } from './support/raw-database.ts'
 
 type Facts = Parameters<typeof stamped>[1]
@@ -65,23 +64,8 @@ function onAsk(
   lendWith(ledger, { database: watchedDatabase(database, () => {}, answer) })
 }
 
-/** The runs, and the range of events, of each part that is read of them. */
-function partsRead(ledger: Ledger): (readonly [runs: number, fromSeq: unknown, toSeq: unknown])[] {
-  const parts: (readonly [number, unknown, unknown])[] = []
-  onAsk(ledger, (rows, values) => {
-    const [fromSeq, toSeq] = values.slice(-2)
-    const runs = values.filter(isRunId).length
-    if (typeof fromSeq === 'number') parts.push([runs, fromSeq, toSeq])
-    return rows
-  })
-  return parts
-}
-
 const { model_stream_failed: failed, agent_handed_off: handedOff, ...fact } = everyFact(sampleRunId(1))
 const { limit_reached: reached, limit_raised: raised } = fact
-const { compaction_started: untold } = fact
-const times = <Fact>(count: number, given: Fact): readonly Fact[] =>
-  Array.from({ length: count }, () => given)
 
 describe('the summaries of runs that have ended', () => {
   it('given a store that answers in another order, when they are asked for, then they are the same', async () => {
@@ -129,31 +113,6 @@ describe('the summaries of runs that have ended', () => {
       [of('1', { turns: 2, toolCalls: 3 }), of('2'), of('3', { turns: 5, toolCalls: 7 })],
     ])
     expect(await summaries(ledger)).toMatchObject([{ children: { runs: 2, turns: 7, toolCalls: 10 } }])
-  })
-
-  it('given runs with few rows, when they are read, then together, up to 512 rows at once', async () => {
-    // With its start and its end, each has two rows more.
-    const sizes = [300, 208, 1, 507, 1, 511]
-    const { ledger, runIds } = await stored(sizes.map((size) => times(size, failed)))
-    const parts = partsRead(ledger)
-    const found = await summaries(ledger)
-    expect(found.map(({ runId, failedAttempts }) => [runId, failedAttempts])).toEqual(
-      runIds.map((runId, index) => [runId, sizes[index]]),
-    )
-    expect(parts).toEqual([
-      [2, 1, 302],
-      [2, 1, 509],
-      [1, 1, 3],
-      [1, 1, 257],
-      [1, 258, 513],
-    ])
-  })
-
-  it('given a run whose rows are far apart, when it is read with another, then as far as the longer one goes', async () => {
-    const { ledger } = await stored([[failed], [...times(40, untold), failed], [failed]])
-    const parts = partsRead(ledger)
-    expect((await summaries(ledger)).map(({ failedAttempts }) => failedAttempts)).toEqual([1, 1, 1])
-    expect(parts).toEqual([[3, 1, 43]])
   })
 
   it('given a run that has grown since it was listed, when asked for, then it is left to a fold', async () => {

@@ -15,7 +15,7 @@ import { emptyLedgerFile } from './support/temporary-folder.ts'
 
 const [long, last] = [sampleRunId(1), sampleRunId(2)]
 
-it('a ledger file is read 4096 rows at a time by projections, and searched 8192 places at a time', async () => {
+it('a ledger file is searched 8192 places at a time', async () => {
   const rows = 8_192
   const ledger = sqliteLedger(emptyLedgerFile())
   onTestFinished(() => ledger.close())
@@ -27,12 +27,6 @@ it('a ledger file is read 4096 rows at a time by projections, and searched 8192 
   await ledger.append(last, { expectedSeq: 0, epoch: 1 }, two, { durability: 'lazy' })
 
   const database = databaseOf(ledger) as StoreDatabase
-  expect(await Promise.all(['', '4096', '8192'].map((after) => database.changedRuns(after)))).toEqual([
-    { runIds: [long], cursor: '4096', isLast: false },
-    { runIds: [long], cursor: '8192', isLast: false },
-    { runIds: [last], cursor: '8194', isLast: true },
-  ])
-
   const [run] = (await findRuns(database, { ...everyEvent, runId: long })) as readonly [SearchedRun]
   expect(run).toEqual({ runId: long, pos: 1, headSeq: rows })
   const batch = async (

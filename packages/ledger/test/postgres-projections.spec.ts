@@ -1,5 +1,5 @@
 import type { Ledger } from '@tallystick/core'
-import { foldTo, ledgerStats, runSummaries } from '@tallystick/ledger'
+import { foldTo } from '@tallystick/ledger'
 import { postgresLedger } from '@tallystick/ledger/postgres'
 import type { Client } from 'pg'
 import { describe, expect, it } from 'vitest'
@@ -13,12 +13,10 @@ import {
   rowsOf,
   withClient,
 } from './support/postgres-database.ts'
-import { refreshed } from './support/compare-projections.ts'
 import { longRun } from './support/long-run.ts'
 import { tamperIn } from './support/postgres-recorded.ts'
 import type { ProjectionBed } from './support/projection-bed.ts'
 import { projectionCases } from './support/projection-cases.ts'
-import { recordRun } from './support/record-run.ts'
 import { refreshingProcess } from './support/refreshing-process.ts'
 
 function bed(opened: Ledger[]): ProjectionBed {
@@ -73,36 +71,6 @@ describe.skipIf(!hasPostgres)('projections in Postgres', () => {
     const opened: Ledger[] = []
     await expect(holds(bed(opened))).resolves.toBeUndefined()
     for (const ledger of opened) await ledger.close()
-  })
-
-  it('are made anew where the events were numbered anew, since their earlier order is unknown then', async () => {
-    const schema = freshSchema()
-    const ledger = openLedger(schema)
-    await recordRun(ledger, 1)
-    await refreshed(ledger)
-    await recordRun(ledger, 2)
-    await tamperIn(schema, async (client) => void (await client.query(`update event set xid = '3'`)))
-    const reader = openLedger(schema, { readOnly: true })
-    for (const each of [reader, ledger]) {
-      expect((await ledgerStats(each, { since: 0, maxListed: 1 })).counts.done).toBe(2)
-      expect(await Array.fromAsync(runSummaries(each, { statuses: ['done'] }))).toHaveLength(2)
-    }
-    await refreshed(ledger)
-  })
-
-  it('tell of committed events that have not settled, and again when they have', async () => {
-    const schema = freshSchema()
-    const ledger = openLedger(schema)
-    await recordRun(ledger, 1)
-    await withClient(async (client) => {
-      await client.query(`begin; create table ${schema}.held ()`)
-      await recordRun(ledger, 2)
-      expect((await ledgerStats(ledger, { since: 0, maxListed: 1 })).counts.done).toBe(2)
-      expect((await ledger.horizon()).waitingEvents).toBeGreaterThan(0)
-      await client.query('rollback')
-    })
-    await refreshed(ledger)
-    expect((await ledgerStats(ledger, { since: 0, maxListed: 1 })).counts.done).toBe(2)
   })
 
   it('leave no snapshot of an event whose content is removed at the same moment', async () => {

@@ -5,7 +5,6 @@ import BetterSqlite3 from 'better-sqlite3'
 import { afterEach, beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest'
 import { databaseOf } from '../src/store/store.ts'
 import { perform, type Queries, type Steps, type StoreDatabase } from '../src/store/database.ts'
-import { recordRun } from './support/record-run.ts'
 import { emptyLedgerFile } from './support/temporary-folder.ts'
 
 async function opened() {
@@ -78,25 +77,5 @@ describe('a change of projections beside another process that writes', () => {
     expect(ending()).toBe('waits')
     await vi.advanceTimersByTimeAsync(1)
     expect(ending()).toBe(1)
-  })
-})
-
-describe('what a ledger file tells its projections', () => {
-  it('is which runs have events after a place, and how many come after it', async () => {
-    const { ledger, database } = await opened()
-    expect(await database.changedRuns('')).toEqual({ runIds: [], cursor: '', isLast: true })
-    expect(await database.changedRuns('7')).toEqual({ runIds: [], cursor: '7', isLast: true })
-    expect(await database.eventsAfter('')).toBe(0)
-    const one = await recordRun(ledger, 1)
-    const first = (await ledger.head(one))?.seq ?? 0
-    const two = await recordRun(ledger, 2)
-    const all = await database.changedRuns('')
-    expect(all).toEqual({ runIds: [one, two], cursor: `${2 * first}`, isLast: true })
-    expect((await database.changedRuns(`${first - 1}`)).runIds).toEqual([one, two])
-    expect((await database.changedRuns(`${first}`)).runIds).toEqual([two])
-    const counts = ['', `${first}`, all.cursor, '9999'].map((after) => database.eventsAfter(after))
-    expect(await Promise.all(counts)).toEqual([2 * first, first, 0, 0])
-    const isAfter = [`${first - 1}`, `${first}`].map((place) => database.isAfter(place, one, first))
-    expect(await Promise.all(isAfter)).toEqual([true, false])
   })
 })

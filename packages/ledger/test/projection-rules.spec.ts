@@ -18,7 +18,6 @@ const brief = [
   'lose runs that are dropped',
   'name a run that cannot be read',
   'are found by their indexes',
-  'that claim to cover more',
   'are found by verify',
   'that are missing are not needed',
   'that are missing are made',
@@ -68,8 +67,7 @@ describe('a rebuild', () => {
     await recordRun(ledger, 1)
     await recordRun(ledger, 2)
     const sound = await ledgerStats(ledger, week)
-    await bed.tamper(`update spending set calls = calls + 7`)
-    await bed.tamper(`delete from run_summary`)
+    await bed.tamper(`update run_summary set notes = replace(notes, '"calls":2', '"calls":9')`)
     expect(await ledgerStats(ledger, week)).not.toEqual(sound)
     const events = (await Array.fromAsync(ledger.find())).length
     const received: number[] = []

@@ -111,13 +111,13 @@ describe('what a run spent', () => {
     const later = accumulated([...first, call(2)])
     expect(later.open.map(({ key }) => key)).toEqual(['2 1'])
     expect(later.settled).toMatchObject([
-      { agent: 'assistant', calls: 2, amounts: { output_tokens: 7, cost_nano: 250_000_000, unpriced: 1 } },
+      { agent: 'assistant', calls: 2, usage: { outputTokens: 7 }, costNano: 250_000_000, unpriced: 1 },
     ])
     // The same line for the same hour, agent and model.
     const ended = accumulated([...first, call(2), used(2, 1, 5), facts.run_finished])
     expect(ended.open).toEqual([])
-    expect(ended.settled).toMatchObject([{ calls: 3, amounts: { output_tokens: 12, unpriced: 2 } }])
-    expect(listSpending(later)).toMatchObject([{ calls: 3, amounts: { output_tokens: 7, unpriced: 2 } }])
+    expect(ended.settled).toMatchObject([{ calls: 3, usage: { outputTokens: 12 }, unpriced: 2 }])
+    expect(listSpending(later)).toMatchObject([{ calls: 3, usage: { outputTokens: 7 }, unpriced: 2 }])
     expect(accumulated([...first, facts.run_finished]).settled).toHaveLength(1)
   })
 
@@ -146,7 +146,7 @@ describe('what a run spent', () => {
     expect(accumulated([{ ...start, parent }, ...shared]).sharedSeq).toBe(3)
     const child = { ...parent, relation: 'child' } as const
     expect(accumulated([{ ...start, parent: child }, ...shared, facts.run_finished]).settled).toMatchObject([
-      { calls: 2, amounts: { output_tokens: 7 } },
+      { calls: 2, usage: { outputTokens: 7 } },
     ])
     expect(accumulated([start, call(1)]).sharedSeq).toBe(0)
   })

@@ -10,9 +10,10 @@ import {
 } from '@tallystick/core'
 import { manualClock, scriptedModel, seededRandom, testTool, type ScriptedStep } from '@tallystick/testkit'
 import { childRunIdOf } from '@tallystick/core/vocabulary'
-import { foldTo, runSummary } from '@tallystick/ledger'
+import { foldTo, ledgerStats, runSummary } from '@tallystick/ledger'
 import { describe, expect, it } from 'vitest'
-import { projectRun } from '../src/projection/stored-run.ts'
+import { projectRun } from '../src/projection/projections.ts'
+import { listSpending } from '../src/projection/run-accumulator.ts'
 
 const usage = { inputTokens: 10, outputTokens: 1 }
 const host = () => ({ clock: manualClock(), random: seededRandom(1) })
@@ -56,7 +57,7 @@ describe('a run that waits', () => {
     const call = (name: string, input: object = {}) => ({ name, input: input as never })
     const steps = [{ toolCalls: [call('worker', { task: 'Do it.' }), call('job'), call('pay')], usage }]
     const { ledger, runId } = await driven({ steps, tools: [pay, job, agentTool(worker)] }, 'ann')
-    const { summary, shares } = await toldAfter(ledger, runId)
+    const { summary } = await toldAfter(ledger, runId)
     const idOf = (name: string) => {
       const { approvals, deferred, children } = summary.waits
       return [...approvals, ...deferred, ...children].find((each) => each.name === name)!.toolCallId
@@ -75,7 +76,7 @@ describe('a run that waits', () => {
     })
     expect(summary).not.toHaveProperty('reason')
     expect(summary).not.toHaveProperty('hasDetail')
-    expect(shares.session).toMatchObject({ sessionId: 'ann', turns: 1 })
+    expect(summary).toMatchObject({ sessionId: 'ann', turns: 1 })
     // While its calls are at work.
     const { summary: working } = await toldAfter(ledger, runId, 'tool_started')
     expect(working.status).toBe('unfinished')
@@ -165,18 +166,17 @@ describe('a run that has ended', () => {
       { text: 'Done.', usage },
     ]
     const { ledger, runId } = await driven({ steps, tools: [agentTool(worker)] }, 'ann')
-    const { summary, shares } = await toldAfter(ledger, runId, 'run_finished')
+    const { summary, accumulated } = await toldAfter(ledger, runId, 'run_finished')
     expect(summary).toMatchObject({
       ...{ turns: 2, toolCalls: 1, children: { runs: 1, turns: 2, toolCalls: 1 } },
       usage: { inputTokens: 40, outputTokens: 4 },
     })
-    expect(shares.session).toMatchObject({
-      turns: 4,
-      toolCalls: 2,
-      amounts: { input_tokens: 40, unpriced: 1 },
-    })
+    const { sessions } = await ledgerStats(ledger, { since: 0, maxListed: 1 })
+    expect(sessions).toMatchObject([{ turns: 4, toolCalls: 2, usage: { inputTokens: 40 }, unpriced: 1 }])
     // What the child spent is on the child's own line.
-    expect(shares.spending).toMatchObject([{ agent: 'boss', calls: 2, amounts: { input_tokens: 20 } }])
+    expect(listSpending(accumulated!)).toMatchObject([
+      { agent: 'boss', calls: 2, usage: { inputTokens: 20 } },
+    ])
   })
 
   it('is not there for a reader from whom it was taken after it was found', async () => {

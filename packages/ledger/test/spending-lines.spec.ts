@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { formatSpendingKey, listSpending, type AccumulatedRun } from '../src/projection/run-accumulator.ts'
+import { listSpending, type AccumulatedRun } from '../src/projection/run-accumulator.ts'
 
 const hourMs = 3_600_000
 const model = { provider: 'p', api: 'a', modelId: 'm' }
@@ -7,17 +7,18 @@ const call = { key: '1 1', turn: 1, agent: 'clerk', model, at: 5 * hourMs, usage
 
 describe('what a run spent', () => {
   it('is a line for each hour, agent and model', () => {
-    const line = { hour: 5, agent: 'clerk', model }
     const others = [
-      { ...line, hour: 6 },
-      { ...line, agent: 'boss' },
+      { ...call, at: 6 * hourMs },
+      { ...call, agent: 'boss' },
       ...(['provider', 'api', 'modelId'] as const).map((name) => ({
-        ...line,
+        ...call,
         model: { ...model, [name]: 'x' },
       })),
     ]
-    expect(new Set([line, ...others].map(formatSpendingKey)).size).toBe(6)
-    expect(formatSpendingKey({ ...line, model: { ...model } })).toBe(formatSpendingKey(line))
+    const open = [call, ...others, call, ...others].map((each, index) => ({ ...each, key: `${index}` }))
+    const lines = listSpending({ settled: [], open } as unknown as AccumulatedRun)
+    expect(lines).toHaveLength(6)
+    expect(lines.map(({ calls, usage }) => [calls, usage])).toEqual(lines.map(() => [2, { inputTokens: 14 }]))
   })
 
   it('adds up the calls of a line', () => {

@@ -38,7 +38,7 @@ describe('the schema of a ledger file', () => {
           .pluck()
           .get(type),
       )
-    expect([count('table'), count('trigger')]).toEqual([10, 12])
+    expect([count('table'), count('trigger')]).toEqual([8, 12])
   })
 
   const ending = 'update run set ended_at = 9'

@@ -1,12 +1,12 @@
 import { sampleCallId, sampleRunId } from '@tallystick/testkit'
 import type { RunSummary } from '@tallystick/ledger'
 import { describe, expect, it } from 'vitest'
-import { toAmounts, RunAccumulator } from '../src/projection/run-accumulator.ts'
-import { knownBefore, parseRunRow, type StoredRunRow, toRunRow } from '../src/projection/stored-run.ts'
+import { parseRunRow, type StoredRunRow, toRunRow } from '../src/projection/projections.ts'
+import { RunAccumulator } from '../src/projection/run-accumulator.ts'
 import { toUnreadableRecord, type SummaryRecord } from '../src/projection/run-summary.ts'
 
 const runId = sampleRunId(1)
-const place = { runId, pos: 7, headSeq: 9, headHash: 'h'.repeat(43) }
+const place = { run_id: runId, pos: 7, head_hash: 'h'.repeat(43) }
 const call = { toolCallId: sampleCallId(runId), name: 'look' }
 const accumulated = new RunAccumulator().run
 const summary: RunSummary = {
@@ -24,8 +24,7 @@ const summary: RunSummary = {
   ...{ childRunIds: [sampleRunId(3)], turns: 2, toolCalls: 1, usage: {} },
   children: { runs: 0, turns: 0, toolCalls: 0 },
 }
-const session = { sessionId: '"s"', turns: 2, toolCalls: 1, amounts: toAmounts({}, 1) }
-const record: SummaryRecord = { summary, shares: { spending: [], session }, accumulated }
+const record: SummaryRecord = { summary, accumulated }
 
 /** A row as the store gives it back. */
 function row(of: SummaryRecord = record, change: Partial<StoredRunRow> = {}): StoredRunRow {
@@ -42,14 +41,10 @@ describe('the row of a run', () => {
         last_at: 200,
         agents: JSON.stringify(['a', '"\\"b\\""']),
       },
-      shares: JSON.stringify(record.shares),
       summary: JSON.stringify(summary),
       notes: JSON.stringify(accumulated),
     })
-    expect(parseRunRow(row())).toStrictEqual({
-      ...{ runId, pos: 7, seq: 9, headHash: 'h'.repeat(43), status: 'suspended' },
-      ...{ session: '"\\"s\\""', startedAt: 100, lastAt: 200, shares: record.shares, summary, accumulated },
-    })
+    expect(parseRunRow(row())).toStrictEqual({ pos: 7, summary, accumulated, spending: [] })
   })
 
   it('of a run that cannot be read holds no time, no agent and no note', () => {
@@ -58,24 +53,9 @@ describe('the row of a run', () => {
     expect(written).toMatchObject({ status: 'unreadable', session_id: null, started_at: 0, last_at: 0 })
     expect(written).toMatchObject({ notes: null, agents: '[]' })
     expect(parseRunRow(row(unreadable))).toStrictEqual({
-      ...{ runId, pos: 7, seq: 9, headHash: 'h'.repeat(43), status: 'unreadable' },
-      ...{ startedAt: 0, lastAt: 0, shares: { spending: [] } },
+      ...{ pos: 7, spending: [] },
       summary: { runId, status: 'unreadable', seq: 9, code: 'ledger_damaged', message: 'It is damaged.' },
     })
-  })
-
-  it('whose content was removed holds no summary', () => {
-    const stored = parseRunRow(row(record, { summary: null, notes: null }))
-    expect(stored).toMatchObject({ runId, session: '"\\"s\\""', startedAt: 100 })
-    expect(stored).not.toHaveProperty('summary')
-    expect(stored).not.toHaveProperty('accumulated')
-  })
-
-  it('says what is known of a run that has had more events since', () => {
-    expect(knownBefore(10, { seq: 9, accumulated })).toEqual({ seq: 9, accumulated })
-    expect(knownBefore(9, { seq: 9, accumulated })).toBeUndefined()
-    expect(knownBefore(10, { seq: 9 })).toBeUndefined()
-    expect(knownBefore(10, undefined)).toBeUndefined()
   })
 })
 
@@ -101,50 +81,27 @@ describe('a row that is not as it was written', () => {
 
   it('counts as missing where it has no run id, or holds no JSON', () => {
     expect(parseRunRow(row(record, { run_id: 'nobody' }))).toBeUndefined()
-    expect(parseRunRow(row(record, { run_id: 'nobody', summary: null }))).toBeUndefined()
     expect(parseRunRow(row(record, { notes: '{' }))).toBeUndefined()
-    expect(parseRunRow(row(record, { shares: '{' }))).toBeUndefined()
+    expect(parseRunRow({ ...row(), summary: null })).toBeUndefined()
   })
 
-  it('counts as missing where its share of the totals cannot be summed up', () => {
+  it('counts as missing where what its run spent cannot be summed up', () => {
     const model = { provider: 'p', api: 'a', modelId: 'm' }
-    const line = { hour: 5, agent: 'looker', model, calls: 1, amounts: toAmounts({}, 1) }
+    const open = { key: '1 1', turn: 1, agent: 'looker', model, at: 100, usage: { inputTokens: 1 } }
+    const line = { hour: 5, agent: 'looker', model, calls: 1, usage: {}, costNano: 1, unpriced: 0 }
     const without = (field: string, of: object): object =>
       Object.fromEntries(Object.entries(of).filter(([name]) => name !== field))
-    const read = (shares: unknown) => parseRunRow(row(record, { shares: JSON.stringify(shares) }))
-    const sound = { spending: [line], session }
-    expect(read(sound)).toMatchObject({ shares: sound })
-    for (const field of Object.keys(line))
-      expect(read({ spending: [line, without(field, line)] })).toBeUndefined()
-    for (const field of Object.keys(session))
-      expect(read({ spending: [], session: without(field, session) })).toBeUndefined()
-    for (const field of Object.keys(line.amounts))
-      expect(read({ spending: [{ ...line, amounts: { ...line.amounts, [field]: '1' } }] })).toBeUndefined()
+    const read = (notes: object) =>
+      parseRunRow(row(record, { notes: JSON.stringify({ ...accumulated, ...notes }) }))
+    const sound = { open: [open], settled: [line] }
+    expect(read(sound)).toMatchObject({ accumulated: sound, spending: [line, { hour: 0, calls: 1 }] })
+    for (const field of ['agent', 'model', 'at'])
+      expect(read({ open: [without(field, open)] })).toBeUndefined()
+    for (const field of Object.keys(line)) expect(read({ settled: [without(field, line)] })).toBeUndefined()
     for (const field of Object.keys(model))
-      expect(read({ spending: [{ ...line, model: without(field, model) }] })).toBeUndefined()
-    for (const shares of [null, 1, [], {}, { spending: {} }, { spending: [null] }])
-      expect(read(shares)).toBeUndefined()
-  })
-
-  it('counts as missing where its run cannot be continued from its notes', () => {
-    const model = { provider: 'p', api: 'a', modelId: 'm' }
-    const open = { key: '1 1', turn: 1, agent: 'looker', model, at: 100 }
-    const line = { hour: 5, agent: 'looker', model, calls: 1, amounts: toAmounts({}, 1) }
-    const calls = { name: 'look', outcome: 'success', count: 1 }
-    const sound = { ...accumulated, open: [open], settled: [line], calls: [calls] }
-    const without = (field: string, of: object): object =>
-      Object.fromEntries(Object.entries(of).filter(([name]) => name !== field))
-    const read = (notes: unknown) => parseRunRow(row(record, { notes: JSON.stringify(notes) }))
-    expect(read(sound)).toMatchObject({ accumulated: sound })
-    for (const field of Object.keys(sound)) expect(read(without(field, sound))).toBeUndefined()
-    for (const field of Object.keys(open))
-      expect(read({ ...sound, open: [without(field, open)] })).toBeUndefined()
-    for (const field of Object.keys(line))
-      expect(read({ ...sound, settled: [without(field, line)] })).toBeUndefined()
-    for (const field of Object.keys(calls))
-      expect(read({ ...sound, calls: [without(field, calls)] })).toBeUndefined()
-    for (const change of [{ agents: [1] }, { childRunIds: ['x'] }, { open: {} }, { settled: null }])
-      expect(read({ ...sound, ...change })).toBeUndefined()
+      expect(read({ settled: [{ ...line, model: without(field, model) }] })).toBeUndefined()
+    for (const change of [{ open: {} }, { settled: null }, { settled: {} }, { settled: [null] }])
+      expect(read(change)).toBeUndefined()
   })
 
   it('is one that names no parent and no limit', () => {

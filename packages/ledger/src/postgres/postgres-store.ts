@@ -64,9 +64,6 @@ export class PostgresStore implements Store {
       query: (build, options) => this.#read(({ database }) => database.query(build, options)),
       queryBatch: (build, order) => this.#read(({ database }) => database.queryBatch(build, order)),
       change: (steps) => this.#write(({ database }) => database.change(steps)),
-      changedRuns: (after) => this.#read(({ database }) => database.changedRuns(after)),
-      isAfter: (place, runId, seq) => this.#read(({ database }) => database.isAfter(place, runId, seq)),
-      eventsAfter: (after) => this.#read(({ database }) => database.eventsAfter(after)),
     }
     this.#feed = new ChangeFeed(
       {

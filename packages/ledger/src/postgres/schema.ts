@@ -1,6 +1,5 @@
 import { LedgerUnavailableError } from '@tallystick/core'
 import type { ClientBase } from 'pg'
-import { amountColumns } from '../projection/run-accumulator.ts'
 import { rareType } from '../store/database.ts'
 import {
   connectionConfig,
@@ -34,19 +33,13 @@ export const tables: Readonly<Record<string, string>> = {
     by text not null, reason text, digest ${text} not null, hash ${text} not null`,
 }
 
-const amounts = amountColumns.map((name) => `${name} bigint not null`).join(', ')
-
 const derivedTables: Readonly<Record<string, string>> = {
   snapshot: `run_id ${text} not null, reducer ${text} not null, seq bigint not null, state text not null, head_hash ${text} not null,
     seal ${text} not null, primary key (run_id, reducer, seq)`,
   run_summary: `pos bigint primary key, run_id ${text} unique not null, seq bigint not null, head_hash ${text} not null,
     status ${text} not null, session_id ${text}, started_at bigint not null, last_at bigint not null, agents text not null,
-    shares text not null, summary text, notes text`,
-  session_summary: `session_id ${text} primary key, runs bigint not null, started_at bigint not null, last_at bigint not null,
-    turns bigint not null, tool_calls bigint not null, ${amounts}`,
-  spending: `hour bigint not null, agent ${text} not null, provider ${text} not null, api ${text} not null, model_id ${text} not null,
-    calls bigint not null, ${amounts}, primary key (hour, agent, provider, api, model_id)`,
-  projection: `name ${text} primary key, version ${text} not null, revision bigint not null, cursor text not null`,
+    summary text not null, notes text`,
+  projection: `name ${text} primary key, version ${text} not null, revision bigint not null`,
 }
 
 const indexes: readonly string[] = [
@@ -65,8 +58,7 @@ const indexes: readonly string[] = [
   'index run_summary_status on @.run_summary (status, pos, last_at)',
   'index run_summary_last on @.run_summary (last_at)',
   'index run_summary_session on @.run_summary (session_id, pos) where session_id is not null',
-  'index run_summary_stale on @.run_summary (pos) where summary is null',
-  'index session_summary_last on @.session_summary (last_at, cost_nano)',
+  'unique index run_summary_head on @.run_summary (run_id, seq, head_hash)',
 ]
 
 const isChanged = (columns: readonly string[]): string =>
@@ -202,7 +194,7 @@ const schema: readonly string[] = [
   ...[...Object.entries(tables), ...Object.entries(derivedTables)].map(
     ([name, columns]) => `create table @.${name} (${columns})`,
   ),
-  `insert into @.projection (name, version, revision, cursor) values ('runs', '', 0, ''), ('snapshots', '', 0, '')`,
+  `insert into @.projection (name, version, revision) values ('runs', '', 0)`,
   ...indexes.map((index) => `create ${index}`),
   ...Object.entries(functions).map(
     ([name, source]) => `create function @.${name}() returns trigger language plpgsql as $$\n${source}\n$$`,

@@ -6,7 +6,7 @@ import type { OpenSchema } from './database.ts'
 import type { OpenTransaction, TailHorizon } from './options.ts'
 
 /** All transactions below it have ended: their events are visible, and none can follow. */
-export const horizon = 'pg_snapshot_xmin(pg_current_snapshot())'
+const horizon = 'pg_snapshot_xmin(pg_current_snapshot())'
 
 /**
  * Every commit that this statement sees is on the disk. A server that replays the log of another one sees nothing

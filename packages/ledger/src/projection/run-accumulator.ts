@@ -1,6 +1,11 @@
 import type { RunId, RuntimeEvent, Usage } from '@tallystick/core'
-import { usageFields } from '@tallystick/core/internal'
-import { type EventOf, type EventType, type ModelRef, type Outcome } from '@tallystick/core/vocabulary'
+import {
+  addUsage,
+  type EventOf,
+  type EventType,
+  type ModelRef,
+  type Outcome,
+} from '@tallystick/core/vocabulary'
 
 /** How often the calls of one tool ended in one way. */
 export interface CallCount {
@@ -23,108 +28,30 @@ function countCall(counts: readonly CallCount[], event: EventOf<'tool_result'>):
   return counts.with(place, { ...line, count: line.count + 1 })
 }
 
-/** The sums that totals keep, under the names of their columns; whole numbers, so that their order does not matter. */
-export const amountColumns = [
-  'unpriced',
-  'cost_nano',
-  'input_tokens',
-  'output_tokens',
-  'cache_read_tokens',
-  'cache_write_tokens',
-  'cache_write_long_tokens',
-  'reasoning_tokens',
-  'web_searches',
-  'input_told',
-  'output_told',
-  'cache_read_told',
-  'cache_write_told',
-  'cache_write_long_told',
-  'reasoning_told',
-  'web_searches_told',
-] as const
-type AmountColumn = (typeof amountColumns)[number]
+export const hourMs: number = 60 * 60 * 1000
 
-/**
- * Use and cost, of one thing or of many. `cost_nano` is billionths of a US dollar; `unpriced` how many
- * had no price, and `…_told` of how many the provider said so many tokens of a kind.
- */
-export type Amounts = { readonly [Column in AmountColumn]: number }
-
-const usdNano = 1e9
-
-const columnsOf = {
-  inputTokens: ['input_tokens', 'input_told'],
-  outputTokens: ['output_tokens', 'output_told'],
-  cacheReadTokens: ['cache_read_tokens', 'cache_read_told'],
-  cacheWriteTokens: ['cache_write_tokens', 'cache_write_told'],
-  cacheWriteLongTokens: ['cache_write_long_tokens', 'cache_write_long_told'],
-  reasoningTokens: ['reasoning_tokens', 'reasoning_told'],
-  webSearches: ['web_searches', 'web_searches_told'],
-} as const satisfies { readonly [Field in keyof Usage]-?: readonly [AmountColumn, AmountColumn] }
-
-/** Nothing at all. */
-export const noAmounts: Amounts = Object.fromEntries(
-  amountColumns.map((column) => [column, 0]),
-) as unknown as Amounts
-
-/** The amounts of one thing. */
-export function toAmounts(usage: Usage, costUsd: number | undefined): Amounts {
-  const amounts: { -readonly [Column in AmountColumn]: number } = { ...noAmounts }
-  if (costUsd === undefined) amounts.unpriced = 1
-  else amounts.cost_nano = Math.round(costUsd * usdNano)
-  for (const field of usageFields) {
-    const count = usage[field]
-    if (count === undefined) continue
-    const [tokens, reported] = columnsOf[field]
-    amounts[tokens] = count
-    amounts[reported] = 1
-  }
-  return amounts
+/** What model calls took. */
+export interface Spent {
+  readonly calls: number
+  readonly usage: Usage
+  /** Billionths of a US dollar for the calls that had a price: whole numbers, so that their order does not matter. */
+  readonly costNano: number
+  /** Calls that had no price. */
+  readonly unpriced: number
 }
 
-/** Amounts with others on top of them, or with those taken off (`sign` -1). */
-export function addAmounts(to: Amounts, more: Amounts, sign: 1 | -1 = 1): Amounts {
-  const sum: { -readonly [Column in AmountColumn]: number } = { ...noAmounts }
-  for (const column of amountColumns) sum[column] = to[column] + sign * more[column]
-  return sum
-}
-
-/** Returns the tokens of amounts. An unreported kind is unknown, not 0. */
-export function toUsage(amounts: Amounts): Usage {
-  const usage: { -readonly [Field in keyof Usage]: number } = {}
-  for (const field of usageFields) {
-    const [tokens, reported] = columnsOf[field]
-    if (amounts[reported] > 0) usage[field] = amounts[tokens]
-  }
-  return usage
-}
-
-/** US dollars of what had a price among `count` things; `undefined` where none had. */
-export function toCostUsd(amounts: Amounts, count: number): number | undefined {
-  return amounts.unpriced < count ? amounts.cost_nano / usdNano : undefined
-}
-
-const hourMs = 60 * 60 * 1000
-
-/** Model calls of one agent and model that began within one hour, summed up. */
-export interface SpendingLine {
+/** Model calls of one agent and model that began within one hour. */
+export interface SpendingLine extends Spent {
   /** Hours since 1970 UTC. */
   readonly hour: number
   /** The agent that had the conversation. */
   readonly agent: string
   readonly model: ModelRef
-  readonly calls: number
-  readonly amounts: Amounts
 }
 
 /** The hour that a moment is in. */
 export function toHour(at: number): number {
   return Math.floor(at / hourMs)
-}
-
-/** The moment that an hour begins at, in milliseconds since 1970 UTC. */
-export function startOfHour(hour: number): number {
-  return hour * hourMs
 }
 
 /** A model call whose numbers may still be replaced. */
@@ -270,63 +197,47 @@ export class RunAccumulator {
   }
 }
 
+/** A run's spending, the calls under way included; one line for each hour, agent and model. */
 export function listSpending({ settled, open }: AccumulatedRun): readonly SpendingLine[] {
-  return mergeLines([...settled, ...open.map(toLine)])
+  return open.map(toLine).reduce(addLine, settled)
+}
+
+const usdNano = 1e9
+
+export function toCostNano(costUsd: number | undefined): number {
+  return Math.round((costUsd ?? 0) * usdNano)
+}
+
+/** US dollars of what had a price among `count` things; `undefined` where none had. */
+export function toCostUsd(costNano: number, unpriced: number, count: number): number | undefined {
+  return unpriced < count ? costNano / usdNano : undefined
 }
 
 function toLine({ agent, model, at, usage = {}, costUsd }: OpenCall): SpendingLine {
-  return { hour: toHour(at), agent, model, calls: 1, amounts: toAmounts(usage, costUsd) }
+  const unpriced = costUsd === undefined ? 1 : 0
+  return { hour: toHour(at), agent, model, calls: 1, usage, costNano: toCostNano(costUsd), unpriced }
 }
 
-/** The identity of a line. */
-export function formatSpendingKey({
-  hour,
-  agent,
-  model,
-}: Pick<SpendingLine, 'hour' | 'agent' | 'model'>): string {
-  return JSON.stringify([hour, agent, model.provider, model.api, model.modelId])
-}
-
-/** The lines with one more; the amounts of a line of the same hour, agent and model are added up in its place. */
+/** The lines with one more, added to the line of the same hour, agent and model if there is one. */
 function addLine(lines: readonly SpendingLine[], line: SpendingLine): readonly SpendingLine[] {
-  const { hour, agent } = line
-  const { provider, api, modelId } = line.model
   const place = lines.findLastIndex(
-    (each) =>
-      each.hour === hour &&
-      each.agent === agent &&
-      each.model.provider === provider &&
-      each.model.api === api &&
-      each.model.modelId === modelId,
+    ({ hour, agent, model: { provider, api, modelId } }) =>
+      hour === line.hour &&
+      agent === line.agent &&
+      provider === line.model.provider &&
+      api === line.model.api &&
+      modelId === line.model.modelId,
   )
   const before = lines[place]
-  return before ? lines.with(place, added(before, line)) : [...lines, line]
+  return before ? lines.with(place, { ...before, ...addSpending(before, line) }) : [...lines, line]
 }
 
-function added(before: SpendingLine, line: SpendingLine): SpendingLine {
-  return { ...line, calls: before.calls + line.calls, amounts: addAmounts(before.amounts, line.amounts) }
-}
-
-function mergeLines(lines: readonly SpendingLine[]): readonly SpendingLine[] {
-  const merged = new Map<string, SpendingLine>()
-  for (const line of lines) {
-    const key = formatSpendingKey(line)
-    const before = merged.get(key)
-    merged.set(key, before ? added(before, line) : line)
+/** The numbers of two lines, added up. */
+export function addSpending(a: Spent, b: Spent): Spent {
+  return {
+    calls: a.calls + b.calls,
+    usage: addUsage(a.usage, b.usage),
+    costNano: a.costNano + b.costNano,
+    unpriced: a.unpriced + b.unpriced,
   }
-  return [...merged.values()]
-}
-
-/**
- * A name as the key of a row: most are used unchanged, and one that a database could not hold, or that looks like the
- * other kind, as JSON. No two names have the same key.
- */
-export function toKey(name: string): string {
-  const isPlain = name.isWellFormed() && !name.includes('\0') && !name.startsWith('"')
-  return isPlain ? name : JSON.stringify(name)
-}
-
-/** The name that a key stands for. */
-export function fromKey(key: string): string {
-  return key.startsWith('"') ? (JSON.parse(key) as string) : key
 }

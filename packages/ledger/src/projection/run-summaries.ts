@@ -1,20 +1,20 @@
-import { type Ledger, type RunId, RunNotFoundError } from '@tallystick/core'
+import { type Ledger, type RunId, RunNotFoundError, TallystickError } from '@tallystick/core'
 import { option, requireLedger, requireOptions } from '@tallystick/core/internal'
 import { type Outcome, outcomes, type RunRecord } from '@tallystick/core/vocabulary'
-import { BadRunIdsError, isRunId } from '../format/event-row.ts'
+import { BadRunIdsError } from '../format/event-row.ts'
 import { databaseOf } from '../store/store.ts'
 import { summarizeEndedRuns } from './ended-runs.ts'
 import {
   bringUpToDate,
-  type CurrentProjections,
   orElse,
-  projectionOptions,
+  type ProjectedRun,
+  projectRun,
+  parseRunRow,
   type ProjectionOptions,
-} from './refresh.ts'
-import { type CallCount, toKey } from './run-accumulator.ts'
-import { type ListedRun, type RunStatus, runStatuses } from './run-summary.ts'
-import { knownBefore, projectRun, parseRunRow, type StoredRun, type StoredRunRow } from './stored-run.ts'
-import { ProjectionTables, type RowQuery } from './tables.ts'
+  projectionOptions,
+  ProjectionTables,
+} from './projections.ts'
+import { fits, type ListedRun, type RunStatus, runStatuses } from './run-summary.ts'
 
 /** How many runs are asked for at once. */
 const runsPerBatch = 64
@@ -81,8 +81,7 @@ export async function* runSummaries(
   requireOptions('runSummaries', projectionOptions, options)
   let { limit: left = Infinity } = filter
   if (left <= 0) return
-  const current = isSelective(filter) ? await bringUpToDate(ledger, options) : undefined
-  const runs = current ? readIndexedRuns(ledger, current, filter) : walkRuns(ledger, filter)
+  const runs = isSelective(filter) ? findRuns(ledger, filter, options) : walkRuns(ledger, filter)
   for await (const run of runs) {
     if (!fits(run, filter)) continue
     yield run
@@ -113,25 +112,6 @@ export function fitsFilter(run: ListedRun, filter: SummaryFilter): boolean {
   return fits(run, filter)
 }
 
-function fits(run: ListedRun, { statuses, agent, tool, outcome, since }: SummaryFilter): boolean {
-  if (statuses && !statuses.includes(run.status)) return false
-  if (run.status === 'unreadable') return (agent ?? tool ?? outcome ?? since) === undefined
-  return (
-    (agent === undefined || run.agents.includes(agent)) &&
-    hasCall(run.calls, tool, outcome) &&
-    (since === undefined || run.lastAt >= since)
-  )
-}
-
-function hasCall(
-  calls: readonly CallCount[],
-  tool: string | undefined,
-  outcome: Outcome | undefined,
-): boolean {
-  if ((tool ?? outcome) === undefined) return true
-  return calls.some((call) => call.name === (tool ?? call.name) && call.outcome === (outcome ?? call.outcome))
-}
-
 /** Every run of the ledger or of a session. */
 async function* walkRuns(ledger: Ledger, filter: SummaryFilter): AsyncGenerator<ListedRun> {
   const { sessionId, before, statuses } = filter
@@ -160,104 +140,55 @@ async function* summarizeBatch(
   batch: readonly Pick<RunRecord, 'runId' | 'head'>[],
   readsAll: boolean = false,
 ): AsyncGenerator<ListedRun> {
-  const rows = await readCurrentRows(
+  const rows = await readRows(
     ledger,
     batch.map(({ runId }) => runId),
   )
   const isCurrent = ({ runId, head }: (typeof batch)[number]): boolean =>
-    rows.get(runId)?.summary !== undefined && rows.get(runId)?.seq === head.seq
-  const lagging = readsAll ? [] : batch.filter((run) => !isCurrent(run))
-  const ended = await summarizeEndedRuns(ledger, lagging)
-  for (const { runId, head } of batch) {
+    rows.get(runId)?.summary.seq === head.seq
+  const ended = await summarizeEndedRuns(ledger, readsAll ? [] : batch.filter((run) => !isCurrent(run)))
+  for (const run of batch) {
+    const { runId, head } = run
     const row = rows.get(runId)
-    const summary = row?.seq === head.seq ? row.summary : undefined
-    const found = summary ?? ended.get(runId)
-    if (found) yield found
-    else {
-      const record = await projectRun(ledger, runId, head.seq, knownBefore(head.seq, row))
-      if (record) yield record.summary
-    }
+    const found = isCurrent(run) ? row?.summary : ended.get(runId)
+    const summary = found ?? (await projectRun(ledger, runId, head.seq, row))?.summary
+    if (summary) yield summary
   }
 }
 
-/** Rows of some runs; none if the store keeps no projections, or those of other code. */
-async function readCurrentRows(
+/** The rows of some runs; none if the store keeps no projections, or those of other code. */
+async function readRows(
   ledger: Ledger,
   runIds: readonly RunId[],
-): Promise<ReadonlyMap<string, StoredRun>> {
+): Promise<ReadonlyMap<string, ProjectedRun>> {
   const database = databaseOf(ledger)
-  if (database === undefined) return new Map()
-  return await orElse(new Map<string, StoredRun>(), async () => {
+  const none = new Map<string, ProjectedRun>()
+  if (database === undefined) return none
+  return await orElse(none, async () => {
     const tables = new ProjectionTables(database)
-    if ((await tables.cursorOfThisCode()) === undefined) return new Map()
-    const rows = (await tables.rows(runIds)).flatMap((row) => parseRunRow(row) ?? [])
-    return new Map(rows.map((row) => [row.runId, row]))
+    if (!(await tables.isOfThisCode())) return none
+    const rows = await tables.rows('run_id', runIds)
+    return new Map(rows.flatMap((row) => parseRunRow(row) ?? []).map((run) => [run.summary.runId, run]))
   })
 }
 
-interface PlacedRun {
-  readonly pos: number
-  readonly run: ListedRun
-}
-
-/** The runs that the indexes of the projections find, with the replacements of lagging ones in their places. */
-async function* readIndexedRuns(
+/** The runs that the indexes of the projections find. Where they cannot be read, every run is. */
+async function* findRuns(
   ledger: Ledger,
-  { tables, lagging }: CurrentProjections,
   filter: SummaryFilter,
+  options: ProjectionOptions,
 ): AsyncGenerator<ListedRun> {
-  let beforePos = await findPlaceBefore(tables, filter.before)
-  const late = [...lagging.values()]
-    .flatMap(({ now }) => (now ? [{ pos: now.place.pos, run: now.record.summary }] : []))
-    .filter(({ pos, run }) => pos < beforePos && fits(run, filter))
-    .sort((a, b) => b.pos - a.pos)
-  let walkedFrom = filter.before
-  for (;;) {
-    const batch = await orElse(undefined, () => readBatch(tables, filter, beforePos))
-    // Without the index, every run is read.
-    if (batch === undefined) {
-      return yield* walkRuns(ledger, { ...filter, ...(walkedFrom !== undefined && { before: walkedFrom }) })
+  let { before } = filter
+  const current = await bringUpToDate(ledger, options)
+  try {
+    const places = (await current?.find(filter, before)) ?? []
+    for await (const { summary } of current?.read(places) ?? []) {
+      yield summary
+      before = summary.runId
     }
-    const last = batch.at(-1)
-    for (const row of batch) {
-      while (late[0] && late[0].pos > row.pos) yield (late.shift() as PlacedRun).run
-      // A row under a text that is not a run id belongs to no run; verify names it.
-      if (!lagging.has(row.run_id) && isRunId(row.run_id)) yield await toListedRun(ledger, row)
-    }
-    if (batch.length < runsPerBatch || last === undefined) break
-    beforePos = last.pos
-    walkedFrom = last.run_id as RunId
+    if (current) return
+  } catch (error) {
+    if (!(error instanceof TallystickError)) throw error
   }
-  for (const { run } of late) yield run
-}
-
-async function findPlaceBefore(tables: ProjectionTables, before: RunId | undefined): Promise<number> {
-  if (before === undefined) return Number.MAX_SAFE_INTEGER
-  const [place] = await tables.places([before])
-  if (place === undefined) throw new RunNotFoundError(before)
-  return place.pos
-}
-
-/** The next rows in the order of places, of all statuses that are asked for. */
-async function readBatch(
-  tables: ProjectionTables,
-  { statuses, agent, since }: SummaryFilter,
-  beforePos: number,
-): Promise<readonly StoredRunRow[]> {
-  const query: RowQuery = {
-    beforePos,
-    limit: runsPerBatch,
-    ...(agent !== undefined && { agent: toKey(agent) }),
-    ...(since !== undefined && { since }),
-  }
-  if (statuses === undefined) return await tables.batch(query)
-  const batches: StoredRunRow[] = []
-  for (const status of new Set(statuses)) batches.push(...(await tables.batch({ ...query, status })))
-  return batches.sort((a, b) => b.pos - a.pos).slice(0, runsPerBatch)
-}
-
-/** A row that is not as it was written tells nothing; its run does. */
-async function toListedRun(ledger: Ledger, row: StoredRunRow): Promise<ListedRun> {
-  const summary = parseRunRow(row)?.summary
-  return summary ?? (await runSummary(ledger, row.run_id as RunId))
+  yield* walkRuns(ledger, { ...filter, before })
 }

@@ -11,17 +11,11 @@ import {
   childRunIdOf,
   type FinishReason,
   type LimitName,
+  type Outcome,
   type ParentRef,
   type ToolCallId,
 } from '@tallystick/core/vocabulary'
-import {
-  type AccumulatedRun,
-  type Amounts,
-  toAmounts,
-  type CallCount,
-  type SpendingLine,
-  listSpending,
-} from './run-accumulator.ts'
+import type { AccumulatedRun, CallCount } from './run-accumulator.ts'
 
 /**
  * The status of a run by its own events.
@@ -105,24 +99,41 @@ export interface UnreadableRun {
 /** A run of a list, whether it can be read or not. */
 export type ListedRun = RunSummary | UnreadableRun
 
-/** A run's part of the totals of its session, its child runs included. */
-export interface SessionShare {
-  readonly sessionId: string
-  readonly turns: number
-  readonly toolCalls: number
-  readonly amounts: Amounts
+/** Selects runs. All filters must match. */
+export interface RunQuery {
+  readonly statuses?: readonly RunStatus[] | undefined
+  /** Runs in which this agent is or was active. */
+  readonly agent?: string | undefined
+  /** Runs with an ended call of this tool. */
+  readonly tool?: string | undefined
+  /** Runs with a call that ended so; of `tool`, if that is given. */
+  readonly outcome?: Outcome | undefined
+  /** Runs with an event then or later. */
+  readonly since?: number | undefined
+  readonly sessionIds?: ReadonlySet<string> | undefined
 }
 
-/** A run's part of all totals. */
-export interface Shares {
-  readonly spending: readonly SpendingLine[]
-  readonly session?: SessionShare
+/** Returns whether a run is among those that a query selects. */
+export function fits(
+  run: ListedRun,
+  { statuses, agent, tool, outcome, since, sessionIds }: RunQuery,
+): boolean {
+  if (statuses && !statuses.includes(run.status)) return false
+  if (run.status === 'unreadable') return (agent ?? tool ?? outcome ?? since ?? sessionIds) === undefined
+  return (
+    (agent === undefined || run.agents.includes(agent)) &&
+    ((tool ?? outcome) === undefined ||
+      run.calls.some(
+        (call) => call.name === (tool ?? call.name) && call.outcome === (outcome ?? call.outcome),
+      )) &&
+    (since === undefined || run.lastAt >= since) &&
+    (sessionIds === undefined || (run.sessionId !== undefined && sessionIds.has(run.sessionId)))
+  )
 }
 
 /** The projection of a run after one of its events. */
 export interface SummaryRecord {
   readonly summary: ListedRun
-  readonly shares: Shares
   /** The projection continues from this; absent for a run that cannot be read. */
   readonly accumulated?: AccumulatedRun
 }
@@ -132,20 +143,17 @@ const wanted: ReadonlySet<FinishReason> = new Set(['answered', 'handed_back', 's
 
 /** The record of a run, from its state and what was accumulated of the same events. */
 export function toSummaryRecord(state: RunState, accumulated: AccumulatedRun): SummaryRecord {
-  return { summary: toSummary(state, accumulated), shares: toShares(state, accumulated), accumulated }
+  return { summary: toSummary(state, accumulated), accumulated }
 }
 
-/** The record of a run that cannot be read. It adds nothing to any total. */
+/** The record of a run that cannot be read. */
 export function toUnreadableRecord(
   runId: RunId,
   seq: number,
   error: { readonly code: string; readonly message: string },
 ): SummaryRecord {
   const { code, message } = error
-  return {
-    summary: { runId, status: 'unreadable', seq, code, message },
-    shares: { spending: [] },
-  }
+  return { summary: { runId, status: 'unreadable', seq, code, message } }
 }
 
 function toSummary(
@@ -213,20 +221,4 @@ function toMetLimit({ limits }: RunState, limit: LimitName): NonNullable<RunWait
 
 function toNamedCall({ toolCallId, name }: Pick<Call, 'toolCallId' | 'name'>): NamedCall {
   return { toolCallId, name }
-}
-
-function toShares(state: RunState, accumulated: AccumulatedRun): Shares {
-  const { sessionId, totals } = state
-  const { turns, toolCalls, children, usage, costUsd } = totals
-  return {
-    spending: listSpending(accumulated),
-    ...(sessionId !== undefined && {
-      session: {
-        sessionId,
-        turns: turns + children.turns,
-        toolCalls: toolCalls + children.toolCalls,
-        amounts: toAmounts(usage, costUsd),
-      },
-    }),
-  }
 }

@@ -146,7 +146,7 @@ export class Snapshots {
       }
       await this.#database.change(function* (queries) {
         const { db, isPostgres } = queries
-        const known = db.selectFrom('projection').select('revision').where('name', '=', 'snapshots')
+        const known = db.selectFrom('projection').select('revision').where('name', '=', 'runs')
         // A removal waits for it, and then finds the snapshot.
         const [mark] = yield* perform(queries, isPostgres ? known.forShare() : known)
         if (mark?.revision !== forgotten) return
@@ -197,7 +197,7 @@ export class Snapshots {
 
   async #timesForgotten(): Promise<number | undefined> {
     const [row] = await this.#database.ask<{ readonly revision: number }>(
-      `select revision from @.projection where name = 'snapshots'`,
+      `select revision from @.projection where name = 'runs'`,
     )
     return row?.revision
   }

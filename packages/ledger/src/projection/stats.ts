@@ -1,288 +1,16 @@
 import type { Ledger, Usage } from '@tallystick/core'
-import { option, requireLedger, requireOptions } from '@tallystick/core/internal'
-import type { ModelRef } from '@tallystick/core/vocabulary'
+import { omitUndefined, option, requireLedger, requireOptions } from '@tallystick/core/internal'
+import { addUsage, type ModelRef } from '@tallystick/core/vocabulary'
 import {
-  CorruptRowError,
-  type CurrentProjections,
   bringUpToDate,
   orElse,
+  type ProjectedRuns,
+  projectEveryRun,
   type ProjectionOptions,
   projectionOptions,
-  sumTotals,
-} from './refresh.ts'
-import {
-  addAmounts,
-  type Amounts,
-  startOfHour,
-  toCostUsd,
-  toHour,
-  fromKey,
-  noAmounts,
-  toUsage,
-} from './run-accumulator.ts'
-import {
-  type ListedRun,
-  type RunStatus,
-  runStatuses,
-  type RunSummary,
-  type UnreadableRun,
-} from './run-summary.ts'
-import {
-  projectRun,
-  type SessionChange,
-  type SpendingChange,
-  parseRunRow,
-  toTimedShares,
-  TotalsAccumulator,
-} from './stored-run.ts'
-import type { SpendingRow } from './tables.ts'
-
-const hoursPerDay = 24
-
-/** A run with its place in the list. */
-export interface PlacedRun {
-  readonly pos: number
-  readonly run: ListedRun
-}
-
-interface DaySum extends Amounts {
-  readonly day: number
-  readonly agent: string
-  readonly model: ModelRef
-  readonly calls: number
-}
-
-/** Gathers what a ledger says of its runs, from rows or from runs, in any order. */
-export class StatsAccumulator {
-  readonly #query: StatsQuery
-  readonly #counts = Object.fromEntries(runStatuses.map((status) => [status, 0])) as Record<RunStatus, number>
-  readonly #noted = new Map<RunStatus, PlacedRun[]>(runStatuses.map((status) => [status, []]))
-  readonly #spending = new Map<string, DaySum>()
-  readonly #sessions = new Map<string, SessionChange>()
-
-  constructor(query: StatsQuery) {
-    this.#query = query
-  }
-
-  count(status: RunStatus, runs: number): void {
-    this.#counts[status] += runs
-  }
-
-  /** A run is named where a person may have to do something about it. */
-  note(placed: PlacedRun): void {
-    if (!isNoted(placed.run, this.#query.since)) return
-    const noted = this.#noted.get(placed.run.status) as PlacedRun[]
-    noted.push(placed)
-    // Twice as many as are named, so that they are not sorted each time.
-    if (noted.length >= 2 * this.#query.maxListed + 1) this.#cut(noted)
-  }
-
-  spend(hours: SpendingChange): void {
-    const { hour, ...sum } = hours
-    if (hour < toHour(this.#query.since)) return
-    this.spendDay({ ...sum, day: Math.floor(hour / hoursPerDay) })
-  }
-
-  spendDay({ day, agent, provider, api, model_id, ...sum }: SpendingRow): void {
-    const key = JSON.stringify([day, agent, provider, api, model_id])
-    const model = { provider: fromKey(provider), api: fromKey(api), modelId: fromKey(model_id) }
-    const before = this.#spending.get(key) ?? { ...noAmounts, day, agent: fromKey(agent), model, calls: 0 }
-    this.#spending.set(key, { ...before, ...addAmounts(before, sum), calls: before.calls + sum.calls })
-  }
-
-  /** Times are those that hold after the change. */
-  session(change: SessionChange): void {
-    const before = this.#sessions.get(change.session_id)
-    this.#sessions.set(change.session_id, before ? addSessions(before, change) : change)
-  }
-
-  /** Adds the row of the store to what was gathered of a session. */
-  sessionBelow(row: SessionChange): void {
-    const change = this.#sessions.get(row.session_id)
-    this.#sessions.set(row.session_id, change ? addSessions(row, change) : row)
-  }
-
-  get stats(): LedgerStats {
-    const { since, maxListed } = this.#query
-    return {
-      since,
-      counts: this.#counts,
-      suspended: this.#named('suspended') as readonly RunSummary[],
-      unfinished: this.#named('unfinished') as readonly RunSummary[],
-      failed: this.#named('failed') as readonly RunSummary[],
-      unreadable: this.#named('unreadable') as readonly UnreadableRun[],
-      spending: [...this.#spending.values()]
-        .filter(({ calls }) => calls > 0)
-        .map(toDaySpending)
-        .sort((a, b) => a.day - b.day || (formatSpendingName(a) < formatSpendingName(b) ? -1 : 1)),
-      sessions: [...this.#sessions.values()]
-        .filter(({ runs, last_at }) => runs > 0 && last_at >= since)
-        .sort(compareByCost)
-        .slice(0, maxListed)
-        .map(toSessionTotals),
-    }
-  }
-
-  #named(status: RunStatus): readonly ListedRun[] {
-    const noted = this.#noted.get(status) as PlacedRun[]
-    this.#cut(noted)
-    return noted.map(({ run }) => run)
-  }
-
-  #cut(noted: PlacedRun[]): void {
-    noted.sort((a, b) => b.pos - a.pos)
-    noted.length = Math.min(noted.length, this.#query.maxListed)
-  }
-}
-
-/** A root run waits for all of its child runs. */
-export function isNoted(run: ListedRun, since: number): boolean {
-  if (run.status === 'suspended') return run.parent?.relation !== 'child'
-  return run.status === 'failed' ? run.lastAt >= since : run.status !== 'done'
-}
-
-function addSessions(left: SessionChange, right: SessionChange): SessionChange {
-  return {
-    ...right,
-    ...addAmounts(left, right),
-    runs: left.runs + right.runs,
-    turns: left.turns + right.turns,
-    tool_calls: left.tool_calls + right.tool_calls,
-  }
-}
-
-function formatSpendingName({ agent, model }: DaySpending): string {
-  return JSON.stringify([agent, model.provider, model.api, model.modelId])
-}
-
-function toDaySpending({ day, agent, model, calls, ...sum }: DaySum): DaySpending {
-  const costUsd = toCostUsd(sum, calls)
-  return {
-    day,
-    agent,
-    model,
-    calls,
-    usage: toUsage(sum),
-    ...(costUsd !== undefined && { costUsd }),
-    unpriced: sum.unpriced,
-  }
-}
-
-function toSessionTotals(session: SessionChange): SessionTotals {
-  const { session_id, runs, started_at, last_at, turns, tool_calls } = session
-  const costUsd = toCostUsd(session, runs)
-  return {
-    sessionId: fromKey(session_id),
-    runs,
-    startedAt: started_at,
-    lastAt: last_at,
-    turns,
-    toolCalls: tool_calls,
-    usage: toUsage(session),
-    ...(costUsd !== undefined && { costUsd }),
-    unpriced: session.unpriced,
-  }
-}
-
-function compareByCost(a: SessionChange, b: SessionChange): number {
-  return (
-    b.cost_nano - a.cost_nano || countTokens(b) - countTokens(a) || (a.session_id < b.session_id ? -1 : 1)
-  )
-}
-
-function countTokens({ input_tokens, output_tokens }: SessionChange): number {
-  return input_tokens + output_tokens
-}
-
-const rowsPerBatch = 256
-
-/** Statuses of which runs are named. */
-const noted = ['suspended', 'unfinished', 'failed', 'unreadable'] as const
-
-/**
- * The same from the projections, and from the replacements of those that lag; `undefined` where they cannot
- * be read.
- */
-function readStats(current: CurrentProjections, query: StatsQuery): Promise<LedgerStats | undefined> {
-  return orElse(undefined, async () => {
-    const { tables } = current
-    const accumulator = new StatsAccumulator(query)
-    for (const [status, runs] of await tables.counts()) accumulator.count(status, runs)
-    for (const row of await tables.spending(toHour(query.since))) accumulator.spendDay(row)
-    for (const status of noted) await addNoted(accumulator, current, query, status)
-    await addLagging(accumulator, current, query)
-    return accumulator.stats
-  })
-}
-
-/** As many of a status as are named, the newest first. */
-async function addNoted(
-  accumulator: StatsAccumulator,
-  { tables, lagging }: CurrentProjections,
-  { since, maxListed }: StatsQuery,
-  status: RunStatus,
-): Promise<void> {
-  const asked = { status, limit: rowsPerBatch, ...(status === 'failed' && { since }) }
-  let [beforePos, named] = [Number.MAX_SAFE_INTEGER, 0]
-  for (;;) {
-    const batch = await tables.batch({ ...asked, beforePos })
-    for (const row of batch) {
-      beforePos = row.pos
-      if (lagging.has(row.run_id)) continue
-      const run = parseRunRow(row)?.summary
-      if (run === undefined) throw new CorruptRowError(row.run_id)
-      if (isNoted(run, since)) named++
-      accumulator.note({ pos: row.pos, run })
-      if (named === maxListed) return
-    }
-    if (batch.length < rowsPerBatch) return
-  }
-}
-
-/** The replacements of lagging rows, in each of the sums that include them. */
-async function addLagging(
-  accumulator: StatsAccumulator,
-  { tables, lagging }: CurrentProjections,
-  { since, maxListed }: StatsQuery,
-): Promise<void> {
-  const runs = [...lagging.values()]
-  for (const { before, now } of runs) {
-    if (before) accumulator.count(before.status, -1)
-    if (now === undefined) continue
-    accumulator.count(now.record.summary.status, 1)
-    accumulator.note({ pos: now.place.pos, run: now.record.summary })
-  }
-  const { spending, sessions } = await sumTotals(tables, runs)
-  for (const line of spending) accumulator.spend(line)
-  for (const session of sessions) accumulator.session(session)
-  const touched = new Set(sessions.map(({ session_id }) => session_id))
-  for (const row of await tables.sessionsOf([...touched])) accumulator.sessionBelow(row)
-  for (const row of await tables.sessions(since, maxListed + touched.size))
-    if (!touched.has(row.session_id)) accumulator.session(row)
-}
-
-/** The same from the events alone: for ledgers that keep no projections, or none that would be of use. */
-async function foldStats(
-  ledger: Ledger,
-  query: StatsQuery,
-  { onProgress = () => {} }: ProjectionOptions,
-): Promise<LedgerStats> {
-  const accumulator = new StatsAccumulator(query)
-  const totals = new TotalsAccumulator()
-  let pos = 0
-  for await (const { runId, head } of ledger.runs()) {
-    const record = await projectRun(ledger, runId, head.seq)
-    onProgress(head.seq)
-    if (record === undefined) continue
-    accumulator.count(record.summary.status, 1)
-    // The newest comes first.
-    accumulator.note({ pos: pos--, run: record.summary })
-    totals.add(toTimedShares(record))
-  }
-  for (const line of totals.change.spending) accumulator.spend(line)
-  for (const session of totals.change.sessions) accumulator.session(session)
-  return accumulator.stats
-}
+} from './projections.ts'
+import { addSpending, hourMs, type SpendingLine, toCostNano, toCostUsd, toHour } from './run-accumulator.ts'
+import type { ListedRun, RunStatus, RunSummary, UnreadableRun } from './run-summary.ts'
 
 const statsQuery = option.fields<StatsQuery>(
   {
@@ -306,10 +34,111 @@ export async function ledgerStats(
   requireOptions('ledgerStats', statsQuery, asked)
   requireOptions('ledgerStats', projectionOptions, options)
   const { since, maxListed } = asked
-  const query = { since: startOfHour(toHour(since)), maxListed }
+  const query = { since: toHour(since) * hourMs, maxListed }
   const current = await bringUpToDate(ledger, options)
-  const found = current && (await readStats(current, query))
-  return found ?? (await foldStats(ledger, query, options))
+  const found = current && (await orElse(undefined, () => readStats(current, query)))
+  return found ?? (await readStats(await projectEveryRun(ledger, options), query))
+}
+
+/** Sums up a ledger from the summaries of its runs. */
+export async function readStats(runs: ProjectedRuns, query: StatsQuery): Promise<LedgerStats> {
+  const { since } = query
+  return {
+    since,
+    counts: await runs.counts(),
+    suspended: (await listNewest(runs, 'suspended', query)) as readonly RunSummary[],
+    unfinished: (await listNewest(runs, 'unfinished', query)) as readonly RunSummary[],
+    failed: (await listNewest(runs, 'failed', query)) as readonly RunSummary[],
+    unreadable: (await listNewest(runs, 'unreadable', query)) as readonly UnreadableRun[],
+    ...(await sumUp(runs, query)),
+  }
+}
+
+/** Lists the newest runs of a status of which a person may have to do something about. */
+async function listNewest(
+  runs: ProjectedRuns,
+  status: RunStatus,
+  { since, maxListed }: StatsQuery,
+): Promise<readonly ListedRun[]> {
+  const listed: ListedRun[] = []
+  const places = await runs.find({ statuses: [status], ...(status === 'failed' && { since }) })
+  for await (const { summary } of runs.read(places)) {
+    if (listed.length >= maxListed) break
+    // A root run waits for all of its child runs.
+    const isChild = status === 'suspended' && 'parent' in summary && summary.parent?.relation === 'child'
+    if (!isChild) listed.push(summary)
+  }
+  return listed
+}
+
+/** Adds up what was spent since then, and the totals of the sessions that had an event since then. */
+async function sumUp(
+  runs: ProjectedRuns,
+  { since, maxListed }: StatsQuery,
+): Promise<Pick<LedgerStats, 'spending' | 'sessions'>> {
+  const days = new Map<string, SpendingLine & { readonly day: number }>()
+  const sessionIds = new Set<string>()
+  for await (const { summary, spending } of runs.read(await runs.find({ since }))) {
+    if ('sessionId' in summary && summary.sessionId !== undefined) sessionIds.add(summary.sessionId)
+    for (const line of spending) {
+      if (line.hour < toHour(since)) continue
+      const day = Math.floor(line.hour / hoursPerDay)
+      const key = JSON.stringify([day, nameLine(line)])
+      const before = days.get(key)
+      days.set(key, { ...line, day, ...(before && addSpending(before, line)) })
+    }
+  }
+  const sessions = new Map<string, SessionSum>()
+  for await (const { summary } of runs.read(await runs.find({ sessionIds }))) {
+    if (summary.status !== 'unreadable') addRun(sessions, summary)
+  }
+  return {
+    spending: [...days.values()]
+      .sort((a, b) => a.day - b.day || (nameLine(a) < nameLine(b) ? -1 : 1))
+      .map(({ hour: _hour, costNano, ...line }) => ({
+        ...line,
+        ...omitUndefined({ costUsd: toCostUsd(costNano, line.unpriced, line.calls) }),
+      })),
+    sessions: [...sessions.values()]
+      .sort(compareByCost)
+      .slice(0, maxListed)
+      .map(({ costNano, ...session }) => ({
+        ...session,
+        ...omitUndefined({ costUsd: toCostUsd(costNano, session.unpriced, session.runs) }),
+      })),
+  }
+}
+
+const hoursPerDay = 24
+
+function nameLine({ agent, model }: SpendingLine): string {
+  return JSON.stringify([agent, model.provider, model.api, model.modelId])
+}
+
+type SessionSum = SessionTotals & { readonly costNano: number }
+
+function addRun(sessions: Map<string, SessionSum>, run: RunSummary): void {
+  const { sessionId = '', startedAt, lastAt, turns, toolCalls, children, usage, costUsd } = run
+  const before = sessions.get(sessionId)
+  sessions.set(sessionId, {
+    sessionId,
+    runs: (before?.runs ?? 0) + 1,
+    startedAt: Math.min(before?.startedAt ?? startedAt, startedAt),
+    lastAt: Math.max(before?.lastAt ?? lastAt, lastAt),
+    turns: (before?.turns ?? 0) + turns + children.turns,
+    toolCalls: (before?.toolCalls ?? 0) + toolCalls + children.toolCalls,
+    usage: addUsage(before?.usage ?? {}, usage),
+    costNano: (before?.costNano ?? 0) + toCostNano(costUsd),
+    unpriced: (before?.unpriced ?? 0) + (costUsd === undefined ? 1 : 0),
+  })
+}
+
+function compareByCost(a: SessionSum, b: SessionSum): number {
+  return b.costNano - a.costNano || countTokens(b) - countTokens(a) || (a.sessionId < b.sessionId ? -1 : 1)
+}
+
+function countTokens({ usage: { inputTokens = 0, outputTokens = 0 } }: SessionSum): number {
+  return inputTokens + outputTokens
 }
 
 /** Model calls of one agent and model on one day. */

@@ -1,5 +1,4 @@
 import type { Database } from 'better-sqlite3'
-import { amountColumns } from '../projection/run-accumulator.ts'
 import { rareType } from '../store/database.ts'
 
 /** The `application_id` of a ledger file: the letters TLSK. */
@@ -7,8 +6,6 @@ export const applicationId: number = 0x544c534b
 
 /** The format of the record, which is the `user_version` of a file. */
 export const schemaVersion = 1
-
-const amounts = amountColumns.map((name) => `${name} integer not null`).join(', ')
 
 /** The record: what cannot be made again. */
 const recordTables: readonly string[] = [
@@ -35,19 +32,13 @@ const derivedTables: readonly string[] = [
   // States of runs after some of their events, from which a fold begins.
   `create table snapshot (run_id text not null, reducer text not null, seq integer not null, state text not null, head_hash text not null,
   seal text not null, primary key (run_id, reducer, seq)) strict`,
-  // One row a run, for lists and totals.
+  // One row a run, for lists and stats.
   `create table run_summary (pos integer primary key, run_id text unique not null, seq integer not null, head_hash text not null,
-  status text not null, session_id text, started_at integer not null, last_at integer not null, agents text not null, shares text not null,
-  summary text, notes text) strict`,
-  // What the runs of a session come to.
-  `create table session_summary (session_id text primary key not null, runs integer not null, started_at integer not null,
-  last_at integer not null, turns integer not null, tool_calls integer not null, ${amounts}) strict`,
-  // Model calls by hour, agent and model.
-  `create table spending (hour integer not null, agent text not null, provider text not null, api text not null, model_id text not null,
-  calls integer not null, ${amounts}, primary key (hour, agent, provider, api, model_id)) strict, without rowid`,
-  // How far the tables above are.
-  `create table projection (name text primary key not null, version text not null, revision integer not null, cursor text not null) strict, without rowid`,
-  `insert into projection (name, version, revision, cursor) values ('runs', '', 0, ''), ('snapshots', '', 0, '')`,
+  status text not null, session_id text, started_at integer not null, last_at integer not null, agents text not null,
+  summary text not null, notes text) strict`,
+  // Of which code the rows of runs are, and how often content was taken from the tables above.
+  `create table projection (name text primary key not null, version text not null, revision integer not null) strict, without rowid`,
+  `insert into projection (name, version, revision) values ('runs', '', 0)`,
 ]
 
 const indexes: readonly string[] = [
@@ -63,8 +54,7 @@ const indexes: readonly string[] = [
   'create index run_summary_status on run_summary (status, pos, last_at)',
   'create index run_summary_last on run_summary (last_at)',
   'create index run_summary_session on run_summary (session_id, pos) where session_id is not null',
-  'create index run_summary_stale on run_summary (pos) where summary is null',
-  'create index session_summary_last on session_summary (last_at, cost_nano)',
+  'create unique index run_summary_head on run_summary (run_id, seq, head_hash)',
 ]
 
 /** Refuses a statement where the condition holds. */
@@ -145,7 +135,7 @@ const schema: readonly string[] = [...recordTables, ...derivedTables, ...indexes
 
 /** Objects of derived tables can be dropped at any time. */
 export function isDerived(name: string): boolean {
-  return /^(table|index) (snapshot|projection|run_summary|session_summary|spending)/.test(name)
+  return /^(table|index) (snapshot|projection|run_summary)/.test(name)
 }
 
 /** Makes the schema, in one transaction, unless another process has made it. */

@@ -7,7 +7,6 @@ import type { EventRow, Fault } from '../format/event-row.ts'
 import {
   type Build,
   bytesPerBatch,
-  type ChangedRuns,
   type Durability,
   type InboxRow,
   isFull,
@@ -27,9 +26,6 @@ import { GroupCommit, KnownHeads, Transactions } from './commit.ts'
 import { LogSync, maxWalBytesUnlessGiven, OpenFiles, processTime, WalCheckpointer } from './log.ts'
 import { toLedgerError, sqliteCode, type OpenedDatabase, type SqliteLedgerOptions } from './open-database.ts'
 import { now, SqliteRecords } from './records.ts'
-
-/** How many events are looked at for the runs that they are of. */
-const eventsPerRead = 4096
 
 /** How often, and after which pauses, a change is tried again that another process was in the way of. */
 const maxTries = 40
@@ -288,23 +284,6 @@ export class SqliteStore implements Store {
         return await this.#read(() => takeBatch(statement.iterate(nameValues(parameters))))
       },
       change: (steps) => this.#change(steps),
-      async changedRuns(after): Promise<ChangedRuns> {
-        const rows = await ask<{ readonly pos: number; readonly run_id: string }>(
-          `select pos, run_id from @.event where pos > $1 order by pos limit ${eventsPerRead}`,
-          [parsePlace(after)],
-        )
-        const last = rows.at(-1)
-        return {
-          runIds: [...new Set(rows.map(({ run_id }) => run_id))],
-          cursor: last ? `${last.pos}` : after,
-          isLast: rows.length < eventsPerRead,
-        }
-      },
-      async isAfter(place, runId, seq) {
-        const text = 'select 1 from @.event where run_id = $1 and seq = $2 and pos > $3'
-        return (await ask(text, [runId, seq, parsePlace(place)])).length > 0
-      },
-      eventsAfter: async (after) => Math.max(0, (await this.#lastPlace()) - parsePlace(after)),
     }
   }
 
@@ -357,10 +336,6 @@ function takeBatch<Row extends EventRow>(rows: Iterable<Row>): readonly Row[] {
     if (batch.length === rowsPerBatch || bytes >= bytesPerBatch) break
   }
   return batch
-}
-
-function parsePlace(cursor: string): number {
-  return cursor === '' ? 0 : Number(cursor)
 }
 
 /** Does what may fail as soon as another process writes: what follows from events is worth no wait. */

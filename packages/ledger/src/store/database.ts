@@ -3,7 +3,7 @@ import type { AppendOptions, EventType } from '@tallystick/core/vocabulary'
 import type { RemovalRow, RunCell } from '../format/chain.ts'
 import { eventColumns, type EventRow } from '../format/event-row.ts'
 import type { HistoryRow } from '../format/history.ts'
-import type { SessionChange, SpendingChange, StoredRunRow } from '../projection/stored-run.ts'
+import type { StoredRunRow } from '../projection/projections.ts'
 
 /** The row of a run beside its lease. */
 export type RunRow = RunCell & { readonly seal: string }
@@ -35,14 +35,7 @@ export interface Schema {
     readonly seal: string
   }
   readonly run_summary: StoredRunRow
-  readonly session_summary: SessionChange
-  readonly spending: SpendingChange
-  readonly projection: {
-    readonly name: string
-    readonly version: string
-    readonly revision: number
-    readonly cursor: string
-  }
+  readonly projection: { readonly name: string; readonly version: string; readonly revision: number }
 }
 
 /** What queries are built with, and in which of the two databases they will run. */
@@ -93,17 +86,6 @@ export async function loadQueries(schema?: string): Promise<Queries> {
   return { db: isPostgres ? safe.withSchema(schema) : safe, sql, isPostgres }
 }
 
-/** Runs that may have changed after a place. */
-export interface ChangedRuns {
-  readonly runIds: readonly string[]
-  /** Where to continue; the given place if nothing has settled after it. */
-  readonly cursor: string
-  /** Nothing more comes after it now. */
-  readonly isLast: boolean
-  /** The events after the place are unknown, because the ledger no longer has an event at the place. */
-  readonly isLost?: true
-}
-
 /** The database of a store, for statements that both databases understand. Members reject with a `TallystickError`. */
 export interface StoreDatabase {
   readonly isWritable: boolean
@@ -133,11 +115,6 @@ export interface StoreDatabase {
   ) => Promise<readonly Row[]>
   /** The time of the machine that holds the database, in milliseconds since 1970 UTC, as an expression. */
   readonly now: string
-  /** Returns runs with events after a place; from the first event on, if it is `''`. */
-  readonly changedRuns: (after: string) => Promise<ChangedRuns>
-  readonly isAfter: (place: string, runId: string, seq: number) => Promise<boolean>
-  /** Returns about how many events come after a place. */
-  readonly eventsAfter: (after: string) => Promise<number>
 }
 
 export type Durability = AppendOptions['durability']

@@ -127,16 +127,13 @@ function* dropRun(queries: Queries, runId: RunId): Steps<number> {
 }
 
 /**
- * Deletes the snapshots of a run, and lets the next reader make its row in `run_summary` anew. A fold or a projection of the run
- * that is under way can write no removed content.
+ * Deletes the snapshots of a run and its row in `run_summary`, which the next reader makes anew. A fold or a projection of the
+ * run that is under way can write no removed content.
  */
 export function* forgetProjections(queries: Queries, runId: RunId): Steps<void> {
   const { db, sql } = queries
   // First, since every writer of projections begins with this row too: so no two wait for each other.
   yield* perform(queries, db.updateTable('projection').set({ revision: sql<number>`revision + 1` }))
   yield* perform(queries, db.deleteFrom('snapshot').where('run_id', '=', runId))
-  yield* perform(
-    queries,
-    db.updateTable('run_summary').set({ summary: null, notes: null }).where('run_id', '=', runId),
-  )
+  yield* perform(queries, db.deleteFrom('run_summary').where('run_id', '=', runId))
 }

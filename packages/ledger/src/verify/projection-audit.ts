@@ -3,17 +3,13 @@ import { canonicalJson, type Json } from '@tallystick/core/vocabulary'
 import { fault, type Fault } from '../format/event-row.ts'
 import type { StoreDatabase } from '../store/database.ts'
 import { databaseOf } from '../store/store.ts'
-import { orElse } from '../projection/refresh.ts'
+import { orElse, ProjectionTables, type StoredRunRow, toRunRow } from '../projection/projections.ts'
 import { toSummaryRecord } from '../projection/run-summary.ts'
 import { sealSnapshot, findSnapshot, listSnapshotPlaces, encodeSnapshot } from '../projection/snapshots.ts'
-import { type StoredRunRow, toRunRow } from '../projection/stored-run.ts'
-import { ProjectionTables } from '../projection/tables.ts'
 import type { AuditedRun } from './event-audit.ts'
 
 /** The projections of one run, read before the audit of its events began. */
 interface RunProjections {
-  /** The cursor up to which projections cover every event; `undefined` without projections of this version. */
-  readonly cursor: string | undefined
   readonly row: StoredRunRow | undefined
   /** The events after which there are snapshots of this code. */
   readonly snapshots: readonly number[]
@@ -58,16 +54,12 @@ export class ProjectionAudit {
   }
 
   /** Each projection has to be after an event of the run; a missing one may still come. */
-  async end(lastSeq: number): Promise<void> {
-    const { row, cursor, snapshots } = this.#projections
+  end(lastSeq: number): void {
+    const { row, snapshots } = this.#projections
     const late = snapshots.find((seq) => seq > lastSeq)
     if (late !== undefined)
       this.#note(fault('snapshot', `after one of ${lastSeq} events`, `after event ${late}`))
     if (row && row.seq > lastSeq) this.#note(fault('projection', `of ${lastSeq} events`, `of ${row.seq}`))
-    const projectedSeq = row?.seq ?? 0
-    if (cursor === undefined || cursor === '' || projectedSeq >= lastSeq || row?.summary === null) return
-    const isToCome = await orElse(true, () => this.#database.isAfter(cursor, this.#runId, projectedSeq + 1))
-    if (!isToCome) this.#note(fault('projection', `of ${lastSeq} events`, `of ${projectedSeq}`))
   }
 
   #note(found: Fault | undefined): void {
@@ -77,11 +69,10 @@ export class ProjectionAudit {
   async #rowFault(row: StoredRunRow, place: AuditedPlace): Promise<Fault | undefined> {
     const { state, accumulated } = place
     const record = state && accumulated && toSummaryRecord(state, accumulated)
-    // What was forgotten is made anew.
-    if (record === undefined || row.summary === null) return undefined
-    const [run] = await orElse([], () => new ProjectionTables(this.#database).places([this.#runId]))
-    if (run === undefined) return undefined
-    const due = toRunRow({ ...run, headHash: place.hash }, record)
+    if (record === undefined) return undefined
+    const pos = await orElse(undefined, () => new ProjectionTables(this.#database).findPlace(this.#runId))
+    if (pos === undefined) return undefined
+    const due = toRunRow({ run_id: this.#runId, pos, head_hash: place.hash }, record)
     const differing = (Object.keys(due) as (keyof StoredRunRow)[]).find(
       (column) => toComparable(column, due[column]) !== toComparable(column, row[column]),
     )
@@ -110,21 +101,33 @@ export async function beginProjectionAudit(
   if (database === undefined) return undefined
   return await orElse(undefined, async () => {
     const tables = new ProjectionTables(database)
-    // First, so that no row that is written after it can be older than it.
-    const cursor = await tables.cursorOfThisCode()
-    const [row] = cursor === undefined ? [] : await tables.rows([runId])
+    const [row] = (await tables.isOfThisCode()) ? await tables.rows('run_id', [runId]) : []
     return new ProjectionAudit(database, runId, {
-      cursor,
       row,
       snapshots: await listSnapshotPlaces(database, runId),
     })
   })
 }
 
+/** Finds rows of runs that are not there. */
+export async function findStrayFault(ledger: Ledger): Promise<Fault | undefined> {
+  const database = databaseOf(ledger)
+  if (database === undefined) return undefined
+  return await orElse(undefined, async () => {
+    if (!(await new ProjectionTables(database).isOfThisCode())) return undefined
+    const [{ strays } = { strays: 0 }] = await database.query(({ db, sql }) =>
+      db
+        .selectFrom('run_summary')
+        .select(sql<number>`count(*)`.as('strays'))
+        .where('run_id', 'not in', db.selectFrom('run').select('run_id')),
+    )
+    return strays === 0 ? undefined : fault('projections of runs that are not there', 0, strays)
+  })
+}
+
 /** JSON says the same in whatever order. */
 function toComparable(column: keyof StoredRunRow, value: StoredRunRow[keyof StoredRunRow]): string {
-  if (typeof value !== 'string' || !['agents', 'shares', 'summary', 'notes'].includes(column))
-    return String(value)
+  if (typeof value !== 'string' || !['agents', 'summary', 'notes'].includes(column)) return String(value)
   try {
     return canonicalJson(JSON.parse(value) as Json)
   } catch {

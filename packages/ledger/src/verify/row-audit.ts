@@ -54,7 +54,7 @@ export async function auditRows(
     if (broken) return void (progress.broken = broken)
     if (rows.length === 0) break
   }
-  await projections?.end(audit.last.seq)
+  projections?.end(audit.last.seq)
   const broken = findRunFault(run, audit)
   if (broken) progress.broken = { seq: Math.max(progress.events, 1), ...broken }
 }

@@ -5,10 +5,9 @@ import { BadRunIdsError, fault, type Fault, isRunId, quoteId } from '../format/e
 import { type MissingContent, MissingContents } from '../store/redact.ts'
 import { type Internals, internalsOf } from '../store/store.ts'
 import { EventAudit, FamilyAudit } from './event-audit.ts'
-import { beginProjectionAudit } from './projection-audit.ts'
+import { beginProjectionAudit, findStrayFault } from './projection-audit.ts'
 import { auditRows, type Progress } from './row-audit.ts'
 import { auditStore, findOrphans } from './store-audit.ts'
-import { findTotalsFault } from './totals-audit.ts'
 
 /**
  * Verifies one run, event by event, with only one state in memory. On any ledger it checks the laws; on a ledger of
@@ -100,18 +99,14 @@ export async function* verifyLedger(ledger: Ledger): AsyncGenerator<RunVerdict |
     broken = fault('pages', 'readable', error.message)
   }
   const ok = sum.brokenRuns === 0 && broken === undefined
-  const projections = await auditProjections(ledger, ok, differingRuns)
-  yield { scope: 'store', ok, ...sum, ...projections, ...(broken !== undefined && { broken }) }
-}
-
-/** Of a store that is damaged it does not matter what was derived. */
-async function auditProjections(
-  ledger: Ledger,
-  ok: boolean,
-  differingRuns: number,
-): Promise<Pick<StoreVerdict, 'differingRuns' | 'differs'>> {
-  const differs = ok ? await findTotalsFault(ledger) : undefined
-  return { ...(differingRuns > 0 && { differingRuns }), ...(differs && { differs }) }
+  // Of a store that is damaged it does not matter what was derived.
+  const differs = ok ? await findStrayFault(ledger) : undefined
+  yield {
+    ...{ scope: 'store', ok, ...sum },
+    ...(differingRuns > 0 && { differingRuns }),
+    ...(differs && { differs }),
+    ...(broken !== undefined && { broken }),
+  }
 }
 
 /** A run that is listed and cannot be found under its id is damage, not a mistake of the caller. */
@@ -207,7 +202,7 @@ export interface StoreVerdict {
   readonly droppedRuns: number
   /** The number of runs whose snapshots or projections differ from their events. */
   readonly differingRuns?: number
-  /** Totals that differ from the sum of the runs' projections. */
+  /** Summaries of runs that are not there. */
   readonly differs?: Fault
   /** A fault of the store itself: of its pages, its numbering, its triggers. */
   readonly broken?: Fault

@@ -23,8 +23,6 @@ export const guards: Readonly<Record<string, Guard>> = {
   snapshot: 'derived',
   projection: 'derived',
   run_summary: 'derived',
-  session_summary: 'derived',
-  spending: 'derived',
   inbox: 'inbox',
 }
 

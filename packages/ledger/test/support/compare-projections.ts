@@ -9,7 +9,7 @@ import {
 } from '@tallystick/ledger'
 import { expect } from 'vitest'
 import { databaseOf } from '../../src/store/store.ts'
-import { refreshProjections } from '../../src/projection/refresh.ts'
+import { refreshProjections } from '../../src/projection/projections.ts'
 import { toldRun, toldStats, type ToldRun } from './expected-summaries.ts'
 
 const hourMs = 60 * 60 * 1000

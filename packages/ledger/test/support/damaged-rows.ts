@@ -135,8 +135,8 @@ async function damagesOf(
  */
 const unchecked: Readonly<Record<string, string>> = {
   inbox: 'holds requests, which any process may put there; what a run took of them is on record as events',
-  projection: 'says how far projections are; what is missing in them is found, and they are made anew',
-  'run_summary.summary': 'is made anew where it is null',
+  projection: 'says which code made the rows of runs, which are made anew for other code',
+  'run_summary deleted': 'is made anew by the next list',
   sqlite_sequence: 'has the last place given; places are compared with the events, and others are given anew',
   'run.lease_holder': 'says who may resume a run, and is not part of the record: epochs fence writers',
   'run.lease_until': 'likewise',
@@ -165,6 +165,9 @@ export async function unfound(bed: DamagedBed, { choose, ways }: Tried): Promise
 /** Those of them that `unchecked` names neither by their table nor by their column. */
 export function surprises(missed: readonly Damage[]): readonly string[] {
   return missed
-    .filter(({ what }) => ![what, what.split('.')[0] ?? ''].some((name) => Object.hasOwn(unchecked, name)))
+    .filter(
+      ({ what, how }) =>
+        ![`${what} ${how}`, what, what.split('.')[0] ?? ''].some((name) => Object.hasOwn(unchecked, name)),
+    )
     .map(({ what, how }) => `${what} ${how}`)
 }

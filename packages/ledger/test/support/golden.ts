@@ -2,7 +2,7 @@ import { hash } from 'node:crypto'
 import { join } from 'node:path'
 import Database from 'better-sqlite3'
 import { ledgerStats, runSummaries } from '@tallystick/ledger'
-import { projectionVersion } from '../../src/projection/tables.ts'
+import { projectionVersion } from '../../src/projection/projections.ts'
 import type { Ledger, RunId, RunState } from '@tallystick/core'
 import { callsOf, messagesOf } from '@tallystick/core/internal'
 import { evolve, foldVersion, stateToJson } from '@tallystick/core/machine'
@@ -95,7 +95,7 @@ export function staleVersions(before: GoldenVersions, now: GoldenVersions): read
       ? ['foldVersion in packages/core/src/machine/state.ts']
       : []),
     ...(before.projections !== now.projections && before.projectionVersion === now.projectionVersion
-      ? ['version in packages/ledger/src/projection/tables.ts']
+      ? ['version in packages/ledger/src/projection/projections.ts']
       : []),
   ]
 }

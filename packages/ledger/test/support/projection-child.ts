@@ -4,7 +4,7 @@
 import { postgresLedger } from '@tallystick/ledger/postgres'
 import { sqliteLedger } from '@tallystick/ledger/sqlite'
 import { databaseOf } from '../../src/store/store.ts'
-import { refreshProjections } from '../../src/projection/refresh.ts'
+import { refreshProjections } from '../../src/projection/projections.ts'
 
 const [place = '', schema] = process.argv.slice(2)
 const ledger =

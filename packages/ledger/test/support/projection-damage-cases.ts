@@ -3,7 +3,6 @@ import { expect } from 'vitest'
 import { refreshed } from './compare-projections.ts'
 import { longRun } from './long-run.ts'
 import { differing, everything, recordSome, statsOf, type ProjectionBed } from './projection-bed.ts'
-import { recordRun } from './record-run.ts'
 
 /** How damaged runs and changed projections are found, on every store that keeps projections, by claim. */
 export const projectionDamageCases: Readonly<Record<string, (bed: ProjectionBed) => Promise<void>>> = {
@@ -46,24 +45,6 @@ export const projectionDamageCases: Readonly<Record<string, (bed: ProjectionBed)
     }
     expect(await differing(ledger)).toEqual([])
   },
-
-  async 'that claim to cover more events than they do are found too'(bed) {
-    const ledger = bed.open()
-    await recordSome(ledger, 2)
-    await refreshed(ledger)
-    await recordRun(ledger, 3)
-    expect(await differing(ledger)).toEqual([])
-    const [{ cursor } = { cursor: '' }] = await bed.rows(`select cursor from projection where name = 'runs'`)
-    await refreshed(ledger)
-    const [{ cursor: further } = { cursor: '' }] = await bed.rows(
-      `select cursor from projection where name = 'runs'`,
-    )
-    await bed.tamper(`delete from run_summary where pos = (select max(pos) from run_summary)`)
-    await bed.tamper(`update projection set cursor = '${String(cursor)}' where name = 'runs'`)
-    expect(await differing(ledger)).not.toContain('projection')
-    await bed.tamper(`update projection set cursor = '${String(further)}' where name = 'runs'`)
-    expect(await differing(ledger)).toContain('projection')
-  },
 }
 
 /** Changes to try: one for every column, or one for every table and way of changing it. */
@@ -86,25 +67,12 @@ const changes: Readonly<Record<string, string>> = {
   [`update run_summary set session_id = 'bob' where session_id = 'ann'`]: 'projection',
   [`update run_summary set started_at = started_at + 1`]: 'projection',
   [`update run_summary set last_at = last_at - 1`]: 'projection',
-  [`update run_summary set shares = replace(shares, '"calls":2', '"calls":3')`]: 'projection',
   [`update run_summary set summary = replace(summary, 'answered', 'stopped')`]: 'projection',
   [`update run_summary set summary = '{'`]: 'projection',
   [`update run_summary set notes = replace(notes, 'assistant', 'somebody')`]: 'projection',
   [`update run_summary set agents = '["somebody"]'`]: 'projection',
-  [`delete from run_summary where pos = (select max(pos) from run_summary)`]: 'projection',
   [`update run_summary set run_id = 'nobody' where pos = (select max(pos) from run_summary)`]:
     'projections of runs that are not there',
-  [`update session_summary set runs = runs + 1`]: 'totals of session ann',
-  [`update session_summary set cost_nano = cost_nano + 1`]: 'totals of session ann',
-  [`update session_summary set last_at = last_at + 1`]: 'totals of session ann',
-  [`update session_summary set input_told = 0`]: 'totals of session ann',
-  [`delete from session_summary`]: 'sessions of runs',
-  [`update session_summary set turns = turns + 1, runs = runs`]: 'totals of session ann',
-  [`update spending set calls = calls + 1`]: 'spending of',
-  [`update spending set hour = hour + 1`]: 'spending of',
-  [`update spending set agent = 'nobody' where agent = 'looker'`]: 'spending of',
-  [`update spending set reasoning_tokens = 1`]: 'spending of',
-  [`delete from spending`]: 'spending of',
   [`update snapshot set state = seal`]: 'snapshot at event',
   [`update snapshot set seal = head_hash`]: 'snapshot at event',
   [`update snapshot set head_hash = seal`]: 'snapshot at event',

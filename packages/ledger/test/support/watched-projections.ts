@@ -3,7 +3,7 @@ import { everyFact, sampleRunId, stamped } from '@tallystick/testkit'
 import { sqliteLedger } from '@tallystick/ledger/sqlite'
 import type { CompiledQuery } from 'kysely'
 import { onTestFinished } from 'vitest'
-import { refreshProjections } from '../../src/projection/refresh.ts'
+import { refreshProjections } from '../../src/projection/projections.ts'
 import { databaseOf } from '../../src/store/store.ts'
 import type { Queries, Steps, StoreDatabase } from '../../src/store/database.ts'
 import { type Asked, watchedDatabase } from './lent-store.ts'
@@ -36,7 +36,6 @@ export function watched(database: StoreDatabase) {
   const seen = {
     asked: [] as Asked[],
     made: [] as { readonly steps: readonly CompiledQuery[]; readonly result: unknown }[],
-    looks: 0,
   }
   Object.assign(
     database,
@@ -54,29 +53,20 @@ export function watched(database: StoreDatabase) {
           seen.made.push({ steps, result: next.value })
           return next.value
         }),
-      changedRuns: (after: string) => {
-        seen.looks++
-        return before.changedRuns(after)
-      },
     },
   )
   return seen
 }
 
-const columnsOfARun = 12
+const columnsOfARun = 11
 
-/** Of each change of rows, how many runs it writes and takes out, and up to which place it tells of events. */
-export function stepsIn({ made }: ReturnType<typeof watched>): readonly unknown[] {
-  return made.flatMap(({ steps }) => {
-    const [moved] = steps
-    if (moved?.sql.startsWith('update "projection" set "revision" = $1, "cursor" = $2') !== true) return []
-    const values = (start: string): number =>
-      steps
-        .filter(({ sql }) => sql.startsWith(start))
-        .reduce((sum, { parameters }) => sum + parameters.length, 0)
-    const runs = values('insert into "run_summary"') / columnsOfARun
-    return [[runs, values('delete from "run_summary"'), moved.parameters[1]]]
-  })
+/** How many rows each change of rows writes. */
+export function writesIn({ made }: ReturnType<typeof watched>): readonly number[] {
+  return made.flatMap(({ steps }) =>
+    steps
+      .filter(({ sql }) => sql.startsWith('insert into "run_summary"'))
+      .map(({ parameters }) => parameters.length / columnsOfARun),
+  )
 }
 
 /** Begins runs of two events each. */
@@ -88,16 +78,4 @@ export async function begin(ledger: Ledger, from: number, to: number): Promise<v
     const events = stamped(runId, [start, input])
     await ledger.append(runId, { expectedSeq: 0, epoch: 1 }, events, { durability: 'lazy' })
   }
-}
-
-/** Rows of runs that are not there, whose content was removed. */
-export function addStale(path: string, from: number, to: number): void {
-  tamper(path, (file) => {
-    const add = file.prepare(
-      `insert into run_summary values (?, ?, 1, '', 'done', null, 0, 0, '[]', '{"spending":[]}', null, null)`,
-    )
-    file.transaction(() => {
-      for (let ordinal = from; ordinal <= to; ordinal++) add.run(10_000 + ordinal, sampleRunId(ordinal))
-    })()
-  })
 }
