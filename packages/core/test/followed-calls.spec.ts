@@ -44,7 +44,7 @@ function followed() {
       const status = statuses[place] as CallStatus
       return { ...call, status, attempts: status === 'ready' ? 0 : 1 }
     })
-    effects.follow({ ...state, calls })
+    effects.follow({ ...state, calls }, { draining: false })
     return calls.map(({ toolCallId }) => running.has(toolCallId))
   }
   return { follow, started, effects }
@@ -78,8 +78,8 @@ describe('the effects of a turn with several calls', () => {
       const posted: Signal[] = []
       const { promise, resolve } = Promise.withResolvers<CallVerdict>()
       const effects = effectsWith(testTool({ name: 'look', check: () => promise }), posted)
-      effects.follow(given(reply).state!)
-      effects.follow(given([...reply, ...facts]).state!)
+      effects.follow(given(reply).state!, { draining: false })
+      effects.follow(given([...reply, ...facts]).state!, { draining: false })
       resolve({ kind: 'run' })
       for (let turn = 0; turn < 50; turn++) await Promise.resolve()
       return posted.map(({ type }) => type)

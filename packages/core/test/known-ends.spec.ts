@@ -1,9 +1,9 @@
 import { memoryLedger, type Ledger, type RunState } from '@tallystick/core'
 import { evolve } from '@tallystick/core/machine'
-import { everyFact, sampleMessage, sampleRunId, seededRandom, stamped } from '@tallystick/testkit'
+import { everyFact, sampleRunId, seededRandom, stamped } from '@tallystick/testkit'
 import type { RunRecord } from '@tallystick/core/vocabulary'
 import { describe, expect, it } from 'vitest'
-import { KnownEnds } from '../src/runtime/known-ends.ts'
+import { KnownEnds } from '../src/runtime/session.ts'
 import { checkedRun, stage } from './stage.ts'
 
 /** A ledger that says how often a run was read. */
@@ -60,17 +60,15 @@ describe('the next run of a session', () => {
   })
 })
 
-const millionChars = 'x'.repeat(1_000_000)
-const asking = sampleMessage(millionChars)
 const ledger = memoryLedger()
 
-/** A run of a session that has ended after its user has said a million characters. */
+/** A run of a session that has ended. */
 function endedRun(number: number): RunState {
   const runId = sampleRunId(number)
   const facts = everyFact(runId)
   const events = stamped(runId, [
     { ...facts.run_started, sessionId: `session ${number}`, sessionPlace: 1 },
-    { ...facts.input_received, message: asking },
+    facts.input_received,
     { ...facts.run_finished, turn: 0, reason: 'cancelled' },
   ])
   return events.reduce<RunState | undefined>(evolve, undefined) as RunState
@@ -95,41 +93,16 @@ describe('what is known of the ends of runs', () => {
       expect(await ends.find({ ...record, ...other }, ledger)).toBeUndefined()
   })
 
-  it('is kept of the sessions that were driven last, as many as four million characters hold', async () => {
+  it('is kept of the sessions that ended last', async () => {
     const ends = new KnownEnds()
-    const states = [1, 2, 3, 4].map(endedRun)
-    for (const state of [...states, states[1] as RunState]) ends.ended(state)
-    const known = await Promise.all(states.map((state) => ends.find(recordOf(state), ledger)))
-    expect(known.map((state) => state?.sessionId)).toEqual([undefined, 'session 2', 'session 3', 'session 4'])
-    for (const number of [5, 6]) ends.ended(endedRun(number))
-    const left = await Promise.all(states.map((state) => ends.find(recordOf(state), ledger)))
-    expect(left.map((state) => state?.sessionId)).toEqual([undefined, 'session 2', undefined, undefined])
-  })
-
-  it('is nothing of a session that is too large alone, and what is known of others stays', async () => {
-    const ends = new KnownEnds()
-    const [small, large] = [endedRun(1), endedRun(2)]
-    ends.ended(small)
-    ends.ended({
-      ...large,
-      output: { value: [1, 2, 3, 4].map((number) => `${number}${millionChars}`) },
-    })
-    expect(await ends.find(recordOf(large), ledger)).toBeUndefined()
-    expect(await ends.find(recordOf(small), ledger)).toBe(small)
-  })
-
-  it('counts the definition of an agent once, and each that is of one run alone', async () => {
-    const shared = { ...endedRun(1).definition, instructions: millionChars }
-    const withDefinition = (number: number, definition: RunState['definition']) =>
-      ({ ...endedRun(number), definition }) as RunState
-    const known = async (states: readonly RunState[]) => {
-      const ends = new KnownEnds()
-      for (const state of states) ends.ended(state)
-      const found = await Promise.all(states.map((state) => ends.find(recordOf(state), ledger)))
-      return found.filter((state) => state !== undefined).length
-    }
-    expect(await known([1, 2].map((number) => withDefinition(number, shared)))).toBe(2)
-    expect(await known([1, 2].map((number) => withDefinition(number, { ...shared })))).toBe(1)
+    const states = Array.from({ length: 17 }, (_, index) => endedRun(index + 1))
+    const isKnown = async (state: RunState | undefined): Promise<boolean> =>
+      (await ends.find(recordOf(state as RunState), ledger)) !== undefined
+    for (const state of states.slice(0, 16)) ends.ended(state)
+    expect(await Promise.all(states.map(isKnown))).toEqual([...Array(16).fill(true), false])
+    // The first has ended again since.
+    for (const state of [states[0] as RunState, states[16] as RunState]) ends.ended(state)
+    expect(await Promise.all(states.map(isKnown))).toEqual([true, false, ...Array(15).fill(true)])
   })
 
   it('is nothing of a run that has not ended', async () => {

@@ -21,7 +21,7 @@ import {
 } from '@tallystick/testkit'
 import { describe, expect, it } from 'vitest'
 import { agentRegistry } from '../src/agent/registry.ts'
-import { KnownEnds } from '../src/runtime/known-ends.ts'
+import { KnownEnds } from '../src/runtime/session.ts'
 import type { RuntimeParts } from '../src/runtime/runtime-parts.ts'
 import {
   busySessionError,

@@ -146,6 +146,7 @@ async function isWaitOver(ledger: Ledger, state: RunState, withChildren: boolean
 
 /** Returns how a child run ended, as its ledger says; `undefined` where it has not. */
 export async function readChildEnding(ledger: Ledger, childId: RunId): Promise<ChildEnding | undefined> {
+  // Only a run that has ended is folded whole.
   if (!(await hasEnded(ledger, childId))) return undefined
   const state = await loadState(ledger, childId)
   const stop: ChildStop | undefined = state && toChildStop(toResult(state))
@@ -162,7 +163,6 @@ export async function readRecordedEnding(
   return ending && (await readAnswer(parent, toolCallId, ending, parts))
 }
 
-/** Only a run that has ended is folded whole. */
 async function hasEnded(ledger: Ledger, runId: RunId): Promise<boolean> {
   const { seq = 0 } = (await ledger.head(runId)) ?? {}
   for await (const { type } of ledger.read(runId, { fromSeq: seq })) return type === 'run_finished'
@@ -248,20 +248,14 @@ export async function readAnswer(
   if (child?.phase !== 'done' || child.reason !== 'answered') return ending
   try {
     const { text, output, turns, toolCalls } = await readResult(child, ledger, agents.find(child.agent))
-    return { ...ending, content: contentOf(tool, { text, output, turns, toolCalls }) }
+    const subject = `output of agentTool (${tool.name})`
+    const read: unknown = answerOf(subject, () => tool.answerOf?.({ text, output, turns, toolCalls }))
+    const content: unknown = typeof read === 'string' ? [{ type: 'text', text: read }] : read
+    const fault = toolSignalSchema({ type: 'tool_ended', outcome: 'success', content })
+    if (fault) throw new TypeError(`${subject} answered neither a text nor parts of a result`)
+    return { ...ending, content: content as readonly ResultPart[] }
   } catch (error) {
     const text = `The work was done, and its answer could not be read: ${textOfError(error)}`
     return { ...ending, outcome: 'failed', content: textContent('failed', text) }
   }
-}
-
-function contentOf(
-  { name, answerOf: readOf }: AgentTool,
-  answer: Parameters<NonNullable<AgentTool['answerOf']>>[0],
-): readonly ResultPart[] {
-  const read: unknown = answerOf(`output of agentTool (${name})`, () => readOf?.(answer))
-  const content: unknown = typeof read === 'string' ? [{ type: 'text', text: read }] : read
-  const fault = toolSignalSchema({ type: 'tool_ended', outcome: 'success', content })
-  if (fault === undefined) return content as readonly ResultPart[]
-  throw new TypeError(`output of agentTool (${name}) answered neither a text nor parts of a result`)
 }

@@ -252,7 +252,7 @@ export async function postEndedChildren(
     }),
   ).then(() => 'all' as const)
   // After an interruption the run asks again, and finds the children as they are then.
-  while ((await Promise.race([endings, mailbox.next()])) !== 'all') {
+  while ((await Promise.race([endings, mailbox.arrival()])) !== 'all') {
     if (isAsked()) return
   }
 }

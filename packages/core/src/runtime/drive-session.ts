@@ -93,16 +93,12 @@ export class DriveSession {
     try {
       return await this.#loop.start(await run.prepare(), run.asked?.())
     } catch (error) {
-      return await this.#startAgain(run, error)
+      // The same loop begins again: it knows whether it was drained meanwhile.
+      if (!isPlaceTaken(error) || (await this.#run.ledger.head(this.#run.runId))) throw error
+      if (run.waits) return await this.start(run)
+      await run.prepare()
+      throw error
     }
-  }
-
-  async #startAgain(run: BegunRun, error: unknown): Promise<RunState> {
-    // The same loop begins again: it knows whether it was drained meanwhile.
-    if (!isPlaceTaken(error) || (await this.#run.parts.ledger.head(this.#run.runId))) throw error
-    if (run.waits) return await this.start(run)
-    await run.prepare()
-    throw error
   }
 
   /** Makes the run of the first events of another, and drives it from there. */

@@ -18,9 +18,8 @@ import {
   onlyCallsRequireEffects,
   requiredEffects,
 } from '../machine/required-effects.ts'
-import type { Call, ExecutingState, RunState, StreamingState } from '../machine/state.ts'
+import type { Call, ExecutingState, RunState } from '../machine/state.ts'
 import { startModelCall } from '../models/model-call.ts'
-import type { Model } from '../models/model.ts'
 import { OutputStage } from '../models/output.ts'
 import { checkCalls } from '../tools/check-calls.ts'
 import { findsInInput, findsInOutput, findsInResults, guardrailsFor } from '../tools/guardrails.ts'
@@ -29,7 +28,7 @@ import { jsonOfAnswer } from '../tools/tool-schema.ts'
 import type { CallContext, ToolRun } from '../tools/tool.ts'
 import { answerInTime, CHECK_MS, late, stoppableClock } from '../values/answer-in-time.ts'
 import { ConfigurationError } from '../values/errors.ts'
-import type { Clock, Host } from '../values/host.ts'
+import type { Clock } from '../values/host.ts'
 import { deepFreeze, freezeOwn, omitUndefined } from '../values/json.ts'
 import { textOfError } from '../values/text.ts'
 import { driveChild, startChild } from './children.ts'
@@ -57,11 +56,15 @@ export class Effects {
   }
 
   /** Law 8: called only when every event of the state is in the ledger. With `draining`, nothing new is started. */
-  follow(state: RunState, { draining = false }: { readonly draining?: boolean } = {}): void {
+  follow(state: RunState, { draining }: { readonly draining: boolean }): void {
     const before = this.#followed
     this.#followed = !draining && onlyCallsRequireEffects(state) ? state : undefined
-    if (before && this.#followed?.turn === before.turn) this.#followCalls(before, this.#followed)
-    else this.#followAll(state, draining)
+    if (before && this.#followed?.turn === before.turn) {
+      // A later state of the same turn: only the calls that have changed count.
+      const { stopped, required } = changedCallEffects(before, this.#followed)
+      for (const key of stopped) this.#stop(key)
+      for (const effect of required) this.#startOnce(effect)
+    } else this.#followAll(state, draining)
   }
 
   /**
@@ -80,95 +83,57 @@ export class Effects {
 
   #followAll(state: RunState, draining: boolean): void {
     const wanted = requiredEffects(state)
-    if (this.#inFlight.size > 0) this.#stopOthers(wanted)
+    const keys = new Set(wanted.map(({ key }) => key))
+    for (const key of [...this.#inFlight.keys()]) if (!keys.has(key)) this.#stop(key)
     for (const effect of wanted) {
       if (!draining) this.#startOnce(effect)
       if (effect.kind === 'tool' && effect.cancelReason !== undefined) {
-        this.#inFlight.get(effect.key)?.cancel(effect.cancelReason)
+        this.#inFlight.get(effect.key)?.begun.cancel?.(effect.cancelReason)
       }
     }
   }
 
-  #stopOthers(wanted: readonly Effect[]): void {
-    const keys = new Set(wanted.map(({ key }) => key))
-    for (const key of this.#inFlight.keys()) if (!keys.has(key)) this.#stop(key)
-  }
-
-  /** The same for a later state of the same turn: looks only at the calls that have changed. */
-  #followCalls(before: ExecutingState, state: ExecutingState): void {
-    const { stopped, required } = changedCallEffects(before, state)
-    for (const key of stopped) this.#stop(key)
-    for (const effect of required) this.#startOnce(effect)
-  }
-
   #startOnce(effect: Effect): void {
-    if (this.#started.has(effect.key)) return
-    this.#started.add(effect.key)
-    this.#inFlight.set(effect.key, this.#start(effect))
-  }
-
-  #stop(key: string): void {
-    const effect = this.#inFlight.get(key)
-    this.#inFlight.delete(key)
-    effect?.stop()
-  }
-
-  stopAll(): void {
-    for (const effect of this.#inFlight.values()) effect.stop()
-    this.#inFlight.clear()
-  }
-
-  #start(effect: Effect): InFlight {
-    const inFlight = new InFlight(effect, this.#run.host)
-    const begin = starters[effect.kind] as Starter<Effect['kind']>
-    const begun = begin(effect, this.#run, (signal) => {
+    const { key, kind } = effect
+    if (this.#started.has(key)) return
+    this.#started.add(key)
+    const inFlight: InFlight = { effect, begun: {}, isStopped: false }
+    this.#inFlight.set(key, inFlight)
+    const begin = starters[kind] as Starter<Effect['kind']>
+    inFlight.begun = begin(effect, this.#run, (signal) => {
       if (inFlight.isStopped) return
       // The caller may continue using the values it gave: what is recorded is a copy of them.
       this.#run.post(freezeOwn(withShortResult(signal, effect, this.#run)))
     })
-    inFlight.begun(begun)
-    return inFlight
-  }
-}
-
-/** Something in flight. */
-class InFlight implements Begun {
-  readonly #effect: Effect
-  readonly #host: Pick<Host, 'report'>
-  #begun: Begun = {}
-  #isStopped = false
-
-  constructor(effect: Effect, host: Pick<Host, 'report'>) {
-    this.#effect = effect
-    this.#host = host
   }
 
-  /** It was cancelled: what it reports counts no more. */
-  get isStopped(): boolean {
-    return this.#isStopped
-  }
-
-  begun(begun: Begun): void {
-    this.#begun = begun
-  }
-
-  cancel(reason: string): void {
-    this.#begun.cancel?.(reason)
-  }
-
-  stop(): void {
-    this.#isStopped = true
+  #stop(key: string): void {
+    const stopped = this.#inFlight.get(key)
+    if (stopped === undefined) return
+    this.#inFlight.delete(key)
+    stopped.isStopped = true
     try {
-      this.#begun.stop?.()
+      stopped.begun.stop?.()
     } catch (error) {
       // A faulty adapter or tool must not stop the run that abandons it.
-      const { state, kind } = this.#effect
-      this.#host.report(
+      const { state, kind } = stopped.effect
+      this.#run.host.report(
         error,
         `What was in flight for run ${state.runId} (${kind}) threw when it was stopped`,
       )
     }
   }
+
+  stopAll(): void {
+    for (const key of [...this.#inFlight.keys()]) this.#stop(key)
+  }
+}
+
+interface InFlight {
+  readonly effect: Effect
+  begun: Begun
+  /** What it reports counts no more. */
+  isStopped: boolean
 }
 
 type EffectOf<Kind extends Effect['kind']> = Extract<Effect, { readonly kind: Kind }>
@@ -214,25 +179,22 @@ function beginModelCall(effect: EffectOf<'model_call'>, run: RunContext, post: P
   const { state } = effect
   const { runId, turn, attempt, agent: name } = state
   const agent = agentOf(effect, run)
-  const model = givenModel(state, run) ?? modelOf(agent, attempt.model)
+  const isCalled = (model: ModelRef): boolean => sameModel(model, attempt.model)
+  // The run may have been given another model than its agent's.
+  const given =
+    state.givenModel && isCalled(state.givenModel.model) ? run.findModel(attempt.model) : undefined
+  const model = given ?? [agent.model, ...agent.fallbacks].find(isCalled)
+  if (model === undefined) {
+    const { provider, api, modelId } = attempt.model
+    throw new ConfigurationError(
+      `The agent ${name} has no model ${provider} ${api} ${modelId}, which the ledger says is called now. Put it back, or resume the run with the agent's code of today.`,
+    )
+  }
   const { timeouts, outputStream } = agent
   const about = { runId, agent: name, turn, context: run.context }
   const output = outputStream && new OutputStage({ transforms: outputStream.transforms, about })
   const call = { model, request: modelRequest(state), turn, attempt: attempt.number }
   return startModelCall({ ...call, timeouts, output, owner: run }, run.host, post)
-}
-
-/** The model that the run was given, if it is the one to call. */
-function givenModel({ givenModel: given, attempt }: StreamingState, run: RunContext): Model | undefined {
-  return given && sameModel(given.model, attempt.model) ? run.findModel(attempt.model) : undefined
-}
-
-function modelOf({ name, model, fallbacks }: Agent<unknown>, ref: ModelRef): Model {
-  const called = [model, ...fallbacks].find((known) => sameModel(known, ref))
-  if (called) return called
-  throw new ConfigurationError(
-    `The agent ${name} has no model ${ref.provider} ${ref.api} ${ref.modelId}, which the ledger says is called now. Put it back, or resume the run with the agent's code of today.`,
-  )
 }
 
 function beginCallCheck(effect: EffectOf<'check_calls'>, run: RunContext, post: Post): Begun {
@@ -336,26 +298,19 @@ async function checkGuardrails(
   { agent, clock, run }: { readonly agent: Agent<unknown>; readonly clock: Clock; readonly run: RunContext },
   post: Post,
 ): Promise<void> {
-  const { on, guardrails } = effect
+  const { on, guardrails: names, state } = effect
   const site = { clock, context: run.context, report: run.host.report }
-  const signal = { type: 'guardrails_checked', on, guardrails } as const
-  switch (effect.on) {
-    case 'input': {
-      const looking = guardrailsFor(agent.guardrails, 'input', guardrails)
-      const finds = await findsInInput(looking, effect, site)
-      return post({ ...signal, place: effect.inputCheck.seq, finds })
-    }
-    case 'output': {
-      const looking = guardrailsFor(agent.guardrails, 'output', guardrails)
-      const finds = await findsInOutput(looking, effect.state, site)
-      return post({ ...signal, place: effect.state.turn, finds })
-    }
-    case 'tool_output': {
-      const looking = guardrailsFor(agent.guardrails, 'tool_output', guardrails)
-      const finds = await findsInResults(looking, effect.state, site)
-      return post({ ...signal, place: effect.state.turn, finds })
-    }
+  const { guardrails } = agent
+  const signal = { type: 'guardrails_checked', on, guardrails: names } as const
+  if (effect.on === 'input') {
+    const finds = await findsInInput(guardrailsFor(guardrails, 'input', names), effect, site)
+    return post({ ...signal, place: effect.inputCheck.seq, finds })
   }
+  const finds =
+    effect.on === 'output'
+      ? await findsInOutput(guardrailsFor(guardrails, 'output', names), effect.state, site)
+      : await findsInResults(guardrailsFor(guardrails, 'tool_output', names), effect.state, site)
+  post({ ...signal, place: state.turn, finds })
 }
 
 type AnswerVerdict = Extract<Signal, { readonly type: 'output_checked' }>['verdict']

@@ -23,21 +23,16 @@ const MAX_DELTA_LENGTH = 65_536
  */
 export class Mailbox {
   #waiting: Mail[] = []
-  #counts = noCounts()
   #isPutBack = false
   #isWoken = false
   #arrived: (() => void) | undefined
-  #listeners: (() => void)[] | undefined
   #fault: { readonly error: unknown } | undefined
 
   post(mail: Mail): void {
     const last = this.#waiting.length - 1
     const joined = last >= 0 ? joinDeltas(this.#waiting[last] as Mail, mail) : undefined
     if (joined) this.#waiting[last] = joined
-    else {
-      this.#waiting.push(mail)
-      this.#counts[kindOf(mail)]++
-    }
+    else this.#waiting.push(mail)
     this.wake()
   }
 
@@ -45,14 +40,9 @@ export class Mailbox {
   wake(): void {
     if (this.#arrived === undefined) this.#isWoken = true
     else {
-      const arrived = this.#arrived
+      this.#arrived()
       this.#arrived = undefined
-      arrived()
     }
-    if (this.#listeners === undefined) return
-    const listeners = this.#listeners
-    this.#listeners = undefined
-    for (const notify of listeners) notify()
   }
 
   /** Has `takeBatch` throw an error, once everything that has arrived before is taken. */
@@ -65,7 +55,6 @@ export class Mailbox {
   putBack(mail: readonly Mail[]): void {
     this.#waiting = [...mail, ...this.#waiting]
     this.#isPutBack = true
-    this.#counts = countKinds(this.#waiting)
   }
 
   /** Returns one batch. `arrival` then waits for what comes later, unless more is there. */
@@ -74,8 +63,9 @@ export class Mailbox {
     const batch = this.#waiting
     this.#waiting = batch.length > MAX_MAILS && !this.#isPutBack ? batch.splice(MAX_MAILS) : []
     this.#isPutBack = false
-    this.#counts = countKinds(this.#waiting)
     this.#isWoken = !this.empty || this.#fault !== undefined
+    // Nobody waits any more: who waited beside something else has gone on with that.
+    this.#arrived = undefined
     return batch
   }
 
@@ -90,11 +80,6 @@ export class Mailbox {
     return Promise.resolve()
   }
 
-  /** Resolves when a message is posted or the writer is woken; `arrival` still resolves for that, too. */
-  next(): Promise<void> {
-    return new Promise((resolve) => void (this.#listeners ??= []).push(resolve))
-  }
-
   get empty(): boolean {
     return this.#waiting.length === 0
   }
@@ -102,18 +87,8 @@ export class Mailbox {
   /** True if there is mail of one kind only, and less of it than `below`. */
   holdsOnly(kind: MailKind, below: number = Infinity): boolean {
     const { length } = this.#waiting
-    return length > 0 && length < below && this.#counts[kind] === length
+    return length > 0 && length < below && this.#waiting.every((mail) => kindOf(mail) === kind)
   }
-}
-
-function noCounts(): Record<MailKind, number> {
-  return { delta: 0, ending: 0, other: 0 }
-}
-
-function countKinds(mail: readonly Mail[]): Record<MailKind, number> {
-  const counts = noCounts()
-  for (const each of mail) counts[kindOf(each)]++
-  return counts
 }
 
 function kindOf({ message }: Mail): MailKind {

@@ -28,17 +28,6 @@ export interface AskedCall {
   readonly input: JsonObject
 }
 
-/** Finds the recorded results for the calls of a fork, as long as the fork has not gone its own way. */
-export interface RecordedResults {
-  /**
-   * The recorded calls whose results answer the calls of a reply, each at its call's place; `undefined` for a call that
-   * none answers. No recorded call answers two.
-   */
-  answering(state: RunState, calls: readonly AskedCall[]): readonly (ToolCallId | undefined)[]
-  /** The recorded result for a call that is started; `undefined` where it is to run. */
-  serve(state: RunState, call: Call): RecordedResult | undefined
-}
-
 /**
  * The facts that end the calls of a fork that were about to run or under way where it begins, and of which the other
  * run's record says how they ended: nothing is started again, and nothing is in doubt.
@@ -111,27 +100,46 @@ class ToolReports {
   }
 }
 
-const noResults: RecordedResults = {
-  answering: (_state, calls) => calls.map(() => undefined),
-  serve: () => undefined,
-}
+/** Finds the recorded results for the calls of a fork, as long as the fork has not gone its own way. */
+export class RecordedResults {
+  readonly #results: readonly RecordedResult[]
+  readonly #served = new Set<string>()
 
-/** Reads the results that a fork can be served: those that the tools of the other run gave after the shared events. */
-export async function recordedResults(ledger: Ledger, state: RunState): Promise<RecordedResults> {
-  const { parent } = state
-  if (parent?.relation !== 'fork') return noResults
-  const results = await resultsBehind(ledger, parent)
-  const served = new Set<string>()
-  const find = (
+  constructor(results: readonly RecordedResult[]) {
+    this.#results = results
+  }
+
+  /**
+   * The recorded calls whose results answer the calls of a reply, each at its call's place; `undefined` for a call that
+   * none answers. No recorded call answers two.
+   */
+  answering(state: RunState, calls: readonly AskedCall[]): readonly (ToolCallId | undefined)[] {
+    const taken = new Set(this.#served)
+    return calls.map((call) => {
+      const found = this.#find(state, call, taken)
+      if (found) taken.add(found.toolCallId)
+      return found?.toolCallId
+    })
+  }
+
+  /** The recorded result for a call that is started; `undefined` if it is to run. */
+  serve(state: RunState, call: Call): RecordedResult | undefined {
+    const promised = this.#results.find(({ toolCallId }) => toolCallId === call.recorded)
+    const found = promised ?? this.#find(state, call, this.#served)
+    if (found) this.#served.add(found.toolCallId)
+    return found
+  }
+
+  #find(
     { fork, turn }: RunState,
     { name, input }: AskedCall,
     taken: ReadonlySet<string>,
-  ): RecordedResult | undefined => {
+  ): RecordedResult | undefined {
     if (fork?.divergedIn !== undefined && fork.divergedIn < turn) return undefined
     // What runs may be what an approver made of what was asked for.
     const inputDigest = digestOf(input)
     if (fork?.own.some((own) => own.name === name && own.inputDigest === inputDigest)) return undefined
-    return results.find(
+    return this.#results.find(
       (result) =>
         result.name === name &&
         result.inputDigest === inputDigest &&
@@ -139,25 +147,13 @@ export async function recordedResults(ledger: Ledger, state: RunState): Promise<
         !fork?.reused.includes(result.toolCallId),
     )
   }
-  return {
-    answering(now, calls) {
-      const taken = new Set(served)
-      return calls.map((call) => {
-        const found = find(now, call, taken)
-        if (found) taken.add(found.toolCallId)
-        return found?.toolCallId
-      })
-    },
-    serve(now, call) {
-      const promised = results.find(({ toolCallId }) => toolCallId === call.recorded)
-      const found = promised ?? find(now, call, served)
-      if (found) served.add(found.toolCallId)
-      return found
-    },
-  }
 }
 
-async function resultsBehind(ledger: Ledger, { runId, seq: shared }: ParentRef): Promise<RecordedResult[]> {
+/** Reads the results that a fork can be served: those that the tools of the other run gave after the shared events. */
+export async function readRecordedResults(
+  ledger: Ledger,
+  { runId, seq: shared }: ParentRef,
+): Promise<RecordedResults> {
   const digests = new Map<ToolCallId, string>()
   const results: RecordedResult[] = []
   const reports = new ToolReports()
@@ -174,5 +170,5 @@ async function resultsBehind(ledger: Ledger, { runId, seq: shared }: ParentRef):
     const inputDigest = digests.get(toolCallId) ?? ''
     results.push({ toolCallId, name, outcome, content, inputDigest, ...omitUndefined({ projected, shown }) })
   }
-  return results
+  return new RecordedResults(results)
 }

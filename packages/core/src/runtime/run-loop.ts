@@ -16,7 +16,7 @@ import { Effects } from './effects.ts'
 import { RunInbox } from './inbox.ts'
 import { requireLast, requireOwnEpoch } from './leases.ts'
 import type { Mail, MailKind } from './mailbox.ts'
-import { recordedResults } from './recorded-results.ts'
+import { readRecordedResults } from './recorded-results.ts'
 import { RunContext } from './run-context.ts'
 import type { RunDriver } from './run-driver.ts'
 import type { ReadyStart } from './runtime-parts.ts'
@@ -213,7 +213,8 @@ export class RunLoop {
 
   async #drive(): Promise<RunState> {
     const run = this.#run
-    run.results = run.state && (await recordedResults(run.parts.ledger, run.state))
+    const { parent } = run.state ?? {}
+    if (parent?.relation === 'fork') run.results = await readRecordedResults(run.parts.ledger, parent)
     this.#inbox.watch()
     try {
       for (;;) {
@@ -264,40 +265,33 @@ export class RunLoop {
     this.#isResumeRedundant =
       isBareResume(run.state, batch) && (this.#isResumeRedundant || consumed.length === 0)
     if (batch.events.length > 0 && !this.#isResumeRedundant) {
-      if (!(await this.#append(batch, consumed))) return this.#redecide(mail)
+      if (!(await this.#append(batch, consumed))) {
+        // The batch would end the run, and a command came in meanwhile: decides again, with that command.
+        run.mailbox.putBack(mail.filter(({ message }) => message !== this.#pendingResume))
+        this.#inbox.markUnread()
+        return undefined
+      }
       this.#pendingResume = undefined
       const before = run.state
       run.state = batch.state
       this.#pace.appended(batch, run.clock, run.parts.ledger.deltaDelayMs)
-      this.#publish(batch.events)
-      if (this.#isAwaited(before)) await this.#published(batch, before)
+      for (const event of batch.events) run.live.next(event)
+      const { hooks, context, parts, sent } = run
+      if (hooks.length > 0)
+        await callHooks(batch.events, before?.agent ?? batch.state.agent, {
+          hooks,
+          context,
+          host: parts.host,
+        })
+      // What was asked of the run before it was there comes into its inbox now: a slow ledger would let the run end first.
+      if (before === undefined && sent.hasPending) await sent.allDelivered()
       // What was refused leaves the inbox at once: its sender may wait for that in another process.
     } else if (consumed.length > 0) await this.#append({ ...batch, events: [] }, consumed)
     this.#acknowledge(mail, batch)
     return { ...batch, state: run.state ?? batch.state }
   }
 
-  /** A loop over thousands of events is compiled sooner outside an asynchronous function. */
-  #publish(events: readonly RuntimeEvent[]): void {
-    const { live } = this.#run
-    for (const event of events) live.next(event)
-  }
-
-  /** True if something has to be waited for before the run continues: mostly nothing has. */
-  #isAwaited(before: RunState | undefined): boolean {
-    const { hooks, sent } = this.#run
-    return hooks.length > 0 || (before === undefined && sent.hasPending)
-  }
-
-  async #published({ events, state }: EventBatch, before: RunState | undefined): Promise<void> {
-    const { hooks, context, parts, sent } = this.#run
-    await callHooks(events, before?.agent ?? state.agent, { hooks, context, host: parts.host })
-    // What was asked of the run before it was there comes into its inbox now: a slow ledger would let the run end first.
-    if (before === undefined && sent.hasPending) await sent.allDelivered()
-  }
-
   #acknowledge(mail: readonly Mail[], { refusals }: EventBatch): void {
-    if (!haveKeys(mail)) return
     mail.forEach(({ key }, index) => {
       if (key !== undefined) this.#run.sent.acknowledge(key, refusals[index])
     })
@@ -311,7 +305,7 @@ export class RunLoop {
       {
         rulesOf,
         draining,
-        keys: haveKeys(mail) ? mail.map(({ key }) => key) : [],
+        keys: mail.map(({ key }) => key),
         writer: { runId, epoch: this.epoch },
         stamp: () => ({ at: clock.now(), random: host.random() }),
       },
@@ -343,12 +337,6 @@ export class RunLoop {
     if (askedAt !== undefined) parts.leases.granted(this, askedAt)
     this.#inbox.taken()
     return true
-  }
-
-  /** The batch would end the run, and a command came in meanwhile: decides again, with that command. */
-  #redecide(mail: readonly Mail[]): undefined {
-    this.#run.mailbox.putBack(mail.filter(({ message }) => message !== this.#pendingResume))
-    this.#inbox.markUnread()
   }
 
   #readInbox(state: RunState): Promise<void> {
@@ -403,11 +391,6 @@ export class RunLoop {
     })
     return alarm
   }
-}
-
-function haveKeys(mail: readonly Mail[]): boolean {
-  for (const { key } of mail) if (key !== undefined) return true
-  return false
 }
 
 /** True for a batch with calls that are to be checked. That of a loop that is being drained begins nothing. */

@@ -9,9 +9,9 @@ import type { Ledger } from '../ledger/ledger.ts'
 import type { Model } from '../models/model.ts'
 import type { Host } from '../values/host.ts'
 import type { RunId } from '../values/ids.ts'
-import type { KnownEnds } from './known-ends.ts'
 import type { HeldLeases } from './leases.ts'
 import type { RunRegistry } from './run-registry.ts'
+import type { KnownEnds } from './session.ts'
 
 /** The parts of a runtime, for all code that drives or reads its runs. */
 export interface RuntimeParts {

@@ -18,7 +18,6 @@ import { interruptedRuns, suspendedRuns } from './follow-run.ts'
 import { buildFork, type ForkOptions } from './fork.ts'
 import { checkedHost, runIdMaker } from './host.ts'
 import { joinRun } from './join-run.ts'
-import { KnownEnds } from './known-ends.ts'
 import { HeldLeases } from './leases.ts'
 import type { RunDriver } from './run-driver.ts'
 import { type GivenToRun, RunRegistry } from './run-registry.ts'
@@ -44,7 +43,7 @@ import {
   type SettledResult,
 } from './runtime-options.ts'
 import type { BegunRun, ReadyStart, RuntimeParts } from './runtime-parts.ts'
-import { readPast, sessionView } from './session.ts'
+import { KnownEnds, readPast, sessionView } from './session.ts'
 import {
   resolveOptions,
   parseInput,
