@@ -18,8 +18,7 @@ import { effort } from '../../../scripts/testing/effort.ts'
 /**
  * What one turn costs in SQLite, on any machine: 20 deltas of five characters, one call of a tool that reads, and its result.
  * Only the next model call is synced; a tool that writes takes one sync more. A change that
- * makes a turn cheaper, or dearer, changes a number here. Where each append begins, `pragma data_version` tells whether other
- * connections have changed what this one knows of the run.
+ * makes a turn cheaper, or dearer, changes a number here.
  */
 const costs = {
   /** The model is faster than the disk: what follows its first signals arrives while the ledger writes these. */
@@ -31,9 +30,10 @@ const costs = {
     'commit, unsynced': 2,
     event: 12,
     'hash, of Node': 31,
-    'insert event': 4,
-    'pragma data_version': 3,
+    'insert event': 3,
     'pragma synchronous': 2,
+    'select run': 3,
+    'select sqlite_sequence': 3,
     'select total_changes()': 2,
     'update run': 3,
   },
@@ -47,8 +47,9 @@ const costs = {
     event: 30,
     'hash, of Node': 90,
     'insert event': 26,
-    'pragma data_version': 26,
     'pragma synchronous': 2,
+    'select run': 26,
+    'select sqlite_sequence': 26,
     'select total_changes()': 2,
     'update run': 26,
   },

@@ -1,7 +1,7 @@
 import { fault, type Fault } from '../format/event-row.ts'
 import type { Connections } from './connections.ts'
 import type { DatabasePlace } from './options.ts'
-import { functions, inSchema, tables } from './schema.ts'
+import { functions, indexes, inSchema, tables, triggers } from './schema.ts'
 
 /** One column, index, reference, trigger or function of a schema, as the catalogue of the database tells it. */
 interface SchemaObject {
@@ -54,15 +54,15 @@ export async function listSchemaObjects(
   const named = (identifier: string): string =>
     identifier.startsWith('"') ? identifier.slice(1, -1).replaceAll('""', '"') : identifier
   return new Map(
-    rows.map(({ name, definition }) => [
-      name,
-      name.startsWith('function ')
-        ? definition.replaceAll(`${quotedSchema}.`, '@.')
-        : definition.replace(
-            /\b(ON|FUNCTION|REFERENCES) ("(?:[^"]|"")*"|[^\s".]+)\./g,
-            (all, word: string, identifier: string) => (named(identifier) === schema ? `${word} @.` : all),
-          ),
-    ]),
+    rows.map(({ name, definition }) => {
+      const [kind = ''] = name.split(' ')
+      if (kind === 'function') return [name, definition.replaceAll(`${quotedSchema}.`, '@.')]
+      const unnamed = definition.replace(
+        /\b(ON|FUNCTION|REFERENCES) ("(?:[^"]|"")*"|[^\s".]+)\./g,
+        (all, word: string, identifier: string) => (named(identifier) === schema ? `${word} @.` : all),
+      )
+      return [name, /index|reference|trigger/.test(kind) ? normalize(unnamed) : unnamed]
+    }),
   )
 }
 
@@ -84,110 +84,61 @@ async function findSchemaFault(connections: Connections, place: DatabasePlace): 
   return added === undefined ? undefined : fault(added, 'none', 'one that was added')
 }
 
-/** The columns of a table, read from the text that makes it. */
+/** The columns of a table, read from the text that makes it, with the index and the references that they bring. */
 function listColumns(table: string, columns: string): readonly (readonly [string, string])[] {
-  return columns.split(/,\s(?![^(]*\))/).map((text) => {
+  return columns.split(/,\s(?![^(]*\))/).flatMap((text) => {
     const column = text.trim()
     const [, name = '', type = '', collation] = /^(\w+) (\w+)( collate "C")?/.exec(column) ?? []
-    const isNeeded = /not null|primary key/.test(column)
+    const isKey = column.includes('primary key')
+    const isNeeded = isKey || column.includes('not null')
     const collated = type === 'text' ? ` collate ${collation ? 'C' : 'default'}` : ''
     const identity = column.includes('as identity') ? ' identity' : ''
-    return [`column ${table}.${name}`, `${type}${isNeeded ? ' not null' : ''}${identity}${collated}`]
+    const target = /references (@\.\w+ \(\w+\))/.exec(column)?.[1]
+    const index = `create unique index ${table}_pkey on @.${table} (${name})`
+    return [
+      [`column ${table}.${name}`, `${type}${isNeeded ? ' not null' : ''}${identity}${collated}`] as const,
+      ...(isKey ? [[`index ${table}_pkey`, normalize(index)] as const] : []),
+      ...(target
+        ? [
+            [
+              `reference ${table}.${table}_${name}_fkey`,
+              normalize(`foreign key (${name}) references ${target}`),
+            ] as const,
+          ]
+        : []),
+    ]
   })
 }
+
+/** A definition as Postgres tells it and as we write it: without brackets, casts and blanks, which Postgres sets in its way. */
+function normalize(definition: string): string {
+  return definition
+    .toLowerCase()
+    .replaceAll(/ using btree|::text|<> all \(array\[| not in \(/g, (part) =>
+      /all|not/.test(part) ? '<>all' : '',
+    )
+    .replaceAll(/[()[\]\s]/g, '')
+}
+
+const isOfRecord = (definition: string): boolean =>
+  Object.keys(tables).some((table) => new RegExp(`on @\\.${table}\\b`).test(definition))
 
 /** The objects that `schema.ts` makes, as the catalogue names them. A test compares the two. */
 export const objectsAsMade: ReadonlyMap<string, string> = new Map([
   ...Object.keys(tables).map((name) => [`table ${name}`, 'logged'] as const),
   ...Object.entries(tables).flatMap(([table, columns]) => listColumns(table, columns)),
   ...Object.entries(functions).map(([name, source]) => [`function ${name}`, `\n${source}\n`] as const),
-  ['index event_at', 'CREATE INDEX event_at ON @.event USING btree (at)'],
-  [
-    'index event_call',
-    'CREATE UNIQUE INDEX event_call ON @.event USING btree (tool_call_id, run_id, type, attempt) WHERE (tool_call_id IS NOT NULL)',
-  ],
-  ['index event_pkey', 'CREATE UNIQUE INDEX event_pkey ON @.event USING btree (pos)'],
-  ['index event_seq', 'CREATE UNIQUE INDEX event_seq ON @.event USING btree (run_id, seq)'],
-  ['index event_tail', 'CREATE UNIQUE INDEX event_tail ON @.event USING btree (xid, pos)'],
-  [
-    'index event_type',
-    `CREATE INDEX event_type ON @.event USING btree (run_id, type, seq) WHERE (type <> ALL (ARRAY['model_call_started'::text, 'assistant_started'::text, 'assistant_text_delta'::text, 'assistant_reasoning_delta'::text, 'tool_input_delta'::text, 'tool_request_ready'::text, 'usage_updated'::text, 'assistant_message_finished'::text, 'tool_requests_collected'::text, 'tool_started'::text, 'tool_progress'::text, 'tool_result'::text, 'tool_results_injected'::text]))`,
-  ],
-  [
-    'index history_before',
-    'CREATE INDEX history_before ON @.history USING btree (before) WHERE (before IS NOT NULL)',
-  ],
-  ['index history_pkey', 'CREATE UNIQUE INDEX history_pkey ON @.history USING btree (digest)'],
-  ['index inbox_key', 'CREATE UNIQUE INDEX inbox_key ON @.inbox USING btree (run_id, key)'],
-  [
-    'index inbox_open',
-    'CREATE INDEX inbox_open ON @.inbox USING btree (run_id, pos) WHERE (taken_seq IS NULL)',
-  ],
-  ['index inbox_pkey', 'CREATE UNIQUE INDEX inbox_pkey ON @.inbox USING btree (pos)'],
-  ['index removal_event', 'CREATE INDEX removal_event ON @.removal USING btree (run_id, seq)'],
-  ['index removal_pkey', 'CREATE UNIQUE INDEX removal_pkey ON @.removal USING btree (pos)'],
-  [
-    'index run_history',
-    'CREATE INDEX run_history ON @.run USING btree (history) WHERE (history IS NOT NULL)',
-  ],
-  ['index run_pkey', 'CREATE UNIQUE INDEX run_pkey ON @.run USING btree (run_id)'],
-  ['index run_pos', 'CREATE UNIQUE INDEX run_pos ON @.run USING btree (pos)'],
-  [
-    'index run_session',
-    'CREATE UNIQUE INDEX run_session ON @.run USING btree (session_id, session_place) WHERE (session_id IS NOT NULL)',
-  ],
-  ['reference event.event_run_id_fkey', 'FOREIGN KEY (run_id) REFERENCES @.run(run_id)'],
-  ['reference history.history_before_fkey', 'FOREIGN KEY (before) REFERENCES @.history(digest)'],
-  ['reference inbox.inbox_run_id_fkey', 'FOREIGN KEY (run_id) REFERENCES @.run(run_id)'],
-  ['reference run.run_history_fkey', 'FOREIGN KEY (history) REFERENCES @.history(digest)'],
-  [
-    'trigger event.event_follows',
-    'CREATE TRIGGER event_follows AFTER INSERT ON @.event REFERENCING NEW TABLE AS added FOR EACH STATEMENT EXECUTE FUNCTION @.event_follows()',
-  ],
-  [
-    'trigger event.event_is_kept',
-    `CREATE TRIGGER event_is_kept BEFORE TRUNCATE ON @.event FOR EACH STATEMENT EXECUTE FUNCTION @.refuse('events are never removed')`,
-  ],
-  [
-    'trigger event.event_remains',
-    `CREATE TRIGGER event_remains AFTER DELETE ON @.event REFERENCING OLD TABLE AS gone FOR EACH STATEMENT EXECUTE FUNCTION @.only_dropped('events are never removed')`,
-  ],
-  [
-    'trigger event.event_stays',
-    'CREATE TRIGGER event_stays BEFORE UPDATE ON @.event FOR EACH ROW EXECUTE FUNCTION @.event_stays()',
-  ],
-  [
-    'trigger history.history_stays',
-    `CREATE TRIGGER history_stays BEFORE UPDATE OR TRUNCATE ON @.history FOR EACH STATEMENT EXECUTE FUNCTION @.refuse('messages are never changed')`,
-  ],
-  [
-    'trigger inbox.inbox_is_kept',
-    `CREATE TRIGGER inbox_is_kept BEFORE TRUNCATE ON @.inbox FOR EACH STATEMENT EXECUTE FUNCTION @.refuse('keys of commands are known for ever')`,
-  ],
-  [
-    'trigger inbox.inbox_opens',
-    'CREATE TRIGGER inbox_opens BEFORE INSERT ON @.inbox FOR EACH ROW EXECUTE FUNCTION @.inbox_opens()',
-  ],
-  [
-    'trigger inbox.inbox_remains',
-    `CREATE TRIGGER inbox_remains AFTER DELETE ON @.inbox REFERENCING OLD TABLE AS gone FOR EACH STATEMENT EXECUTE FUNCTION @.only_dropped('keys of commands are known for ever')`,
-  ],
-  [
-    'trigger inbox.inbox_stays',
-    `CREATE TRIGGER inbox_stays BEFORE UPDATE ON @.inbox FOR EACH ROW WHEN (((new.pos IS DISTINCT FROM old.pos) OR (new.run_id IS DISTINCT FROM old.run_id) OR (new.key IS DISTINCT FROM old.key) OR (new.at IS DISTINCT FROM old.at) OR (new.taken_seq IS NULL) OR ((new.command <> old.command) AND (new.command <> ''::text)) OR ((old.taken_seq IS NOT NULL) AND (new.taken_seq <> old.taken_seq)))) EXECUTE FUNCTION @.refuse('a command is taken once, and never changed')`,
-  ],
-  [
-    'trigger removal.removal_stays',
-    `CREATE TRIGGER removal_stays BEFORE DELETE OR UPDATE OR TRUNCATE ON @.removal FOR EACH STATEMENT EXECUTE FUNCTION @.refuse('removals stay as they were written')`,
-  ],
-  [
-    'trigger run.run_advances',
-    `CREATE TRIGGER run_advances BEFORE UPDATE ON @.run FOR EACH ROW WHEN (((new.pos IS DISTINCT FROM old.pos) OR (new.run_id IS DISTINCT FROM old.run_id) OR (new.session_id IS DISTINCT FROM old.session_id) OR (new.session_place IS DISTINCT FROM old.session_place) OR (new.head_seq < old.head_seq) OR (new.epoch < old.epoch) OR ((new.head_seq = old.head_seq) AND (new.head_hash <> old.head_hash)) OR ((old.ended_at IS NOT NULL) AND (new.ended_at IS DISTINCT FROM old.ended_at)))) EXECUTE FUNCTION @.refuse('a run never goes back')`,
-  ],
-  [
-    'trigger run.run_begins',
-    'CREATE TRIGGER run_begins BEFORE INSERT ON @.run FOR EACH ROW EXECUTE FUNCTION @.run_begins()',
-  ],
+  ...indexes.filter(isOfRecord).map((index) => {
+    const name = /index (\w+)/.exec(index)?.[1]
+    return [`index ${name}`, normalize(`create ${index}`)] as const
+  }),
+  ...triggers.map(([name, on, then]) => {
+    const table = /on @\.(\w+)/.exec(on)?.[1]
+    return [
+      `trigger ${table}.${name}`,
+      normalize(`create trigger ${name} ${on} execute function @.${then}`),
+    ] as const
+  }),
 ])
 
 /** Rows that should not exist, by the name of their fault. */

@@ -1,3 +1,4 @@
+import { parse } from 'pg-connection-string'
 import { ConfigurationError } from '@tallystick/core'
 import { option, type OptionCheck } from '@tallystick/core/internal'
 import { keyring, type Keyring } from '../format/keyring.ts'
@@ -139,7 +140,7 @@ export interface Endpoint {
  * leaves out; so it is known before pg is loaded. Throws where the string cannot be read; the error may repeat it.
  */
 export function parseEndpoint(connectionString: string): Endpoint {
-  const named = connectionString.startsWith('/') ? parseSocket(connectionString) : parseUrl(connectionString)
+  const named = parse(connectionString)
   const { PGHOST, PGPORT, PGDATABASE, PGUSER, USER, USERNAME } = process.env
   const user = named.user || PGUSER || (process.platform === 'win32' ? USERNAME : USER)
   return {
@@ -147,40 +148,6 @@ export function parseEndpoint(connectionString: string): Endpoint {
     port: Number.parseInt(named.port || PGPORT || '5432', 10),
     database: named.database || PGDATABASE || user,
   }
-}
-
-type Named = { readonly [Part in 'host' | 'port' | 'database' | 'user']?: string | null | undefined }
-
-/** A socket of the machine, and the database after a blank. */
-function parseSocket(connectionString: string): Named {
-  const [host, database] = connectionString.split(' ')
-  return { host, database }
-}
-
-function parseUrl(connectionString: string): Named {
-  const { url, hasHost } = parseWithHost(connectionString)
-  const asked = url.searchParams
-  const user = asked.get('user') || decodeURIComponent(url.username)
-  if (url.protocol === 'socket:') return { host: decodeURI(url.pathname), database: asked.get('db'), user }
-  const hostname = hasHost ? url.hostname.replace(/^\[(.+)\]$/, '$1') : ''
-  const isSocket = Boolean(asked.get('host')) && /^%2f/i.test(hostname)
-  const path = isSocket ? hostname + url.pathname : url.pathname.slice(1)
-  return {
-    host: asked.get('host') || decodeURIComponent(hostname),
-    port: asked.get('port') || url.port,
-    database: path === '' ? undefined : decodeURI(path),
-    user,
-  }
-}
-
-/** Blanks, and signs that begin no escape, are escaped. A string without a host is read with one in its place. */
-function parseWithHost(connectionString: string): { readonly url: URL; readonly hasHost: boolean } {
-  const escaped = / |%[^a-f0-9]|%[a-f0-9][^a-f0-9]/i.test(connectionString)
-    ? encodeURI(connectionString).replace(/%25(\d\d)/g, '%$1')
-    : connectionString
-  const base = 'postgres://base'
-  if (URL.canParse(escaped, base)) return { url: new URL(escaped, base), hasHost: true }
-  return { url: new URL(escaped.replace('@/', '@nowhere/'), base), hasHost: false }
 }
 
 /** A transaction that is under way somewhere on the server, in any of its databases. */

@@ -42,7 +42,7 @@ const derivedTables: Readonly<Record<string, string>> = {
   projection: `name ${text} primary key, version ${text} not null, revision bigint not null`,
 }
 
-const indexes: readonly string[] = [
+export const indexes: readonly string[] = [
   'unique index run_pos on @.run (pos)',
   'unique index run_session on @.run (session_id, session_place) where session_id is not null',
   'index run_history on @.run (history) where history is not null',
@@ -138,7 +138,7 @@ end`,
  * Changes that no client of the database may make, this library included. A run that has events cannot be deleted, nor its table be
  * emptied, since they refer to it.
  */
-const triggers: readonly (readonly [name: string, on: string, then: string])[] = [
+export const triggers: readonly (readonly [name: string, on: string, then: string])[] = [
   [
     'event_follows',
     'after insert on @.event referencing new table as added for each statement',
@@ -178,7 +178,7 @@ const triggers: readonly (readonly [name: string, on: string, then: string])[] =
   ],
   [
     'removal_stays',
-    'before update or delete or truncate on @.removal for each statement',
+    'before delete or update or truncate on @.removal for each statement',
     `refuse('removals stay as they were written')`,
   ],
   [

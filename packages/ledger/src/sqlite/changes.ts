@@ -21,17 +21,13 @@ export class ChangeFeed {
     this.#pollIntervalMs = pollIntervalMs
   }
 
-  /** Call it after this ledger wrote to a run; `isInbox`: its inbox may have changed. */
+  /**
+   * Call it after this ledger wrote to a run; `isInbox`: its inbox may have changed. A writer is hinted at what others have
+   * put into its inbox without a wait for the next poll.
+   */
   notify(runId: RunId, isInbox: boolean = true): void {
     this.#hints.notify(runId, isInbox)
-  }
-
-  /**
-   * Call it for each append, with the version of the data that it found: a writer that appends is hinted at what others
-   * have put into its inbox without a wait for the next poll.
-   */
-  found(version: number | undefined): void {
-    if (this.#listeners > 0) this.#compare(version)
+    if (this.#listeners > 0) this.#poll()
   }
 
   /** Hints about a run, or about any run; with `inbox`, only those that may concern an inbox. */
@@ -66,10 +62,7 @@ export class ChangeFeed {
   }
 
   #poll(): void {
-    this.#compare(this.#version())
-  }
-
-  #compare(version: number | undefined): void {
+    const version = this.#version()
     if (version === this.#seenVersion) return
     this.#seenVersion = version
     this.#hints.notifyAll()

@@ -1,5 +1,4 @@
 import type { Database, Statement } from 'better-sqlite3'
-import type { RunCell } from '../format/chain.ts'
 import type { Durability } from '../store/database.ts'
 import { schemaVersion } from './schema.ts'
 
@@ -12,19 +11,9 @@ export interface AroundCommits {
    * not acknowledged.
    */
   committed(durability: Durability, written: number): void
-  /** Called within a transaction that takes content away, of which the log keeps copies. */
-  tookAway?(): void
 }
 
 const nothingAround: AroundCommits = { admit: () => {}, committed: () => {} }
-
-/** State that is kept between transactions. */
-export interface Remembered {
-  /** Called when a transaction has begun; `version` differs if another connection has committed since the last one. */
-  begun(version: number): void
-  /** Called when a transaction was undone. */
-  undone(): void
-}
 
 /**
  * Runs transactions that hold the write lock from their start, and makes them durable as asked. The write-ahead log
@@ -38,28 +27,18 @@ export class Transactions {
   readonly #rowsWritten: Statement<[], number>
   readonly #touch: Statement
   readonly #around: AroundCommits
-  readonly #remembered: Remembered | undefined
-  readonly #dataVersion: Statement<[], number>
-  #version: number | undefined
   #durability: Durability = 'barrier'
   #hasUnsynced = false
 
-  constructor(database: Database, around: AroundCommits = nothingAround, remembered?: Remembered) {
+  constructor(database: Database, around: AroundCommits = nothingAround) {
     this.#database = database
     this.#around = around
-    this.#remembered = remembered
     this.#begin = database.prepare('begin immediate')
     this.#commit = database.prepare('commit')
     this.#rollback = database.prepare('rollback')
     this.#rowsWritten = database.prepare<[], number>('select total_changes()').pluck()
     // Writes the first page again, as it is.
     this.#touch = database.prepare(`pragma user_version = ${schemaVersion}`)
-    this.#dataVersion = database.prepare<[], number>('pragma data_version').pluck()
-  }
-
-  /** The version of the data that the last transaction began with: another one where another connection has committed. */
-  get version(): number | undefined {
-    return this.#version
   }
 
   /** There may be lazy commits that no barrier has hardened yet. */
@@ -74,7 +53,6 @@ export class Transactions {
     this.#begin.run()
     let result: T
     try {
-      this.#remember()
       const before = durability === 'barrier' ? this.#rowsWritten.get() : undefined
       result = work()
       // A commit that writes nothing syncs nothing, and what is lazy may be another process's.
@@ -83,19 +61,10 @@ export class Transactions {
       this.#hasUnsynced = durability === 'lazy'
     } catch (error) {
       if (this.#database.inTransaction) this.#rollback.run()
-      this.#remembered?.undone()
       throw error
     }
     this.#around.committed(durability, written)
     return result
-  }
-
-  /** The version is read where the file is locked already: to read it alone would take and give back a lock. */
-  #remember(): void {
-    if (this.#remembered === undefined) return
-    const version = this.#dataVersion.get() as number
-    this.#version = version
-    this.#remembered.begun(version)
   }
 
   /** SQLite ignores the setting within a transaction, so it is made before. */
@@ -208,57 +177,5 @@ export class GroupCommit {
       // One of them is at fault, and the others must not suffer for it.
       else for (const write of group) this.#carryOut([write])
     }
-  }
-}
-
-/** More runs than a process drives at a time. */
-const maxRuns = 4_096
-
-/**
- * The rows of runs as this connection wrote them last, and the last place that it gave to an event, so that an append need
- * not ask for them. Whatever another connection commits changes the version of the data, and lets all of it be read anew.
- */
-export class KnownHeads implements Remembered {
-  readonly #cells = new Map<string, RunCell>()
-  #lastPlace: number | undefined
-  #version: number | undefined
-
-  /** The place of the last event of the file; `undefined` where it has to be read. */
-  get lastPlace(): number | undefined {
-    return this.#lastPlace
-  }
-
-  /** The row of a run; `undefined` where it has to be read. */
-  get(runId: string): RunCell | undefined {
-    return this.#cells.get(runId)
-  }
-
-  begun(version: number): void {
-    if (version !== this.#version) this.forgetAll()
-    this.#version = version
-  }
-
-  undone(): void {
-    this.forgetAll()
-  }
-
-  /** Call it within the transaction that writes the row and, at this place, the last event. */
-  wrote(cell: RunCell, lastPlace: number): void {
-    this.#lastPlace = lastPlace
-    this.#cells.delete(cell.run_id)
-    this.#cells.set(cell.run_id, cell)
-    if (this.#cells.size <= maxRuns) return
-    const [oldest] = this.#cells.keys()
-    if (oldest !== undefined) this.#cells.delete(oldest)
-  }
-
-  /** Call it after any other change of a run's row. */
-  forget(runId: string): void {
-    this.#cells.delete(runId)
-  }
-
-  forgetAll(): void {
-    this.#cells.clear()
-    this.#lastPlace = undefined
   }
 }

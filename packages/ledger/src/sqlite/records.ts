@@ -17,7 +17,6 @@ import { eventColumns, isRunId, isSameEvent, linkEvents, type EventRow } from '.
 import { eventColumnsText, type InboxRow, runColumnsText, type RunRow } from '../store/database.ts'
 import { requireSound } from '../store/records.ts'
 import { droppedRunConflict, type AppendRequest } from '../store/store.ts'
-import type { KnownHeads } from './commit.ts'
 import { sqliteCode } from './open-database.ts'
 
 /** The time of this machine, which all processes with the file share, in milliseconds since 1970 UTC. */
@@ -26,19 +25,17 @@ export const now = `cast(unixepoch('subsec') * 1000 as integer)`
 /** The writes of a store, each within a transaction. All of them are synchronous. */
 export class SqliteRecords {
   readonly #statements: ReturnType<typeof prepareStatements>
-  readonly #known: KnownHeads
   readonly #blanked: () => void
 
   /** `blanked` is called when content was written over, of which the log keeps copies. */
-  constructor(database: Database, known: KnownHeads, blanked: () => void) {
+  constructor(database: Database, blanked: () => void) {
     this.#statements = prepareStatements(database)
-    this.#known = known
     this.#blanked = blanked
   }
 
   append(request: AppendRequest): Head {
     const { runId, expected, events } = request
-    const run = this.#known.get(runId) ?? this.#run(runId)
+    const run = this.#run(runId)
     const head = run ? { seq: run.head_seq, epoch: run.epoch } : emptyHead
     // Not the head of now: a writer that was relieved in between must not learn its successor's epoch.
     const after = { seq: expected.expectedSeq + events.length, epoch: expected.epoch }
@@ -133,7 +130,7 @@ export class SqliteRecords {
   }
 
   #write({ runId, events }: AppendRequest, run: RunCell | undefined): void {
-    const last = this.#known.lastPlace ?? this.#statements.lastPlace.get() ?? 0
+    const last = this.#statements.lastPlace.get() ?? 0
     const rows = linkEvents({ hash: run?.head_hash ?? genesisHash, pos: last }, events)
     const lastRow = rows.at(-1) as EventRow
     const end = events.find(({ event }) => event.type === 'run_finished')
@@ -152,15 +149,12 @@ export class SqliteRecords {
     }
     // Events refer to the row of their run, so a new one is written first.
     if (run === undefined) this.#insertRun(cell)
-    const values: unknown[] = []
-    for (const row of rows) for (const column of eventColumns) values.push(row[column])
     try {
-      this.#statements.insertEvents.run(values)
+      insertRows(this.#statements.insertEvents, rows)
     } catch (error) {
       throw this.#secondFactIn(error, events) ?? error
     }
     if (run) this.#moveRun(cell)
-    this.#known.wrote(cell, lastRow.pos)
   }
 
   #insertRun(cell: RunCell): void {
@@ -177,7 +171,6 @@ export class SqliteRecords {
   #moveRun(cell: RunCell): void {
     const { run_id, head_seq, head_hash, epoch, ended_at, history } = cell
     this.#statements.moveRun.run(head_seq, head_hash, epoch, ended_at, history, sealRun(cell), run_id)
-    this.#known.forget(run_id)
   }
 
   /** The refusal of the first fact that is recorded already, or is stated twice, though it may be recorded once. */
@@ -220,7 +213,7 @@ function prepareStatements(database: Database) {
     moveRun: rows(
       'update run set head_seq = ?, head_hash = ?, epoch = ?, ended_at = ?, history = ?, seal = ? where run_id = ?',
     ),
-    insertEvents: new RowsInsert(database, 'event', eventColumns),
+    insertEvents: prepareInserts(database),
     fact: values<number>(
       'select 1 from event where tool_call_id = ? and run_id = ? and type = ? and attempt = ?',
     ),
@@ -248,42 +241,22 @@ function prepareStatements(database: Database) {
   }
 }
 
-/**
- * How many rows a statement takes: to prepare a statement for another number takes as long as to insert dozens of rows.
- */
-const rowsOfStatements: readonly number[] = [64, 16, 8, 4, 3, 2, 1]
+/** The most rows of one statement, which takes half as long as one each. */
+const rowsPerInsert = 64
 
-/** Inserts any number of rows into a table with few statements, in their order. */
-export class RowsInsert {
-  readonly #database: Database
-  readonly #statements = new Map<number, Statement>()
-  readonly #head: string
-  readonly #row: string
-  readonly #width: number
+/** The statement that inserts so many events. */
+function prepareInserts(database: Database): (count: number) => Statement {
+  const known: Statement[] = []
+  const row = `(${eventColumns.map(() => '?').join(', ')})`
+  return (count) =>
+    (known[count] ??= database.prepare(
+      `insert into event (${eventColumns.join(', ')}) values ${Array(count).fill(row).join(', ')}`,
+    ))
+}
 
-  constructor(database: Database, table: string, columns: readonly string[]) {
-    this.#database = database
-    this.#head = `insert into ${table} (${columns.join(', ')}) values `
-    this.#row = `(${columns.map(() => '?').join(', ')})`
-    this.#width = columns.length
-  }
-
-  /** `values` are those of the first row in the order of the columns, then those of the second, and so on. */
-  run(values: readonly unknown[]): void {
-    for (let start = 0; start < values.length;) {
-      const left = (values.length - start) / this.#width
-      const rows = rowsOfStatements.find((count) => count <= left) ?? left
-      const end = start + rows * this.#width
-      this.#statement(rows).run(values.length === end - start ? values : values.slice(start, end))
-      start = end
-    }
-  }
-
-  #statement(rows: number): Statement {
-    const known = this.#statements.get(rows)
-    if (known) return known
-    const statement = this.#database.prepare(this.#head + Array(rows).fill(this.#row).join(', '))
-    this.#statements.set(rows, statement)
-    return statement
+function insertRows(insert: (count: number) => Statement, rows: readonly EventRow[]): void {
+  for (let from = 0; from < rows.length; from += rowsPerInsert) {
+    const some = rows.slice(from, from + rowsPerInsert)
+    insert(some.length).run(some.flatMap((row) => eventColumns.map((column) => row[column])))
   }
 }

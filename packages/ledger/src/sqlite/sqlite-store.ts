@@ -22,7 +22,7 @@ import type { AppendRequest, Store } from '../store/store.ts'
 import type { BegunTail, TailStart } from '../store/tail-events.ts'
 import { findFileFault } from './audit.ts'
 import { ChangeFeed } from './changes.ts'
-import { GroupCommit, KnownHeads, Transactions } from './commit.ts'
+import { GroupCommit, Transactions } from './commit.ts'
 import { LogSync, maxWalBytesUnlessGiven, OpenFiles, processTime, WalCheckpointer } from './log.ts'
 import { toLedgerError, sqliteCode, type OpenedDatabase, type SqliteLedgerOptions } from './open-database.ts'
 import { now, SqliteRecords } from './records.ts'
@@ -47,7 +47,6 @@ export class SqliteStore implements Store {
   readonly #isWritable: boolean
   readonly #group: GroupCommit
   #knownRecords: SqliteRecords | undefined
-  readonly #known = new KnownHeads()
   readonly #files: OpenFiles
   readonly #log: WalCheckpointer
   readonly #sync: LogSync
@@ -67,17 +66,13 @@ export class SqliteStore implements Store {
     const maxBytes = maxWalBytes ?? maxWalBytesUnlessGiven
     this.#log = new WalCheckpointer(database, { path, maxBytes, clock })
     this.#files = new OpenFiles(database, path)
-    this.transactions = new Transactions(
-      database,
-      {
-        admit: (durability) => void this.#requireSameFiles(durability),
-        committed: (durability, written) => {
-          this.#log.committed({ logBytes: this.#requireSameFiles(durability), written })
-          this.#sync.committed(durability)
-        },
+    this.transactions = new Transactions(database, {
+      admit: (durability) => void this.#requireSameFiles(durability),
+      committed: (durability, written) => {
+        this.#log.committed({ logBytes: this.#requireSameFiles(durability), written })
+        this.#sync.committed(durability)
       },
-      this.#known,
-    )
+    })
     this.#sync = new LogSync({ path, clock, hasUnsynced: () => this.transactions.hasUnsynced })
     this.#group = new GroupCommit(this.transactions)
     this.#feed = new ChangeFeed(database, pollIntervalMs)
@@ -86,9 +81,7 @@ export class SqliteStore implements Store {
 
   /** Made by the first write: most readers need no statement of it. */
   get #records(): SqliteRecords {
-    return (this.#knownRecords ??= new SqliteRecords(this.#opened.database, this.#known, () =>
-      this.#log.tookAway(),
-    ))
+    return (this.#knownRecords ??= new SqliteRecords(this.#opened.database, () => this.#log.tookAway()))
   }
 
   append(request: AppendRequest): Promise<Head> {
@@ -127,7 +120,6 @@ export class SqliteStore implements Store {
 
   changed(runId: RunId, isInbox: boolean): void {
     this.#feed.notify(runId, isInbox)
-    this.#feed.found(this.transactions.version)
   }
 
   async beginTail(after: TailStart): Promise<BegunTail> {
@@ -166,7 +158,6 @@ export class SqliteStore implements Store {
     const removed = await this.#write(() => {
       const count = this.transactions.transact('barrier', () => {
         // First: a commit that cannot be acknowledged has removed what was to go.
-        this.#known.forgetAll()
         this.#log.tookAway()
         return this.#carryOut(removeContent(queries, requests))
       })

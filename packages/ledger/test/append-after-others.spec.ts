@@ -3,8 +3,6 @@ import { everyFact, sampleRunId, stamped } from '@tallystick/testkit'
 import { verifyLedger } from '@tallystick/ledger'
 import { sqliteLedger } from '@tallystick/ledger/sqlite'
 import { describe, expect, it, onTestFinished } from 'vitest'
-import { genesisHash, type RunCell } from '../src/format/chain.ts'
-import { KnownHeads } from '../src/sqlite/commit.ts'
 import { withRaw } from './support/raw-database.ts'
 import { emptyLedgerFile } from './support/temporary-folder.ts'
 
@@ -22,11 +20,6 @@ function eventsOf(runId: RunId, { afterSeq, epoch = 1, reason = '' }: After): re
   const { run_started, cancel_requested } = everyFact(runId)
   const fact = afterSeq === 0 ? run_started : { ...cancel_requested, turn: 0, reason }
   return stamped(runId, [fact], { afterSeq, epoch })
-}
-
-function cellOf(run_id: string, head_seq: number): RunCell {
-  const rest = { session_id: null, session_place: null, ended_at: null, history: null }
-  return { run_id, pos: 1, head_seq, head_hash: genesisHash, epoch: 1, ...rest }
 }
 
 function opened(path: string = emptyLedgerFile()) {
@@ -105,41 +98,5 @@ describe('an append after others of its own connection', () => {
     await expect(append(run, { afterSeq: 1 })).rejects.toMatchObject({ kind: 'epoch' })
     await append(run, { afterSeq: 1, epoch })
     await expect(append(run, { afterSeq: 1 })).rejects.toMatchObject({ kind: 'epoch' })
-  })
-})
-
-describe('known heads', () => {
-  it('are known until another version is found, or something was undone', () => {
-    const known = new KnownHeads()
-    known.begun(1)
-    known.wrote(cellOf(run, 3), 8)
-    known.begun(1)
-    expect([known.get(run), known.lastPlace]).toEqual([cellOf(run, 3), 8])
-    known.begun(2)
-    expect([known.get(run), known.lastPlace]).toEqual([undefined, undefined])
-    known.wrote(cellOf(run, 4), 9)
-    known.undone()
-    expect([known.get(run), known.lastPlace]).toEqual([undefined, undefined])
-  })
-
-  it('are forgotten of one run, and what is known of others stays', () => {
-    const known = new KnownHeads()
-    known.wrote(cellOf(run, 1), 1)
-    known.wrote(cellOf(other, 2), 3)
-    known.forget(run)
-    expect([known.get(run), known.get(other)?.head_seq, known.lastPlace]).toEqual([undefined, 2, 3])
-  })
-
-  it('are those of the 4,096 runs that were written last', () => {
-    const known = new KnownHeads()
-    for (let index = 0; index < 4_096; index++) known.wrote(cellOf(`run ${index}`, 1), index)
-    known.wrote(cellOf('run 0', 2), 4_096)
-    known.wrote(cellOf('one more', 1), 4_097)
-    expect(['run 0', 'run 1', 'run 2', 'one more'].map((name) => known.get(name)?.head_seq)).toEqual([
-      2,
-      undefined,
-      1,
-      1,
-    ])
   })
 })
