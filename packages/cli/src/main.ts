@@ -13,15 +13,8 @@ const fault = findVersionFault(process.versions)
 if (fault === undefined) {
   // Halves the time until the command begins; it covers what is imported from here on.
   nodeModule.enableCompileCache?.()
-  const words = process.argv.slice(2)
-  // Asked by scripts and editors: it needs nothing of what a verb does.
-  if (words.length === 1 && (words[0] === '--version' || words[0] === '-V')) {
-    const { readOwnVersion } = await import('./version.ts')
-    process.stdout.write(`${readOwnVersion()}\n`)
-  } else {
-    const { runCommandLine } = await import('./program.ts')
-    process.exitCode = await runCommandLine(words)
-  }
+  const { runCommandLine } = await import('./program.ts')
+  process.exitCode = await runCommandLine(process.argv.slice(2))
 } else {
   process.stderr.write(`error: ${fault}\n`)
   process.exitCode = 1

@@ -73,18 +73,15 @@ function reportError(context: CommandContext, error: unknown, verb: string | und
   const wrongUse = error instanceof CommanderError
   const exitCode = wrongUse ? exitCodes.usage : exitCodeOf(error)
   if (context.json) {
+    const message = error instanceof Error ? error.message : String(error)
     const code = wrongUse ? 'usage' : error instanceof TallystickError ? error.code : 'unexpected'
-    context.say(JSON.stringify({ error: { code, message: readMessage(error), exitCode } }))
+    context.say(JSON.stringify({ error: { code, message, exitCode } }))
   } else if (wrongUse) {
     const help = formatCommand(context.programName, ...(verb === undefined ? [] : [verb]), '--help')
     context.say(`${error.message}\nSee what it takes: ${help}`)
   } else if (error instanceof TallystickError) context.say(`error: ${error.message}`)
   else context.say(error instanceof Error ? (error.stack ?? error.message) : `error: ${String(error)}`)
   return exitCode
-}
-
-function readMessage(error: unknown): string {
-  return error instanceof Error ? error.message : String(error)
 }
 
 /**

@@ -11,7 +11,7 @@ export interface PostgresPlace {
   readonly pooled?: boolean
 }
 
-/** Returns whether the ledger argument of the command line is a connection string, not a file. */
+/** Returns true if the ledger argument of the command line is a connection string, not a file. */
 export function isPostgres(ledger: string): boolean {
   return /^\s*postgres(ql)?:\/\//i.test(ledger)
 }
@@ -77,7 +77,7 @@ export function parsePostgresPlace(given: string): PostgresPlace {
 const plain = /^[\w@%+=:,./-]+$/
 
 /** Controls, line ends, direction marks and invisible characters: what a terminal would act on when it prints or pastes. */
-const unprintable = /[\p{C}\p{Zl}\p{Zp}]/u
+const unprintable = /[\p{C}\p{Zl}\p{Zp}]/gu
 
 /**
  * A word for a command line that a person pastes into a shell: as it is, or in quotes that nothing in it can leave. What
@@ -85,21 +85,10 @@ const unprintable = /[\p{C}\p{Zl}\p{Zp}]/u
  */
 function quoteWord(word: string): string {
   if (plain.test(word)) return word
-  return unprintable.test(word) ? `$'${escapeWord(word)}'` : `'${word.replaceAll("'", `'\\''`)}'`
-}
-
-function escapeWord(word: string): string {
-  return Array.from(word, (character) => {
-    if (character === '\\' || character === "'") return `\\${character}`
-    return unprintable.test(character) ? escapeBytes(character) : character
-  }).join('')
-}
-
-function escapeBytes(character: string): string {
-  return Array.from(
-    Buffer.from(character),
-    (byte) => String.raw`\x` + byte.toString(16).padStart(2, '0'),
-  ).join('')
+  if (word.search(unprintable) < 0) return `'${word.replaceAll("'", `'\\''`)}'`
+  const toBytes = (character: string): string =>
+    Array.from(Buffer.from(character), (byte) => String.raw`\x` + byte.toString(16).padStart(2, '0')).join('')
+  return `$'${word.replaceAll(/[\\']/g, String.raw`\$&`).replaceAll(unprintable, toBytes)}'`
 }
 
 /** A place to show a run. */
@@ -189,7 +178,10 @@ export function processContext(json: boolean, host: CommandHost = process): Comm
     say: (line) => errors.write(`${line}\n`),
     ...(errors.isTerminal && !json && { progress: errors.rewriteLine }),
     now: host.now ?? (() => Date.now()),
-    programName: readProgramName(env),
+    // In this repository the command is a script of package.json; elsewhere it is a program.
+    programName: ['tallystick', 'demo'].includes(env['npm_lifecycle_event'] ?? '')
+      ? 'npx -y pnpm@12 tallystick'
+      : 'tallystick',
     paged: async (isWanted, work) => {
       const pager = isWanted && !json ? await out.openPager() : undefined
       if (pager === undefined) return await work(context)
@@ -201,12 +193,6 @@ export function processContext(json: boolean, host: CommandHost = process): Comm
     },
   }
   return context
-}
-
-/** In this repository the command is a script of package.json; elsewhere it is a program. */
-function readProgramName(environment: NodeJS.ProcessEnv): string {
-  const script = environment['npm_lifecycle_event']
-  return script === 'tallystick' || script === 'demo' ? 'npx -y pnpm@12 tallystick' : 'tallystick'
 }
 
 /** A command line that a person can paste into a shell. It repeats no password. */

@@ -39,14 +39,15 @@ export function formatContinuation({ result, metLimit }: StoppedRun, place: Plac
     ...pendingApprovals.map((approval) => formatDecision(approval, result, place)),
     ...deferredCalls.flatMap((call) => formatSettling(call, result, place)),
   ]
-  if (waiting.length === 0 && metLimit) waiting.push(formatRaising(metLimit, runId, place))
+  if (waiting.length === 0 && metLimit) {
+    const { limit, max } = metLimit
+    const raise = formatCommand(programName, 'raise', ledgerPath, runId, limit, `${max * 2}`, '--by', 'you')
+    waiting.push(
+      `The run is suspended at its limit ${limit} of ${max}, until a command raises it:\n  ${raise}\n`,
+    )
+  }
   if (waiting.length === 0) return `The run rests here. This continues it:\n${resume}`
   return `${waiting.join('')}Then this continues it:\n${resume}`
-}
-
-function formatRaising({ limit, max }: MetLimit, runId: RunId, { programName, ledgerPath }: Place): string {
-  const raise = formatCommand(programName, 'raise', ledgerPath, runId, limit, `${max * 2}`, '--by', 'you')
-  return `The run is suspended at its limit ${limit} of ${max}, until a command raises it:\n  ${raise}\n`
 }
 
 function formatDecision(

@@ -15,14 +15,14 @@ import { fitText, padText, measureText, makeVisible } from '../terminal/text-wid
 
 /** Joins parts to one text; images and files are named by their media type. */
 export function formatContent(parts: readonly (UserPart | ResultPart)[]): string {
-  return parts.map((part) => (part.type === 'text' ? part.text : `[${formatMedia(part)}]`)).join('\n')
-}
-
-function formatMedia(part: Exclude<UserPart | ResultPart, { readonly type: 'text' }>): string {
-  const { mediaType, url, providerFile } = part
-  const name = part.type === 'file' && part.name !== undefined ? [part.name] : []
-  const place = providerFile ? [`kept by ${providerFile.provider} as ${providerFile.id}`] : []
-  return [mediaType, ...name, ...(url === undefined ? [] : [url]), ...place].join(', ')
+  const texts = parts.map((part) => {
+    if (part.type === 'text') return part.text
+    const { mediaType, url, providerFile } = part
+    const name = part.type === 'file' ? part.name : undefined
+    const place = providerFile && `kept by ${providerFile.provider} as ${providerFile.id}`
+    return `[${[mediaType, name, url, place].filter((each) => each !== undefined).join(', ')}]`
+  })
+  return texts.join('\n')
 }
 
 /** Puts a text on one line, cut at `max` columns. */
@@ -163,15 +163,12 @@ export function formatCitations(
   citations: readonly (Citation | Source)[] | undefined,
   paint: Paint,
 ): readonly string[] {
-  return (citations ?? []).map(
-    (citation, at) => `${paint('cyan', `[${at + 1}]`)} ${paint('dim', formatSource(citation))}`,
-  )
-}
-
-function formatSource({ title, url, fileId, pages, quote }: Citation): string {
-  const page =
-    pages && (pages.from === pages.to ? `page ${pages.from}` : `pages ${pages.from} to ${pages.to}`)
-  const where = [title, url, fileId, page].filter((one) => one !== undefined)
-  const quoted = quote === undefined ? [] : [`“${toOneLine(quote, maxQuoteLength)}”`]
-  return toOneLine([where.join(', '), ...quoted].join(' '), 4 * maxQuoteLength)
+  return (citations ?? []).map(({ title, url, fileId, pages, quote }: Citation, at) => {
+    const page =
+      pages && (pages.from === pages.to ? `page ${pages.from}` : `pages ${pages.from} to ${pages.to}`)
+    const where = [title, url, fileId, page].filter((one) => one !== undefined)
+    const quoted = quote === undefined ? [] : [`“${toOneLine(quote, maxQuoteLength)}”`]
+    const source = toOneLine([where.join(', '), ...quoted].join(' '), 4 * maxQuoteLength)
+    return `${paint('cyan', `[${at + 1}]`)} ${paint('dim', source)}`
+  })
 }

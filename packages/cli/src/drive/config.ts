@@ -77,19 +77,20 @@ const definedAgent = valueThat(
 /** Agents that a function of a configuration gives. */
 const agentList: OptionCheck = listOf(definedAgent)
 
+const aModel = valueThat(
+  "a model, such as anthropic('…')",
+  (value) => typeof (Object(value) as Partial<Model>).stream === 'function',
+)
+
 const config = fields<TallystickConfig>({
   agents: functionOr(agentList),
   mcp: maybe(anyObject),
-  models: maybe(listOf(valueThat("a model, such as anthropic('…')", isModel))),
+  models: maybe(listOf(aModel)),
   prices: maybe(functionOr(anyObject)),
   ...someRules,
   context: maybe(() => undefined),
   close: maybe(anyFunction),
 })
-
-function isModel(value: unknown): boolean {
-  return typeof (Object(value) as Partial<Model>).stream === 'function'
-}
 
 /** Refuses what is not a configuration, with a `ConfigurationError`; `subject` says where it comes from. */
 function requireConfig(subject: string, source: unknown): asserts source is TallystickConfig {
@@ -118,40 +119,30 @@ interface WantedConfig {
  * user may be able to write it, since loading it runs its code. Throws a `ConfigurationError` that says what is wrong.
  */
 export function findConfig({ workingDirectory, file }: WantedConfig): string {
-  const root = findSearchRoot(workingDirectory)
-  const path =
-    file === undefined ? findNearestConfig(workingDirectory, root) : resolve(workingDirectory, file)
-  if (path === undefined || !existsSync(path)) {
+  const folders = listFoldersUpwards(workingDirectory)
+  const holding = (name: string): string | undefined =>
+    folders.find((folder) => existsSync(resolve(folder, name)))
+  // No configuration is looked for above the Git repository, the package without one, or the folder itself without either.
+  const root = holding('.git') ?? holding('package.json') ?? workingDirectory
+  const candidates =
+    file === undefined
+      ? folders
+          .slice(0, folders.indexOf(root) + 1)
+          .flatMap((folder) => fileNames.map((name) => resolve(folder, name)))
+      : [resolve(workingDirectory, file)]
+  const path = candidates.find((candidate) => existsSync(candidate))
+  if (path === undefined) {
     const where =
       root === workingDirectory
         ? `not in ${workingDirectory}`
         : `neither in ${workingDirectory} nor above it up to ${root}`
     throw new ConfigurationError(
-      `No configuration was found: ${path ?? `${fileNames[0]} is ${where}`}. ` +
+      `No configuration was found: ${file === undefined ? `${fileNames[0]} is ${where}` : candidates[0]}. ` +
         'It names the agents that drive a run. Write one that exports defineConfig({ agents }), or name it with --config FILE.',
     )
   }
   if (file === undefined) requireOwn(path)
   return path
-}
-
-/**
- * The folder above which no configuration is looked for: the root of the Git repository, else the nearest folder with a
- * package.json, else the working directory itself.
- */
-function findSearchRoot(workingDirectory: string): string {
-  const folders = listFoldersUpwards(workingDirectory)
-  const holding = (name: string): string | undefined =>
-    folders.find((folder) => existsSync(resolve(folder, name)))
-  return holding('.git') ?? holding('package.json') ?? workingDirectory
-}
-
-function findNearestConfig(from: string, root: string): string | undefined {
-  const folders = listFoldersUpwards(from)
-  return folders
-    .slice(0, folders.indexOf(root) + 1)
-    .flatMap((folder) => fileNames.map((name) => resolve(folder, name)))
-    .find((path) => existsSync(path))
 }
 
 function listFoldersUpwards(from: string): readonly string[] {
@@ -165,14 +156,9 @@ export interface ProcessUser {
   readonly groupId: number
 }
 
-function processUser(): ProcessUser | undefined {
-  const [userId, groupId] = [process.getuid?.(), process.getgid?.()]
-  return userId === undefined || groupId === undefined ? undefined : { userId, groupId }
-}
-
 function requireOwn(path: string): void {
-  const user = processUser()
-  if (user === undefined) return
+  const [userId, groupId] = [process.getuid?.(), process.getgid?.()]
+  if (userId === undefined || groupId === undefined) return
   // The owner of a folder decides where a link in it leads.
   const real = realpathSync(path)
   for (const each of new Set([path, real])) {
@@ -180,7 +166,7 @@ function requireOwn(path: string): void {
       [each, each === real ? statSync(each) : lstatSync(each)],
       [dirname(each), statSync(dirname(each))],
     ] as const) {
-      const fault = findAccessFault(stats, user)
+      const fault = findAccessFault(stats, { userId, groupId })
       if (fault === undefined) continue
       throw new ConfigurationError(
         `${path} was not loaded, since ${place} ${fault}, and loading it would run their code as you. ` +
@@ -230,7 +216,8 @@ export async function loadConfig({ context, onFound, ...wanted }: LoadConfigOpti
   const source = await importConfig(path)
   const config: unknown =
     typeof source === 'function' ? await (source as (given: ConfigContext) => unknown)(context) : source
-  if (!isConfig(config)) {
+  const { agents } = Object(config) as { readonly agents?: unknown }
+  if (!Array.isArray(agents) && typeof agents !== 'function') {
     throw new ConfigurationError(
       `${path} gives no agents, so nothing can drive the run. Let its default export be defineConfig({ agents: [ … ] }), or a function that returns that.`,
     )
@@ -271,23 +258,15 @@ export async function importConfig(path: string): Promise<unknown> {
     return module.default
   } catch (cause) {
     const what = `${path} cannot be imported, so no agent is known`
-    if (isUnreadable(cause)) throw new ConfigurationError(`${what}: ${typeScriptRemedy}`, { cause })
+    // From 22.18 on Node takes the types out of TypeScript.
+    if (cause instanceof Error && 'code' in cause && cause.code === 'ERR_UNKNOWN_FILE_EXTENSION') {
+      const remedy = `it is TypeScript, which Node ${process.versions.node} does not read. Use Node 22.18 or newer, set NODE_OPTIONS=--experimental-strip-types, or write it as tallystick.config.mjs.`
+      throw new ConfigurationError(`${what}: ${remedy}`, { cause })
+    }
     const reason = cause instanceof Error ? cause.message : String(cause)
     const remedy = 'Correct it, or name another with --config FILE'
     throw new ConfigurationError(`${what}. ${remedy}: ${reason}`, { cause })
   }
-}
-
-const typeScriptRemedy = `it is TypeScript, which Node ${process.versions.node} does not read. Use Node 22.18 or newer, set NODE_OPTIONS=--experimental-strip-types, or write it as tallystick.config.mjs.`
-
-/** A file of a kind that this Node does not know: from 22.18 on it takes the types out of TypeScript. */
-function isUnreadable(cause: unknown): boolean {
-  return cause instanceof Error && 'code' in cause && cause.code === 'ERR_UNKNOWN_FILE_EXTENSION'
-}
-
-function isConfig(value: unknown): value is TallystickConfig {
-  const { agents } = Object(value) as { readonly agents?: unknown }
-  return Array.isArray(agents) || typeof agents === 'function'
 }
 
 /** The MCP servers that a configuration of this command names. Throws a `ConfigurationError` where it names no server. */

@@ -29,7 +29,11 @@ const via = 'prompt'
  */
 export async function askForApproval(person: Output, approval: PendingApproval): Promise<ApprovalChoice> {
   const { columns, rows } = person.size()
-  const lines = wrapLines(formatCall(approval), columns)
+  const { name, toolCallId, input, reason } = approval
+  const because = reason === undefined ? '' : `Reason: ${toOneLine(reason, Infinity)}\n`
+  // The input is printed last, and nothing before it takes more than one line: no reason can look like an input.
+  const call = `Approval of ${toOneLine(name, Infinity)}\nCall: ${toolCallId}\n${because}Input: ${formatJson(input)}`
+  const lines = wrapLines(call, columns)
   const pageRows = Math.max(1, rows - rowsKept)
   person.reset()
   for (let shown = 0; ;) {
@@ -39,27 +43,18 @@ export async function askForApproval(person: Output, approval: PendingApproval):
     const isLast = shown >= lines.length
     const answer = await person.ask(
       isLast
-        ? `Run ${toOneLine(approval.name, maxNameCharacters)} with this input? [y]es, [n]o, [l]ater: `
+        ? `Run ${toOneLine(name, maxNameCharacters)} with this input? [y]es, [n]o, [l]ater: `
         : `-- ${shown} of ${lines.length} lines. Enter shows more, [n]o, [l]ater: `,
     )
     if (isLast && answer !== undefined && /^y(es)?$/i.test(answer)) return { kind: 'approve', via }
-    const choice = await parseChoice(person, answer)
-    if (choice !== undefined) return choice
+    if (answer === undefined || /^l(ater)?$/i.test(answer)) return { kind: 'later' }
+    if (/^no?$/i.test(answer)) {
+      const why = await person.ask('Why not? The model reads it: ')
+      return why === undefined
+        ? { kind: 'later' }
+        : { kind: 'deny', via, reason: why || 'No reason was given.' }
+    }
   }
-}
-
-/** The input is printed last, and nothing before it takes more than one line: no reason can look like an input. */
-function formatCall({ name, toolCallId, input, reason }: PendingApproval): string {
-  const because = reason === undefined ? '' : `Reason: ${toOneLine(reason, Infinity)}\n`
-  return `Approval of ${toOneLine(name, Infinity)}\nCall: ${toolCallId}\n${because}Input: ${formatJson(input)}`
-}
-
-/** Resolves with `undefined` for an answer that is not one of the choices. */
-async function parseChoice(person: Output, answer: string | undefined): Promise<ApprovalChoice | undefined> {
-  if (answer === undefined || /^l(ater)?$/i.test(answer)) return { kind: 'later' }
-  if (!/^no?$/i.test(answer)) return undefined
-  const why = await person.ask('Why not? The model reads it: ')
-  return why === undefined ? { kind: 'later' } : { kind: 'deny', via, reason: why || 'No reason was given.' }
 }
 
 /**

@@ -1,4 +1,4 @@
-import type { Ledger, RunId, RuntimeEvent } from '@tallystick/core'
+import type { Ledger, RuntimeEvent } from '@tallystick/core'
 import { getOwn, omitUndefined } from '@tallystick/core/internal'
 import {
   canonicalJson,
@@ -126,15 +126,6 @@ interface FailedAttempt {
   readonly withdrawnCalls: readonly CallStory[]
 }
 
-type Draft =
-  | Exclude<StoryPart, { kind: 'calls' | 'failed' }>
-  | (Placed & { readonly kind: 'calls'; readonly ids: readonly ToolCallId[] })
-  | (Placed & {
-      readonly kind: 'failed'
-      readonly event: EventOf<'model_stream_failed'>
-      readonly tookMs: number
-    })
-
 export interface RunStory {
   readonly parts: readonly StoryPart[]
   readonly calls: readonly CallStory[]
@@ -143,84 +134,64 @@ export interface RunStory {
 /** Builds the story of a run from its events, in order. */
 export class StoryBuilder {
   readonly #calls = new CallStories()
-  readonly #drafts: Draft[] = []
+  /** Each part is made at the end, when the results of its calls are known. */
+  readonly #parts: ((ledger: Ledger) => StoryPart | Promise<StoryPart>)[] = []
+  /** The attempts of model calls, by turn and number, whose text is in a reply. */
+  readonly #kept = new Set<string>()
   #called: EventOf<'model_call_started'> | undefined
 
   follow(event: RuntimeEvent): void {
     this.#calls.follow(event)
     const { seq, turn, at } = event
     const here = { turn, fromSeq: seq, toSeq: seq, at }
+    const { seq: fromSeq = seq, at: startedAt = at } = this.#called ?? {}
+    const sinceCall = { ...here, fromSeq, tookMs: at - startedAt }
     if (event.type === 'model_call_started') this.#called = event
-    if (event.type === 'input_received') this.#drafts.push({ ...here, kind: 'input', event })
+    if (event.type === 'input_received') this.#parts.push(() => ({ ...here, kind: 'input', event }))
     if (event.type === 'history_carried') {
-      this.#drafts.push({ ...here, kind: 'history', messages: event.messages.length })
+      this.#parts.push(() => ({ ...here, kind: 'history', messages: event.messages.length }))
     }
     if (event.type === 'assistant_message_finished') {
-      this.#drafts.push({ ...here, ...this.#sinceCall(event), kind: 'reply', event })
+      this.#kept.add(`${turn}.${event.attempt}`)
+      this.#parts.push(() => ({ ...sinceCall, kind: 'reply', event }))
     }
     if (event.type === 'model_stream_failed') {
-      this.#drafts.push({ ...here, ...this.#sinceCall(event), kind: 'failed', event })
+      this.#parts.push(async (ledger) => ({
+        ...sinceCall,
+        kind: 'failed',
+        ...(await this.#readFailed(event, ledger)),
+      }))
     }
     if (event.type === 'tool_requests_collected') {
-      this.#drafts.push({ ...here, kind: 'calls', ids: event.calls.map(({ toolCallId }) => toolCallId) })
+      this.#parts.push(() => {
+        const calls = event.calls.flatMap(({ toolCallId }) => this.#calls.of(toolCallId) ?? [])
+        const toSeq = Math.max(seq, ...calls.map(({ resultSeq = 0 }) => resultSeq))
+        return { ...here, kind: 'calls', toSeq, calls }
+      })
     }
-    if (roles[event.type] === 'note') this.#drafts.push({ ...here, kind: 'note', event })
+    if (roles[event.type] === 'note') this.#parts.push(() => ({ ...here, kind: 'note', event }))
   }
 
   /** Returns the story. The text of failed attempts is read from the ledger only here. */
-  async end(ledger: Ledger, runId: RunId): Promise<RunStory> {
+  async end(ledger: Ledger): Promise<RunStory> {
     const parts: StoryPart[] = []
-    for (const draft of this.#drafts) {
-      if (draft.kind === 'failed') parts.push(await this.#failed(draft, ledger, runId))
-      else if (draft.kind === 'calls') parts.push(this.#withCalls(draft))
-      else parts.push(draft)
-    }
+    for (const toPart of this.#parts) parts.push(await toPart(ledger))
     return { parts, calls: this.#calls.all }
   }
 
-  #sinceCall({ seq, at }: RuntimeEvent): Pick<Placed, 'fromSeq'> & { readonly tookMs: number } {
-    const { seq: fromSeq = seq, at: startedAt = at } = this.#called ?? {}
-    return { fromSeq, tookMs: at - startedAt }
-  }
-
-  #withCalls({ ids, ...draft }: Draft & { readonly kind: 'calls' }): StoryPart {
-    const calls = ids.flatMap((id) => this.#calls.of(id) ?? [])
-    const toSeq = Math.max(draft.toSeq, ...calls.map(({ resultSeq = 0 }) => resultSeq))
-    return { ...draft, toSeq, calls }
-  }
-
-  async #failed(
-    { event, ...draft }: Draft & { readonly kind: 'failed' },
+  async #readFailed(
+    { runId, turn, attempt, failure, retryAt }: EventOf<'model_stream_failed'>,
     ledger: Ledger,
-    runId: RunId,
-  ): Promise<StoryPart> {
-    const { turn, attempt, failure, retryAt } = event
-    const isKept = this.#drafts.some(
-      (other) => other.kind === 'reply' && other.turn === turn && other.event.attempt === attempt,
-    )
-    const withdrawnCalls = isKept
-      ? []
-      : this.#calls.all.filter((call) => call.turn === turn && call.attempt === attempt)
-    return {
-      ...draft,
-      attempt,
-      failure,
-      withdrawnCalls,
-      ...(retryAt !== undefined && { retryAt }),
-      withdrawn: isKept ? '' : await readAttemptText(ledger, { runId, turn, attempt }),
+  ): Promise<Omit<FailedAttempt, 'tookMs'>> {
+    const failed = { attempt, failure, ...omitUndefined({ retryAt }) }
+    if (this.#kept.has(`${turn}.${attempt}`)) return { ...failed, withdrawn: '', withdrawnCalls: [] }
+    let withdrawn = ''
+    for await (const event of ledger.find({ runId, turn, types: ['assistant_text_delta'] })) {
+      if (event.type === 'assistant_text_delta' && event.attempt === attempt) withdrawn += event.text
     }
+    const withdrawnCalls = this.#calls.all.filter((call) => call.turn === turn && call.attempt === attempt)
+    return { ...failed, withdrawn, withdrawnCalls }
   }
-}
-
-async function readAttemptText(
-  ledger: Ledger,
-  { runId, turn, attempt }: { readonly runId: RunId; readonly turn: number; readonly attempt: number },
-): Promise<string> {
-  let text = ''
-  for await (const event of ledger.find({ runId, turn, types: ['assistant_text_delta'] })) {
-    if (event.type === 'assistant_text_delta' && event.attempt === attempt) text += event.text
-  }
-  return text
 }
 
 /** Events with a part of their own are notes; `part` events belong to inputs, replies and calls; null stays out. */
@@ -270,21 +241,21 @@ const maxNameCharacters = 60
 const maxValueCharacters = 30
 const maxResultCharacters = 40
 
-/** A call that has ended. */
-interface EndedCall extends CallStory {
-  readonly outcome: Outcome
-  readonly content: readonly ResultPart[]
-}
-
 /** Sums up calls of one tool on one line: `search_orders × 20; all empty; query: "a", "b", … 15 more`. */
 export function formatSimilar(calls: readonly CallStory[]): string {
   return calls.length === 0 ? '' : formatOutline(toOutline(calls))
 }
 
 export function formatOutline(outline: ToolOutline): string {
+  const { calls, endings } = outline
   const tool = toOneLine(outline.name, maxNameCharacters)
-  const name = outline.calls === 1 ? tool : `${tool} × ${outline.calls}`
-  return [name, ...[formatEndings(outline), formatVarying(outline)].filter((text) => text !== '')].join('; ')
+  const name = calls === 1 ? tool : `${tool} × ${calls}`
+  const groups = endings.map(({ ending, count }) =>
+    count === calls ? (count === 1 ? ending : `all ${ending}`) : `${count} ${ending}`,
+  )
+  const open = endings.reduce((left, { count }) => left - count, calls)
+  const ended = [...groups, ...(open > 0 ? [`${open} open`] : [])].join(', ')
+  return [name, ended, formatVarying(outline)].filter((text) => text !== '').join('; ')
 }
 
 /** Returns true for two calls of one tool with the same outcome and result. */
@@ -299,37 +270,38 @@ export function haveEndedAlike(one: CallStory, other: CallStory): boolean {
 
 /** Outlines calls of one tool, as the outline of a run does for all of them. */
 function toOutline(calls: readonly CallStory[]): ToolOutline {
-  const ended = calls.filter((call): call is EndedCall => call.outcome !== undefined)
+  const endings = Map.groupBy(
+    calls.filter(({ outcome }) => outcome !== undefined),
+    ({ outcome, content = [] }): CallEnding['ending'] => {
+      const text = formatContent(content).trim()
+      // That a result is empty says more than that the call succeeded.
+      const isEmpty = outcome === 'success' && ['', '[]', '{}', 'null', '""'].includes(text)
+      return isEmpty ? 'empty' : outcome!
+    },
+  )
   const inputs = calls.map(({ requested }) => requested)
   const keys = [...new Set(inputs.flatMap((input) => Object.keys(input)))]
   return {
     name: calls[0]?.name ?? '',
     calls: calls.length,
-    endings: [...Map.groupBy(ended, toEnding)].map(([ending, { length }]) => ({ ending, count: length })),
-    inputs: keys.map((key) => ({ key, values: inputs.map((input) => toValue(input, key)) })),
+    endings: [...endings].map(([ending, { length }]) => ({ ending, count: length })),
+    inputs: keys.map((key) => ({
+      key,
+      values: inputs.map((input) => {
+        const value = getOwn(input, key)
+        return value === undefined ? null : canonicalJson(value)
+      }),
+    })),
   }
-}
-
-function formatEndings({ calls, endings }: ToolOutline): string {
-  const groups = endings.map(({ ending, count }) =>
-    count === calls ? (count === 1 ? ending : `all ${ending}`) : `${count} ${ending}`,
-  )
-  const open = endings.reduce((left, { count }) => left - count, calls)
-  return [...groups, ...(open > 0 ? [`${open} open`] : [])].join(', ')
-}
-
-/** That a result is empty says more than that the call succeeded. */
-function toEnding({ outcome, content }: EndedCall): CallEnding['ending'] {
-  const text = formatContent(content).trim()
-  if (outcome === 'success' && ['', '[]', '{}', 'null', '""'].includes(text)) return 'empty'
-  return outcome
 }
 
 /** The arguments that differ between the calls, with their values. */
 function formatVarying({ calls, inputs }: ToolOutline): string {
   if (calls < 2) return ''
   const varying = inputs.flatMap(({ key, values }) => {
-    const texts = [...new Set(values.map(formatValue))]
+    const texts = [
+      ...new Set(values.map((value) => (value === null ? 'nothing' : toOneLine(value, maxValueCharacters)))),
+    ]
     if (texts.length < 2) return []
     const more = texts.length - maxValues
     const count = texts.length > maxOutlinedValues ? `at least ${more}` : `${more}`
@@ -340,15 +312,6 @@ function formatVarying({ calls, inputs }: ToolOutline): string {
   if (varying.length === 0) return 'always with the same input'
   const left = varying.length - maxKeys
   return [...varying.slice(0, maxKeys), ...(left > 0 ? [`${left} more differ`] : [])].join('; ')
-}
-
-function toValue(input: JsonObject, key: string): string | null {
-  const value = getOwn(input, key)
-  return value === undefined ? null : canonicalJson(value)
-}
-
-function formatValue(value: string | null): string {
-  return value === null ? 'nothing' : toOneLine(value, maxValueCharacters)
 }
 
 /** Sums up calls that ended alike, with their result. */

@@ -19,7 +19,9 @@ export function openPager(
   environment: NodeJS.ProcessEnv,
   shownText: (text: string) => string,
 ): Pager | undefined {
-  const command = environment['PAGER'] ?? (isOnPath('less', environment) ? 'less' : '')
+  const folders = (environment['PATH'] ?? '').split(delimiter)
+  const hasLess = folders.some((folder) => folder !== '' && existsSync(join(folder, 'less')))
+  const command = environment['PAGER'] ?? (hasLess ? 'less' : '')
   if (command.trim() === '' || command === 'cat') return undefined
   const child = spawn(command, {
     shell: true,
@@ -51,9 +53,4 @@ export function openPager(
       await closed
     },
   }
-}
-
-function isOnPath(program: string, environment: NodeJS.ProcessEnv): boolean {
-  const folders = (environment['PATH'] ?? '').split(delimiter)
-  return folders.some((folder) => folder !== '' && existsSync(join(folder, program)))
 }

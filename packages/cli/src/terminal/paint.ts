@@ -7,28 +7,14 @@ export type PaintStyle = 'bold' | 'dim' | 'red' | 'green' | 'yellow' | 'cyan'
 /** Puts a text into a style; leaves it as it is where there are no colours. */
 export type Paint = (style: PaintStyle, text: string) => string
 
-interface Marks {
-  readonly beginning: string
-  readonly each: RegExp
-}
-
-/**
- * Marks the places of styles in a text. Made when a style is first used: a program that prints without colours begins
- * sooner.
- */
-let marks: Marks | undefined
-
-/** Text from outside cannot hold these marks, since they are new in each process. */
-function createMarks(): Marks {
-  const beginning = `\u0000${crypto.randomUUID()}:`
-  return { beginning, each: new RegExp(`${beginning}(\\d+)\u0000`, 'g') }
-}
+/** The beginning of the marks at the places of styles. Text from outside cannot hold it, since it is new in each process. */
+const beginning = `\u0000${crypto.randomUUID()}:`
+const marks = new RegExp(`${beginning}(\\d+)\u0000`, 'g')
 
 /** Returns styles for a stream: only if it is a terminal, and `NO_COLOR` is not set. */
 export function createPaint(stream: { readonly isTTY?: boolean }, environment: NodeJS.ProcessEnv): Paint {
   if (stream.isTTY !== true || (environment['NO_COLOR'] ?? '') !== '') return (_style, text) => text
   return (style, text) => {
-    const { beginning } = (marks ??= createMarks())
     const [on, off] = inspect.colors[style] as [number, number]
     return `${beginning}${on}\u0000${text}${beginning}${off}\u0000`
   }
@@ -36,10 +22,9 @@ export function createPaint(stream: { readonly isTTY?: boolean }, environment: N
 
 /** Returns text as a terminal is to get it: styles only where a `Paint` has put them, everything else visible. */
 export function toTerminalText(text: string): string {
-  if (marks === undefined) return makeVisible(text)
   // Even indices hold the pieces between marks, odd ones the codes of styles.
   return text
-    .split(marks.each)
+    .split(marks)
     .map((piece, index) => (index % 2 === 1 ? `\u001B[${piece}m` : makeVisible(piece)))
     .join('')
 }

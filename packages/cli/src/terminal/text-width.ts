@@ -3,41 +3,30 @@ import type stringWidth from 'string-width'
 
 /** The columns that a text takes on a terminal: two for wide letters and most emoji, none for marks over letters. */
 export function measureText(text: string): number {
+  if (plain.test(text)) return text.length
+  loaded ??= (createRequire(import.meta.url)('string-width') as { default: typeof stringWidth }).default
   // The text holds no escape sequences: they are written out as visible text.
-  return isPlain(text) ? text.length : measureLoaded(text, { countAnsiEscapeCodes: true })
+  return loaded(text, { countAnsiEscapeCodes: true })
 }
 
 /**
- * Returns true if each character takes one column, whatever is beside it: letters of the Latin, Greek and Cyrillic alphabets, and the
- * punctuation, arrows, mathematical signs and lines that views are made of.
+ * A text of which each character takes one column, whatever is beside it: letters of the Latin, Greek and Cyrillic alphabets, and
+ * the punctuation, arrows, mathematical signs and lines that views are made of.
  */
-function isPlain(text: string): boolean {
-  return /^[ -~\u{a0}-\u{ac}\u{ae}-\u{2ff}\u{370}-\u{482}\u{2010}-\u{2027}\u{2030}-\u{205e}\u{2190}-\u{2319}\u{2500}-\u{259f}]*$/u.test(
-    text,
-  )
-}
+const plain =
+  /^[ -~\u{a0}-\u{ac}\u{ae}-\u{2ff}\u{370}-\u{482}\u{2010}-\u{2027}\u{2030}-\u{205e}\u{2190}-\u{2319}\u{2500}-\u{259f}]*$/u
 
+/** The tables of Unicode, loaded for the first text that needs them: that takes as long as listing a thousand runs. */
 let loaded: typeof stringWidth | undefined
 
-/** Loads the tables of Unicode for the first text that needs them: that takes as long as listing a thousand runs. */
-const measureLoaded: typeof stringWidth = (text, options) => {
-  loaded ??= (createRequire(import.meta.url)('string-width') as { default: typeof stringWidth }).default
-  return loaded(text, options)
-}
-
-let letters: Intl.Segmenter | undefined
-
-/** The letters of a text, each with its marks. Loads the rules for them when they are first needed, as above. */
-function splitLetters(text: string): Intl.Segments {
-  letters ??= new Intl.Segmenter()
-  return letters.segment(text)
-}
+/** Splits a text into letters, each with its marks. */
+const letters = new Intl.Segmenter()
 
 /** The beginning of a text that fits into so many columns, with a sign where more of it follows. Letters stay whole. */
 export function fitText(text: string, columns: number): string {
   if (measureText(text) <= columns) return text
   let [kept, width] = ['', 0]
-  for (const { segment } of splitLetters(text)) {
+  for (const { segment } of letters.segment(text)) {
     const wide = measureText(segment)
     if (width + wide > columns - 1) break
     kept += segment
@@ -68,7 +57,7 @@ function wrapLine(line: string, columns: number): readonly string[] {
   const indent = ' '.repeat(Math.min(begun + 2, Math.floor(columns / 2)))
   const rows: string[] = []
   let [row, width] = ['', 0]
-  for (const { segment } of splitLetters(line)) {
+  for (const { segment } of letters.segment(line)) {
     const wide = measureText(segment)
     if (width + wide > columns) {
       rows.push(row)
@@ -99,12 +88,8 @@ const found = new RegExp(`(?<ofEmoji>${ofEmoji.source})|${unseen.source}|${piled
  * same value, since only its strings can hold such characters.
  */
 export function makeVisible(text: string): string {
-  return text
-    .replaceAll('\r\n', '\n')
-    .replaceAll(found, (character, kept: string | undefined) => kept ?? escapeCharacter(character))
-}
-
-function escapeCharacter(character: string): string {
-  const units = Array.from({ length: character.length }, (_, index) => character.charCodeAt(index))
-  return units.map((unit) => `\\u${unit.toString(16).padStart(4, '0')}`).join('')
+  return text.replaceAll('\r\n', '\n').replaceAll(found, (character, kept: string | undefined) => {
+    const units = Array.from({ length: character.length }, (_, index) => character.charCodeAt(index))
+    return kept ?? units.map((unit) => `\\u${unit.toString(16).padStart(4, '0')}`).join('')
+  })
 }

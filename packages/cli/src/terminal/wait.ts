@@ -1,8 +1,5 @@
 import { fromEvent, lastValueFrom, merge, type Observable, ReplaySubject } from 'rxjs'
 
-/** The longest that a timer waits, in milliseconds. */
-const longMs = 2 ** 31 - 1
-
 /**
  * Runs `work`, and passes it an observable that emits on Ctrl-C or SIGTERM. It listens from the start, so that no stop
  * leaves a ledger open.
@@ -40,12 +37,7 @@ export async function handleAll<Item>(
 
 /** Keeps the process alive until the feed completes. */
 export async function awaitCompletion(events$: Observable<unknown>): Promise<void> {
-  const awake = setInterval(() => {}, longMs)
-  try {
-    await lastValueFrom(events$, { defaultValue: undefined })
-  } finally {
-    clearInterval(awake)
-  }
+  await keepAlive(() => lastValueFrom(events$, { defaultValue: undefined }))
 }
 
 /**
@@ -53,7 +45,7 @@ export async function awaitCompletion(events$: Observable<unknown>): Promise<voi
  * no timer or socket that would keep this process alive.
  */
 export async function keepAlive<Result>(work: () => Promise<Result>): Promise<Result> {
-  const awake = setInterval(() => {}, longMs)
+  const awake = setInterval(() => {}, 2 ** 31 - 1)
   try {
     return await work()
   } finally {

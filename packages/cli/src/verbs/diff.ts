@@ -3,7 +3,6 @@ import { diffRuns, type RunsDiff, type RunTail } from '@tallystick/replay'
 import type { Command } from '@commander-js/extra-typings'
 import { declareRunArguments } from '../command/arguments.ts'
 import { type CommandContext, formatCommand, printJson } from '../command/context.ts'
-import type { Place } from '../command/next-commands.ts'
 import { formatCount, toOneLine, formatSpent, formatTable } from '../command/text.ts'
 import { findRun } from '../runs/find-run.ts'
 import { withLedger } from '../runs/open-ledger.ts'
@@ -28,15 +27,11 @@ export function declareDiff(verb: Command, context: CommandContext): void {
         diffRuns(ledger, await findRun(ledger, left, place), await findRun(ledger, right, place)),
       )
       if (json) return await printJson(context, found)
-      const text = formatDiff(found, paint, columns) + formatLeftOut(place)
+      const all = formatCommand(programName, 'export', ledgerPath, '--run', 'RUN')
+      const leftOut = `\nLeft out: deltas and progress. Every event of a run is printed by:\n  ${all}\n`
+      const text = formatDiff(found, paint, columns) + leftOut
       await context.print(columns === undefined ? text : wrapText(text, columns))
     })
-}
-
-/** Says which events are not compared, and what prints them. */
-function formatLeftOut({ programName, ledgerPath }: Place): string {
-  const all = formatCommand(programName, 'export', ledgerPath, '--run', 'RUN')
-  return `\nLeft out: deltas and progress. Every event of a run is printed by:\n  ${all}\n`
 }
 
 function formatDiff(
@@ -47,9 +42,14 @@ function formatDiff(
   const isStacked = columns !== undefined && columns < sideBySideColumns
   const same = `${formatCount(shared, 'event')} ${shared === 1 ? 'is' : 'are'} equal`
   const [one, two] = [left, right].map(({ events }) => events.find(isTurn))
+  const [leftFacts, rightFacts] = [listFacts(left), listFacts(right)]
   const facts = isStacked
-    ? `${formatStackedFacts('left', left)}${formatStackedFacts('right', right)}`
-    : formatFacts(left, right)
+    ? formatTable([['LEFT', left.runId], ...leftFacts]) + formatTable([['RIGHT', right.runId], ...rightFacts])
+    : formatTable([
+        ['', 'LEFT', 'RIGHT'],
+        ['run', left.runId, right.runId],
+        ...leftFacts.map(([name, value], index) => [name, value, rightFacts[index]?.[1] ?? '']),
+      ])
   if (one === undefined && two === undefined) return `${same}; nothing differs.\n\n${facts}`
   const ways = [one, two].map((event) =>
     event === undefined ? 'nothing more' : formatEvent(event, maxCellCharacters),
@@ -73,18 +73,6 @@ function listFacts(tail: RunTail): readonly (readonly [name: string, value: stri
     ['own work', formatSpent(own)],
     ['text', toOneLine(text, maxCellCharacters)],
   ]
-}
-
-function formatFacts(left: RunTail, right: RunTail): string {
-  return formatTable([
-    ['', 'LEFT', 'RIGHT'],
-    ['run', left.runId, right.runId],
-    ...listFacts(left).map(([name, value], index) => [name, value, listFacts(right)[index]?.[1] ?? '']),
-  ])
-}
-
-function formatStackedFacts(side: string, tail: RunTail): string {
-  return formatTable([[side.toUpperCase(), tail.runId], ...listFacts(tail)])
 }
 
 /** Each turn of the first run with that of the second under it. */

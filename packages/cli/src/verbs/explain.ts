@@ -32,11 +32,14 @@ export function declareExplain(verb: Command, context: CommandContext): void {
         const explanation = await explain(ledger, runId, turn)
         const stories = new CallStories()
         for await (const event of readEvents(ledger, runId, callTypes)) stories.follow(event)
-        await printEither(
-          context,
-          { ...explanation, calls: listCalls(explanation, stories) },
-          formatExplanation(explanation, stories, context.paint),
+        // The calls whose results are part of the request.
+        const calls = explanation.items.flatMap(({ message }) =>
+          message?.role === 'tool'
+            ? message.results.flatMap(({ toolCallId }) => stories.of(toolCallId) ?? [])
+            : [],
         )
+        const text = formatExplanation(explanation, stories, context.paint)
+        await printEither(context, { ...explanation, calls }, text)
       }),
     )
 }
@@ -45,13 +48,6 @@ const callTypes: readonly EventType[] = [
   ...(['tool_request_ready', 'tool_requests_collected', 'approval_decided'] as const),
   ...(['tool_started', 'tool_result'] as const),
 ]
-
-/** The calls whose results are part of the request. */
-function listCalls({ items }: Explanation, stories: CallStories): readonly CallStory[] {
-  return items.flatMap(({ message }) =>
-    message?.role === 'tool' ? message.results.flatMap(({ toolCallId }) => stories.of(toolCallId) ?? []) : [],
-  )
-}
 
 function formatExplanation(explanation: Explanation, stories: CallStories, paint: Paint): string {
   const { runId, turn, agent, model, requestDigest, toolChoice, attempts, items, leftOut, tokens } =

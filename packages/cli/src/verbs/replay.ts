@@ -119,9 +119,10 @@ export function declareRegression(verb: Command, context: CommandContext): void 
       await withRun(context, { ledger: ledgerPath, run }, 'read', async (ledger, runId) => {
         const source = findConfig({ workingDirectory, ...omitUndefined({ file }) })
         const testFile = resolve(workingDirectory, out)
+        const path = relative(dirname(testFile), source).split(sep).join('/')
         const written = await exportRegression(ledger, runId, {
           file: testFile,
-          agents: { from: toImportPath(testFile, source) },
+          agents: { from: path.startsWith('.') ? path : `./${path}` },
           secrets,
           definitions: recordedDefinitions ? 'recorded' : 'today',
         })
@@ -134,12 +135,6 @@ export function declareRegression(verb: Command, context: CommandContext): void 
         )
       })
     })
-}
-
-/** The path by which a file imports another. */
-function toImportPath(file: string, other: string): string {
-  const path = relative(dirname(file), other).split(sep).join('/')
-  return path.startsWith('.') ? path : `./${path}`
 }
 
 function parsePattern(text: string): RegExp {

@@ -164,7 +164,7 @@ async function readShownRun(
   const waits = isNow ? await readWaits(ledger, state) : listOwnWaits(state)
   const isDriven = isNow && (await isRunDriven(ledger, runId))
   const statusView = toStatusView(state, { waits, isDriven, isPast: !isNow })
-  const story = await builder.end(ledger, runId)
+  const story = await builder.end(ledger)
   const shown: ShownRun = {
     ...reading,
     maxSeq,

@@ -23,7 +23,9 @@ function formatDifference({ path, recorded, happened }: Difference, [first, seco
   if (/, from line \d+$/.test(path))
     return head + formatLines(first, recorded) + formatLines(second, happened)
   const [before, after] = [formatValue(recorded), formatValue(happened)]
-  const from = Math.max(0, countSameCharacters(before, after) - charactersBefore)
+  let same = 0
+  while (same < before.length && before[same] === after[same]) same++
+  const from = Math.max(0, same - charactersBefore)
   const show = (text: string): string =>
     (from > 0 ? '…' : '') + toOneLine(text.slice(from), maxValueCharacters)
   return `${head}    ${first} ${show(before)}\n    ${second} ${show(after)}\n`
@@ -41,10 +43,4 @@ function formatLines(name: string, text: unknown): string {
 
 function formatValue(value: unknown): string {
   return value === undefined ? 'nothing' : JSON.stringify(value)
-}
-
-function countSameCharacters(a: string, b: string): number {
-  let count = 0
-  while (count < a.length && a[count] === b[count]) count++
-  return count
 }

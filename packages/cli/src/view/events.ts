@@ -1,5 +1,4 @@
 import { type RunId, type RunState, type RuntimeEvent, textOf } from '@tallystick/core'
-import type { ShownChange } from '@tallystick/core/internal'
 import {
   canonicalJson,
   childRunIdOf,
@@ -7,8 +6,9 @@ import {
   type EventType,
   type ParentRef,
 } from '@tallystick/core/vocabulary'
+import type { View } from '../command/context.ts'
 import { formatContent, formatCount, toOneLine, formatEnding } from '../command/text.ts'
-import { type Paint, type Screen, createScreen } from '../terminal/paint.ts'
+import { type Screen, createScreen } from '../terminal/paint.ts'
 
 export type Origin = Pick<RunState, 'sessionId' | 'sessionPlace' | 'parent'>
 
@@ -41,10 +41,10 @@ export function printEvent(event: RuntimeEvent, screen: Screen): void {
 /** Prints an event of each type; null for types that are not shown. */
 const printed: { readonly [T in EventType]: ((event: EventOf<T>, screen: Screen) => void) | null } = {
   run_started: (event, { line, paint }) => {
-    const { sessionId, sessionPlace = 1 } = event
-    const session = sessionId === undefined ? '' : `, run ${sessionPlace} of session ${sessionId}`
+    const origin = formatOrigin(event)
     const model = event.definition.model.modelId
-    line(paint('dim', `run ${event.runId} of ${event.agent}, model ${model}${session}${formatParent(event)}`))
+    const more = origin === '' ? '' : `, ${origin}`
+    line(paint('dim', `run ${event.runId} of ${event.agent}, model ${model}${more}`))
   },
   run_resumed: ({ why, epoch, inDoubt }, { note }) => {
     const doubt = inDoubt.length > 0 ? `, in doubt: ${inDoubt.join(', ')}` : ''
@@ -151,10 +151,6 @@ const printed: { readonly [T in EventType]: ((event: EventOf<T>, screen: Screen)
   cancel_requested: ({ by, reason }, { note }) => note(`cancelled${formatBy(by)}${formatWhy(reason)}`),
 }
 
-function formatParent({ parent }: EventOf<'run_started'>): string {
-  return parent === undefined || parent.relation === 'session' ? '' : `, ${formatRelation(parent)}`
-}
-
 const limitEffects: Record<EventOf<'limit_reached'>['policy'], string> = {
   finalize: 'one last model call may write the answer',
   stop: 'the run ends',
@@ -193,11 +189,13 @@ const texts: { readonly [T in EventType]: ((event: EventOf<T>) => readonly strin
   assistant_reasoning_delta: null,
   tool_input_delta: null,
   usage_updated: null,
-  model_call_started: ({ model, attempt, change }) => [
-    model.modelId,
-    ...formatAttempt(attempt),
-    ...formatChange(change),
-  ],
+  model_call_started: ({ model, attempt, change = {} }) => {
+    // The parts of the request that the agent's code changed.
+    const { sourced: _tools, shown, ...others } = change
+    const own = [...Object.keys(others), ...(shown ? ['messages'] : [])]
+    const changed = own.length === 0 ? [] : [`with its own ${own.join(', ')}`]
+    return [model.modelId, ...formatAttempt(attempt), ...changed]
+  },
   assistant_message_finished: ({ parts, partial }) => [...(partial ? ['cut off'] : []), textOf(parts)],
   model_stream_failed: ({ failure }) => [failure.class],
   tool_request_ready: ({ name, input }) => [name, JSON.stringify(input)],
@@ -243,44 +241,24 @@ const texts: { readonly [T in EventType]: ((event: EventOf<T>) => readonly strin
   run_finished: ({ reason }) => [reason],
 }
 
-/** The parts of the request that the agent's code changed. */
-function formatChange(change: ShownChange = {}): readonly string[] {
-  const { sourced: _tools, shown, ...others } = change
-  const parts = [...Object.keys(others), ...(shown ? ['messages'] : [])]
-  return parts.length === 0 ? [] : [`with its own ${parts.join(', ')}`]
-}
-
 function formatAttempt(attempt: number): readonly string[] {
   return attempt === 1 ? [] : [`attempt ${attempt}`]
 }
 
-interface RunPrinterOptions {
-  /** Takes text as it comes, line breaks included. */
-  readonly write: (text: string) => void
-  readonly paint: Paint
-  /** The most characters of an input or a result. Default: 400. */
-  readonly cutAt?: number
-}
+/** The most characters of an input or a result. */
+const cutAt = 400
 
 /**
  * Prints a run for a person, event by event: the reply's text as it streams, and each tool call with its two halves,
  * the request and the result, under the one id that joins them.
  */
-export function createRunPrinter({
-  write,
-  paint,
-  cutAt = 400,
-}: RunPrinterOptions): (event: RuntimeEvent) => void {
+export function createRunPrinter({ write, paint }: View): (event: RuntimeEvent) => void {
   const screen = createScreen(write, { paint, cutAt })
   return (event) => printEvent(event, screen)
 }
 
 /** Prints many runs for a person, interleaved: a line names the run whose events follow. */
-export function createLedgerPrinter({
-  write,
-  paint,
-  cutAt = 400,
-}: RunPrinterOptions): (event: RuntimeEvent) => void {
+export function createLedgerPrinter({ write, paint }: View): (event: RuntimeEvent) => void {
   const screen = createScreen(write, { paint, cutAt })
   let shown: RunId | undefined
   return (event) => {

@@ -42,11 +42,12 @@ export interface ChildRun extends RunStatusView {
 }
 
 export function formatFacts(shown: ShownRun): string {
-  const { state, outline, maxSeq, waits, statusView, now, childRuns, inbox } = shown
+  const { state, outline, maxSeq, waitedMs, waits, statusView, now, childRuns, inbox } = shown
   const { parent } = state
   const { startedAt, lastAt } = toRunTimes(state)
   const origin = parent?.relation === 'session' ? formatRelation(parent) : ''
   const partOf = [formatOrigin(state), origin].filter((text) => text !== '').join(', ')
+  const waited = waitedMs > 0 ? `, of which it waited ${formatDuration(waitedMs)}` : ''
   const rows = [
     ['run', state.runId],
     ['agent', `${outline.agents.join(' → ')}, model ${state.definition.model.modelId}`],
@@ -57,7 +58,7 @@ export function formatFacts(shown: ShownRun): string {
     ...(now === undefined ? [] : [['now', formatStatus(now)]]),
     ['phase', `${state.phase}, turn ${state.turn}, event ${state.seq} of ${maxSeq}, writer ${state.epoch}`],
     ['started', `${formatTime(startedAt)}, last event ${formatTime(lastAt)}`],
-    ['took', formatTook(shown)],
+    ['took', `${formatDuration(Math.max(0, lastAt - startedAt))}${waited}`],
     ['used', formatUsed(shown)],
     ['tally', formatTally(toTally(outline))],
     ...outline.tools.map((tool, index) => [index === 0 ? 'calls' : '', formatOutline(tool)]),
@@ -96,12 +97,6 @@ function formatLabels({ workflowName, traceId, groupId, tags, metadata }: RunLab
     ...(tags === undefined ? [] : [`tags ${canonicalJson(tags)}`]),
     ...(metadata === undefined ? [] : [canonicalJson(metadata)]),
   ].join(', ')
-}
-
-function formatTook({ state, waitedMs }: ShownRun): string {
-  const { startedAt, lastAt } = toRunTimes(state)
-  const waited = waitedMs > 0 ? `, of which it waited ${formatDuration(waitedMs)}` : ''
-  return `${formatDuration(Math.max(0, lastAt - startedAt))}${waited}`
 }
 
 function formatUsed({ state }: ShownRun): string {

@@ -161,13 +161,14 @@ function formatNarrowTable(rows: PlacedRows, columns: number): string {
     const id = formatInTree(runId.slice(-8), depth)
     if (row === undefined) return [id, '?', '?', '?', ...(isRoomy ? ['?'] : []), 'unreadable', '']
     const { startedAt, lastAt, agents, costUsd } = row.summary
+    const worst = formatWorst(row.summary)
     return [
       id,
       formatTime(startedAt).slice(5, 16).replace('T', ' '),
       formatShortDuration(lastAt - startedAt),
       formatCost(costUsd),
       ...(isRoomy ? [fitText(agents.join(' → '), agentColumns)] : []),
-      toOneLine(formatShort(row), status),
+      toOneLine([formatShortStatus(row.statusView), worst].filter(Boolean).join('; '), status),
       toOneLine(row.input, Math.max(inputColumnsMin, columns)),
     ]
   })
@@ -178,11 +179,6 @@ function formatNarrowTable(rows: PlacedRows, columns: number): string {
     .split('\n')
     .map((line) => `${fitText(line.trimEnd(), columns)}\n`)
     .join('')
-}
-
-function formatShort({ summary, statusView }: ListedRunRow): string {
-  const worst = formatWorst(summary)
-  return worst === '' ? formatShortStatus(statusView) : `${formatShortStatus(statusView)}; ${worst}`
 }
 
 function formatShortStatus({ status, reason, detail = '' }: RunStatusView): string {

@@ -21,99 +21,86 @@ import type {
 } from '@tallystick/core/vocabulary'
 import { Observable } from 'rxjs'
 
-/** A step of a run in the terms of a chat. Every protocol is made from these moves, so that all show the same text. */
-export type RunMove =
-  | {
-      readonly type: 'run_started'
-      readonly runId: string
-      readonly agent: string
-      readonly sessionId?: string
-      readonly parentRunId?: string
-      /** Milliseconds since 1970 UTC. */
-      readonly at: number
-    }
+/** A start of a call that waits for an approval, with its input: an answer to an older question has no effect. */
+interface Question {
+  readonly toolCallId: string
+  readonly attempt: number
+  readonly inputDigest: string
+}
+
+/** A part of the reply. */
+interface ReplyPart {
+  readonly kind: 'text' | 'reasoning'
+  readonly partId: string
+}
+
+interface UserInput {
+  readonly messageId: string
+  readonly parts: readonly UserPart[]
+}
+
+/** The steps of a run in the terms of a chat. Every protocol is made from these moves, so that all show the same text. */
+interface MoveBodies {
+  run_started: {
+    readonly runId: string
+    readonly agent: string
+    readonly sessionId?: string
+    readonly parentRunId?: string
+    /** Milliseconds since 1970 UTC. */
+    readonly at: number
+  }
   /**
    * The model is shown a message of the user: the first of the run, or one that came later. What follows answers it:
    * `answer` counts the answers of the run from 1, and messages that are shown together share one.
    */
-  | {
-      readonly type: 'input_taken'
-      readonly messageId: string
-      readonly parts: readonly UserPart[]
-      readonly answer: number
-    }
+  input_taken: UserInput & { readonly answer: number }
   /** A message of the user came, and the run ended without showing it. */
-  | {
-      readonly type: 'input_dropped'
-      readonly messageId: string
-      readonly parts: readonly UserPart[]
-      readonly why?: string
-    }
-  | { readonly type: 'step_started' }
+  input_dropped: UserInput & { readonly why?: string }
+  step_started: object
   /** A part of the reply begins, and has to end before another one begins. */
-  | { readonly type: 'part_started'; readonly kind: 'text' | 'reasoning'; readonly partId: string }
-  | {
-      readonly type: 'part_added'
-      readonly kind: 'text' | 'reasoning'
-      readonly partId: string
-      readonly text: string
-    }
-  | { readonly type: 'part_ended'; readonly kind: 'text' | 'reasoning'; readonly partId: string }
-  | { readonly type: 'call_started'; readonly toolCallId: string; readonly name: string }
-  | { readonly type: 'call_input_added'; readonly toolCallId: string; readonly text: string }
-  | {
-      readonly type: 'call_requested'
-      readonly toolCallId: string
-      readonly name: string
-      readonly input: JsonObject
-    }
+  part_started: ReplyPart
+  part_added: ReplyPart & { readonly text: string }
+  part_ended: ReplyPart
+  call_started: { readonly toolCallId: string; readonly name: string }
+  call_input_added: { readonly toolCallId: string; readonly text: string }
+  call_requested: { readonly toolCallId: string; readonly name: string; readonly input: JsonObject }
   /**
    * Everything shown in this step is void: its attempt failed, or its answer was replaced. Moves that are still valid
    * follow again.
    */
-  | { readonly type: 'step_withdrawn' }
-  | {
-      readonly type: 'approval_requested'
-      readonly toolCallId: string
-      readonly attempt: number
-      readonly inputDigest: string
-      readonly reason?: string
-    }
-  | {
-      readonly type: 'approval_decided'
-      readonly toolCallId: string
-      readonly attempt: number
-      readonly inputDigest: string
-      readonly approved: boolean
-      readonly reason?: string
-    }
-  | { readonly type: 'call_progressed'; readonly toolCallId: string; readonly data: unknown }
-  | {
-      readonly type: 'call_ended'
-      readonly toolCallId: string
-      readonly name: string
-      readonly outcome: Outcome
-      readonly content: readonly ResultPart[]
-    }
-  | { readonly type: 'step_ended' }
+  step_withdrawn: object
+  approval_requested: Question & { readonly reason?: string }
+  approval_decided: Question & { readonly approved: boolean; readonly reason?: string }
+  call_progressed: { readonly toolCallId: string; readonly data: unknown }
+  call_ended: {
+    readonly toolCallId: string
+    readonly name: string
+    readonly outcome: Outcome
+    readonly content: readonly ResultPart[]
+  }
+  step_ended: object
   /** A stream begins that continues the run after another one. */
-  | { readonly type: 'run_reopened'; readonly state: RunState; readonly answer: number }
+  run_reopened: { readonly state: RunState; readonly answer: number }
   /** A stream ends because what follows answers a later message. */
-  | { readonly type: 'answer_ended'; readonly state: RunState; readonly answer: number }
+  answer_ended: { readonly state: RunState; readonly answer: number }
   /** A stream ends because the run waits for a command before it shows the message of the stream. */
-  | { readonly type: 'message_waits'; readonly state: RunState; readonly waits: RunWaits }
+  message_waits: { readonly state: RunState; readonly waits: RunWaits }
   /** A stream ends because the run waits for a command. */
-  | { readonly type: 'run_waits'; readonly state: RunState; readonly waits: RunWaits }
-  | {
-      readonly type: 'run_finished'
-      readonly runId: string
-      readonly at: number
-      readonly reason: FinishReason
-      readonly detail?: string
-      readonly text: string
-      readonly usage: Usage
-      readonly costUsd?: number
-    }
+  run_waits: { readonly state: RunState; readonly waits: RunWaits }
+  run_finished: {
+    readonly runId: string
+    readonly at: number
+    readonly reason: FinishReason
+    readonly detail?: string
+    readonly text: string
+    readonly usage: Usage
+    readonly costUsd?: number
+  }
+}
+
+type MoveType = keyof MoveBodies
+export type MoveOf<T extends MoveType> = { readonly type: T } & MoveBodies[T]
+export type RunMove = { [T in MoveType]: MoveOf<T> }[MoveType]
 
 /** The calls and the limit that a run and its child runs wait for. */
 export interface RunWaits {
@@ -124,14 +111,12 @@ export interface RunWaits {
   readonly limit?: LimitName
 }
 
-export type MoveOf<T extends RunMove['type']> = Extract<RunMove, { readonly type: T }>
-
 /**
  * Maps moves to a protocol; null where it sends nothing. If it has `answer_ended`, each answer of a run is a message of its
  * own, and a stream ends with the answer that it is about.
  */
 export type MoveTable<Out> = {
-  readonly [T in RunMove['type']]: ((move: MoveOf<T>) => readonly Out[]) | null
+  readonly [T in MoveType]: ((move: MoveOf<T>) => readonly Out[]) | null
 }
 
 /** Maps a move to a protocol. */
@@ -141,13 +126,7 @@ export function mapMove<Out>(table: MoveTable<Out>, move: RunMove): readonly Out
 }
 
 /** Moves of the step that stay valid if its text is replaced. */
-type KeptMove = Extract<RunMove, { type: 'call_started' | 'call_requested' }>
-
-interface OpenPart {
-  readonly kind: 'text' | 'reasoning'
-  readonly part: number
-  readonly partId: string
-}
+type KeptMove = MoveOf<'call_started'> | MoveOf<'call_requested'>
 
 /**
  * Turns the events of one run, from its first, into moves. The same events give the same moves, so the stream of a
@@ -156,7 +135,7 @@ interface OpenPart {
 export class RunMoves {
   #state: RunState | undefined
   #shown: ShownText = noText
-  #open: OpenPart | undefined
+  #open: (ReplyPart & { readonly part: number }) | undefined
   #kept: KeptMove[] = []
   /** True if the step has shown anything that could be withdrawn. */
   #hasContent = false
@@ -304,7 +283,7 @@ export class RunMoves {
     return [...ended, { type: 'input_taken', messageId, parts, answer: this.#answer }]
   }
 
-  #addTo(kind: OpenPart['kind'], part: number, text: string): readonly RunMove[] {
+  #addTo(kind: ReplyPart['kind'], part: number, text: string): readonly RunMove[] {
     const moves: RunMove[] = []
     if (this.#open?.kind !== kind || this.#open.part !== part) {
       moves.push(...this.#endPart())
@@ -371,13 +350,6 @@ export function parseAnswerId(messageId: string): string {
 
 export function toResultText(content: readonly ResultPart[]): string {
   return content.flatMap((part) => (part.type === 'text' ? [part.text] : [])).join('\n')
-}
-
-/** A start of a call that waits for an approval, with its input: an answer to an older question has no effect. */
-interface Question {
-  readonly toolCallId: string
-  readonly attempt: number
-  readonly inputDigest: string
 }
 
 /** The id of a question. */
