@@ -37,7 +37,7 @@ function holding(events: readonly RuntimeEvent[]): Ledger {
 async function storyOf(...events: readonly RuntimeEvent[]) {
   const builder = new StoryBuilder()
   for (const event of events) builder.follow(event)
-  return await builder.end(holding(events), runId)
+  return await builder.end(holding(events))
 }
 
 /** A turn that asks for one call, and what comes of it. */

@@ -116,29 +116,22 @@ export class RunChatTransport<Message extends UIMessage = UIMessage> extends Def
   }
 
   override async sendMessages(options: SendOptions<Message>): Promise<Chunks> {
-    const own = new AbortController()
     const body = { ...(this.#whenBusy && { whenBusy: this.#whenBusy }), ...options.body }
-    const opening = super.sendMessages({ ...options, body, abortSignal: own.signal })
-    const read = {
-      chatId: options.chatId,
-      opening,
-      own,
-      signal: options.abortSignal,
-      isStop: async () => true,
-    }
-    return (await this.#read(read)) as Chunks
+    const open = (abortSignal: AbortSignal): Promise<Chunks> =>
+      super.sendMessages({ ...options, body, abortSignal })
+    return (await this.#read(options.chatId, options.abortSignal, open, async () => true)) as Chunks
   }
 
   override async reconnectToStream(options: ReconnectOptions): Promise<Chunks | null> {
-    const own = new AbortController()
     const number = ++this.#reconnects
-    const opening = super.reconnectToStream({ ...options, abortSignal: own.signal })
+    const open = (abortSignal: AbortSignal): Promise<Chunks | null> =>
+      super.reconnectToStream({ ...options, abortSignal })
     // A chat also gives up a reconnect when it begins another one: the run goes on.
     const isStop = async (): Promise<boolean> => {
       await new Promise((resolve) => setTimeout(resolve))
       return number === this.#reconnects
     }
-    return await this.#read({ chatId: options.chatId, opening, own, signal: options.abortSignal, isStop })
+    return await this.#read(options.chatId, options.abortSignal, open, isStop)
   }
 
   /** Returns the newest messages of a chat, the user's included, or those before a place. A chat that has not begun has none. */
@@ -165,13 +158,13 @@ export class RunChatTransport<Message extends UIMessage = UIMessage> extends Def
     signal: AbortSignal,
   ): Promise<void> {
     for (let version: string | undefined; !signal.aborted;) {
-      await this.#idle()
+      if (this.#reading.size > 0) await new Promise<void>((resolve) => this.#onIdle.push(resolve))
       try {
         const query = version === undefined ? '' : `?version=${version}`
         const response = await this.#request(`/${encodeURIComponent(chatId)}${query}`, { signal })
         if (response.status === 204) continue
         const page = (await response.json()) as ChatPage<Message>
-        // What this page began to stream meanwhile would be older in the answer.
+        // The answer is older than a stream that this page has begun since.
         if (this.#reading.size > 0 || signal.aborted) continue
         version = page.version ?? ''
         onChange(page)
@@ -181,18 +174,21 @@ export class RunChatTransport<Message extends UIMessage = UIMessage> extends Def
     }
   }
 
-  /** Resolves when this page reads no stream. */
-  async #idle(): Promise<void> {
-    if (this.#reading.size > 0) await new Promise<void>((resolve) => this.#onIdle.push(resolve))
-  }
-
   #end(reading: object): void {
     this.#reading.delete(reading)
     if (this.#reading.size > 0) return
     for (const resolve of this.#onIdle.splice(0)) resolve()
   }
 
-  async #read({ chatId, opening, own, signal, isStop }: Reading): Promise<Chunks | null> {
+  /** Reads a stream. `isStop` says whether the abort of the signal is meant to stop the run. */
+  async #read(
+    chatId: string,
+    signal: AbortSignal | undefined,
+    open: (abortSignal: AbortSignal) => Promise<Chunks | null>,
+    isStop: () => Promise<boolean>,
+  ): Promise<Chunks | null> {
+    const own = new AbortController()
+    const opening = open(own.signal)
     const reading = {}
     this.#reading.add(reading)
     let runId: string | undefined
@@ -200,12 +196,8 @@ export class RunChatTransport<Message extends UIMessage = UIMessage> extends Def
       this.#end(reading)
       // A run that is on record can be stopped by its id: a request that was sent may begin one later.
       const stream = (await isStop()) ? await opening.catch(() => null) : null
-      if (stream !== null)
-        await stopRun(
-          (init) => this.#send(`/${encodeURIComponent(chatId)}/stop`, init),
-          runId,
-          this.#stopping,
-        )
+      const path = `/${encodeURIComponent(chatId)}/stop`
+      if (stream !== null) await stopRun((init) => this.#send(path, init), runId, this.#stopping)
       own.abort()
     }
     signal?.addEventListener('abort', () => void stop(), { once: true })
@@ -234,10 +226,8 @@ export class RunChatTransport<Message extends UIMessage = UIMessage> extends Def
   }
 
   async #send(path: string, init: RequestInit = {}): Promise<Response> {
-    const [headers, credentials] = [
-      new Headers(await resolveOption(this.headers)),
-      await resolveOption(this.credentials),
-    ]
+    const headers = new Headers(await resolveOption(this.headers))
+    const credentials = await resolveOption(this.credentials)
     if (init.body !== undefined) headers.set('content-type', 'application/json')
     return await (this.fetch ?? globalThis.fetch)(`${this.api}${path}`, {
       ...init,
@@ -252,15 +242,6 @@ async function resolveOption<Value>(
   given: Value | PromiseLike<Value> | (() => Value | PromiseLike<Value>),
 ): Promise<Value> {
   return await (typeof given === 'function' ? (given as () => Value | PromiseLike<Value>)() : given)
-}
-
-interface Reading {
-  readonly chatId: string
-  readonly opening: Promise<Chunks | null>
-  readonly own: AbortController
-  readonly signal: AbortSignal | undefined
-  /** True if the abort of the signal is meant to stop the run. */
-  readonly isStop: () => Promise<boolean>
 }
 
 /** Rejects as `fetch` does when a signal is aborted. */

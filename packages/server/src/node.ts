@@ -19,24 +19,16 @@ import { isLoopback, readBefore } from './http/request.ts'
  * of Node: what `express.json()` parsed becomes JSON again. What reads the body is refused where it was left nowhere.
  */
 function withBodyReadBefore(request: Request, incoming: IncomingMessage): Request {
-  if (!incoming.readableDidRead || !hasBody(incoming) || isSafe(request)) return request
   const { url, method, headers, signal } = request
+  const hasBody =
+    incoming.headers['transfer-encoding'] !== undefined || Number(incoming.headers['content-length'] ?? 0) > 0
+  // A request without a body has nothing to lose.
+  if (!incoming.readableDidRead || !hasBody || method === 'GET' || method === 'HEAD') return request
+  const lost = new ReadableStream({ start: (controller) => controller.error(readBefore()) })
   return new Request(url, {
-    method,
-    headers,
-    signal,
-    body: readLeftBody(incoming) ?? createLostBody(),
-    duplex: 'half',
+    ...{ method, headers, signal, duplex: 'half' },
+    body: readLeftBody(incoming) ?? lost,
   })
-}
-
-/** A request without a body has nothing to lose. */
-function hasBody({ headers }: IncomingMessage): boolean {
-  return headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) > 0
-}
-
-function isSafe({ method }: Request): boolean {
-  return method === 'GET' || method === 'HEAD'
 }
 
 function readLeftBody(incoming: IncomingMessage): string | Uint8Array<ArrayBuffer> | undefined {
@@ -49,10 +41,6 @@ function readLeftBody(incoming: IncomingMessage): string | Uint8Array<ArrayBuffe
   } catch {
     return undefined
   }
-}
-
-function createLostBody(): ReadableStream {
-  return new ReadableStream({ start: (controller) => controller.error(readBefore()) })
 }
 
 /** Answers a request of Node's HTTP server. */
@@ -91,7 +79,7 @@ const connections = new WeakMap<object, { waiting: number; last: Promise<void> }
 /**
  * Resolves when the requests before this one, on its connection, are answered; breaks a connection with too many. A client
  * may send any number of requests without reading an answer, and each answer that is made stays in memory until it is read.
- * Their order on the wire is that of the requests, so a later one gains nothing by being made early.
+ * Answers are sent in the order of the requests, so a later one gains nothing by being made early.
  */
 function waitForTurn(incoming: IncomingMessage, outgoing: ServerResponse): Promise<void> | undefined {
   if (incoming.httpVersionMajor !== 1) return Promise.resolve()

@@ -59,7 +59,7 @@ export function parseJsonObject(text: string): JsonObject {
   throw new InvalidArgumentError(`It has to be a JSON object, such as '{"quantity":12}'.`)
 }
 
-const msOf: Readonly<Record<string, number>> = {
+const msByUnit: Readonly<Record<string, number>> = {
   s: 1_000,
   m: 60_000,
   h: 3_600_000,
@@ -71,7 +71,7 @@ const msOf: Readonly<Record<string, number>> = {
 /** An age such as `90d`, in milliseconds: seconds, minutes, hours, days, weeks, or years of 365 days. */
 export function parseAge(text: string): number {
   const [, amount = '', unit = ''] = /^(\d+)([smhdwy])$/.exec(text) ?? []
-  const unitMs = msOf[unit]
+  const unitMs = msByUnit[unit]
   if (unitMs === undefined) throw new InvalidArgumentError('It has to be an age such as 12h, 90d or 2y.')
   return Number(amount) * unitMs
 }

@@ -119,14 +119,23 @@ function wrapRow(line: string, columns: number): readonly string[] {
 
 export function formatEnding(event: EventOf<'run_finished'>): string {
   const { reason, detail, turns, toolCalls, usage, costUsd } = event
-  const facts = [
+  return joinFacts([
     reason + (detail === undefined ? '' : ` (${detail})`),
     formatCount(turns, 'turn'),
     formatCount(toolCalls, 'tool call'),
     formatUsage(usage),
-  ]
-  if (costUsd !== undefined) facts.push(`$${costUsd.toFixed(4)}`)
-  return facts.join(', ')
+    formatCost(costUsd),
+  ])
+}
+
+/** Lists facts; an empty one is left out. */
+export function joinFacts(facts: readonly string[]): string {
+  return facts.filter((fact) => fact !== '').join(', ')
+}
+
+/** In US dollars; empty if unknown. */
+export function formatCost(costUsd: number | undefined): string {
+  return costUsd === undefined ? '' : `$${costUsd.toFixed(4)}`
 }
 
 /** A number that no provider gave is a question mark. */
@@ -135,15 +144,13 @@ export function formatUsage({ inputTokens, outputTokens }: Usage): string {
 }
 
 export function formatSpent({ turns, toolCalls, reused, usage, costUsd }: RunSpending): string {
-  const served = reused === 0 ? [] : [`${formatCount(reused, 'result')} from the record`]
-  const cost = costUsd === undefined ? [] : [`$${costUsd.toFixed(4)}`]
-  return [
+  return joinFacts([
     formatCount(turns, 'turn'),
     formatCount(toolCalls, 'tool call'),
-    ...served,
+    reused === 0 ? '' : `${formatCount(reused, 'result')} from the record`,
     formatUsage(usage),
-    ...cost,
-  ].join(', ')
+    formatCost(costUsd),
+  ])
 }
 
 /** `1 turn`, `2 turns`. */

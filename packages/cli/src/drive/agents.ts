@@ -1,4 +1,14 @@
-import type { Agent, Ledger, Model, Prices, RunState, RuntimeRules } from '@tallystick/core'
+import {
+  type Agent,
+  createRuntime,
+  type Ledger,
+  type Model,
+  type Prices,
+  type RunState,
+  type Runtime,
+  type RuntimeOptions,
+  type RuntimeRules,
+} from '@tallystick/core'
 import { omitUndefined, reachableAgents } from '@tallystick/core/internal'
 import { type AgentDefinition, digestOf } from '@tallystick/core/vocabulary'
 import { foldTo } from '@tallystick/ledger'
@@ -43,12 +53,6 @@ export async function withConfig<Result>(
   }
 }
 
-/** The run that a command needs the agents for, as the command line names it. */
-interface OpenAgentsOptions extends NamedRun {
-  readonly verb: RecordedRunContext['verb']
-  readonly config?: string | undefined
-}
-
 /** A run that was found, with the agents of the configuration. */
 export interface RunWithAgents extends Configured {
   readonly ledger: Ledger
@@ -58,7 +62,12 @@ export interface RunWithAgents extends Configured {
 /** Opens the ledger, finds the run, sets up the configuration for it, and closes both after `use`. */
 export function openAgents<Result>(
   given: CommandContext,
-  { verb, ledger: ledgerPath, run, config: file }: OpenAgentsOptions,
+  {
+    verb,
+    ledger: ledgerPath,
+    run,
+    config: file,
+  }: NamedRun & { readonly verb: RecordedRunContext['verb']; readonly config?: string | undefined },
   use: (found: RunWithAgents) => Promise<Result>,
 ): Promise<Result> {
   const { workingDirectory } = given
@@ -75,6 +84,15 @@ export function openAgents<Result>(
     }
     return await withConfig(given, { file, context }, (configured) => use({ ...configured, ledger, state }))
   })
+}
+
+/** Creates the runtime of a configuration over a ledger. */
+export function createConfiguredRuntime(
+  ledger: Ledger,
+  { agents, prices, rules }: Pick<Configured, 'agents' | 'prices' | 'rules'>,
+  host?: RuntimeOptions['host'],
+): Runtime {
+  return createRuntime({ ledger, agents, ...rules, ...omitUndefined({ prices, host }) })
 }
 
 export function hasOverrides({ instructions, model, withoutTool }: AgentOverrides): boolean {

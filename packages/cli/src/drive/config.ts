@@ -223,11 +223,11 @@ export async function loadConfig({ context, onFound, ...wanted }: LoadConfigOpti
     )
   }
   requireConfig(path, config)
-  return await withServersOf(config, path)
+  return await startServers(config, path)
 }
 
 /** Starts the MCP servers of a configuration, and has its agents made with them. */
-async function withServersOf(config: TallystickConfig, path: string): Promise<LoadedConfig> {
+async function startServers(config: TallystickConfig, path: string): Promise<LoadedConfig> {
   const { mcp: servers, agents: given, close } = config
   if (servers === undefined) {
     if (typeof given !== 'function') return { ...config, agents: given }

@@ -184,7 +184,7 @@ export async function withWritable<Result>(
   return await withLedger(ledgerPath, 'read', use)
 }
 
-/** Reports runs that cannot be read: each on stderr. The exit code of the command is that of the first. */
+/** Reports each run that cannot be read on stderr. The first one gives the exit code of the command. */
 export class UnreadableRuns {
   readonly #context: CommandContext
   #exitCode: ExitCode | undefined

@@ -75,7 +75,7 @@ function listFacts(tail: RunTail): readonly (readonly [name: string, value: stri
   ]
 }
 
-/** Each turn of the first run with that of the second under it. */
+/** Each turn of the first run, and under it the same turn of the second. */
 function formatStackedEvents(left: RunTail, right: RunTail, columns: number): string {
   const rows = toEventRows(left.events, right.events)
   const turns: { readonly name: string; readonly left: string[]; readonly right: string[] }[] = []

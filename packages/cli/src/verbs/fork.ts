@@ -1,11 +1,4 @@
-import {
-  createRuntime,
-  type ForkApproval,
-  type ForkEdit,
-  type ForkOptions,
-  type Ledger,
-  type RunId,
-} from '@tallystick/core'
+import { type ForkApproval, type ForkEdit, type ForkOptions, type Ledger, type RunId } from '@tallystick/core'
 import { isStubbed, omitUndefined } from '@tallystick/core/internal'
 import { pendingApprovals } from '@tallystick/core/machine'
 import { foldTo } from '@tallystick/ledger'
@@ -23,6 +16,7 @@ import { CommandError, toExitCode } from '../command/exit-code.ts'
 import type { Place } from '../command/next-commands.ts'
 import { formatCount, formatSpent } from '../command/text.ts'
 import {
+  createConfiguredRuntime,
   hasOverrides,
   openAgents,
   overrideAgent,
@@ -32,13 +26,6 @@ import {
 import { interactiveRun } from '../drive/interactive-run.ts'
 import { findForkPlace } from '../runs/find-run.ts'
 import type { Done } from '../verbs.ts'
-
-interface ForkVerbOptions extends DriveOptions {
-  readonly at?: number
-  readonly input?: string
-  readonly reason?: string
-  readonly runWrites?: true
-}
 
 /** Declares `fork`. The run that is forked stays as it is. */
 export function declareFork(verb: Command, context: CommandContext, done: Done): void {
@@ -64,11 +51,11 @@ export function declareFork(verb: Command, context: CommandContext, done: Done):
     const edited = [...readPairs('--result', results), ...readPairs('--failed', failed)]
     const asked = { verb: 'fork', ledger: ledgerPath, run: named, config } as const
     await openAgents(context, asked, async (found) => {
-      const { ledger, state, agents, prices, rules, context: given } = found
+      const { ledger, state, context: given } = found
       const { runId } = state
       const place = { programName, ledgerPath }
       const fork = await readForkOptions(found, { ...options, by, edited }, place)
-      const runtime = createRuntime({ ledger, agents, ...rules, ...omitUndefined({ prices }) })
+      const runtime = createConfiguredRuntime(ledger, found)
       const run = runtime.fork(runId, { ...fork, ...omitUndefined({ context: given }) })
       const result = await interactiveRun(context, run, {
         ...{ ledgerPath, yes, deny, by, answer },
@@ -106,7 +93,11 @@ function readPairs(option: '--result' | '--failed', words: readonly string[] = [
   })
 }
 
-interface ForkRequest extends ForkVerbOptions {
+interface ForkRequest extends DriveOptions {
+  readonly at?: number
+  readonly input?: string
+  readonly reason?: string
+  readonly runWrites?: true
   readonly by: string
   readonly edited: readonly EditedCall[]
 }

@@ -150,16 +150,6 @@ function formatPart(part: ResultPart): string {
   return `(${part.mediaType}${size})\n`
 }
 
-/** `mcp list`: each server and its tools. Returns exit code 1 if a server cannot be used. */
-function listServers(context: CommandContext, options: McpVerbOptions): Promise<ExitCode> {
-  return withServers(context, options, async (manager) => {
-    for (const status of manager.servers) {
-      await printEither(context, toStatusRow(status, manager), formatServer(context, status, manager))
-    }
-    return manager.servers.every(({ state }) => state === 'ready') ? exitCodes.ok : exitCodes.failed
-  })
-}
-
 function toStatusRow(status: McpServerStatus, manager: McpManager): object {
   const tools = listTools(status, manager).map(({ name, origin, effect, description }) => ({
     name,
@@ -190,15 +180,23 @@ function listTools({ name }: McpServerStatus, manager: McpManager): McpManager['
 /** More tools than this cost many tokens at each turn, and models choose worse among them. */
 const manyTools = 100
 
-/** `mcp doctor`: the faults of each server, and of all together. Returns exit code 1 if a server cannot be used. */
-function checkServers(context: CommandContext, options: McpVerbOptions): Promise<ExitCode> {
+/**
+ * `mcp list`: each server and its tools; `mcp doctor`: the faults of each server, and of all together. Returns exit code 1 if a
+ * server cannot be used.
+ */
+function reportServers(
+  context: CommandContext,
+  action: 'list' | 'doctor',
+  options: McpVerbOptions,
+): Promise<ExitCode> {
   const { json, say } = context
   return withServers(context, options, async (manager) => {
     for (const status of manager.servers) {
-      await printEither(context, toStatusRow(status, manager), formatVerdict(context, status))
+      const text = action === 'list' ? formatServer(context, status, manager) : formatVerdict(context, status)
+      await printEither(context, toStatusRow(status, manager), text)
     }
     const broken = manager.servers.filter(({ state }) => state !== 'ready').length
-    if (!json) {
+    if (action === 'doctor' && !json) {
       for (const advice of listAdvice(manager)) say(advice)
       say(
         `${formatCount(manager.servers.length, 'server')}, ${broken} broken; ${formatCount(manager.tools.length, 'tool')}`,
@@ -255,8 +253,7 @@ export function declareMcp(verb: Command, context: CommandContext, done: Done): 
       if (action !== 'call' && tool !== undefined) {
         throw new CommandError('usage', `mcp ${action} takes a configuration and at most one server.`)
       }
-      if (action === 'list') return done(await listServers(context, options))
-      if (action === 'doctor') return done(await checkServers(context, options))
+      if (action !== 'call') return done(await reportServers(context, action, options))
       if (server === undefined || tool === undefined) {
         throw new CommandError(
           'usage',

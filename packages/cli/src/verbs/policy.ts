@@ -90,7 +90,7 @@ async function printExample(
 }
 
 /** The result of the check of a call, in the words of rules. */
-const decisionOf: Readonly<Record<CheckedCall['plan'], RuleDecision>> = {
+const decisions: Readonly<Record<CheckedCall['plan'], RuleDecision>> = {
   run: 'allow',
   ask: 'ask',
   settle: 'deny',
@@ -103,7 +103,7 @@ async function tryCalls(context: CommandContext, rules: ApprovalRules, ledgerPat
     for await (const call of findCheckedCalls(ledger)) {
       const { runId, toolCallId, plan } = call
       const { decision, rule, reason } = decideByRules(rules, call)
-      const recorded = decisionOf[plan]
+      const recorded = decisions[plan]
       if (context.json)
         await printJson(context, { runId, toolCallId, tool: call.tool, recorded, decision, rule, reason })
       const by = rule === undefined ? 'no rule' : `rule ${rule}`

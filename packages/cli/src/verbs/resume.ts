@@ -1,4 +1,4 @@
-import { createRuntime, type Ledger, LedgerConflictError, type RunId, type RunState } from '@tallystick/core'
+import { type Ledger, LedgerConflictError, type RunId, type RunState } from '@tallystick/core'
 import { caughtUp, changesOf, omitUndefined } from '@tallystick/core/internal'
 import { evolve, isSuspended } from '@tallystick/core/machine'
 import { foldTo } from '@tallystick/ledger'
@@ -7,7 +7,13 @@ import { declareRunArguments, declareDriveOptions } from '../command/arguments.t
 import { type CommandContext, formatCommand } from '../command/context.ts'
 import { toExitCode } from '../command/exit-code.ts'
 import type { StoppedRun } from '../command/next-commands.ts'
-import { openAgents, overrideAgent, overrideArguments, type RunWithAgents } from '../drive/agents.ts'
+import {
+  createConfiguredRuntime,
+  openAgents,
+  overrideAgent,
+  overrideArguments,
+  type RunWithAgents,
+} from '../drive/agents.ts'
 import { type InteractiveRunOptions, reportStopped, chooseView, watchRun } from '../drive/interactive-run.ts'
 import { readParents } from '../runs/find-run.ts'
 import { listOwnWaits } from '../runs/run-status.ts'
@@ -24,7 +30,7 @@ export function declareResume(verb: Command, context: CommandContext, done: Done
       const { by, answer, takeOver, config, yes, deny } = options
       const asked = { verb: 'resume', ledger: ledgerPath, run: named, config } as const
       await openAgents(context, asked, async (found) => {
-        const { ledger, state, prices, rules, context: given } = found
+        const { ledger, state, context: given } = found
         const agents = found.agents.map((agent) =>
           agent.name === state.agent ? overrideAgent(agent, options, found) : agent,
         )
@@ -38,13 +44,7 @@ export function declareResume(verb: Command, context: CommandContext, done: Done
           context.say(`error: ${error instanceof Error ? error.message : String(error)}`)
           faults.reject(error)
         }
-        const runtime = createRuntime({
-          ledger,
-          agents,
-          host: { report },
-          ...rules,
-          ...omitUndefined({ prices }),
-        })
+        const runtime = createConfiguredRuntime(ledger, { ...found, agents }, { report })
         let isStopping = false
         const drain = (): Promise<unknown> => {
           isStopping = true

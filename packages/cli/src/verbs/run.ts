@@ -1,11 +1,17 @@
 import { text as textFrom } from 'node:stream/consumers'
-import { type Agent, ConfigurationError, createRuntime, LedgerConflictError } from '@tallystick/core'
+import { type Agent, ConfigurationError, LedgerConflictError } from '@tallystick/core'
 import { omitUndefined } from '@tallystick/core/internal'
 import type { Command } from '@commander-js/extra-typings'
 import { declareLedger, declareDriveOptions, addLimit } from '../command/arguments.ts'
 import { type CommandContext, formatCommand, toLedgerSource } from '../command/context.ts'
 import { CommandError, toExitCode, exitCodes } from '../command/exit-code.ts'
-import { type Configured, overrideAgent, overrideArguments, withConfig } from '../drive/agents.ts'
+import {
+  type Configured,
+  createConfiguredRuntime,
+  overrideAgent,
+  overrideArguments,
+  withConfig,
+} from '../drive/agents.ts'
 import { interactiveRun } from '../drive/interactive-run.ts'
 import { withLedger } from '../runs/open-ledger.ts'
 import type { Done } from '../verbs.ts'
@@ -40,17 +46,11 @@ export function declareRun(verb: Command, context: CommandContext, done: Done): 
     await withConfig(context, { file, context: configContext }, async (configured) => {
       const named = agent === undefined ? findOnlyAgent(configured, input) : findAgent(configured, agent)
       const chosen = overrideAgent(named, options, configured)
-      const { agents, prices, rules, context: own } = configured
       await withLedger(ledgerPath, 'make', async (ledger) => {
-        const others = agents.filter(({ name }) => name !== chosen.name)
-        const runtime = createRuntime({
-          ledger,
-          agents: [chosen, ...others],
-          ...rules,
-          ...omitUndefined({ prices }),
-        })
+        const others = configured.agents.filter(({ name }) => name !== chosen.name)
+        const runtime = createConfiguredRuntime(ledger, { ...configured, agents: [chosen, ...others] })
         const started = runtime.run(chosen, input, {
-          ...omitUndefined({ sessionId, subject, limits, context: own }),
+          ...omitUndefined({ sessionId, subject, limits, context: configured.context }),
           ...(wait === true && { whenBusy: 'wait' }),
         })
         let interrupted = false

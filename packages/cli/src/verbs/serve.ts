@@ -1,4 +1,3 @@
-import { createRuntime } from '@tallystick/core'
 import { omitUndefined } from '@tallystick/core/internal'
 import { createServer, supervise } from '@tallystick/server'
 import { serve as listen } from '@tallystick/server/node'
@@ -6,7 +5,7 @@ import { type Command, InvalidArgumentError } from '@commander-js/extra-typings'
 import { firstValueFrom } from 'rxjs'
 import { configHelp, declareLedger } from '../command/arguments.ts'
 import { type CommandContext, toLedgerSource, printEither } from '../command/context.ts'
-import { withConfig } from '../drive/agents.ts'
+import { createConfiguredRuntime, withConfig } from '../drive/agents.ts'
 import { withLedger } from '../runs/open-ledger.ts'
 import { runUntilStopped } from '../terminal/wait.ts'
 
@@ -26,36 +25,27 @@ export function declareServe(verb: Command, context: CommandContext): void {
         say(`error: ${what}: ${error instanceof Error ? error.message : String(error)}`)
       const verbContext = { verb: 'serve', ledgerPath: toLedgerSource(ledgerPath, workingDirectory) } as const
       await runUntilStopped((stop$) =>
-        withConfig(
-          context,
-          { file, context: verbContext },
-          ({ named, agents, prices, rules, context: own }) =>
-            withLedger(ledgerPath, 'make', async (ledger) => {
-              const runtime = createRuntime({
-                ledger,
-                agents,
-                host: { report },
-                ...rules,
-                ...omitUndefined({ prices }),
-              })
-              const given = () => own
-              const server = createServer({ runtime, agents: named, context: given, report })
-              const listening = await listen(server, omitUndefined({ port, host }))
-              const supervisor = isSupervised
-                ? supervise({ runtime, ledger, context: given, report })
-                : undefined
-              try {
-                const { url } = listening
-                const { token } = server
-                await printEither(context, { url, token }, `${url}\nauthorization: Bearer ${token}\n`)
-                say('It answers on this machine only, to requests with that header. Ctrl-C stops it.')
-                await firstValueFrom(stop$)
-                say('Stopping: what is in flight may end.')
-              } finally {
-                await supervisor?.stop()
-                await listening.close()
-              }
-            }),
+        withConfig(context, { file, context: verbContext }, (configured) =>
+          withLedger(ledgerPath, 'make', async (ledger) => {
+            const runtime = createConfiguredRuntime(ledger, configured, { report })
+            const given = () => configured.context
+            const server = createServer({ runtime, agents: configured.named, context: given, report })
+            const listening = await listen(server, omitUndefined({ port, host }))
+            const supervisor = isSupervised
+              ? supervise({ runtime, ledger, context: given, report })
+              : undefined
+            try {
+              const { url } = listening
+              const { token } = server
+              await printEither(context, { url, token }, `${url}\nauthorization: Bearer ${token}\n`)
+              say('It answers on this machine only, to requests with that header. Ctrl-C stops it.')
+              await firstValueFrom(stop$)
+              say('Stopping: what is in flight may end.')
+            } finally {
+              await supervisor?.stop()
+              await listening.close()
+            }
+          }),
         ),
       )
     })

@@ -1,6 +1,5 @@
-import type { Usage } from '@tallystick/core'
 import { isRunDriven } from '@tallystick/core/internal'
-import { addUsage, type ModelRef } from '@tallystick/core/vocabulary'
+import { addUsage } from '@tallystick/core/vocabulary'
 import {
   type DaySpending,
   type LedgerStats,
@@ -12,28 +11,17 @@ import {
 import { type Command, Option } from '@commander-js/extra-typings'
 import { declareLedger, parsePositiveNumber } from '../command/arguments.ts'
 import { type CommandContext, formatCommand, printEither } from '../command/context.ts'
-import { formatCount, formatTable, formatTime } from '../command/text.ts'
+import { formatCost, formatCount, formatTable, formatTime } from '../command/text.ts'
 import { type SummarizedLedger, UnreadableRuns, withSummaries } from '../runs/open-ledger.ts'
 import { isReadable, readRow, type RunRow, runStatuses, formatStatus } from '../runs/run-status.ts'
 import type { Done } from '../verbs.ts'
 import { findNextCommand } from '../view/run-table.ts'
 
 /** The usage of one model by one agent. */
-export interface AgentSpending {
-  readonly agent: string
-  readonly model: ModelRef
-  readonly calls: number
-  readonly usage: Usage
-  /** US dollars for the calls that had a price; absent if none had. */
-  readonly costUsd?: number
-  /** Calls that had no price. */
-  readonly unpriced: number
-}
+export type AgentSpending = Omit<DaySpending, 'day'>
 
 /** The same on one day, such as `2026-06-30`, in UTC. */
-export interface DatedSpending extends AgentSpending {
-  readonly day: string
-}
+export type DatedSpending = AgentSpending & { readonly day: string }
 
 /** Adds up the days for each agent and model: the dearest first, then those with most tokens. */
 export function groupByAgentAndModel(spending: readonly DaySpending[]): readonly AgentSpending[] {
@@ -58,21 +46,18 @@ export function sortByDay(spending: readonly DaySpending[]): readonly DatedSpend
     .map(({ day, ...of }) => ({ day: formatTime(day * dayMs).slice(0, 10), ...of }))
 }
 
+const spendingHeads = ['AGENT', 'MODEL', 'CALLS', 'TOKENS IN', 'TOKENS OUT', 'COST']
+
 /** A table with its total. */
 export function formatSpending(spending: readonly AgentSpending[]): string {
   if (spending.length === 0) return ''
-  const heads = ['AGENT', 'MODEL', 'CALLS', 'TOKENS IN', 'TOKENS OUT', 'COST']
-  const rows = spending.map((line) => [line.agent, formatModel(line.model), ...toSpentCells(line)])
-  return formatTable([heads, ...rows, ['all', '', ...toSpentCells(spending.reduce(addSpending))]])
+  const [, , ...total] = toCells(spending.reduce(addSpending))
+  return formatTable([spendingHeads, ...spending.map(toCells), ['all', '', ...total]])
 }
 
 export function formatDays(spending: readonly DatedSpending[]): string {
   if (spending.length === 0) return ''
-  const heads = ['DAY', 'AGENT', 'MODEL', 'CALLS', 'TOKENS IN', 'TOKENS OUT', 'COST']
-  return formatTable([
-    heads,
-    ...spending.map((line) => [line.day, line.agent, formatModel(line.model), ...toSpentCells(line)]),
-  ])
+  return formatTable([['DAY', ...spendingHeads], ...spending.map((line) => [line.day, ...toCells(line)])])
 }
 
 export function formatSessions(sessions: readonly SessionTotals[]): string {
@@ -88,17 +73,16 @@ export function formatSessions(sessions: readonly SessionTotals[]): string {
       `${usage.inputTokens ?? 0}`,
       `${usage.outputTokens ?? 0}`,
       formatTime(lastAt),
-      costUsd === undefined ? '' : `$${costUsd.toFixed(4)}`,
+      formatCost(costUsd),
     ]),
   ])
 }
 
-function formatModel({ provider, modelId }: ModelRef): string {
-  return `${provider} ${modelId}`
-}
-
-function toSpentCells({ calls, usage, ...cost }: Omit<AgentSpending, 'agent' | 'model'>): readonly string[] {
-  return [`${calls}`, `${usage.inputTokens ?? 0}`, `${usage.outputTokens ?? 0}`, formatCost(cost)]
+function toCells({ agent, model, calls, usage, costUsd, unpriced }: AgentSpending): readonly string[] {
+  const without = unpriced === 0 ? '' : `${formatCount(unpriced, 'call')} without a price`
+  const cost = [formatCost(costUsd), without].filter((text) => text !== '').join(' and ')
+  const tokens = [usage.inputTokens ?? 0, usage.outputTokens ?? 0]
+  return [agent, `${model.provider} ${model.modelId}`, ...[calls, ...tokens].map(String), cost]
 }
 
 function addSpending(left: AgentSpending, right: AgentSpending): AgentSpending {
@@ -115,13 +99,6 @@ function addSpending(left: AgentSpending, right: AgentSpending): AgentSpending {
 
 function countTokens({ usage }: AgentSpending): number {
   return (usage.inputTokens ?? 0) + (usage.outputTokens ?? 0)
-}
-
-/** The cost of the calls with a price; also prints how many have no price. */
-function formatCost({ costUsd, unpriced }: Pick<AgentSpending, 'costUsd' | 'unpriced'>): string {
-  const without = unpriced === 0 ? '' : `${formatCount(unpriced, 'call')} without a price`
-  if (costUsd === undefined) return without
-  return `$${costUsd.toFixed(4)}${without === '' ? '' : ` and ${without}`}`
 }
 
 interface StatsOptions {
@@ -229,7 +206,7 @@ function formatStats(
 ): string {
   const counts = runStatuses.filter((status) => runs[status] > 0).map((status) => `${runs[status]} ${status}`)
   const lately = `in the last ${formatCount(days, 'day')}`
-  const runsOf = (rows: readonly RunRow[], ...words: readonly string[]): string => {
+  const listRuns = (rows: readonly RunRow[], ...words: readonly string[]): string => {
     const list = formatCommand(context.programName, 'list', ledgerPath, ...words)
     const more = rows.length < maxListed.people ? '' : `… all of them: ${list}\n`
     return formatRuns(rows, context, ledgerPath) + more
@@ -238,11 +215,11 @@ function formatStats(
   const underWay = runs.under_way > 0 ? 'under_way' : 'interrupted'
   return [
     `runs: ${counts.join(', ') || 'none'}\n`,
-    formatSection('suspended', runsOf(suspended, '--status', 'suspended')),
-    formatSection('under way or interrupted', runsOf(unfinished, '--status', underWay)),
+    formatSection('suspended', listRuns(suspended, '--status', 'suspended')),
+    formatSection('under way or interrupted', listRuns(unfinished, '--status', underWay)),
     formatSection(
       `ended badly ${lately}`,
-      runsOf(failed, '--status', 'failed', '--since', formatTime(found.since)),
+      listRuns(failed, '--status', 'failed', '--since', formatTime(found.since)),
     ),
     formatSection(`model calls ${lately}`, formatSpending(groupByAgentAndModel(found.spending))),
     ...(by === 'day'

@@ -69,7 +69,7 @@ export function declareVerify(verb: Command, context: CommandContext, done: Done
 
 interface Found {
   readonly sound: boolean
-  /** Where the first run is damaged, and its last event before that. */
+  /** The first damage, and the last event of its run before that. */
   readonly broken?: BrokenPlace & { readonly lastSoundSeq: number }
   /** True if something that was derived from the events does not match them. */
   readonly differs: boolean

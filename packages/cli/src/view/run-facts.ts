@@ -1,5 +1,5 @@
-import type { RunId } from '@tallystick/core'
-import { toRunTimes, type Tally, todoLines } from '@tallystick/core/internal'
+import type { PendingApproval, RunId, RunState } from '@tallystick/core'
+import { type DeferredCall, toRunTimes, type Tally, todoLines } from '@tallystick/core/internal'
 import {
   canonicalJson,
   type InboxEntry,
@@ -8,12 +8,14 @@ import {
 } from '@tallystick/core/vocabulary'
 import type { FoldedRun, RunOutline } from '@tallystick/ledger'
 import {
+  formatCost,
   formatCount,
   formatDuration,
   formatTable,
   formatTally,
   formatTime,
   formatUsage,
+  joinFacts,
 } from '../command/text.ts'
 import { type RunStatusView, formatStatus, type Waits } from '../runs/run-status.ts'
 import { formatOutline } from '../runs/run-story.ts'
@@ -48,6 +50,10 @@ export function formatFacts(shown: ShownRun): string {
   const origin = parent?.relation === 'session' ? formatRelation(parent) : ''
   const partOf = [formatOrigin(state), origin].filter((text) => text !== '').join(', ')
   const waited = waitedMs > 0 ? `, of which it waited ${formatDuration(waitedMs)}` : ''
+  const formatWaiting = ({ name, toolCallId, runId }: PendingApproval | DeferredCall, how: string) => [
+    'waiting',
+    `${name} ${toolCallId} ${how}${runId === state.runId ? '' : `, in run ${runId}`}`,
+  ]
   const rows = [
     ['run', state.runId],
     ['agent', `${outline.agents.join(' → ')}, model ${state.definition.model.modelId}`],
@@ -59,7 +65,7 @@ export function formatFacts(shown: ShownRun): string {
     ['phase', `${state.phase}, turn ${state.turn}, event ${state.seq} of ${maxSeq}, writer ${state.epoch}`],
     ['started', `${formatTime(startedAt)}, last event ${formatTime(lastAt)}`],
     ['took', `${formatDuration(Math.max(0, lastAt - startedAt))}${waited}`],
-    ['used', formatUsed(shown)],
+    ['used', formatUsed(state.totals)],
     ['tally', formatTally(toTally(outline))],
     ...outline.tools.map((tool, index) => [index === 0 ? 'calls' : '', formatOutline(tool)]),
     ...(outline.todo?.items.length
@@ -68,14 +74,8 @@ export function formatFacts(shown: ShownRun): string {
     ...(state.removedFrom === undefined
       ? []
       : [['content', `not all there, from event ${state.removedFrom} on; verify says why`]]),
-    ...waits.approvals.map(({ name, toolCallId, input, runId }) => [
-      'waiting',
-      `${name} ${toolCallId} ${canonicalJson(input)}${formatOtherRun(runId, state.runId)}`,
-    ]),
-    ...waits.deferred.map(({ name, toolCallId, externalId, runId }) => [
-      'waiting',
-      `${name} ${toolCallId} continues outside as ${externalId}${formatOtherRun(runId, state.runId)}`,
-    ]),
+    ...waits.approvals.map((call) => formatWaiting(call, canonicalJson(call.input))),
+    ...waits.deferred.map((call) => formatWaiting(call, `continues outside as ${call.externalId}`)),
     ...childRuns.map(({ runId, agent, ...view }) => ['child', `${runId} ${agent}, ${formatStatus(view)}`]),
     ...inbox.map(({ command }) => [
       'inbox',
@@ -99,21 +99,15 @@ function formatLabels({ workflowName, traceId, groupId, tags, metadata }: RunLab
   ].join(', ')
 }
 
-function formatUsed({ state }: ShownRun): string {
-  const { turns, toolCalls, children, usage, costUsd } = state.totals
-  const own = [formatCount(turns, 'turn'), formatCount(toolCalls, 'tool call')]
-  const below =
-    children.runs === 0
-      ? []
-      : [
-          `${formatCount(children.runs, 'child run')} with ${formatCount(children.turns, 'turn')} and ${formatCount(children.toolCalls, 'tool call')}`,
-        ]
-  const cost = costUsd === undefined ? [] : [`$${costUsd.toFixed(4)}`]
-  return [...own, ...below, formatUsage(usage), ...cost].join(', ')
-}
-
-function formatOtherRun(runId: RunId, shown: RunId): string {
-  return runId === shown ? '' : `, in run ${runId}`
+function formatUsed({ turns, toolCalls, children, usage, costUsd }: RunState['totals']): string {
+  const inChildren = `${formatCount(children.runs, 'child run')} with ${formatCount(children.turns, 'turn')} and ${formatCount(children.toolCalls, 'tool call')}`
+  return joinFacts([
+    formatCount(turns, 'turn'),
+    formatCount(toolCalls, 'tool call'),
+    children.runs === 0 ? '' : inChildren,
+    formatUsage(usage),
+    formatCost(costUsd),
+  ])
 }
 
 function formatInboxCommand(command: InboxEntry['command']): string {

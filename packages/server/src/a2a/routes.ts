@@ -269,15 +269,11 @@ const notCancelable = 'not_cancelable'
 
 /** Returns an error with the codes of JSON-RPC and of A2A. */
 function toRpcError(error: unknown): object {
-  const { code, detail, status } = toProblem(error)
-  const data = [{ '@type': 'type.googleapis.com/google.rpc.ErrorInfo', reason: code, domain: 'tallystick' }]
-  return { code: toRpcCode(error, code, status), message: detail, data }
-}
-
-function toRpcCode(error: unknown, code: string, status: number): number {
-  if (error instanceof RunNotFoundError) return -32_001
-  if (code === 'method_not_found') return -32_601
-  if (code === notCancelable) return -32_002
-  if (status === 400) return -32_602
-  return -32_004
+  const { code: reason, detail: message, status } = toProblem(error)
+  let code = status === 400 ? -32_602 : -32_004
+  if (error instanceof RunNotFoundError) code = -32_001
+  if (reason === 'method_not_found') code = -32_601
+  if (reason === notCancelable) code = -32_002
+  const data = [{ '@type': 'type.googleapis.com/google.rpc.ErrorInfo', reason, domain: 'tallystick' }]
+  return { code, message, data }
 }

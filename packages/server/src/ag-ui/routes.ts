@@ -64,11 +64,6 @@ export function addAgUi(routes: Routes): void {
   })
 }
 
-interface TakenInput extends StartHeaders {
-  readonly agent: string
-  readonly input: RunAgentInput
-}
-
 /**
  * Takes the last message of the user. A client that sends one again, in a run of its own, has its answer written anew; the
  * same run of the client takes effect once.
@@ -76,7 +71,7 @@ interface TakenInput extends StartHeaders {
 async function take(
   served: Served,
   principal: Principal,
-  { agent, input, ...headers }: TakenInput,
+  { agent, input, ...headers }: StartHeaders & { readonly agent: string; readonly input: RunAgentInput },
 ): Promise<FollowedRun> {
   requirePermission(principal, 'start')
   const { threadId: sessionId, messages, forwardedProps } = input

@@ -67,35 +67,30 @@ export const uiMessageTable: MoveTable<UiMessageChunk> = {
   call_progressed: ({ toolCallId, data }) => [
     { type: 'data-progress', data: { toolCallId, progress: data }, transient: true },
   ],
-  call_ended: (move) => [toCallEnd(move)],
+  call_ended: ({ toolCallId, outcome, content }) => {
+    if (outcome === 'denied') return [{ type: 'tool-output-denied', toolCallId }]
+    if (outcome === 'success')
+      return [{ type: 'tool-output-available', toolCallId, output: toOutput(content) }]
+    return [{ type: 'tool-output-error', toolCallId, errorText: toResultText(content) }]
+  },
   step_ended: () => [{ type: 'finish-step' }],
   run_reopened: ({ state, answer }) => [toStartChunk(state.runId, answer)],
   answer_ended: () => [{ type: 'finish', finishReason: 'stop' }],
   // Without a message of its own: the page shows the question where it was asked.
   message_waits: () => [{ type: 'finish', finishReason: 'tool-calls' }],
   run_waits: () => [{ type: 'finish-step' }, { type: 'finish', finishReason: 'tool-calls' }],
-  run_finished: toRunEnd,
-}
-
-function toCallEnd({ toolCallId, outcome, content }: MoveOf<'call_ended'>): UiMessageChunk {
-  if (outcome === 'denied') return { type: 'tool-output-denied', toolCallId }
-  if (outcome !== 'success') {
-    return { type: 'tool-output-error', toolCallId, errorText: toResultText(content) }
-  }
-  return { type: 'tool-output-available', toolCallId, output: toOutput(content) }
+  run_finished: (end) => {
+    const { reason, detail } = end
+    const finishReason = finishReasons[reason] ?? 'other'
+    const finish = { type: 'finish', finishReason, messageMetadata: toMetadata(end) }
+    if (reason === 'cancelled') return [{ type: 'abort', ...omitUndefined({ reason: detail }) }, finish]
+    if (reason !== 'model_failed' && reason !== 'empty_reply') return [finish]
+    return [{ type: 'error', errorText: 'The model did not answer.' }, finish]
+  },
 }
 
 function toOutput(content: MoveOf<'call_ended'>['content']): unknown {
   return content.every(({ type }) => type === 'text') ? toResultText(content) : content
-}
-
-function toRunEnd(end: MoveOf<'run_finished'>): readonly UiMessageChunk[] {
-  const { reason, detail } = end
-  const messageMetadata = toMetadata(end)
-  const finish = { type: 'finish', finishReason: finishReasons[reason] ?? 'other', messageMetadata }
-  if (reason === 'cancelled') return [{ type: 'abort', ...omitUndefined({ reason: detail }) }, finish]
-  if (reason !== 'model_failed' && reason !== 'empty_reply') return [finish]
-  return [{ type: 'error', errorText: 'The model did not answer.' }, finish]
 }
 
 function toMetadata({ runId, reason, usage, detail, costUsd }: MoveOf<'run_finished'>): object {
@@ -126,7 +121,7 @@ export class UiMessages {
   readonly messages: (UiMessage & { parts: WrittenPart[]; metadata?: unknown })[] = []
   #runId = ''
   #answer = 1
-  /** Parts by their id, or by that of their call. */
+  /** Parts by their id, or by the id of their call. */
   readonly #parts = new Map<string, WrittenPart>()
 
   readonly table: MoveTable<never> = {

@@ -103,16 +103,11 @@ function findDecidedMessage({ messages, messageId, trigger }: ChatBody): SentMes
   return target?.role === 'assistant' ? target : undefined
 }
 
-interface TakenMessage extends StartHeaders {
-  readonly agent: string
-  readonly body: ChatBody
-}
-
 /** Takes the last message of the user, then the decisions that the page has not sent yet. */
 async function take(
   served: Served,
   principal: Principal,
-  { agent, body, ...headers }: TakenMessage,
+  { agent, body, ...headers }: StartHeaders & { readonly agent: string; readonly body: ChatBody },
 ): Promise<FollowedRun> {
   requirePermission(principal, 'start')
   const { id: sessionId, messages, messageId, trigger, whenBusy } = body

@@ -16,7 +16,7 @@ export const uiMessageProtocol: RunProtocol<UiMessageChunk> = {
 /** The header by which the AI SDK knows its stream. */
 export const uiMessageHeaders: Readonly<Record<string, string>> = { 'x-vercel-ai-ui-message-stream': 'v1' }
 
-/** A message of the chat, as far as a server reads it. */
+/** The fields of a chat message that the server reads. */
 export interface SentMessage {
   readonly id: string
   readonly role: string

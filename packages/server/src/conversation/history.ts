@@ -6,7 +6,7 @@ import { malformed } from '../http/problem.ts'
 import { RunMoves, mapMove, type MoveTable } from '../stream/run-moves.ts'
 import { readStatus, type RunStatus } from '../runs/view.ts'
 
-/** A run of a conversation, as far as the runs after it continue it. */
+/** A run of a conversation, up to the event at which the next run continues it. */
 interface ConversationRun {
   readonly runId: RunId
   /** Its last event that counts; without it, all do. */
@@ -86,24 +86,25 @@ export async function readConversationPage<Message extends { readonly id: string
   const known = new Set<string>()
   let messages: readonly Message[] = []
   let last: RunState | undefined
-  for await (const stretch of listRuns(ledger, principal, newest)) {
-    if (messages.length >= limit) return { page: await pageAt(stretch), ...(last && { state: last }) }
-    const read = await readMessages(ledger, stretch, newWriter())
+  let rest: ConversationRun | undefined
+  for await (const run of listRuns(ledger, principal, newest)) {
+    if (messages.length >= limit) {
+      rest = run
+      break
+    }
+    const read = await readMessages(ledger, run, newWriter())
     last ??= read.state
     // A message that one run ended without showing began the next one.
     messages = [...read.messages.filter(({ id }) => !known.has(id)), ...messages]
     for (const { id } of read.messages) known.add(id)
   }
-  return { page: await pageAt(undefined), ...(last && { state: last }) }
-
-  async function pageAt(rest: ConversationRun | undefined): Promise<ConversationPage<Message>> {
-    const isNewest = before === undefined && last !== undefined
-    return {
-      messages,
-      ...(isNewest && { status: await readStatus(ledger, last!), version: `${last!.runId}.${last!.seq}` }),
-      ...(rest && { before: `${rest.runId}.${rest.toSeq ?? ''}` }),
-    }
+  const page = {
+    messages,
+    ...(before === undefined &&
+      last && { status: await readStatus(ledger, last), version: `${last.runId}.${last.seq}` }),
+    ...(rest && { before: `${rest.runId}.${rest.toSeq ?? ''}` }),
   }
+  return { page, ...(last && { state: last }) }
 }
 
 async function findNewestRun(
@@ -157,8 +158,8 @@ export async function findMessage(
 ): Promise<MessagePlace | undefined> {
   const newest = await findNewestRun(ledger, principal, sessionId)
   let runs = 0
-  for await (const stretch of listRuns(ledger, principal, newest)) {
-    const place = await findMessageIn(ledger, stretch, messageId)
+  for await (const run of listRuns(ledger, principal, newest)) {
+    const place = await findMessageIn(ledger, run, messageId)
     if (place) return place
     if (++runs >= maxRuns) return undefined
   }

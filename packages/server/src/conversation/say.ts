@@ -43,7 +43,7 @@ export async function say(
   const { agent, sessionId, messageId, parts: input } = said
   const order: MessageOrder = { agent, sessionId, messageId, input }
   if (said.isRewritten) {
-    const branched = await branch(served, principal, { said, order, headers })
+    const branched = await branch(served, principal, order, headers)
     if (branched) return branched
   }
   for (let attempt = 1; ; attempt++) {
@@ -112,15 +112,13 @@ async function followUntil(
   return undefined
 }
 
-interface Unshown {
-  readonly messageId: string
-  readonly message: UserMessage
-}
-
 /** Reads the messages that a run ended without showing to its model. */
-async function readUnshown(ledger: Ledger, runId: RunId): Promise<readonly Unshown[]> {
+async function readUnshown(
+  ledger: Ledger,
+  runId: RunId,
+): Promise<readonly { readonly messageId: string; readonly message: UserMessage }[]> {
   const moves = new RunMoves()
-  const unshown: Unshown[] = []
+  const unshown: { messageId: string; message: UserMessage }[] = []
   for await (const event of ledger.read(runId)) {
     for (const move of moves.next(event)) {
       if (move.type === 'input_dropped') {
@@ -146,7 +144,13 @@ async function join(served: Served, principal: Principal, said: Said): Promise<F
   const state = await readState(ledger, runId)
   const here = await findReceived(ledger, runId, messageId)
   if (here !== undefined && !said.isRewritten) {
-    requireSameMessage(here.parts, parts, messageId, runId)
+    if (canonicalJson(here.parts) !== canonicalJson(parts)) {
+      throw new RefusedRequestError(
+        409,
+        'key_used',
+        `Run ${runId} has a message with the id ${messageId.slice(0, 80)} and other words. Give each message an id of its own, or name the message as messageId to rewrite it.`,
+      )
+    }
     if (here.isFirst) return { runId, after: 0 }
     if (here.isDropped) return undefined
     return { runId, message: messageId, next: startNextRun(served, principal, said, runId) }
@@ -160,37 +164,22 @@ async function join(served: Served, principal: Principal, said: Said): Promise<F
   return { runId, message: messageId, next: startNextRun(served, principal, said, runId) }
 }
 
-interface Received {
-  readonly parts: readonly UserPart[]
-  readonly isFirst: boolean
-  readonly isDropped: boolean
-}
-
-async function findReceived(ledger: Ledger, runId: RunId, messageId: string): Promise<Received | undefined> {
-  let received: Received | undefined
+/** Finds a message of the user among those of a run. */
+async function findReceived(
+  ledger: Ledger,
+  runId: RunId,
+  messageId: string,
+): Promise<{ parts: readonly UserPart[]; isFirst: boolean; isDropped: boolean } | undefined> {
+  let received: Awaited<ReturnType<typeof findReceived>>
   for await (const event of ledger.read(runId)) {
     if (event.type === 'input_received' && event.receipt === messageId) {
       received = { parts: event.message.parts, isFirst: event.delivery === 'start', isDropped: false }
     }
     if (event.type === 'input_settled' && event.receipt === messageId && !event.delivered && received) {
-      received = { ...received, isDropped: true }
+      received.isDropped = true
     }
   }
   return received
-}
-
-function requireSameMessage(
-  before: readonly UserPart[],
-  now: readonly UserPart[],
-  messageId: string,
-  runId: RunId,
-): void {
-  if (canonicalJson(before) === canonicalJson(now)) return
-  throw new RefusedRequestError(
-    409,
-    'key_used',
-    `Run ${runId} has a message with the id ${messageId.slice(0, 80)} and other words. Give each message an id of its own, or name the message as messageId to rewrite it.`,
-  )
 }
 
 /**
@@ -223,12 +212,6 @@ async function startNextRun(
   }
 }
 
-interface Rewriting {
-  readonly said: Said
-  readonly order: MessageOrder
-  readonly headers: StartHeaders
-}
-
 /**
  * Starts a run that answers a message anew, with the history before that message. A run that is under way answers what the
  * person took back, so it is cancelled. `undefined` if the message is not on record.
@@ -236,8 +219,10 @@ interface Rewriting {
 async function branch(
   served: Served,
   principal: Principal,
-  { said: { sessionId, messageId }, order, headers }: Rewriting,
+  order: MessageOrder,
+  headers: StartHeaders,
 ): Promise<FollowedRun | undefined> {
+  const { sessionId, messageId } = order
   const { ledger, runtime, context } = served
   const place = await findMessage(ledger, principal, sessionId, messageId)
   if (place === undefined) return undefined

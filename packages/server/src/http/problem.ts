@@ -78,15 +78,12 @@ export function toProblem(error: unknown): Problem {
   const status = toStatus(error)
   const refused = error instanceof RefusedRequestError
   const code = error instanceof TallystickError ? error.code : 'internal'
-  const isShown = refused || (error instanceof TallystickError && (status < 500 || isSafe(error)))
+  // The message of `context_unavailable` describes only the request, not the cause.
+  const isShown =
+    refused || (error instanceof TallystickError && (status < 500 || code === 'context_unavailable'))
   const detail = isShown ? error.message : 'The server reported the cause to its operator. Try again later.'
   const headers = { ...(status === 503 && { 'retry-after': '1' }), ...(refused && error.headers) }
   return { status, code, detail, headers }
-}
-
-/** Its message describes only the request, not the cause. */
-function isSafe({ code }: TallystickError): boolean {
-  return code === 'context_unavailable'
 }
 
 /** A response of RFC 9457, with the stable code of the error. */
@@ -122,18 +119,16 @@ export function runNotFound(runId: string): RunNotFoundError {
 }
 
 /** Names of our fields in other libraries and services, if they are not similar in spelling. */
-const otherNames: ReadonlyMap<string, string> = new Map([
-  ...['prompt', 'message', 'messages', 'text', 'content', 'query', 'question'].map(to('input')),
-  ...['assistant', 'assistantId', 'workflow'].map(to('agent')),
-  ...['thread', 'threadId', 'thread_id', 'conversation', 'conversationId', 'chatId'].map(to('sessionId')),
-  ...['user', 'userId', 'resourceId'].map(to('subject')),
-  ...['output', 'value'].map(to('result')),
-  ...['callId', 'tool_call_id'].map(to('toolCallId')),
-])
-
-function to(field: string): (name: string) => readonly [name: string, field: string] {
-  return (name) => [name, field]
-}
+const otherNames: ReadonlyMap<string, string> = new Map(
+  Object.entries({
+    input: ['prompt', 'message', 'messages', 'text', 'content', 'query', 'question'],
+    agent: ['assistant', 'assistantId', 'workflow'],
+    sessionId: ['thread', 'threadId', 'thread_id', 'conversation', 'conversationId', 'chatId'],
+    subject: ['user', 'userId', 'resourceId'],
+    result: ['output', 'value'],
+    toolCallId: ['callId', 'tool_call_id'],
+  }).flatMap(([field, names]) => names.map((name) => [name, field] as const)),
+)
 
 /** Says why a body does not fit its schema: an unknown or missing field, or a wrong value. */
 export function explainSchemaError(
@@ -155,16 +150,12 @@ function findStrayField(schema: z.ZodType, body: unknown, place: string): string
   const list = `Fields are ${fields.join(', ')}.`
   const unknown = Object.keys(body).find((name) => !fields.includes(name))
   if (unknown !== undefined) {
-    const meant = guessField(unknown, fields)
+    const other = otherNames.get(unknown)
+    const meant = other !== undefined && fields.includes(other) ? other : nearestNames(unknown, fields, 1)[0]
     const hint = meant === undefined ? '' : `Did you mean ${meant}? `
     return `${unknown.slice(0, 80)} is not a field. ${hint}${list}`
   }
   return fields.includes(place) && !Object.hasOwn(body, place) ? `${place} is missing. ${list}` : undefined
-}
-
-function guessField(name: string, fields: readonly string[]): string | undefined {
-  const other = otherNames.get(name)
-  return other !== undefined && fields.includes(other) ? other : nearestNames(name, fields, 1)[0]
 }
 
 /** The fields of a strict object, or of all objects in a union; `undefined` for other schemas. */

@@ -48,7 +48,7 @@ function parseJson(text: string): unknown {
 }
 
 /**
- * How deep values in a body may be nested. Code that checks, stores or shows a value recurses into it, so thousands of levels
+ * The most levels of nesting in a body. Code that checks, stores or shows a value recurses into it, so thousands of levels
  * in a few kilobytes would overflow the stack. No tool or client nests a hundred levels.
  */
 const maxBodyDepth = 100
@@ -72,7 +72,11 @@ async function readText(request: Request, limits: BodyLimits): Promise<string> {
   const reader = request.body.getReader()
   const late = Promise.withResolvers<never>()
   late.promise.catch(() => {})
-  const stopTimer = clock.schedule(bodyTimeoutMs, () => late.reject(tooSlow(bodyTimeoutMs)))
+  const stopTimer = clock.schedule(bodyTimeoutMs, () => {
+    const message = `The body was not there after ${bodyTimeoutMs} ms. Send it at once.`
+    const headers = { connection: 'close' }
+    late.reject(new RefusedRequestError(408, 'body_too_slow', message, { headers }))
+  })
   const decoder = new TextDecoder('utf-8', { fatal: true })
   let text = ''
   let bytes = 0
@@ -108,11 +112,6 @@ function tooLarge(maxBytes: number): RefusedRequestError {
   return new RefusedRequestError(413, 'body_too_large', message, { headers: { connection: 'close' } })
 }
 
-function tooSlow(timeoutMs: number): RefusedRequestError {
-  const message = `The body was not there after ${timeoutMs} ms. Send it at once.`
-  return new RefusedRequestError(408, 'body_too_slow', message, { headers: { connection: 'close' } })
-}
-
 /** Parameters that carry a secret in other APIs. A URL is logged and shared, so none of them is read. */
 const secretParameters = ['token', 'access_token', 'api_key', 'apikey', 'authorization', 'bearer']
 
@@ -140,7 +139,10 @@ export function isRead(request: Request): boolean {
 export function requireOwnOrigin(request: Request, url: URL, origins: readonly string[]): void {
   if (isRead(request)) return
   const origin = request.headers.get('origin')
-  if (origin !== null && (isOwn(origin, request, url) || origins.includes(origin))) return
+  const host = request.headers.get('host') ?? url.host
+  // Only the host decides: a proxy may speak TLS for the server.
+  const isOwn = origin !== null && URL.canParse(origin) && new URL(origin).host === host
+  if (isOwn || (origin !== null && origins.includes(origin))) return
   const site = request.headers.get('sec-fetch-site')
   if (origin === null && (site === null || site === 'same-origin' || site === 'none')) return
   throw new RefusedRequestError(
@@ -148,12 +150,6 @@ export function requireOwnOrigin(request: Request, url: URL, origins: readonly s
     'cross_origin',
     'This page is of another origin. Name its origin in the option `origins` of the server, if it may send commands.',
   )
-}
-
-/** Only the host decides: a proxy may speak TLS for the server. */
-function isOwn(origin: string, request: Request, url: URL): boolean {
-  const host = request.headers.get('host') ?? url.host
-  return URL.canParse(origin) && new URL(origin).host === host
 }
 
 /** The names of this machine for itself. */

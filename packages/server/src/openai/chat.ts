@@ -24,31 +24,29 @@ export interface ChatNames {
  * with an error, and the run continues.
  */
 export function createChunkTable(names: ChatNames = {}): MoveTable<ChatChunk> {
-  let fields: ChatFields | undefined
   let isBroken = false
-  const chunk = (delta: object, finish_reason: string | null = null): ChatChunk => {
+  const chunk = (fields: ChatFields, delta: object, finish_reason: string | null = null): ChatChunk => {
     const choice = { index: 0, delta, logprobs: null, finish_reason }
     return { ...fields, object: 'chat.completion.chunk', choices: [choice] }
   }
   return createTable<ChatChunk>(names, {
-    begin(given) {
-      fields = given
+    begin(fields) {
       isBroken = false
-      return [chunk({ role: 'assistant', content: '' })]
+      return [chunk(fields, { role: 'assistant', content: '' })]
     },
-    add: (content) => (isBroken ? [] : [chunk({ content })]),
+    add: (fields, content) => (isBroken ? [] : [chunk(fields, { content })]),
     withdraw() {
       const chunks = isBroken ? [] : [withdrawnError]
       isBroken = true
       return chunks
     },
-    end(end) {
+    end(fields, end) {
       if (isBroken) return []
       if ('error' in end) return [end.error]
       const { finish, calls, usage } = end
       return [
-        ...calls.map((call, index) => chunk({ tool_calls: [{ index, ...call }] })),
-        chunk({}, finish),
+        ...calls.map((call, index) => chunk(fields, { tool_calls: [{ index, ...call }] })),
+        chunk(fields, {}, finish),
         ...(names.includesUsage ? [{ ...fields, object: 'chat.completion.chunk', choices: [], usage }] : []),
       ]
     },
@@ -57,15 +55,8 @@ export function createChunkTable(names: ChatNames = {}): MoveTable<ChatChunk> {
 
 /** Maps the moves of a run to one whole completion at its end. */
 export function createAnswerTable(names: ChatNames = {}): MoveTable<ChatAnswer> {
-  let fields: ChatFields | undefined
   return createTable<ChatAnswer>(names, {
-    begin(given) {
-      fields = given
-      return []
-    },
-    add: () => [],
-    withdraw: () => [],
-    end(end, text) {
+    end(fields, end, text) {
       if ('error' in end) return [{ status: end.status, body: end.error }]
       const { finish, calls, usage } = end
       const asked = calls.length > 0 && { tool_calls: calls }
@@ -88,13 +79,13 @@ type ChatEnd =
   | { readonly status: number; readonly error: FacadeError }
 
 interface ChatOutput<Out> {
-  readonly begin: (fields: ChatFields) => readonly Out[]
+  readonly begin?: (fields: ChatFields) => readonly Out[]
   /** Gets what is added to the message. */
-  readonly add: (text: string) => readonly Out[]
+  readonly add?: (fields: ChatFields, text: string) => readonly Out[]
   /** Called when text that was added is withdrawn. */
-  readonly withdraw: () => readonly Out[]
+  readonly withdraw?: () => readonly Out[]
   /** Gets the whole message, without withdrawn text. */
-  readonly end: (end: ChatEnd, text: string) => readonly Out[]
+  readonly end: (fields: ChatFields, end: ChatEnd, text: string) => readonly Out[]
 }
 
 /** Follows the answer of a run as one message. Its parts are paragraphs. */
@@ -104,14 +95,13 @@ function createTable<Out>(names: ChatNames, output: ChatOutput<Out>): MoveTable<
   let texts: string[] = []
   /** How many there were when the step began. */
   let before = 0
-  const begin = (runId: string, agent: string, at: number): readonly Out[] =>
-    output.begin({
-      id: `chatcmpl-${runId}`,
-      created: Math.floor(at / 1_000),
-      model: names.model ?? agent,
-    })
+  let fields: ChatFields = { id: '', created: 0, model: '' }
+  const begin = (runId: string, agent: string, at: number): readonly Out[] => {
+    fields = { id: `chatcmpl-${runId}`, created: Math.floor(at / 1_000), model: names.model ?? agent }
+    return output.begin?.(fields) ?? []
+  }
   const end = (ending: ChatEnd): readonly Out[] =>
-    output.end(ending, texts.filter((each) => each !== '').join('\n\n'))
+    output.end(fields, ending, texts.filter((each) => each !== '').join('\n\n'))
   const usage = (now: Usage): object => {
     const { input, cached, output: written, reasoning } = subtractUsage(now, usedBefore)
     return {
@@ -139,13 +129,16 @@ function createTable<Out>(names: ChatNames, output: ChatOutput<Out>): MoveTable<
       const last = texts.pop() ?? ''
       const isParagraph = last === '' && texts.some((each) => each !== '')
       texts.push(last + text)
-      return output.add(isParagraph ? `\n\n${text}` : text)
+      return output.add?.(fields, isParagraph ? `\n\n${text}` : text) ?? []
     },
     part_ended: null,
     call_started: null,
     call_input_added: null,
     call_requested: null,
-    step_withdrawn: () => (texts.splice(before).some((text) => text !== '') ? output.withdraw() : []),
+    step_withdrawn: () => {
+      const isShown = texts.splice(before).some((text) => text !== '')
+      return (isShown && output.withdraw?.()) || []
+    },
     approval_requested: null,
     approval_decided: null,
     call_progressed: null,
@@ -163,7 +156,7 @@ function createTable<Out>(names: ChatNames, output: ChatOutput<Out>): MoveTable<
       const used = usage(state.totals.usage)
       const [approval] = waits.approvals
       if (waits.deferred.length > 0)
-        return end({ finish: 'tool_calls', calls: waits.deferred.map(toCall), usage: used })
+        return end({ finish: 'tool_calls', calls: waits.deferred.map(toFunctionCall), usage: used })
       if (approval === undefined) return end({ finish: 'length', calls: [], usage: used })
       const { runId, toolCallId, name } = approval
       const how = `POST /runs/${runId}/approve or /deny with toolCallId ${toolCallId} decides; then the same request under the same Idempotency-Key, or GET /runs/${state.runId}/result, gives the answer.`
@@ -193,6 +186,6 @@ const finishes: Readonly<Partial<Record<RunEnding, string>>> = {
 }
 
 /** A call that the client runs: it sends the result in a message of the role tool. */
-function toCall({ toolCallId: id, name, input }: DeferredCall): object {
+function toFunctionCall({ toolCallId: id, name, input }: DeferredCall): object {
   return { id, type: 'function', function: { name, arguments: JSON.stringify(input) } }
 }

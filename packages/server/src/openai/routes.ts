@@ -33,7 +33,7 @@ import {
   readSettings,
 } from './schema.ts'
 
-/** What the two kinds of request name differently. */
+/** The fields that the two kinds of request name differently. */
 interface OpenAiOrder extends StartHeaders {
   readonly items: readonly ConversationItem[]
   /** The run of the response that this one continues. */

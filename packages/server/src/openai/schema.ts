@@ -55,7 +55,7 @@ function acceptOnly<const Value extends string | number | boolean>(
   return z.literal(values, { error: `can only be ${allowed} here: ${why}` }).nullish()
 }
 
-const noneOf: z.ZodType = z.array(z.never({ error: `has to be empty: ${why}` })).nullish()
+const emptyList: z.ZodType = z.array(z.never({ error: `has to be empty: ${why}` })).nullish()
 const anything: z.ZodType = z.unknown().optional()
 
 const effort: z.ZodType<ReasoningEffort> = z.enum(reasoningEfforts)
@@ -121,7 +121,7 @@ const neutralResponseFields = {
   instructions: acceptOnly(''),
   background: acceptOnly(false),
   truncation: acceptOnly('disabled'),
-  include: noneOf,
+  include: emptyList,
   text: z
     .strictObject({
       format: z

@@ -133,13 +133,8 @@ export function addReads(routes: Routes): void {
   )
 }
 
-/** The filters and the place of a list as a caller asks for them. */
-interface AskedPage extends Pick<SummaryFilter, 'statuses' | 'agent' | 'sessionId' | 'since'> {
-  readonly limit: number
-  readonly before?: string
-}
-
-function readAskedPage(req: HonoRequest): AskedPage {
+/** Reads the filters and the place of a list as a caller asks for them. */
+function readAskedPage(req: HonoRequest) {
   const statuses = req.queries('status')
   const unknown = statuses?.find((status) => !(listed as readonly string[]).includes(status))
   if (unknown !== undefined) {
@@ -278,7 +273,7 @@ async function readSessionPage(
 ): Promise<{ readonly runs: readonly ListedRun[]; readonly before?: RunId }> {
   const runs: ListedRun[] = []
   for await (const { runId } of ledger.runs({ ...place, limit: limit + 1 })) {
-    // The history of a run is that of the runs before it: without the last one, none is shown.
+    // The history of a run comes from the runs before it: without the last one, none is shown.
     if (!(await isVisible(ledger, principal, runId))) break
     const last = runs.at(-1)
     if (last && runs.length === limit) return { runs, before: last.runId }

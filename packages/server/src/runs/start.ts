@@ -7,7 +7,6 @@ import {
   isVisible,
   type Principal,
   requireVisible,
-  type Scope,
   canSee,
   readStartHeaders,
   type StartHeaders,
@@ -110,7 +109,10 @@ export async function startRun(
   const { runtime, ledger } = served
   const { agent: name, input, sessionId, from, messageId: inputId, ...options } = body
   const agent = requireAgent(served, principal, name)
-  const subject = body.subject ?? findOnlySubject(principal)
+  const subjects = principal.sees === 'everything' ? undefined : principal.sees.subjects
+  // The runs of a principal with one subject are about it, unless the request names another.
+  const [only, ...others] = typeof subjects === 'function' ? [] : (subjects ?? [])
+  const subject = body.subject ?? (others.length === 0 ? only : undefined)
   requireSeen(principal, { agent: agent.name, sessionId, subject })
   requireWithin(agent, body.limits)
   if (from) await requireVisible(ledger, principal, from.runId)
@@ -136,12 +138,6 @@ export async function startRun(
   return run
 }
 
-/** The subject of a principal that has one: its runs are about it unless the request names another. */
-function findOnlySubject({ sees: scope }: Principal): string | undefined {
-  const subjects: Scope['subjects'] = scope === 'everything' ? undefined : scope.subjects
-  return Array.isArray(subjects) && subjects.length === 1 ? (subjects[0] as string) : undefined
-}
-
 /** Refuses a run that its caller could not see afterwards. */
 function requireSeen(principal: Principal, facts: Parameters<typeof canSee>[1]): void {
   if (canSee(principal, facts)) return
@@ -156,7 +152,7 @@ function requireSeen(principal: Principal, facts: Parameters<typeof canSee>[1]):
 
 /**
  * Refuses a caller that does not see the run which its own would follow: the history of the session would be its. Asked for
- * each place in the session that the run tries to take, since another caller may have taken the one before it meanwhile.
+ * each place in the session that the run tries to take, since another caller may have taken the place before it.
  */
 function requireOwnSession(ledger: Ledger, principal: Principal): (before: RunId) => Promise<void> {
   return async (before) => {
