@@ -1,9 +1,15 @@
 // Measures Tallystick and its peers: `pnpm bench`, and what to measure. See docs/benchmarks.md.
 import { startPostgres } from '../packages/ledger/test/support/postgres-process.ts'
-import { BeforeError, commitOf, commitText, installBefore, todayText } from './runner/before.ts'
+import { BeforeError, findCommit, commitText, installBefore, todayText } from './runner/before.ts'
 import { load, machineText, versionsText } from './runner/machine.ts'
-import { entriesOf, measureEntry, smokeEntries, type Bench, type Row } from './runner/measure-all.ts'
-import type { Operator } from './runner/operator.ts'
+import {
+  type Bench,
+  listEntries,
+  measureEntry,
+  type Operator,
+  type Row,
+  smokeEntries,
+} from './runner/measure-all.ts'
 import { readOptions, UsageError, type BenchOptions } from './runner/options.ts'
 import { profileTables } from './runner/profile-tables.ts'
 import { absoluteTable, failures, leftOut, ratioTable } from './runner/tables.ts'
@@ -37,7 +43,7 @@ async function prepare(
   operator: Operator,
   cleanUp: AsyncDisposableStack,
 ): Promise<Bench> {
-  const commit = options.before === undefined ? undefined : await commitOf(options.before)
+  const commit = options.before === undefined ? undefined : await findCommit(options.before)
   // Told as it is installed: the clone may be changed while it is measured.
   const commits = commit && `today:    ${await todayText()}\nbefore:   ${await commitText(commit)}`
   const home = options.own ? import.meta.dirname : await installWorkspace(operator)
@@ -57,7 +63,7 @@ async function measure(bench: Bench): Promise<number> {
   const { options, today } = bench
   const loadBefore = load()
   const rows: Row[] = []
-  for (const entry of entriesOf(options, today.postgres !== undefined)) {
+  for (const entry of listEntries(options, today.postgres !== undefined)) {
     rows.push(...(await measureEntry(entry, bench)))
   }
   say('')
@@ -82,7 +88,7 @@ function figureTables(rows: readonly Row[], rounds: number): string {
 
 /** In two processes at a time: nothing is measured. */
 async function smoke(bench: Bench): Promise<number> {
-  const entries = entriesOf(bench.options, false)
+  const entries = listEntries(bench.options, false)
   const halves = [0, 1].map((half) => entries.filter((_, index) => index % 2 === half))
   const faults = (await Promise.all(halves.map((half) => smokeEntries(half, bench)))).flat()
   for (const fault of faults) console.error(`\n${fault}`)

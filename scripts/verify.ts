@@ -18,7 +18,7 @@ const { values: options } = parseArgs({
 
 const machineWords = String.raw`(?<![\w.:/@}-])/(?:home|root|tmp|work|Users)/[\w.-]+|\bregistry\.[\w-]+\.\w+|_auth[T]oken`
 
-/** What has to hold, and the command that tells. The quick ones come first, so that most mistakes show within seconds. */
+/** The steps by name, each with its command. Quick ones come first, so that most mistakes show within seconds. */
 const steps: Readonly<Record<string, readonly [claim: string, command: string]>> = {
   format: ['every file is formatted (pnpm format mends it)', 'oxfmt --check'],
   types: ['sources, tests, type tests and scripts compile', 'tsc -b'],

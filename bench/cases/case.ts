@@ -9,18 +9,18 @@ export interface Trial {
   readonly params: Params
   /** An empty folder of its own. */
   readonly folder: string
-  /** Whether what comes out is checked further than in a measurement, with tiny numbers. */
+  /** True to check the results further than a measurement does, with tiny numbers. */
   readonly smoke: boolean
-  /** How long the measured part may take, in milliseconds. */
+  /** The most time that the measured part may take, in milliseconds. */
   readonly limitMs: number
   readonly postgres?: string | undefined
-  /** Whether it is to say where the time was spent. */
+  /** True to report where the time was spent. */
   readonly profile?: boolean
 }
 
-/** What was measured. */
+/** The figures of one trial. */
 export interface Measurement {
-  /** How many of the case's units were done. */
+  /** The number of the case's units that were done. */
   readonly units: number
   readonly wallMs: number
   /** CPU time of the process, its garbage collector and compiler threads included. */
@@ -34,20 +34,20 @@ export interface Measurement {
 /** One benchmark. */
 export interface Case {
   readonly name: string
-  /** What is measured, in one sentence. */
+  /** One sentence about what the case measures. */
   readonly what: string
-  /** What times are divided by: `turn`, `delta` … */
+  /** Times are divided by the number of these: `turn`, `delta` … */
   readonly unit: string
   readonly params: readonly Params[]
   /** Tiny numbers. */
   readonly smokeParams: readonly Params[]
   /** Subjects of this repository; the first is what the others are compared with. */
   readonly own: readonly string[]
-  /** Subjects that need neither this repository nor a peer: what the work costs at least. */
+  /** Subjects that need neither this repository nor a peer: the least that the work costs. */
   readonly floors?: readonly string[]
   /** Subjects that have to be installed first. */
   readonly peers: readonly string[]
-  /** Whether figures of its subjects are compared: they do the same work. */
+  /** True if its subjects do the same work, so that their figures can be compared. */
   readonly isComparison: boolean
   /** The subjects that need a Postgres server. */
   readonly onPostgres?: readonly string[]
@@ -55,7 +55,7 @@ export interface Case {
   measure(trial: Trial): Promise<Measurement>
 }
 
-/** How the numbers of a case are printed: `1,000 turns`. */
+/** Formats the numbers of a case: `1,000 turns`. */
 export function paramsText(params: Params): string {
   return Object.entries(params)
     .map(([name, value]) => `${value.toLocaleString('en')} ${name}`)

@@ -1,7 +1,7 @@
 import type { Case } from './case.ts'
 import { cliPath, start } from './started-process.ts'
 
-/** What Node is asked to do, by the name of the subject. */
+/** The program that Node runs, by the name of the subject. */
 const commands: Readonly<Record<string, () => readonly string[]>> = {
   core: () => importing('@tallystick/core'),
   'core-sqlite-tools': () => importing('@tallystick/core', '@tallystick/ledger/sqlite', '@tallystick/tools'),

@@ -27,7 +27,7 @@ export const list: Case = {
       const count = Math.min(runsAtOnce, runs + 1 - first)
       await Promise.all(
         Array.from({ length: count }, async (_, index) => {
-          const copy = copyOf(events, first + index)
+          const copy = copyRun(events, first + index)
           const runId = sampleRunId(first + index)
           await ledger.append(runId, { expectedSeq: 0, epoch: 1 }, copy, { durability: 'lazy' })
         }),
@@ -43,7 +43,7 @@ export const list: Case = {
 }
 
 /** The same run under another id, as a run of its own. */
-function copyOf(events: readonly RuntimeEvent[], ordinal: number): readonly RuntimeEvent[] {
+function copyRun(events: readonly RuntimeEvent[], ordinal: number): readonly RuntimeEvent[] {
   return buildForkedEvents(events, { runId: sampleRunId(ordinal) }).map((event) => {
     if (event.type !== 'run_started') return event
     const { parent: _fork, ...started } = event

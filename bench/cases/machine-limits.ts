@@ -9,7 +9,7 @@ const event = { type: 'assistant_text_delta', attempt: 1, part: 0, text: 'w001 '
 const line = JSON.stringify(event)
 const block = Buffer.alloc(200, 'x')
 
-/** What a machine can do at most of the work that a ledger consists of, by the name of the subject. */
+/** The work of a ledger at the speed of the machine itself, by the name of the subject. */
 const works: Readonly<Record<string, (trial: Trial, times: number) => () => unknown>> = {
   'sqlite-inserts': (trial, times) => {
     const { insert, database } = tableIn(trial)

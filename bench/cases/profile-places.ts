@@ -31,7 +31,7 @@ export function timesByPlace(
   // Each node comes before the nodes that it calls.
   for (const node of nodes) {
     const own = placeOfNode.get(node.id) ?? 'V8'
-    const place = placeOf(node.callFrame, own, origins)
+    const place = findPlace(node.callFrame, own, origins)
     placeOfNode.set(node.id, place)
     for (const child of node.children ?? []) placeOfNode.set(child, place)
   }
@@ -45,8 +45,8 @@ export function timesByPlace(
   return times
 }
 
-/** Where the time of a function counts. What V8 and addons do counts where they were called. */
-function placeOf(frame: Frame, caller: string, origins: Origins): string {
+/** The place to which the time of a function counts. The time of V8 and addons counts to their caller. */
+function findPlace(frame: Frame, caller: string, origins: Origins): string {
   const { url, functionName } = frame
   if (url.startsWith('node:')) return placeInNode(url, caller)
   // What a module does when it is imported is the function that holds all of it.
@@ -72,20 +72,20 @@ function placeInNode(url: string, caller: string): string {
   return begun?.[0] ?? (Object.hasOwn(placesInNode, caller) ? caller : 'Node')
 }
 
-/** Where functions were written. A published file of a package holds many modules; the source map beside it names them. */
+/** The sources of functions. A published file of a package holds many modules; the source map beside it names them. */
 class Origins {
   readonly #maps = new Map<string, SourceMap | undefined>()
 
   /** The path of the file that a function was written in, or the URL of the file that holds it. */
   of({ url, lineNumber, columnNumber }: Frame): string {
     if (!url.startsWith('file:')) return url
-    if (!this.#maps.has(url)) this.#maps.set(url, sourceMapOf(fileURLToPath(url)))
+    if (!this.#maps.has(url)) this.#maps.set(url, readSourceMap(fileURLToPath(url)))
     const entry = this.#maps.get(url)?.findEntry(lineNumber, columnNumber)
     return entry !== undefined && 'originalSource' in entry ? new URL(entry.originalSource, url).href : url
   }
 }
 
-function sourceMapOf(path: string): SourceMap | undefined {
+function readSourceMap(path: string): SourceMap | undefined {
   try {
     return new SourceMap(JSON.parse(readFileSync(`${path}.map`, 'utf8')) as SourceMapPayload)
   } catch (error) {

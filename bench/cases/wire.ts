@@ -34,7 +34,7 @@ export const wire: Case = {
     const server = fork(script, [String(deltas), String(deltasAWrite)], { execArgv: [] })
     try {
       const [port] = (await once(server, 'message')) as [number]
-      const read = readerOf(trial, `http://127.0.0.1:${port}`)
+      const read = createReader(trial, `http://127.0.0.1:${port}`)
       const whole = textScript(deltas).replyOf(0).deltas.join('')
       const readWhole = async (): Promise<void> => {
         const text = await read()
@@ -51,7 +51,7 @@ export const wire: Case = {
 }
 
 /** Reads one whole reply, and returns its text. */
-function readerOf(trial: Trial, baseURL: string): () => Promise<string> {
+function createReader(trial: Trial, baseURL: string): () => Promise<string> {
   if (trial.subject === 'bare-sdk') return bareReader(baseURL)
   const model = anthropic('claude-test-1', { apiKey: 'k', baseURL })
   if (trial.subject === 'tallystick-adapter') {

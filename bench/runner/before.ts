@@ -10,10 +10,9 @@ import {
 } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
-import { pnpm } from './pnpm.ts'
-import { demand } from './command.ts'
+import { demand, pnpm } from './command.ts'
 import { UsageError } from './options.ts'
-import type { Operator } from './operator.ts'
+import type { Operator } from './measure-all.ts'
 import { packPackages, unpackPackage } from './packages.ts'
 import { copyCases } from './workspace.ts'
 
@@ -24,7 +23,7 @@ const repository = join(bench, '..')
 export class BeforeError extends Error {}
 
 /** The commit that a ref names, in full. Throws `UsageError` where it names none. */
-export async function commitOf(ref: string): Promise<string> {
+export async function findCommit(ref: string): Promise<string> {
   try {
     return (await git('rev-parse', '--verify', '--quiet', '--end-of-options', `${ref}^{commit}`)).trim()
   } catch {

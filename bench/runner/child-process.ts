@@ -5,21 +5,21 @@ import { join } from 'node:path'
 import type { Trial } from '../cases/case.ts'
 import type { ChildReport } from '../child/report.ts'
 
-/** What a child process is to do. */
+/** The work of a child process. */
 export interface Job {
   /** The folder that holds the cases. */
   readonly home: string
   readonly trials: readonly Omit<Trial, 'folder'>[]
-  /** Where its files are; the folder of the system where none is given. */
+  /** Where its files are; default: the folder of the system. */
   readonly files?: string | undefined
   readonly stop: AbortSignal
 }
 
-/** How much longer than its limit a trial may take, warm-up and preparation included. */
+/** The time of a trial beyond its limit, for warm-up and preparation. */
 const patience = { factor: 4, moreMs: 60_000 }
 
 /**
- * Runs the trials in a process of their own. A trial that the process does not report on has an error. Rejects where it is
+ * Runs the trials in a process of their own. A trial that the process does not report on has an error. Rejects if it is
  * stopped.
  */
 export async function runJob({ home, trials, files = tmpdir(), stop }: Job): Promise<readonly ChildReport[]> {
@@ -30,13 +30,13 @@ export async function runJob({ home, trials, files = tmpdir(), stop }: Job): Pro
       mkdirSync(own)
       return { ...trial, folder: own }
     })
-    return await reportsOf(home, placed, stop)
+    return await readReports(home, placed, stop)
   } finally {
     rmSync(folder, { recursive: true, force: true })
   }
 }
 
-async function reportsOf(
+async function readReports(
   home: string,
   trials: readonly Trial[],
   stop: AbortSignal,

@@ -2,7 +2,7 @@ import { existsSync, readFileSync } from 'node:fs'
 import { cpus, loadavg, release, totalmem, type } from 'node:os'
 import { join } from 'node:path'
 
-/** What the measurements were made on. */
+/** Describes the machine of the measurements. */
 export function machineText(loadBefore: number): string {
   const [first, ...others] = cpus()
   const memory = Math.round(totalmem() / 2 ** 30)
@@ -13,7 +13,7 @@ export function machineText(loadBefore: number): string {
   ].join('\n')
 }
 
-/** How many processes wanted to run in the last minute, on average. */
+/** Returns the number of processes that wanted to run in the last minute, on average. */
 export function load(): number {
   return loadavg()[0] ?? NaN
 }

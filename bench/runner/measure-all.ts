@@ -1,10 +1,51 @@
 import { memoryFolder } from '../../scripts/testing/memory-folder.ts'
-import { paramsText, type Case, type Params, type Trial } from '../cases/case.ts'
+import { type Case, type Params, paramsText, type Trial } from '../cases/case.ts'
 import type { ChildReport } from '../child/report.ts'
 import { runJob } from './child-process.ts'
-import { subjectsOf, type MeasuredSubject } from './measured-subject.ts'
-import type { Operator } from './operator.ts'
 import type { BenchOptions } from './options.ts'
+
+/** The person who started the benchmarks. */
+export interface Operator {
+  /** Tells what is being done. */
+  readonly say: (what: string) => void
+  /** Aborted when the person wants no more. */
+  readonly stop: AbortSignal
+}
+
+/** A subject, and the packages on which it is measured. */
+interface MeasuredSubject {
+  /** Its name in tables. */
+  readonly name: string
+  /** Its name in the case. */
+  readonly subject: string
+  /** True if it loads the packages of another commit. */
+  readonly isBefore: boolean
+}
+
+/** Which subjects of a case are asked for. */
+export interface Choice {
+  /** Without the peers. */
+  readonly own: boolean
+  /** True if the packages of another commit are measured, too. */
+  readonly before: boolean
+}
+
+/** The subjects of a case: each of ours is followed by what it was before. */
+export function listSubjects({ own, floors = [], peers }: Case, choice: Choice): readonly MeasuredSubject[] {
+  const others = [...floors, ...(choice.own ? [] : peers)]
+  return [
+    ...own.flatMap((subject) => [today(subject), ...(choice.before ? [before(subject)] : [])]),
+    ...others.map(today),
+  ]
+}
+
+function today(subject: string): MeasuredSubject {
+  return { name: subject, subject, isBefore: false }
+}
+
+function before(subject: string): MeasuredSubject {
+  return { name: `before-${subject.replace(/^tallystick-/, '')}`, subject, isBefore: true }
+}
 
 /** One line of the table before it is measured: a case with its numbers, and who is measured. */
 export interface Entry {
@@ -28,7 +69,7 @@ export interface Installation {
   readonly postgres: string | undefined
 }
 
-/** What the measurements need. */
+/** The options, the packages and the person of a series of measurements. */
 export interface Bench {
   readonly options: BenchOptions
   readonly today: Installation
@@ -40,10 +81,10 @@ export interface Bench {
 }
 
 /** The entries that were asked for. A subject that is named brings along what it was before. */
-export function entriesOf(options: BenchOptions, hasPostgres: boolean): readonly Entry[] {
+export function listEntries(options: BenchOptions, hasPostgres: boolean): readonly Entry[] {
   const { cases, subjects, own, smoke, profile, before } = options
   return cases.flatMap((of) => {
-    const chosen = subjectsOf(of, { own: own || profile, before: before !== undefined })
+    const chosen = listSubjects(of, { own: own || profile, before: before !== undefined })
       .filter(
         ({ name, subject }) => subjects.length === 0 || subjects.includes(name) || subjects.includes(subject),
       )
@@ -72,7 +113,7 @@ export async function measureEntry(entry: Entry, bench: Bench): Promise<readonly
       operator.say(
         `${of.name} ${paramsText(params)}, round ${round + 1} of ${options.rounds}: ${measured.name}`,
       )
-      const { home, postgres } = installationOf(measured, bench)
+      const { home, postgres } = findInstallation(measured, bench)
       const trial = {
         of: of.name,
         subject: measured.subject,
@@ -108,7 +149,7 @@ export async function smokeEntries(entries: readonly Entry[], bench: Bench): Pro
     })
     // Nothing is measured, so nothing has to wait for a disk.
     const files = memoryFolder()
-    const { home } = installationOf(first.measured, bench)
+    const { home } = findInstallation(first.measured, bench)
     const reports = await runJob({ home, trials, files, stop: bench.operator.stop })
     for (const [index, { of, measured }] of asked.entries()) {
       const report = reports[index]
@@ -118,7 +159,7 @@ export async function smokeEntries(entries: readonly Entry[], bench: Bench): Pro
   return faults
 }
 
-function installationOf({ isBefore, name }: MeasuredSubject, { today, before }: Bench): Installation {
+function findInstallation({ isBefore, name }: MeasuredSubject, { today, before }: Bench): Installation {
   const found = isBefore ? before : today
   if (found === undefined) throw new Error(`Nothing is installed for ${name}.`)
   return found

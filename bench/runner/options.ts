@@ -1,7 +1,7 @@
 import { parseArgs } from 'node:util'
 import { allCases } from '../cases/all-cases.ts'
 import { paramsText, type Case } from '../cases/case.ts'
-import { subjectsOf, type Choice } from './measured-subject.ts'
+import { listSubjects, type Choice } from './measure-all.ts'
 
 /** What `pnpm bench` was asked for. */
 export interface BenchOptions {
@@ -91,7 +91,7 @@ function caseNamed(name: string): Case {
 }
 
 function subjectsNamed(text: string, cases: readonly Case[], choice: Choice): readonly string[] {
-  const known = new Set(cases.flatMap((each) => subjectsOf(each, choice).map(({ name }) => name)))
+  const known = new Set(cases.flatMap((each) => listSubjects(each, choice).map(({ name }) => name)))
   const names = text.split(',').filter((name) => name !== '')
   for (const name of names) {
     if (known.has(name)) continue

@@ -1,8 +1,7 @@
 import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { pnpm } from './pnpm.ts'
-import { demand } from './command.ts'
-import type { Operator } from './operator.ts'
+import { demand, pnpm } from './command.ts'
+import type { Operator } from './measure-all.ts'
 
 /** Packs every package of a clone as it would be published, and returns the tarballs, by the folder of the package. */
 export async function packPackages(

@@ -15,7 +15,7 @@ function median(values: readonly number[]): number {
   return (low + high) / 2
 }
 
-function figuresOf({ reports }: Row): Figures {
+function toFigures({ reports }: Row): Figures {
   return {
     cpuMs: median(reports.map(({ measurement: { cpuMs, units } }) => cpuMs / units)),
     wallMs: median(reports.map(({ measurement: { wallMs, units } }) => wallMs / units)),
@@ -24,16 +24,13 @@ function figuresOf({ reports }: Row): Figures {
 }
 
 /** Groups of rows with the same case and numbers. */
-function groupsOf(rows: readonly Row[]): readonly (readonly Row[])[] {
+function groupRows(rows: readonly Row[]): readonly (readonly Row[])[] {
   return [...new Set(rows.map(({ entry }) => entry))].map((entry) =>
     rows.filter((row) => row.entry === entry),
   )
 }
 
-/**
- * What each subject takes today, as a part of what it took before; then what the first subject of each case takes, as a part of
- * what each other subject takes.
- */
+/** The ratio of each subject today to the same before; then of the first subject of each case to each of the others. */
 export function ratioTable(rows: readonly Row[]): string {
   const sinceBefore = rows
     .filter(({ isBefore }) => isBefore)
@@ -42,7 +39,7 @@ export function ratioTable(rows: readonly Row[]): string {
       const now = rows.find((each) => each.entry === entry && each.subject === subject && !each.isBefore)
       return now ? [ratioLine(now, row)] : []
     })
-  const toOthers = groupsOf(rows).flatMap((group) => {
+  const toOthers = groupRows(rows).flatMap((group) => {
     const [first, ...others] = group.filter(({ isBefore }) => !isBefore)
     if (first === undefined || !first.entry.of.isComparison) return []
     return others.map((other) => ratioLine(first, other))
@@ -52,7 +49,7 @@ export function ratioTable(rows: readonly Row[]): string {
 }
 
 function ratioLine(one: Row, other: Row): readonly string[] {
-  const [ours, theirs] = [figuresOf(one), figuresOf(other)]
+  const [ours, theirs] = [toFigures(one), toFigures(other)]
   const ratio = (figure: keyof Figures): string => (ours[figure] / theirs[figure]).toFixed(2)
   return [
     `${one.entry.of.name} ${paramsText(one.entry.params)}`,
@@ -63,13 +60,13 @@ function ratioLine(one: Row, other: Row): readonly string[] {
   ]
 }
 
-/** How far each came, where runs were ended early at different places: then the ratio says less. */
+/** The units of each, if the two were ended at different places: the ratio then says less. */
 function unevenly(first: Row, other: Row): string {
-  const [ours, theirs] = [first, other].map(unitsOf)
+  const [ours, theirs] = [first, other].map(countUnits)
   return ours === theirs ? '' : `${ours} and ${theirs} ${first.entry.of.unit}s`
 }
 
-function unitsOf({ reports }: Row): number {
+function countUnits({ reports }: Row): number {
   return Math.min(...reports.map(({ measurement }) => measurement.units))
 }
 
@@ -77,7 +74,7 @@ function unitsOf({ reports }: Row): number {
 export function absoluteTable(rows: readonly Row[]): string {
   const lines = rows.map((row) => {
     const { of, params } = row.entry
-    const { cpuMs, wallMs, peakMiB } = figuresOf(row)
+    const { cpuMs, wallMs, peakMiB } = toFigures(row)
     const about = [`${of.name} ${paramsText(params)}`, row.name]
     if (row.reports.length === 0) return [...about, row.isBefore ? 'left out' : 'failed']
     return [
@@ -87,24 +84,24 @@ export function absoluteTable(rows: readonly Row[]): string {
         time(wallMs),
         `${Math.round(peakMiB)} MiB`,
       ],
-      [...factsOf(row), ...endedEarly(row), ...(row.reports.length === 1 ? ['one round'] : [])].join('; '),
+      [...listFacts(row), ...endedEarly(row), ...(row.reports.length === 1 ? ['one round'] : [])].join('; '),
     ]
   })
   return table(['case', 'subject', 'CPU', 'clock', 'peak memory', 'also'], lines)
 }
 
-function factsOf({ reports }: Row): readonly string[] {
+function listFacts({ reports }: Row): readonly string[] {
   return Object.keys(reports[0]?.measurement.facts ?? {}).map((name) => {
     const value = median(reports.map(({ measurement }) => measurement.facts?.[name] ?? NaN))
     return `${value.toLocaleString('en', { maximumFractionDigits: value < 10 ? 1 : 0 })} ${name}`
   })
 }
 
-/** Whether a run was ended at the time limit, and where. */
+/** Says where a run was ended by the time limit. */
 function endedEarly(row: Row): readonly string[] {
   const { entry } = row
   const { turns } = entry.params
-  const units = unitsOf(row)
+  const units = countUnits(row)
   return turns !== undefined && entry.of.unit === 'turn' && units < turns
     ? [`ended after ${units} turns`]
     : []
@@ -117,7 +114,7 @@ export function failures(rows: readonly Row[]): readonly string[] {
   )
 }
 
-/** What could not be measured of another commit, a line each: its packages do not have all that a case of today needs. */
+/** The measurements that another commit does not allow, a line each: its packages lack something that a case of today needs. */
 export function leftOut(rows: readonly Row[]): readonly string[] {
   return rows.flatMap(({ entry: { of, params }, name, isBefore, error }) => {
     if (error === undefined || !isBefore) return []

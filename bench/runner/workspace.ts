@@ -1,9 +1,8 @@
 import { cpSync, mkdirSync, mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { pnpm } from './pnpm.ts'
-import { demand } from './command.ts'
-import type { Operator } from './operator.ts'
+import { demand, pnpm } from './command.ts'
+import type { Operator } from './measure-all.ts'
 import { packPackages, unpackPackage } from './packages.ts'
 
 const bench = join(import.meta.dirname, '..')

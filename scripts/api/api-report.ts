@@ -27,7 +27,7 @@ export function apiReport(folder: string): string {
       file: join(folder, source.replace('/src/', '/dist/').replace(/\.ts$/, '.d.ts')),
     }))
   const sections = entries.map(({ entry, file }) => {
-    const exported = exportsOf(file).toSorted((a, b) => (a.name < b.name ? -1 : 1))
+    const exported = listExports(file).toSorted((a, b) => (a.name < b.name ? -1 : 1))
     const lines = [...new Set(exported.map(({ name, declaration }) => `${name}: ${declaration}`))]
     return [
       `## ${manifest.name}${entry.slice(1)} (${new Set(exported.map(({ name }) => name)).size} names)`,
@@ -43,12 +43,12 @@ export function apiReport(folder: string): string {
   ].join('\n')
 }
 
-function exportsOf(file: string): readonly Exported[] {
+function listExports(file: string): readonly Exported[] {
   const text = readFileSync(file, 'utf8')
   const { program } = parseSync(file, text)
   return program.body.flatMap((node): readonly Exported[] => {
     if (node.type === 'ExportAllDeclaration') {
-      const all = exportsOf(declarationFile(file, node.source.value))
+      const all = listExports(declarationFile(file, node.source.value))
       const name = node.exported && 'name' in node.exported ? node.exported.name : undefined
       if (name === undefined) return all
       return [
@@ -66,14 +66,14 @@ function exportsOf(file: string): readonly Exported[] {
     const { source } = node
     if (source && !source.value.startsWith('.')) {
       return node.specifiers.map(({ exported }) => ({
-        name: nameOf(exported),
+        name: readName(exported),
         declaration: `of ${source.value}`,
       }))
     }
-    const known = source ? exportsOf(declarationFile(file, source.value)) : declared(text, program)
+    const known = source ? listExports(declarationFile(file, source.value)) : declared(text, program)
     return node.specifiers.flatMap((specifier) => {
-      const local = nameOf(specifier.local)
-      const name = nameOf(specifier.exported)
+      const local = readName(specifier.local)
+      const name = readName(specifier.exported)
       return known.filter((each) => each.name === local).map(({ declaration }) => ({ name, declaration }))
     })
   })
@@ -98,7 +98,7 @@ function namesIn(node: Program['body'][number]): readonly string[] {
   return 'id' in declaration && declaration.id?.type === 'Identifier' ? [declaration.id.name] : []
 }
 
-function nameOf(node: { readonly type: string; readonly name?: string; readonly value?: unknown }): string {
+function readName(node: { readonly type: string; readonly name?: string; readonly value?: unknown }): string {
   return node.name ?? String(node.value)
 }
 

@@ -21,7 +21,7 @@ export interface Field {
   readonly doc: string
   /** The names of types in `type`. */
   readonly refers: readonly string[]
-  /** Where the type is an object that is written out: its fields. */
+  /** The fields, if the type is an object that is written out. */
   readonly fields?: readonly Field[]
   /** The types whose fields it has beside those that are written out. */
   readonly heads?: readonly string[]

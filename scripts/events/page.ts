@@ -9,8 +9,8 @@ import { type Declaration, type Field, vocabularyTypes } from './declarations.ts
 /** The event reference, as Markdown. */
 export function eventsPage(): string {
   const types = vocabularyTypes()
-  const bodies = bodiesOf(types)
-  const parts = partsOf(types, bodies)
+  const bodies = findBodies(types)
+  const parts = findParts(types, bodies)
   const sections = [
     intro(),
     envelope(types, parts),
@@ -91,7 +91,7 @@ ${table(['event', ...phases], rows)}`
 function eventSection(type: EventType, bodies: Bodies, parts: Parts): string {
   const body = bodies.get(type)
   if (!body) throw new Error(`event.ts declares no body of ${type}.`)
-  const fields = fieldsOf(body, parts)
+  const fields = listFields(body, parts)
   requireSameFields(type, fields)
   const legal = phases.filter((phase) => legalEvents(phase).includes(type))
   const where = type === 'run_started' ? 'first of all' : legal.map(code).join(', ')
@@ -106,7 +106,7 @@ ${fieldTable(fields, parts)}`
 }
 
 /** The fields of a body that is written out, or of the type that it names. */
-function fieldsOf(body: Field, parts: Parts): readonly Field[] {
+function listFields(body: Field, parts: Parts): readonly Field[] {
   const fields = body.fields ?? parts.get(body.type)?.fields
   if (!fields) throw new Error(`The body of ${body.name} is ${body.type}, which has no fields.`)
   return fields
@@ -127,7 +127,7 @@ function requireSameFields(type: EventType, fields: readonly Field[]): void {
   }
 }
 
-function bodiesOf(types: Parts): Bodies {
+function findBodies(types: Parts): Bodies {
   const declared = types.get('EventBodies')?.fields ?? []
   return new Map(declared.map((field) => [field.name, withHeads(field, types)]))
 }
@@ -142,7 +142,7 @@ function withHeads(body: Field, types: Parts): Field {
 }
 
 /** The types that stored events are made of, by name: those that bodies and the envelope name, and those that they name. */
-function partsOf(types: Parts, bodies: Bodies): Parts {
+function findParts(types: Parts, bodies: Bodies): Parts {
   const found = new Map<string, Declaration>()
   const add = (name: string): void => {
     const declared = types.get(name)

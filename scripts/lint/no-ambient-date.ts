@@ -17,7 +17,7 @@ type Visitor = Readonly<Record<'NewExpression' | 'CallExpression', (node: CallLi
 const message =
   'Reads the host clock. Take the time from the Clock port, so that a replay sees what the run saw.'
 
-function visitorOf(context: RuleContext): Visitor {
+function createVisitor(context: RuleContext): Visitor {
   const readsClock = (node: CallLike, whatever: boolean): void => {
     if (node.callee.type !== 'Identifier' || node.callee.name !== 'Date') return
     if (whatever || node.arguments.length === 0) context.report({ node, message })
@@ -31,5 +31,5 @@ function visitorOf(context: RuleContext): Visitor {
 
 export default {
   meta: { name: 'tallystick' },
-  rules: { 'no-ambient-date': { create: visitorOf } },
+  rules: { 'no-ambient-date': { create: createVisitor } },
 }

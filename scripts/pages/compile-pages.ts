@@ -3,7 +3,7 @@ import { execFile } from 'node:child_process'
 import { existsSync, mkdirSync, rmSync, writeFileSync } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
 import { promisify } from 'node:util'
-import { type Step, stepsOf } from './page.ts'
+import { type Step, readSteps } from './page.ts'
 import { install, makeFolder } from './reader-folder.ts'
 
 const repository = join(import.meta.dirname, '../..')
@@ -34,7 +34,7 @@ export async function compilePages(pages: readonly Page[]): Promise<ReadonlyMap<
   const folder = makeFolder()
   try {
     install(folder, ['@types/node'])
-    for (const { path, text } of pages) savePrograms(join(folder, nameOf(path)), stepsOf(text))
+    for (const { path, text } of pages) savePrograms(join(folder, toPageName(path)), readSteps(text))
     writeFileSync(
       join(folder, 'tsconfig.json'),
       JSON.stringify({ compilerOptions, include: ['*/*.ts', '*/*.cts'] }),
@@ -49,14 +49,14 @@ export async function compilePages(pages: readonly Page[]): Promise<ReadonlyMap<
     if (broken !== undefined) throw new Error(`The compiler did not get as far as the pages: ${broken}`)
     const errors = lines.filter((line) => /^[\w-]+\/[\w-]+\.c?ts\(/.test(line))
     return new Map(
-      pages.map(({ path }) => [path, errors.filter((line) => line.startsWith(`${nameOf(path)}/`))]),
+      pages.map(({ path }) => [path, errors.filter((line) => line.startsWith(`${toPageName(path)}/`))]),
     )
   } finally {
     rmSync(folder, { recursive: true })
   }
 }
 
-const nameOf = (path: string): string => basename(path, '.md')
+const toPageName = (path: string): string => basename(path, '.md')
 
 function savePrograms(folder: string, steps: readonly Step[]): void {
   mkdirSync(folder)

@@ -7,7 +7,7 @@ export function errorCodes(sources: readonly string[]): readonly string[] {
     .flatMap((source) =>
       [...source.matchAll(/\bsuper\(\s*(?:options\?\.code \?\? )?'([a-z_]+)'/g)].map(([, code = '']) => code),
     )
-  return [...new Set([...codes, ...wordsOf('CommandErrorKind', sources), 'unexpected'])].toSorted()
+  return [...new Set([...codes, ...readWords('CommandErrorKind', sources), 'unexpected'])].toSorted()
 }
 
 /** Returns every code that a server gives a problem of its own, sorted. */
@@ -19,10 +19,10 @@ export function problemCodes(sources: readonly string[]): readonly string[] {
 
 /** Returns the kinds of a `LedgerConflictError`. */
 export function conflictKinds(sources: readonly string[]): readonly string[] {
-  return wordsOf('ConflictKind', sources)
+  return readWords('ConflictKind', sources)
 }
 
-function wordsOf(type: string, sources: readonly string[]): readonly string[] {
+function readWords(type: string, sources: readonly string[]): readonly string[] {
   const declared = new RegExp(`export type ${type} = ([^\\n]+)`)
   const found = sources.flatMap((source) => declared.exec(source)?.[1] ?? [])
   return found.flatMap((words) => [...words.matchAll(/'(\w+)'/g)].map(([, word = '']) => word))

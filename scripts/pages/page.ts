@@ -13,19 +13,19 @@ export type Step =
   | { readonly kind: 'program'; readonly text: string; readonly prints?: string }
   | { readonly kind: 'commands'; readonly text: string; readonly prints?: string }
 
-/** What a fence of a documentation page may say. `ts sketch` is code of another library, and is not run. */
+/** The words that a fence of a documentation page may have. `ts sketch` is code of another library, and is not run. */
 export const knownInfos: readonly string[] = ['ts', 'ts sketch', 'json', 'sh', 'text', 'mermaid']
 
 /** Returns the code blocks of a Markdown page, in order. */
-export function blocksOf(markdown: string): readonly Block[] {
+export function readBlocks(markdown: string): readonly Block[] {
   const blocks = markdown.matchAll(/^```([^\n]*)\n(.*?)^```$/gms)
   return [...blocks].map(([, info = '', text = '']) => ({ info: info.trim(), text }))
 }
 
 /** Returns the steps of a documentation page. A `text` block says what the step before it prints. */
-export function stepsOf(markdown: string): readonly Step[] {
+export function readSteps(markdown: string): readonly Step[] {
   const steps: Step[] = []
-  for (const { info, text } of blocksOf(markdown)) {
+  for (const { info, text } of readBlocks(markdown)) {
     const before = steps.at(-1)
     if (info === 'text' && (before?.kind === 'commands' || before?.kind === 'program')) {
       steps[steps.length - 1] = { ...before, prints: text }

@@ -27,14 +27,14 @@ export function install(folder: string, names: readonly string[]): void {
   for (const name of names) {
     const link = join(folder, 'node_modules', name)
     if (existsSync(link)) continue
-    const home = homeOf(name)
+    const home = findHome(name)
     mkdirSync(dirname(link), { recursive: true })
     symlinkSync(home, link)
     putCommands(folder, home)
   }
 }
 
-function homeOf(name: string): string {
+function findHome(name: string): string {
   const own = /^@tallystick\/(.+)$/.exec(name)?.[1]
   if (own !== undefined) return join(repository, 'packages', own)
   const roots = [repository, ...packages.map((each) => join(repository, 'packages', each))]

@@ -2,14 +2,14 @@
 import { createServer, type IncomingMessage, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 
-/** What the server asks a tool for, by the tool's name. It asks once, for the first of these that it is offered. */
+/** The inputs of calls by the name of the tool. The server makes one call, of the first of these tools that it is offered. */
 const inputs: Readonly<Record<string, string>> = {
   refund: '{"order":"A-7","euros":80}',
   get_weather: '{"city":"Seoul"}',
   read_file: '{"path":"package.json"}',
 }
 
-/** What it answers where it has the result of a tool of that name; for others the weather. */
+/** The answers after the result of a tool of that name; after any other it tells the weather. */
 const answers: Readonly<Record<string, string>> = {
   refund: 'Done: 80 euros are on their way to you.',
   read_file: 'It installs Tallystick and its dependencies.',
@@ -29,7 +29,7 @@ export interface Vendor {
 /** Starts the server on loopback. */
 export async function startVendor(): Promise<Vendor> {
   const server: Server = createServer((request, response) => {
-    void bodyOf(request).then((body) => {
+    void readBody(request).then((body) => {
       response.writeHead(200, { 'content-type': 'text/event-stream' })
       // The body is what the official client sent.
       for (const event of replyTo(JSON.parse(body) as WireRequest)) {
@@ -47,7 +47,7 @@ export async function startVendor(): Promise<Vendor> {
   }
 }
 
-async function bodyOf(request: IncomingMessage): Promise<string> {
+async function readBody(request: IncomingMessage): Promise<string> {
   let body = ''
   for await (const chunk of request) body += String(chunk)
   return body

@@ -29,7 +29,7 @@ function shortened(path: string): string {
   return path.replace('packages/', '').replace(/(^|\/)src\//, '$1')
 }
 
-/** Whether a page names a source: by the end of its path, or by a folder on it. */
+/** True if a page names a source: by the end of its path, or by a folder on it. */
 function isNamed(source: string, path: string): boolean {
   return path.endsWith('/') ? `/${source}`.includes(`/${path}`) : `/${source}`.endsWith(`/${path}`)
 }

@@ -7,7 +7,7 @@ import { text } from 'node:stream/consumers'
 import { runCommandLine } from '@tallystick/cli'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { compilePages } from '../pages/compile-pages.ts'
-import { blocksOf, knownInfos, stepsOf, type Step } from '../pages/page.ts'
+import { readBlocks, knownInfos, readSteps, type Step } from '../pages/page.ts'
 import { playPage } from '../pages/play-page.ts'
 import { makeFolder } from '../pages/reader-folder.ts'
 import { startVendor, type Vendor } from '../pages/vendor.ts'
@@ -27,23 +27,23 @@ afterAll(() => {
   for (const folder of folders) rmSync(folder, { recursive: true })
 })
 
-/** Whether a program of a page runs there: a block that is one, whatever else the page has. */
+/** True for a block that is a program which runs on its page. */
 const isCode = ({ kind }: Step): boolean => kind === 'program' || kind === 'save'
-/** What the compiler says of all pages, once a test has asked for it. */
+/** The errors of the compiler for all pages, compiled when a test first asks. */
 let errorsOfTypes: ReturnType<typeof compilePages> | undefined
 
-const withCode = pages.filter(({ text }) => stepsOf(text).some(isCode))
+const withCode = pages.filter(({ text }) => readSteps(text).some(isCode))
 
 describe.each(pages)('$path', ({ text }) => {
   it('has code blocks of known kinds, and sketches of other libraries only', () => {
-    expect(blocksOf(text).filter(({ info }) => !knownInfos.includes(info))).toEqual([])
-    const sketches = blocksOf(text).filter(({ info }) => info === 'ts sketch')
+    expect(readBlocks(text).filter(({ info }) => !knownInfos.includes(info))).toEqual([])
+    const sketches = readBlocks(text).filter(({ info }) => info === 'ts sketch')
     expect(sketches.filter((block) => block.text.includes('@tallystick/'))).toEqual([])
   })
 })
 
 describe.each(withCode)('$path', ({ path, text }) => {
-  const steps = stepsOf(text)
+  const steps = readSteps(text)
 
   it('can be followed step by step, and prints what it says', { timeout: 240_000 }, async () => {
     const folder = makeFolder()

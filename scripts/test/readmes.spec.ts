@@ -4,7 +4,7 @@ import { readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { stepsOf } from '../pages/page.ts'
+import { readSteps } from '../pages/page.ts'
 import { playPage } from '../pages/play-page.ts'
 import { install, makeFolder } from '../pages/reader-folder.ts'
 import { startVendor, type Vendor } from '../pages/vendor.ts'
@@ -27,8 +27,8 @@ afterAll(() => {
 describe('the README of the repository', () => {
   it('shows what `tallystick show` prints of the run of its program', async () => {
     const text = readFileSync(join(repository, 'README.md'), 'utf8')
-    const program = stepsOf(text).find(({ kind }) => kind === 'program')
-    const show = stepsOf(text).find((step) => step.kind === 'commands' && step.prints !== undefined)
+    const program = readSteps(text).find(({ kind }) => kind === 'program')
+    const show = readSteps(text).find((step) => step.kind === 'commands' && step.prints !== undefined)
     expect(show).toMatchObject({ text: 'npx tallystick show runs.db latest' })
     const folder = makeFolder()
     folders.push(folder)

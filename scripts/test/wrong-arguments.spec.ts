@@ -39,7 +39,7 @@ const fact = everyFact(runId).run_started
 await ledger.append(runId, { expectedSeq: 0, epoch: 1 }, stamped(runId, [fact]), { durability: 'barrier' })
 
 /** Every argument wrong, and one of them after others that are sound. */
-function argumentsOf(wrong: () => unknown): readonly (readonly unknown[])[] {
+function readArguments(wrong: () => unknown): readonly (readonly unknown[])[] {
   const alone = [1, 2, 3, 4].map((count) => Array.from({ length: count }, wrong))
   const behind = [[ledger], [ledger, runId], [ledger, runId, 'all'], [ledger, runId, runId]]
   const before = [[runId], [runId, runId], [runId, 'all', { by: 'ada', reason: 'asked' }]]
@@ -54,7 +54,7 @@ function argumentsOf(wrong: () => unknown): readonly (readonly unknown[])[] {
 }
 
 /** Waits for what a function comes to: its answer, the first item, or what its stream emits, unless that never comes. */
-async function outcomeOf(returned: unknown): Promise<void> {
+async function awaitOutcome(returned: unknown): Promise<void> {
   if (typeof returned !== 'object' || returned === null) return
   const wait = new Promise<void>((resolve) => {
     setImmediate(() => setImmediate(resolve))
@@ -74,12 +74,12 @@ async function outcomeOf(returned: unknown): Promise<void> {
   }
 }
 
-async function errorOf(
+async function catchError(
   call: (...given: readonly unknown[]) => unknown,
   given: readonly unknown[],
 ): Promise<unknown> {
   try {
-    await outcomeOf(call(...given))
+    await awaitOutcome(call(...given))
     return undefined
   } catch (error) {
     return error
@@ -116,8 +116,8 @@ describe('what a function cannot use', () => {
     async (_name, call) => {
       const raw: string[] = []
       for (const [name, wrong] of values) {
-        for (const given of argumentsOf(wrong)) {
-          const error = await errorOf(call, given)
+        for (const given of readArguments(wrong)) {
+          const error = await catchError(call, given)
           if (error === undefined || error instanceof TallystickError) continue
           const shown = given.map((each) =>
             each === ledger ? 'ledger' : typeof each === 'string' ? `'${each}'` : name,

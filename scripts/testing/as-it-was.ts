@@ -7,7 +7,7 @@ import * as fs from 'node:fs'
 import { syncBuiltinESMExports } from 'node:module'
 import { afterAll, vi } from 'vitest'
 
-/** How many listeners `process` has, by event. */
+/** The number of listeners of `process`, by event. */
 function listeners(): Readonly<Record<string, number>> {
   return Object.fromEntries(
     process.eventNames().flatMap((name) => {
@@ -33,7 +33,7 @@ const before = {
   listeners: listeners(),
 }
 
-/** What tells or passes time, and is not what it was before the file. */
+/** The clocks and timers that a file has replaced and not restored. */
 function faked(): readonly string[] {
   return Object.entries(time).flatMap(([name, real]) =>
     Reflect.get(globalThis, name) === real ? [] : [name],

@@ -1,6 +1,6 @@
 import './seed.ts'
 
-/** How far a test run looks: `pnpm test` looks quickly, `pnpm test:thorough` with full numbers. */
+/** The thoroughness of a test run: `pnpm test` is quick, `pnpm test:thorough` uses full numbers. */
 export type Effort = 'quick' | 'thorough'
 
 /** The effort of this run, as `vitest.config.ts` sets it. */

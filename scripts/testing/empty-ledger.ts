@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { sqliteLedger } from '../../packages/ledger/src/sqlite/index.ts'
 
-/** What `sqliteLedger` makes where no file is, closed again: made once in each process of tests. */
+/** An empty ledger as `sqliteLedger` creates it, closed again: made once in each process of tests. */
 const emptyLedger: Buffer = await made()
 
 async function made(): Promise<Buffer> {

@@ -12,7 +12,7 @@ if (!Number.isSafeInteger(testSeed)) {
   throw new Error(`TALLYSTICK_SEED is ${given}; expected a whole number, or random.`)
 }
 
-/** Whether each property prints its seed before its first try, so that a run that does not end can be run again. */
+/** True if each property prints its seed before its first try, so that a run that does not end can be repeated. */
 const printsSeeds = given !== undefined || process.env['TALLYSTICK_RUNS'] !== undefined
 
 /** Prints without the console, which some tests require to stay empty. */
