@@ -67,8 +67,10 @@ function isInBundle(): boolean {
   }
 }
 
-function readCode(error: unknown): unknown {
-  return error instanceof Error && 'code' in error ? error.code : undefined
+/** The code of an error of the system, such as `ENOENT`. */
+export function readCode(error: unknown): string | undefined {
+  const code: unknown = error instanceof Error && 'code' in error ? error.code : undefined
+  return typeof code === 'string' ? code : undefined
 }
 
 function describeMissing(user: string, name: string, cause: unknown): string {

@@ -97,30 +97,37 @@ export function whenInput<Input>(
 export function anyOf<Input, Context>(
   ...policies: readonly ApprovalPolicy<Input, Context>[]
 ): ApprovalFunction<Input, Context> {
-  requirePolicies('anyOf', policies)
-  return async (input, context) => {
-    const answers = await askEach(policies, input, context)
-    return answers.some((answer) => answer !== false) && joinReasons(answers)
-  }
+  return combine('anyOf', policies, (answers) => answers.some((answer) => answer !== false))
 }
 
 /** Asks for approval when all of the policies do, with their reasons. Takes at least one. */
 export function allOf<Input, Context>(
   ...policies: readonly ApprovalPolicy<Input, Context>[]
 ): ApprovalFunction<Input, Context> {
-  requirePolicies('allOf', policies)
-  return async (input, context) => {
-    const answers = await askEach(policies, input, context)
-    return answers.every((answer) => answer !== false) && joinReasons(answers)
-  }
+  return combine('allOf', policies, (answers) => answers.every((answer) => answer !== false))
 }
 
-function requirePolicies(subject: string, policies: readonly unknown[]): void {
+function combine<Input, Context>(
+  subject: string,
+  policies: readonly ApprovalPolicy<Input, Context>[],
+  isAsked: (answers: readonly ApprovalAnswer[]) => boolean,
+): ApprovalFunction<Input, Context> {
   requireOptions(subject, option.listOf(approvalPolicy), policies, 'policies')
-  if (policies.length > 0) return
-  throw new ConfigurationError(
-    `${subject}: it was given no policy, so no call would need an approval. Give at least one, or the policy 'never'.`,
-  )
+  if (policies.length === 0) {
+    throw new ConfigurationError(
+      `${subject}: it was given no policy, so no call would need an approval. Give at least one, or the policy 'never'.`,
+    )
+  }
+  return async (input, context) => {
+    const answers: ApprovalAnswer[] = []
+    for (const policy of policies) {
+      const answer = await ask(policy, input, context)
+      requireAnswer(policyAnswer, answer, 'the answer of one of its policies')
+      answers.push(answer)
+    }
+    const reasons = answers.filter((answer) => typeof answer === 'string' && answer !== '')
+    return isAsked(answers) && (reasons.join('; ') || true)
+  }
 }
 
 function ask<Input, Context>(
@@ -130,22 +137,4 @@ function ask<Input, Context>(
 ): ApprovalAnswer | Promise<ApprovalAnswer> {
   if (policy === 'always') return true
   return policy === 'never' ? false : policy(input, context)
-}
-
-async function askEach<Input, Context>(
-  policies: readonly ApprovalPolicy<Input, Context>[],
-  input: Input,
-  context: ApprovalContext<Context>,
-): Promise<readonly ApprovalAnswer[]> {
-  const answers: ApprovalAnswer[] = []
-  for (const policy of policies) {
-    const answer = await ask(policy, input, context)
-    requireAnswer(policyAnswer, answer, 'the answer of one of its policies')
-    answers.push(answer)
-  }
-  return answers
-}
-
-function joinReasons(answers: readonly ApprovalAnswer[]): string | true {
-  return answers.filter((answer) => typeof answer === 'string' && answer !== '').join('; ') || true
 }

@@ -233,17 +233,10 @@ export const retryOptions: OptionCheck = fields<RetryOptions>(
     when: maybe(anyFunction),
   },
   {
-    attempts: 'maxAttempts',
-    retries: 'maxAttempts',
-    maxRetries: 'maxAttempts',
-    backoffMs: 'baseMs',
-    initialDelayMs: 'baseMs',
-    minTimeout: 'baseMs',
-    maxBackoffMs: 'capMs',
-    maxDelayMs: 'capMs',
-    maxTimeout: 'capMs',
-    retryOn: 'when',
-    shouldRetry: 'when',
+    ...{ attempts: 'maxAttempts', retries: 'maxAttempts', maxRetries: 'maxAttempts' },
+    ...{ backoffMs: 'baseMs', initialDelayMs: 'baseMs', minTimeout: 'baseMs' },
+    ...{ maxBackoffMs: 'capMs', maxDelayMs: 'capMs', maxTimeout: 'capMs' },
+    ...{ retryOn: 'when', shouldRetry: 'when' },
   },
 )
 

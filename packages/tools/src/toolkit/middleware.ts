@@ -58,14 +58,11 @@ export interface ToolMiddleware<Context = unknown> {
 }
 
 const { anyFunction, fields, filledText, listOf, maybe, numberFrom, valueThat } = option
-const middlewareList = listOf(
-  fields<ToolMiddleware>({ name: filledText, run: anyFunction, progress: maybe(anyFunction) }),
-)
-const toolList = listOf(valueThat('a tool', (value) => typeof Object(value).run === 'function'))
-
 const wrapOptions = fields<{ readonly tools: readonly object[]; readonly middleware: readonly object[] }>({
-  tools: toolList,
-  middleware: middlewareList,
+  tools: listOf(valueThat('a tool', (value) => typeof Object(value).run === 'function')),
+  middleware: listOf(
+    fields<ToolMiddleware>({ name: filledText, run: anyFunction, progress: maybe(anyFunction) }),
+  ),
 })
 
 /** The same tools with middleware around their execution, the first one outermost. Checks and approvals stay as they are. */
@@ -74,29 +71,21 @@ export function wrapTools<Context>(
   middleware: readonly ToolMiddleware<Context>[],
 ): readonly Tool<Context>[] {
   requireOptions('wrapTools', wrapOptions, { tools, middleware })
-  return tools.map((tool) => wrapTool(tool, middleware))
-}
-
-function wrapTool<Context>(
-  tool: Tool<Context>,
-  middleware: readonly ToolMiddleware<Context>[],
-): Tool<Context> {
-  if (tool.child !== undefined) {
-    throw new ConfigurationError(
-      `wrapTools: the tool ${tool.name} is an agent, whose work is a run of its own. Wrap the tools of that agent.`,
-    )
-  }
   const outside = middleware.toReversed()
-  const run = (call: ToolRun<Context>): Observable<ToolSignal> =>
-    outside.reduce((inside, each) => runAround(each, tool, call, inside), tool.run(call))
-  return Object.freeze({
-    ...tool,
-    run,
-    // A spread loses what a class keeps on its prototype.
-    check: (input: JsonObject, context: Parameters<typeof tool.check>[1]) => tool.check(input, context),
-    ...(tool.reconcile && {
-      reconcile: (call: Parameters<NonNullable<typeof tool.reconcile>>[0]) => tool.reconcile!(call),
-    }),
+  return tools.map((tool) => {
+    if (tool.child !== undefined) {
+      throw new ConfigurationError(
+        `wrapTools: the tool ${tool.name} is an agent, whose work is a run of its own. Wrap the tools of that agent.`,
+      )
+    }
+    return Object.freeze({
+      ...tool,
+      run: (call: ToolRun<Context>): Observable<ToolSignal> =>
+        outside.reduce((inside, each) => runAround(each, tool, call, inside), tool.run(call)),
+      // A spread loses what a class keeps on its prototype.
+      check: tool.check.bind(tool),
+      ...(tool.reconcile && { reconcile: tool.reconcile.bind(tool) }),
+    })
   })
 }
 
