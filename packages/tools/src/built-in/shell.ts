@@ -16,8 +16,9 @@ import { ToolError } from '../define/outcome.ts'
 import type { ToolContext } from '../define/run-tool.ts'
 import { boundedText } from '../define/text.ts'
 import { hostTimers, type Timers } from '../host.ts'
+import { readCode } from '../packages.ts'
 import { splitPath, joinPath, quotePath, createNameRules } from './files/names.ts'
-import { type Root, openRoot, readCode, withPlace } from './files/root.ts'
+import { type Root, openRoot, withPlace } from './files/root.ts'
 import { type Bounds, type Ended, runProgram } from './run-program.ts'
 
 /**
@@ -133,21 +134,9 @@ const shellOptions: OptionCheck = fields<ShellOptions>(
     timers: maybe(anyObject),
   },
   {
-    ...{
-      cwd: 'root',
-      folder: 'root',
-      directory: 'root',
-      workdir: 'root',
-      environment: 'env',
-      timeout: 'timeoutMs',
-    },
-    ...{
-      commands: 'programs',
-      allow: 'programs',
-      allowed: 'programs',
-      description: 'about',
-      maxOutput: 'maxBytes',
-    },
+    ...{ cwd: 'root', folder: 'root', directory: 'root', workdir: 'root', environment: 'env' },
+    ...{ commands: 'programs', allow: 'programs', allowed: 'programs', description: 'about' },
+    ...{ timeout: 'timeoutMs', maxOutput: 'maxBytes' },
   },
 )
 
@@ -178,7 +167,7 @@ export function shell(options: ShellOptions): Tool {
     timers: options.timers ?? hostTimers,
   }
   const schema = createInputSchema(name, programs)
-  const setup: Setup = { root, programs, env: { ...options.env }, bounds }
+  const env = { ...options.env }
   const specification = {
     name,
     description: `${about === undefined ? '' : `${about.trim()} `}${description}\n${describePrograms(programs)}`,
@@ -190,7 +179,8 @@ export function shell(options: ShellOptions): Tool {
       if (isRead || approval === 'never') return false
       return approval === 'always' ? `runs ${describeCommand(input)}` : approval(input, given)
     }) satisfies ApprovalFunction<ShellInput>,
-    execute: (input: ShellInput, context: ToolContext) => execute(setup, input, context),
+    execute: (input: ShellInput, context: ToolContext) =>
+      execute(root, programs, env, bounds, input, context),
   }
   assertSpecification({
     ...specification,
@@ -205,13 +195,6 @@ const description =
   'Runs a program and answers { exitCode, stdout, stderr } as JSON. There is no shell: give the arguments one by one; ' +
   'pipes, redirects, wildcards and variables do not work. Of long output the middle is left out.'
 
-interface Setup {
-  readonly root: Root
-  readonly programs: readonly FoundProgram[]
-  readonly env: Readonly<Record<string, string>>
-  readonly bounds: Bounds
-}
-
 /** The call for a person: each argument in quotes that has more than plain characters, so that none passes for two. */
 function describeCommand({ program, args = [], cwd, stdin }: ShellInput): string {
   const words = args.map((arg) => (/^[\w./:=@%+,-]+$/.test(arg) ? arg : quotePath(arg)))
@@ -221,7 +204,10 @@ function describeCommand({ program, args = [], cwd, stdin }: ShellInput): string
 }
 
 async function execute(
-  { root, programs, env, bounds }: Setup,
+  root: Root,
+  programs: readonly FoundProgram[],
+  env: Readonly<Record<string, string>>,
+  bounds: Bounds,
   input: ShellInput,
   context: ToolContext,
 ): Promise<Json> {

@@ -1,4 +1,4 @@
-import { closeSync, existsSync, fstatSync, openSync, readdirSync, readSync, realpathSync } from 'node:fs'
+import { existsSync, readdirSync, readFileSync, realpathSync, statSync } from 'node:fs'
 import { basename, join } from 'node:path'
 import { ConfigurationError, type Tool } from '@tallystick/core'
 import { option, requireOptions } from '@tallystick/core/internal'
@@ -110,7 +110,7 @@ export function skills(options: SkillsOptions): Skills {
       // The schema has been checked, and names each of them.
       const { skill, rules } = known.get(name) as { readonly skill: Skill; readonly rules: FolderRules }
       if (path !== undefined) return await readFile(rules, { path, ...(offset && { offset }) }, context)
-      return await readWholeSkill(skill, rules, { offset, showFolders, context })
+      return await readWholeSkill(skill, rules, offset, showFolders, context)
     },
   })
   const instructions = [
@@ -125,11 +125,9 @@ export function skills(options: SkillsOptions): Skills {
 async function readWholeSkill(
   { name, folder }: Skill,
   rules: FolderRules,
-  {
-    offset,
-    showFolders,
-    context,
-  }: { readonly offset?: number | undefined; readonly showFolders: boolean; readonly context: ToolContext },
+  offset: number | undefined,
+  showFolders: boolean,
+  context: ToolContext,
 ): Promise<string> {
   const { text } = await readText(rules, skillFile, context)
   const body = text.slice(findHead(text)?.end ?? 0).trim()
@@ -152,21 +150,30 @@ async function readWholeSkill(
   ].join('\n')
 }
 
-interface SkillHead {
-  readonly name: string
-  /** Its purpose and when to use it: one line. */
-  readonly description: string
-}
-
 const maxHeadBytes = 64 * 1024
 const maxName = 64
 const maxDescription = 1_024
 const fence = /^---[ \t]*\r?\n/
 
 /** Reads the head of a `SKILL.md`, as the Agent Skills format has it. Throws `ConfigurationError`. */
-function readSkillHead(path: string, folderName: string): SkillHead {
-  const head = parseHead(path, readBeginning(path))
-  const { name, description } = head
+function readSkillHead(path: string, folderName: string): Omit<Skill, 'folder'> {
+  const head = findHead(readBeginning(path))
+  if (head === undefined) {
+    throw createFault(
+      path,
+      `it does not begin with a head between two lines of --- within ${maxHeadBytes} bytes`,
+    )
+  }
+  let parsed: unknown
+  try {
+    parsed = parse(head.yaml, { maxAliasCount: 0 })
+  } catch (error) {
+    const line = error instanceof YAMLParseError ? error.message.split('\n')[0] : String(error)
+    throw createFault(path, `its head is not YAML: ${line}`)
+  }
+  if (option.anyObject(parsed) !== undefined)
+    throw createFault(path, 'its head has to hold name: and description:')
+  const { name, description } = parsed as Readonly<Record<string, unknown>>
   if (typeof name !== 'string' || name.length > maxName || !/^[a-z0-9]+(?:-[a-z0-9]+)*$/.test(name)) {
     throw createFault(
       path,
@@ -197,40 +204,16 @@ function findHead(text: string): { readonly yaml: string; readonly end: number }
   return { yaml: text.slice(start, start + close.index), end: start + close.index + close[0].length }
 }
 
-function parseHead(path: string, text: string): Readonly<Record<string, unknown>> {
-  const head = findHead(text)
-  if (head === undefined) {
-    throw createFault(
-      path,
-      `it does not begin with a head between two lines of --- within ${maxHeadBytes} bytes`,
-    )
-  }
-  try {
-    const parsed: unknown = parse(head.yaml, { maxAliasCount: 0 })
-    if (typeof parsed === 'object' && parsed !== null && !Array.isArray(parsed)) {
-      return parsed as Record<string, unknown>
-    }
-  } catch (error) {
-    const line = error instanceof YAMLParseError ? error.message.split('\n')[0] : String(error)
-    throw createFault(path, `its head is not YAML: ${line}`)
-  }
-  throw createFault(path, 'its head has to hold name: and description:')
-}
-
 function readBeginning(path: string): string {
-  let file: number | undefined
   try {
-    file = openSync(path, 'r')
-    if (!fstatSync(file).isFile()) throw createFault(path, 'it is not a file')
-    const bytes = Buffer.alloc(maxHeadBytes)
-    const length = readSync(file, bytes)
-    return bytes.toString('utf8', 0, length).replace(/^\ufeff/, '')
+    if (statSync(path).isFile())
+      return readFileSync(path)
+        .toString('utf8', 0, maxHeadBytes)
+        .replace(/^\ufeff/, '')
   } catch (error) {
-    if (error instanceof ConfigurationError) throw error
     throw createFault(path, `it cannot be read (${String(error)})`)
-  } finally {
-    if (file !== undefined) closeSync(file)
   }
+  throw createFault(path, 'it is not a file')
 }
 
 function createFault(path: string, what: string): ConfigurationError {
@@ -238,7 +221,10 @@ function createFault(path: string, what: string): ConfigurationError {
 }
 
 /** A skill: a folder with a `SKILL.md`, and what its head says. */
-export interface Skill extends SkillHead {
+export interface Skill {
+  readonly name: string
+  /** Its purpose and when to use it: one line. */
+  readonly description: string
   /** The folder, links resolved. */
   readonly folder: string
 }

@@ -161,13 +161,10 @@ function translateGlob(characters: readonly string[]): string {
   return source
 }
 
-/** Why a path is not shown. */
-export type Unshown = 'hidden' | 'ignored'
-
 /** Which paths of the folder tools show and use. */
 export interface ShownNames {
   /** Why the last name of a path is not shown; its folders have been judged before. */
-  unshown(parts: readonly string[], isFolder: boolean): Unshown | undefined
+  unshown(parts: readonly string[], isFolder: boolean): 'hidden' | 'ignored' | undefined
 }
 
 /** Beginning and end of the names of the files that hold a text before it replaces another one. */

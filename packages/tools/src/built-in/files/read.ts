@@ -2,8 +2,9 @@ import { lstat, opendir } from 'node:fs/promises'
 import { ToolError } from '../../define/outcome.ts'
 import type { ToolContext } from '../../define/run-tool.ts'
 import { readWithin } from '../../define/text.ts'
+import { readCode } from '../../packages.ts'
 import { isUsableName, splitPath, joinPath, quotePath } from './names.ts'
-import { readCode, type Folder, withPlace } from './root.ts'
+import { type Folder, withPlace } from './root.ts'
 import { formatCount, type FolderRules, hasWindowsLines, splitLines, readText } from './text.ts'
 
 export interface ReadFileInput {

@@ -4,6 +4,7 @@ import { isAbsolute, join, relative, sep } from 'node:path'
 import { ConfigurationError } from '@tallystick/core'
 import { nearestNames } from '@tallystick/core/internal'
 import { ToolError } from '../../define/outcome.ts'
+import { readCode } from '../../packages.ts'
 import { isUsableName, joinPath, quotePath, type ShownNames } from './names.ts'
 
 /** The folder that a family of tools is limited to. */
@@ -188,12 +189,6 @@ export function openByName(root: string): FolderAccess {
     },
     assertInside,
   }
-}
-
-/** The code of an error of the system, such as `ENOENT`. */
-export function readCode(error: unknown): string | undefined {
-  const code: unknown = error instanceof Error && 'code' in error ? error.code : undefined
-  return typeof code === 'string' ? code : undefined
 }
 
 const meanings: Readonly<Record<string, string>> = {

@@ -168,16 +168,17 @@ class PlaceSeeker {
 /** Characters that are looked at before the event loop has its turn. */
 const sliceLength = 512 * 1024
 
-/** The places where a text begins in a large one. */
-export interface FoundPlaces {
+/** Finds the places where a text that is not empty begins in another one, without holding the event loop. */
+export async function findPlaces(
+  sought: string,
+  text: string,
+  signal: AbortSignal,
+): Promise<{
   /** Those that do not overlap, from the first one on. */
   readonly places: readonly number[]
   /** How many others begin within them: `aa` begins twice in `aaa`. */
   readonly overlapping: number
-}
-
-/** Finds the places where a text that is not empty begins in another one, without holding the event loop. */
-export async function findPlaces(sought: string, text: string, signal: AbortSignal): Promise<FoundPlaces> {
+}> {
   const seeker = new PlaceSeeker(sought, text)
   const places: number[] = []
   let [overlapping, end] = [0, 0]

@@ -3,16 +3,9 @@ import { constants, renameSync, type Stats } from 'node:fs'
 import { access, type FileHandle, link, open, opendir, readdir, rename, unlink } from 'node:fs/promises'
 import { ToolError } from '../../define/outcome.ts'
 import type { ToolContext } from '../../define/run-tool.ts'
+import { readCode } from '../../packages.ts'
 import { splitPath, joinPath, quotePath, temporaryName } from './names.ts'
-import {
-  readCode,
-  describeFault,
-  type Folder,
-  type FolderAccess,
-  readStats,
-  requireShown,
-  withPlace,
-} from './root.ts'
+import { describeFault, type Folder, type FolderAccess, readStats, requireShown, withPlace } from './root.ts'
 import { formatCount, type FolderRules, splitLines, requireFile } from './text.ts'
 
 export interface WriteFileInput {

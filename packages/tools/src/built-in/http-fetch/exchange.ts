@@ -4,7 +4,7 @@ import type { Agent, Response } from 'undici'
 import { ToolError } from '../../define/outcome.ts'
 import { boundedText, readWithin } from '../../define/text.ts'
 import { scheduleLimit, type Timers } from '../../host.ts'
-import { undiciPackage } from '../../packages.ts'
+import { readCode, undiciPackage } from '../../packages.ts'
 import { toMarkdown } from './markdown.ts'
 import { createGuardedAgent, type HeaderPolicy, maskForms, type ReachPolicy, readUrl } from './reach.ts'
 
@@ -74,7 +74,7 @@ export async function exchangePage(
       async (target, init) =>
         await undici.fetch(target, { ...init, redirect: 'manual', dispatcher, signal: either }),
     )
-    return await answerOf(response, { url, raw: request.raw }, rules)
+    return await showAnswer(response, { url, raw: request.raw }, rules)
   } catch (error) {
     if (signal.aborted) throw signal.reason
     if (deadline.signal.aborted) {
@@ -156,7 +156,7 @@ function findNextHop(hop: Hop, { status, headers }: Response, reach: ReachPolicy
   return reads || url.origin === hop.url.origin ? { ...hop, url } : undefined
 }
 
-async function answerOf(
+async function showAnswer(
   response: Response,
   { url, raw }: { readonly url: URL; readonly raw: boolean },
   rules: Exchange,
@@ -171,29 +171,19 @@ async function answerOf(
   const contentType = response.headers.get('content-type')
   if (!isShown(contentType, contentTypes)) {
     await response.body?.cancel()
-    return {
-      ...answer,
-      body: '',
-      note: `The body is not shown: it is ${boundedText(show(contentType ?? ''), 100)}.`,
-    }
+    const note = `The body is not shown: it is ${boundedText(show(contentType ?? ''), 100)}.`
+    return { ...answer, body: '', note }
   }
-  if (!raw && isPage(contentType)) return { ...answer, ...(await showPage(response, url, rules)) }
+  const isMarkdown = !raw && isPage(contentType)
   // A secret that the limit cuts in two has to be read whole to be known, and masked before it is cut.
-  const { bytes, more } = await readBytes(response, maxBytes + headers.secrets.maxFormLength)
-  return { ...answer, ...cut(show(decodePage(bytes, contentType)), more, maxBytes) }
-}
-
-/** A page as Markdown, whose texts are masked, and the Markdown that is made of them as well. */
-async function showPage(
-  response: Response,
-  url: URL,
-  { headers, maxBytes }: Exchange,
-): Promise<Pick<HttpAnswer, 'title' | 'body' | 'note'>> {
-  const { bytes, more } = await readBytes(response, Math.max(maxBytes, maxPageBytes))
-  const show = (text: string): string => maskForms(text, headers)
-  const source = decodePage(bytes, readPageType(bytes, response.headers.get('content-type')))
-  const page = toMarkdown(source, url.href, maxBytes + headers.secrets.maxFormLength, show)
+  const maxShown = maxBytes + headers.secrets.maxFormLength
+  const { bytes, more } = await readBytes(response, isMarkdown ? Math.max(maxBytes, maxPageBytes) : maxShown)
+  if (!isMarkdown) return { ...answer, ...cut(show(decodePage(bytes, contentType)), more, maxBytes) }
+  // The texts of a page are masked, and the Markdown that is made of them as well.
+  const source = decodePage(bytes, readPageType(bytes, contentType))
+  const page = toMarkdown(source, url.href, maxShown, show)
   return {
+    ...answer,
     ...(page.title !== undefined && { title: show(page.title) }),
     ...cut(show(page.markdown), more || page.more, maxBytes),
   }
@@ -201,11 +191,8 @@ async function showPage(
 
 function cut(text: string, more: boolean, maxBytes: number): Pick<HttpAnswer, 'body' | 'note'> {
   const body = readWithin(text, maxBytes)
-  if (!more && body === text) return { body }
-  return {
-    body,
-    note: `The body is cut after ${maxBytes} bytes. Ask for a smaller part if it can be had.`,
-  }
+  const note = `The body is cut after ${maxBytes} bytes. Ask for a smaller part if it can be had.`
+  return more || body !== text ? { body, note } : { body }
 }
 
 /** Media types that are shown when nothing else is said. */
@@ -305,8 +292,8 @@ export function describeFailure(thrown: unknown, show: (text: string) => string)
     return new ToolError('The port of that URL belongs to another protocol, and is never connected to.')
   }
   const code = chain
-    .map((error) => ('code' in error && typeof error.code === 'string' ? error.code : ''))
-    .find((found) => /^[A-Z0-9_]+$/.test(found))
+    .map((error) => readCode(error))
+    .find((found) => found !== undefined && /^[A-Z0-9_]+$/.test(found))
   const certificate = code !== undefined && /CERT|SIGNATURE|ERR_TLS|ERR_SSL/.test(code)
   const reason = certificate
     ? 'the connection cannot be trusted'

@@ -86,7 +86,8 @@ export function httpFetch(options: HttpFetchOptions = {}): Tool {
   const { name = 'http_fetch', approval } = options
   undiciPackage.require(`The tool ${name}`)
   const methods = listMethods(name, options.methods ?? ['GET'])
-  const { maxBytes = 50_000, timeoutMs = 15_000, maxRedirects = 5 } = options
+  const { origins, maxBytes = 50_000, timeoutMs = 15_000, maxRedirects = 5 } = options
+  const where = origins ? ` Only ${origins.join(', ')} can be reached.` : ''
   const rules: Exchange = {
     tool: name,
     reach: createReachPolicy(name, options, options.resolve ?? hostResolve),
@@ -99,7 +100,10 @@ export function httpFetch(options: HttpFetchOptions = {}): Tool {
   }
   return defineTool({
     name,
-    description: options.description ?? describeTool(methods, options.origins),
+    description:
+      options.description ??
+      `Sends an HTTP request (${methods.join(', ')}) and answers { url, status, headers, body } as JSON; a web page is shown as Markdown. ` +
+        `Use it to read what is at a URL, or to ask an HTTP API.${where} An answer of status 400 or more is an answer too.`,
     input: describeInput(methods),
     effect: isWriting(methods) ? 'write' : 'read',
     // The exchange's own limit is reached first; this one is for a host that hangs.
@@ -159,14 +163,6 @@ function readRequest(
   if (isWriting([method])) headers['idempotency-key'] = idempotencyKey
   const { url, body, raw = false } = input
   return { url, method, headers, raw, ...(body !== undefined && { body }) }
-}
-
-function describeTool(methods: readonly Method[], origins: readonly string[] | undefined): string {
-  const where = origins ? ` Only ${origins.join(', ')} can be reached.` : ''
-  return (
-    `Sends an HTTP request (${methods.join(', ')}) and answers { url, status, headers, body } as JSON; a web page is shown as Markdown. ` +
-    `Use it to read what is at a URL, or to ask an HTTP API.${where} An answer of status 400 or more is an answer too.`
-  )
 }
 
 function describeInput(methods: readonly Method[]): JsonObject {

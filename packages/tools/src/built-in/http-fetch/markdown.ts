@@ -48,7 +48,8 @@ class MarkdownWriter {
   #lead: string | undefined
   /** Marks that are written before the next piece, such as `**`. */
   #opening: string[] = []
-  #flat = 0
+  /** Above 0 what follows is kept on one line. */
+  flat = 0
 
   constructor(maxCharacters: number) {
     this.#maxCharacters = maxCharacters
@@ -68,7 +69,7 @@ class MarkdownWriter {
     if (words.startsWith(' ')) this.#hasSpace = true
     const shown = words.trim()
     if (shown === '') return
-    const escaped = shown.replace(this.#flat > 0 ? /[\\`*[\]<|]/g : /[\\`*[\]<]/g, '\\$&')
+    const escaped = shown.replace(this.flat > 0 ? /[\\`*[\]<|]/g : /[\\`*[\]<]/g, '\\$&')
     // A line that begins like a heading, a quote, a list, or a rule.
     const isLine = this.#isLineStart() && /^(?:[#>+=~-]|\d{1,9}[.)])/.test(escaped)
     this.write(isLine ? `\\${escaped}` : escaped)
@@ -87,7 +88,7 @@ class MarkdownWriter {
   /** Text with its line breaks, between fences longer than any in it. */
   fence(text: string): void {
     const mark = '`'.repeat(Math.max(3, measureLongestRun(text) + 1))
-    if (this.#flat > 0) return this.code(text)
+    if (this.flat > 0) return this.code(text)
     this.break(2)
     this.write(mark)
     for (const line of text.split('\n')) {
@@ -122,7 +123,7 @@ class MarkdownWriter {
 
   /** Line breaks before the next piece; within a table's cell or a link a space. */
   break(count: 1 | 2): void {
-    if (this.#flat > 0) this.#hasSpace = true
+    if (this.flat > 0) this.#hasSpace = true
     else this.#breaks = Math.max(this.#breaks, count)
   }
 
@@ -139,22 +140,9 @@ class MarkdownWriter {
     this.#lead = undefined
   }
 
-  /** Keeps what follows on one line, until `unflatten`. */
-  flatten(): void {
-    this.#flat++
-  }
-
-  unflatten(): void {
-    this.#flat--
-  }
-
   /** Leaves out the space that the next piece would begin with. */
   trim(): void {
     this.#hasSpace = false
-  }
-
-  get isFlat(): boolean {
-    return this.#flat > 0
   }
 
   #isLineStart(): boolean {
@@ -282,7 +270,7 @@ class PageReader {
       return () => {}
     }
     const writer = this.#writer
-    if (/^h[1-6]$/.test(name) && !writer.isFlat) {
+    if (/^h[1-6]$/.test(name) && writer.flat === 0) {
       return this.#block(2, () => writer.write(`${'#'.repeat(Number(name[1]))} `))
     }
     const mark = marks.get(name)
@@ -361,11 +349,11 @@ class PageReader {
 
   #link(target: string | undefined): End {
     const writer = this.#writer
-    if (target === undefined || writer.isFlat) return () => {}
+    if (target === undefined || writer.flat > 0) return () => {}
     writer.open('[')
-    writer.flatten()
+    writer.flat++
     return () => {
-      writer.unflatten()
+      writer.flat--
       writer.close(`](${target})`)
     }
   }
@@ -382,7 +370,7 @@ class PageReader {
   #item(): End {
     const list = this.#lists.at(-1)
     const mark = list?.next === undefined ? '- ' : `${list.next++}. `
-    return this.#writer.isFlat ? this.#block(1) : this.#indented(1, ' '.repeat(mark.length), mark)
+    return this.#writer.flat > 0 ? this.#block(1) : this.#indented(1, ' '.repeat(mark.length), mark)
   }
 
   #indented(breaks: 1 | 2, indent: string, lead?: string): End {
@@ -397,7 +385,7 @@ class PageReader {
   /** A table in a cell or in a link is text. */
   #tablePart(name: 'table' | 'tr' | 'td' | 'th'): End {
     const writer = this.#writer
-    if (writer.isFlat) return this.#block(1)
+    if (writer.flat > 0) return this.#block(1)
     if (name === 'table') {
       const end = this.#block(2)
       const around = this.#rows
@@ -415,9 +403,9 @@ class PageReader {
     }
     writer.write(this.#cells === 0 ? '| ' : ' ')
     this.#cells++
-    writer.flatten()
+    writer.flat++
     return () => {
-      writer.unflatten()
+      writer.flat--
       writer.trim()
       writer.write(' |')
     }

@@ -195,14 +195,7 @@ export interface HeaderPolicy {
 
 /** Headers that are not secrets, and would make a mess of results if they were masked. */
 const alwaysOpen = ['accept', 'accept-language', 'cache-control', 'content-type', 'user-agent']
-const reserved = new Set([
-  'connection',
-  'content-length',
-  'host',
-  'keep-alive',
-  'transfer-encoding',
-  'upgrade',
-])
+const reserved = new Set('connection content-length host keep-alive transfer-encoding upgrade'.split(' '))
 
 /**
  * Reads the headers that a tool was given; `openHeaders` names those whose value is not secret. Throws `ConfigurationError`,
@@ -226,7 +219,15 @@ export function createHeaderPolicy(
           `The header ${JSON.stringify(name)} of the tool ${toolName} has a secret of less than ${secretLengthMin} characters: masking it in results would mask other data, too. ` +
             `Use a longer one, or, if its value is not secret, name the header in openHeaders.`,
         )
-      secrets.push(...listForms(value))
+      // The parts of it that a server may repeat alone: the token, name and password of Basic, the values of a cookie.
+      const basic = decodeBasic(value)
+      secrets.push(
+        value,
+        cutToken(value),
+        cutCore(value),
+        ...(basic ? [basic] : []),
+        ...value.split(/[\s;,=]/),
+      )
     }
   }
   return { byOrigin, secrets: knownSecrets(secrets) }
@@ -235,15 +236,6 @@ export function createHeaderPolicy(
 /** Puts as many asterisks in place of every secret, so that no other byte moves. */
 export function maskForms(text: string, { secrets }: HeaderPolicy): string {
   return secrets.struckFrom(text, (secret) => '*'.repeat(Buffer.byteLength(secret)))
-}
-
-/**
- * Returns a value and the parts of it that a server may repeat alone: the token, name and password of Basic, the values
- * of a cookie.
- */
-function listForms(value: string): readonly string[] {
-  const basic = decodeBasic(value)
-  return [value, cutToken(value), cutCore(value), ...(basic ? [basic] : []), ...value.split(/[\s;,=]/)]
 }
 
 /**

@@ -199,36 +199,8 @@ async function runInPostgres(
   isTrusted: boolean,
   onStart: () => void,
 ): Promise<StatementEnding> {
-  if (!(await isBeginning(client, request, isTrusted))) {
-    return {
-      kind: 'failed',
-      message:
-        'The role that this tool connects as may do more than read: it is a superuser, or may read or write files of the server, run programs there, or end the work of others, all of which a SELECT can do. Nothing was run.',
-    }
-  }
-  onStart()
-  const { sql } = request
-  const values = [...request.parameters]
-  // No cursor takes an EXPLAIN. Of anything else Postgres says that it is not a statement.
-  if (/^\s*explain\s+(?:analyze\s+)?(?:verbose\s+)?(?:select|with|values|table)\b/i.test(sql)) {
-    const { fields, rows } = await client.query<Json[]>({ text: sql, values, ...asArrays })
-    const shown = readRows(fields, request)
-    for (const row of rows) if (!addRow(shown, row)) break
-    return shown.ending()
-  }
-  await client.query({ text: `declare shown no scroll cursor for ${sql}`, values, ...asArrays })
-  return fetchRows(client, request)
-}
-
-const asArrays = { rowMode: 'array', queryMode: 'extended' } as const
-
-/** Begins the transaction; returns whether the role is one to run statements of others as. */
-async function isBeginning(
-  client: ClientBase,
-  { timeoutMs, lockTimeoutMs }: PostgresRequest,
-  isTrusted: boolean,
-): Promise<boolean> {
-  const text = `begin transaction read only;
+  const { sql, timeoutMs, lockTimeoutMs } = request
+  const beginning = `begin transaction read only;
     set local statement_timeout = ${timeoutMs};
     set local lock_timeout = ${lockTimeoutMs};
     set local idle_in_transaction_session_timeout = ${timeoutMs};
@@ -239,19 +211,29 @@ async function isBeginning(
     set local client_min_messages = 'error';
     ${roleQuery}`
   // Several statements have several results, which the types of pg do not tell.
-  const results = (await client.query({ text, rowMode: 'array' })) as unknown as readonly {
+  const results = (await client.query({ text: beginning, rowMode: 'array' })) as unknown as readonly {
     readonly rows: readonly (readonly unknown[])[]
   }[]
-  return isTrusted || results.at(-1)?.rows[0]?.[0] === false
-}
-
-async function fetchRows(client: ClientBase, request: PostgresRequest): Promise<StatementEnding> {
+  if (!isTrusted && results.at(-1)?.rows[0]?.[0] !== false) {
+    const message =
+      'The role that this tool connects as may do more than read: it is a superuser, or may read or write files of the server, run programs there, or end the work of others, all of which a SELECT can do. Nothing was run.'
+    return { kind: 'failed', message }
+  }
+  onStart()
+  const values = [...request.parameters]
+  const asArrays = { rowMode: 'array', queryMode: 'extended' } as const
+  // No cursor takes an EXPLAIN. Of anything else Postgres says that it is not a statement.
+  if (/^\s*explain\s+(?:analyze\s+)?(?:verbose\s+)?(?:select|with|values|table)\b/i.test(sql)) {
+    const { fields, rows } = await client.query<Json[]>({ text: sql, values, ...asArrays })
+    const shown = readRows(fields, request)
+    for (const row of rows) if (!addRow(shown, row)) break
+    return shown.ending()
+  }
+  await client.query({ text: `declare shown no scroll cursor for ${sql}`, values, ...asArrays })
   let shown: ShownRows | undefined
   for (let count = firstFetch; ; count *= fetchGrowth) {
-    const { fields, rows } = await client.query<Json[]>({
-      text: `fetch ${count} from shown`,
-      rowMode: 'array',
-    })
+    const text = `fetch ${count} from shown`
+    const { fields, rows } = await client.query<Json[]>({ text, rowMode: 'array' })
     shown ??= readRows(fields, request)
     for (const row of rows) if (!addRow(shown, row)) return shown.ending()
     if (rows.length < count) return shown.ending()

@@ -6,31 +6,15 @@ import type { StatementMessage, StatementReply, StatementRequest } from './answe
 /** How long a process may take until it runs its statement, beside the wait for a lock: on a machine with much to do many seconds. */
 export const maxStartMs = 30_000
 
-/** A process that runs statements, one at a time. It ends with this process, however that ends. */
-interface StatementProcess {
-  /**
-   * Runs a statement. Settles at once with how it ended; where the process had to be killed, when that is gone and never
-   * before, with why. Rejects with the signal's reason when that aborts, and with `ProcessLost` when the process ended
-   * before the statement ran.
-   */
-  run(request: StatementRequest, signal: AbortSignal, timers: Timers): Promise<StatementReply>
-  /** False once it ended or was killed. */
-  isUsable(): boolean
-  /** Kills it. */
-  kill(): void
-  /** Keeps this process alive until it ends. True until it is set, and while a statement runs. */
-  keepHost(keeps: boolean): void
-  /** Resolves when it is gone. */
-  readonly gone: Promise<void>
-}
-
 /** A process ended before the statement ran. */
 class ProcessLost extends ToolError {
   override readonly name = 'ProcessLost'
 }
 
-/** Starts a process for statements. */
-function startProcess(): StatementProcess {
+type StatementProcess = ReturnType<typeof startProcess>
+
+/** Starts a process that runs statements, one at a time. It ends with this process, however that ends. */
+function startProcess() {
   // TypeScript where the sources run as they are, JavaScript where they were compiled.
   const entry = `./statement-process.${import.meta.url.endsWith('.ts') ? 'ts' : 'js'}`
   // The environment holds the host's keys, and options (a debugger, a loader) that would slow every statement down.
@@ -61,14 +45,24 @@ function startProcess(): StatementProcess {
     isUsable = false
     child.kill('SIGKILL')
   }
+  /** Keeps this process alive until it ends. True until it is set, and while a statement runs. */
   const keepHost = (keeps: boolean): void => {
     const word = keeps ? 'ref' : 'unref'
     child[word]()
     child.channel?.[word]()
   }
 
-  const run: StatementProcess['run'] = (request, signal, timers) => {
-    if (signal.aborted) return Promise.reject(signal.reason as Error)
+  /**
+   * Runs a statement. Settles at once with how it ended; where the process had to be killed, when that is gone and never
+   * before, with why. Rejects with the signal's reason when that aborts, and with `ProcessLost` when the process ended
+   * before the statement ran.
+   */
+  const run = async (
+    request: StatementRequest,
+    signal: AbortSignal,
+    timers: Timers,
+  ): Promise<StatementReply> => {
+    signal.throwIfAborted()
     const { promise, resolve, reject } = Promise.withResolvers<StatementReply>()
     let isRunning = false
     const limitTo = (limitMs: number, reply: StatementReply): (() => void) =>
@@ -117,7 +111,7 @@ function startProcess(): StatementProcess {
     keepHost(true)
     // If the process is gone by then, `gone` tells.
     child.send(request, () => {})
-    return promise
+    return await promise
   }
   return { run, kill, keepHost, gone, isUsable: () => isUsable }
 }
@@ -132,17 +126,17 @@ export const maxIdleMs = 30_000
 /** How many such processes are kept. */
 const maxIdle = 2
 
-/** Runs statements, each in a process that runs no other one at that time. */
-export interface StatementProcesses {
-  /** As `run` of a `StatementProcess`. */
-  run(request: StatementRequest, signal: AbortSignal): Promise<StatementReply>
-}
-
 /**
  * Keeps a few processes for the statements to come, since starting one takes far longer than most statements. A kept
  * process keeps no host alive. `idleTimers` end it.
  */
-export function keepProcesses(timers: Timers, idleTimers: Timers): StatementProcesses {
+export function keepProcesses(
+  timers: Timers,
+  idleTimers: Timers,
+): {
+  /** Runs a statement in a process that runs no other one at that time. */
+  run(request: StatementRequest, signal: AbortSignal): Promise<StatementReply>
+} {
   const idle: { readonly process: StatementProcess; readonly cancelEnd: () => void }[] = []
 
   const take = (): StatementProcess | undefined => {

@@ -1,7 +1,7 @@
 import { createRequire } from 'node:module'
 import type { Json } from '@tallystick/core/vocabulary'
 import { boundedText } from '../../define/text.ts'
-import { explainNativeFailure } from '../../packages.ts'
+import { explainNativeFailure, readCode } from '../../packages.ts'
 import { type ParameterValue, ShownRows, type StatementEnding, type StatementRequest } from './answer.ts'
 
 /**
@@ -51,8 +51,8 @@ function describeFailure(
   if (native) return { kind: 'failed', message: native.message }
   const message = error instanceof Error ? error.message : String(error)
   if (!database) return { kind: 'failed', message: `The database cannot be opened: ${message}.` }
-  const code = error instanceof Error && 'code' in error ? error.code : undefined
-  if (typeof code === 'string' && code.startsWith('SQLITE_BUSY')) {
+  const code = readCode(error)
+  if (code?.startsWith('SQLITE_BUSY')) {
     return { kind: 'not_started', why: `another process kept the database locked for ${lockTimeoutMs} ms` }
   }
   // SQLite's word for a statement that does not fit the tables, or is not SQL.
