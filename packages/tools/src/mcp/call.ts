@@ -16,8 +16,7 @@ import {
   createUnreachable,
 } from './deadline.ts'
 import type { ListedTool } from './listing.ts'
-import { withoutAnySecrets, withoutSecrets } from './result.ts'
-import { cleanLine, cleanText } from './secrets.ts'
+import { cleanLine, cleanText, withoutAnySecrets, withoutSecrets } from './secrets.ts'
 
 const defaultTimeoutMs = 60_000
 /** The longest that a call takes where nothing else is said. */
@@ -85,6 +84,9 @@ export interface ToolCall {
 /** The name under which the idempotency key of a call is sent. */
 const idempotencyKeyName = 'io.github.tallystick/idempotency-key'
 
+/** How often a user is sent to an authorization page for one call. */
+const maxAuthorizations = 2
+
 /**
  * Calls a tool, and once more where the server ran nothing or only reads. Rejects with the reason of the signal when that
  * aborts, and else with a `ToolError`: `timed_out`, `interrupted` for a call in doubt, or `failed`.
@@ -101,79 +103,55 @@ export async function callTool(
       ? ' It was asked to stop. What it was asked for may have happened all the same.'
       : ' Nothing was run: there was no connection to it.'
   return await withinCallTime(connection, shared, call, describeLate, async (deadline, signal) => {
+    /** Removes what stood in the way. Returns true if the call can then be made again without harm. */
+    const isToRepeat = async (kind: CallFailure['kind'], opened: OpenedClient, repeats: number) => {
+      switch (kind) {
+        case 'answered':
+          connection.answered()
+          return false
+        case 'unsent':
+          connection.lost(opened)
+          return false
+        case 'unknown_session':
+          connection.replace(opened)
+          return repeats === 0
+        case 'unauthorized':
+          if (opened.authorize === undefined || repeats >= maxAuthorizations) return false
+          await waitUnlessAborted(opened.authorize(), signal)
+          connection.replace(opened)
+          return true
+        case 'in_doubt':
+          return repeats === 0 && call.effect === 'read'
+      }
+    }
+
     for (let repeats = 0; ; repeats++) {
       const opened = await waitForClient(connection, signal)
       // The time of the call is the server's; that of the start is over.
       deadline.progress()
       wasSent = true
       try {
-        const result = await send(call, opened, { connection, shared, deadline }, signal)
+        const result = await send(call, opened, connection, shared, deadline, signal)
         connection.answered()
         return result
       } catch (error) {
         signal.throwIfAborted()
         if (error instanceof ToolError) throw error
         const failure = readCallFailure(error, shared)
-        if (!(await isToRepeat(failure, call.effect, { connection, opened, repeats, signal }))) {
+        if (!(await isToRepeat(failure.kind, opened, repeats)))
           throw createFailureError(failure, connection.server, connection.faults())
-        }
         wasSent = failure.kind === 'in_doubt'
       }
     }
   })
 }
 
-/** How often a user is sent to an authorization page for one call. */
-const maxAuthorizations = 2
-
-/** Removes what stood in the way of a call. Returns true if the call can then be made again without harm. */
-async function isToRepeat(
-  failure: CallFailure,
-  effect: ToolEffect,
-  {
-    connection,
-    opened,
-    repeats,
-    signal,
-  }: {
-    readonly connection: McpConnection
-    readonly opened: OpenedClient
-    readonly repeats: number
-    readonly signal: AbortSignal
-  },
-): Promise<boolean> {
-  switch (failure.kind) {
-    case 'answered':
-      connection.answered()
-      return false
-    case 'unsent':
-      connection.lost(opened)
-      return false
-    case 'unknown_session':
-      connection.replace(opened)
-      return repeats === 0
-    case 'unauthorized':
-      if (opened.authorize === undefined || repeats >= maxAuthorizations) return false
-      await waitUnlessAborted(opened.authorize(), signal)
-      connection.replace(opened)
-      return true
-    case 'in_doubt':
-      return repeats === 0 && effect === 'read'
-  }
-}
-
 async function send(
   { tool, input, progress, idempotencyKey, traceparent }: ToolCall,
   opened: OpenedClient,
-  {
-    connection,
-    shared,
-    deadline,
-  }: {
-    readonly connection: McpConnection
-    readonly shared: SharedParts
-    readonly deadline: CallDeadline
-  },
+  connection: McpConnection,
+  shared: SharedParts,
+  deadline: CallDeadline,
   signal: AbortSignal,
 ): Promise<CallToolResult> {
   const { options } = connection.server
@@ -256,11 +234,29 @@ export async function callAsTask(
   opened: OpenedClient,
   parts: TaskParts,
 ): Promise<CallToolResult> {
+  const { connection, shared, signal } = parts
   const task = await createTask(params, opened, parts)
-  const { signal } = parts
   let current = opened
+  let losses = 0
   try {
-    return await followTask(task, opened, parts, (next) => (current = next))
+    for (;;) {
+      try {
+        return await settleTask(task, current, parts, () => (losses = 0))
+      } catch (error) {
+        signal.throwIfAborted()
+        if (error instanceof ToolError) throw error
+        const { kind } = readCallFailure(error, shared)
+        const isOver = kind === 'answered' || kind === 'unauthorized' || ++losses > maxLosses
+        if (isOver) throw createForgotten(error, parts)
+        if (kind === 'unknown_session') connection.replace(current)
+      }
+      await pause(readPollMs(task, parts), shared.timers, signal)
+      signal.throwIfAborted()
+      current = await connection.ready(signal).catch((error: unknown) => {
+        signal.throwIfAborted()
+        throw createForgotten(error, parts)
+      })
+    }
   } finally {
     if (signal.aborted) cancelTask(task.taskId, current, parts)
   }
@@ -293,36 +289,6 @@ async function createTask(
     return (await waitUnlessAborted(creating, signal)).task
   } finally {
     signal.removeEventListener('abort', abandon)
-  }
-}
-
-async function followTask(
-  task: Task,
-  from: OpenedClient,
-  parts: TaskParts,
-  onReopened: (opened: OpenedClient) => void,
-): Promise<CallToolResult> {
-  const { connection, shared, signal } = parts
-  let opened = from
-  let losses = 0
-  for (;;) {
-    try {
-      return await settleTask(task, opened, parts, () => (losses = 0))
-    } catch (error) {
-      signal.throwIfAborted()
-      if (error instanceof ToolError) throw error
-      const failure = readCallFailure(error, shared)
-      if (failure.kind === 'answered' || failure.kind === 'unauthorized') throw createForgotten(error, parts)
-      if (++losses > maxLosses) throw createForgotten(error, parts)
-      if (failure.kind === 'unknown_session') connection.replace(opened)
-    }
-    await pause(readPollMs(task, parts), shared.timers, signal)
-    signal.throwIfAborted()
-    opened = await connection.ready(signal).catch((error: unknown) => {
-      signal.throwIfAborted()
-      throw createForgotten(error, parts)
-    })
-    onReopened(opened)
   }
 }
 

@@ -4,7 +4,7 @@ import { omitUndefined, estimateTextTokens } from '@tallystick/core/internal'
 import type { TraceparentOf } from '../define/run-tool.ts'
 import { visibleText } from '../define/text.ts'
 import type { ProcessGuard, Timers } from '../host.ts'
-import { type OptionalPackage, declarePackage } from '../packages.ts'
+import { type OptionalPackage, declarePackage, readCode } from '../packages.ts'
 import type { client } from './client-library.ts'
 import { type CallDeadline, type ModelBudget, noTimeoutMs, waitUnlessAborted } from './deadline.ts'
 import { boundFetch, renewDiscovery, watchStreams, withLostResponses } from './fetch.ts'
@@ -22,8 +22,7 @@ import {
   type SamplingLimits,
   type StdioServer,
 } from './options.ts'
-import { withoutAnySecrets } from './result.ts'
-import { cleanText, type LearnedSecrets } from './secrets.ts'
+import { cleanText, type LearnedSecrets, withoutAnySecrets } from './secrets.ts'
 import { type StdioTransport, createStdioTransport } from './server-process.ts'
 
 /** The official client of the protocol. */
@@ -42,7 +41,8 @@ export interface SharedParts {
   readonly random: () => number
   readonly guard: ProcessGuard
   readonly environment: Environment
-  readonly backoff: Backoff
+  /** Waits between attempts to reconnect. */
+  readonly backoff: { readonly baseMs: number; readonly capMs: number; readonly maxAttempts: number }
   readonly onChange: (changes: ToolChanges) => void
 }
 
@@ -55,14 +55,11 @@ export interface NamedServer {
   readonly askUser?: () => Promise<URLSearchParams>
 }
 
-/** Waits between attempts to reconnect. */
-export interface Backoff {
-  readonly baseMs: number
-  readonly capMs: number
-  readonly maxAttempts: number
-}
-
-export interface ConnectionEvents extends Pick<ClientEvents, 'onQuestion' | 'questions'> {
+export interface ConnectionEvents {
+  readonly questions: AskedQuestions
+  /** A hook begins to answer a question of the server. Returns what is called when it has answered. */
+  readonly onQuestion: () => () => void
+  /** The server's list of tools has changed, and this is all of it now. */
   readonly onTools: (from: OpenedClient, tools: readonly Tool[]) => void
   readonly onLost: (from: OpenedClient) => void
 }
@@ -71,24 +68,24 @@ export interface ConnectionEvents extends Pick<ClientEvents, 'onQuestion' | 'que
 export async function openListedClient(
   server: NamedServer,
   shared: SharedParts,
-  { onTools, onLost, ...events }: ConnectionEvents,
+  events: ConnectionEvents,
   signal: AbortSignal,
 ): Promise<{ readonly opened: OpenedClient; readonly tools: readonly Tool[] }> {
   const { options } = server
   for (let authorizations = 0; ; authorizations++) {
     let opened: OpenedClient | undefined
     let isLost = false
-    const onListChanged = (_error: Error | null, tools: readonly Tool[] | null): void => {
-      if (opened !== undefined && tools !== null) onTools(opened, tools)
+    const onTools = (tools: readonly Tool[]): void => {
+      if (opened !== undefined) events.onTools(opened, tools)
     }
-    const make: MakeClient = (era) => createClient(server, shared, { ...events, onTools: onListChanged }, era)
+    const make: MakeClient = (era) => createClient(server, shared, events, onTools, era)
     const made = isHttpServer(options)
       ? await openHttp({ ...server, options }, make, shared, signal)
       : await openProcess({ ...server, options }, make, shared, signal)
     // oxlint-disable-next-line unicorn/prefer-add-event-listener -- a client is not an event target
     made.client.onclose = () => {
       isLost = true
-      onLost(made)
+      events.onLost(made)
     }
     try {
       const { client } = made
@@ -153,10 +150,10 @@ async function openProcess(
     platform: process.platform,
     env: createChildEnvironment(environment, env, process.platform),
   }
-  const transport = createStdioTransport(given, { sdk, timers, guard })
+  const transport = createStdioTransport(given, sdk, timers, guard)
   const client = makeClient()
   try {
-    await connectClient(client, transport, { sdk, signal })
+    await connectClient(client, transport, sdk, signal)
   } catch (error) {
     const exit = transport.process.exit()
     await transport.close()
@@ -179,7 +176,7 @@ function explainNotStarted(
   error: unknown,
   exit: string | undefined,
 ): string {
-  const code = error instanceof Error && 'code' in error ? error.code : undefined
+  const code = readCode(error)
   // The system says the same of a command that there is not.
   const isNowhere = cwd !== undefined && !statSync(cwd, { throwIfNoEntry: false })?.isDirectory()
   if ((code === 'ENOENT' || code === 'ENOTDIR') && isNowhere)
@@ -248,7 +245,7 @@ async function connectHttp(
     const requests = withLostResponses(transport)
     const authorize = askUser && (async (): Promise<void> => await transport.finishAuth(await askUser()))
     try {
-      await connectClient(client, transport, { sdk, signal })
+      await connectClient(client, transport, sdk, signal)
       requests.clear()
       let pending: Promise<void> | undefined
       return {
@@ -306,7 +303,8 @@ function createHttpOptions(
 async function connectClient(
   made: client.Client,
   transport: client.Transport,
-  { sdk, signal }: { readonly sdk: typeof client; readonly signal: AbortSignal },
+  sdk: typeof client,
+  signal: AbortSignal,
 ): Promise<void> {
   signal.throwIfAborted()
   mendToolLists(transport, sdk)
@@ -400,17 +398,6 @@ function showValue(value: unknown, name: string): unknown {
   )
 }
 
-interface ClientEvents {
-  /** The server's list of tools has changed, and this is all of it now; or it could not be read. */
-  readonly onTools: (error: Error | null, tools: readonly client.Tool[] | null) => void
-  readonly questions: AskedQuestions
-  /** A hook begins to answer a question of the server. Returns what is called when it has answered. */
-  readonly onQuestion: () => () => void
-}
-
-/** Identifies this runtime to servers. */
-const clientInfo = { name: 'tallystick', version: '0.1.0' }
-
 /** Nothing is compiled from what a server says: its answers are read with bounds of our own. */
 const trustingValidator: NonNullable<ClientOptions['jsonSchemaValidator']> = {
   getValidator: () => (data) => ({ valid: true, data: data as never, errorMessage: undefined }),
@@ -420,21 +407,25 @@ const trustingValidator: NonNullable<ClientOptions['jsonSchemaValidator']> = {
 function createClient(
   { name, options }: NamedServer,
   { sdk, hooks, sampling }: Pick<SharedParts, 'sdk' | 'hooks' | 'sampling'>,
-  events: ClientEvents,
-  era?: 'legacy',
+  events: ConnectionEvents,
+  onTools: (tools: readonly Tool[]) => void,
+  era: 'legacy' | undefined,
 ): Client {
   const { elicit, sample } = hooks
   const roots = options.roots?.flatMap((root) => toRootUri(root) ?? [])
-  const made = new sdk.Client(clientInfo, {
-    versionNegotiation: era === undefined ? readNegotiation(options) : { mode: era },
-    jsonSchemaValidator: trustingValidator,
-    capabilities: {
-      ...(elicit && { elicitation: { form: { applyDefaults: true }, url: {} } }),
-      ...(sample && { sampling: {} }),
-      ...(roots && { roots: {} }),
+  const made = new sdk.Client(
+    { name: 'tallystick', version: '0.1.0' },
+    {
+      versionNegotiation: era === undefined ? readNegotiation(options) : { mode: era },
+      jsonSchemaValidator: trustingValidator,
+      capabilities: {
+        ...(elicit && { elicitation: { form: { applyDefaults: true }, url: {} } }),
+        ...(sample && { sampling: {} }),
+        ...(roots && { roots: {} }),
+      },
+      listChanged: { tools: { debounceMs: 50, onChanged: (_error, tools) => tools && onTools(tools) } },
     },
-    listChanged: { tools: { debounceMs: 50, onChanged: events.onTools } },
-  })
+  )
   // A line that holds no message is no reason to end: servers print such things.
   // oxlint-disable-next-line unicorn/prefer-add-event-listener -- a client is not an event target
   made.onerror = () => {}
@@ -522,7 +513,7 @@ function estimateTokens(content: unknown): number {
 
 async function askHook<Answer>(
   answer: () => Answer | Promise<Answer>,
-  { onQuestion }: ClientEvents,
+  { onQuestion }: ConnectionEvents,
 ): Promise<Answer> {
   const onAnswer = onQuestion()
   try {

@@ -10,8 +10,7 @@ import {
 import { type CallDeadline, startDeadline, pause, waitUnlessAborted, pauseAll } from './deadline.ts'
 import { type Listing, readListing, compareListings } from './listing.ts'
 import { isHttpServer } from './options.ts'
-import { withoutAnySecrets } from './result.ts'
-import { cleanText } from './secrets.ts'
+import { cleanText, withoutAnySecrets } from './secrets.ts'
 
 const defaultStartMs = 30_000
 

@@ -4,8 +4,7 @@ import type { ToolContext } from '../define/run-tool.ts'
 import type { Timers } from '../host.ts'
 import type { NamedServer, SharedParts } from './client.ts'
 import { lostResponseCode, isUnknownSession } from './fetch.ts'
-import { withoutAnySecrets } from './result.ts'
-import { cleanText } from './secrets.ts'
+import { cleanText, withoutAnySecrets } from './secrets.ts'
 
 /** The time of one call. */
 export interface CallDeadline {

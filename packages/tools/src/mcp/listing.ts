@@ -3,8 +3,7 @@ import type { KnownSecrets } from '@tallystick/core/internal'
 import { digestOf, type Json, type JsonObject } from '@tallystick/core/vocabulary'
 import { toJson } from '../define/content.ts'
 import type { client } from './client-library.ts'
-import { withoutSecrets } from './result.ts'
-import { cleanLine, cleanText } from './secrets.ts'
+import { cleanLine, cleanText, withoutSecrets } from './secrets.ts'
 
 const maxDescriptionCharacters = 8_000
 const maxSchemaCharacters = 100_000
@@ -154,16 +153,14 @@ const maxServerLength = 20
  */
 export function toExposedName(server: string, tool: string): string {
   const plain = `mcp__${server}__${tool}`
+  const isPlain = /^[\w-]+$/.test(server) && /^[\w-]+$/.test(tool)
   // No other tool can have it: its first `__` ends the server's name, and it ends in no hash.
   const isLossless =
-    [server, tool].every((name) => /^[\w-]+$/.test(name)) &&
-    ![server.includes('__'), server.endsWith('_'), /_[0-9a-f]{8}$/.test(`_${tool}`)].includes(true)
+    isPlain && !server.includes('__') && !server.endsWith('_') && !/_[0-9a-f]{8}$/.test(`_${tool}`)
   if (plain.length <= maxLength && isLossless) return plain
-  const [readableServer = '', readableTool = ''] = [
-    server.slice(0, maxServerLength),
-    tool.slice(0, maxLength),
-  ].map((name) => name.replaceAll(/[^\w-]/g, '_'))
-  const readable = `mcp__${readableServer}__${readableTool}`
+  const toReadable = (name: string, length: number): string =>
+    name.slice(0, length).replaceAll(/[^\w-]/g, '_')
+  const readable = `mcp__${toReadable(server, maxServerLength)}__${toReadable(tool, maxLength)}`
   const hash = digestOf([server, tool]).slice(0, hashLength)
   return `${readable.slice(0, maxLength - hashLength - 1)}_${hash}`
 }

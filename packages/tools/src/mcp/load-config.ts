@@ -5,6 +5,7 @@ import { ConfigurationError } from '@tallystick/core'
 import { getOwn, omitUndefined, option, requireOptions } from '@tallystick/core/internal'
 import { parse as parseToml, TomlError } from 'smol-toml'
 import { readJsonWithComments, withoutMark } from '../json-with-comments.ts'
+import { readCode } from '../packages.ts'
 import { type Environment, mcpServer, type McpServer, type StdioServer } from './options.ts'
 import { cleanLine, looksSecret } from './secrets.ts'
 
@@ -106,7 +107,7 @@ async function readTextAt(path: string): Promise<string | undefined> {
   try {
     return await readFile(path, 'utf8')
   } catch (error) {
-    const code = error instanceof Error && 'code' in error ? error.code : undefined
+    const code = readCode(error)
     if (code === 'ENOENT' || code === 'ENOTDIR') return undefined
     throw new ConfigurationError(`loadMcpConfig: ${path} cannot be read (${String(code)}).`, { cause: error })
   }
@@ -160,7 +161,7 @@ export function readMcpConfig(given: ConfigFile): ReadonlyMap<string, ReadServer
     read.map(([server, raw]) => {
       const place = { file, server }
       if (!isObject(raw)) throw createConfigError(place, 'it is not an object.')
-      const entry = parseEntry(raw, place, createExpansion(host, values, place))
+      const entry = parseEntry(raw, place, host, values)
       return [server, readServer(entry, host, values.env)]
     }),
   )
@@ -328,7 +329,7 @@ function readServer(
         cwd: entry.text('cwd'),
       }
   // Known only now: values of variables that are called like secrets, which may be within an argument or a URL.
-  const secrets = [...entry.expansion.used].flatMap(([name, value]) =>
+  const secrets = [...entry.used].flatMap(([name, value]) =>
     name.startsWith('input:') || looksSecret(name) ? [value] : [],
   )
   const made = omitUndefined({
@@ -347,7 +348,10 @@ function readUrl(
   entry: ServerEntry,
   host: McpHost,
 ): { readonly url: string; readonly type?: 'http' | 'sse' } | undefined {
-  const type = readType(entry)
+  const written = entry.text('type') ?? entry.text('transport') ?? 'stdio'
+  if (!Object.hasOwn(types, written))
+    throw createConfigError(entry.place, 'its type is not one of stdio, http and sse.')
+  const type = types[written]
   if (host === 'gemini') {
     const http = entry.text('httpUrl')
     if (http !== undefined) return { url: http, type: 'http' }
@@ -360,22 +364,10 @@ function readUrl(
   return url === undefined ? undefined : { url, ...omitUndefined({ type: given }) }
 }
 
-function readType(entry: ServerEntry): 'http' | 'sse' | undefined {
-  const type = entry.text('type') ?? entry.text('transport')
-  switch (type) {
-    case undefined:
-    case 'stdio':
-      return undefined
-    case 'http':
-    case 'streamable-http':
-    case 'streamableHttp':
-    case 'streamable_http':
-      return 'http'
-    case 'sse':
-      return 'sse'
-    default:
-      throw createConfigError(entry.place, 'its type is not one of stdio, http and sse.')
-  }
+/** The types of servers at a URL, as hosts write them. */
+const types: Readonly<Record<string, 'http' | 'sse' | undefined>> = {
+  ...{ stdio: undefined, http: 'http', sse: 'sse' },
+  ...{ 'streamable-http': 'http', streamableHttp: 'http', streamable_http: 'http' },
 }
 
 /** Variables that Codex passes on by their names. */
@@ -440,27 +432,20 @@ function readSharedOptions(entry: ServerEntry, host: McpHost): object {
   }
 }
 
-/** The fields of one server in a file, each read in one way, with its variables replaced. */
-interface ServerEntry {
-  readonly place: ConfigPlace
-  readonly expansion: Expansion
-  has(field: string): boolean
-  /** A text that is not empty. */
-  text(field: string): string | undefined
-  flag(field: string): boolean | undefined
-  /** A number above 0, times `factor`. */
-  milliseconds(field: string, factor?: number): number | undefined
-  texts(field: string): readonly string[] | undefined
-  /** Texts by name; numbers and booleans are taken as texts. */
-  textsByName(field: string): Readonly<Record<string, string>> | undefined
-}
+type ServerEntry = ReturnType<typeof parseEntry>
 
-/** Reads the fields of an entry. Throws `ConfigurationError` for one of another kind. */
+/**
+ * The fields of one server in a file, each read in one way, with its variables replaced. They throw `ConfigurationError` for a value
+ * of another kind.
+ */
 function parseEntry(
   raw: Readonly<Record<string, unknown>>,
   place: ConfigPlace,
-  expansion: Expansion,
-): ServerEntry {
+  host: McpHost,
+  values: VariableValues,
+) {
+  /** Values of variables that were put in, by their names. */
+  const used = new Map<string, string>()
   const valueOf = (field: string): unknown => getOwn(raw, field)
   const read = <Value>(
     field: string,
@@ -474,28 +459,31 @@ function parseEntry(
     return taken
   }
   const takeText = (value: unknown): string | undefined =>
-    typeof value === 'string' ? expansion.text(value) : undefined
+    typeof value === 'string' ? expandVariables(value, host, values, place, used) : undefined
   const takeScalar = (value: unknown): string | undefined =>
     typeof value === 'number' || typeof value === 'boolean' ? String(value) : takeText(value)
   return {
     place,
-    expansion,
-    has: (field) => valueOf(field) !== undefined && valueOf(field) !== null,
-    text: (field) => read(field, 'a text that is not empty', (value) => takeText(value) || undefined),
-    flag: (field) =>
+    used,
+    has: (field: string) => valueOf(field) !== undefined && valueOf(field) !== null,
+    /** A text that is not empty. */
+    text: (field: string) => read(field, 'a text that is not empty', (value) => takeText(value) || undefined),
+    flag: (field: string) =>
       read(field, 'true or false', (value) => (typeof value === 'boolean' ? value : undefined)),
-    milliseconds: (field, factor = 1) =>
+    /** A number above 0, times `factor`. */
+    milliseconds: (field: string, factor = 1) =>
       read(field, 'a number above 0', (value) => {
         const number = typeof value === 'bigint' ? Number(value) : value
         const ms = typeof number === 'number' ? Math.round(number * factor) : Number.NaN
         return ms >= 1 && ms <= 2 ** 31 - 1 ? ms : undefined
       }),
-    texts: (field) =>
+    texts: (field: string): readonly string[] | undefined =>
       read(field, 'a list of texts', (value) => {
         const texts = Array.isArray(value) ? value.map(takeScalar) : [undefined]
         return texts.every((text) => text !== undefined) ? texts : undefined
       }),
-    textsByName: (field) =>
+    /** Texts by name; numbers and booleans are taken as texts. */
+    textsByName: (field: string): Readonly<Record<string, string>> | undefined =>
       read(field, 'an object of texts', (value) => {
         if (typeof value !== 'object' || Array.isArray(value)) return undefined
         const entries = Object.entries(value as object).map(
@@ -518,13 +506,6 @@ export interface VariableValues {
   readonly inputs: Readonly<Record<string, string>>
 }
 
-/** Replaces the variables of a text in the manner of a host, and keeps which values it put in. */
-interface Expansion {
-  text(given: string): string
-  /** Values of variables that were put in, by their names. */
-  readonly used: ReadonlyMap<string, string>
-}
-
 /** How hosts write variables. Claude Desktop and Codex replace none. */
 const inBraces = /\$\{(?<name>[^{}$]*)\}/g
 const patterns: Readonly<Partial<Record<McpHost, RegExp>>> = {
@@ -535,27 +516,30 @@ const patterns: Readonly<Partial<Record<McpHost, RegExp>>> = {
   gemini: /\$(?:\{(?<name>[^{}$]*)\}|(?<bare>[A-Za-z_]\w*))/g,
 }
 
-/** Makes the expansion of one server's texts. A variable without a value is a `ConfigurationError` that names it. */
-function createExpansion(host: McpHost, values: VariableValues, place: ConfigPlace): Expansion {
-  const used = new Map<string, string>()
+/**
+ * Replaces the variables of a text in the manner of a host, and adds which values it put in to `used`. A variable without a value
+ * is a `ConfigurationError` that names it.
+ */
+function expandVariables(
+  text: string,
+  host: McpHost,
+  values: VariableValues,
+  place: ConfigPlace,
+  used: Map<string, string>,
+): string {
   const pattern = patterns[host]
-  return {
-    used,
-    text(given) {
-      if (pattern === undefined) return given
-      return given.replaceAll(pattern, (...found) => {
-        const [whole] = found
-        const { name = '', bare } = found.at(-1) as Readonly<Record<string, string | undefined>>
-        const { variable, fallback } = bare === undefined ? findNamed(host, name) : { variable: bare }
-        // Shells have more ways to write variables, and these hosts leave them as they are.
-        if (variable === undefined) return whole
-        const value = readValue(host, variable, values) ?? fallback
-        if (value === undefined) throw createConfigError(place, describeMissing(host, variable))
-        used.set(variable, value)
-        return value
-      })
-    },
-  }
+  if (pattern === undefined) return text
+  return text.replaceAll(pattern, (...found) => {
+    const [whole] = found
+    const { name = '', bare } = found.at(-1) as Readonly<Record<string, string | undefined>>
+    const { variable, fallback } = bare === undefined ? findNamed(host, name) : { variable: bare }
+    // Shells have more ways to write variables, and these hosts leave them as they are.
+    if (variable === undefined) return whole
+    const value = readValue(host, variable, values) ?? fallback
+    if (value === undefined) throw createConfigError(place, describeMissing(host, variable))
+    used.set(variable, value)
+    return value
+  })
 }
 
 /** Reads what is between the braces: a name, and in two hosts a default after `:-`. */

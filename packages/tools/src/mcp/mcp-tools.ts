@@ -21,15 +21,8 @@ import { type ConnectionState, McpConnection } from './connection.ts'
 import { createFailureError, noTimeoutMs, readCallFailure } from './deadline.ts'
 import type { Annotations, ListedTool, ToolChanges } from './listing.ts'
 import { type McpOptions, requireMcpOptions } from './options.ts'
-import {
-  readCheckedSchema,
-  type ResultReading,
-  toParts,
-  toResourcePart,
-  toResultContent,
-  withoutSecrets,
-} from './result.ts'
-import { cleanLine, cleanText, findKnownSecrets } from './secrets.ts'
+import { readCheckedSchema, type ResultReading, toParts, toResourcePart, toResultContent } from './result.ts'
+import { cleanLine, cleanText, findKnownSecrets, withoutSecrets } from './secrets.ts'
 
 /** MCP servers that run, and their tools. */
 export interface McpManager {

@@ -1,10 +1,10 @@
 import { randomBytes, randomUUID } from 'node:crypto'
 import { once } from 'node:events'
 import { readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
-import type { Server } from 'node:http'
 import { ConfigurationError } from '@tallystick/core'
 import { omitUndefined, option, requireOptions } from '@tallystick/core/internal'
 import { createHttpServer, type Timers, unheldTimers } from '../host.ts'
+import { readCode } from '../packages.ts'
 import type { client } from './client-library.ts'
 import { waitUnlessAborted } from './deadline.ts'
 import { type HttpServer, isHttpUrl, type McpQuestion } from './options.ts'
@@ -138,14 +138,8 @@ interface Redirect {
   stop(): void
 }
 
-/** One port, which all that wait for a browser share. The state says which of them a browser comes back to. */
-interface Listener {
-  readonly server: Server
-  readonly listening: Promise<unknown>
-  readonly waiting: Map<string, (parameters?: URLSearchParams) => void>
-}
-
-const listeners = new Map<number, Listener>()
+/** By their ports, which all that wait for a browser share. */
+const listeners = new Map<number, ReturnType<typeof listen>>()
 
 /**
  * Listens for a browser that comes back with a state, which other programs cannot guess. A request without it changes nothing.
@@ -193,8 +187,9 @@ export async function listenForRedirect(
   }
 }
 
-function listen(port: number): Listener {
-  const waiting: Listener['waiting'] = new Map()
+function listen(port: number) {
+  /** By their states, which say to which of them a browser comes back. */
+  const waiting = new Map<string, (parameters?: URLSearchParams) => void>()
   const server = createHttpServer((request, response, { pathname, searchParams }) => {
     const state = searchParams.get('state') ?? ''
     const resolve = pathname === '/callback' && request.method === 'GET' ? waiting.get(state) : undefined
@@ -213,7 +208,7 @@ function listen(port: number): Listener {
   })
   // A browser that is not waited for yet keeps no process alive.
   server.unref()
-  const listening = once(server, 'listening')
+  const listening: Promise<unknown> = once(server, 'listening')
   server.listen(port, '127.0.0.1')
   const listener = { server, listening, waiting }
   listeners.set(port, listener)
@@ -243,7 +238,7 @@ export function openTokenFile(
     try {
       text = readFileSync(path, 'utf8')
     } catch (error) {
-      if (error instanceof Error && 'code' in error && error.code === 'ENOENT') return {}
+      if (readCode(error) === 'ENOENT') return {}
       throw createUnusable(path, 'cannot be read', error)
     }
     try {
@@ -279,9 +274,9 @@ export function openTokenFile(
 }
 
 function createUnusable(path: string, what: string, cause?: unknown): ConfigurationError {
-  const code = cause instanceof Error && 'code' in cause ? ` (${String(cause.code)})` : ''
+  const code = readCode(cause)
   return new ConfigurationError(
-    `oauthServer: the file of tokens ${path} ${what}${code}. Give another path, or delete it and sign in again.`,
+    `oauthServer: the file of tokens ${path} ${what}${code === undefined ? '' : ` (${code})`}. Give another path, or delete it and sign in again.`,
     { cause },
   )
 }

@@ -1,10 +1,10 @@
-import { getOwn, isJsonObject, type KnownSecrets, withoutKeys } from '@tallystick/core/internal'
+import { getOwn, isJsonObject, type KnownSecrets } from '@tallystick/core/internal'
 import type { Json, JsonObject, ResultPart } from '@tallystick/core/vocabulary'
 import { file, image, text } from '../define/content.ts'
 import { createSchemaParse } from '../define/schema.ts'
 import { boundedText } from '../define/text.ts'
 import type { client } from './client-library.ts'
-import { cleanLine } from './secrets.ts'
+import { cleanLine, withoutSecrets } from './secrets.ts'
 
 /** How much of a result is taken, and the secrets that are struck out of it. */
 export interface ResultReading {
@@ -130,16 +130,6 @@ function isSameJson(given: string, json: string): boolean {
   } catch {
     return false
   }
-}
-
-/** A text without the secrets that a server was configured with. */
-export function withoutSecrets(given: string, secrets: KnownSecrets): string {
-  return secrets.struckFrom(given, () => '[secret]')
-}
-
-/** The same, and without what looks like a key: for errors, whose words no tool result depends on. */
-export function withoutAnySecrets(given: string, secrets: KnownSecrets): string {
-  return withoutKeys(withoutSecrets(given, secrets), () => '[secret]')
 }
 
 /**

@@ -1,14 +1,10 @@
-import { type KnownSecrets, knownSecrets } from '@tallystick/core/internal'
+import { type KnownSecrets, knownSecrets, withoutKeys } from '@tallystick/core/internal'
 import { boundedText, visibleText } from '../define/text.ts'
 import { isHttpServer, type McpServer } from './options.ts'
 
-const openHeaders: ReadonlySet<string> = new Set([
-  'accept',
-  'accept-language',
-  'cache-control',
-  'content-type',
-  'user-agent',
-])
+const openHeaders: ReadonlySet<string> = new Set(
+  'accept accept-language cache-control content-type user-agent'.split(' '),
+)
 
 /** The tokens that are kept: a server may still repeat one that was replaced. */
 const maxTokens = 8
@@ -84,4 +80,14 @@ export function cleanText(text: string, maxCharacters: number): string {
 /** The same on one line, for a sentence of an error. */
 export function cleanLine(text: string, maxCharacters: number): string {
   return cleanText(text, maxCharacters).replaceAll(/\s+/g, ' ').trim()
+}
+
+/** A text without the secrets that a server was configured with. */
+export function withoutSecrets(given: string, secrets: KnownSecrets): string {
+  return secrets.struckFrom(given, () => '[secret]')
+}
+
+/** The same, and without what looks like a key: for errors, whose words no tool result depends on. */
+export function withoutAnySecrets(given: string, secrets: KnownSecrets): string {
+  return withoutKeys(withoutSecrets(given, secrets), () => '[secret]')
 }

@@ -1,4 +1,4 @@
-import { randomUUID, timingSafeEqual } from 'node:crypto'
+import { randomUUID } from 'node:crypto'
 import { once } from 'node:events'
 import type { AddressInfo } from 'node:net'
 import type * as node from '@modelcontextprotocol/node'
@@ -20,7 +20,9 @@ import {
   type Tool,
 } from '@tallystick/core'
 import {
+  AttemptTime,
   isAgentTool,
+  isSameSecret,
   nearestNames,
   omitUndefined,
   option,
@@ -217,12 +219,8 @@ async function listenHttp(
   const server = createHttpServer((request, response, { pathname }) => {
     if (!guards.every((isAllowed) => isAllowed(request, response))) return undefined
     if (pathname !== '/mcp') return response.writeHead(404).end()
-    if (token !== undefined) {
-      const given = Buffer.from(request.headers.authorization ?? '')
-      const wanted = Buffer.from(`Bearer ${token}`)
-      // Takes the same time for every wrong token.
-      if (given.length !== wanted.length || !timingSafeEqual(given, wanted))
-        return response.writeHead(401, { 'www-authenticate': 'Bearer' }).end()
+    if (token !== undefined && !isSameSecret(request.headers.authorization ?? '', `Bearer ${token}`)) {
+      return response.writeHead(401, { 'www-authenticate': 'Bearer' }).end()
     }
     return answer(request as Parameters<typeof answer>[0], response)
   })
@@ -401,44 +399,30 @@ function waitForEnd(
 ): Promise<Ending> {
   return new Promise((resolve) => {
     const cancelled$ = new ReplaySubject<string>()
-    let hasEnded = false
     const stop = (): void => cancelled$.next('the client cancelled the call')
+    const time = new AttemptTime(timers, tool, (reason) => {
+      // Before the tool hears of it: what it still says is too late.
+      end(createTextEnding('timed_out', 'The tool was given up because it took too long.'))
+      cancelled$.next(reason)
+    })
     const end = (ending: Ending): void => {
-      hasEnded = true
-      cancelTimer()
-      cancelQuietTimer()
+      time.stop()
       signal.removeEventListener('abort', stop)
       resolve(ending)
     }
-    const giveUpAfter = (limitMs: number | undefined, reason: string): (() => void) => {
-      if (limitMs === undefined || hasEnded) return () => {}
-      return timers.schedule(limitMs, () => {
-        // Before the tool hears of it: what it still says is too late.
-        end(createTextEnding('timed_out', 'The tool was given up because it took too long.'))
-        cancelled$.next(reason)
-      })
-    }
-    const waitForProgress = (): (() => void) =>
-      giveUpAfter(tool.quietMs, 'The tool reported no progress for too long.')
-    const cancelTimer = giveUpAfter(tool.timeoutMs, 'The tool took too long.')
-    let cancelQuietTimer = waitForProgress()
     signal.addEventListener('abort', stop)
     new Observable<ToolSignal>((subscriber) =>
       tool.run({ ...run, cancelled$ }).subscribe(subscriber),
     ).subscribe({
       next: (report) => {
         if (report.type === 'tool_progressed') {
-          cancelQuietTimer()
-          cancelQuietTimer = waitForProgress()
+          time.onReport()
           progress(report.data)
         } else if (report.type === 'tool_ended') end(report)
-        else
-          end(
-            createTextEnding(
-              'failed',
-              `The work continues elsewhere (${report.externalId}), and no client hears of its end.`,
-            ),
-          )
+        else {
+          const text = `The work continues elsewhere (${report.externalId}), and no client hears of its end.`
+          end(createTextEnding('failed', text))
+        }
       },
       error: (error: unknown) => end(createTextEnding('failed', `The tool failed: ${String(error)}`)),
       complete: () => end(createTextEnding('failed', 'The tool ended without a result.')),

@@ -5,12 +5,6 @@ import { endMarked, markVariable, type ProcessGuard, type Timers } from '../host
 import type { client } from './client-library.ts'
 import { cleanText } from './secrets.ts'
 
-export interface StdioParts {
-  readonly sdk: Pick<typeof client, 'ReadBuffer' | 'serializeMessage'>
-  readonly timers: Timers
-  readonly guard: ProcessGuard
-}
-
 /** A transport over the standard input and output of a process. `close` resolves when all of that is gone. */
 export interface StdioTransport extends Transport {
   readonly process: Pick<ServerProcess, 'stderrTail' | 'exit'>
@@ -22,7 +16,9 @@ export interface StdioTransport extends Transport {
  */
 export function createStdioTransport(
   command: ServerCommand & { readonly maxMessageBytes: number },
-  { sdk, timers, guard }: StdioParts,
+  sdk: Pick<typeof client, 'ReadBuffer' | 'serializeMessage'>,
+  timers: Timers,
+  guard: ProcessGuard,
 ): StdioTransport {
   const messages = new sdk.ReadBuffer({ maxBufferSize: command.maxMessageBytes })
   let reading: Promise<void> = Promise.resolve()

@@ -15,10 +15,9 @@ async function started(script: string, { isHeard = true } = {}) {
       ...{ command: '/bin/sh', args: ['-c', script], env: {}, platform: process.platform },
       maxMessageBytes: 1_000,
     },
-    {
-      ...{ sdk, timers: manualClock() },
-      guard: { add: () => {}, remove: () => {}, close: async () => {} },
-    },
+    sdk,
+    manualClock(),
+    { add: () => {}, remove: () => {}, close: async () => {} },
   )
   const heard: unknown[] = []
   const closed = Promise.withResolvers<void>()
