@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest'
 import { memoryLedger, type RuntimeEvent } from '@tallystick/core'
 import { everyFact, sampleRunId, stamped } from '@tallystick/testkit'
 import type { Json } from '@tallystick/core/vocabulary'
-import { keptEvent } from '../src/ledger/memory-run.ts'
+import { keptEvent } from '../src/ledger/memory-ledger.ts'
 
 const run = sampleRunId(1)
 const start = everyFact(run).run_started

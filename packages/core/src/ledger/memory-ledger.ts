@@ -1,23 +1,38 @@
+import type { RuntimeEvent } from '../events/event.ts'
+import { LedgerUnavailableError, RunNotFoundError } from '../values/errors.ts'
 import { type Clock, defaultHost } from '../values/host.ts'
+import type { RunId } from '../values/ids.ts'
+import { canonicalJson, deepFreeze, isFrozenOnce, isJson } from '../values/json.ts'
+import { anyObject, fields, maybe, requireOptions } from '../values/option.ts'
 import {
-  type AppendOptions,
+  drivenByOther,
+  emptyHead,
+  endedBefore,
+  endsRun,
+  onceKeyOf,
+  placeTaken,
+  requireHead,
+  requireInboxKey,
+  requireWellFormed,
+  secondFact,
+  type SessionPlace,
+  sessionPlaceOf,
+  storableText,
+  takesEntries,
+  unknownCursor,
+  unreadInbox,
+} from './append-rules.ts'
+import { ChangeHints } from './changes.ts'
+import {
   closedByUsing,
-  type EventQuery,
-  type ExpectedHead,
   type Head,
+  type InboxEntry,
   type Lease,
   type LeaseClaim,
   type OpenLedger,
   type RunFilter,
   type TailCursor,
-  type TailedEvent,
-  type TakeOverClaim,
 } from './ledger.ts'
-import type { RuntimeEvent } from '../events/event.ts'
-import type { RunId } from '../values/ids.ts'
-import { drivenByOther, endsRun, type SessionPlace, takesEntries, unknownCursor } from './append-rules.ts'
-import { MemoryHistories, MemoryRun } from './memory-run.ts'
-import { LedgerUnavailableError, RunNotFoundError } from '../values/errors.ts'
 import {
   answers,
   requireEventQuery,
@@ -26,225 +41,61 @@ import {
   requireRunFilter,
   requireTextId,
 } from './queries.ts'
-import { anyObject, fields, maybe, requireOptions } from '../values/option.ts'
-import { ChangeHints } from './changes.ts'
 
-/** The leases of the runs of a `memoryLedger`. */
-class MemoryLeases {
-  readonly #clock: Pick<Clock, 'now'>
-  readonly #held = new Map<RunId, { readonly holder: string; readonly until: number }>()
+/** One run of a `memoryLedger`. */
+class MemoryRun {
+  readonly runId: RunId
+  /** Frozen, so that callers who hold one cannot change the record. */
+  readonly events: RuntimeEvent[] = []
+  readonly onceKeys: Set<string> = new Set()
+  /** Every entry that was ever put, as text; `undefined` once it was taken. */
+  readonly inbox: Map<string, string | undefined> = new Map()
+  epoch: number = emptyHead.epoch
+  place: SessionPlace | undefined
+  lease: { readonly holder: string; readonly until: number } | undefined
 
-  constructor(clock: Pick<Clock, 'now'>) {
-    this.#clock = clock
+  constructor(runId: RunId) {
+    this.runId = runId
   }
 
-  of(runId: RunId): Lease | undefined {
-    const { holder, until } = this.#held.get(runId) ?? {}
-    const leftMs = (until ?? 0) - this.#clock.now()
-    return holder !== undefined && leftMs > 0 ? { holder, leftMs } : undefined
+  get head(): Head {
+    return { seq: this.events.length, epoch: this.epoch }
   }
 
-  appended(runId: RunId, events: readonly RuntimeEvent[], claim: LeaseClaim | undefined): void {
-    if (endsRun(events)) this.#held.delete(runId)
-    else if (claim && events.length > 0) this.#give(runId, claim)
-  }
-
-  /** Throws where a holder has the run from whom it is not to be taken. */
-  acquire(runId: RunId, claim: TakeOverClaim | undefined): void {
-    if (claim === undefined) return void this.#held.delete(runId)
-    const lease = this.of(runId)
-    if (lease && lease.holder !== claim.holder && lease.holder !== claim.from)
-      throw drivenByOther(runId, lease)
-    this.#give(runId, claim)
-  }
-
-  renew(runIds: readonly RunId[], claim: LeaseClaim): readonly RunId[] {
-    const held = runIds.filter((runId) => this.#held.get(runId)?.holder === claim.holder)
-    for (const runId of held) this.#give(runId, claim)
-    return held
-  }
-
-  release(runId: RunId, holder: string): void {
-    if (this.#held.get(runId)?.holder === holder) this.#held.delete(runId)
-  }
-
-  #give(runId: RunId, { holder, forMs }: LeaseClaim): void {
-    this.#held.set(runId, { holder, until: this.#clock.now() + forMs })
+  /** The entries that were not taken. */
+  get unread(): readonly (readonly [key: string, text: string])[] {
+    return [...this.inbox].flatMap(([key, text]) => (text === undefined ? [] : [[key, text] as const]))
   }
 }
 
-/** An event of a store. */
-interface Place {
-  readonly run: MemoryRun
-  readonly seq: number
-}
-
-/** Events of one append. */
-interface Appended {
-  readonly run: MemoryRun
-  /** The number of the first of them in its run. */
-  readonly fromSeq: number
-  /** How many events were appended before them, to any run. */
-  readonly before: number
-}
-
-/** The order in which events were appended, over all runs: one entry for each append. */
-class EventOrder {
-  readonly #appends: Appended[] = []
-  #length = 0
-
-  /** How many events there are. */
-  get length(): number {
-    return this.#length
-  }
-
-  /** Adds events of one append: `count` of them, the first at `fromSeq` of its run. */
-  add(run: MemoryRun, fromSeq: number, count: number): void {
-    if (count === 0) return
-    this.#appends.push({ run, fromSeq, before: this.#length })
-    this.#length += count
-  }
-
-  /** Returns the event at an index, counted from 0; `undefined` past the end. */
-  at(index: number): Place | undefined {
-    if (!(index >= 0 && index < this.#length)) return undefined
-    const { run, fromSeq, before } = this.#appends[this.#appendOf(index)] as Appended
-    return { run, seq: fromSeq + index - before }
-  }
-
-  /** Yields the events from one index to another, without the last. */
-  *between(from: number, to: number): Generator<Place> {
-    for (let index = from, append = this.#appendOf(from); index < to; append++) {
-      const { run, fromSeq, before } = this.#appends[append] as Appended
-      const end = Math.min(to, this.#appends[append + 1]?.before ?? to)
-      for (; index < end; index++) yield { run, seq: fromSeq + index - before }
-    }
-  }
-
-  /** Returns the index of the append that an event came with. */
-  #appendOf(index: number): number {
-    let [low, high] = [0, this.#appends.length - 1]
-    while (low < high) {
-      const middle = Math.ceil((low + high) / 2)
-      if ((this.#appends[middle] as Appended).before <= index) low = middle
-      else high = middle - 1
-    }
-    return low
-  }
-}
-
-/** The runs of one session of a `memoryLedger`. */
-class MemorySession {
-  readonly #byPlace = new Map<number, MemoryRun>()
-  /** In the order of their places. */
-  readonly #runs: MemoryRun[] = []
-
-  has(place: number): boolean {
-    return this.#byPlace.has(place)
-  }
-
-  /** Adds a run at a place that is free. */
-  add(run: MemoryRun): this {
-    this.#byPlace.set(run.sessionPlace, run)
-    const behind = this.#runs.findLastIndex((other) => other.sessionPlace < run.sessionPlace) + 1
-    this.#runs.splice(behind, 0, run)
-    return this
-  }
-
-  /** The last place first, after a run where it is named. `RunNotFoundError` where that one is not in the session. */
-  listed(before: RunId | undefined, limit: number): readonly MemoryRun[] {
-    const end =
-      before === undefined ? this.#runs.length : this.#runs.findIndex(({ runId }) => runId === before)
-    if (end < 0) throw new RunNotFoundError(before ?? '')
-    return this.#runs.slice(Math.max(0, end - limit), end).toReversed()
-  }
-}
-
-/** The content of a `memoryLedger`. Appending is synchronous, and so atomic. */
+/** The content of a `memoryLedger`. */
 class MemoryStore {
   /** In the order in which they were made. */
-  readonly #runs = new Map<RunId, MemoryRun>()
-  readonly #sessions = new Map<string, MemorySession>()
-  readonly #histories = new MemoryHistories()
-  readonly #order = new EventOrder()
-
-  run(runId: RunId): MemoryRun | undefined {
-    return this.#runs.get(runId)
-  }
-
-  append(
-    runId: RunId,
-    expected: ExpectedHead,
-    events: readonly RuntimeEvent[],
-    options: AppendOptions,
-  ): Head {
-    const run = this.run(runId) ?? new MemoryRun(runId, this.#histories)
-    const before = run.head.seq
-    const head = run.append(expected, events, options, (place) => this.#isTaken(place))
-    this.#order.add(run, before + 1, run.head.seq - before)
-    if (head.seq > 0) this.#runs.set(runId, run)
-    const { sessionId } = run
-    if (sessionId !== undefined && before === 0)
-      this.#sessions.set(sessionId, this.#session(sessionId).add(run))
-    return head
-  }
+  readonly runs: Map<RunId, MemoryRun> = new Map()
+  /** The runs of each session, in the order of their places. */
+  readonly sessions: Map<string, MemoryRun[]> = new Map()
+  /** The events of all runs, in the order in which they were appended. */
+  readonly events: RuntimeEvent[] = []
 
   /** Runs as a list shows them. `RunNotFoundError` where it is to begin after one that is not in it. */
   listed({ sessionId, before, limit = Infinity }: RunFilter): readonly MemoryRun[] {
-    if (sessionId !== undefined) return this.#session(sessionId).listed(before, limit)
-    const all = [...this.#runs.values()].toReversed()
-    const from = before === undefined ? 0 : all.findIndex(({ runId }) => runId === before) + 1
-    if (before !== undefined && from === 0) throw new RunNotFoundError(before)
-    return all.slice(from, from + limit)
-  }
-
-  /** Events that are appended after the first one is found are not found. */
-  *find(query: EventQuery): Generator<RuntimeEvent> {
-    const { runId, sessionId } = query
-    for (const { run, seq } of runId === undefined
-      ? this.#order.between(0, this.#order.length)
-      : this.#placesOf(runId)) {
-      if (sessionId !== undefined && run.sessionId !== sessionId) continue
-      for (const event of run.read(seq, seq)) if (answers(event, query)) yield event
-    }
-  }
-
-  *#placesOf(runId: RunId): Generator<Place> {
-    const run = this.run(runId)
-    if (run === undefined) return
-    const end = run.head.seq
-    for (let seq = 1; seq <= end; seq++) yield { run, seq }
-  }
-
-  /** Events that are appended after the first one is yielded are not yielded. */
-  *tail(after?: TailCursor): Generator<TailedEvent> {
-    let index = after === undefined ? 0 : this.#placeOf(after)
-    for (const place of this.#order.between(index, this.#order.length)) {
-      for (const event of place.run.read(place.seq, place.seq))
-        yield { cursor: cursorOf(place, index), event }
-      index++
-    }
+    const all = sessionId === undefined ? [...this.runs.values()] : (this.sessions.get(sessionId) ?? [])
+    const end = before === undefined ? all.length : all.findIndex(({ runId }) => runId === before)
+    if (end < 0) throw new RunNotFoundError(before ?? '')
+    return all.slice(Math.max(0, end - limit), end).toReversed()
   }
 
   /** Returns the number of events up to a cursor. */
-  #placeOf(cursor: TailCursor): number {
-    const index = Number.parseInt(cursor) - 1
-    const place = this.#order.at(index)
-    if (place === undefined || cursor !== cursorOf(place, index)) throw unknownCursor(cursor)
-    return index + 1
-  }
-
-  #session(sessionId: string): MemorySession {
-    return this.#sessions.get(sessionId) ?? new MemorySession()
-  }
-
-  #isTaken({ sessionId, sessionPlace }: SessionPlace): boolean {
-    return this.#session(sessionId).has(sessionPlace)
+  countUpTo(cursor: TailCursor): number {
+    const count = Number.parseInt(cursor)
+    const event = this.events[count - 1]
+    if (event === undefined || cursor !== toCursor(count, event)) throw unknownCursor(cursor)
+    return count
   }
 }
 
-function cursorOf({ run, seq }: Place, index: number): TailCursor {
-  return `${index + 1}-${seq}-${run.runId}`
+function toCursor(count: number, { seq, runId }: RuntimeEvent): TailCursor {
+  return `${count}-${seq}-${runId}`
 }
 
 /** How a ledger in memory is made. */
@@ -264,7 +115,6 @@ export function memoryLedger(options: MemoryLedgerOptions = {}): OpenLedger {
   const { clock = defaultHost.clock } = options
   const changes = new ChangeHints()
   let store: MemoryStore | undefined = new MemoryStore()
-  const leases = new MemoryLeases(clock)
 
   function openStore(): MemoryStore {
     if (store) return store
@@ -272,78 +122,150 @@ export function memoryLedger(options: MemoryLedgerOptions = {}): OpenLedger {
       'This in-memory ledger is closed, and what it held is gone. Make a new one with memoryLedger().',
     )
   }
-  /** Yields nothing more once the ledger was closed. */
-  function* whileOpen<T>(items: Iterable<T>): Generator<T> {
-    for (const item of items) {
+  /** Yields the events that are there when the first is asked for, and nothing more once the ledger was closed. */
+  function* upToNow(events: readonly RuntimeEvent[], from = 0, to = Infinity): Generator<RuntimeEvent> {
+    const end = Math.min(to, events.length)
+    for (let index = from; index < end; index++) {
       openStore()
-      yield item
+      yield events[index] as RuntimeEvent
     }
   }
   function requireRun(runId: RunId): MemoryRun {
-    const run = openStore().run(runId)
+    const run = openStore().runs.get(runId)
     if (run === undefined) throw new RunNotFoundError(runId)
     return run
   }
+  function leaseOf({ lease }: MemoryRun): Lease | undefined {
+    const leftMs = (lease?.until ?? 0) - clock.now()
+    return lease && leftMs > 0 ? { holder: lease.holder, leftMs } : undefined
+  }
+  function giveLease(run: MemoryRun, { holder, forMs }: LeaseClaim): void {
+    run.lease = { holder, until: clock.now() + forMs }
+  }
 
   return closedByUsing({
+    // Synchronous, and so atomic: nothing is changed before everything is checked.
     async append(runId, expected, events, options) {
-      const before = openStore().run(runId)?.head.seq
-      const head = openStore().append(runId, expected, events, options)
-      // An append that was made before, and is recognised, takes no lease from whoever has the run by now.
-      if (openStore().run(runId)?.head.seq !== before) leases.appended(runId, events, options.lease)
+      const { runs, sessions, events: all } = openStore()
+      requireWellFormed(runId, expected, events)
+      const kept = events.map(keptEvent)
+      const run = runs.get(runId) ?? new MemoryRun(runId)
+      const { expectedSeq, epoch } = expected
+      if (
+        kept.length > 0 &&
+        kept.every((event, index) => isSameEvent(event, run.events[expectedSeq + index]))
+      )
+        // Not the head of now: a writer that was relieved in between must not learn its successor's epoch.
+        return { seq: expectedSeq + events.length, epoch }
+      requireHead(runId, run.head, expected)
+      const onceKeys = new Set<string>()
+      for (const event of events) {
+        const key = onceKeyOf(event)
+        if (key === undefined) continue
+        if (run.onceKeys.has(key) || onceKeys.has(key)) throw secondFact(runId, key)
+        onceKeys.add(key)
+      }
+      const { consumedInboxKeys = [], lease } = options
+      const ends = endsRun(events)
+      if (ends && run.unread.some(([key]) => !consumedInboxKeys.includes(key))) throw unreadInbox(runId)
+      const place = expectedSeq === 0 ? sessionPlaceOf(events) : undefined
+      if (place) {
+        const session = sessions.get(place.sessionId) ?? []
+        if (session.some((other) => other.place?.sessionPlace === place.sessionPlace))
+          throw placeTaken(runId, place)
+        run.place = place
+        const behind = session.findLastIndex((other) => placeIn(other) < place.sessionPlace) + 1
+        sessions.set(place.sessionId, session.toSpliced(behind, 0, run))
+      }
+      for (const event of kept) {
+        run.events.push(event)
+        all.push(event)
+      }
+      if (kept.length > 0) runs.set(runId, run)
+      for (const key of onceKeys) run.onceKeys.add(key)
+      for (const key of consumedInboxKeys) if (run.inbox.has(key)) run.inbox.set(key, undefined)
+      if (ends) run.lease = undefined
+      else if (lease && kept.length > 0) giveLease(run, lease)
       changes.notify(runId, takesEntries(options))
-      return head
+      return run.head
     },
     async acquire(runId, claim) {
       requireTextId('ledger.acquire', runId)
       const run = requireRun(runId)
-      leases.acquire(runId, claim)
-      const head = run.acquire()
+      const lease = claim && leaseOf(run)
+      if (lease && lease.holder !== claim.holder && lease.holder !== claim.from)
+        throw drivenByOther(runId, lease)
+      if (claim) giveLease(run, claim)
+      else run.lease = undefined
+      run.epoch++
       changes.notify(runId, true)
-      return head
+      return run.head
     },
     async head(runId) {
       requireTextId('ledger.head', runId)
-      return openStore().run(runId)?.head
+      return openStore().runs.get(runId)?.head
     },
     async *read(runId, range) {
       requireRead(runId, range)
-      yield* whileOpen(openStore().run(runId)?.read(range?.fromSeq, range?.toSeq) ?? [])
+      const { fromSeq = 1, toSeq } = range ?? {}
+      yield* upToNow(openStore().runs.get(runId)?.events ?? [], Math.max(0, fromSeq - 1), toSeq)
     },
     async *find(query = {}) {
       requireEventQuery(query)
-      yield* whileOpen(openStore().find(query))
+      const { runs, events } = openStore()
+      const { runId, sessionId } = query
+      for (const event of upToNow(runId === undefined ? events : (runs.get(runId)?.events ?? []))) {
+        const isOfSession = sessionId === undefined || runs.get(event.runId)?.place?.sessionId === sessionId
+        if (isOfSession && answers(event, query)) yield event
+      }
     },
     async *runs(runFilter = {}) {
       requireRunFilter(runFilter)
-      for (const { record } of whileOpen(openStore().listed(runFilter))) yield record
+      for (const { runId, head, place } of openStore().listed(runFilter)) {
+        openStore()
+        yield { runId, head, ...place }
+      }
     },
     async put(runId, entry) {
       requirePut(runId, entry)
-      const isNew = requireRun(runId).put(entry)
-      if (isNew) changes.notify(runId, true)
-      return isNew
+      const run = requireRun(runId)
+      const { key, command, at } = entry
+      requireInboxKey(key)
+      const text = storableText({ key, command, at }, `The inbox entry ${key} of run ${runId}`)
+      if (run.inbox.has(key)) return false
+      if (run.onceKeys.has('run_finished')) throw endedBefore(runId)
+      run.inbox.set(key, text)
+      changes.notify(runId, true)
+      return true
     },
     async inbox(runId) {
       requireTextId('ledger.inbox', runId)
-      return openStore().run(runId)?.inbox() ?? []
+      const unread = openStore().runs.get(runId)?.unread ?? []
+      return unread.map(([, text]) => JSON.parse(text) as InboxEntry)
     },
     async *tail(after) {
-      yield* whileOpen(openStore().tail(after))
+      const store = openStore()
+      let count = after === undefined ? 0 : store.countUpTo(after)
+      for (const event of upToNow(store.events, count)) yield { cursor: toCursor(++count, event), event }
     },
     changes: (runId, part) => changes.of(runId, part),
     async lease(runId) {
       requireTextId('ledger.lease', runId)
-      openStore()
-      return leases.of(runId)
+      const run = openStore().runs.get(runId)
+      return run && leaseOf(run)
     },
     async renew(runIds, claim) {
-      openStore()
-      return leases.renew(runIds, claim)
+      const { runs } = openStore()
+      return runIds.filter((runId) => {
+        const run = runs.get(runId)
+        if (run?.lease?.holder !== claim.holder) return false
+        giveLease(run, claim)
+        return true
+      })
     },
     async release(runId, holder) {
-      openStore()
-      leases.release(runId, holder)
+      const run = openStore().runs.get(runId)
+      if (run?.lease?.holder === holder) run.lease = undefined
     },
     // Nothing can be removed from it.
     async isWhole(runId) {
@@ -355,4 +277,37 @@ export function memoryLedger(options: MemoryLedgerOptions = {}): OpenLedger {
       changes.close()
     },
   })
+}
+
+function placeIn({ place }: MemoryRun): number {
+  return place?.sessionPlace ?? 0
+}
+
+/**
+ * An event as it is kept: deeply frozen, so that nothing can be written to the record. A `ConfigurationError` for what JSON
+ * cannot carry. One that is frozen already is kept itself, with a getter that it may have: the runtime makes none.
+ */
+export function keptEvent(event: RuntimeEvent): RuntimeEvent {
+  if (isFrozenJson(event)) return event
+  const { seq, type, runId } = event
+  const text = storableText(event, () => `Event ${seq} (${type}) of run ${runId}`)
+  return deepFreeze(JSON.parse(text) as RuntimeEvent)
+}
+
+/** Returns true if a value is deeply frozen and equals what JSON would read back. */
+function isFrozenJson(value: unknown): boolean {
+  if (typeof value !== 'object' || value === null) return isJson(value) && !Object.is(value, -0)
+  // The messages of a session are not looked at again for each of its runs.
+  if (isFrozenOnce(value)) return true
+  if (!Object.isFrozen(value)) return false
+  const inner: readonly unknown[] = Object.values(value)
+  const isPlain = Array.isArray(value)
+    ? inner.length === value.length
+    : Object.getPrototypeOf(value) === Object.prototype && Object.getOwnPropertySymbols(value).length === 0
+  return isPlain && inner.every(isFrozenJson)
+}
+
+/** Returns true if two kept events are equal, byte for byte. */
+function isSameEvent(kept: RuntimeEvent, other: RuntimeEvent | undefined): boolean {
+  return other !== undefined && (kept === other || canonicalJson(kept) === canonicalJson(other))
 }

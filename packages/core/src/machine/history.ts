@@ -1,8 +1,8 @@
 import { ConfigurationError } from '../values/errors.ts'
 import { type Message, textOf, type ToolResult, type UserMessage } from '../events/content.ts'
 import { anyObject, listOf, requireNoPromise, requireOptions } from '../values/option.ts'
-import { deepFreezeOnce, freezeListOnce, isSameJson } from '../values/json.ts'
-import { digestOf, freshDigestOf } from '../values/digest.ts'
+import { deepFreezeOnce, isSameJson } from '../values/json.ts'
+import { digestOf } from '../values/digest.ts'
 import { estimateMessageTokens } from './tokens.ts'
 import type { ShownChange, ShownMessages, ShownPiece } from '../events/event.ts'
 
@@ -121,14 +121,14 @@ export function historyDigest(history: History): string {
 /** The running digest of the first messages of a history, as many as `length` says, with others after them. */
 export function digestAfter({ store }: History, length: number, others: readonly Message[]): string {
   const beginning = historyDigest({ store, length })
-  return others.reduce((digest, message) => freshDigestOf([digest, message]), beginning)
+  return others.reduce((digest, message) => digestOf([digest, message]), beginning)
 }
 
 function digestsOf({ length, store }: History): readonly string[] {
   const { digests, messages } = store
   for (let index = digests.length; index < length; index++) {
     const before = digests[index - 1] ?? emptyHistoryDigest
-    digests[index] = freshDigestOf([before, messages[index]])
+    digests[index] = digestOf([before, messages[index]])
   }
   return digests
 }
@@ -158,7 +158,7 @@ export function carriedMessages(history: History): readonly Message[] {
     store.messages[store.frozen] = deepFreezeOnce(store.messages[store.frozen] as Message)
   }
   digestsOf(history)
-  const messages = freezeListOnce(store.messages.slice(0, length))
+  const messages = deepFreezeOnce(store.messages.slice(0, length))
   knownHistories.set(messages, history)
   return messages
 }
@@ -181,27 +181,18 @@ export function withDigests(
   digests: readonly string[],
   before: readonly Message[] = [],
 ): readonly Message[] {
-  return carriedMessages(withMessages(historyOf(before), messages, digests))
-}
-
-/** The first messages of an array, as many as `length` says, as an immutable array that shares with it what is known of them. */
-export function beginningOf(messages: readonly Message[], length: number): readonly Message[] {
-  return carriedMessages({ length, store: historyOf(messages).store })
-}
-
-/** The history with more messages, of which the running digest after each is known. */
-export function withMessages(
-  history: History,
-  messages: readonly Message[],
-  digests: readonly string[],
-): History {
-  let grown = history
+  let grown = historyOf(before)
   for (const [index, message] of messages.entries()) {
     grown = appendMessage(grown, message)
     const known = grown.store.digests
     if (known.length === grown.length - 1) known.push(digests[index] as string)
   }
-  return grown
+  return carriedMessages(grown)
+}
+
+/** The first messages of an array, as many as `length` says, as an immutable array that shares with it what is known of them. */
+export function beginningOf(messages: readonly Message[], length: number): readonly Message[] {
+  return carriedMessages({ length, store: historyOf(messages).store })
 }
 
 /** The messages that a turn shows instead of the history; `undefined` if it shows the history as it is. */
