@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { deepFreeze, deepFreezeOnce, freezeListOnce, freezeOwn, isFrozenOnce } from '../src/values/json.ts'
+import { deepFreeze, deepFreezeOnce, isFrozenOnce } from '../src/values/json.ts'
 
 describe('a deeply frozen copy', () => {
   it('is frozen to its bottom, and shares nothing that its giver can change', () => {
@@ -39,34 +39,5 @@ describe('a deeply frozen copy', () => {
     expect(deepFreeze({ once }).once).toBe(once)
     expect(deepFreeze(again)).not.toBe(again)
     expect([once, again].map(isFrozenOnce)).toEqual([true, false])
-  })
-})
-
-describe('an object that only its maker holds', () => {
-  it('is frozen itself, and what it holds as a copy', () => {
-    const inner = [{ a: -0 }]
-    const own = { inner, zero: -0, one: 1 }
-    expect(freezeOwn(own)).toBe(own)
-    expect(own).toStrictEqual({ inner: [{ a: 0 }], zero: 0, one: 1 })
-    expect(own.inner).not.toBe(inner)
-    expect([own, own.inner, own.inner[0]].map((object) => Object.isFrozen(object))).toEqual([
-      true,
-      true,
-      true,
-    ])
-  })
-
-  it('gets no fields from what it inherits', () => {
-    const own = Object.create({ inherited: [1] }) as object
-    expect(Object.keys(freezeOwn(own))).toEqual([])
-  })
-
-  it('is not copied again as a list of values that are frozen', () => {
-    const item = deepFreezeOnce({ a: 1 })
-    const list = [item]
-    expect(freezeListOnce(list)).toBe(list)
-    expect(Object.isFrozen(list)).toBe(true)
-    expect(deepFreeze(list)).toBe(list)
-    expect(deepFreeze({ list }).list[0]).toBe(item)
   })
 })

@@ -20,7 +20,7 @@ beforeEach(() => useHostDigest(undefined))
 afterEach(() => useHostDigest(digestOfNode))
 
 let made = 0
-/** A text that no test has asked for: digests are kept for a while. */
+/** A text that no test has asked for. */
 const fresh = (): string => `A text of this file, number ${++made}.`
 
 /** The same as that of Node, with the texts that it was asked for. */

@@ -29,7 +29,7 @@ import type { CallContext, ToolRun } from '../tools/tool.ts'
 import { answerInTime, CHECK_MS, late, stoppableClock } from '../values/answer-in-time.ts'
 import { ConfigurationError } from '../values/errors.ts'
 import type { Clock } from '../values/host.ts'
-import { deepFreeze, freezeOwn, omitUndefined } from '../values/json.ts'
+import { deepFreeze, omitUndefined } from '../values/json.ts'
 import { textOfError } from '../values/text.ts'
 import { driveChild, startChild } from './children.ts'
 import type { AskedCall, RecordedResult } from './recorded-results.ts'
@@ -103,7 +103,7 @@ export class Effects {
     inFlight.begun = begin(effect, this.#run, (signal) => {
       if (inFlight.isStopped) return
       // The caller may continue using the values it gave: what is recorded is a copy of them.
-      this.#run.post(freezeOwn(withShortResult(signal, effect, this.#run)))
+      this.#run.post(deepFreeze(withShortResult(signal, effect, this.#run)))
     })
   }
 

@@ -6,45 +6,6 @@ import { ConfigurationError } from './errors.ts'
 /** SHA-256 over the canonical JSON of a value, in hex. */
 export function digestOf<Value>(value: Value & JsonLike<Value>): string {
   const text = canonicalJson(value)
-  return text.length > MAX_KNOWN_LENGTH ? computedDigest(text) : knownDigest(text)
-}
-
-/** The same, for a value that is asked for once: its digest is not kept. */
-export function freshDigestOf<Value>(value: Value & JsonLike<Value>): string {
-  return computedDigest(canonicalJson(value))
-}
-
-/** The last digest of `digestOfTwice`. */
-let last = { text: '', digest: '' }
-
-/** The same, for a value that is asked for twice in a row, and then no more: only the last digest is kept. */
-export function digestOfTwice<Value>(value: Value & JsonLike<Value>): string {
-  const text = canonicalJson(value)
-  if (text !== last.text) last = { text, digest: computedDigest(text) }
-  return last.digest
-}
-
-/** Longer texts are not kept: their digests are asked for more rarely. */
-const MAX_KNOWN_LENGTH = 500
-const MAX_KNOWN = 1_000
-
-/** Digests of late, by their texts: the input of a call is digested when it is collected, audited and started. */
-let recent = new Map<string, string>()
-let older = new Map<string, string>()
-
-function knownDigest(text: string): string {
-  const known = recent.get(text) ?? older.get(text)
-  if (known !== undefined) return known
-  const digest = computedDigest(text)
-  if (recent.size >= MAX_KNOWN) {
-    older = recent
-    recent = new Map()
-  }
-  recent.set(text, digest)
-  return digest
-}
-
-function computedDigest(text: string): string {
   return hostDigest === undefined ? bytesToHex(sha256(utf8ToBytes(text))) : hostDigest(text)
 }
 
@@ -56,11 +17,6 @@ let hostDigest: TextDigest | undefined
 /** Computes digests with a function of the host from here on, or with the one of this file. Both have to answer the same. */
 export function useHostDigest(digest: TextDigest | undefined): void {
   hostDigest = digest
-}
-
-/** Returns true if a function of the host computes the digests. */
-function hasHostDigest(): boolean {
-  return hostDigest !== undefined
 }
 
 /** The digest of `abc`, from the standard. */
@@ -87,16 +43,14 @@ export function digestTextsWith(digest: TextDigest): void {
  * not implemented.
  */
 export function digestTextsByDefault(find: () => TextDigest | undefined): void {
-  if (hasHostDigest()) return
-  const digest = find()
-  if (digest !== undefined && computesSha256(digest)) useHostDigest(digest)
+  hostDigest ??= usableDigest(find())
 }
 
-function computesSha256(digest: TextDigest): boolean {
+function usableDigest(digest: TextDigest | undefined): TextDigest | undefined {
   try {
-    return digest('abc') === knownExample
+    return digest?.('abc') === knownExample ? digest : undefined
   } catch {
-    return false
+    return undefined
   }
 }
 

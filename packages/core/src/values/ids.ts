@@ -16,16 +16,9 @@ export type ToolCallId = string & { readonly [brand]: 'ToolCallId' }
 
 const uuidShape = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/
 
-/** The last text that was a run id: events of one run follow each other. */
-let lastRunId = ''
-
 /** Reads a run id from outside; `undefined` when the text is not one. */
 export function parseRunId(text: string): RunId | undefined {
-  if (text !== lastRunId || text === '') {
-    if (!uuidShape.test(text)) return undefined
-    lastRunId = text
-  }
-  return text as RunId
+  return uuidShape.test(text) ? (text as RunId) : undefined
 }
 
 /** The time at which a run id was made, in milliseconds since 1970 UTC; `undefined` for one that tells no time. */
@@ -33,16 +26,9 @@ export function timeOfRunId(runId: RunId): number | undefined {
   return runId[14] === '7' ? Number.parseInt(runId.slice(0, 8) + runId.slice(9, 13), 16) : undefined
 }
 
-/** The last text that was a tool call id: events of one call follow each other. */
-let lastCallId = ''
-
 /** Reads a tool call id from outside; `undefined` when the text is not one. */
 export function parseToolCallId(text: string): ToolCallId | undefined {
-  if (text !== lastCallId || text === '') {
-    if (!/^call_[0-9a-f]{32}_\d+_\d+_\d+$/.test(text)) return undefined
-    lastCallId = text
-  }
-  return text as ToolCallId
+  return /^call_[0-9a-f]{32}_\d+_\d+_\d+$/.test(text) ? (text as ToolCallId) : undefined
 }
 
 /** The run that a tool call belongs to; `undefined` where the text is not a tool call id. */
@@ -53,20 +39,12 @@ export function runIdOfCall(toolCallId: string): RunId | undefined {
   return groups.join('-') as RunId
 }
 
-/** The prefix of the call ids of the last run: its calls follow each other. */
-let lastPrefix: { readonly runId: RunId | ''; readonly prefix: string } = { runId: '', prefix: '' }
-
-function callPrefixOf(runId: RunId): string {
-  if (lastPrefix.runId !== runId) lastPrefix = { runId, prefix: `call_${runId.replaceAll('-', '')}_` }
-  return lastPrefix.prefix
-}
-
 /**
  * The id of the `ordinal`-th call (from 1) of one model attempt. Derived, not drawn, so that replaying a run mints
  * the same ids; unique, because a run id is. Fits every vendor's alphabet (`[A-Za-z0-9_-]`, at most 64).
  */
 export function toolCallIdOf(runId: RunId, turn: number, attempt: number, ordinal: number): ToolCallId {
-  return `${callPrefixOf(runId)}${turn}_${attempt}_${ordinal}` as ToolCallId
+  return `call_${runId.replaceAll('-', '')}_${turn}_${attempt}_${ordinal}` as ToolCallId
 }
 
 /** The key by which the outside world tells a second attempt from a second order: the run, and the call's place. */

@@ -32,95 +32,49 @@ export function canonicalJson<Value>(value: Value & JsonLike<Value>): string {
   try {
     return write(value)
   } catch (error) {
-    throw error === uncarried ? new TypeError(faultOf(value, '$')) : error
+    throw error === uncarried ? new TypeError(findUncarried(value, '$')) : error
   }
 }
 
-/** Thrown where JSON cannot carry a value. Its place is looked for only then: it would be made for each value otherwise. */
+/** Thrown for a value that JSON cannot carry. Its place is only looked for then. */
 const uncarried: Error = new TypeError('JSON cannot carry this')
 
 function write(value: unknown): string {
   if (typeof value === 'string') return JSON.stringify(value)
-  if (Number.isFinite(value)) return String(value)
-  if (value === null) return 'null'
-  if (typeof value === 'boolean') return value ? 'true' : 'false'
+  if (isPlain(value)) return String(value)
   if (typeof value !== 'object') throw uncarried
-  return Array.isArray(value) ? writeArray(value) : writeObject(value as JsonObject)
-}
-
-function writeArray(items: readonly unknown[]): string {
-  let text = '['
-  for (let index = 0; index < items.length; index++) {
-    if (index > 0) text += ','
-    text += write(items[index])
-  }
-  return text + ']'
-}
-
-function writeObject(object: JsonObject): string {
-  let text = '{'
-  for (const key of sortedKeys(object)) {
-    const value = object[key]
-    if (value === undefined) continue
-    if (text.length > 1) text += ','
-    text += keyText(key) + write(value)
-  }
-  return text + '}'
-}
-
-/** Keys as they are written: the same few come again and again. */
-const keyTexts = new Map<string, string>()
-const MAX_KEY_TEXTS = 1_000
-const MAX_KEY_LENGTH = 40
-
-function keyText(key: string): string {
-  const known = keyTexts.get(key)
-  if (known !== undefined) return known
-  const text = `${JSON.stringify(key)}:`
-  if (keyTexts.size < MAX_KEY_TEXTS && key.length <= MAX_KEY_LENGTH) keyTexts.set(key, text)
-  return text
-}
-
-/** Objects with more keys are not sorted by insertion, which takes the square of their number. */
-const MAX_INSERTED = 24
-
-/** By code units, as comparing strings does. Most objects have few keys, and many have them in order. */
-function sortedKeys(object: JsonObject): readonly string[] {
-  const keys = Object.keys(object)
-  for (let index = 1; index < keys.length; index++) {
-    const key = keys[index] as string
-    if ((keys[index - 1] as string) < key) continue
-    if (keys.length > MAX_INSERTED) return keys.sort()
-    let place = index
-    for (; place > 0 && (keys[place - 1] as string) > key; place--) keys[place] = keys[place - 1] as string
-    keys[place] = key
-  }
-  return keys
-}
-
-/** A value that JSON cannot carry, and its path. */
-function faultOf(value: unknown, path: string): string {
+  let text = ''
   if (Array.isArray(value)) {
-    const index = value.findIndex((item) => !isCarried(item))
-    return faultOf(value[index], `${path}[${index}]`)
+    for (const item of value) text += (text === '' ? '' : ',') + write(item)
+    return `[${text}]`
   }
-  if (typeof value === 'object' && value !== null) {
-    const fields = value as JsonObject
-    const key =
-      sortedKeys(fields).find((name) => fields[name] !== undefined && !isCarried(fields[name])) ?? ''
-    return faultOf(fields[key], `${path}.${key}`)
+  const object = value as JsonObject
+  for (const key of Object.keys(object).sort()) {
+    const field = object[key]
+    if (field !== undefined) text += `${text === '' ? '' : ','}${JSON.stringify(key)}:${write(field)}`
   }
-  const what = typeof value === 'number' || value === undefined ? value : `a ${typeof value}`
-  return `${path} is ${what}, which JSON cannot carry`
+  return `{${text}}`
 }
 
-function isCarried(value: unknown): boolean {
-  try {
-    write(value)
-    return true
-  } catch {
-    return false
+/** Returns true for `null`, true, false and every number that JSON has. */
+function isPlain(value: unknown): value is null | boolean | number {
+  return value === null || typeof value === 'boolean' || Number.isFinite(value)
+}
+
+/** Names the first value that JSON cannot carry, and its path. */
+function findUncarried(value: unknown, path: string): string | undefined {
+  if (typeof value === 'string' || isPlain(value)) return undefined
+  if (typeof value !== 'object') {
+    const what = typeof value === 'number' || value === undefined ? value : `a ${typeof value}`
+    return `${path} is ${what}, which JSON cannot carry`
   }
+  const object = value as JsonObject
+  const inner = Array.isArray(value)
+    ? [...value.entries()].map(([index, item]) => findUncarried(item, `${path}[${index}]`))
+    : Object.keys(object)
+        .sort()
+        .map((key) => (object[key] === undefined ? undefined : findUncarried(object[key], `${path}.${key}`)))
+  return inner.find((fault) => fault !== undefined)
 }
 
 /** The deepest nesting that is taken: SQLite reads JSON to a depth of 1,000, and any deeper could end a process. */
@@ -132,53 +86,19 @@ export function isJson(value: unknown): value is Json {
 }
 
 function isCarriable(value: unknown, depth: number): boolean {
-  if (value === null || typeof value === 'string' || typeof value === 'boolean') return true
-  if (typeof value === 'number') return Number.isFinite(value)
+  if (typeof value === 'string' || isPlain(value)) return true
   if (typeof value !== 'object' || depth >= MAX_DEPTH) return false
-  return Array.isArray(value) ? isCarriableList(value, depth) : isCarriableObject(value as JsonObject, depth)
-}
-
-function isCarriableList(items: readonly unknown[], depth: number): boolean {
-  for (let index = 0; index < items.length; index++) if (!isCarriable(items[index], depth + 1)) return false
-  return true
-}
-
-function isCarriableObject(object: JsonObject, depth: number): boolean {
-  for (const key of Object.keys(object)) {
-    const field = object[key]
-    // As in `canonicalJson`, a field without a value is left out.
-    if (field !== undefined && !isCarriable(field, depth + 1)) return false
-  }
+  // As in `canonicalJson`, a field without a value is left out.
+  const inner = Array.isArray(value)
+    ? value
+    : Object.values(value as JsonObject).filter((field) => field !== undefined)
+  for (const each of inner) if (!isCarriable(each, depth + 1)) return false
   return true
 }
 
 /** Returns true if two values have the same canonical JSON: the same fields, in any order. */
-export function isSameJson<One, Other>(one: One & JsonLike<One>, other: Other & JsonLike<Other>): boolean
-export function isSameJson(one: Json, other: Json): boolean {
-  if (typeof one !== 'object' || typeof other !== 'object' || one === null || other === null)
-    return one === other
-  if (one === other) return true
-  if (Array.isArray(one) || Array.isArray(other))
-    return isSameList(one as readonly Json[], other as readonly Json[])
-  return isSameObject(one as JsonObject, other as JsonObject)
-}
-
-function isSameList(one: readonly Json[], other: readonly Json[]): boolean {
-  if (!Array.isArray(one) || !Array.isArray(other) || one.length !== other.length) return false
-  return one.every((item, index) => isSameJson(item, other[index] as Json))
-}
-
-function isSameObject(one: JsonObject, other: JsonObject): boolean {
-  let fields = 0
-  for (const key of Object.keys(one)) {
-    const field = one[key]
-    if (field === undefined) continue
-    const same = Object.hasOwn(other, key) ? other[key] : undefined
-    if (same === undefined || !isSameJson(field, same)) return false
-    fields++
-  }
-  for (const key of Object.keys(other)) if (other[key] !== undefined) fields--
-  return fields === 0
+export function isSameJson<One, Other>(one: One & JsonLike<One>, other: Other & JsonLike<Other>): boolean {
+  return (one as unknown) === other || canonicalJson(one) === canonicalJson(other)
 }
 
 /** Copies that were made to be handed on as they are. */
@@ -194,18 +114,8 @@ export function deepFreeze<Value>(value: Value): Value {
   if (Array.isArray(value)) return Object.freeze(value.map((item: unknown) => deepFreeze(item))) as Value
   const copy = { ...value } as Record<string | symbol, unknown>
   for (const symbol of Object.getOwnPropertySymbols(copy)) delete copy[symbol]
-  return freezeOwn(copy) as Value
-}
-
-/** Does the same to an object that only the caller holds, which is frozen itself and not copied. */
-export function freezeOwn<Value extends object>(value: Value): Value {
-  const fields = value as Record<string, unknown>
-  for (const key in fields) {
-    const field = fields[key]
-    const isKept = typeof field !== 'object' && !Object.is(field, -0)
-    if (!isKept && Object.hasOwn(fields, key)) fields[key] = deepFreeze(field)
-  }
-  return Object.freeze(value)
+  for (const key of Object.keys(copy)) copy[key] = deepFreeze(copy[key])
+  return Object.freeze(copy) as Value
 }
 
 /** Returns true for a value that `deepFreezeOnce` froze, so that no code can change it. */
@@ -218,12 +128,6 @@ export function deepFreezeOnce<Value extends object>(value: Value): Value {
   const copy = deepFreeze(value)
   frozenOnce.add(copy)
   return copy
-}
-
-/** Freezes a list that only the caller holds, of values that came out of `deepFreezeOnce`: `deepFreeze` does not copy it. */
-export function freezeListOnce<Value extends object>(values: Value[]): readonly Value[] {
-  frozenOnce.add(values)
-  return Object.freeze(values)
 }
 
 /**
