@@ -5,7 +5,7 @@ import { eventSchemas } from '@tallystick/core/schemas'
 import { everyFact, sampleRunId, stamped } from '@tallystick/testkit'
 import { expect, it } from 'vitest'
 import { redactEvent } from '../src/format/redacted-event.ts'
-import { retention } from '../src/store/redact.ts'
+import { classifyContent } from '../src/store/redact.ts'
 import { envelopeOf } from './support/envelope.ts'
 
 interface ZodDefinition {
@@ -341,7 +341,7 @@ it('takes away no number, flag or word from a list, but for those of content', (
 it('leaves events whole that retention counts as facts', () => {
   const runId = sampleRunId(1)
   for (const event of stamped(runId, Object.values(everyFact(runId)))) {
-    if (retention[event.type] !== 'facts') continue
+    if (classifyContent(event.type) !== 'facts') continue
     for (const body of everyValue(eventSchemas[event.type], event.type)) {
       const whole = { ...(body as object), ...envelopeOf(event) } as unknown as RuntimeEvent
       expect(redactEvent(whole)).toEqual(body)

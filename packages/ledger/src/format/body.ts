@@ -1,5 +1,5 @@
 import type { Message, RuntimeEvent } from '@tallystick/core'
-import { isFrozenOnce, omitUndefined } from '@tallystick/core/internal'
+import { omitUndefined } from '@tallystick/core/internal'
 import { storableText } from '@tallystick/core/store-kit'
 import {
   canonicalJson,
@@ -84,32 +84,12 @@ function describeEvent({ seq, type, runId }: RuntimeEvent): string {
 
 function encodeBody(event: RuntimeEvent): string {
   try {
-    return writeBody(event)
+    return canonicalJson(withoutEnvelope(event))
   } catch (error) {
     // This names the event and the place in it.
     storableText(withoutEnvelope(event), describeEvent(event))
     throw error
   }
-}
-
-/** Writes the body as canonical JSON. Throws what `canonicalJson` throws. */
-function writeBody(event: RuntimeEvent): string {
-  const body = withoutEnvelope(event)
-  if (event.type !== 'run_started') return canonicalJson(body)
-  const names = Object.keys(body)
-    .filter((name) => body[name] !== undefined)
-    .toSorted()
-  return `{${names.map((name) => `${JSON.stringify(name)}:${writeStartField(body[name] as Json)}`).join(',')}}`
-}
-
-/** Values that all runs of an agent share, such as its definition, are written once. */
-const startTexts = new WeakMap<object, string>()
-
-function writeStartField(value: Json): string {
-  if (typeof value !== 'object' || value === null || !isFrozenOnce(value)) return canonicalJson(value)
-  const known = startTexts.get(value) ?? canonicalJson(value)
-  startTexts.set(value, known)
-  return known
 }
 
 /** Everything beside its own text that a body needs to be read. */

@@ -317,16 +317,10 @@ export class Connections {
     }
   }
 
-  /** A connection of its own, which its user opens and ends. */
-  ownClient(): driver.Client {
-    const client = new this.pg.Client(connectionConfig(this.#options, this.pg))
-    client.on('error', () => undefined)
-    return client
-  }
-
   /** The rows of a statement that has all the time it takes, over a connection of its own. */
   async patiently<Row>({ text, values }: Statement): Promise<readonly Row[]> {
-    const client = this.ownClient()
+    const client = new this.pg.Client(connectionConfig(this.#options, this.pg))
+    client.on('error', () => undefined)
     try {
       await client.connect()
       return (await client.query(text, [...values])).rows as readonly Row[]

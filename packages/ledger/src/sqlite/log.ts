@@ -1,4 +1,5 @@
-import { close, fdatasync, open, realpathSync, statSync, type Stats } from 'node:fs'
+import { realpathSync, statSync, type Stats } from 'node:fs'
+import { open } from 'node:fs/promises'
 import { dirname } from 'node:path'
 import { LedgerUnavailableError, type Clock } from '@tallystick/core'
 import type { AppendOptions } from '@tallystick/core/vocabulary'
@@ -74,20 +75,13 @@ export class LogSync {
   }
 }
 
-/** Opens, syncs and closes a file, without stopping the event loop. */
-function syncFile(path: string): Promise<void> {
-  return new Promise((resolve, reject) => {
-    open(path, 'r+', (unopened, file) => {
-      if (unopened) return reject(unopened)
-      fdatasync(file, (unsynced) => {
-        close(file, (unclosed) => {
-          const error = unsynced ?? unclosed
-          if (error) reject(error)
-          else resolve()
-        })
-      })
-    })
-  })
+async function syncFile(path: string): Promise<void> {
+  const file = await open(path, 'r+')
+  try {
+    await file.datasync()
+  } finally {
+    await file.close()
+  }
 }
 
 /** The size that the log may grow to by default. */

@@ -7,7 +7,7 @@ import {
 } from '@tallystick/core'
 import { option, requireLedger, requireOptions } from '@tallystick/core/internal'
 import { requireTextId } from '@tallystick/core/store-kit'
-import { eventTypes, type EventType, type Removed } from '@tallystick/core/vocabulary'
+import { eventTraits, eventTypes, type EventType, type Removed } from '@tallystick/core/vocabulary'
 import { encodeRemains } from '../format/body.ts'
 import { decodeRow, type EventRow } from '../format/event-row.ts'
 import type { RemovalCause, RemovalRequest } from '../format/chain.ts'
@@ -125,45 +125,16 @@ export interface RetentionReport {
   readonly events: number
 }
 
-/**
- * Content of events: `facts` only (numbers, names, reasons of the runtime's own), pieces that a later event holds again, or
- * what people or models said, asked or answered.
- */
-export const retention: Readonly<Record<EventType, 'facts' | 'deltas' | 'content'>> = {
-  run_started: 'content',
-  history_carried: 'content',
-  history_edited: 'content',
-  run_resumed: 'content',
-  run_finished: 'content',
-  input_received: 'content',
-  input_settled: 'content',
-  model_call_started: 'content',
-  assistant_started: 'content',
-  assistant_text_delta: 'deltas',
-  assistant_reasoning_delta: 'deltas',
-  tool_input_delta: 'deltas',
-  tool_request_ready: 'content',
-  usage_updated: 'facts',
-  assistant_message_finished: 'content',
-  model_stream_failed: 'content',
-  tool_requests_collected: 'content',
-  approval_requested: 'content',
-  approval_decided: 'content',
-  tool_started: 'content',
-  tool_progress: 'deltas',
-  tool_deferred: 'facts',
-  tool_attempt_failed: 'content',
-  tool_result: 'content',
-  tool_results_injected: 'facts',
-  compaction_started: 'content',
-  context_compacted: 'content',
-  agent_handed_off: 'content',
-  guardrail_tripped: 'content',
-  guardrails_checked: 'facts',
-  output_checked: 'content',
-  limit_reached: 'facts',
-  limit_raised: 'content',
-  cancel_requested: 'content',
+/** Events of numbers, names and reasons of the runtime's own: nothing that people or models said, asked or answered. */
+const factsOnly: ReadonlySet<EventType> = new Set<EventType>([
+  ...(['usage_updated', 'tool_deferred', 'tool_results_injected', 'guardrails_checked'] as const),
+  'limit_reached',
+])
+
+/** The class of an event's content; pieces are those that a later event holds again. */
+export function classifyContent(type: EventType): 'facts' | 'deltas' | 'content' {
+  if (factsOnly.has(type)) return 'facts'
+  return eventTraits[type].retention === 'deltas' ? 'deltas' : 'content'
 }
 
 const runsAtOnce = 1024
@@ -213,7 +184,7 @@ export async function applyRetention(
     ['content', ages.contentMs],
   ] as const) {
     if (ageMs === undefined) continue
-    const types = eventTypes.filter((type) => retention[type] === name)
+    const types = eventTypes.filter((type) => classifyContent(type) === name)
     for await (const due of listExpiredRows(store.database, { types, before: now - ageMs })) {
       const requests = await toRequests(beneath, due, { ...cause, kind: 'expired' })
       report[name] += dryRun ? requests.length : await store.remove(requests)
