@@ -3,12 +3,7 @@ import { describe, expect, it } from 'vitest'
 import { evolve, findCall, openTurnCalls, requiredEffects } from '@tallystick/core/machine'
 import type { RunState } from '@tallystick/core'
 import { tries } from '../../../scripts/testing/effort.ts'
-import {
-  findCallsAwaitingEqual,
-  mayRepeat,
-  findRepeatedAnswers,
-  findRepeatLimit,
-} from '../src/machine/limits.ts'
+import { findCallsAwaitingEqual, findRepeatedAnswers } from '../src/machine/limits.ts'
 import { longestStreak, sameAnswers } from '../src/machine/history.ts'
 import {
   changedCallEffects,
@@ -66,7 +61,6 @@ describe('what is known of the calls of a turn together', () => {
           if (state.phase !== 'executing') continue
           expect([...findCallsAwaitingEqual(state)]).toEqual(waitingCalls(state))
           for (const call of calls) {
-            expect(mayRepeat(state) || findRepeatLimit(state, call) === undefined).toBe(true)
             const { name, inputDigest = '' } = call
             const answers = sameAnswers(state.callLog, { name, inputDigest }).length
             expect(longestStreak(state.callLog)).toBeGreaterThanOrEqual(answers)

@@ -254,8 +254,10 @@ function decideModelFinished(
   const fault = findReplyFault(attempt, signal.parts)
   if (fault) return decideContractBreach(state, stamp, fault)
   const { modelId } = attempt.model
-  if (signal.stopReason === 'refused' && isPassedOn(state, signal.refusal)) {
-    const { refusal = {} } = signal
+  // A refusal is not the end where the agent, or else the vendor, wants another model to be asked, and there is one.
+  const { refusal = {} } = signal
+  const isPassedOn = state.definition.onRefusal?.fallback ?? refusal.askAnother === true
+  if (signal.stopReason === 'refused' && isPassedOn && findNextFallback(state)) {
     const why = refusal.reason === undefined ? '' : ` (${refusal.reason})`
     const message = `${modelId} refused to answer${why}.`
     return decideModelFailed(state, { class: 'refused', message, retryable: false }, stamp, refusal)
@@ -286,7 +288,7 @@ function decideModelFinished(
       facts.push(...findMissingDelta(attempt, reply, here))
     parts.push(content)
   }
-  const { stopReason, rawStopReason, providerMessageId, providerState, refusal } = signal
+  const { stopReason, rawStopReason, providerMessageId, providerState } = signal
   const written = (signal.written ?? []).map(({ part, ...content }) => {
     return { index: signal.parts.findIndex((reply) => reply.part === part), part: content }
   })
@@ -298,15 +300,9 @@ function decideModelFinished(
     parts,
     ...toPartPositions(signal.parts),
     ...(written.length > 0 && { written }),
-    ...omitUndefined({ rawStopReason, providerMessageId, providerState, refusal }),
+    ...omitUndefined({ rawStopReason, providerMessageId, providerState, refusal: signal.refusal }),
   })
   return { facts }
-}
-
-/** Returns whether a refusal is not the end: the agent, or else the vendor, wants another model to be asked, and there is one. */
-function isPassedOn(state: StreamingState, refusal: ModelRefusal | undefined): boolean {
-  const wanted = state.definition.onRefusal?.fallback ?? refusal?.askAnother === true
-  return wanted && findNextFallback(state) !== undefined
 }
 
 /** The rest of a part's text that was not streamed. */
@@ -565,7 +561,15 @@ export const toolSignals: {
     recover(_state, { recorded, index }) {
       const event = recorded[index]
       if (event?.type !== 'tool_started' && event?.type !== 'tool_result') return undefined
-      return { type: 'call_reconciled', toolCallId: event.toolCallId, finding: recoverFinding(event) }
+      const { toolCallId } = event
+      const recovered = (finding: Reconciliation): Signal => ({
+        type: 'call_reconciled',
+        toolCallId,
+        finding,
+      })
+      if (event.type === 'tool_started') return recovered({ state: 'not_done' })
+      const { outcome, content } = event
+      return recovered(outcome === 'interrupted' ? { state: 'unknown' } : { state: 'done', outcome, content })
     },
   },
 }
@@ -680,26 +684,17 @@ function decideCallReconciled(
   return { facts: [{ ...result, outcome: 'interrupted', content: textContent('interrupted') }] }
 }
 
-function recoverFinding(event: EventOf<'tool_started'> | EventOf<'tool_result'>): Reconciliation {
-  if (event.type === 'tool_started') return { state: 'not_done' }
-  const { outcome, content } = event
-  return outcome === 'interrupted' ? { state: 'unknown' } : { state: 'done', outcome, content }
-}
-
 /** The findings of guardrails come before the fact that they have checked. */
 function recoverGuardrails(state: RunState, { recorded, index }: RecordedPosition): Signal | undefined {
   const end = recorded.findIndex(({ type }, at) => at >= index && type !== 'guardrail_tripped')
   const event = recorded[end]
   if (event?.type !== 'guardrails_checked' || event.on === 'tool_input') return undefined
-  const finds = recorded
-    .slice(index, end)
-    .flatMap((trip) => (trip.type === 'guardrail_tripped' ? [recoverFind(trip)] : []))
+  const finds = recorded.slice(index, end).flatMap((trip): readonly GuardrailFind[] => {
+    if (trip.type !== 'guardrail_tripped') return []
+    const { guardrail, action, detail, index: place, toolCallId, replacement } = trip
+    return [{ guardrail, action, ...omitUndefined({ detail, index: place, toolCallId, replacement }) }]
+  })
   const { on, guardrails } = event
   const place = on === 'input' ? (state.inputCheck?.seq ?? 0) : state.turn
   return { type: 'guardrails_checked', on, place, guardrails, finds }
-}
-
-function recoverFind(trip: EventOf<'guardrail_tripped'>): GuardrailFind {
-  const { guardrail, action, detail, index, toolCallId, replacement } = trip
-  return { guardrail, action, ...omitUndefined({ detail, index, toolCallId, replacement }) }
 }

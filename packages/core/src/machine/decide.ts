@@ -126,14 +126,8 @@ const outsideCommands: { readonly [T in OutsideCommand['type']]: CommandRules<T>
     recover(event) {
       if (event.type !== 'approval_decided') return undefined
       const { toolCallId, attempt, inputDigest, by, via, input, reason } = event
-      return {
-        type: 'approve',
-        toolCallId,
-        attempt,
-        inputDigest,
-        by,
-        ...omitUndefined({ via, input, reason }),
-      }
+      const asked = { toolCallId, attempt, inputDigest, by }
+      return { type: 'approve', ...asked, ...omitUndefined({ via, input, reason }) }
     },
     isRecordedBy: recordsDecision,
     usualRefusal: 'not_awaiting_approval',
@@ -161,11 +155,8 @@ const outsideCommands: { readonly [T in OutsideCommand['type']]: CommandRules<T>
   },
   cancel: {
     decide(state, { by, reason }) {
-      if (state.cancel)
-        return refuse(
-          'already_cancelled',
-          `Run ${state.runId} is being cancelled already. Wait for its result.`,
-        )
+      const message = `Run ${state.runId} is being cancelled already. Wait for its result.`
+      if (state.cancel) return refuse('already_cancelled', message)
       return { facts: [{ type: 'cancel_requested', turn: state.turn, ...omitUndefined({ by, reason }) }] }
     },
     recover(event) {

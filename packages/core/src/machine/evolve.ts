@@ -15,7 +15,7 @@ import {
   type RuntimeEvent,
 } from '../events/event.ts'
 import { IllegalTransitionError } from '../values/errors.ts'
-import { canonicalJson, type Json, omitUndefined } from '../values/json.ts'
+import { canonicalJson, omitUndefined } from '../values/json.ts'
 import { findCall, textContent } from './calls.ts'
 import { withSummary } from './compaction.ts'
 import {
@@ -156,6 +156,7 @@ function createFirstState(event: RuntimeEvent): RunState {
   if (event.type !== 'run_started' || event.seq !== 1) {
     throw new IllegalTransitionError('(nothing)', event.type, ['run_started'], `at seq ${event.seq}`)
   }
+  const { sessionId, sessionPlace, parent, subject, withContext } = event
   return {
     phase: 'idle',
     runId: event.runId,
@@ -168,10 +169,9 @@ function createFirstState(event: RuntimeEvent): RunState {
     definition: event.definition,
     limits: event.limits,
     retry: event.retry,
-    ...omitUndefined({ sessionId: event.sessionId, sessionPlace: event.sessionPlace, parent: event.parent }),
     ...givenOf(event),
-    ...omitUndefined({ withContext: event.withContext }),
-    ...omitUndefined({ subject: event.subject, removedFrom: event.removed && event.seq }),
+    ...omitUndefined({ sessionId, sessionPlace, parent, subject, withContext }),
+    ...(event.removed && { removedFrom: event.seq }),
     history: historyOf([]),
     exchangeFrom: 0,
     totals: noTotals,
@@ -278,11 +278,12 @@ const maxMissing = 1_000_000
 /** The history of an earlier run, before anything is said in this one. */
 function applyHistoryCarried(state: RunState, event: EventOf<'history_carried'>): RunState {
   if (state.history.length > 0) throw illegalTransition(state, event, 'something was said already')
-  const { uncheckedFrom } = event
-  const { missing = 0 } = event
+  const { uncheckedFrom, missing = 0 } = event
   if (missing > maxMissing)
     throw illegalTransition(state, event, `${missing} messages are more than a run can carry`)
-  const history = historyOf(missing === 0 ? event.messages : [...removedMessages(missing), ...event.messages])
+  const history = historyOf(
+    missing === 0 ? event.messages : [...Array<Message>(missing).fill(removedMessage), ...event.messages],
+  )
   requirePaired(state, event, history)
   const next = withHistory(state, history)
   const guardrails = listGuardrails(state, 'input')
@@ -416,11 +417,7 @@ function applyAgentHandedOff(state: RunState, event: EventOf<'agent_handed_off'>
   return { ...next, contextTokens: Math.max(0, contextTokens) }
 }
 
-/** Replaces messages whose content is gone. */
-function removedMessages(messages: number): readonly Message[] {
-  return Array.from({ length: messages }, () => removedMessage)
-}
-
+/** Replaces a message whose content is gone. */
 const removedMessage: Message = { role: 'user', parts: [{ type: 'text', text: removedText }] }
 
 /** Messages of which some are gone: what is left of a call, or of its results, without the other half goes too. */
@@ -467,7 +464,8 @@ function replaceInput(state: RunState, event: EventOf<'guardrail_tripped'>): Run
   if (messageAt(state.history, index)?.role !== 'user') {
     throw illegalTransition(state, event, `the history holds no input at ${index} that it could replace`)
   }
-  return withMessageAt(state, index, { role: 'user', parts: replacement })
+  const messages = messagesOf(state.history).with(index, { role: 'user', parts: replacement })
+  return { ...state, history: historyOf(messages) }
 }
 
 /** A blocked answer stays in the ledger; the history gets its replacement. */
@@ -503,10 +501,6 @@ function withheldText({ guardrail }: EventOf<'guardrail_tripped'>): ReturnType<t
   return textContent('denied', `The guardrail ${guardrail} withheld this.`)
 }
 
-function withMessageAt<State extends RunState>(state: State, index: number, message: Message): State {
-  return { ...state, history: historyOf(messagesOf(state.history).with(index, message)) }
-}
-
 /** The state in which those guardrails that `remains` names still have to look at the input. */
 function withInputCheck(state: RunState, remains: (name: string) => boolean): RunState {
   const { inputCheck, ...rest } = state
@@ -531,12 +525,6 @@ function applyGuardrailsChecked(state: RunState, event: EventOf<'guardrails_chec
   }
 }
 
-/** The answer as JSON; where it was wrapped, its text is what was wrapped. */
-function withOutput(state: CollectingState, output: Json): CollectingState {
-  const lastText = state.definition.output?.wrapped ? canonicalJson(output) : state.lastText
-  return { ...state, output: { value: output }, lastText }
-}
-
 /** The answer fits its schema, or the model repairs it, or the repairs are used up. */
 function applyOutputChecked(state: RunState, event: EventOf<'output_checked'>): RunState {
   if (state.phase !== 'collecting' || state.calls.length > 0)
@@ -544,7 +532,11 @@ function applyOutputChecked(state: RunState, event: EventOf<'output_checked'>): 
   const { valid, output, error, repair } = event
   const fit = { valid, ...(error !== undefined && { error }) }
   const next = { ...state, reply: { ...state.reply, fit } }
-  if (valid) return output === undefined ? next : withOutput(next, output)
-  if (repair === undefined) return next
+  if (valid && output !== undefined) {
+    // Where the answer was wrapped, its text is what was wrapped.
+    const lastText = state.definition.output?.wrapped ? canonicalJson(output) : state.lastText
+    return { ...next, output: { value: output }, lastText }
+  }
+  if (valid || repair === undefined) return next
   return { ...withMessage(next, repair), inputSinceReply: true, repairs: state.repairs + 1 }
 }

@@ -1,11 +1,4 @@
-import {
-  type AssistantMessage,
-  type AssistantPart,
-  type Outcome,
-  sameModel,
-  textOf,
-  type ToolResult,
-} from '../events/content.ts'
+import { type AssistantMessage, type Outcome, sameModel, textOf, type ToolResult } from '../events/content.ts'
 import { causeOf, type CollectedCall, type EventOf, type RuntimeEvent } from '../events/event.ts'
 import { addUsage } from '../events/usage.ts'
 import { digestOf } from '../values/digest.ts'
@@ -119,7 +112,8 @@ export function applyMessageFinished(
   const { attempt } = state
   if (event.attempt !== attempt.number)
     throw illegalTransition(state, event, `it is of attempt ${event.attempt}`)
-  if (!namesCalls(event.parts, attempt.calls))
+  const called = event.parts.filter((part) => part.type === 'tool_call')
+  if (joinIds(called) !== joinIds(attempt.calls))
     throw illegalTransition(state, event, 'its calls are not those that were requested')
   const { parts, stopReason, partial } = event
   const message: AssistantMessage = { role: 'assistant', parts, model: attempt.model, stopReason, partial }
@@ -147,20 +141,6 @@ export function applyMessageFinished(
     lastText: parts.length === 0 ? state.lastText : textOf(parts),
     ...computeContextTokens(state, shownLater),
   }
-}
-
-/** Returns whether the calls among the parts of a reply are these, in their order. */
-function namesCalls(
-  parts: readonly AssistantPart[],
-  calls: readonly { readonly toolCallId: string }[],
-): boolean {
-  let index = 0
-  for (const part of parts) {
-    if (part.type !== 'tool_call') continue
-    if (part.toolCallId !== calls[index]?.toolCallId) return false
-    index++
-  }
-  return index === calls.length
 }
 
 /** The names of the tools that the attempt offered, where these are not those of the definition. */

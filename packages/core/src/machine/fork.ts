@@ -72,15 +72,14 @@ function moveTo(
 
 /** Every string that is a tool call id of one run, as that of another. */
 function withIds(value: Json, from: RunId, to: RunId): Json {
-  if (typeof value === 'string') return toOwnId(value, from, to)
+  if (typeof value === 'string') {
+    return runIdOfCall(value) === from
+      ? value.replace(from.replaceAll('-', ''), to.replaceAll('-', ''))
+      : value
+  }
   if (typeof value !== 'object' || value === null) return value
   if (Array.isArray(value)) return value.map((item) => withIds(item, from, to))
   return Object.fromEntries(Object.entries(value).map(([key, item]) => [key, withIds(item, from, to)]))
-}
-
-function toOwnId(text: string, from: RunId, to: RunId): string {
-  if (runIdOfCall(text) !== from) return text
-  return text.replace(from.replaceAll('-', ''), to.replaceAll('-', ''))
 }
 
 /** Law 7: the digest of a request covers its ids. */

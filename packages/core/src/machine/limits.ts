@@ -279,29 +279,6 @@ export function findTimeLimit(state: RunState, now: number): LimitFinding {
   return { limit: 'maxDurationMs', max, used, ...(held > 0 && { held }) }
 }
 
-/** Returns whether a call may have met the limit on repeats: one that may not need not be looked for. */
-export function mayRepeat({ limits, standstill, errorStreaks }: RunState): boolean {
-  const max = limits.maxRepeats ?? defaultLimits.maxRepeats
-  return (
-    standstill.served >= max || Object.values(errorStreaks).some(({ count }) => count >= getMaxErrors(max))
-  )
-}
-
-/** How many equal errors of one tool in a row are a sign of a stuck model: the first one repeats nothing. */
-function getMaxErrors(maxRepeats: number): number {
-  return Math.max(2, maxRepeats)
-}
-
-/** The limit on repeats, where this call has met it. */
-export function findRepeatLimit(state: RunState, call: Call): LimitFinding | undefined {
-  const max = state.limits.maxRepeats ?? defaultLimits.maxRepeats
-  const { served } = state.standstill
-  if (served >= max && findRepeatedAnswers(state, call).length >= max)
-    return { limit: 'maxRepeats', max, used: served }
-  const errors = call.repeats !== undefined ? 0 : (getOwn(state.errorStreaks, call.name)?.count ?? 0)
-  return errors >= getMaxErrors(max) ? { limit: 'maxRepeats', max, used: errors } : undefined
-}
-
 /** Puts on record that a limit was met. */
 export function meetLimit(state: RunState, finding: LimitFinding): Action {
   const given = getOnLimit(state.limits)
@@ -432,17 +409,15 @@ export function grantModelCall(state: RunState, now: number, call: PlannedCall):
   return toGrant(call, Math.min(Math.floor(outputTokens), call.maxOutputTokens ?? Infinity))
 }
 
-function findTimeUp(state: RunState, now: number, finalizing: boolean): LimitFinding | undefined {
-  const deadline = finalizing ? getDeadline(state) : getWorkDeadline(state)
-  return now < deadline ? undefined : findTimeLimit(state, now)
-}
-
 /**
  * Where each limit is enforced. Amounts (`limitOfField`) bound the grants of model calls and child runs, and the starts of
  * tool calls; a limit of any other kind has its function here, so that one without enforcement does not compile.
  */
 const enforce = {
-  maxDurationMs: findTimeUp,
+  maxDurationMs(state: RunState, now: number, finalizing: boolean): LimitFinding | undefined {
+    const deadline = finalizing ? getDeadline(state) : getWorkDeadline(state)
+    return now < deadline ? undefined : findTimeLimit(state, now)
+  },
   maxRepeats: meetRepeatLimit,
   /** The words for the model, if the call at this place of the reply is one too many. */
   maxToolCallsPerTurn: ({ maxToolCallsPerTurn: max = Infinity }: Limits, place: number): string | undefined =>
@@ -705,12 +680,21 @@ export function nextForCallLimits(state: ExecutingState): Action | undefined {
 }
 
 function meetRepeatLimit(state: ExecutingState): Action | undefined {
-  if (!mayRepeat(state)) return undefined
+  const { limits, standstill, errorStreaks } = state
+  const max = limits.maxRepeats ?? defaultLimits.maxRepeats
+  // The first error repeats nothing.
+  const maxErrors = Math.max(2, max)
+  const isStuck = standstill.served >= max
+  if (!isStuck && !Object.values(errorStreaks).some(({ count }) => count >= maxErrors)) return undefined
   const behind = findCallsBehindChange(state)
-  const [repeats] = listUnstarted(state)
-    .filter((call) => !behind.has(call))
-    .flatMap((call) => findRepeatLimit(state, call) ?? [])
-  return repeats && meetLimit(state, repeats)
+  for (const call of listUnstarted(state)) {
+    if (behind.has(call)) continue
+    if (isStuck && findRepeatedAnswers(state, call).length >= max)
+      return meetLimit(state, { limit: 'maxRepeats', max, used: standstill.served })
+    const errors = call.repeats === undefined ? (getOwn(errorStreaks, call.name)?.count ?? 0) : 0
+    if (errors >= maxErrors) return meetLimit(state, { limit: 'maxRepeats', max, used: errors })
+  }
+  return undefined
 }
 
 function refuseCalls(state: ExecutingState, calls: readonly Call[]): Action | undefined {

@@ -22,7 +22,6 @@ import {
   grantModelCall,
   type LimitFinding,
   meetLimit,
-  type PlannedCall,
   settleUsage,
 } from './limits.ts'
 import { nextForCalls, settleCalls, withholdAnswer } from './next-calls.ts'
@@ -295,7 +294,11 @@ function nextWhileGuarded(state: RunState, now: number): Action | undefined {
 }
 
 function startNextTurn(state: RunState, reply: Reply | undefined, now: number, rules: Rules): Action {
-  if (reply && isToStop(state, rules)) return finishRun(state, 'stopped')
+  const { stopWhen } = rules
+  // A promise would be taken for a yes, and what forgets to answer would never stop.
+  const isToStop =
+    reply && stopWhen && answerOf(`stopWhen of the agent ${state.agent}`, () => stopWhen(state), trueOrFalse)
+  if (isToStop) return finishRun(state, 'stopped')
   const shorter = compactBeforeCall(state, now, rules)
   if (shorter) return waitBeforeCompaction(state) ?? { kind: 'compact', facts: [shorter] }
   const sourced = rules.sourcedTools?.(state) ?? []
@@ -319,14 +322,6 @@ function toOfferedCall(state: RunState, plan: CallPlanning = {}): OfferedCall {
     toolChoice: planToolChoice(state, plan),
     ...omitUndefined({ maxOutputTokens: planOutput(state) }),
   }
-}
-
-/** Returns whether the agent's code ends the run. A promise would be taken for a yes, and what forgets to answer would never stop. */
-function isToStop(state: RunState, { stopWhen }: Rules): boolean {
-  return (
-    stopWhen !== undefined &&
-    answerOf(`stopWhen of the agent ${state.agent}`, () => stopWhen(state), trueOrFalse)
-  )
 }
 
 function nextAtLimit(
@@ -461,7 +456,11 @@ export function nextModelCall(state: RunState, now: number, planning: CallPlanni
     startsTurn: !again,
     maxOutputTokens: planOutput(state, shown),
     finalizing,
-    keepsFinalizing: leavesFinalizingCall(state, toolChoice, shown),
+    // A call that may ask for tools is followed by another, which a limit must leave enough for.
+    keepsFinalizing:
+      getOnLimit(state.limits) === 'finalize' &&
+      toolChoice.type !== 'none' &&
+      (shown.tools ?? filterOfferedTools(state, undefined, shown.sourced)).length > 0,
   })
   if ('limit' in grant) return grant
   const options = {
@@ -512,16 +511,6 @@ function estimateInputTokens(state: RunState, change: ShownChange): number {
   }
   const tokens = estimateRequestTokens(shown, messagesShown(state.history, change))
   return Math.ceil(tokens * state.estimateFactor)
-}
-
-/** A call that may ask for tools is followed by another, which a limit must leave enough for. */
-function leavesFinalizingCall(
-  state: RunState,
-  toolChoice: ToolChoice,
-  { tools, sourced }: ShownChange,
-): PlannedCall['keepsFinalizing'] {
-  if (getOnLimit(state.limits) !== 'finalize' || toolChoice.type === 'none') return false
-  return (tools ?? filterOfferedTools(state, undefined, sourced)).length > 0
 }
 
 /**

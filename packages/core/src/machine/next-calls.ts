@@ -73,7 +73,7 @@ export function nextForCalls(state: ExecutingState, now: number): Action {
       ...settleOverdue(state, now),
     ]) ??
     (state.cancel ? undefined : nextUnlessCancelled(state, now)) ??
-    (isResultsCheckDue(state) ? waitForResultsCheck(state, now) : injectResults(state)) ??
+    nextOnceSettled(state, now) ??
     waitOrSuspend(state, now)
   )
 }
@@ -294,17 +294,17 @@ export function startOrRefuse(
   return toResultFact(state, call, 'limit_reached', text)
 }
 
-/** Law 3: all results enter together, in request order. */
-function injectResults(state: ExecutingState): Action | undefined {
-  if (summaryOf(state.calls).counts.settled < state.calls.length) return undefined
-  const toolCallIds = state.calls.map((call) => call.toolCallId)
-  return { kind: 'inject', facts: [{ type: 'tool_results_injected', turn: state.turn, toolCallIds }] }
-}
-
-/** Guardrails have the time that the run has; results that none has passed by then are withheld. */
-function waitForResultsCheck(state: ExecutingState, now: number): Action {
-  const deadline = state.metLimit?.policy === 'ask' ? Infinity : getDeadline(state)
-  return waitUntil(deadline, now) ?? { kind: 'settle_calls', facts: withholdResults(state) }
+/** Law 3: all results enter together, in request order, once guardrails have checked them. */
+function nextOnceSettled(state: ExecutingState, now: number): Action | undefined {
+  const { turn, calls, metLimit } = state
+  if (isResultsCheckDue(state)) {
+    // Guardrails have the time that the run has; results that none has passed by then are withheld.
+    const deadline = metLimit?.policy === 'ask' ? Infinity : getDeadline(state)
+    return waitUntil(deadline, now) ?? { kind: 'settle_calls', facts: withholdResults(state) }
+  }
+  if (summaryOf(calls).counts.settled < calls.length) return undefined
+  const toolCallIds = calls.map((call) => call.toolCallId)
+  return { kind: 'inject', facts: [{ type: 'tool_results_injected', turn, toolCallIds }] }
 }
 
 /** Nothing to record: something runs, or only a person can continue the run. */

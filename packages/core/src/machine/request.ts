@@ -157,7 +157,17 @@ function readAnswer(state: RunState, request: TurnRequest, answer: TurnChange): 
   const { modelSettings, parallelToolCalls, maxOutputTokens } = answer
   requireOwnModel(state, model)
   requireShown(messages, subject)
-  requireUnchanged(subject, answer, request)
+  const { outputSchema = request.outputSchema, providerState = request.providerState } = answer
+  if (!isEqual(outputSchema, request.outputSchema)) {
+    throw new ConfigurationError(
+      `${subject} changes outputSchema, but the runtime reads the answer by the output of the agent. Leave outputSchema out; for another form of answer, use an agent with that output.`,
+    )
+  }
+  if (!isEqual(providerState, request.providerState)) {
+    throw new ConfigurationError(
+      `${subject} changes providerState, which follows from the options of the run. Leave it out; to continue another conversation, start another run.`,
+    )
+  }
   const otherSettings = isEqual(getSettings(state, omitUndefined({ modelSettings })), getSettings(state))
     ? undefined
     : modelSettings
@@ -177,20 +187,6 @@ function readAnswer(state: RunState, request: TurnRequest, answer: TurnChange): 
   }
 }
 
-/** Refuses another schema of the answer, and another past at the provider. */
-function requireUnchanged(subject: string, answer: TurnChange, request: TurnRequest): void {
-  const { outputSchema = request.outputSchema, providerState = request.providerState } = answer
-  if (!isEqual(outputSchema, request.outputSchema)) {
-    throw new ConfigurationError(
-      `${subject} changes outputSchema, but the runtime reads the answer by the output of the agent. Leave outputSchema out; for another form of answer, use an agent with that output.`,
-    )
-  }
-  if (isEqual(providerState, request.providerState)) return
-  throw new ConfigurationError(
-    `${subject} changes providerState, which follows from the options of the run. Leave it out; to continue another conversation, start another run.`,
-  )
-}
-
 /** The names of the tools that the turn offers; `undefined` for all of them. A turn offers fewer, and no other ones. */
 function readToolNames(
   { tools }: TurnChange,
@@ -200,17 +196,14 @@ function readToolNames(
   if (tools === undefined) return undefined
   const names = tools.map((tool) => {
     if (typeof tool === 'string') return tool
-    if (request.tools.some((offered) => isEqual(offered, toShown(tool)))) return tool.name
+    const { name, description, inputSchema } = tool
+    if (request.tools.some((offered) => isEqual(offered, { name, description, inputSchema }))) return name
     throw new ConfigurationError(
-      `${subject} offers the tool ${tool.name}, which the request does not have, or has in another form, so a call of it could not be checked. Choose among the tools of the request; add others to the agent's tools or toolSource.`,
+      `${subject} offers the tool ${name}, which the request does not have, or has in another form, so a call of it could not be checked. Choose among the tools of the request; add others to the agent's tools or toolSource.`,
     )
   })
-  return isEqual(
-    names,
-    request.tools.map(({ name }) => name),
-  )
-    ? undefined
-    : names
+  const offered = request.tools.map(({ name }) => name)
+  return isEqual(names, offered) ? undefined : names
 }
 
 /** A model that the agent's code does not name could be recorded, and never called. */
@@ -222,11 +215,6 @@ function requireOwnModel({ agent, definition }: RunState, model: ModelRef | unde
   throw new ConfigurationError(
     `prepareTurn of the agent ${agent} names the model ${model.provider} ${model.api} ${model.modelId}, which the agent does not have (${names}). Add it to the agent's fallbacks, then continue the run with resume.`,
   )
-}
-
-/** The parts of a tool that a model sees. */
-function toShown({ name, description, inputSchema }: ToolDefinition): ToolDefinition {
-  return { name, description, inputSchema }
 }
 
 function unlessEqual<Value extends Json>(value: Value | undefined, other: unknown): Value | undefined {

@@ -56,16 +56,6 @@ export interface MetLimit {
   readonly at: number
 }
 
-/** How far a fork has come on the other run's record. */
-interface ForkProgress {
-  /** Calls of the other run whose recorded results were served. */
-  readonly reused: readonly string[]
-  /** The turn in which a tool ran for real; what is asked for in later turns is answered by no record. */
-  readonly divergedIn?: number
-  /** Calls that have a result of the fork's own, such as one that was edited: no record answers them. */
-  readonly own: readonly { readonly name: string; readonly inputDigest: string }[]
-}
-
 /** The parts of the state that every phase has. */
 export interface RunBase extends RunGiven {
   readonly runId: RunId
@@ -104,8 +94,15 @@ export interface RunBase extends RunGiven {
   readonly waitedMs: number
   /** Answers of calls that change nothing: those that a repeated call is compared with. */
   readonly callLog: CallLog
-  /** Where counts of repeats begin: after the last event that may change an answer. */
-  readonly standstill: Standstill
+  /** The calls since the last event that may change an answer: all change nothing, or got answers that were known. */
+  readonly standstill: {
+    /** The place in the call log at which it begins. */
+    readonly from: number
+    /** The place at which the answers of the last reply begin: they come together, so none is news to another. */
+    readonly replyFrom: number
+    /** Calls that were not run in it, since their recorded answer was served. */
+    readonly served: number
+  }
   /** When each poll was answered last, by its tool and input: its tool sets how soon it may be made again. Absent without any. */
   readonly polls?: { readonly [call: string]: number }
   /** How often each tool has failed with the same error in a row. */
@@ -129,7 +126,15 @@ export interface RunBase extends RunGiven {
   readonly blocked?: { readonly guardrail: string; readonly on: GuardedThing; readonly detail?: string }
   /** A model sums up this many of the oldest messages. */
   readonly compacting?: Compacting
-  readonly fork?: ForkProgress
+  /** How far a fork has come on the other run's record. */
+  readonly fork?: {
+    /** Calls of the other run whose recorded results were served. */
+    readonly reused: readonly string[]
+    /** The turn in which a tool ran for real; what is asked for in later turns is answered by no record. */
+    readonly divergedIn?: number
+    /** Calls that have a result of the fork's own, such as one that was edited: no record answers them. */
+    readonly own: readonly { readonly name: string; readonly inputDigest: string }[]
+  }
   /** Answers that did not fit the schema, and that the model was asked to write again. */
   readonly repairs: number
   /** The text of the model's last message, `''` without one; of a wrapped answer, its own JSON. */
@@ -166,16 +171,6 @@ export interface PendingInput {
   readonly inputId: string
   readonly delivery: 'steer' | 'queue'
   readonly message: UserMessage
-}
-
-/** A stretch in which nothing happened but calls that change nothing and answers that were known. */
-interface Standstill {
-  /** The place in the call log at which it begins. */
-  readonly from: number
-  /** The place at which the answers of the last reply begin: they come together, so none is news to another. */
-  readonly replyFrom: number
-  /** Calls that were not run in it, since their recorded answer was served. */
-  readonly served: number
 }
 
 /** Failures of one tool with the same error, without anything else from it in between. */
