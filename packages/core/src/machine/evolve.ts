@@ -282,7 +282,9 @@ function applyHistoryCarried(state: RunState, event: EventOf<'history_carried'>)
   if (missing > maxMissing)
     throw illegalTransition(state, event, `${missing} messages are more than a run can carry`)
   const history = historyOf(
-    missing === 0 ? event.messages : [...Array<Message>(missing).fill(removedMessage), ...event.messages],
+    missing === 0
+      ? event.messages
+      : [...Array.from({ length: missing }, () => removedMessage), ...event.messages],
   )
   requirePaired(state, event, history)
   const next = withHistory(state, history)

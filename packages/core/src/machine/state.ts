@@ -418,18 +418,13 @@ export function withHistory<State extends RunState>(state: State, history: Histo
  * When a run began, and when its last event was recorded. A fork begins when its id is made: its first events are those of
  * the run that it shares them with, and have their times.
  */
-export function toRunTimes({
-  runId,
-  parent,
-  startedAt,
-  at,
-}: Pick<RunState, 'runId' | 'parent' | 'startedAt' | 'at'>): {
+export function toRunTimes(run: Pick<RunState, 'runId' | 'parent' | 'startedAt' | 'at'>): {
   readonly startedAt: number
   readonly lastAt: number
 } {
-  const forkedAt = parent?.relation === 'fork' ? timeOfRunId(runId) : undefined
-  const began = Math.max(startedAt, forkedAt ?? 0)
-  return { startedAt: began, lastAt: Math.max(began, at) }
+  const forkedAt = run.parent?.relation === 'fork' ? timeOfRunId(run.runId) : undefined
+  const startedAt = Math.max(run.startedAt, forkedAt ?? 0)
+  return { startedAt, lastAt: Math.max(startedAt, run.at) }
 }
 
 /**

@@ -99,10 +99,7 @@ export function testTool(options: TestToolOptions): TestTool {
     description: `The test tool ${name}.`,
     inputSchema: { type: 'object' },
     recovery: options.recovery ?? (effect === 'read' ? 'rerun' : 'report'),
-    ...(timeoutMs !== undefined && { timeoutMs }),
-    ...(repeats && { repeats }),
-    ...(retry && { retry }),
-    ...(reconcile && { reconcile }),
+    ...omitUndefined({ timeoutMs, repeats, retry, reconcile }),
     check: options.check ?? (() => ({ kind: 'run' })),
     run: (run) =>
       new Observable((subscriber) => {
@@ -113,11 +110,7 @@ export function testTool(options: TestToolOptions): TestTool {
         }
         const progress = (data: Json): void => subscriber.next({ type: 'tool_progressed', data })
         const defer = (externalId: string, deadlineMs?: number): void => {
-          subscriber.next({
-            type: 'tool_deferred',
-            externalId,
-            ...(deadlineMs !== undefined && { deadlineMs }),
-          })
+          subscriber.next({ type: 'tool_deferred', externalId, ...omitUndefined({ deadlineMs }) })
           subscriber.complete()
         }
         const cancelled = run.cancelled$.subscribe((reason) => end('cancelled', reason))

@@ -40,19 +40,12 @@ export function checkBudgets(runs: readonly (readonly RuntimeEvent[])[]): readon
   const books = new Map<RunId, Book>()
   for (const events of runs) {
     const [first] = events
-    if (first) books.set(first.runId, bookOf(events))
+    if (first) books.set(first.runId, new Book(events))
   }
   return [...books.values()].flatMap((book) => [...book.violations, ...familyFaults(book, books)])
 }
 
-/** What the events of one run add up to. */
-interface Book {
-  readonly runId: RunId
-  readonly events: readonly RuntimeEvent[]
-  readonly limits: Limits
-  readonly spent: Amounts
-  readonly violations: readonly BudgetViolation[]
-}
+type Spending = Partial<ChildTotals>
 
 /** Something that may still spend. */
 interface Open {
@@ -60,15 +53,8 @@ interface Open {
   readonly used: Amounts
 }
 
-function bookOf(events: readonly RuntimeEvent[]): Book {
-  const ledger = new RunningBook()
-  for (const event of events) ledger.enter(event)
-  const runId = events[0]?.runId as RunId
-  return { runId, events, limits: ledger.limits, spent: ledger.spent(), violations: ledger.violations }
-}
-
-/** Follows a run event by event. */
-class RunningBook {
+/** What the events of one run add up to, event by event. */
+class Book {
   readonly violations: BudgetViolation[] = []
   limits: Limits = {}
   #definition: AgentDefinition | undefined
@@ -76,14 +62,23 @@ class RunningBook {
   #overrun: Amounts = none
   readonly #open = new Map<string, Open>()
 
-  spent(): Amounts {
-    return [...this.#open.values()].reduce((sum, { used }) => add(sum, used), this.#settled)
+  readonly events: readonly RuntimeEvent[]
+
+  constructor(events: readonly RuntimeEvent[]) {
+    this.events = events
+    for (const event of events) {
+      const granted = this.#grants(event)
+      this.#settles(event)
+      this.#check(event, granted)
+    }
   }
 
-  enter(event: RuntimeEvent): void {
-    const granted = this.#grants(event)
-    this.#settles(event)
-    this.#check(event, granted)
+  get runId(): RunId {
+    return this.events[0]?.runId as RunId
+  }
+
+  get spent(): Amounts {
+    return [...this.#open.values()].reduce((sum, { used }) => add(sum, used), this.#settled)
   }
 
   /** Enters what the event grants, and answers the fields of it. */
@@ -138,10 +133,7 @@ class RunningBook {
     if (open) this.#open.set(name, { ...open, used: { ...amountsOf(spending), turns: open.used.turns } })
   }
 
-  #end(
-    name: string,
-    spending: Partial<Pick<ChildTotals, 'usage' | 'costUsd' | 'turns' | 'toolCalls'>> | undefined,
-  ): void {
+  #end(name: string, spending: Spending | undefined): void {
     const open = this.#open.get(name)
     if (spending !== undefined && open) this.#open.set(name, { ...open, used: amountsOf(spending) })
     this.#close(name)
@@ -157,7 +149,7 @@ class RunningBook {
 
   #check(event: RuntimeEvent, granted: readonly GrantField[]): void {
     const open = [...this.#open.values()]
-    const spent = this.spent()
+    const spent = this.spent
     const overrun = open.reduce((sum, each) => add(sum, beyond(each)), this.#overrun)
     const held = open.reduce((sum, each) => add(sum, unused(each)), none)
     for (const field of grantFields) {
@@ -219,14 +211,10 @@ function familyFaults(parent: Book, books: ReadonlyMap<RunId, Book>): readonly B
     })
     const result = results.get(event.toolCallId)
     // A result without totals counts nothing: the child run was never begun.
-    const totals = result && (result.child ?? nothingOf(child))
+    const totals = result && (result.child ?? {})
     const { grant = {} } = event
     return [...limitFaults(child, grant), ...totalFaults(child, grant, totals)].map(fault)
   })
-}
-
-function nothingOf({ runId }: Book): ChildTotals {
-  return { runId, turns: 0, toolCalls: 0, usage: {} }
 }
 
 function limitFaults(child: Book, grant: Grant): readonly string[] {
@@ -246,7 +234,7 @@ function limitFaults(child: Book, grant: Grant): readonly string[] {
  * A child that has ended is counted by its parent for no less than it spent; where it was counted before it had ended, of
  * what it was granted.
  */
-function totalFaults(child: Book, grant: Grant, totals: ChildTotals | undefined): readonly string[] {
+function totalFaults(child: Book, grant: Grant, totals: Spending | undefined): readonly string[] {
   if (totals === undefined || child.events.at(-1)?.type !== 'run_finished') return []
   const counted = amountsOf(totals)
   const known = grantFields.filter((field) => totals.estimated !== true || grant[field] !== undefined)
@@ -257,9 +245,7 @@ function totalFaults(child: Book, grant: Grant, totals: ChildTotals | undefined)
   )
 }
 
-function amountsOf(
-  spending: Partial<Pick<ChildTotals, 'usage' | 'costUsd' | 'turns' | 'toolCalls'>>,
-): Amounts {
+function amountsOf(spending: Spending): Amounts {
   const { usage = {}, costUsd = 0, turns = 0, toolCalls = 0 } = spending
   const { inputTokens = 0, outputTokens = 0 } = usage
   return { turns, toolCalls, tokens: inputTokens + outputTokens, inputTokens, outputTokens, costUsd }

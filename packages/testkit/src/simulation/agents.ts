@@ -14,9 +14,10 @@ import {
   textOf,
   type Tool,
 } from '@tallystick/core'
-import type { CallVerdict, JsonObject, RetryPolicy, UserMessage } from '@tallystick/core/vocabulary'
+import type { CallVerdict, JsonObject, RetryPolicy } from '@tallystick/core/vocabulary'
 import { scriptedModel, type ScriptedModel, type ScriptedReply, type ScriptedStep } from '../doubles/model.ts'
 import { type TestReport, testTool, type TestToolOptions } from '../doubles/tool.ts'
+import { sampleMessage } from '../samples/values.ts'
 import type { MortalLedger } from './faults.ts'
 import type { CallPlan, GuardrailPlan, Program, Step } from './plan.ts'
 
@@ -264,11 +265,7 @@ function repliesBefore({ messages: [first] }: ModelRequest): number {
 }
 
 function shortened(messages: readonly Message[]): readonly Message[] {
-  const message: UserMessage = {
-    role: 'user',
-    parts: [{ type: 'text', text: `${repliesIn(messages)} replies before.` }],
-  }
-  return [message]
+  return [sampleMessage(`${repliesIn(messages)} replies before.`)]
 }
 
 function replyOf(step: Step | undefined, attempt: number, request: ModelRequest): ScriptedReply {

@@ -20,16 +20,11 @@ const { anyObject, fields, listOf, maybe, numberFrom, valueThat, faultIn } = opt
 /** A fact or an event, by its type. */
 const knownFact: OptionCheck = (value) => anyObject(value) ?? faultIn('type', eventType((value as Fact).type))
 
-const knownMessage: OptionCheck = valueThat(
-  "a command or a signal, such as { type: 'cancel' }",
-  (value) => typeof value === 'object' && value !== null && isKnownMessage(value as Command | Signal),
-)
-
-function isKnownMessage(message: Command | Signal): boolean {
+const knownMessage: OptionCheck = valueThat("a command or a signal, such as { type: 'cancel' }", (value) => {
+  const message = Object(value) as Command | Signal
   const { type } = message
-  if (type === 'start' || type === 'resume' || isOutsideCause(type)) return true
-  return isSignal(message)
-}
+  return type === 'start' || type === 'resume' || isOutsideCause(type) || isSignal(message)
+})
 
 const partialStamp = fields<OrUndefined<Partial<Stamp>>>({
   at: maybe(numberFrom(0)),

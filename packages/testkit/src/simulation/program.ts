@@ -5,7 +5,7 @@ import { isVolatile, volatileLedger } from '../doubles/ledger.ts'
 import { agentOf, type World } from './agents.ts'
 import { mortalLedger } from './faults.ts'
 import { type Program, seededRandom } from './plan.ts'
-import { simulate, type Simulated, type Simulation } from './simulate.ts'
+import { simulate, type Simulated, type SimulatedDecision, type Simulation } from './simulate.ts'
 
 export type { CallPlan, Program, Step } from './plan.ts'
 export type { World } from './agents.ts'
@@ -26,6 +26,13 @@ const prices = {
 
 /** Longer than a random program gives a person to decide, in milliseconds. */
 const LATE_MS = 25
+
+const answers: { readonly [D in Program['decisions'][number]]: SimulatedDecision } = {
+  approve: { approve: true },
+  deny: { approve: false, reason: 'not today' },
+  edit: { approve: true, input: { do: 'succeed', edited: true } },
+  late: { approve: true, afterMs: LATE_MS },
+}
 
 const someProgram = option.valueThat(
   'a program, such as randomProgram of @tallystick/testkit/random makes',
@@ -60,19 +67,7 @@ export async function playProgram(
     ...(start.outside && { outside: start.outside }),
     ...omitUndefined({ sessionId: start.sessionId, subject, cancelAtSeq, drainAtSeq }),
     agentOf: (own) => agentOf(program, { world, ledger: own, attempts }),
-    decide: () => {
-      const decision = decisions[decided++] ?? 'approve'
-      switch (decision) {
-        case 'approve':
-          return { approve: true }
-        case 'deny':
-          return { approve: false, reason: 'not today' }
-        case 'edit':
-          return { approve: true, input: { do: 'succeed', edited: true } }
-        case 'late':
-          return { approve: true, afterMs: LATE_MS }
-      }
-    },
+    decide: () => answers[decisions[decided++] ?? 'approve'],
   })
   return { ...simulated, world, ledger, lost: isVolatile(ledger) ? ledger.lost : [] }
 }
