@@ -10,8 +10,7 @@ export { exportedLine, exportEvents } from './export-events.ts'
 export { ExportedHistories } from './export-events.ts'
 export { importEvents, type ImportOptions, type ImportReport, type ImportedRun } from './import-events.ts'
 export { linesOf } from './export-events.ts'
-export type { FoldedRun } from './projection/snapshots.ts'
-export { eventsToFold, foldTo, outlineTo, type FoldOptions } from './projection/fold-to.ts'
+export { eventsToFold, type FoldedRun, foldTo, outlineTo, type FoldOptions } from './projection/fold-to.ts'
 export {
   maxOutlinedValues,
   type CallEnding,

@@ -10,7 +10,6 @@ import {
   sealSnapshot,
   type StoredSnapshot,
 } from '../src/projection/snapshots.ts'
-import { OutlineFold } from '../src/projection/run-outline.ts'
 import { recordRun } from './support/record-run.ts'
 
 /** The state of a recorded run while its tools run, and a snapshot of it. */
@@ -18,15 +17,12 @@ async function executing() {
   const ledger = memoryLedger()
   const runId = await recordRun(ledger)
   let state: RunState | undefined
-  const fold = new OutlineFold()
   for await (const event of ledger.read(runId)) {
     state = evolve(state, event)
-    fold.add(event)
     if (event.type === 'tool_started') break
   }
   if (state === undefined) throw new Error('The run has no events.')
-  const { outline } = fold
-  return { runId, state, outline, snapshot: sealed(runId, encodeSnapshot({ state, outline }, [])) }
+  return { runId, state, snapshot: sealed(runId, encodeSnapshot(state, [])) }
 }
 
 /** A snapshot as a writer of the database can forge it, with a seal that fits. */
@@ -38,11 +34,10 @@ function sealed(runId: RunId, state: string): StoredSnapshot {
 const nothing = async (): Promise<readonly Message[]> => []
 
 describe('a snapshot', () => {
-  it('holds the state and the outline that it was made of, with the calls of its turn', async () => {
-    const { runId, state, outline, snapshot } = await executing()
+  it('holds the state that it was made of, with the calls of its turn', async () => {
+    const { runId, state, snapshot } = await executing()
     expect(openTurnCalls(state).length).toBeGreaterThan(0)
-    expect(outline.open.length).toBeGreaterThan(0)
-    expect(await decodeSnapshot(runId, snapshot, nothing)).toEqual({ state, outline })
+    expect(await decodeSnapshot(runId, snapshot, nothing)).toEqual(state)
   })
 
   it('gives no state where a character of it, its place or its run has changed', async () => {
@@ -59,24 +54,24 @@ describe('a snapshot', () => {
   })
 
   it('gives no state where it names another run, or a call by what is not an id, under a seal that fits', async () => {
-    const { runId, state, outline, snapshot } = await executing()
+    const { runId, state, snapshot } = await executing()
     const text = snapshot.state
     const forged = (from: string, to: string): StoredSnapshot => sealed(runId, text.replaceAll(from, to))
     const [call] = openTurnCalls(state)
-    expect(await decodeSnapshot(runId, forged('', ''), nothing)).toEqual({ state, outline })
+    expect(await decodeSnapshot(runId, forged('', ''), nothing)).toEqual(state)
     expect(await decodeSnapshot(runId, forged(runId, sampleRunId(9)), nothing)).toBeUndefined()
     expect(await decodeSnapshot(runId, forged(call?.toolCallId ?? '', '$(touch x)'), nothing)).toBeUndefined()
   })
 
   it('keeps messages that the run began with by their number, as far as they are the same', async () => {
-    const { runId, state, outline } = await executing()
+    const { runId, state } = await executing()
     const carried = [sampleMessage('a'), sampleMessage('b')] as const
     const messages = [...carried, sampleMessage('c')]
     const begun = stateFromJson({ ...stateToJson(state), history: messages as unknown as Json })
     const [a, b] = messagesOf(begun.history) as [Message, Message]
     const shared = (given: readonly Message[]): unknown =>
       (
-        JSON.parse(Buffer.from(encodeSnapshot({ state: begun, outline }, given)).toString()) as {
+        JSON.parse(Buffer.from(encodeSnapshot(begun, given)).toString()) as {
           history: unknown
         }
       ).history
@@ -89,8 +84,8 @@ describe('a snapshot', () => {
     expect(shared([sampleMessage('x')])).toEqual(messages)
     expect(shared([sampleMessage('x'), b])).toEqual(messages)
     expect(shared([])).toEqual(messages)
-    const snapshot = sealed(runId, encodeSnapshot({ state: begun, outline }, [a, b]))
+    const snapshot = sealed(runId, encodeSnapshot(begun, [a, b]))
     const restored = await decodeSnapshot(runId, snapshot, async () => [...carried, sampleMessage('later')])
-    expect(restored && messagesOf(restored.state.history)).toEqual(messages)
+    expect(restored && messagesOf(restored.history)).toEqual(messages)
   })
 })

@@ -76,7 +76,7 @@ describe.skipIf(!hasPostgres)('projections in Postgres', () => {
   it('leave no snapshot of an event whose content is removed at the same moment', async () => {
     const schema = freshSchema()
     const ledger = openLedger(schema)
-    const runId = await longRun(ledger, 20)
+    const runId = await longRun(ledger, 25)
     await withClient(async (client) => {
       await client.query('begin')
       const steps = forgetProjections(await loadQueries(schema), runId)

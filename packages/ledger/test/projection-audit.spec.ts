@@ -20,7 +20,7 @@ beforeAll(async () => {
   path = join(folder, 'runs.db')
   ledger = sqliteLedger(path)
   await longRun(ledger, 1, { sessionId: 'ann' })
-  await foldTo(ledger, await longRun(ledger, 7, { seed: 2, sessionId: 'ann' }))
+  await foldTo(ledger, await longRun(ledger, 25, { seed: 2, sessionId: 'ann' }))
   await refreshed(ledger)
   return async () => {
     await ledger.close()

@@ -48,7 +48,7 @@ describe('rows of projections that are not as they were written', () => {
 
   it('that were all deleted come back, with what lets folds leave snapshots', async () => {
     const { ledger, refresh, rows, tamper: change } = opened()
-    const runId = await longRun(ledger, 7)
+    const runId = await longRun(ledger, 25)
     await refresh()
     const sound = await statsOf(ledger)
     change(`delete from projection; delete from snapshot`)

@@ -1,7 +1,6 @@
 import { everyFact, sampleRunId, stamped } from '@tallystick/testkit'
-import type { Json } from '@tallystick/core/vocabulary'
 import { describe, expect, it } from 'vitest'
-import { OutlineFold, parseOutline, type RunOutline } from '../src/projection/run-outline.ts'
+import { OutlineFold, type RunOutline } from '../src/projection/run-outline.ts'
 
 const runId = sampleRunId(1)
 const facts = everyFact(runId)
@@ -110,67 +109,5 @@ describe('the outline of a run', () => {
     expect(items(listed(1), said(1, list('a')), listed(2), said(2, 'none'))).toEqual(['a'])
     expect(items(listed(1), said(1, list('a')), listed(2), said(2, list()))).toEqual([])
     expect(items(asked(1), said(1, list('a')))).toBeUndefined()
-  })
-
-  it('continues an outline as it continues its events', () => {
-    const steps = stamped(runId, Object.values(facts))
-    const whole = new OutlineFold()
-    for (const event of steps) whole.add(event)
-    for (let at = 0; at <= steps.length; at++) {
-      const first = new OutlineFold()
-      for (const event of steps.slice(0, at)) first.add(event)
-      const written = JSON.parse(JSON.stringify(first.outline)) as Json
-      const next = new OutlineFold(parseOutline(written))
-      for (const event of steps.slice(at)) next.add(event)
-      expect(next.outline).toEqual(whole.outline)
-    }
-  })
-})
-
-describe('an outline that was written down', () => {
-  const todo = { seq: 1, items: [{ text: 'a', state: 'open' }] }
-  const outline = {
-    ...outlined(['run_started'], asked(1, { input: { a: 1 } }), said(1, 'x'), asked(2)),
-    todo,
-  }
-
-  it('is read again', () => {
-    expect(parseOutline(outline as unknown as Json)).toEqual(outline)
-    const { todo: _todo, ...bare } = outline
-    expect(parseOutline(bare as unknown as Json)).toEqual(bare)
-  })
-
-  it.each<readonly [string, unknown]>([
-    ['nothing', undefined],
-    ['no object', 'outline'],
-    ['an agent that is not text', { ...outline, agents: [1] }],
-    ['a child run by what is not an id', { ...outline, children: ['$(touch x)'] }],
-    ['no number of requests', { ...outline, requests: '1' }],
-    ['less than no results', { ...outline, results: -1 }],
-    ['an open call by what is not an id', { ...outline, open: [{ ...outline.open[0], toolCallId: 'call' }] }],
-    ['an open call without a tool', { ...outline, open: [{ ...outline.open[0], name: 1 }] }],
-    ['an open call without its event', { ...outline, open: [{ ...outline.open[0], seq: 0.5 }] }],
-    ['tools that are no list', { ...outline, tools: {} }],
-    ['no tool', { ...outline, tools: [null] }],
-    ['a tool without a name', { ...outline, tools: [{ ...outline.tools[0], name: 1 }] }],
-    ['a tool without a number of calls', { ...outline, tools: [{ ...outline.tools[0], calls: null }] }],
-    ['no ending', { ...outline, tools: [{ ...outline.tools[0], endings: [{ ending: 1, count: 1 }] }] }],
-    [
-      'endings without a number',
-      { ...outline, tools: [{ ...outline.tools[0], endings: [{ ending: 'failed' }] }] },
-    ],
-    [
-      'a key that is not text',
-      { ...outline, tools: [{ ...outline.tools[0], inputs: [{ key: 1, values: [] }] }] },
-    ],
-    [
-      'a value that is not text',
-      { ...outline, tools: [{ ...outline.tools[0], inputs: [{ key: 'a', values: [1] }] }] },
-    ],
-    ['a list without a place', { ...outline, todo: { ...todo, seq: '1' } }],
-    ['an item without a text', { ...outline, todo: { ...todo, items: [{ state: 'open' }] } }],
-    ['an item without a state', { ...outline, todo: { ...todo, items: [{ text: 'a' }] } }],
-  ])('is not read with %s', (_what, written) => {
-    expect(parseOutline(written as Json)).toBeUndefined()
   })
 })

@@ -10,17 +10,13 @@ import * as fc from 'fast-check'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { tries } from '../../../scripts/testing/effort.ts'
 import { databaseOf } from '../src/store/store.ts'
-import { type FoldedRun, Snapshots } from '../src/projection/snapshots.ts'
-import { OutlineFold } from '../src/projection/run-outline.ts'
+import { Snapshots } from '../src/projection/snapshots.ts'
 import { watchedLedger } from '@tallystick/testkit'
 
 const numRuns = tries(30)
 
-function fold(events: readonly RuntimeEvent[], from?: FoldedRun): FoldedRun | undefined {
-  const outlines = new OutlineFold(from?.outline)
-  for (const event of events) outlines.add(event)
-  const state = events.reduce<RunState | undefined>(evolve, from?.state)
-  return state && { state, outline: outlines.outline }
+function fold(events: readonly RuntimeEvent[], from?: RunState): RunState | undefined {
+  return events.reduce<RunState | undefined>(evolve, from)
 }
 
 describe('snapshots of a random run', () => {
@@ -45,7 +41,7 @@ describe('snapshots of a random run', () => {
             await snapshots.begin()
             for (const event of run.slice(0, seq)) snapshots.handle(event)
             await snapshots.keep(fold(run.slice(0, seq))!)
-            const kept = await snapshots.nearest(seq)
+            const kept = await snapshots.findLast(seq)
             // A snapshot in the clear would outlive the key that a subject's events are encrypted with.
             expect(kept).toStrictEqual(program.subject === undefined ? fold(run.slice(0, seq)) : undefined)
             expect(fold(run.slice(kept ? seq : 0), kept)).toStrictEqual(end)

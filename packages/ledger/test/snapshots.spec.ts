@@ -3,12 +3,11 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { type Ledger, type RunId, type RunState } from '@tallystick/core'
 import { evolve, stateToJson } from '@tallystick/core/machine'
-import { canonicalJson, type JsonObject } from '@tallystick/core/vocabulary'
-import { foldTo, outlineTo, runSummary, verifyLedger, verifyRun } from '@tallystick/ledger'
+import { foldTo, runSummary, verifyLedger, verifyRun } from '@tallystick/ledger'
 import { sqliteLedger } from '@tallystick/ledger/sqlite'
 import { afterAll, beforeAll, describe, expect, it, onTestFinished, vi } from 'vitest'
 import { redact } from '../src/store/redact.ts'
-import { chooseReplaced, sealSnapshot, encodeSnapshot } from '../src/projection/snapshots.ts'
+import { sealSnapshot, encodeSnapshot } from '../src/projection/snapshots.ts'
 import { databaseOf } from '../src/store/store.ts'
 import type { StoreDatabase } from '../src/store/database.ts'
 import { snapshotVersion } from '../src/projection/snapshots.ts'
@@ -97,9 +96,7 @@ describe('a fold that comes far', () => {
     expect(first.state).toStrictEqual(second.state)
     const middle = await foldingFrom(ledger, runId, 250)
     expect(middle).toEqual({ fromSeq: 1, state: await folded(ledger, runId, 250) })
-    const near = await foldingFrom(ledger, runId, 260)
-    expect(near).toEqual({ fromSeq: 251, state: await folded(ledger, runId, 260) })
-    expect(snapshotsIn(path).map((row) => row.seq)).toEqual([250, seq])
+    expect(snapshotsIn(path).map((row) => row.seq)).toEqual([seq])
   })
 
   it('hands out the events that it folds: all, or those after its snapshot', async () => {
@@ -135,29 +132,6 @@ describe('a fold that comes far', () => {
     const { seq } = await foldTo(writer, runId)
     await writer.close()
     expect((await foldingFrom(open(path, true), runId)).fromSeq).toBe(seq + 1)
-  })
-
-  it('keeps eight states of a run, which lie about evenly over it', async () => {
-    const { path, runId } = longLedger()
-    const ledger = open(path)
-    const { seq } = (await ledger.head(runId))!
-    for (let at = 210; at < seq; at += 30) await foldTo(ledger, runId, at, { snapshots: at % 60 === 0 })
-    expect(snapshotsIn(path).length).toBeGreaterThan(0)
-    // Each of them as far as if it were the first.
-    for (let at = seq - 11; at <= seq; at++) {
-      tamper(path, (database) => database.exec(`update snapshot set head_hash = 'another'`))
-      await foldTo(ledger, runId, at)
-    }
-    const places: number[] = []
-    for (let at = 200; at <= 20_000; at += 200) {
-      const gone = chooseReplaced(at, places)
-      places.splice(0, places.length, ...[...places, at].filter((place) => !gone.includes(place)))
-    }
-    expect(places).toHaveLength(8)
-    expect(places.at(-1)).toBe(20_000)
-    const gaps = places.map((place, index) => place - (places[index - 1] ?? 0))
-    expect(Math.max(...gaps)).toBeLessThanOrEqual(8_000)
-    expect(snapshotsIn(path)).toHaveLength(8)
   })
 })
 
@@ -199,61 +173,31 @@ describe('a snapshot that is not as it was written', () => {
   })
 })
 
-describe('the outline that a snapshot holds', () => {
+describe('the state that a snapshot holds', () => {
   it('given another one under a seal that fits, when the run is verified, then verify finds it', async () => {
     const { path, runId } = longLedger()
     const ledger = open(path)
-    const { outline } = await outlineTo(ledger, runId, 250)
-    expect(outline.requests).toBeGreaterThan(0)
+    const { totals } = await foldTo(ledger, runId, 250)
+    expect(totals.toolCalls).toBeGreaterThan(0)
     expect((await verifyRun(ledger, runId)).differs).toBeUndefined()
     tamper(path, (database) => {
       const row = database.prepare<[], SnapshotRow>('select * from snapshot').get() as SnapshotRow
-      const text = row.state
-      const state = text.replace(`"requests":${outline.requests}`, '"requests":9999')
+      const state = row.state.replace(`"toolCalls":${totals.toolCalls}`, '"toolCalls":9999')
       const seal = sealSnapshot(runId, { seq: row.seq, headHash: row.head_hash, state })
       database.prepare('update snapshot set state = ?, seal = ?').run(state, seal)
     })
-    expect((await outlineTo(ledger, runId, 250)).outline.requests).toBe(9999)
+    expect((await foldTo(ledger, runId, 250)).totals.toolCalls).toBe(9999)
     expect(await verifyRun(ledger, runId)).toMatchObject({
       ...{ ok: true, differs: { what: 'snapshot at event 250' } },
     })
   })
-
-  it('given a snapshot without one, when the run is folded, then the fold goes by the events', async () => {
-    const { path, runId } = longLedger()
-    const ledger = open(path)
-    const whole = await outlineTo(ledger, runId, 250)
-    tamper(path, (database) => {
-      const row = database.prepare<[], SnapshotRow>('select * from snapshot').get() as SnapshotRow
-      const { outline: _outline, ...bare } = JSON.parse(row.state) as JsonObject
-      const state = canonicalJson(bare)
-      const seal = sealSnapshot(runId, { seq: row.seq, headHash: row.head_hash, state })
-      database.prepare('update snapshot set state = ?, seal = ?').run(state, seal)
-    })
-    const read = vi.spyOn(ledger, 'read')
-    expect(await outlineTo(ledger, runId, 250)).toEqual(whole)
-    expect(read.mock.calls.map(([, range]) => range)).toEqual([{ fromSeq: 1, toSeq: 250 }])
-  })
 })
 
 describe('snapshots near an event', () => {
-  it('are used in turn: where the nearest is not sound, the one right before it', async () => {
-    const { path, runId } = longLedger()
-    const ledger = open(path)
-    await foldTo(ledger, runId, 210)
-    tamper(path, (database) =>
-      database.exec(`insert into snapshot select snapshot.run_id, reducer, 211, state, hash, snapshot.seal
-        from snapshot join event on event.run_id = snapshot.run_id and event.seq = 211`),
-    )
-    const { fromSeq, state } = await foldingFrom(ledger, runId, 250)
-    expect(fromSeq).toBe(211)
-    expect(state).toStrictEqual(await folded(ledger, runId, 250))
-  })
-
   it('that were forged, seal and all, cost only time', async () => {
     const { path, runId } = longLedger()
     const ledger = open(path)
-    const { state: done, outline } = await outlineTo(ledger, runId, undefined, { snapshots: false })
+    const done = await foldTo(ledger, runId, undefined, { snapshots: false })
     tamper(path, (database) => {
       const headHash = database
         .prepare<[string], string>('select hash from event where run_id = ? and seq = 212')
@@ -261,7 +205,7 @@ describe('snapshots near an event', () => {
         .get(runId) as string
       const bare = {
         seq: 212,
-        state: encodeSnapshot({ state: { ...done, seq: 212 }, outline }, []),
+        state: encodeSnapshot({ ...done, seq: 212 }, []),
         headHash,
       }
       database
@@ -269,10 +213,7 @@ describe('snapshots near an event', () => {
         .run(runId, snapshotVersion, 212, bare.state, headHash, sealSnapshot(runId, bare))
     })
     const read = vi.spyOn(ledger, 'read')
-    const seqs: number[] = []
-    const state = await foldTo(ledger, runId, 250, { onEvent: ({ seq }) => void seqs.push(seq) })
-    // What was handed out before it began again is handed out once more.
-    expect(seqs.slice(seqs.lastIndexOf(1))).toEqual(Array.from({ length: 250 }, (_, index) => index + 1))
+    const state = await foldTo(ledger, runId, 250)
     expect(read.mock.calls.map(([, range]) => range)).toEqual([
       { fromSeq: 213, toSeq: 250 },
       { fromSeq: 1, toSeq: 250 },
@@ -354,7 +295,7 @@ describe('a run that began with what its session had said', () => {
     read.mockRestore()
     const due = stateToJson(await folded(ledger, runId))
     expect(stateToJson(state)).toStrictEqual(due)
-    expect(carriedIn()).toEqual([first[0], first[0]])
+    expect(carriedIn()).toEqual(first)
     expect(stateToJson((await foldingFrom(ledger, runId)).state)).toStrictEqual(due)
     expect(await verifyRun(ledger, runId)).toEqual({ scope: 'run', runId, ok: true, events: seq })
   })

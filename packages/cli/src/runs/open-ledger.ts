@@ -166,7 +166,7 @@ export async function withSummaries<Result>(
 }
 
 /** Opens a ledger to write, so that it keeps what is computed; to read if it cannot be written. */
-export async function withWritable<Result>(
+async function withWritable<Result>(
   ledgerPath: string,
   use: (ledger: Ledger) => Promise<Result>,
 ): Promise<Result> {

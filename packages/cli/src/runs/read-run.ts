@@ -24,8 +24,8 @@ interface EventRange {
 }
 
 /**
- * Reads the state and the outline of a run at its event `toSeq`, by default the last, from the nearest snapshot. `onEvent`
- * gets the events that are asked for, in order. Rejects with a `RunNotFoundError` if there is no such run.
+ * Reads the state and the outline of a run at its event `toSeq`, by default the last. `onEvent` gets the events that are
+ * asked for, in order. Rejects with a `RunNotFoundError` if there is no such run.
  */
 export async function readRun(
   ledger: Ledger,
@@ -33,24 +33,11 @@ export async function readRun(
   toSeq?: number,
   { types = [], turn, onEvent = () => {} }: RunReadingOptions = {},
 ): Promise<FoldedRun> {
-  const wanted = new Set(types)
-  let folded: RuntimeEvent[] = []
-  let begunSeq: number | undefined
-  const run = await outlineTo(ledger, runId, toSeq, {
-    onEvent: (event) => {
-      // A fold that starts over starts with the first event.
-      if (event.seq === 1) folded = []
-      begunSeq = Math.min(begunSeq ?? event.seq, event.seq)
-      if (wanted.has(event.type) && event.turn === (turn ?? event.turn)) folded.push(event)
+  return await outlineTo(ledger, runId, toSeq, {
+    onEvent(event) {
+      if (types.includes(event.type) && event.turn === (turn ?? event.turn)) onEvent(event)
     },
   })
-  // The fold passed the events after its snapshot, or all of them.
-  const beforeSeq = (begunSeq ?? run.state.seq + 1) - 1
-  if (types.length > 0 && beforeSeq > 0) {
-    for await (const event of readEvents(ledger, runId, types, { toSeq: beforeSeq, turn })) onEvent(event)
-  }
-  for (const event of folded) onEvent(event)
-  return run
 }
 
 /** Reads events of some types, in order. Damage after `toSeq` does not matter. */

@@ -1,15 +1,14 @@
 import type { Ledger, Message, RunId, RunState } from '@tallystick/core'
 import { isRunDriven, omitUndefined, toRunTimes } from '@tallystick/core/internal'
-import { transcript } from '@tallystick/core/machine'
+import { evolve, transcript } from '@tallystick/core/machine'
 import { type EventOf, eventTypes } from '@tallystick/core/vocabulary'
-import { eventsToFold, foldTo, rebuiltRequest } from '@tallystick/ledger'
+import { foldTo, rebuiltRequest } from '@tallystick/ledger'
 import { type Command, Option } from '@commander-js/extra-typings'
 import { declareRunArguments, parseWholeNumber } from '../command/arguments.ts'
 import { type CommandContext, formatCommand, printEither, printJson } from '../command/context.ts'
 import { CommandError } from '../command/exit-code.ts'
 import { formatDuration, formatJson, formatTime } from '../command/text.ts'
-import { findRun, type NamedRun, withRun } from '../runs/find-run.ts'
-import { withWritable } from '../runs/open-ledger.ts'
+import { withRun } from '../runs/find-run.ts'
 import { readEvents, readRun, readWaitedTime } from '../runs/read-run.ts'
 import { listOwnWaits, toStatusView, type RunStatusView, readWaits } from '../runs/run-status.ts'
 import { type RunStory, StoryBuilder, storyTypes } from '../runs/run-story.ts'
@@ -36,7 +35,7 @@ export function declareShow(verb: Command, context: CommandContext): void {
     .option('--no-pager', 'on a terminal, print directly instead of through PAGER or less')
     .action(async (ledgerPath, run, { request, events, ...options }) => {
       const { at, event, turn, whole = false, pager } = options
-      await withRunToFold(context, { ledger: ledgerPath, run }, options, async (ledger, runId) => {
+      await withRun(context, { ledger: ledgerPath, run }, 'read', async (ledger, runId) => {
         const maxSeq = (await ledger.head(runId))?.seq ?? 0
         const asked = at ?? event
         if (asked !== undefined && asked > maxSeq) {
@@ -71,32 +70,6 @@ export function declareShow(verb: Command, context: CommandContext): void {
         })
       })
     })
-}
-
-/** A fold of more events than this leaves a snapshot for the next one, if the ledger can be written. */
-const maxEventsFolded = 5_000
-
-/** Opens a ledger to read a run, or to write if a long fold can leave a snapshot for the next look. */
-async function withRunToFold(
-  context: CommandContext,
-  named: NamedRun,
-  { at, event }: { readonly at?: number; readonly event?: number },
-  use: (ledger: Ledger, runId: RunId) => Promise<void>,
-): Promise<void> {
-  const isDone = await withRun(context, named, 'read', async (ledger, runId) => {
-    const { seq: maxSeq = 0 } = (await ledger.head(runId)) ?? {}
-    const events =
-      event === undefined ? await eventsToFold(ledger, runId, Math.min(at ?? maxSeq, maxSeq)) : undefined
-    if (events !== undefined && events > maxEventsFolded) return false
-    await use(ledger, runId)
-    return true
-  })
-  if (isDone) return
-  const { ledger: ledgerPath, run } = named
-  const { programName } = context
-  await withWritable(ledgerPath, async (ledger) =>
-    use(ledger, await findRun(ledger, run, { programName, ledgerPath })),
-  )
 }
 
 const maxEventCharacters = 120
@@ -171,7 +144,7 @@ async function readShownRun(
     waitedMs: await readWaitedTime(ledger, state),
     waits,
     statusView,
-    ...(!isNow && { now: await readStatusNow(ledger, { runId, maxSeq }) }),
+    ...(!isNow && { now: await readStatusNow(ledger, state, maxSeq) }),
     childRuns: await readChildRuns(ledger, reading.outline.children),
     inbox: isNow ? await ledger.inbox(runId) : [],
   }
@@ -179,17 +152,17 @@ async function readShownRun(
 }
 
 /** Reads the status of a run today. Damage in later events must not keep an earlier one from being shown. */
-async function readStatusNow(
-  ledger: Ledger,
-  { runId, maxSeq }: Pick<Asked, 'runId' | 'maxSeq'>,
-): Promise<ShownRun['now']> {
+async function readStatusNow(ledger: Ledger, past: RunState, maxSeq: number): Promise<ShownRun['now']> {
+  const { runId } = past
   try {
     // The end of a run says its status without a fold.
     for await (const event of ledger.read(runId, { fromSeq: maxSeq, toSeq: maxSeq })) {
       if (event.type === 'run_finished')
         return { status: 'done', reason: event.reason, ...omitUndefined({ detail: event.detail }) }
     }
-    return await readCurrentStatus(ledger, await foldTo(ledger, runId))
+    let state = past
+    for await (const event of ledger.read(runId, { fromSeq: past.seq + 1 })) state = evolve(state, event)
+    return await readCurrentStatus(ledger, state)
   } catch {
     return undefined
   }

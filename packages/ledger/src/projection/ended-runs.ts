@@ -1,4 +1,4 @@
-import { type Ledger, type Limits, type RunId, type RuntimeEvent, TallystickError } from '@tallystick/core'
+import { type Ledger, type Limits, type RunId, type RuntimeEvent } from '@tallystick/core'
 import { omitUndefined, option, requireLedger, requireOptions, toRunTimes } from '@tallystick/core/internal'
 import {
   addUsage,
@@ -10,7 +10,7 @@ import {
   type RunRecord,
 } from '@tallystick/core/vocabulary'
 import { eventsBy, rareType, type StoreDatabase } from '../store/database.ts'
-import { databaseOf } from '../store/store.ts'
+import { databaseOf, orElse } from '../store/store.ts'
 import { RunAccumulator } from './run-accumulator.ts'
 import { toEndedStatus, type RunSummary } from './run-summary.ts'
 
@@ -29,7 +29,7 @@ export async function summarizeEndedRuns(
   const found = new Map<RunId, RunSummary>()
   const database = databaseOf(ledger)
   if (database === undefined || runs.length === 0) return found
-  const whole = await orNothing(() =>
+  const whole = await orElse(undefined, () =>
     findWholeRuns(
       database,
       runs.map(({ runId }) => runId),
@@ -38,20 +38,11 @@ export async function summarizeEndedRuns(
   await Promise.all(
     runs.map(async ({ runId, head }) => {
       if (whole?.get(runId) !== head.seq) return
-      const summary = await orNothing(() => summarizeEndedRun(ledger, runId))
+      const summary = await orElse(undefined, () => summarizeEndedRun(ledger, runId))
       if (summary) found.set(runId, summary)
     }),
   )
   return found
-}
-
-async function orNothing<T>(work: () => Promise<T>): Promise<T | undefined> {
-  try {
-    return await work()
-  } catch (error) {
-    if (error instanceof TallystickError) return undefined
-    throw error
-  }
 }
 
 /** Every type in every version that this release knows. */
@@ -190,7 +181,7 @@ export async function firstInputs(
   const found = new Map<RunId, Input>()
   await Promise.all(
     runIds.map((runId) =>
-      orNothing(async () => {
+      orElse(undefined, async () => {
         for await (const event of ledger.find({ runId, types: ['input_received'] })) {
           found.set(runId, event as Input)
           break

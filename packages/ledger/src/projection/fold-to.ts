@@ -6,7 +6,6 @@ import {
   RunNotFoundError,
   type RunState,
   type RuntimeEvent,
-  TallystickError,
 } from '@tallystick/core'
 import {
   digestAdditions,
@@ -18,23 +17,19 @@ import {
   requireOptions,
   writingSettings,
 } from '@tallystick/core/internal'
-import { evolve, isSuspended, modelRequest, nextAction, transcript } from '@tallystick/core/machine'
+import { evolve, modelRequest, nextAction, transcript } from '@tallystick/core/machine'
 import { requireTextId } from '@tallystick/core/store-kit'
 import type { EventOf, ModelRef, RequestAddition } from '@tallystick/core/vocabulary'
 import { eachEvent } from '../store/read-events.ts'
-import type { StoreDatabase } from '../store/database.ts'
-import { databaseOf } from '../store/store.ts'
-import { OutlineFold } from './run-outline.ts'
-import { type FoldedRun, listSnapshotPlaces, Snapshots } from './snapshots.ts'
+import { databaseOf, orElse } from '../store/store.ts'
+import { OutlineFold, type RunOutline } from './run-outline.ts'
+import { listSnapshotPlaces, Snapshots } from './snapshots.ts'
 
 /** Options of a fold. */
 export interface FoldOptions {
   /** Begin at the last snapshot that the store has of the run. Default: `true`. */
   readonly snapshots?: boolean | undefined
-  /**
-   * Gets each event that is folded, in order: all from the first on, or those after a snapshot. A fold that turns out to have
-   * begun at a wrong snapshot begins again with the first event.
-   */
+  /** Gets each event that is folded, in order: all from the first on, or those after a snapshot. */
   readonly onEvent?: ((event: RuntimeEvent) => void) | undefined
 }
 
@@ -46,9 +41,9 @@ const foldOptions = option.fields<FoldOptions>({
 
 /**
  * Returns the state of a run right after its event `seq`, or after its last one, without any call. It equals the state
- * that the live run had there. If the store keeps snapshots, it reads only the events after the nearest one, and a long
- * fold leaves a new one, if the ledger was opened for writing. A snapshot is bound to its history and to the code that
- * made it; a damaged one is ignored. Rejects with `RunNotFoundError` if the ledger has no such run, with
+ * that the live run had there. If the store keeps snapshots, it reads only the events after the last one before `seq`, and
+ * a long fold leaves a new one, if the ledger was opened for writing. A snapshot is bound to its history and to the code
+ * that made it; a damaged one is ignored. Rejects with `RunNotFoundError` if the ledger has no such run, with
  * `ConfigurationError` if the run has no such event, and with what `evolve` throws if an event is not legal.
  */
 export async function foldTo(
@@ -57,13 +52,22 @@ export async function foldTo(
   seq?: number,
   options: FoldOptions = {},
 ): Promise<RunState> {
-  const { state } = await foldWithOptions('foldTo', { ledger, runId, seq, options })
+  const toSeq = await requireSeq('foldTo', { ledger, runId, seq, options })
+  const { snapshots: usesSnapshots = true, onEvent } = options
+  const state = await foldStoredRun(ledger, runId, { toSeq, usesSnapshots, ...omitUndefined({ onEvent }) })
+  if (state === undefined) throw new RunNotFoundError(runId)
   return state
+}
+
+/** A run after one of its events. */
+export interface FoldedRun {
+  readonly state: RunState
+  readonly outline: RunOutline
 }
 
 /**
  * The same, with what the events of the run say over all its turns: who had the conversation, which calls there were, how they
- * ended. A snapshot holds it beside the state.
+ * ended. Reads every event.
  */
 export async function outlineTo(
   ledger: Ledger,
@@ -71,7 +75,18 @@ export async function outlineTo(
   seq?: number,
   options: FoldOptions = {},
 ): Promise<FoldedRun> {
-  return await foldWithOptions('outlineTo', { ledger, runId, seq, options })
+  const toSeq = await requireSeq('outlineTo', { ledger, runId, seq, options })
+  const fold = new OutlineFold()
+  const state = await foldStoredRun(ledger, runId, {
+    toSeq,
+    usesSnapshots: false,
+    onEvent(event) {
+      fold.add(event)
+      options.onEvent?.(event)
+    },
+  })
+  if (state === undefined) throw new RunNotFoundError(runId)
+  return { state, outline: fold.outline }
 }
 
 interface FoldGiven {
@@ -81,10 +96,7 @@ interface FoldGiven {
   readonly options: FoldOptions
 }
 
-async function foldWithOptions(
-  subject: string,
-  { ledger, runId, seq, options }: FoldGiven,
-): Promise<FoldedRun> {
+async function requireSeq(subject: string, { ledger, runId, seq, options }: FoldGiven): Promise<number> {
   requireLedger(subject, ledger)
   requireTextId(subject, runId)
   if (seq !== undefined) requireOptions(subject, anySeq, seq, 'seq')
@@ -92,176 +104,73 @@ async function foldWithOptions(
   const head = await ledger.head(runId)
   if (head === undefined) throw new RunNotFoundError(runId)
   const toSeq = seq ?? head.seq
-  if (!Number.isInteger(toSeq) || toSeq < 1 || toSeq > head.seq) {
-    throw new ConfigurationError(
-      `Run ${runId} has the events 1 to ${head.seq}, so there is no state at seq ${toSeq}. Name one of them.`,
-    )
-  }
-  const { snapshots: usesSnapshots = true, onEvent: onFolded } = options
-  const folded = await foldStoredRun(ledger, runId, {
-    toSeq,
-    usesSnapshots,
-    ...(onFolded && { onFolded }),
-  })
-  if (folded === undefined) throw new RunNotFoundError(runId)
-  return folded
+  if (Number.isInteger(toSeq) && toSeq >= 1 && toSeq <= head.seq) return toSeq
+  throw new ConfigurationError(
+    `Run ${runId} has the events 1 to ${head.seq}, so there is no state at seq ${toSeq}. Name one of them.`,
+  )
 }
 
 /**
- * Returns how many events a fold to `seq` reads, from the nearest snapshot on; `undefined` where the store keeps no
+ * Returns how many events a fold to `seq` reads, from the last snapshot before it on; `undefined` where the store keeps no
  * snapshots.
  */
 export async function eventsToFold(ledger: Ledger, runId: RunId, seq: number): Promise<number | undefined> {
   requireLedger('eventsToFold', ledger)
   const database = databaseOf(ledger)
   if (database === undefined) return undefined
-  const places = await listPlacesOrNone(database, runId)
+  // What cannot be read is done without.
+  const places = await orElse([], () => listSnapshotPlaces(database, runId))
   return seq - (places.findLast((place) => place <= seq) ?? 0)
-}
-
-async function listPlacesOrNone(database: StoreDatabase, runId: RunId): Promise<readonly number[]> {
-  try {
-    return await listSnapshotPlaces(database, runId)
-  } catch (error) {
-    // What cannot be read is done without.
-    if (error instanceof TallystickError) return []
-    throw error
-  }
 }
 
 /** How far a fold goes, and which events it passes on. */
 export interface FoldPlan {
   /** The last event that is folded. */
   readonly toSeq: number
-  /** Begin at the nearest snapshot of the store. */
+  /** Begin at the last snapshot of the store. */
   readonly usesSnapshots: boolean
-  /** `onEvent` gets every event after this one, also those that a snapshot covers. */
+  /** `onEvent` gets every event after this one, also those that a snapshot covers. Default: those that are folded. */
   readonly onEventAfter?: number
   readonly onEvent?: (event: RuntimeEvent) => void
-  /** Gets every event that is folded, from the first on again where the fold begins again without its snapshot. */
-  readonly onFolded?: (event: RuntimeEvent) => void
 }
 
 /** A fold of fewer events takes no longer than the search for a snapshot. */
 const longSeqMin = 64
 
-/** A fold of so many events, or of so much text, keeps its state as a snapshot. */
+/** A fold of so many events keeps its state as a snapshot. */
 const eventsFar = 200
-const charactersFar = 1024 * 1024
-
-/** A settled run is continued from there: then fewer events are enough. */
-const settledEventsFar = 50
 
 /**
- * Folds a run up to an event, from the nearest snapshot on; `undefined` if the run has no events. Throws
- * what `evolve` throws where an event is not legal.
+ * Folds a run up to an event, from the last snapshot on; `undefined` if the run has no events. Throws what `evolve` throws
+ * where an event is not legal.
  */
 export async function foldStoredRun(
   ledger: Ledger,
   runId: RunId,
   plan: FoldPlan,
-): Promise<FoldedRun | undefined> {
-  const { toSeq, onEventAfter = Infinity } = plan
-  const snapshots = await openSnapshots(ledger, runId, plan)
-  // A snapshot spares nothing where `onEvent` gets every event from the first on.
-  const begun = onEventAfter > 0 ? await snapshots?.nearest(toSeq) : undefined
-  const fold = new MeasuredFold(begun, plan)
-  const fromSeq = Math.min(fold.begunSeq, onEventAfter) + 1
+): Promise<RunState | undefined> {
+  const { toSeq, usesSnapshots, onEvent, onEventAfter } = plan
+  const database = usesSnapshots && toSeq >= longSeqMin ? databaseOf(ledger) : undefined
+  const snapshots = database && new Snapshots(database, ledger, runId)
+  await snapshots?.begin()
+  // A snapshot spares nothing where every event is passed on.
+  const begun = onEventAfter === 0 ? undefined : await snapshots?.findLast(toSeq)
+  const begunSeq = begun?.seq ?? 0
+  const after = onEventAfter ?? begunSeq
+  let state = begun
   try {
-    await eachEvent(ledger.read(runId, { fromSeq, toSeq }), (event) => {
+    await eachEvent(ledger.read(runId, { fromSeq: Math.min(begunSeq, after) + 1, toSeq }), (event) => {
       snapshots?.handle(event)
-      fold.take(event)
+      if (event.seq > begunSeq) state = evolve(state, event)
+      if (event.seq > after) onEvent?.(event)
     })
   } catch (error) {
-    // A forged snapshot costs only time. What the caller throws is thrown at once.
-    if (begun === undefined || plan.onEvent || fold.hasCallerThrown) throw error
+    // A forged snapshot costs only time, where no event was passed on yet.
+    if (begun === undefined || onEvent) throw error
     return await foldStoredRun(ledger, runId, { ...plan, usesSnapshots: false })
   }
-  const { run } = fold
-  if (run && fold.isFar) await snapshots?.keep(run)
-  return run
-}
-
-async function openSnapshots(ledger: Ledger, runId: RunId, plan: FoldPlan): Promise<Snapshots | undefined> {
-  const database = databaseOf(ledger)
-  if (database === undefined || !plan.usesSnapshots || plan.toSeq < longSeqMin) return undefined
-  const snapshots = new Snapshots(database, ledger, runId)
-  await snapshots.begin()
-  return snapshots
-}
-
-/** A fold that counts how far it came, which decides whether its state is worth a snapshot. */
-class MeasuredFold {
-  readonly begunSeq: number
-  #state: RunState | undefined
-  readonly #outline: OutlineFold
-  #seq: number
-  readonly #plan: FoldPlan
-  #events = 0
-  #characters = 0
-  #hasCallerThrown = false
-
-  constructor(begun: FoldedRun | undefined, plan: FoldPlan) {
-    this.#state = begun?.state
-    this.#outline = new OutlineFold(begun?.outline)
-    this.begunSeq = begun?.state.seq ?? 0
-    this.#seq = this.begunSeq
-    this.#plan = plan
-  }
-
-  take(event: RuntimeEvent): void {
-    const { onEvent, onEventAfter = Infinity } = this.#plan
-    if (event.seq > this.#seq) {
-      this.#state = evolve(this.#state, event)
-      this.#outline.add(event)
-      this.#seq = event.seq
-      this.#passOn(event)
-      this.#events++
-      // What a run begins with is in no snapshot of it. Where it came far already, nothing depends on how much was said.
-      if (this.#events < eventsFar && event.type !== 'history_carried') {
-        this.#characters += countCharacters(event)
-      }
-    }
-    if (event.seq > onEventAfter) onEvent?.(event)
-  }
-
-  #passOn(event: RuntimeEvent): void {
-    try {
-      this.#plan.onFolded?.(event)
-    } catch (error) {
-      this.#hasCallerThrown = true
-      throw error
-    }
-  }
-
-  /** Set if the caller's function threw, which ends the fold. */
-  get hasCallerThrown(): boolean {
-    return this.#hasCallerThrown
-  }
-
-  get run(): FoldedRun | undefined {
-    const state = this.#state
-    return state && { state, outline: this.#outline.outline }
-  }
-
-  get isFar(): boolean {
-    if (this.#events >= eventsFar || this.#characters >= charactersFar) return true
-    const state = this.#state
-    return this.#events >= settledEventsFar && state !== undefined && isSettled(state)
-  }
-}
-
-function isSettled(state: RunState): boolean {
-  return state.phase === 'done' || isSuspended(state)
-}
-
-/** How much text a value holds, keys not counted. */
-function countCharacters(value: unknown): number {
-  if (typeof value === 'string') return value.length
-  if (typeof value !== 'object' || value === null) return 0
-  let characters = 0
-  for (const item of Object.values(value)) characters += countCharacters(item)
-  return characters
+  if (state && state.seq - begunSeq >= eventsFar) await snapshots?.keep(state)
+  return state
 }
 
 /** The request that a model got, or would get, in a state of a run. */

@@ -12,7 +12,7 @@ import { limitNames, parseToolCallId } from '@tallystick/core/vocabulary'
 import type { AliasedRawBuilder, Nullable, RawBuilder, SelectQueryBuilder } from 'kysely'
 import { isRunId } from '../format/event-row.ts'
 import { perform, type Queries, type Schema, type StoreDatabase } from '../store/database.ts'
-import { databaseOf } from '../store/store.ts'
+import { databaseOf, orElse } from '../store/store.ts'
 import { foldStoredRun } from './fold-to.ts'
 import { type AccumulatedRun, listSpending, RunAccumulator, type SpendingLine } from './run-accumulator.ts'
 import {
@@ -398,13 +398,13 @@ export async function projectRun(
   const known = before?.accumulated && before.summary.seq < toSeq ? before.accumulated : undefined
   try {
     const accumulator = new RunAccumulator(known)
-    const folded = await foldStoredRun(ledger, runId, {
+    const state = await foldStoredRun(ledger, runId, {
       toSeq,
       usesSnapshots: true,
       onEventAfter: known ? (before?.summary.seq ?? 0) : 0,
       onEvent: (event) => accumulator.add(event),
     })
-    const record = folded && toSummaryRecord(folded.state, accumulator.run)
+    const record = state && toSummaryRecord(state, accumulator.run)
     if (known && record && !hasIds(record.summary, runId)) return await projectRun(ledger, runId, toSeq)
     return record
   } catch (error) {
@@ -582,16 +582,6 @@ export async function projectEveryRun(
     if (record) runs.push(toProjectedRun(-runs.length, record))
   }
   return new ProjectedRuns(ledger, undefined, runs)
-}
-
-/** Returns `otherwise` if projections cannot be read. Errors that show a bug are thrown. */
-export async function orElse<T>(otherwise: T, work: () => Promise<T>): Promise<T> {
-  try {
-    return await work()
-  } catch (error) {
-    if (error instanceof TallystickError) return otherwise
-    throw error
-  }
 }
 
 /**

@@ -4,11 +4,8 @@ import {
   canonicalJson,
   type EventOf,
   type EventType,
-  type Json,
   type JsonObject,
   type Outcome,
-  parseRunId,
-  parseToolCallId,
   type ToolCallId,
 } from '@tallystick/core/vocabulary'
 
@@ -79,12 +76,12 @@ interface Tool {
 
 /** Puts the outline of a run together from its events, in order. */
 export class OutlineFold {
-  readonly #agents: string[]
-  readonly #children: Set<RunId>
-  #requests: number
-  #results: number
-  readonly #open: Map<ToolCallId, OpenRequest>
-  readonly #tools: Map<string, Tool>
+  readonly #agents: string[] = []
+  readonly #children = new Set<RunId>()
+  #requests = 0
+  #results = 0
+  readonly #open = new Map<ToolCallId, OpenRequest>()
+  readonly #tools = new Map<string, Tool>()
   #todo: RunOutline['todo']
 
   readonly #takes: { readonly [T in EventType]: ((event: EventOf<T>) => void) | null } = {
@@ -124,17 +121,6 @@ export class OutlineFold {
     cancel_requested: null,
   }
 
-  /** Begins after an outline; without one, before the first event. */
-  constructor(begun: RunOutline = nothing) {
-    this.#agents = [...begun.agents]
-    this.#children = new Set(begun.children)
-    this.#requests = begun.requests
-    this.#results = begun.results
-    this.#open = new Map(begun.open.map((request) => [request.toolCallId, request]))
-    this.#tools = new Map(begun.tools.map((tool) => [tool.name, fromToolOutline(tool)]))
-    this.#todo = begun.todo
-  }
-
   add(event: RuntimeEvent): void {
     const take = this.#takes[event.type] as ((event: RuntimeEvent) => void) | null | undefined
     take?.(event)
@@ -147,7 +133,11 @@ export class OutlineFold {
       requests: this.#requests,
       results: this.#results,
       open: [...this.#open.values()],
-      tools: [...this.#tools.values()].map(toToolOutline),
+      tools: [...this.#tools.values()].map(({ name, calls, endings, inputs }) => ({
+        ...{ name, calls },
+        endings: [...endings].map(([ending, count]) => ({ ending, count })),
+        inputs: [...inputs].map(([key, values]) => ({ key, values: [...values] })),
+      })),
       ...(this.#todo && { todo: this.#todo }),
     }
   }
@@ -189,24 +179,6 @@ export class OutlineFold {
   }
 }
 
-const nothing: RunOutline = { agents: [], children: [], requests: 0, results: 0, open: [], tools: [] }
-
-function fromToolOutline({ name, calls, endings, inputs }: ToolOutline): Tool {
-  return {
-    ...{ name, calls },
-    endings: new Map(endings.map(({ ending, count }) => [ending, count])),
-    inputs: new Map(inputs.map(({ key, values }) => [key, new Set(values)])),
-  }
-}
-
-function toToolOutline({ name, calls, endings, inputs }: Tool): ToolOutline {
-  return {
-    ...{ name, calls },
-    endings: [...endings].map(([ending, count]) => ({ ending, count })),
-    inputs: [...inputs].map(([key, values]) => ({ key, values: [...values] })),
-  }
-}
-
 /** One value more than an outline distinguishes says that there are more. */
 function addValue(values: Set<string | null>, value: string | null): void {
   if (values.size <= maxOutlinedValues) values.add(value)
@@ -225,56 +197,4 @@ const emptyTexts: ReadonlySet<string> = new Set(['', '[]', '{}', 'null', '""'])
 /** An empty result says more than that it was a success. */
 function isEmpty(content: EventOf<'tool_result'>['content']): boolean {
   return content.every(({ type }) => type === 'text') && emptyTexts.has(textOf(content).trim())
-}
-
-/** The outline that a snapshot holds; `undefined` where it has another shape: any writer of the database may have made it. */
-export function parseOutline(json: Json | undefined): RunOutline | undefined {
-  const outline = Object(json) as Partial<RunOutline>
-  const { agents, children, requests, results, open, tools, todo } = outline
-  const isOutline =
-    isListOf(agents, isText) &&
-    isListOf(children, (id) => isText(id) && parseRunId(id) !== undefined) &&
-    isCount(requests) &&
-    isCount(results) &&
-    isListOf(open, isRequest) &&
-    isListOf(tools, isTool) &&
-    (todo === undefined || (isCount(todo.seq) && isListOf(todo.items, isItem)))
-  return isOutline ? (outline as RunOutline) : undefined
-}
-
-function isRequest(written: unknown): boolean {
-  const { toolCallId, name, seq } = Object(written) as Partial<OpenRequest>
-  return isText(toolCallId) && parseToolCallId(toolCallId) !== undefined && isText(name) && isCount(seq)
-}
-
-function isTool(written: unknown): boolean {
-  const { name, calls, endings, inputs } = Object(written) as Partial<ToolOutline>
-  return isText(name) && isCount(calls) && isListOf(endings, isEnding) && isListOf(inputs, isInput)
-}
-
-function isEnding(written: unknown): boolean {
-  const { ending, count } = Object(written) as Partial<CallEnding>
-  return isText(ending) && isCount(count)
-}
-
-function isInput(written: unknown): boolean {
-  const { key, values } = Object(written) as Partial<InputOutline>
-  return isText(key) && isListOf(values, (value) => value === null || isText(value))
-}
-
-function isItem(written: unknown): boolean {
-  const { text, state } = Object(written) as Partial<TodoItem>
-  return isText(text) && isText(state)
-}
-
-function isText(value: unknown): value is string {
-  return typeof value === 'string'
-}
-
-function isCount(value: unknown): boolean {
-  return Number.isSafeInteger(value) && (value as number) >= 0
-}
-
-function isListOf(value: unknown, isItemOf: (item: unknown) => boolean): boolean {
-  return Array.isArray(value) && value.every((item) => isItemOf(item))
 }

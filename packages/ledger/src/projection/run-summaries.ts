@@ -2,11 +2,10 @@ import { type Ledger, type RunId, RunNotFoundError, TallystickError } from '@tal
 import { option, requireLedger, requireOptions } from '@tallystick/core/internal'
 import { type Outcome, outcomes, type RunRecord } from '@tallystick/core/vocabulary'
 import { BadRunIdsError } from '../format/event-row.ts'
-import { databaseOf } from '../store/store.ts'
+import { databaseOf, orElse } from '../store/store.ts'
 import { summarizeEndedRuns } from './ended-runs.ts'
 import {
   bringUpToDate,
-  orElse,
   type ProjectedRun,
   projectRun,
   parseRunRow,

@@ -1,28 +1,15 @@
-import {
-  type Ledger,
-  type Message,
-  type RunId,
-  type RunState,
-  type RuntimeEvent,
-  TallystickError,
-} from '@tallystick/core'
+import { type Ledger, type Message, type RunId, type RunState, type RuntimeEvent } from '@tallystick/core'
 import { foldVersion, openTurnCalls, stateFromJson, stateToJson } from '@tallystick/core/machine'
 import { messagesOf } from '@tallystick/core/internal'
 import { canonicalJson, type Json, type JsonObject, parseToolCallId } from '@tallystick/core/vocabulary'
 import { digestText } from '../format/chain.ts'
 import { perform, type StoreDatabase } from '../store/database.ts'
-import { parseOutline, type RunOutline } from './run-outline.ts'
+import { orElse } from '../store/store.ts'
 
-/** A run after one of its events. */
-export interface FoldedRun {
-  readonly state: RunState
-  readonly outline: RunOutline
-}
-
-/** A snapshot as a store keeps it: the state and the outline of a run after one of its events. */
+/** A snapshot as a store keeps it: the state of a run after one of its events. */
 export interface StoredSnapshot {
   readonly seq: number
-  /** Canonical JSON of both. */
+  /** Canonical JSON. */
   readonly state: string
   /** The hash of that event: of another history it is another one. */
   readonly headHash: string
@@ -36,9 +23,9 @@ interface BegunHistory {
   readonly messages: readonly Message[]
 }
 
-/** The state and the outline of a run that began with `carried`, as text. The same ones give the same text. */
-export function encodeSnapshot({ state, outline }: FoldedRun, carried: readonly Message[]): string {
-  const json = { ...stateToJson(state), outline }
+/** The state of a run that began with `carried`, as text. The same state gives the same text. */
+export function encodeSnapshot(state: RunState, carried: readonly Message[]): string {
+  const json = stateToJson(state)
   const messages = messagesOf(state.history)
   const changed = carried.findIndex((message, index) => message !== messages[index])
   const shared = changed < 0 ? carried.length : changed
@@ -53,20 +40,19 @@ export function sealSnapshot(runId: RunId, { seq, state, headHash }: Omit<Stored
   return digestText(`snapshot ${of}\n${state}`)
 }
 
-/** The state and the outline that a snapshot holds; `undefined` where it is not as it was written. */
+/** The state that a snapshot holds; `undefined` where it is not as it was written. */
 export async function decodeSnapshot(
   runId: RunId,
   snapshot: StoredSnapshot,
   carried: () => Promise<readonly Message[]>,
-): Promise<FoldedRun | undefined> {
+): Promise<RunState | undefined> {
   if (sealSnapshot(runId, snapshot) !== snapshot.seal) return undefined
-  const { outline: written, ...json } = JSON.parse(snapshot.state) as JsonObject
-  const outline = parseOutline(written)
+  const json = JSON.parse(snapshot.state) as JsonObject
   const history = json['history'] as unknown as readonly Message[] | BegunHistory
   const messages =
     'carried' in history ? [...(await carried()).slice(0, history.carried), ...history.messages] : history
   const state = stateFromJson({ ...json, history: messages as unknown as Json })
-  return outline && hasIds(runId, state) ? { state, outline } : undefined
+  return hasIds(runId, state) ? state : undefined
 }
 
 /**
@@ -78,14 +64,8 @@ function hasIds(runId: RunId, state: RunState): boolean {
   return state.runId === runId && calls.every((call) => parseToolCallId(call) !== undefined)
 }
 
-/** Rises whenever the outline of any run changes in value or in its stored form. */
-const outlineVersion = 1
-
 /** The version that a snapshot names as its `reducer`: others are ignored. */
-export const snapshotVersion: string = `fold ${foldVersion}, outline ${outlineVersion}`
-
-/** So many are kept of one run. They lie about evenly over it. */
-const maxSnapshotsOfRun = 8
+export const snapshotVersion: string = `fold ${foldVersion}`
 
 /** A state that takes more is not kept: most of it is large contents, which would be stored once more. */
 const maxStateCharacters = 4 * 1024 * 1024
@@ -107,35 +87,30 @@ export class Snapshots {
 
   /** Call it before the first event is read: content that is removed from here on is in no snapshot that `keep` writes. */
   async begin(): Promise<void> {
-    if (this.#database.isWritable) this.#forgotten = await orNothing(() => this.#timesForgotten())
+    if (this.#database.isWritable) this.#forgotten = await orElse(undefined, () => this.#timesForgotten())
   }
 
-  /** Reads the last sound snapshot that is not after an event. */
-  async nearest(toSeq: number): Promise<FoldedRun | undefined> {
-    return await orNothing(async () => {
-      for (let upTo = toSeq; ;) {
-        const snapshot = await findSnapshot(this.#database, this.#runId, upTo)
-        if (snapshot === undefined) return undefined
-        const run = await this.#soundRun(snapshot)
-        if (run) return run
-        upTo = snapshot.seq - 1
-      }
+  /** Reads the last snapshot that is not after an event. */
+  async findLast(toSeq: number): Promise<RunState | undefined> {
+    return await orElse(undefined, async () => {
+      const snapshot = await findSnapshot(this.#database, this.#runId, toSeq)
+      return snapshot && (await this.#soundState(snapshot))
     })
   }
 
-  /** Writes a snapshot, in the place of another one if there are many, unless content was removed since `begin`. */
-  async keep(run: FoldedRun): Promise<void> {
-    const { state } = run
+  /** Writes a snapshot, in the place of an earlier one, unless content was removed since `begin`. */
+  async keep(state: RunState): Promise<void> {
     const forgotten = this.#forgotten
     // A snapshot would outlive the key that content about a subject is sealed with.
     const isOpen = state.subject === undefined && state.removedFrom === undefined
     if (forgotten === undefined || !isOpen) return
-    await orNothing(async () => {
-      const text = encodeSnapshot(run, this.#carried)
+    await orElse(undefined, async () => {
+      const places = await listSnapshotPlaces(this.#database, this.#runId)
+      if (places.some((place) => place > state.seq)) return
+      const text = encodeSnapshot(state, this.#carried)
       const headHash = text.length > maxStateCharacters ? undefined : await this.#hashAt(state.seq)
       if (headHash === undefined) return
       const seal = sealSnapshot(this.#runId, { seq: state.seq, state: text, headHash })
-      const replaced = chooseReplaced(state.seq, await listSnapshotPlaces(this.#database, this.#runId))
       const row = {
         run_id: this.#runId,
         reducer: snapshotVersion,
@@ -165,7 +140,7 @@ export class Snapshots {
           db
             .deleteFrom('snapshot')
             .where('run_id', '=', row.run_id)
-            .where((is) => is.or([is('reducer', '<>', snapshotVersion), is('seq', 'in', replaced)])),
+            .where((is) => is.or([is('reducer', '<>', snapshotVersion), is('seq', '<', row.seq)])),
         )
       })
     })
@@ -177,7 +152,7 @@ export class Snapshots {
   }
 
   /** A sealed text that is not a state counts as no snapshot. */
-  async #soundRun(snapshot: StoredSnapshot): Promise<FoldedRun | undefined> {
+  async #soundState(snapshot: StoredSnapshot): Promise<RunState | undefined> {
     try {
       return await decodeSnapshot(this.#runId, snapshot, async () => {
         this.#carried = await readCarried(this.#ledger, this.#runId)
@@ -239,28 +214,4 @@ async function readCarried(ledger: Ledger, runId: RunId): Promise<readonly Messa
     if (event.type === 'history_carried') return event.messages
   }
   return []
-}
-
-async function orNothing<T>(work: () => Promise<T>): Promise<T | undefined> {
-  try {
-    return await work()
-  } catch (error) {
-    if (error instanceof TallystickError) return undefined
-    throw error
-  }
-}
-
-/** The places that go when one is added: each time the one whose neighbours lie closest together, never the last. */
-export function chooseReplaced(added: number, places: readonly number[]): readonly number[] {
-  const kept = [...new Set([...places, added])].sort((a, b) => a - b)
-  const gone: number[] = []
-  while (kept.length > maxSnapshotsOfRun) {
-    let [closest, gap] = [0, Infinity]
-    for (let index = 0; index < kept.length - 1; index++) {
-      const wide = (kept[index + 1] as number) - (kept[index - 1] ?? 0)
-      if (wide < gap && kept[index] !== added) [closest, gap] = [index, wide]
-    }
-    gone.push(...kept.splice(closest, 1))
-  }
-  return gone
 }

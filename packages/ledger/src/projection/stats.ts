@@ -1,9 +1,9 @@
 import type { Ledger, Usage } from '@tallystick/core'
 import { omitUndefined, option, requireLedger, requireOptions } from '@tallystick/core/internal'
 import { addUsage, type ModelRef } from '@tallystick/core/vocabulary'
+import { orElse } from '../store/store.ts'
 import {
   bringUpToDate,
-  orElse,
   type ProjectedRuns,
   projectEveryRun,
   type ProjectionOptions,

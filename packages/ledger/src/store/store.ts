@@ -1,4 +1,10 @@
-import { ConfigurationError, type Ledger, LedgerConflictError, type RunId } from '@tallystick/core'
+import {
+  ConfigurationError,
+  type Ledger,
+  LedgerConflictError,
+  type RunId,
+  TallystickError,
+} from '@tallystick/core'
 import type { ExpectedHead, Head, LeaseClaim, RunLeases, TakeOverClaim } from '@tallystick/core/vocabulary'
 import type { Observable } from 'rxjs'
 import type { EncodedEvent } from '../format/body.ts'
@@ -85,4 +91,14 @@ export function requireRemovable(ledger: Ledger): Internals {
     'This ledger cannot remove content: only sqliteLedger and postgresLedger can. ' +
       'Pass the ledger itself, not something wrapped around it.',
   )
+}
+
+/** Returns `otherwise` if what is derived from events cannot be read. Errors that show a bug are thrown. */
+export async function orElse<T>(otherwise: T, work: () => Promise<T>): Promise<T> {
+  try {
+    return await work()
+  } catch (error) {
+    if (error instanceof TallystickError) return otherwise
+    throw error
+  }
 }

@@ -16,7 +16,6 @@ import { onceKeyOf, type SessionPlace } from '@tallystick/core/store-kit'
 import { canonicalJson, type EventOf, type Grant } from '@tallystick/core/vocabulary'
 import { fault, type Fault, quoteId } from '../format/event-row.ts'
 import { type AccumulatedRun, RunAccumulator } from '../projection/run-accumulator.ts'
-import { OutlineFold, type RunOutline } from '../projection/run-outline.ts'
 
 /** A run after one of its events, as an audit knows it. */
 export interface AuditedRun {
@@ -24,7 +23,6 @@ export interface AuditedRun {
   readonly state: RunState | undefined
   /** `undefined` where the audit was not to accumulate. */
   readonly accumulated: AccumulatedRun | undefined
-  readonly outline: RunOutline | undefined
   /** The messages that the run began with. */
   readonly carried: readonly Message[]
 }
@@ -33,15 +31,12 @@ export interface AuditedRun {
 export class EventAudit {
   #state: RunState | undefined
   readonly #accumulator: RunAccumulator | undefined
-  readonly #outline: OutlineFold | undefined
   #carried: readonly Message[] = []
   readonly #onceKeys = new Set<string>()
 
-  /** `accumulates`: whether it also accumulates what summaries and snapshots of the run hold. */
+  /** `accumulates`: whether it also accumulates what the summary of the run holds beside its state. */
   constructor({ accumulates = false }: { readonly accumulates?: boolean } = {}) {
-    if (!accumulates) return
-    this.#accumulator = new RunAccumulator()
-    this.#outline = new OutlineFold()
+    if (accumulates) this.#accumulator = new RunAccumulator()
   }
 
   /** The run after the last sound event. */
@@ -49,7 +44,6 @@ export class EventAudit {
     return {
       state: this.#state,
       accumulated: this.#accumulator?.run,
-      outline: this.#outline?.outline,
       carried: this.#carried,
     }
   }
@@ -71,7 +65,6 @@ export class EventAudit {
       if (misshapen) return misshapen
       this.#state = state
       this.#accumulator?.add(event)
-      this.#outline?.add(event)
       if (event.type === 'history_carried') this.#carried = event.messages
       return undefined
     } catch (error) {

@@ -2,8 +2,8 @@ import type { Ledger, RunId } from '@tallystick/core'
 import { canonicalJson, type Json } from '@tallystick/core/vocabulary'
 import { fault, type Fault } from '../format/event-row.ts'
 import type { StoreDatabase } from '../store/database.ts'
-import { databaseOf } from '../store/store.ts'
-import { orElse, ProjectionTables, type StoredRunRow, toRunRow } from '../projection/projections.ts'
+import { databaseOf, orElse } from '../store/store.ts'
+import { ProjectionTables, type StoredRunRow, toRunRow } from '../projection/projections.ts'
 import { toSummaryRecord } from '../projection/run-summary.ts'
 import { sealSnapshot, findSnapshot, listSnapshotPlaces, encodeSnapshot } from '../projection/snapshots.ts'
 import type { AuditedRun } from './event-audit.ts'
@@ -79,16 +79,14 @@ export class ProjectionAudit {
     return differing && fault('projection', `its ${differing} as its events say`, 'another')
   }
 
-  async #snapshotFault({ seq, state, outline, carried }: AuditedPlace): Promise<Fault | undefined> {
+  async #snapshotFault({ seq, state, carried }: AuditedPlace): Promise<Fault | undefined> {
     const snapshot = await orElse(undefined, () => findSnapshot(this.#database, this.#runId, seq))
-    if (state === undefined || outline === undefined) return undefined
+    if (state === undefined) return undefined
     const isSound =
       snapshot?.seq === seq &&
       sealSnapshot(this.#runId, snapshot) === snapshot.seal &&
-      snapshot.state === encodeSnapshot({ state, outline }, carried)
-    return isSound
-      ? undefined
-      : fault(`snapshot at event ${seq}`, 'the state and the outline there', 'another')
+      snapshot.state === encodeSnapshot(state, carried)
+    return isSound ? undefined : fault(`snapshot at event ${seq}`, 'the state there', 'another')
   }
 }
 

@@ -133,7 +133,7 @@ export const projectionCases: Readonly<Record<string, (bed: ProjectionBed) => Pr
   async 'that cannot be read are done without, and nothing is wrong with the ledger'(bed) {
     const ledger = bed.open()
     await recordSome(ledger, 3)
-    await longRun(ledger, 7)
+    await longRun(ledger, 25)
     await refreshed(ledger)
     const runs = await everyRun(ledger)
     const reported = await statsOf(ledger)
@@ -151,8 +151,8 @@ export const projectionCases: Readonly<Record<string, (bed: ProjectionBed) => Pr
     bed,
   ) {
     const ledger = bed.open()
-    const old = await longRun(ledger, 7, { sessionId: 'ann' })
-    const kept = await longRun(ledger, 7, { seed: 2, sessionId: 'ann', at: now })
+    const old = await longRun(ledger, 25, { sessionId: 'ann' })
+    const kept = await longRun(ledger, 25, { seed: 2, sessionId: 'ann', at: now })
     await refreshed(ledger)
     await redact(ledger, kept, [2], { by: 'ann', reason: 'asked for' })
     expect(await bed.rows(`select summary from run_summary where run_id = '${kept}'`)).toEqual([])

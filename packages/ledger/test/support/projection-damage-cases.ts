@@ -31,8 +31,8 @@ export const projectionDamageCases: Readonly<Record<string, (bed: ProjectionBed)
   async 'are found by verify wherever they are not what the events say, and mended by a rebuild'(bed) {
     const ledger = bed.open()
     await recordSome(ledger, 2)
-    await longRun(ledger, 7, { sessionId: 'ann' })
-    await longRun(ledger, 7, { seed: 2, sessionId: 'ann' })
+    await longRun(ledger, 25, { sessionId: 'ann' })
+    await longRun(ledger, 25, { seed: 2, sessionId: 'ann' })
     await refreshed(ledger)
     for (const [statement, what] of changesFor(bed)) {
       const before = await statsOf(ledger)
