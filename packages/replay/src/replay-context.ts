@@ -1,6 +1,7 @@
 import type { Agent, PolicyVerdict, RunState, RuntimeEvent, Tool, ToolInputGuardrail } from '@tallystick/core'
 import {
   bindRules,
+  type CollectedCall,
   definitionNow,
   messagesShown,
   omitUndefined,
@@ -24,47 +25,117 @@ import { EMPTY } from 'rxjs'
 
 type Trip = EventOf<'guardrail_tripped'>
 
-/** Returns guardrails that repeat the recorded verdict on each call: a replay runs no guardrail again. */
-export function recordedCallGuardrails(
-  recorded: readonly RuntimeEvent[],
-  from: number,
-): readonly ToolInputGuardrail[] {
-  const { trips, collected } = checkedAt(recorded, from)
-  const inputs = new Map(collected?.calls.map(({ toolCallId, input }) => [toolCallId, input]))
-  return trips.map((trip): ToolInputGuardrail => ({
-    name: trip.guardrail,
-    on: 'tool_input',
-    check: ({ toolCallId }) => {
-      if (trip.toolCallId !== toolCallId) return 'pass'
-      return toVerdict(trip, inputs.get(toolCallId))
-    },
-  }))
+/** The position of a replay in the record. */
+interface Place {
+  readonly recorded: readonly RuntimeEvent[]
+  readonly from: number
 }
 
-/** Which results on record of another run answered the calls of a fork then. */
-export function recordedAnswers(
-  recorded: readonly RuntimeEvent[],
-  from: number,
-): (calls: readonly { readonly toolCallId: ToolCallId }[]) => readonly (ToolCallId | undefined)[] {
-  const { collected } = checkedAt(recorded, from)
-  const answers = new Map(collected?.calls.map((call) => [call.toolCallId, call.recorded]))
-  return (calls) => calls.map(({ toolCallId }) => answers.get(toolCallId))
-}
+/** The check of a reply's calls that the record goes on with: findings of guardrails, then the plan of each call. */
+export class RecordedCheck {
+  readonly #place: Place
+  readonly #trips: readonly Trip[]
+  readonly #calls: ReadonlyMap<string, CollectedCall>
 
-/** The recorded check of a reply's calls: findings of guardrails, then the plan of each call. */
-function checkedAt(
-  recorded: readonly RuntimeEvent[],
-  from: number,
-): { readonly trips: readonly Trip[]; readonly collected?: EventOf<'tool_requests_collected'> } {
-  const trips: Trip[] = []
-  for (let index = from; index < recorded.length; index++) {
-    const event = recorded[index] as RuntimeEvent
-    if (event.type === 'tool_requests_collected') return { trips, collected: event }
-    if (event.type !== 'guardrail_tripped') break
-    trips.push(event)
+  constructor(place: Place) {
+    const { recorded, from } = place
+    const trips: Trip[] = []
+    let next = recorded[from]
+    for (let index = from; next?.type === 'guardrail_tripped'; next = recorded[++index]) trips.push(next)
+    const calls = next?.type === 'tool_requests_collected' ? next.calls : []
+    this.#place = place
+    this.#trips = trips
+    this.#calls = new Map(calls.map((call) => [call.toolCallId, call]))
   }
-  return { trips }
+
+  /** Guardrails that repeat the recorded verdict on each call: a replay runs no guardrail again. */
+  get guardrails(): readonly ToolInputGuardrail[] {
+    return this.#trips.map((trip) => ({
+      name: trip.guardrail,
+      on: 'tool_input',
+      check: ({ toolCallId }) =>
+        trip.toolCallId === toolCallId ? toVerdict(trip, this.#calls.get(toolCallId)?.input) : 'pass',
+    }))
+  }
+
+  /** Which results on record of another run answered the calls of a fork then. */
+  answers(calls: readonly { readonly toolCallId: ToolCallId }[]): readonly (ToolCallId | undefined)[] {
+    return calls.map(({ toolCallId }) => this.#calls.get(toolCallId)?.recorded)
+  }
+
+  /**
+   * The agent's tools and policy in a replay: their code, or what they said of each call then. Guardrails look only at what
+   * a tool lets run, so a call in which they found something passes its tool's first check.
+   */
+  checks(
+    { tools, approval }: Agent<unknown>,
+    { isMissing }: ReplayContext,
+  ): { readonly tools: readonly Tool[]; readonly approval?: NonNullable<Agent<unknown>['approval']> } {
+    const offered = [...tools, ...this.#sourcedTools()]
+    if (!isMissing) return { tools: offered, ...omitUndefined({ approval }) }
+    const passed = new Set<string>()
+    return {
+      tools: offered.map((tool) => ({
+        ...tool,
+        check: (input, { toolCallId }): CallVerdict => {
+          if (this.#isUnrepaired(input, toolCallId)) return unrepaired
+          const hasTripped = this.#trips.some((trip) => trip.toolCallId === toolCallId)
+          if (passed.has(toolCallId) || !hasTripped) return this.#verdict(toolCallId)
+          passed.add(toolCallId)
+          return { kind: 'run' }
+        },
+        repair: ({ toolCallId }) => this.#repair(toolCallId),
+      })),
+      approval: ({ toolCallId }): PolicyVerdict => {
+        const verdict = this.#verdict(toolCallId)
+        if (verdict.kind === 'ask') return verdict.reason === undefined ? 'ask' : { ask: verdict.reason }
+        return verdict.kind === 'refuse' ? { deny: verdict.text } : 'run'
+      },
+    }
+  }
+
+  /** The tools of a source that the reply was offered, which say of each call what is on record. */
+  #sourcedTools(): readonly Tool[] {
+    const calls = [...this.#calls.values()]
+    return sourcedAt(this.#place.recorded, this.#place.from).flatMap((definition) => {
+      const known = calls.find(({ name, effect }) => name === definition.name && effect !== undefined)
+      if (known?.effect === undefined || known.recovery === undefined) return []
+      return [
+        {
+          ...definition,
+          effect: known.effect,
+          recovery: known.recovery,
+          check: (input, { toolCallId }): CallVerdict =>
+            this.#isUnrepaired(input, toolCallId) ? unrepaired : this.#verdict(toolCallId),
+          repair: ({ toolCallId }) => this.#repair(toolCallId),
+          run: () => EMPTY,
+        } satisfies Tool,
+      ]
+    })
+  }
+
+  /** The verdict on a call, from its plan. */
+  #verdict(toolCallId: string): CallVerdict {
+    const { refusal, plan, reason } = this.#calls.get(toolCallId) ?? {}
+    if (refusal) return { kind: 'refuse', ...refusal } as CallVerdict
+    return plan === 'ask' ? { kind: 'ask', ...omitUndefined({ reason }) } : { kind: 'run' }
+  }
+
+  /** The input of a call after its tool repaired it; `undefined` if it did not. */
+  #repair(toolCallId: string): RepairedInput | undefined {
+    const { input = {}, repairs } = this.#calls.get(toolCallId) ?? {}
+    return repairs && { input, repairs }
+  }
+
+  /** Returns whether the input is the requested one, before the tool repaired it. */
+  #isUnrepaired(input: JsonObject, toolCallId: string): boolean {
+    const repaired = this.#repair(toolCallId)
+    return repaired !== undefined && canonicalJson(input) !== canonicalJson(repaired.input)
+  }
 }
+
+/** The verdict on an input that has to be repaired first. */
+const unrepaired: CallVerdict = { kind: 'refuse', outcome: 'invalid_input', text: '' }
 
 function toVerdict(
   { action, detail = '' }: Trip,
@@ -82,12 +153,6 @@ function toVerdict(
 
 const { isAsync, isThenable } = option
 
-/** The position of a replay in the record. */
-interface Place {
-  readonly recorded: readonly RuntimeEvent[]
-  readonly from: number
-}
-
 /** The application's context of a run, which no ledger holds. */
 export interface ReplayContext {
   readonly context: unknown
@@ -100,11 +165,25 @@ export function replayedRules(
   agent: Agent<unknown>,
   { context, isMissing }: ReplayContext,
   place: Place,
+  fields: DefinitionFields,
 ): Rules {
-  // What the next agent says in a handoff is on record; its instructions are not made again.
-  const rules = {
+  const { handOff } = agent.rules
+  const rules: Rules = {
     ...bindRules(agent, context, preparedThen(place)),
-    ...omitUndefined({ handOff: agent.rules.handOff }),
+    // What the next agent says in a handoff is on record; its instructions are not made again.
+    ...(handOff && {
+      handOff(tool, messages) {
+        const taking = handOff(tool, messages)
+        if (taking === undefined) return undefined
+        const next = agent.handoffs.find((target) => target.tool.name === tool)?.agent
+        const then = place.recorded
+          .slice(place.from)
+          .find((event) => event.type === 'agent_handed_off')?.definition
+        const { definition } = taking
+        const now = next && then ? definitionNow({ ...next, definition }, then) : definition
+        return { ...taking, definition: fields(now, then) }
+      },
+    }),
   }
   // Where the tools of a source came from may not be there any more.
   const isSourced = rules.sourcedTools !== undefined || agent.toolsInTurn !== undefined
@@ -116,36 +195,6 @@ export function replayedRules(
     ...sourced,
     ...(stopWhen && { stopWhen: () => hasStopped(place) }),
     ...(prepareTurn && { prepareTurn: (state) => changeOf(place, state) }),
-  }
-}
-
-/**
- * The agent's tools and policy in a replay: their code, or what they said of each call then. Guardrails look only at what
- * a tool lets run, so a call in which they found something passes its tool's first check.
- */
-export function replayedChecks(
-  { tools, approval }: Agent<unknown>,
-  { isMissing }: ReplayContext,
-  place: Place,
-): { readonly tools: readonly Tool[]; readonly approval?: NonNullable<Agent<unknown>['approval']> } {
-  if (!isMissing) return { tools: [...tools, ...offeredThen(place)], ...omitUndefined({ approval }) }
-  const passed = new Set<string>()
-  return {
-    tools: [...tools, ...offeredThen(place)].map((tool) => ({
-      ...tool,
-      check: (input, { toolCallId }): CallVerdict => {
-        if (isUnrepaired(input, toolCallId, place)) return unrepaired
-        if (passed.has(toolCallId) || !hasTripped(toolCallId, place)) return verdictOf(toolCallId, place)
-        passed.add(toolCallId)
-        return { kind: 'run' }
-      },
-      repair: ({ toolCallId }) => repairOf(toolCallId, place),
-    })),
-    approval: ({ toolCallId }): PolicyVerdict => {
-      const verdict = verdictOf(toolCallId, place)
-      if (verdict.kind === 'ask') return verdict.reason === undefined ? 'ask' : { ask: verdict.reason }
-      return verdict.kind === 'refuse' ? { deny: verdict.text } : 'run'
-    },
   }
 }
 
@@ -207,59 +256,6 @@ function sourcedAt(recorded: readonly RuntimeEvent[], events: number): readonly 
   return []
 }
 
-/** The tools of a source that the reply was offered, which say of each call what is on record. */
-function offeredThen({ recorded, from }: Place): readonly Tool[] {
-  const { collected } = checkedAt(recorded, from)
-  return sourcedAt(recorded, from).flatMap((definition) => {
-    const known = collected?.calls.find(
-      ({ name, effect }) => name === definition.name && effect !== undefined,
-    )
-    if (known?.effect === undefined || known.recovery === undefined) return []
-    return [
-      {
-        ...definition,
-        effect: known.effect,
-        recovery: known.recovery,
-        check: (input, { toolCallId }): CallVerdict =>
-          isUnrepaired(input, toolCallId, { recorded, from })
-            ? unrepaired
-            : verdictOf(toolCallId, { recorded, from }),
-        repair: ({ toolCallId }) => repairOf(toolCallId, { recorded, from }),
-        run: () => EMPTY,
-      } satisfies Tool,
-    ]
-  })
-}
-
-/** The verdict on a call, from the plan that `tool_requests_collected` records. */
-function verdictOf(toolCallId: string, { recorded, from }: Place): CallVerdict {
-  const { collected } = checkedAt(recorded, from)
-  const { refusal, plan, reason } = collected?.calls.find((call) => call.toolCallId === toolCallId) ?? {}
-  if (refusal) return { kind: 'refuse', ...refusal } as CallVerdict
-  return plan === 'ask' ? { kind: 'ask', ...omitUndefined({ reason }) } : { kind: 'run' }
-}
-
-/** The verdict on an input that has to be repaired first. */
-const unrepaired: CallVerdict = { kind: 'refuse', outcome: 'invalid_input', text: '' }
-
-/** Returns whether the input is the requested one, before the tool repaired it. */
-function isUnrepaired(input: JsonObject, toolCallId: string, place: Place): boolean {
-  const repaired = repairOf(toolCallId, place)
-  return repaired !== undefined && canonicalJson(input) !== canonicalJson(repaired.input)
-}
-
-/** The recorded input of a call, after its tool checked it. */
-function repairOf(toolCallId: string, { recorded, from }: Place): RepairedInput | undefined {
-  const { collected } = checkedAt(recorded, from)
-  const { input = {}, repairs } = collected?.calls.find((call) => call.toolCallId === toolCallId) ?? {}
-  return repairs && { input, repairs }
-}
-
-/** Returns whether a guardrail found something in the input of a call. */
-function hasTripped(toolCallId: string, { recorded, from }: Place): boolean {
-  return checkedAt(recorded, from).trips.some((trip) => trip.toolCallId === toolCallId)
-}
-
 /** Chooses the definition of a replay, from that of today's code and the recorded one. */
 export type DefinitionFields = (
   now: AgentDefinition,
@@ -286,33 +282,3 @@ export const currentFields: DefinitionFields = (now, recorded) => {
 
 /** The recorded definition, whatever the agent's code says now. */
 export const recordedFields: DefinitionFields = (now, recorded) => recorded ?? now
-
-/** The progress of a replay, and whose definitions apply. */
-interface FieldsPosition {
-  readonly fields: DefinitionFields
-  readonly recorded: readonly RuntimeEvent[]
-  readonly from: number
-}
-
-/** An agent's rules, by which another takes over in the words that the next handoff on record has. */
-export function rulesAsRecorded(
-  rules: Rules,
-  { handoffs }: Agent<unknown>,
-  { fields, recorded, from }: FieldsPosition,
-): Rules {
-  const { handOff } = rules
-  if (handOff === undefined) return rules
-  return {
-    ...rules,
-    handOff: (tool, messages) => {
-      const taking = handOff(tool, messages)
-      const handed = recorded.slice(from).find((event) => event.type === 'agent_handed_off')
-      if (taking === undefined) return undefined
-      const next = handoffs.find((target) => target.tool.name === tool)?.agent
-      const then = handed?.definition
-      const now =
-        next && then ? definitionNow({ ...next, definition: taking.definition }, then) : taking.definition
-      return { ...taking, definition: fields(now, then) }
-    },
-  }
-}

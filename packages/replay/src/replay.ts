@@ -16,6 +16,7 @@ import {
   definitionInRun,
   definitionNow,
   toEvent,
+  omitUndefined,
   option,
   type OptionalCheck,
   requireLedger,
@@ -35,13 +36,10 @@ import {
 import {
   currentFields,
   type DefinitionFields,
-  recordedAnswers,
-  recordedCallGuardrails,
+  RecordedCheck,
   recordedFields,
   type ReplayContext,
-  replayedChecks,
   replayedRules,
-  rulesAsRecorded,
 } from './replay-context.ts'
 import { type Difference, compareValues } from './diff.ts'
 
@@ -56,15 +54,15 @@ export function requireContent(events: readonly RuntimeEvent[]): void {
   )
 }
 
-/** The progress of a replay, and the events that it follows. */
-interface ReplayPlace {
-  readonly before: RunState | undefined
+/** A run that is driven again. */
+interface Driven {
   readonly recorded: readonly RuntimeEvent[]
-  /** The index of the next event. */
-  readonly index: number
-  readonly agent: Agent<unknown>
+  /** How many events were given, and not decided again. */
+  readonly given: number
+  readonly agentNamed: (name: string) => Agent<unknown>
   readonly fields: DefinitionFields
-  readonly given: ReplayContext
+  /** The context that the application gave the run. */
+  readonly application: ReplayContext
 }
 
 /**
@@ -72,60 +70,50 @@ interface ReplayPlace {
  * ends before all of it was said. Whether calls may run and answers fit is asked of the agent's tools and schema as they
  * are now.
  */
-async function recoverMessageAt(place: ReplayPlace): Promise<Command | Signal | undefined> {
-  const { before, recorded, index, agent, fields } = place
+async function recoverMessageAt(
+  { recorded, agentNamed, fields, application }: Driven,
+  state: RunState | undefined,
+  index: number,
+): Promise<Command | Signal | undefined> {
   const event = recorded[index] as RuntimeEvent
-  if (causeOf(event) === 'calls_checked') return before && (await replayCheck(before, place))
-  if (event.type === 'output_checked') return before && (await replayAnswer(before, agent))
-  const message = recoverMessage(before, { recorded, index })
+  const agent = agentNamed(state?.agent ?? (event.type === 'run_started' ? event.agent : ''))
+  if (causeOf(event) === 'calls_checked') {
+    if (state?.phase !== 'collecting') return undefined
+    const check = new RecordedCheck({ recorded, from: index })
+    let found: Signal | undefined
+    await checkCalls(
+      state.calls,
+      { ...check.checks(agent, application), guardrails: check.guardrails },
+      {
+        ...{ state, context: application.context, clock: noTimer },
+        answering: (calls) => check.answers(calls),
+        ...omitUndefined({ offered: state.reply.offered }),
+      },
+      (signal) => (found ??= signal),
+    )
+    return found
+  }
+  if (event.type === 'output_checked') {
+    if (state?.phase !== 'collecting') return undefined
+    const verdict = await answerVerdict(state, { agent, clock: noTimer })
+    return { type: 'output_checked', turn: state.turn, verdict }
+  }
+  const message = recoverMessage(state, { recorded, index })
   if (message?.type !== 'start' && message?.type !== 'resume') return message
-  const given = message.type === 'start' ? message.givenModel : before?.givenModel
+  const given = message.type === 'start' ? message.givenModel : state?.givenModel
   const now = fields(definitionNow(agent, message.definition), message.definition)
   return { ...message, definition: definitionInRun(now, given) }
 }
 
 /** When the next event was decided, and by what chance. */
-function recoverStamp({
-  before,
-  recorded,
-  index,
-}: Pick<ReplayPlace, 'before' | 'recorded' | 'index'>): Stamp {
+function recoverStamp({ recorded }: Driven, state: RunState | undefined, index: number): Stamp {
   const event = recorded[index] as RuntimeEvent
   const { at } = event
-  if (before && event.type === 'tool_attempt_failed') return { at, random: recoverRandom(before, event) }
-  if (before?.phase !== 'streaming' || !causeOf(event).startsWith('model_')) return { at, random: 0 }
+  if (state && event.type === 'tool_attempt_failed') return { at, random: recoverRandom(state, event) }
+  if (state?.phase !== 'streaming' || !causeOf(event).startsWith('model_')) return { at, random: 0 }
   // What the attempt used may be settled in front of its failure.
   const failed = event.type === 'usage_updated' && event.estimated ? recorded[index + 1] : event
-  return { at, random: failed?.type === 'model_stream_failed' ? recoverRandom(before, failed) : 0 }
-}
-
-/** The check of a reply's calls, made again. */
-async function replayCheck(
-  state: RunState,
-  { recorded, index, agent, given }: ReplayPlace,
-): Promise<Signal | undefined> {
-  if (state.phase !== 'collecting') return undefined
-  const found: Signal[] = []
-  const { calls, reply } = state
-  const context = { state, context: given.context, clock: noTimer }
-  const { offered } = reply
-  const guardrails = recordedCallGuardrails(recorded, index)
-  const answering = recordedAnswers(recorded, index)
-  const checks = replayedChecks(agent, given, { recorded, from: index })
-  await checkCalls(
-    calls,
-    { ...checks, guardrails },
-    { ...context, answering, ...(offered && { offered }) },
-    (signal) => found.push(signal),
-  )
-  return found[0]
-}
-
-/** The check of an answer, made again. */
-async function replayAnswer(state: RunState, agent: Agent<unknown>): Promise<Signal | undefined> {
-  if (state.phase !== 'collecting') return undefined
-  const verdict = await answerVerdict(state, { agent, clock: noTimer })
-  return { type: 'output_checked', turn: state.turn, verdict }
+  return { at, random: failed?.type === 'model_stream_failed' ? recoverRandom(state, failed) : 0 }
 }
 
 /** Nothing that a replay asks may take time. */
@@ -200,39 +188,33 @@ export async function replayRun(
   const first = recorded[0]
   if (first?.type !== 'run_started') throw new RunNotFoundError(runId)
   requireContent(recorded)
-  const fields = definitions === 'recorded' ? recordedFields : currentFields
-  const driven = {
+  const driven: Driven = {
     recorded,
-    agentNamed: requiredAgent(agentNamed),
-    fields,
-    application: toContext(first, context),
+    given: countGivenEvents(first, recorded),
+    agentNamed(name) {
+      const agent = agentNamed(name)
+      requireOptions('replayRun', definedAgent, agent, `what was found by the name ${JSON.stringify(name)}`)
+      return agent
+    },
+    fields: definitions === 'recorded' ? recordedFields : currentFields,
+    application: { context, isMissing: first.withContext === true && context === undefined },
   }
-  const divergence = await driveAgain(driven, countGivenEvents(first, recorded), onEvents)
+  const divergence = await driveAgain(driven, onEvents)
   if (divergence) return { runId, events: divergence.seq - 1, divergence }
   return { runId, events: recorded.length }
-}
-
-/** Finds agents as the caller does, and refuses what was not made by `defineAgent`, such as nothing. */
-function requiredAgent(agentNamed: Driven['agentNamed']): Driven['agentNamed'] {
-  return (name) => {
-    const agent = agentNamed(name)
-    requireOptions('replayRun', definedAgent, agent, `what was found by the name ${JSON.stringify(name)}`)
-    return agent
-  }
 }
 
 /** Drives a run again after the given events; returns the first event at which it differs. */
 async function driveAgain(
   driven: Driven,
-  given: number,
   onEvents: (events: number) => void = () => {},
 ): Promise<Divergence | undefined> {
   const { recorded } = driven
-  let done = given
+  let done = driven.given
   let state = recorded.slice(0, done).reduce<RunState | undefined>(evolve, undefined)
   onEvents(done)
   while (done < recorded.length) {
-    const { happened, unfinished } = await decideNext(driven, state, { index: done, given })
+    const { happened, unfinished } = await decideNext(driven, state, done)
     // What was recorded of a run that is still under way may end within a decision.
     const decided = recorded.slice(done, unfinished ? undefined : done + Math.max(1, happened.length))
     const divergence = unfinished ? undefined : findFirstDifference(decided, happened, state)
@@ -243,18 +225,6 @@ async function driveAgain(
     onEvents(decided.length)
   }
   return undefined
-}
-
-function toContext({ withContext }: EventOf<'run_started'>, context: unknown): ReplayContext {
-  return { context, isMissing: withContext === true && context === undefined }
-}
-
-interface Driven {
-  readonly recorded: readonly RuntimeEvent[]
-  readonly agentNamed: (name: string) => Agent<unknown>
-  readonly fields: DefinitionFields
-  /** The context that the application gave the run. */
-  readonly application: ReplayContext
 }
 
 /** The events that follow now in the place of the recorded ones. */
@@ -268,18 +238,15 @@ interface Decided {
  * Decides the next recorded events again: from the command or signal, or from what the controller finds pending, at
  * their recorded time.
  */
-async function decideNext(driven: Driven, state: RunState | undefined, place: Place): Promise<Decided> {
-  const { recorded, agentNamed, fields, application } = driven
-  const { index } = place
+async function decideNext(driven: Driven, state: RunState | undefined, index: number): Promise<Decided> {
+  const { recorded } = driven
   const next = recorded[index] as RuntimeEvent
-  const pending = pendingBefore(driven, state, place)
+  const pending = pendingBefore(driven, state, index)
   if (pending.length > 0 || causeOf(next) === 'controller') return { happened: pending }
-  const agent = agentNamed(state?.agent ?? (next.type === 'run_started' ? next.agent : ''))
-  const before = { before: state, recorded, index }
-  const message = await recoverMessageAt({ ...before, agent, fields, given: application })
+  const message = await recoverMessageAt(driven, state, index)
   if (message === undefined)
-    return isUnfinished(recorded, index) ? { happened: [], unfinished: true } : { happened: [] }
-  const decision = decide(state, message, recoverStamp(before))
+    return { happened: [], ...(isUnfinished(recorded, index) && { unfinished: true }) }
+  const decision = decide(state, message, recoverStamp(driven, state, index))
   return { happened: 'facts' in decision ? toEvents(decision.facts, next) : [] }
 }
 
@@ -327,22 +294,15 @@ function isUnfinished(recorded: readonly RuntimeEvent[], index: number): boolean
   return recorded.slice(index).every((event) => isOpening[event.type] && causeOf(event) === cause)
 }
 
-/** The progress of a replay. */
-interface Place {
-  readonly index: number
-  /** How many events were given, and not decided again. */
-  readonly given: number
-}
-
 /**
  * Returns the events that the controller writes before the next event: the next event itself if the controller caused
  * it, and nothing if the run rested before an input. The controller is not asked between inputs that follow each other,
  * since they may be of one append, nor for a process that was draining.
  */
 function pendingBefore(
-  { recorded, agentNamed, fields, application }: Driven,
+  { recorded, given, agentNamed, fields, application }: Driven,
   state: RunState | undefined,
-  { index, given }: Place,
+  index: number,
 ): readonly RuntimeEvent[] {
   const next = recorded[index] as RuntimeEvent
   const last = recorded[index - 1]
@@ -351,9 +311,7 @@ function pendingBefore(
   const restedBefore =
     index > given && !last.draining && (causeOf(last) === 'controller' || next.type === 'run_resumed')
   if (!own && !restedBefore) return []
-  const agent = agentNamed(state.agent)
-  const place = { recorded, from: index }
-  const rules = rulesAsRecorded(replayedRules(agent, application, place), agent, { ...place, fields })
+  const rules = replayedRules(agentNamed(state.agent), application, { recorded, from: index }, fields)
   const action = nextAction(state, own ? next.at : last.at, rules)
   return 'facts' in action ? toEvents(action.facts, next) : []
 }
