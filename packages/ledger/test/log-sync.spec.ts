@@ -1,6 +1,6 @@
 import { execFileSync } from 'node:child_process'
-import fs, { closeSync, openSync } from 'node:fs'
-import { syncBuiltinESMExports } from 'node:module'
+import { closeSync, openSync } from 'node:fs'
+import { type FileHandle, open } from 'node:fs/promises'
 import { everyFact, manualClock, sampleRunId, stamped } from '@tallystick/testkit'
 import { sqliteLedger } from '@tallystick/ledger/sqlite'
 import BetterSqlite3, { type Database } from 'better-sqlite3'
@@ -185,20 +185,20 @@ describe('a ledger in a file', () => {
   afterEach(() => {
     vi.useRealTimers()
     vi.restoreAllMocks()
-    syncBuiltinESMExports()
   })
 
   it('syncs what was appended lazily, where no barrier follows', async () => {
     vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'performance'] })
     const synced = Promise.withResolvers<void>()
-    const { fdatasync } = fs
-    const sync = vi.spyOn(fs, 'fdatasync').mockImplementation((file, done) => {
-      fdatasync(file, (error) => {
-        done(error)
-        synced.resolve()
-      })
+    const probe = await open(temporaryFile(), 'w')
+    const handles = Object.getPrototypeOf(probe) as FileHandle
+    await probe.close()
+    // oxlint-disable-next-line typescript/unbound-method -- called with its handle
+    const { datasync } = handles
+    const sync = vi.spyOn(handles, 'datasync').mockImplementation(async function (this: FileHandle) {
+      await datasync.call(this)
+      synced.resolve()
     })
-    syncBuiltinESMExports()
     const ledger = sqliteLedger(emptyLedgerFile())
     onTestFinished(() => ledger.close())
     const run = sampleRunId(1)
