@@ -1,6 +1,6 @@
 import { ProviderError } from '@tallystick/core'
 import { describe, expect, it, vi } from 'vitest'
-import { type OwnSecrets, collectSecrets } from '../src/shared/secrets.ts'
+import { OwnSecrets } from '../src/shared/secrets.ts'
 
 const secret = 'swordfish-is-my-key'
 
@@ -48,20 +48,20 @@ describe('a secret in the options', () => {
     ['no options', null, false],
   ])('is struck out of a failure or not: %s', (_, options, isSecret) => {
     const message = `The service says: ${secret} is unknown`
-    expect(reported(collectSecrets(options), message)).toBe(
+    expect(reported(new OwnSecrets(options), message)).toBe(
       isSecret ? 'The service says: [struck out] is unknown' : message,
     )
   })
 
   it('with a stray per cent in an address is struck out as it is written there', () => {
     const stray = `${secret}%zz`
-    expect(reported(collectSecrets({ baseURL: `https://me:${stray}@host.example/` }), `no ${stray}!`)).toBe(
+    expect(reported(new OwnSecrets({ baseURL: `https://me:${stray}@host.example/` }), `no ${stray}!`)).toBe(
       'no [struck out]!',
     )
   })
 
   it('that is shorter than a secret stays', () => {
-    const secrets = collectSecrets({ apiKey: 'a-short' })
+    const secrets = new OwnSecrets({ apiKey: 'a-short' })
     expect(reported(secrets, 'a-short word, a-sh…')).toBe('a-short word, a-sh…')
   })
 
@@ -75,7 +75,7 @@ describe('a secret in the options', () => {
     ['Wrong sword… key sword', 'Wrong [struck out]… key sword'],
     ['Two: sword… and fish-is… and swordf… end', 'Two: [struck out]… and fish-is… and [struck out]… end'],
   ])('leaves no beginning where a text was cut: %s', (message, left) => {
-    expect(reported(collectSecrets({ apiKey: secret }), message)).toBe(left)
+    expect(reported(new OwnSecrets({ apiKey: secret }), message)).toBe(left)
   })
 })
 
@@ -93,7 +93,7 @@ describe('a failure', () => {
       },
       { cause },
     )
-    const struck = collectSecrets({ apiKey: secret }).strikeFrom(error) as ProviderError
+    const struck = new OwnSecrets({ apiKey: secret }).strikeFrom(error) as ProviderError
     expect(struck.toFailure()).toEqual({
       ...{ class: 'server', retryable: true, status: 500 },
       ...{ message: 'no [struck out]', requestId: 'req-[struck out]' },
@@ -102,7 +102,7 @@ describe('a failure', () => {
   })
 
   it('is changed where its request id alone holds a secret', () => {
-    const struck = collectSecrets({ apiKey: secret }).strikeFrom(failed('Oops', secret))
+    const struck = new OwnSecrets({ apiKey: secret }).strikeFrom(failed('Oops', secret))
     expect(struck).toMatchObject({ message: 'Oops', requestId: '[struck out]' })
   })
 
@@ -111,7 +111,7 @@ describe('a failure', () => {
     ['one without a request id', failed('Oops')],
     ['another error', new Error(secret)],
   ])('stays the same object: %s', (_, error) => {
-    expect(collectSecrets({ apiKey: secret }).strikeFrom(error)).toBe(error)
+    expect(new OwnSecrets({ apiKey: secret }).strikeFrom(error)).toBe(error)
   })
 })
 
@@ -134,7 +134,7 @@ describe('what a request carries', () => {
   ])('is a secret from then on, also after a first failure: %s', async (_, call, found) => {
     const answer = new Response()
     const fetch = vi.fn<typeof globalThis.fetch>(() => Promise.resolve(answer))
-    const secrets = collectSecrets({})
+    const secrets = new OwnSecrets({})
     const message = `no ${secret}, no ${other}`
     expect(reported(secrets, message)).toBe(message)
     expect(await secrets.noting(fetch)(...call)).toBe(answer)
@@ -145,7 +145,7 @@ describe('what a request carries', () => {
   })
 
   it('may be noted by name', () => {
-    const secrets = collectSecrets({})
+    const secrets = new OwnSecrets({})
     secrets.note({ token: secret })
     expect(reported(secrets, secret)).toBe('[struck out]')
   })

@@ -40,19 +40,11 @@ export interface AiSdkOptions extends Timeouts {
 }
 
 const { anyObject, fields, filledText, maybe, trueOrFalse } = option
-const { contentTimeoutMs, headers, idleTimeoutMs, maxOutputTokens, onWarning } = commonChecks
-const { recordAdditions, responseTimeoutMs, totalTimeoutMs } = commonChecks
+const { baseURL: _baseURL, extraBody: _extraBody, fetch: _fetch, ...ownChecks } = commonChecks
 
 const aiSdkOptions: OptionCheck = fields<AiSdkOptions>(
   {
-    headers,
-    contentTimeoutMs,
-    idleTimeoutMs,
-    maxOutputTokens,
-    onWarning,
-    recordAdditions,
-    responseTimeoutMs,
-    totalTimeoutMs,
+    ...ownChecks,
     provider: maybe(filledText),
     settings: maybe(anyObject),
     providerOptions: maybe(anyObject),

@@ -36,20 +36,17 @@ function readCitations(block: JsonObject): readonly Citation[] {
 }
 
 /** Reads what the vendor's web search or fetch found. */
-function readSources({ type, content }: WireBlock): readonly Source[] {
-  const found = type === 'web_search_tool_result' ? itemsOf(content) : []
-  if (type === 'web_fetch_tool_result' && isJsonObject(content)) {
-    const title = textAt(objectAt(content, 'content'), 'title') ?? textAt(content, 'title')
-    return readSources({
-      type: 'web_search_tool_result',
-      content: [{ ...content, ...omitUndefined({ title }) }],
-    })
-  }
+function readSources({ type, content = null }: WireBlock): readonly Source[] {
+  const found =
+    type === 'web_search_tool_result'
+      ? itemsOf(content)
+      : type === 'web_fetch_tool_result' && isJsonObject(content)
+        ? [content]
+        : []
   return found.flatMap((one) => {
     const url = textAt(one, 'url')
-    return url === undefined
-      ? []
-      : [omitUnknown<Source>({ url, title: textAt(one, 'title'), fileId: undefined })]
+    const title = textAt(objectAt(one, 'content'), 'title') ?? textAt(one, 'title')
+    return url === undefined ? [] : [omitUnknown<Source>({ url, title, fileId: undefined })]
   })
 }
 
@@ -119,8 +116,12 @@ export function extendBlock(block: Block, delta: JsonObject, names: ToolNames): 
     case 'thinking_delta':
       if (block.kind === 'reasoning') return addText(block, delta['thinking'])
       break
-    case 'input_json_delta':
-      return showInput(block, textAt(delta, 'partial_json') ?? '', names)
+    case 'input_json_delta': {
+      const text = textAt(delta, 'partial_json') ?? ''
+      block.inputText += text
+      if (block.kind !== 'call' || text === '') return []
+      return [{ type: 'model_tool_input', part: block.part, name: callName(block, names), text }]
+    }
     case 'citations_delta':
       block.fields['citations'] = [...listAt(block.fields, 'citations'), delta['citation'] ?? null]
       return []
@@ -144,12 +145,6 @@ function addText(block: Block, text: Json | undefined): ModelSignal[] {
 /** Shows a text, also one that some servers put into the start of a block. */
 export function showText(block: Block, text: string): ModelSignal[] {
   return [{ type: block.kind === 'text' ? 'model_text' : 'model_reasoning', part: block.part, text }]
-}
-
-function showInput(block: Block, text: string, names: ToolNames): ModelSignal[] {
-  block.inputText += text
-  if (block.kind !== 'call' || text === '') return []
-  return [{ type: 'model_tool_input', part: block.part, name: callName(block, names), text }]
 }
 
 function foldFields(fields: { [field: string]: Json }, delta: JsonObject): void {
@@ -267,11 +262,12 @@ export function mergeUsage(earlier: JsonObject, later: JsonObject): JsonObject {
   return { ...earlier, ...Object.fromEntries(Object.entries(later).filter(([, value]) => value != null)) }
 }
 
-/** The prompts that the model read for one reply, since the vendor ran tools of its own in it. */
+/**
+ * The prompts that the model read for one reply: it is asked once, and again after each batch of results of the vendor's own
+ * tools. `firstPrompt` is in tokens; the message's start says it.
+ */
 export interface Steps {
-  /** How many times the model was asked: once, and again after each batch of results. */
   readonly count: number
-  /** Tokens of the first prompt, which the message's start says. */
   readonly firstPrompt: number | undefined
 }
 

@@ -339,7 +339,7 @@ function withoutLastThinking(turns: readonly WireTurn[]): readonly WireTurn[] {
   const last = turns.at(-1)
   if (last?.role !== 'assistant') return turns
   const content = last.content.filter((block) => !isThinking(block))
-  return content.length === 0 ? turns.slice(0, -1) : turns.with(-1, { ...last, content })
+  return content.length === 0 ? turns.slice(0, -1) : turns.with(turns.length - 1, { ...last, content })
 }
 
 /** The options of a model, as requests need them. */

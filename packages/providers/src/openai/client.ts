@@ -226,11 +226,10 @@ async function opened(
     timeout: longestTimerMs,
     headers: { ...call.options.headers },
   })
-  // The promise of the official client.
-  const { asResponse } = asked as { asResponse?(): Promise<Response> }
-  if (asResponse === undefined) return asked
+  const official = asked as { asResponse?(): Promise<Response> }
+  if (official.asResponse === undefined) return asked
   // The client may be the user's own: then nothing was loaded before.
-  const [response, { Stream }] = await Promise.all([asResponse.call(asked), sdk.load(call.maker)])
+  const [response, { Stream }] = await Promise.all([official.asResponse(), sdk.load(call.maker)])
   const observed = observeAnswer(connection, response, readRequestId(response.headers))
   type StreamClient = Parameters<OpenAISdk['Stream']['fromSSEResponse']>[2]
   return Stream.fromSSEResponse(observed, connection.abort, call.client as StreamClient)

@@ -154,77 +154,59 @@ export function readStatedTexts(fields: JsonObject): { readonly type: string; re
 
 /** Reads the call of a complete item. */
 export function readItemCall(
-  item: Item,
+  { at, fields, inputText }: Item,
   context: ReplyContext,
   kept: KeptResponse | undefined,
 ): RequestedCall {
-  const { at, fields } = item
-  const read = callReaders[textAt(fields, 'type') as CallKind]
-  const { providerState, ...call } = read(item, context)
-  return {
+  const toCall = (
+    providerCallId: string,
+    name: string,
+    read: CallInput,
+    data: OpaqueData,
+  ): RequestedCall => ({
     type: 'tool_call',
-    ...call,
-    opaque: toOpaque(context.provider, { ...providerState, at, ...(kept && { kept }) }),
+    providerCallId,
+    name,
+    ...read,
+    opaque: toOpaque(context.provider, { ...data, at, ...(kept && { kept }) }),
+  })
+  const callId = textAt(fields, 'call_id') ?? ''
+  const name = context.toolName(textAt(fields, 'name') ?? '')
+  const { nativeTools } = context
+  switch (textAt(fields, 'type') as CallKind) {
+    case 'function_call': {
+      const text = textOfInput(fields['arguments']) || inputText
+      const isNothing = context.takesNothing(name) && isEmptyInput(text)
+      const read: CallInput = isNothing ? { input: {} } : readCallInput(text)
+      const input = read.malformed === undefined ? context.cleaned(name, read.input) : read.input
+      const item = omitFields(fields, ['arguments', 'call_id', 'name'])
+      return toCall(callId, name, { ...read, input }, { item })
+    }
+    case 'custom_tool_call': {
+      const field = context.customField(name)
+      const input = { [field]: textOfInput(fields['input']) || inputText }
+      const item = omitFields(fields, ['input', 'call_id', 'name'])
+      return toCall(callId, name, { input }, { item, field })
+    }
+    // The vendor gave these tools their form: the item goes back as it came.
+    case 'shell_call': {
+      const input = omitFields(objectAt(fields, 'action') ?? {}, [])
+      return toCall(callId, nativeTools.shell ?? '', { input }, { item: fields })
+    }
+    case 'apply_patch_call': {
+      const input = omitFields(objectAt(fields, 'operation') ?? {}, [])
+      return toCall(callId, nativeTools.apply_patch ?? '', { input }, { item: fields })
+    }
+    case 'mcp_approval_request': {
+      // A person is asked about the tool and its input.
+      const input = {
+        server: textAt(fields, 'server_label') ?? '',
+        tool: textAt(fields, 'name') ?? '',
+        input: readExecutedInput({ arguments: textOfInput(fields['arguments']) }),
+      }
+      return toCall(textAt(fields, 'id') ?? '', context.approvalTool, { input }, { item: fields })
+    }
   }
-}
-
-type CallReader = (
-  item: Item,
-  context: ReplyContext,
-) => Omit<RequestedCall, 'type'> & { providerState: OpaqueData }
-
-const callReaders: { readonly [kind in CallKind]: CallReader } = {
-  function_call: ({ fields, inputText }, context) => {
-    const text = textOfInput(fields['arguments']) || inputText
-    const name = context.toolName(textAt(fields, 'name') ?? '')
-    const read: CallInput =
-      context.takesNothing(name) && isEmptyInput(text) ? { input: {} } : readCallInput(text)
-    const input = read.malformed === undefined ? context.cleaned(name, read.input) : read.input
-    const rest = omitFields(fields, ['arguments', 'call_id', 'name'])
-    return {
-      providerCallId: textAt(fields, 'call_id') ?? '',
-      name,
-      ...read,
-      input,
-      providerState: { item: rest },
-    }
-  },
-  custom_tool_call: ({ fields, inputText }, context) => {
-    const name = context.toolName(textAt(fields, 'name') ?? '')
-    const field = context.customField(name)
-    const input: JsonObject = { [field]: textOfInput(fields['input']) || inputText }
-    const rest = omitFields(fields, ['input', 'call_id', 'name'])
-    return {
-      providerCallId: textAt(fields, 'call_id') ?? '',
-      name,
-      input,
-      providerState: { item: rest, field },
-    }
-  },
-  shell_call: (item, { nativeTools }) => nativeCall(item, nativeTools.shell, objectAt(item.fields, 'action')),
-  apply_patch_call: (item, { nativeTools }) =>
-    nativeCall(item, nativeTools.apply_patch, objectAt(item.fields, 'operation')),
-  mcp_approval_request: ({ fields }, { approvalTool }) => ({
-    providerCallId: textAt(fields, 'id') ?? '',
-    name: approvalTool,
-    // A person is asked about the tool and its input.
-    input: {
-      server: textAt(fields, 'server_label') ?? '',
-      tool: textAt(fields, 'name') ?? '',
-      input: readExecutedInput({ arguments: textOfInput(fields['arguments']) }),
-    },
-    providerState: { item: fields },
-  }),
-}
-
-/** A call of a tool that the vendor gave the form of: the item goes back as it came. */
-function nativeCall(
-  { fields }: Item,
-  name = '',
-  asked: JsonObject = {},
-): Omit<RequestedCall, 'type'> & { providerState: OpaqueData } {
-  const input = omitFields(asked, [])
-  return { providerCallId: textAt(fields, 'call_id') ?? '', name, input, providerState: { item: fields } }
 }
 
 function textOfInput(stated: Json | undefined): string {

@@ -11,38 +11,38 @@ export type RecordingKind = 'exchanges' | 'calls'
 
 const version = 1
 
-/** Writes JSON Lines. What was written is in the file, even if the process dies. */
-export interface RecordingWriter {
-  /** The number of the next exchange or call, from 1: several may be open at once, so each line names its own. */
-  next(): number
-  write(line: JsonObject): void
-}
+/** Writes a recording as JSON Lines. What was written is in the file, even if the process dies. */
+export class RecordingWriter {
+  readonly #file: string
+  readonly #kind: RecordingKind
+  #entries = 0
+  #begun = false
 
-/**
- * Begins a new recording in `file`. Its first line replaces an earlier recording.
- *
- * Throws `ConfigurationError` if the file cannot be written.
- */
-export function recordingWriter(file: string, kind: RecordingKind): RecordingWriter {
-  try {
-    accessSync(dirname(file), constants.W_OK)
-  } catch (cause) {
-    throw new ConfigurationError(
-      `The folder of the recording ${file} is not there, or nothing can be written in it. Make the folder first.`,
-      { cause },
-    )
+  /** Throws `ConfigurationError` if the file cannot be written. */
+  constructor(file: string, kind: RecordingKind) {
+    this.#file = file
+    this.#kind = kind
+    try {
+      accessSync(dirname(file), constants.W_OK)
+    } catch (cause) {
+      throw new ConfigurationError(
+        `The folder of the recording ${file} is not there, or nothing can be written in it. Make the folder first.`,
+        { cause },
+      )
+    }
   }
-  let entries = 0
-  let begun = false
-  return {
-    next: () => ++entries,
-    write(line) {
-      const header = begun ? '' : `${JSON.stringify({ recording: kind, version })}\n`
-      const text = `${header}${JSON.stringify(line)}\n`
-      if (begun) appendFileSync(file, text)
-      else writeFileSync(file, text)
-      begun = true
-    },
+
+  /** The number of the next exchange or call, from 1: several may be open at once, so each line names its own. */
+  next(): number {
+    return ++this.#entries
+  }
+
+  /** The first line replaces an earlier recording. */
+  write(line: JsonObject): void {
+    const text = `${JSON.stringify(line)}\n`
+    if (this.#begun) return appendFileSync(this.#file, text)
+    writeFileSync(this.#file, `${JSON.stringify({ recording: this.#kind, version })}\n${text}`)
+    this.#begun = true
   }
 }
 
@@ -83,31 +83,25 @@ function readLines(file: string): readonly string[] {
 /** A request finds its recorded answer by its content, or by its turn. */
 export type Matching = 'request' | 'order'
 
-/** Hands out what was recorded, each entry once. */
-export interface ReplayOrder<Entry> {
-  /** Takes the answer to a request of this key; `undefined` if none is left. */
-  take(key: string): Entry | undefined
-  readonly waiting: Entry | undefined
-  readonly left: number
-}
+/** Hands out what was recorded, each entry once: by key, those of one key in their order; or all in their order. */
+export class ReplayOrder<Entry> {
+  readonly #waiting: { readonly key: string; readonly entry: Entry }[]
+  readonly #matching: Matching
 
-/** Hands out entries by key, those of one key in their order; or all in their order, whatever the key. */
-export function replayOrder<Entry>(
-  entries: readonly { readonly key: string; readonly entry: Entry }[],
-  matching: Matching,
-): ReplayOrder<Entry> {
-  const waiting = [...entries]
-  return {
-    take(key) {
-      const place = matching === 'order' ? 0 : waiting.findIndex((one) => one.key === key)
-      return place < 0 ? undefined : waiting.splice(place, 1)[0]?.entry
-    },
-    get waiting() {
-      return waiting[0]?.entry
-    },
-    get left() {
-      return waiting.length
-    },
+  constructor(entries: readonly { readonly key: string; readonly entry: Entry }[], matching: Matching) {
+    this.#waiting = [...entries]
+    this.#matching = matching
+  }
+
+  /** Takes the answer to a request of this key; `undefined` if none is left. */
+  take(key: string): Entry | undefined {
+    const place = this.#matching === 'order' ? 0 : this.#waiting.findIndex((one) => one.key === key)
+    return place < 0 ? undefined : this.#waiting.splice(place, 1)[0]?.entry
+  }
+
+  /** The entries that are left. */
+  get left(): readonly Entry[] {
+    return this.#waiting.map(({ entry }) => entry)
   }
 }
 
@@ -152,43 +146,37 @@ function bodyWithoutSecrets(value: Json, secrets: readonly string[]): Json {
   )
 }
 
-/** Passes pieces of bytes on without secrets, which may cross their borders. */
-export interface SecretFilter {
-  push(bytes: Uint8Array): void
-  /** Passes on what was held back. */
-  flush(): void
-}
-
 /**
- * Passes each piece on at once, unless a secret may begin at its end: then it waits for the next. Pieces that share a secret
- * become one.
+ * Passes pieces of bytes on without secrets, which may cross their borders. Each piece goes on at once, unless a secret may
+ * begin at its end: then it waits for the next. Pieces that share a secret become one.
  */
-export function withoutSecretsAcross(
-  secrets: readonly string[],
-  handOn: (bytes: Uint8Array) => void,
-): SecretFilter {
+export class SecretFilter {
+  readonly #secrets: readonly string[]
+  readonly #handOn: (bytes: Uint8Array) => void
   // One character for each byte: secrets come from headers, which hold no others.
-  let held: string[] = []
-  const flush = (): void => {
-    for (const piece of held.splice(0)) handOn(Uint8Array.from(piece, (character) => character.charCodeAt(0)))
+  #held: string[] = []
+
+  constructor(secrets: readonly string[], handOn: (bytes: Uint8Array) => void) {
+    this.#secrets = secrets
+    this.#handOn = handOn
   }
-  return {
-    push(bytes) {
-      held.push(Array.from(bytes, (byte) => String.fromCharCode(byte)).join(''))
-      const text = held.join('')
-      if (secrets.some((secret) => text.includes(secret))) {
-        held = [secrets.reduce((rest, secret) => rest.replaceAll(secret, struckOut), text)]
-      }
-      const end = held.join('')
-      const mayBegin = (secret: string): boolean => {
-        const longest = Math.min(secret.length - 1, end.length)
-        return Array.from({ length: longest }, (_, at) => secret.slice(0, at + 1)).some((part) =>
-          end.endsWith(part),
-        )
-      }
-      if (!secrets.some(mayBegin)) flush()
-    },
-    flush,
+
+  push(bytes: Uint8Array): void {
+    this.#held.push(Array.from(bytes, (byte) => String.fromCharCode(byte)).join(''))
+    const text = this.#held.join('')
+    const clean = this.#secrets.reduce((rest, secret) => rest.replaceAll(secret, struckOut), text)
+    if (clean !== text) this.#held = [clean]
+    const mayBegin = (secret: string): boolean =>
+      Array.from({ length: secret.length - 1 }, (_, at) => secret.slice(0, at + 1)).some((part) =>
+        clean.endsWith(part),
+      )
+    if (!this.#secrets.some(mayBegin)) this.flush()
+  }
+
+  /** Passes on what was held back. */
+  flush(): void {
+    for (const piece of this.#held.splice(0))
+      this.#handOn(Uint8Array.from(piece, (character) => character.charCodeAt(0)))
   }
 }
 

@@ -8,8 +8,7 @@ import {
   readExchanges,
   readRecording,
   type RecordedRequest,
-  type ReplayOrder,
-  replayOrder,
+  ReplayOrder,
   describeRequest,
   withoutRunIds,
 } from './file.ts'
@@ -56,7 +55,7 @@ export function playedFetch(file: string, options: PlayedFetchOptions = {}): Pla
       `The recording ${file} holds a line that belongs to no exchange, so it is damaged. Record it anew.`,
     )
   }
-  const order = replayOrder(
+  const order = new ReplayOrder(
     exchanges.map((entry) => ({ key: exchangeKey(entry.request), entry })),
     options.match ?? 'request',
   )
@@ -65,30 +64,26 @@ export function playedFetch(file: string, options: PlayedFetchOptions = {}): Pla
     signal?.throwIfAborted()
     const { request } = await describeRequest(input, init)
     const exchange = order.take(exchangeKey(request))
-    return exchange === undefined
-      ? noAnswer(request, order, file)
-      : playExchange(exchange, signal ?? undefined)
+    if (exchange !== undefined) return playExchange(exchange, signal ?? undefined)
+    const [waiting] = order.left
+    const why =
+      waiting === undefined
+        ? 'all of its exchanges have been played'
+        : `the next one differs at ${findDifference(request, waiting.request) ?? 'nothing that is kept'}`
+    const message = `No answer to this request is recorded in ${file.split(/[/\\]/).at(-1)}: ${why}. Record it anew.`
+    // Said as an answer, since clients hide what a `fetch` throws, and try again.
+    const body = { type: 'error', error: { type: 'invalid_request_error', message } }
+    return Response.json(body, { status: 400, headers: { 'x-should-retry': 'false' } })
   }
   return Object.assign(play, {
     assertComplete() {
-      if (order.left === 0) return
+      const { length } = order.left
+      if (length === 0) return
       throw new ConfigurationError(
-        `${order.left} of ${exchanges.length} exchanges in ${file} were not played: fewer requests were made than when it was recorded. Record it anew if that is meant.`,
+        `${length} of ${exchanges.length} exchanges in ${file} were not played: fewer requests were made than when it was recorded. Record it anew if that is meant.`,
       )
     },
   })
-}
-
-/** Said as an answer, since clients hide what a `fetch` throws, and try again. */
-function noAnswer(request: RecordedRequest, { waiting }: ReplayOrder<Exchange>, file: string): Response {
-  const where = waiting && findDifference(request, waiting.request)
-  const why =
-    waiting === undefined
-      ? 'all of its exchanges have been played'
-      : `the next one differs at ${where ?? 'nothing that is kept'}`
-  const message = `No answer to this request is recorded in ${file.split(/[/\\]/).at(-1)}: ${why}. Record it anew.`
-  const body = { type: 'error', error: { type: 'invalid_request_error', message } }
-  return Response.json(body, { status: 400, headers: { 'x-should-retry': 'false' } })
 }
 
 function findDifference(request: RecordedRequest, recorded: RecordedRequest): string | undefined {

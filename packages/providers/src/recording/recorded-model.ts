@@ -11,7 +11,7 @@ import {
 } from '@tallystick/core/vocabulary'
 import { Observable, type Subscriber } from 'rxjs'
 import { listAt, numberAt, objectAt, textAt } from '../shared/json.ts'
-import { readRecording, recordingWriter, type ReplayOrder, replayOrder, withoutRunIds } from './file.ts'
+import { readRecording, RecordingWriter, ReplayOrder, withoutRunIds } from './file.ts'
 import { type PlayedModelOptions, playedOptions, requireRecordingOptions } from './recording-fetch.ts'
 
 /** The digests of a request's parts: enough to find its answer, and to say where another request differs. */
@@ -48,20 +48,6 @@ function digestParts({ instructions, messages, tools, ...settings }: ModelReques
   }
 }
 
-/** Reads a call from a line of a recording; `undefined` for any other line. */
-function readCallLine(line: JsonObject): RecordedCall | undefined {
-  const [model, request, ending] = ['model', 'request', 'ending'].map((key) => objectAt(line, key))
-  const signals = listAt(line, 'signals')
-  if (numberAt(line, 'number') === undefined || textAt(model, 'modelId') === undefined) return undefined
-  if (
-    textAt(request, 'tools') === undefined ||
-    textAt(ending, 'type') === undefined ||
-    !signals.every(isJsonObject)
-  )
-    return undefined
-  return line as unknown as RecordedCall
-}
-
 /**
  * Returns the same model, which records its calls in `file` for `playedModel`: what it reported, and digests of what it was
  * asked. For any model; `recordingFetch` records the bytes of a wire. The first call that ends replaces an earlier
@@ -71,7 +57,7 @@ function readCallLine(line: JsonObject): RecordedCall | undefined {
  */
 export function recordModel(model: Model, file: string): Model {
   requireOptions('recordModel', calledModel, model, 'the model')
-  const writer = recordingWriter(file, 'calls')
+  const writer = new RecordingWriter(file, 'calls')
   const { provider, api, modelId, pinnedOptions, maxWebSearches } = model
   return {
     provider,
@@ -134,19 +120,23 @@ export interface PlayedModel extends Model {
 export function playedModel(file: string, options: PlayedModelOptions = {}): PlayedModel {
   requireRecordingOptions('playedModel', playedOptions, { file, options })
   const calls = readRecording(file, 'calls')
-    .map((line, place) => {
-      const call = readCallLine(line)
-      if (call === undefined) {
-        throw new ConfigurationError(
-          `Line ${place + 2} of the recording ${file} is not a call of a model, so the recording is damaged. Record it anew.`,
-        )
-      }
-      return call
+    .map((line, place): RecordedCall => {
+      const [model, request, ending] = ['model', 'request', 'ending'].map((key) => objectAt(line, key))
+      const isCall =
+        numberAt(line, 'number') !== undefined &&
+        textAt(model, 'modelId') !== undefined &&
+        textAt(request, 'tools') !== undefined &&
+        textAt(ending, 'type') !== undefined &&
+        listAt(line, 'signals').every(isJsonObject)
+      if (isCall) return line as unknown as RecordedCall
+      throw new ConfigurationError(
+        `Line ${place + 2} of the recording ${file} is not a call of a model, so the recording is damaged. Record it anew.`,
+      )
     })
     // Calls are written when they end, and numbered when they begin.
     .toSorted((one, other) => one.number - other.number)
     .map((call) => ({ key: digestOf(call.request), entry: call }))
-  const order = replayOrder(calls, options.match ?? 'request')
+  const order = new ReplayOrder(calls, options.match ?? 'request')
   const requests: ModelRequest[] = []
   return {
     ...readModel(
@@ -155,9 +145,10 @@ export function playedModel(file: string, options: PlayedModelOptions = {}): Pla
     ),
     requests,
     assertComplete() {
-      if (order.left === 0) return
+      const { length } = order.left
+      if (length === 0) return
       throw new ConfigurationError(
-        `${order.left} of ${calls.length} calls in ${file} were not played: fewer were made than when it was recorded. Record it anew if that is meant.`,
+        `${length} of ${calls.length} calls in ${file} were not played: fewer were made than when it was recorded. Record it anew if that is meant.`,
       )
     },
     stream: (request) =>
@@ -165,7 +156,15 @@ export function playedModel(file: string, options: PlayedModelOptions = {}): Pla
         requests.push(request)
         const digests = digestParts(request)
         const call = order.take(digestOf(digests))
-        if (call === undefined) return subscriber.error(noReply(digests, order, file))
+        if (call === undefined) {
+          const [waiting] = order.left
+          const why =
+            waiting === undefined
+              ? 'all of its calls have been played'
+              : `the next one differs in ${findDifference(digests, waiting.request)}`
+          const message = `No reply to this request is recorded in ${file.split(/[/\\]/).at(-1)}: ${why}. Record it anew.`
+          return subscriber.error(new ProviderError({ class: 'invalid_request', retryable: false, message }))
+        }
         void play(call, subscriber)
       }),
   }
@@ -188,15 +187,6 @@ function readModel(
     )
   }
   return { provider, api, modelId }
-}
-
-function noReply(asked: RequestDigests, { waiting }: ReplayOrder<RecordedCall>, file: string): ProviderError {
-  const why =
-    waiting === undefined
-      ? 'all of its calls have been played'
-      : `the next one differs in ${findDifference(asked, waiting.request)}`
-  const message = `No reply to this request is recorded in ${file.split(/[/\\]/).at(-1)}: ${why}. Record it anew.`
-  return new ProviderError({ class: 'invalid_request', retryable: false, message })
 }
 
 function findDifference(asked: RequestDigests, recorded: RequestDigests): string {

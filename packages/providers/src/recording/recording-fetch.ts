@@ -5,9 +5,9 @@ import {
   type ExchangeLine,
   type Matching,
   toPiece,
-  recordingWriter,
+  RecordingWriter,
   describeRequest,
-  withoutSecretsAcross,
+  SecretFilter,
 } from './file.ts'
 
 const { anyFunction, fields, filledText, maybe, oneOf } = option
@@ -39,7 +39,7 @@ const keptHeaders = /^(content-type|request-id|x-request-id|retry-after|retry-af
  */
 export function recordingFetch(file: string, options: RecordingFetchOptions = {}): typeof globalThis.fetch {
   requireRecordingOptions('recordingFetch', recordingOptions, { file, options })
-  const writer = recordingWriter(file, 'exchanges')
+  const writer = new RecordingWriter(file, 'exchanges')
   return async (input, init) => {
     const number = writer.next()
     const { request, secrets } = await describeRequest(input, init)
@@ -68,7 +68,7 @@ interface Recording {
 
 /** Writes each piece of an answer before passing it on. */
 function recordBody(response: Response, { secrets, signal, write }: Recording): Response {
-  const pieces = withoutSecretsAcross(secrets, (bytes) => write(toPiece(bytes)))
+  const pieces = new SecretFilter(secrets, (bytes) => write(toPiece(bytes)))
   let ended = false
   const end = (ending: ExchangeEnding): void => {
     signal?.removeEventListener('abort', abandon)

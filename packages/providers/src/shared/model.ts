@@ -10,7 +10,7 @@ import {
   type Warning,
   type WireOptions,
 } from './options.ts'
-import { type OwnSecrets, collectSecrets } from './secrets.ts'
+import { OwnSecrets } from './secrets.ts'
 
 /** One call of a model. */
 export interface ModelCall<Client, Reported extends Warning> {
@@ -52,7 +52,7 @@ export function createModel<Options extends WireOptions, Client extends object, 
   start,
   ...model
 }: ModelDefinition<Options, Client, Reported>): Model {
-  const secrets = collectSecrets(options)
+  const secrets = new OwnSecrets(options)
   const reported = new Set<string>()
   let client = typeof given === 'function' ? undefined : given
   let connecting: Promise<Client> | undefined

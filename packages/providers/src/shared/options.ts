@@ -7,37 +7,25 @@ import {
   requireOptions,
 } from '@tallystick/core/internal'
 import { digestOf, type Json, type JsonObject, type RequestAddition } from '@tallystick/core/vocabulary'
+import type { Timeouts } from './body.ts'
 import { textAt } from './json.ts'
 import { secretName } from './secrets.ts'
 
-const {
-  anyFunction,
-  anyObject,
-  anyText,
-  filledText,
-  listOf,
-  maybe,
-  milliseconds,
-  numberFrom,
-  recordOf,
-  trueOrFalse,
-} = option
+const { anyFunction, anyObject, anyText, filledText, listOf, maybe, milliseconds } = option
+const { numberFrom, recordOf, trueOrFalse } = option
 
 /** Checks of options that all adapters share. */
 export const commonChecks: {
   readonly [
     name in
+      | keyof Timeouts
       | 'baseURL'
-      | 'contentTimeoutMs'
       | 'extraBody'
       | 'fetch'
       | 'headers'
-      | 'idleTimeoutMs'
       | 'maxOutputTokens'
       | 'onWarning'
       | 'recordAdditions'
-      | 'responseTimeoutMs'
-      | 'totalTimeoutMs'
   ]: OptionalCheck
 } = {
   baseURL: maybe(filledText),
@@ -221,7 +209,13 @@ export function declarePackage<Module>(name: string, load: () => Promise<Module>
   return {
     require: (maker) => {
       try {
-        if (resolvesPackages()) import.meta.resolve(name)
+        // In a bundle not even this package has a name, so that only loading tells whether another one is missing.
+        import.meta.resolve('@tallystick/providers/package.json')
+      } catch {
+        return
+      }
+      try {
+        import.meta.resolve(name)
       } catch (error) {
         // On other hosts only loading tells.
         if (isMissing(error)) throw missingPackage(maker, name, error)
@@ -245,22 +239,8 @@ export function declarePackage<Module>(name: string, load: () => Promise<Module>
 
 export function missingPackage(maker: string, name: string, cause: unknown): ConfigurationError {
   const what = isMissing(cause) ? 'is not installed' : 'could not be loaded'
-  return new ConfigurationError(
-    `${maker}() needs the package ${name}, which ${what}. Add it: npm install ${name}.`,
-    {
-      cause,
-    },
-  )
-}
-
-/** In a bundle not even this package has a name, so that only loading tells whether another one is missing. */
-function resolvesPackages(): boolean {
-  try {
-    import.meta.resolve('@tallystick/providers/package.json')
-    return true
-  } catch {
-    return false
-  }
+  const message = `${maker}() needs the package ${name}, which ${what}. Add it: npm install ${name}.`
+  return new ConfigurationError(message, { cause })
 }
 
 function isMissing(error: unknown): boolean {

@@ -1,5 +1,5 @@
 import { ProviderError } from '@tallystick/core'
-import { type KnownSecrets, knownSecrets, secretLengthMin, withoutKeys } from '@tallystick/core/internal'
+import { knownSecrets, secretLengthMin, withoutKeys } from '@tallystick/core/internal'
 
 /** Replaces a secret. */
 export const struckOut = '[struck out]'
@@ -22,89 +22,70 @@ const openHeader =
  * The keys and header values that an adapter sends. It strikes them out of failures, since servers and gateways repeat them
  * in their errors.
  */
-export interface OwnSecrets {
+export class OwnSecrets {
+  readonly #noted = new Set<string>()
+
+  /** Starts with the secrets in `options`, which may hold a client. */
+  constructor(options: unknown) {
+    this.note(options)
+  }
+
   /** Returns a `fetch` that notes what each request carries, also keys that a client found in the environment. */
-  noting(fetch: typeof globalThis.fetch): typeof globalThis.fetch
-  /** Notes every text in these options whose name says that it is a secret, and all headers. */
-  note(options: unknown): void
-  /** Strikes them out of a `ProviderError`: its message and the id of its request. */
-  strikeFrom(error: unknown): unknown
-}
-
-/** Starts with the secrets in `options`, which may hold a client. */
-export function collectSecrets(options: unknown): OwnSecrets {
-  const noted = new Set<string>()
-  let known: KnownSecrets | undefined
-  const add = (value: string): void => {
-    const size = noted.size
-    // The text after a scheme, such as `Bearer`, and what a cookie or a list holds.
-    for (const piece of [value, ...value.split(/[\s;,=]/), ...basicParts(value)]) noted.add(piece)
-    if (noted.size > size) known = undefined
-  }
-  const note = (more: unknown): void => noteOptions(more, add, new Set())
-  note(options)
-  return {
-    noting: (fetch) => (input, init) => {
-      noteRequest(input, init, add)
+  noting(fetch: typeof globalThis.fetch): typeof globalThis.fetch {
+    return (input, init) => {
+      const request = input instanceof Request ? input : undefined
+      this.#noteHeaders(new Headers(init?.headers ?? request?.headers))
+      this.#noteAddress(input instanceof Request ? input.url : input.toString())
       return fetch(input, init)
-    },
-    note,
-    strikeFrom: (error) => {
-      if (!(error instanceof ProviderError)) return error
-      known ??= knownSecrets(noted)
-      return withoutSecrets(error, known, noted)
-    },
+    }
   }
-}
 
-function withoutSecrets(
-  error: ProviderError,
-  known: KnownSecrets,
-  noted: ReadonlySet<string>,
-): ProviderError {
-  const strike = (text: string): string => known.struckFrom(text, () => struckOut)
-  const { requestId, ...failure } = error.toFailure()
-  const message = withoutCutSecret(strike(failure.message), noted)
-  const struck = { ...failure, message, ...(requestId !== undefined && { requestId: strike(requestId) }) }
-  const isSame = message === failure.message && struck.requestId === requestId
-  return isSame ? error : new ProviderError(struck, { cause: error.cause })
-}
-
-function noteRequest(
-  input: Parameters<typeof globalThis.fetch>[0],
-  init: RequestInit | undefined,
-  add: (value: string) => void,
-): void {
-  const request = input instanceof Request ? input : undefined
-  noteHeaders(new Headers(init?.headers ?? request?.headers), add)
-  noteAddress(input instanceof Request ? input.url : input.toString(), add)
-}
-
-/** The password of an address, and parameters that are secrets. */
-function noteAddress(address: string, add: (value: string) => void): void {
-  const url = URL.parse(address)
-  if (url === null) return
-  if (url.password !== '') add(decoded(url.password))
-  for (const [name, value] of url.searchParams) if (secretName.test(name) || name === 'key') add(value)
-}
-
-/** `seen` holds what was looked at, since the parts of a client hold the client. */
-function noteOptions(options: unknown, add: (value: string) => void, seen: Set<object>): void {
-  if (typeof options !== 'object' || options === null || seen.has(options)) return
-  seen.add(options)
-  for (const [name, value] of Object.entries(options)) {
-    if (typeof value === 'string') {
-      if (secretName.test(name)) add(value)
-      if (/url$/i.test(name)) noteAddress(value, add)
-    } else if (/headers$/i.test(name)) noteHeaders(value, add)
-    else noteOptions(value, add, seen)
+  /** Notes every text in these options whose name says that it is a secret, and all headers. */
+  note(options: unknown, seen: Set<object> = new Set()): void {
+    // The parts of a client hold the client.
+    if (typeof options !== 'object' || options === null || seen.has(options)) return
+    seen.add(options)
+    for (const [name, value] of Object.entries(options)) {
+      if (typeof value === 'string') {
+        if (secretName.test(name)) this.#add(value)
+        if (/url$/i.test(name)) this.#noteAddress(value)
+      } else if (/headers$/i.test(name)) this.#noteHeaders(value)
+      else this.note(value, seen)
+    }
   }
-}
 
-function noteHeaders(headers: unknown, add: (value: string) => void): void {
-  if (typeof headers !== 'object' || headers === null) return
-  for (const [name, value] of headers instanceof Headers ? headers : Object.entries(headers)) {
-    if (typeof value === 'string' && !openHeader.test(name)) add(value)
+  /** Strikes them out of a `ProviderError`: its message and the id of its request. */
+  strikeFrom(error: unknown): unknown {
+    if (!(error instanceof ProviderError)) return error
+    const known = knownSecrets(this.#noted)
+    const strike = (text: string): string => known.struckFrom(text, () => struckOut)
+    const { requestId, ...failure } = error.toFailure()
+    const message = withoutCutSecret(strike(failure.message), this.#noted)
+    const struck = { ...failure, message, ...(requestId !== undefined && { requestId: strike(requestId) }) }
+    const isSame = message === failure.message && struck.requestId === requestId
+    return isSame ? error : new ProviderError(struck, { cause: error.cause })
+  }
+
+  #add(value: string): void {
+    // The text after a scheme, such as `Bearer`, and what a cookie or a list holds.
+    for (const piece of [value, ...value.split(/[\s;,=]/), ...basicParts(value)]) this.#noted.add(piece)
+  }
+
+  /** Notes the password of an address, and parameters that are secrets. */
+  #noteAddress(address: string): void {
+    const url = URL.parse(address)
+    if (url === null) return
+    if (url.password !== '') this.#add(decode(url.password))
+    for (const [name, value] of url.searchParams) {
+      if (secretName.test(name) || name === 'key') this.#add(value)
+    }
+  }
+
+  #noteHeaders(headers: unknown): void {
+    if (typeof headers !== 'object' || headers === null) return
+    for (const [name, value] of headers instanceof Headers ? headers : Object.entries(headers)) {
+      if (typeof value === 'string' && !openHeader.test(name)) this.#add(value)
+    }
   }
 }
 
@@ -139,7 +120,7 @@ function withoutBeginning(text: string, secrets: ReadonlySet<string>): string {
   return text
 }
 
-function decoded(text: string): string {
+function decode(text: string): string {
   try {
     return decodeURIComponent(text)
   } catch {

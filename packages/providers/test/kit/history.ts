@@ -17,7 +17,7 @@ export const settings: RenderSettings = {
   promptCache: 'off',
   warn: () => {},
 }
-export const now = Date.UTC(2026, 0, 1)
+const now = Date.UTC(2026, 0, 1)
 
 /** The body that is made of a history. */
 export function body(
