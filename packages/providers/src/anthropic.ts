@@ -23,7 +23,7 @@ import {
 } from './anthropic/options.ts'
 import { type FallbackChanges, renderRequest } from './anthropic/request.ts'
 import { AnthropicReader } from './anthropic/stream.ts'
-import { offeredTools } from './anthropic/tool-changes.ts'
+import { offeredTools } from './anthropic/tools.ts'
 import { type Connection, forwardEvents, longestTimerMs, observeAnswer, type Opened } from './shared/call.ts'
 import { createModel, lazyClient } from './shared/model.ts'
 import { copyOptions, type RecordedOptions } from './shared/options.ts'

@@ -4,6 +4,7 @@ import { isJsonObject, option, type OptionCheck, requireOptions } from '@tallyst
 import type { Json, JsonObject, Opaque } from '@tallystick/core/vocabulary'
 import type { Timeouts } from '../shared/body.ts'
 import { commonChecks, otherNames, type Warning } from '../shared/options.ts'
+import { readOpaqueData } from '../shared/reply.ts'
 
 /** Options of `fromAiSdk()`, all optional. */
 export interface AiSdkOptions extends Timeouts {
@@ -95,8 +96,7 @@ export type OpaqueData = JsonObject & {
 
 /** Reads the data of a part's `Opaque`; `undefined` for another provider. */
 export function readOpaque(opaque: Opaque | undefined, provider: string): OpaqueData | undefined {
-  if (opaque === undefined || opaque.provider !== provider || opaque.api !== api) return undefined
-  return isJsonObject(opaque.data) ? opaque.data : undefined
+  return readOpaqueData(opaque, provider, api)
 }
 
 /** Converts a value to JSON: leaves out what JSON cannot carry, and writes bytes as base64. */

@@ -190,24 +190,18 @@ type Options = { readonly providerOptions: Record<string, Record<string, never>>
 function renderKept(opaque: Opaque, provider: string, options: Options): AssistantContent[] {
   const part = readOpaque(opaque, provider)?.part
   const [toolCallId, toolName] = [textAt(part, 'toolCallId'), textAt(part, 'toolName')]
-  switch (textAt(part, 'type') ?? '') {
+  const type = textAt(part, 'type') ?? ''
+  const isOfCall = type === 'tool-call' || type === 'tool-result'
+  if (isOfCall && (toolCallId === undefined || toolName === undefined)) return []
+  const call = { toolCallId: toolCallId ?? '', toolName: toolName ?? '' }
+  switch (type) {
     case 'tool-call': {
-      if (toolCallId === undefined || toolName === undefined) return []
       const input = parseJson(textAt(part, 'input') ?? '{}') ?? {}
-      return [{ type: 'tool-call', toolCallId, toolName, input, providerExecuted: true, ...options }]
+      return [{ type, ...call, input, providerExecuted: true, ...options }]
     }
     case 'tool-result': {
-      if (toolCallId === undefined || toolName === undefined) return []
-      const type = part?.['isError'] === true ? 'error-json' : 'json'
-      return [
-        {
-          type: 'tool-result',
-          toolCallId,
-          toolName,
-          output: { type, value: part?.['result'] as never },
-          ...options,
-        },
-      ]
+      const kind = part?.['isError'] === true ? 'error-json' : 'json'
+      return [{ type, ...call, output: { type: kind, value: part?.['result'] as never }, ...options }]
     }
     case 'custom':
     case 'file':

@@ -41,16 +41,22 @@ function sourcesIn(part: JsonObject | undefined): readonly Source[] {
 }
 
 /** A part of the reply while it streams. */
-interface Block {
+class Block {
   readonly part: number
   readonly kind: 'text' | 'reasoning' | 'call' | 'provider'
-  text: string
   /** The last that was said of it: each word replaces the one before, as in the AI SDK itself. */
   metadata: JsonObject | undefined
+  text = ''
   citations: Json | undefined
   /** The whole part, where it is the provider's own. */
   whole: JsonObject | undefined
   call: RequestedCall | undefined
+
+  constructor(part: number, kind: Block['kind'], metadata: unknown) {
+    this.part = part
+    this.kind = kind
+    this.metadata = toJsonObject(metadata)
+  }
 }
 
 function toOpaque(provider: string, block: Block): { readonly opaque?: Opaque } {
@@ -304,15 +310,7 @@ export class AiSdkReader implements ReplyReader<WirePart> {
   }
 
   #newBlock(kind: Block['kind'], metadata: unknown): Block {
-    const block: Block = {
-      part: this.#blocks.length,
-      kind,
-      text: '',
-      metadata: toJsonObject(metadata),
-      citations: undefined,
-      whole: undefined,
-      call: undefined,
-    }
+    const block = new Block(this.#blocks.length, kind, metadata)
     this.#blocks.push(block)
     return block
   }

@@ -1,6 +1,7 @@
 import type * as anthropicSdk from '@anthropic-ai/sdk'
-import type { Json, JsonObject } from '@tallystick/core/vocabulary'
+import type { Json, JsonObject, Opaque } from '@tallystick/core/vocabulary'
 import { declarePackage, type OptionalPackage } from '../shared/options.ts'
+import { readOpaqueData } from '../shared/reply.ts'
 import type { OwnSecrets } from '../shared/secrets.ts'
 
 /** The official SDK. */
@@ -150,10 +151,7 @@ export interface OpaqueData extends JsonObject {
 }
 
 /** Reads the data of a part's `Opaque`; `undefined` for another wire. */
-export function readOpaque(
-  opaque: { provider: string; api: string; data: Json } | undefined,
-): OpaqueData | undefined {
-  if (opaque === undefined || opaque.provider !== provider || opaque.api !== api) return undefined
-  const data = opaque.data as OpaqueData | null
-  return typeof data === 'object' && typeof data?.block === 'object' ? data : undefined
+export function readOpaque(opaque: Opaque | undefined): OpaqueData | undefined {
+  const data = readOpaqueData(opaque, provider, api) as OpaqueData | undefined
+  return typeof data?.block === 'object' ? data : undefined
 }

@@ -126,15 +126,11 @@ const withoutSampling = '2026-10-21'
  * by the one that its client names. Other clouds speak older versions, and so may a client that is not the vendor's.
  */
 export function takesSampling({ headers, client }: Pick<AnthropicOptions, 'headers' | 'client'>): boolean {
-  const spoken = readVersion(headers) ?? (client === undefined ? clientVersion : readClientVersion(client))
+  const { defaultHeaders } = (client && Reflect.get(client, '_options')) ?? {}
+  const ofClient =
+    client === undefined || isOfficial(client) ? (readVersion(defaultHeaders) ?? clientVersion) : undefined
+  const spoken = readVersion(headers) ?? ofClient
   return spoken === undefined || spoken < withoutSampling
-}
-
-/** Reads the API version of an official client for Anthropic's own service; `undefined` for any other client. */
-function readClientVersion(client: object): string | undefined {
-  if (!isOfficial(client)) return undefined
-  const { defaultHeaders } = Reflect.get(client, '_options') ?? {}
-  return readVersion(defaultHeaders) ?? clientVersion
 }
 
 /**
@@ -209,11 +205,6 @@ const refusedFields = ['temperature', 'top_p', 'top_k']
 /** Throws `ConfigurationError` for options that cannot work. */
 export function checkOptions(modelId: string, options: AnthropicOptions): void {
   requireModelOptions('anthropic', anthropicOptions, { modelId, options })
-  if (options.client && (options.apiKey ?? options.baseURL ?? options.fetch) !== undefined) {
-    throw new ConfigurationError(
-      'anthropic() got a client together with apiKey, baseURL or fetch, which the client would ignore. Pass one or the other.',
-    )
-  }
   const names = (options.mcpServers ?? []).map(({ name }) => name)
   if (new Set(names).size < names.length || names.includes('')) {
     throw new ConfigurationError(

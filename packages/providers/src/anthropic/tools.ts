@@ -1,11 +1,20 @@
-import type { ModelRequest } from '@tallystick/core'
+import type { Message, ModelRequest } from '@tallystick/core'
 import { findReferred, getOwn, isJsonObject } from '@tallystick/core/internal'
 import type { Json, JsonObject, ToolDefinition } from '@tallystick/core/vocabulary'
 import { itemsOf, listAt, objectAt, textAt } from '../shared/json.ts'
 import { type Binding, schemaInWords, type ToolNames } from '../shared/request.ts'
-import { NotStrictError, readClosedProperties, requireShape, unwrapAllOf } from '../shared/strict-schema.ts'
+import {
+  essentialKeywords,
+  handledKeywords,
+  knownFormats,
+  NotStrictError,
+  readClosedProperties,
+  requireShape,
+  silentKeywords,
+  unwrapAllOf,
+} from '../shared/strict-schema.ts'
+import { readOpaque, type WireBlock } from './client.ts'
 import type { RenderSettings } from './request.ts'
-import { type PlacedTools, placeToolChanges } from './tool-changes.ts'
 
 /** A schema as the vendor can enforce it. */
 export interface FittedSchema {
@@ -22,49 +31,13 @@ interface SchemaSize {
   readonly unions: number
 }
 
-/** Keywords that are handled by name. */
 const handled = new Set([
-  'type',
-  'title',
-  'description',
-  'enum',
-  'const',
-  'format',
-  'minItems',
-  'items',
-  'properties',
-  'required',
-  'additionalProperties',
-  'anyOf',
-  'oneOf',
-  'allOf',
-  '$ref',
-  '$defs',
-  'definitions',
+  ...handledKeywords,
+  ...silentKeywords,
+  ...['type', 'title', 'description', 'enum', 'const', 'minItems'],
 ])
-/** Keywords that constrain nothing. */
-const silent = new Set(['$schema', '$id', '$comment', 'examples', 'deprecated', 'readOnly', 'writeOnly'])
-/** Without these a schema would mean something else, not just more. */
-const essential = [
-  'patternProperties',
-  'prefixItems',
-  '$dynamicRef',
-  '$recursiveRef',
-  '$anchor',
-  '$dynamicAnchor',
-]
-const formats = new Set([
-  'date-time',
-  'time',
-  'date',
-  'duration',
-  'email',
-  'hostname',
-  'uri',
-  'ipv4',
-  'ipv6',
-  'uuid',
-])
+const essential = [...essentialKeywords, 'prefixItems']
+const formats = [...knownFormats, 'uri']
 
 interface Fitting {
   readonly root: JsonObject
@@ -118,11 +91,7 @@ function fitNode(node: Json | undefined, path: string, fitting: Fitting): JsonOb
   for (const [keyword, value] of Object.entries(node)) {
     if (essential.includes(keyword)) throw new NotStrictError(`${keyword} at ${path}`)
     if (isKnown(keyword, value, path)) kept[keyword] = value
-    else if (
-      keyword === 'format' ||
-      keyword === 'minItems' ||
-      !(handled.has(keyword) || silent.has(keyword))
-    ) {
+    else if (keyword === 'format' || keyword === 'minItems' || !handled.has(keyword)) {
       inWords[keyword] = value
       // A default narrows nothing.
       if (keyword !== 'default') fitting.notes.push(`${keyword} at ${path} was put into the description`)
@@ -146,7 +115,7 @@ function isKnown(keyword: string, value: Json, path: string): boolean {
       }
       return true
     case 'format':
-      return typeof value === 'string' && formats.has(value)
+      return typeof value === 'string' && formats.includes(value)
     case 'minItems':
       return value === 0 || value === 1
     default:
@@ -405,4 +374,57 @@ function renderChoice(
   if (named !== undefined) return { type: 'tool', name: named, ...alone }
   if (choice.type === 'tool') warnOfChoice(warn)
   return parallel ? undefined : { type: 'auto', ...alone }
+}
+
+/** The kind of the part of a reply that keeps which tools its request offered, if they had changed. */
+export const offeredTools = 'offered_tools'
+
+/** The tools of one request, as an unchanging list and the changes to it. */
+interface PlacedTools {
+  /** Those that the first request of the history offered. */
+  readonly tools: readonly JsonObject[]
+  /** System blocks that change what is offered, by the place of the message that they stand before. */
+  readonly changes: ReadonlyMap<number, readonly WireBlock[]>
+  /** The tools that the reply has to keep for later requests; `undefined` if they have not changed. */
+  readonly toKeep: readonly JsonObject[] | undefined
+}
+
+/**
+ * Places each change of the offered tools where it happened, so that no earlier byte of the request changes: the
+ * vendor's cache and the thinking of bound models depend on that. Earlier offers come from the replies of the history.
+ */
+function placeToolChanges(messages: readonly Message[], offered: readonly JsonObject[]): PlacedTools {
+  const unchanged = { tools: offered, changes: new Map<number, readonly WireBlock[]>() }
+  let first: readonly JsonObject[] | undefined
+  let last: readonly JsonObject[] = []
+  const changes = new Map<number, readonly WireBlock[]>()
+  messages.forEach((message, place) => {
+    const parts = message.role === 'assistant' ? message.parts : []
+    const kept = parts.findLast((part) => part.type === 'provider' && part.kind === offeredTools)
+    const note = readOpaque(kept?.opaque)?.note
+    if (note === undefined) return
+    const then = listAt(note, 'tools').filter(isJsonObject)
+    if (first !== undefined) changes.set(place, changesBetween(last, then))
+    first ??= then
+    last = then
+  })
+  if (first === undefined) return { ...unchanged, toKeep: offered }
+  const now = changesBetween(last, offered)
+  if (now.length === 0) return { tools: first, changes, toKeep: undefined }
+  // The vendor takes no change between a reply that paused and its continuation.
+  if ((messages.at(-1)?.role ?? 'assistant') === 'assistant') return { ...unchanged, toKeep: undefined }
+  return { tools: first, changes: changes.set(messages.length, now), toKeep: offered }
+}
+
+/** By value, since the vendor takes a definition again without harm, and a reference only to one that it has. */
+function changesBetween(before: readonly JsonObject[], after: readonly JsonObject[]): readonly WireBlock[] {
+  const byName = (tools: readonly JsonObject[]): Map<string | undefined, string> =>
+    new Map(tools.map((tool) => [textAt(tool, 'name'), JSON.stringify(tool)]))
+  const [had, has] = [byName(before), byName(after)]
+  const removed = before.filter((tool) => !has.has(textAt(tool, 'name')))
+  const added = after.filter((tool) => had.get(textAt(tool, 'name')) !== JSON.stringify(tool))
+  return [
+    ...removed.map(({ name = '' }) => ({ type: 'tool_removal', tool: { type: 'tool_reference', name } })),
+    ...added.map((definition) => ({ type: 'tool_addition', tool: { type: 'tool_definition', definition } })),
+  ]
 }

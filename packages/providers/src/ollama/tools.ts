@@ -1,7 +1,7 @@
 import type { ModelRequest } from '@tallystick/core'
 import { findReferred, isJsonObject } from '@tallystick/core/internal'
 import type { Json, JsonObject, ToolDefinition } from '@tallystick/core/vocabulary'
-import { itemsOf, listAt, textAt } from '../shared/json.ts'
+import { itemsOf, listAt, objectAt, textAt } from '../shared/json.ts'
 import type { ToolNames } from '../shared/request.ts'
 import type { RenderSettings } from './options.ts'
 
@@ -48,18 +48,15 @@ const silent = new Set([
 // A schema that refers to itself is unfolded so many times; deeper ones are described by name only.
 const maxUnfoldings = 3
 
-interface RenderedSchema {
-  readonly schema: JsonObject
-  /** The keywords that go into descriptions, since the server does not know them. */
-  readonly inWords: readonly string[]
-}
-
 /**
  * Puts a tool's schema into keywords that the server knows: references are resolved, `const` becomes an `enum` of one, `oneOf`
  * becomes `anyOf`, parts of `allOf` are merged. Others, such as bounds and patterns, go into the description, so that the
- * model still reads them.
+ * model still reads them; `inWords` lists their keywords.
  */
-export function toolSchema(given: JsonObject): RenderedSchema {
+export function toolSchema(given: JsonObject): {
+  readonly schema: JsonObject
+  readonly inWords: readonly string[]
+} {
   const inWords = new Set<string>()
   const whole = rewrite(given, { root: given, unfolded: [], inWords })
   return {
@@ -84,9 +81,16 @@ function rewrite(given: Json | undefined, place: Place): JsonObject {
   const plain: { [key: string]: Json } = { ...rest }
   if (only !== undefined) plain['enum'] = [only]
   if (Array.isArray(oneOf)) plain['anyOf'] = [...itemsOf(plain['anyOf']), ...oneOf]
+  const { anyOf, items, properties } = plain
+  if (anyOf !== undefined) plain['anyOf'] = itemsOf(anyOf).map((one) => rewrite(one, inside))
+  if (items !== undefined) plain['items'] = rewrite(items, inside)
+  if (isJsonObject(properties)) {
+    const all = Object.entries(properties)
+    plain['properties'] = Object.fromEntries(all.map(([name, one]) => [name, rewrite(one, inside)]))
+  }
   const merged = itemsOf(allOf).reduce<JsonObject>(
     (left, right) => mergeSchemas(left, rewrite(right, inside)),
-    rewriteContent(plain, inside),
+    plain,
   )
   return described(merged, inside)
 }
@@ -106,23 +110,9 @@ function unfold(schema: JsonObject, place: Place): { readonly schema: JsonObject
   return unfold({ ...target, ...rest }, { ...place, unfolded: [...place.unfolded, reference] })
 }
 
-function rewriteContent(schema: JsonObject, place: Place): JsonObject {
-  const { anyOf, items, properties } = schema
-  return {
-    ...schema,
-    ...(anyOf !== undefined && { anyOf: itemsOf(anyOf).map((one) => rewrite(one, place)) }),
-    ...(items !== undefined && { items: rewrite(items, place) }),
-    ...(isJsonObject(properties) && {
-      properties: Object.fromEntries(
-        Object.entries(properties).map(([name, one]) => [name, rewrite(one, place)]),
-      ),
-    }),
-  }
-}
-
 /** Merges two schemas that both have to fit, as far as one schema can say both. */
 function mergeSchemas(left: JsonObject, right: JsonObject): JsonObject {
-  const properties = { ...objectOf(left['properties']), ...objectOf(right['properties']) }
+  const properties = { ...objectAt(left, 'properties'), ...objectAt(right, 'properties') }
   const required = [...new Set([...listAt(left, 'required'), ...listAt(right, 'required')])]
   const description = [textAt(left, 'description'), textAt(right, 'description')].filter(Boolean).join(' ')
   return {
@@ -148,8 +138,4 @@ function described(schema: JsonObject, { inWords }: Place): JsonObject {
   const rulesText = `Rules: ${JSON.stringify(rules)}`
   const description = textAt(kept, 'description')
   return { ...kept, description: description ? `${description} ${rulesText}` : rulesText }
-}
-
-function objectOf(value: Json | undefined): JsonObject {
-  return isJsonObject(value) ? value : {}
 }

@@ -1,8 +1,7 @@
 import type { Message } from '@tallystick/core'
-import { isJsonObject, omitUndefined } from '@tallystick/core/internal'
+import { omitUndefined } from '@tallystick/core/internal'
 import type {
   AssistantMessage,
-  AssistantPart,
   Json,
   JsonObject,
   Opaque,
@@ -11,7 +10,7 @@ import type {
   ToolResultsMessage,
 } from '@tallystick/core/vocabulary'
 import { listAt, textAt, wellFormed } from '../shared/json.ts'
-import { inObject } from '../shared/reply.ts'
+import { inObject, readOpaqueData } from '../shared/reply.ts'
 import type { Binding, IdentifiedCall } from '../shared/request.ts'
 import type { WholeQuirks } from './options.ts'
 import { type Carried, carried, carriedResult, type Carrier } from './request.ts'
@@ -69,12 +68,8 @@ export interface OpaqueData extends JsonObject {
 }
 
 /** Reads the data of a part's `Opaque`; `undefined` for another wire or service. */
-export function readOpaque(
-  opaque: { readonly provider: string; readonly api: string; readonly data: Json } | undefined,
-  provider: string,
-): OpaqueData | undefined {
-  if (opaque === undefined || opaque.provider !== provider || opaque.api !== api) return undefined
-  return isJsonObject(opaque.data) ? opaque.data : undefined
+export function readOpaque(opaque: Opaque | undefined, provider: string): OpaqueData | undefined {
+  return readOpaqueData(opaque, provider, api)
 }
 
 export function toOpaque(provider: string, data: OpaqueData): Opaque {
@@ -222,13 +217,22 @@ function renderReply(
   aloud: boolean,
 ): JsonObject[] {
   const own = model.provider === provider && model.api === api
-  const readState = (part: AssistantPart) => (own ? readOpaque(part.opaque, provider) : undefined)
   const words = { text: '', refusal: '' }
   const calls: JsonObject[] = []
   let fields: JsonObject = {}
+  // The reasoning goes back in the fields that its server showed it in, or as the beginning of the content.
+  const shown: { [field: string]: Json } = {}
+  let thoughts = ''
   for (const part of parts) {
-    const providerState = readState(part)
+    const providerState = own ? readOpaque(part.opaque, provider) : undefined
     fields = { ...fields, ...providerState?.message }
+    const { reasoning: field, details } = providerState ?? {}
+    if (part.type === 'reasoning' && field !== undefined) {
+      if (field === 'thinking') thoughts += part.text.toWellFormed()
+      else if (part.text !== '') shown[field] = (textAt(shown, field) ?? '') + part.text
+      if (details !== undefined)
+        shown['reasoning_details'] = [...listAt(shown, 'reasoning_details'), ...details]
+    }
     if (part.type === 'text') words[providerState?.refusal ? 'refusal' : 'text'] += part.text.toWellFormed()
     if (part.type === 'tool_call') {
       const id = binding.toWireId(part.toolCallId)
@@ -244,10 +248,9 @@ function renderReply(
   }
   if (calls.length === 0 && words.text.trim() === '' && words.refusal.trim() === '') return []
   const { reasoning_content: thought, ...message } = wellFormed(fields)
-  const { fields: shownReasoning, thoughts } = renderReasoning(parts, readState)
   // That nothing was thought is said only of calls, as servers demand it.
-  const reasoning =
-    shownReasoning ?? (thought !== undefined && calls.length > 0 ? { reasoning_content: thought } : undefined)
+  const silence = thought !== undefined && calls.length > 0 ? { reasoning_content: thought } : {}
+  const reasoning = Object.keys(shown).length > 0 ? wellFormed(shown) : silence
   const { reasoningPlaceholder: placeholder } = quirks
   const lacksReasoning = calls.length > 0 && placeholder !== false && !textAt(reasoning, 'reasoning_content')
   const thinks = aloud && thoughts !== ''
@@ -288,26 +291,6 @@ function renderCall(
     type: 'function',
     function: { name, arguments: unread !== undefined && readsArguments ? inObject(unread) : written },
   }
-}
-
-/** The reasoning of a reply in the fields that its server showed it in, or as the beginning of the content. */
-function renderReasoning(
-  parts: readonly AssistantPart[],
-  readState: (part: AssistantPart) => OpaqueData | undefined,
-): { readonly fields: JsonObject | undefined; readonly thoughts: string } {
-  const fields: { [field: string]: Json } = {}
-  let thoughts = ''
-  for (const part of parts) {
-    if (part.type !== 'reasoning') continue
-    const { reasoning: field, details } = readState(part) ?? {}
-    if (field === undefined) continue
-    const words = part.text.toWellFormed()
-    if (field === 'thinking') thoughts += words
-    else if (words !== '') fields[field] = (textAt(fields, field) ?? '') + words
-    if (details !== undefined)
-      fields['reasoning_details'] = [...listAt(fields, 'reasoning_details'), ...details]
-  }
-  return { fields: Object.keys(fields).length > 0 ? wellFormed(fields) : undefined, thoughts }
 }
 
 /** Google's word for a call that another model made, which nobody can have signed. */

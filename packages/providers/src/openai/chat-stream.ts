@@ -70,39 +70,45 @@ export function isBroken(raw: string): boolean {
 }
 
 /** One call while it streams. */
-interface StreamedCall {
+class StreamedCall {
   readonly part: number
   /** Every index that its pieces came under. */
-  readonly indexes: Set<number>
+  readonly indexes = new Set<number>()
   /** It began under the index of a call that was whole: the server gives indexes again. */
   readonly beganLate: boolean
-  id: string
-  name: string
+  id = ''
+  name = ''
   /** The server's type of the call if it is neither a function nor a custom tool: then the server runs it itself. */
-  kind: string
-  custom: boolean
-  inputText: string
+  kind = ''
+  custom = false
+  inputText = ''
   /** The server wrote `null` where the input belongs. */
-  inputIsNull: boolean
+  inputIsNull = false
   /** Other fields, such as signatures. */
-  fields: JsonObject
-  /** The nesting of the input up to where `isWhole` has scanned it. */
-  nesting: { scanned: number; depth: number; inText: boolean; escaped: boolean }
-}
+  fields: JsonObject = {}
+  /** The nesting of the input up to where it was scanned. */
+  readonly #nesting = { scanned: 0, depth: 0, inText: false, escaped: false }
 
-/** True if the input so far is a complete object. Scans each character once, however often it is called. */
-function isWhole({ inputText, nesting }: StreamedCall): boolean {
-  for (; nesting.scanned < inputText.length; nesting.scanned++) {
-    const character = inputText[nesting.scanned]
-    if (nesting.escaped) nesting.escaped = false
-    else if (nesting.inText) {
-      if (character === '\\') nesting.escaped = true
-      else if (character === '"') nesting.inText = false
-    } else if (character === '"') nesting.inText = true
-    else if (character === '{' || character === '[') nesting.depth++
-    else if (character === '}' || character === ']') nesting.depth--
+  constructor(part: number, beganLate: boolean) {
+    this.part = part
+    this.beganLate = beganLate
   }
-  return nesting.depth === 0 && !nesting.inText && inputText.trim() !== ''
+
+  /** True if the input so far is a complete object. Scans each character once, however often it is called. */
+  isWhole(): boolean {
+    const nesting = this.#nesting
+    for (; nesting.scanned < this.inputText.length; nesting.scanned++) {
+      const character = this.inputText[nesting.scanned]
+      if (nesting.escaped) nesting.escaped = false
+      else if (nesting.inText) {
+        if (character === '\\') nesting.escaped = true
+        else if (character === '"') nesting.inText = false
+      } else if (character === '"') nesting.inText = true
+      else if (character === '{' || character === '[') nesting.depth++
+      else if (character === '}' || character === ']') nesting.depth--
+    }
+    return nesting.depth === 0 && !nesting.inText && this.inputText.trim() !== ''
+  }
 }
 
 /** What a piece of a call says. */
@@ -280,7 +286,14 @@ export class ChatReader implements ReplyReader<WireChunk> {
 
   /** Adds a piece to its call, unless it says nothing. */
   #readCall(delta: WireCallDelta): ModelSignal[] {
-    const piece = { id: readId(delta), name: readName(delta), text: readInput(delta), index: delta.index }
+    const id = textAt(delta, 'id') ?? ''
+    const piece: CallPiece = {
+      // Some servers write `null` as a text.
+      id: /^(null|none|undefined)$/i.test(id) ? '' : id,
+      name: textAt(readBody(delta), 'name') ?? '',
+      text: readInput(delta),
+      index: delta.index,
+    }
     const known = this.#findCall(piece)
     if (known === undefined) return []
     const streamed = known === 'another' ? this.#beginCall(piece) : known
@@ -298,7 +311,7 @@ export class ChatReader implements ReplyReader<WireChunk> {
     streamed.inputIsNull ||= readBody(delta)['arguments'] === null
     const { text } = piece
     // A server that sends a whole call again says nothing new.
-    if (text === '' || (text === streamed.inputText && piece.name !== '' && isWhole(streamed))) return []
+    if (text === '' || (text === streamed.inputText && piece.name !== '' && streamed.isWhole())) return []
     streamed.inputText += text
     if (this.#isServersOwn(streamed)) return []
     const name = this.#context.toolName(streamed.name)
@@ -323,19 +336,19 @@ export class ChatReader implements ReplyReader<WireChunk> {
       if (name !== '') return 'another'
       if (sameId !== undefined) return sameId
       if (text === '') return id === '' ? undefined : 'another'
-      return last !== undefined && !isWhole(last) ? last : 'another'
+      return last !== undefined && !last.isWhole() ? last : 'another'
     }
     if (sameId !== undefined) {
       // One id for two calls: the index, where it says so, tells them apart.
       const call = index === undefined || sameId.indexes.has(index) ? sameId : inPlace
       // A second object in the input of a whole call cannot belong to it.
-      const isAnother = name !== '' && isWhole(call) && text.trim() !== '' && text !== call.inputText
+      const isAnother = name !== '' && call.isWhole() && text.trim() !== '' && text !== call.inputText
       return isAnother ? 'another' : call
     }
     // The piece came under the index of a call, but not under its id.
     const call = inPlace
     if (name === '' || call.name === '') return call
-    if (isWhole(call)) {
+    if (call.isWhole()) {
       const isAnother = (id !== '' && call.id !== '') || name !== call.name || text.trim() !== ''
       return isAnother ? 'another' : call
     }
@@ -347,19 +360,8 @@ export class ChatReader implements ReplyReader<WireChunk> {
   }
 
   #beginCall({ index }: CallPiece): StreamedCall {
-    const call: StreamedCall = {
-      part: this.#parts++,
-      indexes: new Set(),
-      beganLate: index !== undefined && this.#calls.some(({ indexes }) => indexes.has(index)),
-      id: '',
-      name: '',
-      kind: '',
-      custom: false,
-      inputText: '',
-      inputIsNull: false,
-      fields: {},
-      nesting: { scanned: 0, depth: 0, inText: false, escaped: false },
-    }
+    const beganLate = index !== undefined && this.#calls.some(({ indexes }) => indexes.has(index))
+    const call = new StreamedCall(this.#parts++, beganLate)
     this.#calls.push(call)
     return call
   }
@@ -486,16 +488,6 @@ export class ChatReader implements ReplyReader<WireChunk> {
 
 function readBody({ custom, function: asked }: WireCallDelta): JsonObject {
   return isJsonObject(custom) ? custom : isJsonObject(asked) ? asked : {}
-}
-
-/** Some servers write `null` as a text. */
-function readId(delta: WireCallDelta): string {
-  const id = textAt(delta, 'id') ?? ''
-  return /^(null|none|undefined)$/i.test(id) ? '' : id
-}
-
-function readName(delta: WireCallDelta): string {
-  return textAt(readBody(delta), 'name') ?? ''
 }
 
 /** Some servers send an object where a text belongs. */

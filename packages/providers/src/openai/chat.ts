@@ -4,7 +4,7 @@ import { copyOptions, type RecordedOptions } from '../shared/options.ts'
 import { api } from './chat-messages.ts'
 import { renderRequest } from './chat-request.ts'
 import { ChatReader } from './chat-stream.ts'
-import { type Attempt, officialClient, type OpenAIChatClient, sdk, startCall } from './client.ts'
+import { officialClient, type OpenAIChatClient, sdk, startCall } from './client.ts'
 import { failures } from './failure.ts'
 import { allQuirks, checkChatOptions, type OpenAIChatOptions, type OpenAIWarning } from './options.ts'
 import { refusedField } from './request.ts'
@@ -63,20 +63,19 @@ export function openaiChat(modelId: string, given: OpenAIChatOptions = {}): Mode
     ),
     start: (call) => {
       const { completions } = call.client.chat
-      const prepare = (): Attempt => {
-        const { body, context } = renderRequest(call.request, { ...settings, warn: call.warn }, refused)
-        return { body, reader: new ChatReader(context) }
-      }
       return startCall({
         ...call,
         maker: 'openaiChat',
         options,
-        prepare,
-        fallbackRequest: (failure, body) => {
+        prepare: () => {
+          const { body, context } = renderRequest(call.request, { ...settings, warn: call.warn }, refused)
+          return { body, reader: new ChatReader(context) }
+        },
+        adapt: (failure, body) => {
           const field = refusedField(failure, body)
-          if (field === undefined || refused.includes(field)) return undefined
+          if (field === undefined || refused.includes(field)) return false
           refused = [...refused, field]
-          return prepare()
+          return true
         },
         create: (body, given) => completions.create(body, given),
       })

@@ -1,4 +1,5 @@
 import type { ProviderError } from '@tallystick/core'
+import { omitUndefined } from '@tallystick/core/internal'
 import type { ModelContext, ModelSignal } from '@tallystick/core/vocabulary'
 import type { OpenAI } from 'openai'
 import type { Stream } from 'openai/streaming'
@@ -77,8 +78,7 @@ export function officialClient(
 ): OpenAIClient & OpenAIChatClient {
   const noting = secrets.noting(fetch)
   return new OpenAI({
-    ...(apiKey !== undefined && { apiKey }),
-    ...(baseURL !== undefined && { baseURL }),
+    ...omitUndefined({ apiKey, baseURL }),
     maxRetries: 0,
     logLevel: 'off',
     fetch: (input, init) => noting(input, init).then(withErrorInside),
@@ -122,8 +122,8 @@ export interface Call {
   readonly prepare: () => Attempt
   /** Continues or cancels a response that the service works on in the background. */
   readonly background?: BackgroundCalls | undefined
-  /** Returns another request to send in place of one that failed before it showed anything; `undefined`: the call failed. */
-  readonly fallbackRequest: (failure: ProviderError, body: object) => Attempt | undefined
+  /** True if `prepare` now makes another request, in place of one that failed before it showed anything. */
+  readonly adapt: (failure: ProviderError, body: object) => boolean
 }
 
 export interface BackgroundCalls {
@@ -138,16 +138,13 @@ const pauseMs = 1000
 
 /** Starts the call. Returns how to stop it: the connection is closed when that returns. */
 export function startCall(call: Call): () => void {
-  const { context, options, subscriber, prepare, fallbackRequest, background } = call
+  const { context, options, subscriber, background } = call
   let sent: Attempt | undefined
   const place: Place = { id: undefined, after: -1, returns: 0 }
-  const connectWith = (made: () => Attempt): Connect<unknown> => {
-    return async (connection) => {
-      sent = made()
-      const { body, reader } = sent
-      const events = await opened(call, connection, (given) => call.create(body, given))
-      return { events: background ? noted(events, place) : events, reader }
-    }
+  const connect: Connect<unknown> = async (connection) => {
+    const { body, reader } = (sent = call.prepare())
+    const events = await opened(call, connection, (given) => call.create(body, given))
+    return { events: background ? noted(events, place) : events, reader }
   }
   const goOn = (failure: ProviderError): Connect<unknown> | undefined => {
     const { id } = place
@@ -176,11 +173,8 @@ export function startCall(call: Call): () => void {
     subscriber,
     failures,
     timeouts: options,
-    connect: connectWith(prepare),
-    fallbackRequest: (failure) => {
-      const next = sent && fallbackRequest(failure, sent.body)
-      return next && connectWith(() => next)
-    },
+    connect,
+    fallbackRequest: (failure) => (sent && call.adapt(failure, sent.body) ? connect : undefined),
     goOn,
   })
   return () => {

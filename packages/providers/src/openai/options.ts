@@ -1,5 +1,5 @@
 import { ConfigurationError } from '@tallystick/core'
-import { omitUndefined, option, type OptionalCheck, type OptionCheck } from '@tallystick/core/internal'
+import { omitUndefined, option, type OptionalCheck } from '@tallystick/core/internal'
 import type { JsonObject, MaxWebSearches } from '@tallystick/core/vocabulary'
 import type { Timeouts } from '../shared/body.ts'
 import { countAt, textAt } from '../shared/json.ts'
@@ -81,20 +81,6 @@ const bothChecks: {
   serviceTier: maybe(filledText),
   metadata: maybe(recordOf(anyText)),
   verbosity: maybe(oneOf(['low', 'medium', 'high'])),
-}
-
-function checkBothOptions(
-  maker: 'openai' | 'openaiChat',
-  check: OptionCheck,
-  modelId: string,
-  options: OpenAICommonOptions & { readonly client?: unknown },
-): void {
-  requireModelOptions(maker, check, { modelId, options })
-  if (options.client && (options.apiKey ?? options.baseURL ?? options.fetch) !== undefined) {
-    throw new ConfigurationError(
-      `${maker}() got a client together with apiKey, baseURL or fetch, which the client would ignore. Pass one or the other.`,
-    )
-  }
 }
 
 /** Options of `openaiChat()`, all optional. */
@@ -315,7 +301,7 @@ const openaiChatOptions = fields<OpenAIChatOptions>(
 
 /** Throws `ConfigurationError` for options that cannot work. */
 export function checkChatOptions(modelId: string, options: OpenAIChatOptions): void {
-  checkBothOptions('openaiChat', openaiChatOptions, modelId, options)
+  requireModelOptions('openaiChat', openaiChatOptions, { modelId, options })
   const { server = 'openai' } = options
   if (Object.hasOwn(quirksOf, server)) return
   throw new ConfigurationError(
@@ -403,7 +389,7 @@ const openaiOptions = fields<OpenAIOptions>(
 
 /** Throws `ConfigurationError` for options that cannot work. */
 export function checkResponsesOptions(modelId: string, options: OpenAIOptions): void {
-  checkBothOptions('openai', openaiOptions, modelId, options)
+  requireModelOptions('openai', openaiOptions, { modelId, options })
   if (options.conversation === undefined || !options.chain) return
   throw new ConfigurationError(
     'openai() got a conversation together with chain; the service continues from one of the two. Pass the id of a conversation, or chain.',
@@ -414,13 +400,9 @@ export function checkResponsesOptions(modelId: string, options: OpenAIOptions): 
  * Bounds the web searches that OpenAI runs within one call by `max_tool_calls` of the request's body, which bounds the calls of
  * all tools that OpenAI runs itself. Empty if no web search is offered. `extraBody.tools` replaces all tools.
  */
-export function boundWebSearches({
-  providerTools = [],
-  extraBody = {},
-}: {
-  readonly providerTools?: readonly JsonObject[] | undefined
-  readonly extraBody?: JsonObject | undefined
-}): { readonly maxWebSearches?: MaxWebSearches } {
+export function boundWebSearches({ providerTools = [], extraBody = {} }: OpenAIOptions): {
+  readonly maxWebSearches?: MaxWebSearches
+} {
   const tools: unknown = 'tools' in extraBody ? extraBody['tools'] : providerTools
   const offered = Array.isArray(tools) ? tools : []
   if (!offered.some((tool) => textAt(tool, 'type')?.startsWith('web_search') === true)) return {}

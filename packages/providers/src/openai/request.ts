@@ -118,9 +118,10 @@ export function carried(parts: readonly (UserPart | ResultPart)[], carrier: Carr
       case 'text':
         return words(part.text)
       case 'image':
-        return [carriedImage(part, carrier) ?? { kind: 'text', text: leftOutText(part) }]
-      case 'file':
-        return [carriedFile(part, carrier) ?? { kind: 'text', text: leftOutText(part) }]
+      case 'file': {
+        const file = part.type === 'image' ? carriedImage(part, carrier) : carriedFile(part, carrier)
+        return [file ?? { kind: 'text', text: leftOutText(part) }]
+      }
     }
   })
 }

@@ -1,5 +1,6 @@
 import { isJsonObject } from '@tallystick/core/internal'
-import type { Json, JsonObject, Opaque } from '@tallystick/core/vocabulary'
+import type { JsonObject, Opaque } from '@tallystick/core/vocabulary'
+import { readOpaqueData } from '../shared/reply.ts'
 
 /** The name of this wire in `ModelRef` and `Opaque`. */
 export const api = 'responses'
@@ -74,13 +75,9 @@ export interface OpaqueData extends JsonObject {
 }
 
 /** Reads the data of a part's `Opaque`; `undefined` for another wire or service. */
-export function readOpaque(
-  opaque: { readonly provider: string; readonly api: string; readonly data: Json } | undefined,
-  provider: string,
-): OpaqueData | undefined {
-  if (opaque === undefined || opaque.provider !== provider || opaque.api !== api) return undefined
-  const { data } = opaque
-  return isJsonObject(data) && isJsonObject(data['item']) ? (data as OpaqueData) : undefined
+export function readOpaque(opaque: Opaque | undefined, provider: string): OpaqueData | undefined {
+  const data = readOpaqueData(opaque, provider, api)
+  return isJsonObject(data?.['item']) ? (data as OpaqueData) : undefined
 }
 
 export function toOpaque(provider: string, data: OpaqueData): Opaque {

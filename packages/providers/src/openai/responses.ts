@@ -2,14 +2,7 @@ import type { Model } from '@tallystick/core'
 import { omitUndefined } from '@tallystick/core/internal'
 import { createModel, lazyClient } from '../shared/model.ts'
 import { copyOptions, type RecordedOptions } from '../shared/options.ts'
-import {
-  type Attempt,
-  type BackgroundCalls,
-  officialClient,
-  type OpenAIClient,
-  sdk,
-  startCall,
-} from './client.ts'
+import { type BackgroundCalls, officialClient, type OpenAIClient, sdk, startCall } from './client.ts'
 import { failures } from './failure.ts'
 import { checkResponsesOptions, type OpenAIOptions, type OpenAIWarning, boundWebSearches } from './options.ts'
 import { type FallbackChanges, fallbackFor, renderRequest, type RenderSettings } from './responses-request.ts'
@@ -56,22 +49,21 @@ export function openai(modelId: string, given: OpenAIOptions = {}): Model {
     start: (call) => {
       const { client, request, warn } = call
       let changes = learnt
-      const prepare = (): Attempt => {
-        const { body, context } = renderRequest(request, { ...settings, warn }, changes)
-        return { body, reader: new ResponsesReader(context) }
-      }
       return startCall({
         ...call,
         maker: 'openai',
         options,
-        prepare,
-        fallbackRequest: (failure, body) => {
+        prepare: () => {
+          const { body, context } = renderRequest(request, { ...settings, warn }, changes)
+          return { body, reader: new ResponsesReader(context) }
+        },
+        adapt: (failure, body) => {
           const more = fallbackFor({ failure, body, changes, given: request.providerState })
-          if (more === undefined) return undefined
+          if (more === undefined) return false
           changes = { ...changes, ...more.now }
           learnt = { ...learnt, ...more.forGood }
           if (more.warning) warn(more.warning)
-          return prepare()
+          return true
         },
         background: options.background ? backgroundCalls(client) : undefined,
         create: (body, given) => client.responses.create(body, given),

@@ -3,7 +3,16 @@ import type { Json, JsonObject, ToolChoice, ToolDefinition } from '@tallystick/c
 import { listAt, objectAt, textAt } from '../shared/json.ts'
 import type { Warn } from '../shared/options.ts'
 import { schemaInWords, type ToolNames } from '../shared/request.ts'
-import { NotStrictError, readClosedProperties, requireShape, unwrapAllOf } from '../shared/strict-schema.ts'
+import {
+  essentialKeywords,
+  handledKeywords,
+  knownFormats,
+  NotStrictError,
+  readClosedProperties,
+  requireShape,
+  silentKeywords,
+  unwrapAllOf,
+} from '../shared/strict-schema.ts'
 import type { OpenAICustomTool, OpenAIWarning } from './options.ts'
 
 function listTypes(node: JsonObject): readonly Json[] {
@@ -40,41 +49,7 @@ const kept = new Set([
   'minItems',
   'maxItems',
 ])
-/** Keywords that are handled by name, or that constrain nothing. */
-const silent = new Set([
-  '$ref',
-  '$defs',
-  'definitions',
-  'properties',
-  'required',
-  'additionalProperties',
-  'items',
-  'anyOf',
-  'oneOf',
-  'allOf',
-  'format',
-  '$schema',
-  '$id',
-  '$comment',
-  'default',
-  'examples',
-  'deprecated',
-  'readOnly',
-  'writeOnly',
-])
-/** Without these a schema would mean something else, not just more. */
-const essential = ['patternProperties', '$dynamicRef', '$recursiveRef', '$anchor', '$dynamicAnchor']
-const formats = new Set([
-  'date-time',
-  'time',
-  'date',
-  'duration',
-  'email',
-  'hostname',
-  'ipv4',
-  'ipv6',
-  'uuid',
-])
+const silent = new Set([...handledKeywords, ...silentKeywords, 'default'])
 
 interface Place {
   readonly path: string
@@ -156,13 +131,13 @@ function fitNode(node: Json | undefined, place: Place, fitting: Fitting): JsonOb
 function keywords(node: JsonObject, { path }: Place, { notes }: Fitting): JsonObject {
   const result: { [keyword: string]: Json } = {}
   for (const [keyword, value] of Object.entries(node)) {
-    if (essential.includes(keyword)) throw new NotStrictError(`${keyword} at ${path}`)
+    if (essentialKeywords.includes(keyword)) throw new NotStrictError(`${keyword} at ${path}`)
     if (kept.has(keyword)) result[keyword] = value
     else if (!silent.has(keyword)) notes.push(`${keyword} at ${path} was left out`)
   }
   const format = textAt(node, 'format')
   if (format === undefined) return result
-  if (formats.has(format)) result['format'] = format
+  if (knownFormats.includes(format)) result['format'] = format
   else notes.push(`format ${format} at ${path} was left out`)
   return result
 }

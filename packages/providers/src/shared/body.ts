@@ -165,14 +165,15 @@ export class StreamTail {
   #beginning = ''
   #error: string | undefined
   #begun = false
-  #terminated = false
   #ended = false
+  /** The wire's last word passed, on a line of its own. */
+  terminated = false
 
   saw(bytes: Uint8Array): void {
     const passed = this.#decoder.decode(bytes, { stream: true })
     if (!this.#begun) this.#beginning = (this.#beginning + passed).slice(0, maxErrorLength)
     const text = this.#last + passed
-    this.#terminated ||= terminator.test(text)
+    this.terminated ||= terminator.test(text)
     if (this.#error !== undefined) this.#error = (this.#error + passed).slice(0, maxErrorLength)
     else {
       const field = errorField.exec(text)
@@ -190,11 +191,6 @@ export class StreamTail {
   /** The body came to its proper end. */
   ended(): void {
     this.#ended = true
-  }
-
-  /** The wire's last word passed, on a line of its own. */
-  get terminated(): boolean {
-    return this.#terminated
   }
 
   /** The body ended in the middle of a line. */

@@ -66,159 +66,154 @@ export interface ForwardedCall<Event> {
   readonly goOn?: (failure: ProviderError) => Connect<Event> | undefined
 }
 
-interface Progress<Event> {
-  connection: Connection
-  reader: ReplyReader<Event> | undefined
-  /** An event came. */
-  receivedAny: boolean
-  /** A signal was passed on. */
-  shown: boolean
-  finished: boolean
-}
+/** Events that only keep the connection alive, and deltas, which count by what they show. */
+const signsOfLife = /^(ping|keepalive|response\.(queued|in_progress))$|[._-]delta$/
 
 /**
  * Forwards the events of a call's answer as signals to the subscriber, until the answer is complete, fails or falls silent.
  * Returns how to stop: that closes the connection, unless the answer is complete, so that it may be used again.
  */
 export function forwardEvents<Event>(call: ForwardedCall<Event>): () => void {
-  const { context, subscriber, failures, timeouts = {} } = call
-  const watch = new SilenceWatch(context.clock, timeouts, (what, limitMs) => {
-    if (completed(call, progress, 'broken')) return
-    subscriber.error(failures.overlongReply(what, limitMs, progress.connection.facts.requestId))
-  })
-  const progress: Progress<Event> = { connection: newConnection(watch), ...nothingYet }
-  void forward(call, progress)
-  return () => {
-    watch.stop()
-    if (!progress.finished) progress.connection.abort.abort()
-  }
+  const forwarding = new Forwarding(call)
+  void forwarding.run()
+  return () => forwarding.stop()
 }
 
-const nothingYet = { reader: undefined, receivedAny: false, shown: false, finished: false }
+class Forwarding<Event> {
+  readonly #call: ForwardedCall<Event>
+  readonly #watch: SilenceWatch
+  #connection: Connection
+  #reader: ReplyReader<Event> | undefined
+  /** An event came. */
+  #receivedAny = false
+  /** A signal was passed on. */
+  #shown = false
+  #finished = false
 
-/** Makes attempts until one ends the call. Never rejects. */
-async function forward<Event>(call: ForwardedCall<Event>, progress: Progress<Event>): Promise<void> {
-  const { subscriber } = call
-  for (let connect = call.connect; ;) {
-    try {
-      await follow(call, progress, connect)
-      if (!subscriber.closed && !completed(call, progress, 'clean')) throw endedEarly(call, progress)
-      return
-    } catch (error) {
-      if (subscriber.closed) return
-      const failure = failureOf(error, call, progress)
-      const { connection, shown } = progress
-      const other = shown ? undefined : call.fallbackRequest?.(failure)
-      const next = other ?? call.goOn?.(failure)
-      if (next === undefined) {
-        // A break after a complete reply takes nothing from it.
-        const broke = failure.class === 'network' || failure.class === 'timeout'
-        if (!broke || !completed(call, progress, 'broken')) subscriber.error(failure)
+  constructor(call: ForwardedCall<Event>) {
+    const { context, subscriber, failures, timeouts = {} } = call
+    this.#call = call
+    this.#watch = new SilenceWatch(context.clock, timeouts, (what, limitMs) => {
+      if (this.#complete('broken')) return
+      subscriber.error(failures.overlongReply(what, limitMs, this.#connection.facts.requestId))
+    })
+    this.#connection = newConnection(this.#watch)
+  }
+
+  stop(): void {
+    this.#watch.stop()
+    if (!this.#finished) this.#connection.abort.abort()
+  }
+
+  /** Makes attempts until one ends the call. Never rejects. */
+  async run(): Promise<void> {
+    const { subscriber, fallbackRequest, goOn } = this.#call
+    for (let { connect } = this.#call; ;) {
+      try {
+        await this.#follow(connect)
+        if (!subscriber.closed && !this.#complete('clean')) throw this.#endedEarly()
         return
+      } catch (error) {
+        if (subscriber.closed) return
+        const failure = this.#toFailure(error)
+        const other = this.#shown ? undefined : fallbackRequest?.(failure)
+        const next = other ?? goOn?.(failure)
+        if (next === undefined) {
+          // A break after a complete reply takes nothing from it.
+          const broke = failure.class === 'network' || failure.class === 'timeout'
+          if (!broke || !this.#complete('broken')) subscriber.error(failure)
+          return
+        }
+        connect = next
+        this.#connection.abort.abort()
+        this.#connection = newConnection(this.#watch)
+        this.#reader = undefined
+        this.#receivedAny = this.#finished = false
+        if (other) this.#shown = false
+        this.#watch.sent()
       }
-      connect = next
-      connection.abort.abort()
-      const again = newConnection(connection.watch)
-      Object.assign(progress, { connection: again, ...nothingYet, shown: other ? false : shown })
-      connection.watch.sent()
     }
   }
-}
 
-/** Sends the request and reads its answer to the end, or until the subscriber has left. */
-async function follow<Event>(
-  { context, subscriber }: ForwardedCall<Event>,
-  progress: Progress<Event>,
-  connect: Connect<Event>,
-): Promise<void> {
-  const { connection } = progress
-  let stopDraining: Cancel | undefined
-  try {
-    const opened = await connect(connection)
-    if (opened === undefined) return
-    const { events, reader } = opened
-    progress.reader = reader
-    connection.watch.begun()
-    for await (const event of events) {
-      if (!progress.receivedAny) connection.tail.begun()
-      progress.receivedAny = true
-      if (!connection.observed) connection.watch.signOfLife()
-      // The rest is only read because a connection that is read to its end can be used again.
-      if (progress.finished) continue
-      if (subscriber.closed) return
-      // Some servers send several events as one list. Those before a faulty one count.
-      for (const one of (Array.isArray(event) ? event : [event]) as readonly Event[]) {
-        if (reader.finished) break
-        // Also without a signal it may be a step of the reply: a block that begins or ends, a search of the vendor's.
-        const type = textAt(one, 'type')
-        if (show(progress, reader.read(one), subscriber) || (type !== undefined && !signsOfLife.test(type)))
-          connection.watch.content()
-        if (reader.failure !== undefined) throw reader.failure
+  /** Sends the request and reads its answer to the end, or until the subscriber has left. */
+  async #follow(connect: Connect<Event>): Promise<void> {
+    const { context, subscriber } = this.#call
+    const connection = this.#connection
+    let stopDraining: Cancel | undefined
+    try {
+      const opened = await connect(connection)
+      if (opened === undefined) return
+      const { events, reader } = opened
+      this.#reader = reader
+      this.#watch.begun()
+      for await (const event of events) {
+        if (!this.#receivedAny) connection.tail.begun()
+        this.#receivedAny = true
+        if (!connection.observed) this.#watch.signOfLife()
+        // The rest is only read because a connection that is read to its end can be used again.
+        if (this.#finished) continue
+        if (subscriber.closed) return
+        // Some servers send several events as one list. Those before a faulty one count.
+        for (const one of (Array.isArray(event) ? event : [event]) as readonly Event[]) {
+          if (reader.finished) break
+          // Also without a signal it may be a step of the reply: a block that begins or ends, a search of the vendor's.
+          const type = textAt(one, 'type')
+          if (this.#show(reader.read(one)) || (type !== undefined && !signsOfLife.test(type)))
+            this.#watch.content()
+          if (reader.failure !== undefined) throw reader.failure
+        }
+        if (!reader.finished || subscriber.closed) continue
+        this.#finished = true
+        stopDraining = context.clock.schedule(drainMs, () => connection.abort.abort())
+        subscriber.complete()
       }
-      if (!reader.finished || subscriber.closed) continue
-      progress.finished = true
-      stopDraining = context.clock.schedule(drainMs, () => connection.abort.abort())
+    } finally {
+      stopDraining?.()
+    }
+  }
+
+  /** Passes signals on. Returns whether there was one. */
+  #show(signals: Iterable<ModelSignal>): boolean {
+    let any = false
+    for (const signal of signals) {
+      any = true
+      this.#shown = true
+      this.#call.subscriber.next(signal)
+    }
+    return any
+  }
+
+  #toFailure(error: unknown): ProviderError {
+    const { context, failures } = this.#call
+    const { facts, tail } = this.#connection
+    // A client that parses what came of an event, when the stream was cut inside it, finds broken JSON.
+    if (error instanceof SyntaxError && tail.endedInLine) return failures.truncatedReply(facts.requestId)
+    return failures.toProviderError(error, { now: context.clock.now(), requestId: facts.requestId })
+  }
+
+  /** Ends the reply if it is complete already: some wires prove it before their last word. */
+  #complete(ending: 'clean' | 'broken'): boolean {
+    const { subscriber } = this.#call
+    try {
+      const last = this.#reader?.end?.(this.#connection.tail.terminated ? 'terminated' : ending)
+      if (last === undefined) return false
+      this.#show(last)
       subscriber.complete()
+    } catch (error) {
+      subscriber.error(this.#toFailure(error))
     }
-  } finally {
-    stopDraining?.()
+    return true
   }
-}
 
-function show<Event>(
-  progress: Progress<Event>,
-  signals: Iterable<ModelSignal>,
-  subscriber: Subscriber<ModelSignal>,
-): boolean {
-  let any = false
-  for (const signal of signals) {
-    any = true
-    progress.shown = true
-    subscriber.next(signal)
+  #endedEarly(): ProviderError {
+    const { failures } = this.#call
+    const { facts, tail } = this.#connection
+    const { contentType, requestId } = facts
+    const told = tail.error
+    if (told !== undefined) return withRequestId(failures.failureInStream(told), requestId)
+    const isOther = contentType !== undefined && !contentType.includes('text/event-stream')
+    return !this.#receivedAny && isOther
+      ? failures.notAStream(contentType, requestId)
+      : failures.truncatedReply(requestId)
   }
-  return any
-}
-
-/** Events that only keep the connection alive, and deltas, which count by what they show. */
-const signsOfLife = /^(ping|keepalive|response\.(queued|in_progress))$|[._-]delta$/
-
-function failureOf<Event>(
-  error: unknown,
-  { context, failures }: ForwardedCall<Event>,
-  { connection: { facts, tail } }: Progress<Event>,
-): ProviderError {
-  // A client that parses what came of an event, when the stream was cut inside it, finds broken JSON.
-  if (error instanceof SyntaxError && tail.endedInLine) return failures.truncatedReply(facts.requestId)
-  return failures.toProviderError(error, { now: context.clock.now(), requestId: facts.requestId })
-}
-
-/** Ends the reply if it is complete already: some wires prove it before their last word. */
-function completed<Event>(
-  call: ForwardedCall<Event>,
-  progress: Progress<Event>,
-  ending: 'clean' | 'broken',
-): boolean {
-  const { subscriber } = call
-  try {
-    const last = progress.reader?.end?.(progress.connection.tail.terminated ? 'terminated' : ending)
-    if (last === undefined) return false
-    show(progress, last, subscriber)
-    subscriber.complete()
-  } catch (error) {
-    subscriber.error(failureOf(error, call, progress))
-  }
-  return true
-}
-
-function endedEarly<Event>(
-  { failures }: ForwardedCall<Event>,
-  { receivedAny, connection: { facts, tail } }: Progress<Event>,
-): ProviderError {
-  const { contentType, requestId } = facts
-  const told = tail.error
-  if (told !== undefined) return withRequestId(failures.failureInStream(told), requestId)
-  const isOther = contentType !== undefined && !contentType.includes('text/event-stream')
-  return !receivedAny && isOther
-    ? failures.notAStream(contentType, requestId)
-    : failures.truncatedReply(requestId)
 }

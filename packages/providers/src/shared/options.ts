@@ -1,6 +1,7 @@
 import { ConfigurationError, ProviderError } from '@tallystick/core'
 import {
   isJsonObject,
+  omitUndefined,
   option,
   type OptionalCheck,
   type OptionCheck,
@@ -62,10 +63,16 @@ export const otherNames: { readonly [name: string]: string } = {
 export function requireModelOptions(
   maker: string,
   check: OptionCheck,
-  { modelId, options }: { readonly modelId: unknown; readonly options: unknown },
+  { modelId, options }: { readonly modelId: unknown; readonly options: object },
 ): void {
   requireOptions(maker, filledText, modelId, 'the model id')
   requireOptions(maker, check, options)
+  const { client, apiKey, baseURL, fetch } = options as { readonly [name: string]: unknown }
+  if (client && (apiKey ?? baseURL ?? fetch) !== undefined) {
+    throw new ConfigurationError(
+      `${maker}() got a client together with apiKey, baseURL or fetch, which the client would ignore. Pass one or the other.`,
+    )
+  }
 }
 
 /** How an adapter records its options. */
@@ -125,25 +132,32 @@ export function describeOptions<Options extends WireOptions>(
     const value = options[name as keyof Options]
     if (value !== undefined) pinned[name] = value as Json
   }
-  const additions = [
-    ...Object.entries(added).flatMap(([option, field]) =>
-      describeAddition(option, field as string, options[option as keyof Options]),
+  const given: readonly (readonly [option: string, field: string, value: unknown, replaces?: boolean])[] = [
+    ...Object.entries(added).map(
+      ([option, field]) => [option, field as string, options[option as keyof Options]] as const,
     ),
-    ...Object.entries(extraBody).flatMap(([field, value]) =>
-      describeAddition('extraBody', field, value, written.includes(field)),
+    ...Object.entries(extraBody).map(
+      ([field, value]) => ['extraBody', field, value, written.includes(field)] as const,
     ),
     ...Object.entries(toolFields).flatMap(([tool, fields]) =>
-      Object.entries(fields).flatMap(([field, value]) =>
-        describeAddition('toolFields', `tools.${tool}.${field}`, value, writtenOfTool.has(field)),
+      Object.entries(fields).map(
+        ([field, value]) =>
+          ['toolFields', `tools.${tool}.${field}`, value, writtenOfTool.includes(field)] as const,
       ),
     ),
-    ...providerTools.flatMap((tool) =>
-      describeAddition('providerTools', `tools.${textAt(tool, 'name') ?? textAt(tool, 'type') ?? ''}`, tool),
-    ),
-    ...Object.entries(headers).flatMap(([name, value]) =>
-      describeAddition('headers', name.toLowerCase(), value),
-    ),
+    ...providerTools.map((tool) => {
+      const name = textAt(tool, 'name') ?? textAt(tool, 'type') ?? ''
+      return ['providerTools', `tools.${name}`, tool] as const
+    }),
+    ...Object.entries(headers).map(([name, value]) => ['headers', name.toLowerCase(), value] as const),
   ]
+  const additions = given
+    .filter(([, , value]) => value !== undefined)
+    .map(([option, field, value, replaces = false]): RequestAddition => {
+      const isCredential = typeof value === 'string' && secretName.test(field)
+      const digest = isCredential ? undefined : digestOf(withoutCredentials(value as Json))
+      return { option, field, ...(replaces && { replaces }), ...omitUndefined({ digest }) }
+    })
   return {
     ...(Object.keys(pinned).length > 0 && { pinnedOptions: pinned }),
     ...(additions.length > 0 && { additions }),
@@ -151,28 +165,10 @@ export function describeOptions<Options extends WireOptions>(
 }
 
 /** Fields of a tool's definition that adapters write from the request. */
-const writtenOfTool: ReadonlySet<string> = new Set([
+const writtenOfTool: readonly string[] = [
   ...(['name', 'description', 'type', 'strict', 'parameters'] as const),
   ...(['input_schema', 'function', 'custom'] as const),
-])
-
-function describeAddition(
-  option: string,
-  field: string,
-  value: unknown,
-  replaces = false,
-): readonly RequestAddition[] {
-  if (value === undefined) return []
-  const isCredential = typeof value === 'string' && secretName.test(field)
-  return [
-    {
-      option,
-      field,
-      ...(replaces && { replaces }),
-      ...(!isCredential && { digest: digestOf(withoutCredentials(value as Json)) }),
-    },
-  ]
-}
+]
 
 /** Leaves out texts named like a credential: these change, and their digests would confirm a guess. */
 function withoutCredentials(value: Json): Json {

@@ -1,6 +1,6 @@
 import type { ProviderError, Usage } from '@tallystick/core'
 import { isJsonObject, parsedFault, readJson } from '@tallystick/core/internal'
-import type { ModelSignal, RequestedCall } from '@tallystick/core/vocabulary'
+import type { JsonObject, ModelSignal, Opaque, RequestedCall } from '@tallystick/core/vocabulary'
 import type { StreamEnding } from './body.ts'
 import { isCount } from './json.ts'
 
@@ -18,6 +18,16 @@ export interface ReplyReader<Event = unknown> {
   readonly finished: boolean
   /** Set if the reply says that it failed. */
   readonly failure?: ProviderError | undefined
+}
+
+/** Reads the data of a part's `Opaque`; `undefined` for another wire or service. */
+export function readOpaqueData(
+  opaque: Opaque | undefined,
+  provider: string,
+  api: string,
+): JsonObject | undefined {
+  if (opaque?.provider !== provider || opaque.api !== api) return undefined
+  return isJsonObject(opaque.data) ? opaque.data : undefined
 }
 
 export type CallInput = Pick<RequestedCall, 'input' | 'malformed'>

@@ -2,6 +2,24 @@ import { isJsonObject } from '@tallystick/core/internal'
 import type { Json, JsonObject } from '@tallystick/core/vocabulary'
 import { objectAt } from './json.ts'
 
+/** Keywords that both fitters handle by their names. */
+export const handledKeywords: readonly string[] = [
+  ...['$ref', '$defs', 'definitions', 'properties', 'required', 'additionalProperties', 'items'],
+  ...['anyOf', 'oneOf', 'allOf', 'format'],
+]
+/** Keywords that constrain nothing. */
+export const silentKeywords: readonly string[] = [
+  ...['$schema', '$id', '$comment', 'examples', 'deprecated', 'readOnly', 'writeOnly'],
+]
+/** Without these a schema would mean something else, not just more. */
+export const essentialKeywords: readonly string[] = [
+  ...['patternProperties', '$dynamicRef', '$recursiveRef', '$anchor', '$dynamicAnchor'],
+]
+/** Formats that both vendors enforce. */
+export const knownFormats: readonly string[] = [
+  ...['date-time', 'time', 'date', 'duration', 'email', 'hostname', 'ipv4', 'ipv6', 'uuid'],
+]
+
 /** The schema does not fit a vendor's subset. The message says why, in a few words. */
 export class NotStrictError extends Error {}
 
