@@ -23,8 +23,12 @@ const name = '@pydantic/genai-prices'
 function loadCalcPrice(): CalcPrice {
   try {
     const { createRequire } = process.getBuiltinModule('node:module')
+    const { fileURLToPath } = process.getBuiltinModule('node:url')
     const require = createRequire(import.meta.url)
-    return (require(findFile(require)) as { readonly calcPrice: CalcPrice }).calcPrice
+    // The file that an import loads: the same copy, whose data a program may have updated.
+    const isModule = typeof import.meta.resolve === 'function'
+    const file = isModule ? fileURLToPath(import.meta.resolve(name)) : require.resolve(name)
+    return (require(file) as { readonly calcPrice: CalcPrice }).calcPrice
   } catch (error) {
     const { message } = missingPackage('genaiPrices', name, error)
     throw new ConfigurationError(
@@ -32,13 +36,6 @@ function loadCalcPrice(): CalcPrice {
       { cause: error },
     )
   }
-}
-
-/** Finds the file that an import loads: the same copy, whose data a program may have updated. */
-function findFile(require: NodeJS.Require): string {
-  if (typeof import.meta.resolve !== 'function') return require.resolve(name)
-  const { fileURLToPath } = process.getBuiltinModule('node:url')
-  return fileURLToPath(import.meta.resolve(name))
 }
 
 /** The data have no version of their own. */

@@ -6,7 +6,8 @@ import { failureInStream, readRequestId } from '../src/openai/failure.ts'
 import { refusedField, samplingFields } from '../src/openai/request.ts'
 import { allQuirks } from '../src/openai/options.ts'
 import { cutsReply, isBroken, toStopReason } from '../src/openai/chat-stream.ts'
-import { nineCallIds } from '../src/openai/chat-messages.ts'
+import { nineAlphanumeric } from '../src/openai/chat-messages.ts'
+import { callIds } from '../src/shared/request.ts'
 import { fallbackFor } from '../src/openai/responses-request.ts'
 
 const words = (list: string): readonly string[] => list.trim().split(/\s+/)
@@ -111,7 +112,7 @@ describe('ids of nine letters and digits', () => {
       toolCallId: id(index),
       ...(ownId !== undefined && { ownId }),
     }))
-    const found = nineCallIds(calls)
+    const found = callIds(calls, nineAlphanumeric)
     return calls.map(({ toolCallId }) => found.get(toolCallId) ?? '')
   }
 
@@ -123,13 +124,13 @@ describe('ids of nine letters and digits', () => {
     expect(ids('x', undefined)).toEqual(ids(undefined, 'y'))
     const [first = ''] = ids(undefined)
     // An id that another call has taken is made anew.
-    const taken = nineCallIds([{ toolCallId: id(5), ownId: first }, { toolCallId: id(0) }])
+    const taken = callIds([{ toolCallId: id(5), ownId: first }, { toolCallId: id(0) }], nineAlphanumeric)
     expect([taken.get(id(5)), taken.get(id(0)) === first]).toEqual([first, false])
   })
 
   it('are one for each call, however often it is listed', () => {
     const twice = [{ toolCallId: id(1) }, { toolCallId: id(1), ownId: 'abcDEF123' }]
-    expect([...nineCallIds(twice).values()]).toEqual(ids(undefined, undefined).slice(1))
+    expect([...callIds(twice, nineAlphanumeric).values()]).toEqual(ids(undefined, undefined).slice(1))
   })
 })
 

@@ -159,16 +159,9 @@ export function renderRequest(
   }
   const from = Math.max(0, request.messages.findLastIndex(beginsWithSummary))
   const messages = request.messages.slice(from)
-  const binding = bindCalls(
-    { ...request, messages },
-    {
-      provider,
-      api,
-      maxLength: 128,
-      providerTools: settings.providerTools,
-      warn,
-    },
-  )
+  const asked = { ...request, messages }
+  const { providerTools } = settings
+  const binding = bindCalls(asked, { provider, api, maxLength: 128, providerTools, warn })
   const offered = offerTools(request, settings, binding, answer?.size)
   const { fields } = offered
   const turns = toTurns(messages, {
@@ -181,10 +174,10 @@ export function renderRequest(
   })
   const maxTokens = Math.min(request.maxOutputTokens ?? Infinity, settings.maxOutputTokens)
   const demand =
-    (settings.bindsThinking ?? false) || changes.asksInWords
-      ? askInWords(request, settings, fields)
-      : undefined
+    settings.bindsThinking || changes.asksInWords ? askInWords(request, settings, fields) : undefined
   const thinking = renderThinking(settings, fields.tool_choice, turns, maxTokens)
+  // If thinking is off, a reply that is to be continued may not show any.
+  const shown = thinking?.type === 'disabled' ? withoutLastThinking(turns) : turns
   const { instructions, outputSchema } = request
   const isInWords = outputSchema !== undefined && answer === undefined
   const system = textBlock(isInWords ? withAnswerSchema(instructions, outputSchema) : instructions)
@@ -199,10 +192,7 @@ export function renderRequest(
         ...(system.length > 0 && { system }),
         ...fields,
         ...(demand && { tool_choice: demand.choice }),
-        messages: withWords(
-          thinking?.type === 'disabled' ? withoutLastThinking(turns) : turns,
-          demand?.words,
-        ),
+        messages: withWords(shown, demand?.words),
       },
       settings.promptCache,
     ),
@@ -334,7 +324,6 @@ function withWords(turns: readonly WireTurn[], words: string | undefined): reado
   return turns.with(place, { ...last, content: [...last.content, ...textBlock(words)] })
 }
 
-/** If thinking is off, a reply that is to be continued may not show any. */
 function withoutLastThinking(turns: readonly WireTurn[]): readonly WireTurn[] {
   const last = turns.at(-1)
   if (last?.role !== 'assistant') return turns

@@ -162,13 +162,10 @@ function renderReply(
   ]
 }
 
-/** A request that is ready to be sent. */
-export interface RenderedRequest {
-  readonly body: WireRequest
-  readonly names: ToolNames
-}
-
-export function renderRequest(request: ModelRequest, settings: RenderSettings): RenderedRequest {
+export function renderRequest(
+  request: ModelRequest,
+  settings: RenderSettings,
+): { readonly body: WireRequest; readonly names: ToolNames } {
   const binding = bindCalls(request, {
     provider,
     api,

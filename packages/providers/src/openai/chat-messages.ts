@@ -5,13 +5,12 @@ import type {
   Json,
   JsonObject,
   Opaque,
-  ToolCallId,
   ToolCallPart,
   ToolResultsMessage,
 } from '@tallystick/core/vocabulary'
 import { listAt, textAt, wellFormed } from '../shared/json.ts'
 import { inObject, readOpaqueData } from '../shared/reply.ts'
-import type { Binding, IdentifiedCall } from '../shared/request.ts'
+import type { Binding, CallIdRule } from '../shared/request.ts'
 import type { WholeQuirks } from './options.ts'
 import { type Carried, carried, carriedResult, type Carrier } from './request.ts'
 
@@ -76,33 +75,20 @@ export function toOpaque(provider: string, data: OpaqueData): Opaque {
   return { provider, api, data }
 }
 
-const nine = /^[a-zA-Z0-9]{9}$/
-
-/** Gives each call of a request a unique id of nine letters and digits. */
-export function nineCallIds(calls: readonly IdentifiedCall[]): ReadonlyMap<ToolCallId, string> {
-  const ids = new Map<ToolCallId, string>()
-  const taken = new Set<string>()
-  for (const { toolCallId, ownId } of calls) {
-    if (ids.has(toolCallId)) continue
-    let id = ownId !== undefined && nine.test(ownId) ? ownId : hashToNine(toolCallId, 0)
-    for (let salt = 0; taken.has(id); salt++) id = hashToNine(toolCallId, salt)
-    ids.set(toolCallId, id)
-    taken.add(id)
-  }
-  return ids
-}
-
-/** Nine letters and digits that stand for an id: the same ones in every request. */
-function hashToNine(text: string, salt: number): string {
-  // FNV-1a, 32 bits. Not for security: a collision only costs another salt.
-  const seven = (variant: string): string => {
-    let hash = 0x811c9dc5
-    for (const unit of `${salt} ${variant} ${text}`.split('')) {
-      hash = Math.imul(hash ^ unit.charCodeAt(0), 0x01000193)
+/** For servers that take nine letters and digits only. */
+export const nineAlphanumeric: CallIdRule = {
+  fits: (id) => /^[a-zA-Z0-9]{9}$/.test(id),
+  make: (text, salt) => {
+    // FNV-1a, 32 bits. Not for security: a collision only costs another salt.
+    const seven = (variant: string): string => {
+      let hash = 0x811c9dc5
+      for (const unit of `${salt} ${variant} ${text}`.split('')) {
+        hash = Math.imul(hash ^ unit.charCodeAt(0), 0x01000193)
+      }
+      return (hash >>> 0).toString(36).padStart(7, '0')
     }
-    return (hash >>> 0).toString(36).padStart(7, '0')
-  }
-  return `${seven('a')}${seven('b')}`.slice(0, 9)
+    return `${seven('a')}${seven('b')}`.slice(0, 9)
+  },
 }
 
 /** What decides how a history is rendered. */

@@ -10,7 +10,7 @@ import {
   withAnswerSchema,
   withProviderOptions,
 } from '../shared/request.ts'
-import { api, nineCallIds, toMessages, type WireRequest } from './chat-messages.ts'
+import { api, nineAlphanumeric, toMessages, type WireRequest } from './chat-messages.ts'
 import type { OpenAIChatOptions, OpenAICustomTool, OpenAIWarning, WholeQuirks } from './options.ts'
 import { callContext, type CallContext, samplingFields, takenChoice } from './request.ts'
 import { fitAnswer, isAnswerSchema, offeredChoice, offeredTool } from './tools.ts'
@@ -70,7 +70,7 @@ export function renderRequest(
     provider,
     api,
     ...(quirks.toolNames === 'any' && { pattern: anyWord }),
-    ...(quirks.callIds === 'nine_alphanumeric' && { identify: nineCallIds }),
+    ...(quirks.callIds === 'nine_alphanumeric' && { idRule: nineAlphanumeric }),
     warn,
   })
   const { names } = binding

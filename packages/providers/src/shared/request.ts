@@ -58,19 +58,31 @@ export interface IdentifiedCall {
   readonly ownId?: string
 }
 
+/** Which ids of calls a wire takes, and how others are made: the same ones in every request, others with another `salt`. */
+export interface CallIdRule {
+  readonly fits: (id: string) => boolean
+  readonly make: (text: string, salt: number) => string
+}
+
+const anyIdentifier: CallIdRule = {
+  fits: (id) => isIdentifier(id, maxIdentifierLength),
+  make: (text, salt) => fitIdentifier(text, maxIdentifierLength, salt),
+}
+
 /**
  * Gives each call of a request a unique id: the vendor's own if it fits and is free, else one made from `toolCallId`. Decided
  * from the front, so that a longer history changes no earlier id.
  */
-export function callIds(calls: Iterable<IdentifiedCall>, maxLength: number): ReadonlyMap<ToolCallId, string> {
+export function callIds(
+  calls: Iterable<IdentifiedCall>,
+  { fits, make }: CallIdRule = anyIdentifier,
+): ReadonlyMap<ToolCallId, string> {
   const ids = new Map<ToolCallId, string>()
   const taken = new Set<string>()
   for (const { toolCallId, ownId } of calls) {
     if (ids.has(toolCallId)) continue
-    const wanted = [ownId, toolCallId].find(
-      (id) => id !== undefined && isIdentifier(id, maxLength) && !taken.has(id),
-    )
-    const id = wanted ?? freeIdentifier(toolCallId, maxLength, taken)
+    let id = [ownId, toolCallId].find((own) => own !== undefined && fits(own) && !taken.has(own))
+    for (let salt = 0; id === undefined || taken.has(id); salt++) id = make(toolCallId, salt)
     ids.set(toolCallId, id)
     taken.add(id)
   }
@@ -92,7 +104,7 @@ export function bindCalls(
     provider,
     api,
     warn,
-    identify = (calls) => callIds(calls, maxIdentifierLength),
+    idRule,
     providerTools = [],
     ...rules
   }: Pick<ModelRef, 'provider' | 'api'> &
@@ -100,7 +112,7 @@ export function bindCalls(
       /** The vendor's own tools, whose names are taken. */
       readonly providerTools?: readonly JsonObject[] | undefined
       readonly warn: (warning: Warning & { readonly what: 'tool_name' }) => void
-      readonly identify?: (calls: readonly IdentifiedCall[]) => ReadonlyMap<ToolCallId, string>
+      readonly idRule?: CallIdRule
     },
 ): Binding {
   const calls = messages.flatMap((message) => {
@@ -122,7 +134,7 @@ export function bindCalls(
     const message = `The tool ${JSON.stringify(name)} is offered to the model as ${wireName}: its own name is not one that the vendor takes, or is that of another tool.`
     warn({ what: 'tool_name', message })
   }
-  const ids = identify(calls)
+  const ids = callIds(calls, idRule)
   return { calls, toWireId: (toolCallId) => ids.get(toolCallId) ?? toolCallId, names }
 }
 
