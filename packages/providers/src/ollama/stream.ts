@@ -73,17 +73,18 @@ export class OllamaReader implements ReplyReader<WireLine> {
    * PROVIDER MAPPING: turns one line into signals. A line may hold thinking, text and calls at once, and be the last one. Usage
    * comes before a `ProviderError` for counts that say that the model never saw the whole prompt.
    */
-  *read(line: WireLine): Generator<ModelSignal, void> {
-    if (this.finished) return
+  read(line: WireLine): Iterable<ModelSignal> {
+    if (this.finished) return []
+    const signals: ModelSignal[] = []
     if (!this.#started) {
       this.#started = true
-      yield { type: 'model_started', ...omitUndefined({ servedModel: textAt(line, 'model') }) }
+      signals.push({ type: 'model_started', ...omitUndefined({ servedModel: textAt(line, 'model') }) })
     }
     const message = objectAt(line, 'message')
     if (message !== undefined) {
       this.#spoke = true
-      yield* this.#addWords('reasoning', textAt(message, 'thinking'))
-      yield* this.#addWords('text', textAt(message, 'content'))
+      this.#addWords('reasoning', textAt(message, 'thinking'), signals)
+      this.#addWords('text', textAt(message, 'content'), signals)
       // Calls come complete, and each is another one: neither `index` nor id tells them apart.
       for (const wireCall of listAt(message, 'tool_calls')) {
         const wireFunction = objectAt(wireCall, 'function')
@@ -96,25 +97,26 @@ export class OllamaReader implements ReplyReader<WireLine> {
         }
         const part = this.#parts.length
         this.#parts.push({ ...call, part })
-        yield { type: 'model_tool_request', part, call }
+        signals.push({ type: 'model_tool_request', part, call })
       }
     }
-    if (line.done === true) yield* this.#finish(line)
+    return line.done === true ? this.#finish(line, signals) : signals
   }
 
   /** Text continues in the last part if that is of its kind: after a call, or other text, a new part begins. */
-  #addWords(type: Spoken['type'], text = ''): readonly ModelSignal[] {
-    if (text === '') return []
+  #addWords(type: Spoken['type'], text: string | undefined, signals: ModelSignal[]): void {
+    if (!text) return
     let open = this.#parts.at(-1)
     if (open?.type !== type) {
       open = { type, part: this.#parts.length, text: '' }
       this.#parts.push(open)
     }
     open.text += text
-    return [{ type: type === 'text' ? 'model_text' : 'model_reasoning', part: open.part, text }]
+    signals.push({ type: type === 'text' ? 'model_text' : 'model_reasoning', part: open.part, text })
   }
 
-  *#finish(line: WireLine): Generator<ModelSignal, void> {
+  *#finish(line: WireLine, signals: readonly ModelSignal[]): Generator<ModelSignal, void> {
+    yield* signals
     if (!this.#spoke) throw wordlessReply()
     const [promptTokens, replyTokens] = [countAt(line, 'prompt_eval_count'), countAt(line, 'eval_count')]
     if (promptTokens !== undefined || replyTokens !== undefined) {

@@ -157,8 +157,7 @@ class Forwarding<Event> {
         for (const one of (Array.isArray(event) ? event : [event]) as readonly Event[]) {
           if (reader.finished) break
           // Also without a signal it may be a step of the reply: a block that begins or ends, a search of the vendor's.
-          const type = textAt(one, 'type')
-          if (this.#show(reader.read(one)) || (type !== undefined && !signsOfLife.test(type)))
+          if (this.#show(reader.read(one)) || !signsOfLife.test(textAt(one, 'type') ?? 'ping'))
             this.#watch.content()
           if (reader.failure !== undefined) throw reader.failure
         }
