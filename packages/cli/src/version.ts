@@ -19,7 +19,6 @@ export function findVersionFault(versions: {
   return `tallystick needs Node ${nodeMin.join('.')} or newer, and this is Node ${node}. Install the current LTS from nodejs.org, or run it once with: npx -p node@24 -p @tallystick/cli tallystick`
 }
 
-/** Returns the version of this package. */
 export function readOwnVersion(): string {
   const manifest = readFileSync(new URL('../package.json', import.meta.url), 'utf8')
   return (JSON.parse(manifest) as { readonly version: string }).version

@@ -21,7 +21,6 @@ export function isAddress(ledger: string): boolean {
   return /^\s*[a-z][a-z0-9+.-]+:\/\//i.test(ledger)
 }
 
-/** Parameters that keep a secret. */
 const secretParameter = /password|passwd|pwd|secret|token|api[-_]?key|^key$/i
 
 /**

@@ -29,7 +29,6 @@ export interface Configured {
   readonly prices?: Prices
   /** Rules that hold for every agent. */
   readonly rules: RuntimeRules
-  /** The context of runs. */
   readonly context?: unknown
 }
 

@@ -152,7 +152,6 @@ function listFoldersUpwards(from: string): readonly string[] {
 
 export interface ProcessUser {
   readonly userId: number
-  /** The group of the user. */
   readonly groupId: number
 }
 

@@ -47,7 +47,6 @@ export type WaitedFor = Waits<WaitedCall, WaitedCall>
 interface ChildWait {
   readonly toolCallId: ToolCallId
   readonly name: string
-  /** The child run. */
   readonly runId: RunId
   /** `unfinished`: something of it is in flight, or was when its process ended. `absent`: it was never begun. */
   readonly status: 'done' | 'suspended' | 'unfinished' | 'absent' | 'unreadable'
@@ -62,7 +61,6 @@ export interface Surroundings {
   readonly isPast?: boolean
 }
 
-/** Returns the status of a run. */
 export function toStatusView(
   state: RunState,
   { waits, isDriven, isPast = false }: Surroundings,

@@ -20,7 +20,6 @@ import { readWaits } from '../runs/run-status.ts'
 
 // Each of these verbs leaves a command in the inbox of a run, for the process that drives it now or next.
 
-/** Declares `approve`. */
 export function declareApprove(verb: Command, context: CommandContext): void {
   declareCall(verb)
     .option('--input <json>', 'run the call with this input instead', parseJsonObject)
@@ -33,7 +32,6 @@ export function declareApprove(verb: Command, context: CommandContext): void {
     )
 }
 
-/** Declares `deny`. */
 export function declareDeny(verb: Command, context: CommandContext): void {
   declareCall(verb)
     .requiredOption('--reason <text>', 'why; the model reads it')
@@ -145,7 +143,6 @@ export function declareSettle(verb: Command, context: CommandContext): void {
     })
 }
 
-/** Declares `raise`. */
 export function declareRaise(verb: Command, context: CommandContext): void {
   declareRunArguments(verb)
     .argument('<limit>', 'name of the limit, such as maxTurns')

@@ -15,7 +15,6 @@ const maxCellCharacters = 60
 /** On a narrower terminal, what the two runs did is printed one under the other. */
 const sideBySideColumns = 2 * maxCellCharacters + 20
 
-/** Declares `diff`. */
 export function declareDiff(verb: Command, context: CommandContext): void {
   const about = 'show where two runs part, such as a run and its fork, side by side'
   declareRunArguments(verb, `${about}; it leaves out deltas and progress, which export --run prints`)

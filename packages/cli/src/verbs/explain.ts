@@ -20,7 +20,6 @@ import { formatAddition } from '../view/run-facts.ts'
 const maxShownCharacters = 60
 const heads = ['ITEM', 'EVENTS', 'TOKENS', 'COST', 'WHAT']
 
-/** Declares `explain`. */
 export function declareExplain(verb: Command, context: CommandContext): void {
   declareRunArguments(
     verb,

@@ -84,86 +84,66 @@ const callTypes = [
   'approval_decided',
   'tool_result',
 ] as const
+
 /** Finds calls and messages in the order in which they were recorded; calls that have not ended come last. */
-export async function* findEvents(ledger: Ledger, finder: EventFinder): AsyncGenerator<Found> {
-  const { call, text, ...where } = finder
-  const isOfCalls = call.tool !== undefined || call.outcome !== undefined || call.inputs.length > 0
+export async function* findEvents(
+  ledger: Ledger,
+  { call: { tool, outcome, inputs: queries }, text, ...where }: EventFinder,
+): AsyncGenerator<Found> {
+  const isOfCalls = tool !== undefined || outcome !== undefined || queries.length > 0
   const types = [...callTypes, ...(isOfCalls ? [] : textTypes)]
-  const calls = new OpenCalls(call)
-  const matches = (part: string): boolean =>
-    text === undefined || part.toLowerCase().includes(text.toLowerCase())
-  for await (const event of ledger.find({ ...where, types })) {
-    const result = calls.handle(event)
-    const found = result ?? (isOfCalls ? undefined : findText(event))
-    if (found && matches(toSearchedText(found))) yield found
-  }
-  if (call.outcome !== undefined) return
-  for (const found of calls.open()) if (matches(toSearchedText(found))) yield found
-}
-
-function toSearchedText({ text, input, tool = '' }: Found): string {
-  return `${tool} ${input === undefined ? '' : canonicalJson(input)} ${text}`
-}
-
-/** Calls that were asked for and have no result yet. */
-class OpenCalls {
-  readonly #query: CallQuery
-  readonly #calls = new Map<string, { readonly request: EventOf<'tool_request_ready'>; input: JsonObject }>()
-
-  constructor(query: CallQuery) {
-    this.#query = query
-  }
-
-  /** Returns the call that ends with an event, if it fits the query. */
-  handle(event: RuntimeEvent): Found | undefined {
-    if (event.type === 'tool_request_ready' && event.removed === undefined) {
-      this.#calls.set(event.toolCallId, { request: event, input: event.input })
-    }
-    if (event.type === 'tool_requests_collected') {
-      for (const { toolCallId, input } of event.calls ?? []) this.#change(toolCallId, input)
-    }
-    if (event.type === 'approval_decided') this.#change(event.toolCallId, event.input)
-    return event.type === 'tool_result' ? this.#result(event) : undefined
-  }
-
-  #result(event: EventOf<'tool_result'>): Found | undefined {
-    const call = this.#calls.get(event.toolCallId)
-    this.#calls.delete(event.toolCallId)
-    const { input = {}, request } = call ?? {}
-    if (!this.#isAsked(event.name, [input, request?.input ?? input], event.outcome)) return undefined
-    const { runId, seq, turn, at, type, toolCallId, name: tool, outcome, content } = event
-    const text = formatContent(content ?? [])
-    return { runId, seq, turn, at, type, toolCallId, tool, input, outcome, text }
-  }
-
-  *open(): Generator<Found> {
-    for (const { request, input } of this.#calls.values()) {
-      if (!this.#isAsked(request.name, [input, request.input], undefined)) continue
-      const { runId, seq, turn, at, type, toolCallId, name: tool } = request
-      yield { runId, seq, turn, at, type, toolCallId, tool, input, text: '' }
-    }
-  }
-
-  #change(toolCallId: string, input: JsonObject | undefined): void {
-    const call = this.#calls.get(toolCallId)
+  /** The calls that were asked for and have no result yet. */
+  const open = new Map<string, { readonly request: EventOf<'tool_request_ready'>; input: JsonObject }>()
+  const change = (toolCallId: string, input: JsonObject | undefined): void => {
+    const call = open.get(toolCallId)
     if (call && input !== undefined) call.input = input
   }
-
-  #isAsked(name: string, inputs: readonly JsonObject[], result: Outcome | undefined): boolean {
-    const { tool, outcome, inputs: asked } = this.#query
-    if (tool !== undefined && name !== tool) return false
-    if (outcome !== undefined && result !== outcome) return false
-    return asked.every((query) => inputs.some((input) => holds(input, query)))
+  const fits = (found: Found, inputs: readonly JsonObject[] = []): boolean => {
+    if (tool !== undefined && found.tool !== tool) return false
+    if (outcome !== undefined && found.outcome !== outcome) return false
+    if (!queries.every((query) => inputs.some((input) => holds(input, query)))) return false
+    const input = found.input === undefined ? '' : canonicalJson(found.input)
+    const searched = `${found.tool ?? ''} ${input} ${found.text}`
+    return text === undefined || searched.toLowerCase().includes(text.toLowerCase())
+  }
+  for await (const event of ledger.find({ ...where, types })) {
+    const { runId, seq, turn, at, type } = event
+    if (event.type === 'tool_request_ready' && event.removed === undefined) {
+      open.set(event.toolCallId, { request: event, input: event.input })
+    }
+    if (event.type === 'tool_requests_collected') {
+      for (const { toolCallId, input } of event.calls ?? []) change(toolCallId, input)
+    }
+    if (event.type === 'approval_decided') change(event.toolCallId, event.input)
+    if (event.type === 'tool_result') {
+      const { toolCallId, name, content } = event
+      const { input = {}, request } = open.get(toolCallId) ?? {}
+      open.delete(toolCallId)
+      const ended = {
+        toolCallId,
+        tool: name,
+        input,
+        outcome: event.outcome,
+        text: formatContent(content ?? []),
+      }
+      const found: Found = { runId, seq, turn, at, type, ...ended }
+      if (fits(found, [input, request?.input ?? input])) yield found
+    } else if (!isOfCalls) {
+      const found: Found = { runId, seq, turn, at, type, text: readText(event) }
+      if (found.text !== '' && fits(found)) yield found
+    }
+  }
+  for (const { request, input } of open.values()) {
+    const { runId, seq, turn, at, type, toolCallId, name } = request
+    const found: Found = { runId, seq, turn, at, type, toolCallId, tool: name, input, text: '' }
+    if (fits(found, [input, request.input])) yield found
   }
 }
 
-/** Reads the text of an event, if it has any. */
-function findText(event: RuntimeEvent): Found | undefined {
+/** Reads the text of an event; empty if it has none. */
+function readText(event: RuntimeEvent): string {
   const read = texts[event.type] as ((event: RuntimeEvent) => string | undefined) | null
-  const text = event.removed === undefined ? read?.(event) : undefined
-  if (text === undefined || text === '') return undefined
-  const { runId, seq, turn, at, type } = event
-  return { runId, seq, turn, at, type, text }
+  return (event.removed === undefined ? read?.(event) : undefined) ?? ''
 }
 
 /** The text of each type of event that a search looks into; the text of calls is found at their results. */

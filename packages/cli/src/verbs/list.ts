@@ -26,7 +26,6 @@ import { isReadable, listStatuses, readRow } from '../runs/run-status.ts'
 import type { Done } from '../verbs.ts'
 import { type ListedRunRow, findNextCommand, RunTable, formatWorst } from '../view/run-table.ts'
 
-/** The filters of `list`. */
 interface ListFilter {
   readonly session?: string
   readonly status?: (typeof listStatuses)[number]
@@ -92,13 +91,11 @@ export function declareList(verb: Command, context: CommandContext, done: Done):
           }
           if (count === 0 && !context.json) say(formatNone(filter))
           if (isMore && context.isRead) {
-            const { before: _shown, since, ...others } = filter
-            const words = Object.entries({
-              ...others,
-              since: since?.text,
-              limit: given,
-              before: last,
-            }).flatMap(([name, value]) => (value === undefined ? [] : [`--${name}`, `${value}`]))
+            const { session, status, agent, tool, outcome, since } = filter
+            const asked = { session, status, agent, tool, outcome, since: since?.text, limit: given }
+            const words = Object.entries({ ...asked, before: last }).flatMap(([name, value]) =>
+              value === undefined ? [] : [`--${name}`, `${value}`],
+            )
             const next = formatCommand(programName, 'list', ledgerPath, ...words)
             say(`There are more. The next page: ${next}`)
           }

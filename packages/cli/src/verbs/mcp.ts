@@ -229,7 +229,6 @@ function listAdvice({ tools, servers }: McpManager): readonly string[] {
   return advice
 }
 
-/** Declares `mcp`. */
 export function declareMcp(verb: Command, context: CommandContext, done: Done): void {
   verb
     .description(

@@ -103,7 +103,6 @@ function formatDivergence({ seq, recorded, happened, differences }: Divergence, 
   return `${paint('bold', `event ${seq}, ${turn}`)}\n  recorded ${before}\n  happened ${after}\n`
 }
 
-/** Declares `regression`. */
 export function declareRegression(verb: Command, context: CommandContext): void {
   declareRunArguments(verb, "write a run as a test that vitest runs offline against today's agents")
     .requiredOption('--out <file>', 'the test file to write; an export of the run goes beside it')

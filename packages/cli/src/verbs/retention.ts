@@ -74,7 +74,6 @@ export function declareErase(verb: Command, context: CommandContext): void {
     })
 }
 
-/** Declares `retain`. */
 export function declareRetain(verb: Command, context: CommandContext): void {
   declareLedger(verb, 'remove content that is older than given ages, from runs that have ended')
     .option(

@@ -89,7 +89,6 @@ const unfitText =
   'them, or their file has changed. Compare the key and the origin with those of the signer, and the file with your ' +
   'copy of the checkpoints.'
 
-/** Prints a line for each verdict. */
 async function printVerdicts(
   { context, add }: Progress,
   verdicts: AsyncIterable<RunVerdict | StoreVerdict> | Iterable<RunVerdict | StoreVerdict>,

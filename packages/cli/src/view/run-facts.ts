@@ -37,7 +37,6 @@ export interface ShownRun extends FoldedRun {
   readonly inbox: readonly InboxEntry[]
 }
 
-/** A child run. */
 export interface ChildRun extends RunStatusView {
   readonly runId: RunId
   readonly agent: string

@@ -1,6 +1,6 @@
 import { type Agent, type RunId, RunNotFoundError } from '@tallystick/core'
 import { omitUndefined, readStart } from '@tallystick/core/internal'
-import { digestOf, type OutsideCommand } from '@tallystick/core/vocabulary'
+import { digestOf, type OutsideCommand, type UserPart } from '@tallystick/core/vocabulary'
 import {
   toCallerKey,
   type Permission,
@@ -16,17 +16,91 @@ import { startRun } from '../runs/start.ts'
 import { readState } from '../runs/view.ts'
 import { type FollowedRun, awaitAnswer, streamRun, RunReader } from '../stream/protocol.ts'
 import { type A2aTask, type A2aUpdate, TaskView } from './map.ts'
-import {
-  type A2aAnswer,
-  a2aCall,
-  type A2aCall,
-  readAnswers,
-  parseParams,
-  sendParams,
-  type SendParams,
-  taskParams,
-  readUserParts,
-} from './schema.ts'
+import * as z from 'zod'
+
+/** A call of JSON-RPC 2.0. */
+const a2aCall = z.looseObject({
+  jsonrpc: z.literal('2.0'),
+  id: z.union([z.string(), z.number()]),
+  method: z.string(),
+  params: z.unknown().optional(),
+})
+type A2aCall = z.infer<typeof a2aCall>
+
+const id = z.string().regex(/^[\x21-\x7e]{1,190}$/, 'has to be 1 to 190 visible ASCII characters')
+
+/** A message of a client, whose parts are texts, data and files. */
+const sendParams = z.looseObject({
+  message: z.looseObject({
+    messageId: id,
+    taskId: z.string().optional(),
+    contextId: id.optional(),
+    parts: z
+      .array(
+        z.looseObject({
+          text: z.string().optional(),
+          raw: z.base64().optional(),
+          url: z.url({ protocol: /^https?$/ }).optional(),
+          data: z.unknown().optional(),
+          filename: z.string().optional(),
+          mediaType: z.string().optional(),
+        }),
+      )
+      .min(1),
+  }),
+  configuration: z.looseObject({ returnImmediately: z.boolean().optional() }).optional(),
+})
+
+type SendParams = z.infer<typeof sendParams>
+type A2aMessage = SendParams['message']
+
+const taskParams = z.looseObject({ id: z.string() })
+
+/** Checks the parameters of a call. */
+function parseParams<Params>(schema: z.ZodType<Params>, { params }: A2aCall): Params {
+  const parsed = schema.safeParse(params)
+  if (parsed.success) return parsed.data
+  const [issue] = parsed.error.issues
+  throw malformed(`The params do not fit: ${issue?.path.join('.')}: ${issue?.message}.`)
+}
+
+/** Reads the text and files of a message. */
+function readUserParts({ parts }: A2aMessage): readonly UserPart[] {
+  return parts.flatMap(
+    ({ text, raw, url, filename, mediaType = 'application/octet-stream' }): readonly UserPart[] => {
+      if (text) return [{ type: 'text', text }]
+      const content = raw === undefined ? url !== undefined && { url } : { data: raw }
+      if (!content) return []
+      if (mediaType.startsWith('image/')) return [{ type: 'image', mediaType, ...content }]
+      return [{ type: 'file', mediaType, ...content, ...(filename && { name: filename }) }]
+    },
+  )
+}
+
+/** An answer to a run that waits: a decision, or the result of a call. */
+const answer = z.union([
+  z.strictObject({
+    approvalId: z.string(),
+    approved: z.boolean(),
+    reason: z.string().optional(),
+    input: z.record(z.string(), z.json()).optional(),
+  }),
+  z.strictObject({ toolCallId: z.string(), result: z.string() }),
+])
+
+type A2aAnswer = z.infer<typeof answer>
+
+/** Returns the answers of a message: one in each data part. */
+function readAnswers({ parts }: A2aMessage): readonly A2aAnswer[] {
+  return parts.flatMap(({ data }) => {
+    if (data === undefined) return []
+    const parsed = answer.safeParse(data)
+    if (parsed.success) return [parsed.data]
+    throw malformed(
+      'A part of data has to be { approvalId, approved, reason?, input? } or { toolCallId, result }.',
+    )
+  })
+}
 
 /** The card by which clients of A2A find an agent. */
 function toAgentCard({ name, description = `The agent ${name}.` }: Agent<unknown>, url: string): object {
@@ -236,7 +310,6 @@ async function requireTask({ served, principal, agent, call }: A2aScope, id?: st
   throw runNotFound(named)
 }
 
-/** Reads the task as it is now. */
 async function readTask({ served }: A2aScope, runId: RunId): Promise<A2aTask> {
   const view = new TaskView()
   const reader = new RunReader<A2aUpdate>(served.ledger, { after: 0 }, view.table)

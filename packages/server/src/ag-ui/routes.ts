@@ -2,21 +2,84 @@ import { runIdOfKey } from '@tallystick/core/internal'
 import { toCallerKey, type Principal, readStartHeaders, type StartHeaders } from '../http/principal.ts'
 import { findMessage, findLastVisibleRun } from '../conversation/history.ts'
 import { addConversation, runHeader } from '../conversation/routes.ts'
-import { say } from '../conversation/say.ts'
-import { runNotFound } from '../http/problem.ts'
+import { say, busyDeliveries } from '../conversation/say.ts'
+import { runNotFound, malformed } from '../http/problem.ts'
 import { type FollowedRun, streamRun, readWaits } from '../stream/protocol.ts'
-import { sendDecisions } from '../runs/commands.ts'
+import { sendDecisions, type NamedDecision } from '../runs/commands.ts'
 import { requireAgent, requirePermission, type Served } from '../http/served.ts'
-import { AgUiMessages, toInterrupts } from './map.ts'
-import {
-  createAgUiProtocol,
-  readDecision,
-  runAgentInput,
-  toRunKey,
-  readUserInput,
-  type RunAgentInput,
-} from './schema.ts'
+import { AgUiMessages, toInterrupts, createAgUiTable, type AgUiEvent, type AgUiMessage } from './map.ts'
 import { type Routes, startParameters } from '../http/routes.ts'
+import * as z from 'zod'
+import { digestOf, type UserPart } from '@tallystick/core/vocabulary'
+
+const id = z.string().regex(/\S/, 'is empty').max(200)
+
+/** The part of a request that a server reads. Tools of the client are not called. */
+const runAgentInput = z.looseObject({
+  threadId: id,
+  runId: id,
+  messages: z.array(z.looseObject({ id: z.string(), role: z.string() })),
+  resume: z
+    .array(
+      z.looseObject({
+        interruptId: z.string(),
+        status: z.enum(['resolved', 'cancelled']),
+        payload: z.unknown().optional(),
+      }),
+    )
+    .optional(),
+  // If a run is under way, the model reads the message at its next turn (`steer`) or after its answer (`queue`). Whatever else
+  // a client forwards is not read.
+  forwardedProps: z
+    .preprocess(
+      (given) => (typeof given === 'object' && given !== null ? given : {}),
+      z.looseObject({ whenBusy: z.enum(busyDeliveries).optional() }),
+    )
+    .optional(),
+})
+
+type RunAgentInput = z.infer<typeof runAgentInput>
+
+/** Returns the key under which a run of the client takes effect once. */
+function toRunKey({ threadId, runId }: RunAgentInput): string {
+  return `ag-ui:${digestOf(['run of AG-UI', threadId, runId])}`
+}
+
+/** Returns what the user says in the last message. */
+function readUserInput(messages: readonly AgUiMessage[]): readonly UserPart[] {
+  const last = messages.at(-1)
+  const content = last?.role === 'user' ? last['content'] : undefined
+  const parts = typeof content === 'string' ? [{ type: 'text', text: content }] : content
+  const texts = Array.isArray(parts) ? parts.flatMap(readTextPart) : []
+  if (texts.length > 0) return texts
+  throw malformed('The last message has to be one of the user, with a text.')
+}
+
+function readTextPart(part: unknown): readonly UserPart[] {
+  const { type, text } = Object(part) as { readonly type?: unknown; readonly text?: unknown }
+  return type === 'text' && typeof text === 'string' && text !== '' ? [{ type, text }] : []
+}
+
+const payload = z.looseObject({
+  approved: z.boolean(),
+  reason: z.string().optional(),
+  input: z.record(z.string(), z.json()).optional(),
+})
+
+/** Returns the decision in an answer to an interrupt. A cancelled interrupt counts as a denial. */
+function readDecision({
+  interruptId: approvalId,
+  status,
+  payload: given,
+}: NonNullable<RunAgentInput['resume']>[number]): NamedDecision {
+  if (status === 'cancelled') return { approvalId, approved: false, reason: 'The question was given up.' }
+  const parsed = payload.safeParse(given)
+  if (!parsed.success) {
+    throw malformed('The payload of a resume entry has to say { approved: true } or false.')
+  }
+  const { approved, reason = 'Denied.', input } = parsed.data
+  return { approvalId, approved, reason, ...(input && { input }) }
+}
 
 /** Adds the routes for clients of AG-UI: a thread is a session, and an interrupt is what a run waits for. */
 export function addAgUi(routes: Routes): void {
@@ -45,7 +108,12 @@ export function addAgUi(routes: Routes): void {
       const run = input.resume?.length
         ? await decide(served, principal, input)
         : await take(served, principal, { ...readStartHeaders(req.raw, principal), agent, input })
-      return streamRun(served, run, createAgUiProtocol(input), { [runHeader]: run.runId })
+      const protocol = {
+        newTable: () => createAgUiTable(input),
+        format: (event: AgUiEvent) => `data: ${JSON.stringify(event)}\n\n`,
+        ending: '',
+      }
+      return streamRun(served, run, protocol, { [runHeader]: run.runId })
     },
   )
   addConversation(routes, {

@@ -9,32 +9,103 @@ import {
 } from '../http/principal.ts'
 import { findLastVisibleRun } from '../conversation/history.ts'
 import { addConversation, runHeader } from '../conversation/routes.ts'
-import { say } from '../conversation/say.ts'
+import { say, busyDeliveries } from '../conversation/say.ts'
 import { malformed } from '../http/problem.ts'
 import { toApprovalId, RunMoves, parseAnswerId } from '../stream/run-moves.ts'
-import { streamRun, type FollowedRun } from '../stream/protocol.ts'
+import { streamRun, type FollowedRun, type RunProtocol } from '../stream/protocol.ts'
 import { type NamedDecision, sendDecision, sendDecisions } from '../runs/commands.ts'
 import { requireAgent, requirePermission, type Served } from '../http/served.ts'
 import { readState, readStatus } from '../runs/view.ts'
-import { UiMessages } from './map.ts'
-import {
-  chatBody,
-  readDecisions,
-  readInput,
-  toMessageKey,
-  uiMessageHeaders,
-  uiMessageProtocol,
-  type ChatBody,
-  type SentMessage,
-} from './schema.ts'
+import { UiMessages, uiMessageTable, type UiMessageChunk } from './map.ts'
 import { type Routes, startParameters } from '../http/routes.ts'
+import * as z from 'zod'
+import { digestOf, type UserPart } from '@tallystick/core/vocabulary'
+
+/** The AI SDK's UI message stream, version 1. */
+const uiMessageProtocol: RunProtocol<UiMessageChunk> = {
+  newTable: () => uiMessageTable,
+  format: (chunk) => `data: ${JSON.stringify(chunk)}\n\n`,
+  ending: 'data: [DONE]\n\n',
+}
+
+/** A part of a message. Other fields of it are not read. */
+const part = z.looseObject({
+  type: z.string(),
+  text: z.string().optional(),
+  state: z.string().optional(),
+  mediaType: z.string().optional(),
+  filename: z.string().optional(),
+  url: z.string().optional(),
+  approval: z
+    .looseObject({ id: z.string(), approved: z.boolean().optional(), reason: z.string().optional() })
+    .optional(),
+})
+
+/** The body that `useChat` sends. A client may send further fields of its own. */
+const chatBody = z.looseObject({
+  /** The id of the chat: the session of its runs. */
+  id: z.string().regex(/\S/, 'is empty').max(200),
+  messages: z
+    .array(z.looseObject({ id: z.string().max(200), role: z.string(), parts: z.array(part) }))
+    .min(1),
+  trigger: z.enum(['submit-message', 'regenerate-message']).optional(),
+  /** The message that is written again, or replaced, or that decides about a call. Its id was sent before. */
+  messageId: z.string().nullish(),
+  /** If a run is under way, the model reads the message at its next turn (`steer`) or after its answer (`queue`). */
+  whenBusy: z.enum(busyDeliveries).optional(),
+})
+type ChatBody = z.infer<typeof chatBody>
+type SentMessage = ChatBody['messages'][number]
+
+/**
+ * Returns the key under which the last message takes effect once: a page that repeats a request sends the same id.
+ * `undefined` for a message that is written again or replaced, since its id was sent before.
+ */
+function toMessageKey({ id, messages, trigger, messageId }: ChatBody): string | undefined {
+  const last = messages.at(-1)?.id ?? ''
+  const isFirst = trigger !== 'regenerate-message' && (messageId ?? undefined) === undefined
+  return isFirst && last !== '' ? `chat:${digestOf(['message of chat', id, last])}` : undefined
+}
+
+/** Returns what a user says in a message of the chat. */
+function readInput({ parts }: SentMessage): readonly UserPart[] {
+  const input = parts.flatMap((each): readonly UserPart[] => {
+    if (each.type === 'text' && each.text) return [{ type: 'text', text: each.text }]
+    return each.type === 'file' ? [readFilePart(each)] : []
+  })
+  if (input.length > 0) return input
+  throw malformed('The last message has neither a text nor a file. Send one of them.')
+}
+
+function readFilePart({ mediaType = '', filename, url = '' }: z.infer<typeof part>): UserPart {
+  const [, data] = /^data:[^,]*;base64,([A-Za-z0-9+/=]*)$/.exec(url) ?? []
+  if (data === undefined && !/^https?:\/\//.test(url)) {
+    throw malformed('A file of the last message has no URL of http, https or data. Give it one.')
+  }
+  const content = data === undefined ? { mediaType, url } : { mediaType, data }
+  if (mediaType.startsWith('image/')) return { type: 'image', ...content }
+  return { type: 'file', ...content, ...(filename !== undefined && { name: filename }) }
+}
+
+/** Returns the decisions in a message of the chat that the run has not answered yet. */
+function readDecisions({ parts }: SentMessage): readonly NamedDecision[] {
+  return parts.flatMap(({ state, approval }) =>
+    state === 'approval-responded' && approval?.approved !== undefined
+      ? [{ approvalId: approval.id, approved: approval.approved, reason: approval.reason ?? 'Denied.' }]
+      : [],
+  )
+}
 
 /** Adds the routes for `useChat` of the AI SDK: a message starts or joins a run, or decides about its calls. */
 export function addChat(routes: Routes): void {
   const { served } = routes
   const { ledger } = served
   const streamChat = (run: FollowedRun): Response =>
-    streamRun(served, run, uiMessageProtocol, { ...uiMessageHeaders, [runHeader]: run.runId })
+    streamRun(served, run, uiMessageProtocol, {
+      // The header by which the AI SDK knows its stream.
+      'x-vercel-ai-ui-message-stream': 'v1',
+      [runHeader]: run.runId,
+    })
   routes.post(
     '/chat/:agent',
     {

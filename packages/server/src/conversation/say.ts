@@ -19,7 +19,6 @@ export type BusyDelivery = (typeof busyDeliveries)[number]
 /** A message of a person in a conversation. */
 export interface Said {
   readonly agent: string
-  /** The conversation. */
   readonly sessionId: string
   readonly messageId: string
   readonly parts: readonly UserPart[]

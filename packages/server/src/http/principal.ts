@@ -170,7 +170,6 @@ export async function readRootStart(
   }
 }
 
-/** Reads the last run of a session. */
 export async function findLastRun(ledger: Ledger, sessionId: string): Promise<RunId | undefined> {
   for await (const { runId } of ledger.runs({ sessionId, limit: 1 })) return runId
   return undefined

@@ -60,7 +60,6 @@ export const startParameters: readonly ParameterName[] = ['Idempotency-Key', 'tr
 export interface Call<Path extends string, Body> {
   readonly principal: Principal
   readonly req: HonoRequest<Path>
-  /** Reads and checks the body. */
   readonly readBody: () => Promise<Body>
 }
 

@@ -73,7 +73,6 @@ interface ChatFields {
   readonly model: string
 }
 
-/** The end of a completion. */
 type ChatEnd =
   | { readonly finish: string; readonly calls: readonly object[]; readonly usage: object }
   | { readonly status: number; readonly error: FacadeError }

@@ -1,14 +1,14 @@
 import type { Ledger, RunId } from '@tallystick/core'
 import { omitUndefined } from '@tallystick/core/internal'
-import type { JsonObject, OutsideCommand } from '@tallystick/core/vocabulary'
-import type * as z from 'zod'
+import { type JsonObject, limitNames, type OutsideCommand } from '@tallystick/core/vocabulary'
+import * as z from 'zod'
 import { toCallerKey, type Permission, type Principal, requireVisible } from '../http/principal.ts'
 import { malformed, RefusedRequestError } from '../http/problem.ts'
 import type { Routes } from '../http/routes.ts'
 import { respondJson, requirePermission, type Served } from '../http/served.ts'
 import type { FollowedRun } from '../stream/protocol.ts'
 import { parseApprovalId } from '../stream/run-moves.ts'
-import { approveBody, cancelBody, denyBody, inputBody, raiseBody, resumeBody, settleBody } from './schema.ts'
+import { id, input, result } from './schema.ts'
 import { awaitFirstEvent } from './start.ts'
 import { readState, readStatus } from './view.ts'
 
@@ -22,6 +22,13 @@ interface CommandRoute<Body> {
     body: Body,
     sender: { readonly by: string; readonly receipt: string },
   ) => OutsideCommand
+}
+
+/** The question that a decision answers. */
+const question = {
+  toolCallId: id,
+  attempt: z.exactOptional(z.int().positive()),
+  inputDigest: z.exactOptional(id),
 }
 
 const call = { toolCallId: 'call_0190a0d204d472fd99e77861fc19641d_1_1_0' }
@@ -58,51 +65,55 @@ export function addCommands(routes: Routes): void {
   add('approve', {
     summary: 'Approves a call that waits for a person.',
     example: call,
-    body: approveBody,
+    // `input` replaces the input of the call.
+    body: z.strictObject({ ...question, input: z.exactOptional(z.record(z.string(), z.json())) }),
     toCommand: (body, { by }) => ({ type: 'approve', ...body, by, via: 'http' }),
   })
   add('deny', {
     summary: 'Denies a call that waits for a person; the model reads why.',
     example: { ...call, reason: 'Too dear.' },
-    body: denyBody,
+    body: z.strictObject({ ...question, reason: z.string() }),
     toCommand: (body, { by }) => ({ type: 'deny', ...body, by, via: 'http' }),
   })
   add('cancel', {
     summary: 'Stops a run.',
     example: { reason: 'Not needed any more.' },
-    body: cancelBody,
+    body: z.strictObject({ reason: z.exactOptional(z.string()) }),
     toCommand: (body, { by }) => ({ type: 'cancel', ...body, by }),
   })
   add('steer', {
     summary: 'Adds a message at the next turn.',
     example: { input: 'Pay in euros.' },
-    body: inputBody,
-    toCommand: ({ input }, { receipt }) => ({
+    body: z.strictObject({ input }),
+    toCommand: (body, { receipt }) => ({
       type: 'steer',
-      message: { role: 'user', parts: toParts(input) },
+      message: { role: 'user', parts: toParts(body.input) },
       receipt,
     }),
   })
   add('queue', {
     summary: 'Adds a message after the answer.',
     example: { input: 'Then write a receipt.' },
-    body: inputBody,
-    toCommand: ({ input }, { receipt }) => ({
+    body: z.strictObject({ input }),
+    toCommand: (body, { receipt }) => ({
       type: 'queue',
-      message: { role: 'user', parts: toParts(input) },
+      message: { role: 'user', parts: toParts(body.input) },
       receipt,
     }),
   })
   add('raise', {
     summary: 'Raises a limit of a run.',
     example: { limit: 'maxTurns', max: 100 },
-    body: raiseBody,
+    body: z.strictObject({ limit: z.enum(limitNames), max: z.number().nonnegative() }),
     toCommand: (body, { by }) => ({ type: 'raise_limit', ...body, by }),
   })
   add('settle', {
     summary: 'Settles a deferred call.',
     example: { ...call, result: '5 USD paid' },
-    body: settleBody,
+    body: z.union([
+      z.strictObject({ toolCallId: id, result }),
+      z.strictObject({ toolCallId: id, failed: z.string() }),
+    ]),
     toCommand: ({ toolCallId, ...end }) =>
       'failed' in end
         ? { type: 'settle', toolCallId, outcome: 'failed', content: toParts(end.failed) }
@@ -113,7 +124,12 @@ export function addCommands(routes: Routes): void {
     {
       operationId: 'resumeRun',
       summary: 'Takes up an interrupted run.',
-      body: { name: 'Resume', schema: resumeBody, example: {} },
+      // `takeOver` does not wait for the lease of a process that may have died.
+      body: {
+        name: 'Resume',
+        schema: z.strictObject({ takeOver: z.exactOptional(z.boolean()) }),
+        example: {},
+      },
       answers: { 202: 'The run is taken up.' },
       fields: ['accepted'],
     },

@@ -1,7 +1,6 @@
 import { resultPartSchema, userPartSchema } from '@tallystick/core/schemas'
-import { forkWrites, onLimits } from '@tallystick/core/internal'
+import { onLimits } from '@tallystick/core/internal'
 import {
-  type ForkWrites,
   type JsonObject,
   type LimitName,
   limitNames,
@@ -32,77 +31,29 @@ export interface StartBody {
   readonly limits?: { readonly [Name in LimitName]?: number } & { readonly onLimit?: OnLimit }
 }
 
-/** Approves a call. It names the question that it answers; `input` replaces the call's input. */
-export interface ApproveBody {
-  readonly toolCallId: string
-  readonly attempt?: number
-  readonly inputDigest?: string
-  readonly input?: JsonObject
-}
-
-/** Denies a call; the model reads the reason. */
-export interface DenyBody {
-  readonly toolCallId: string
-  readonly attempt?: number
-  readonly inputDigest?: string
-  readonly reason: string
-}
-
-/** Stops a run. */
-export interface CancelBody {
-  readonly reason?: string
-}
-
-/** Adds a message to a run. */
-export interface InputBody {
-  readonly input: Input
-}
-
-/** Raises a limit. */
-export interface RaiseBody {
-  readonly limit: LimitName
-  readonly max: number
-}
-
-/** Settles a deferred call, with its result or with what went wrong. */
-export type SettleBody =
-  | { readonly toolCallId: string; readonly result: string | readonly ResultPart[] }
-  | { readonly toolCallId: string; readonly failed: string }
-
-/** Resumes a run; with `takeOver` also if the ledger cannot tell whether a process drives it. */
-export interface ResumeBody {
-  readonly takeOver?: boolean
-}
-
-/** Forks a run after an event; `input` replaces the user's last message. */
-export interface ForkBody {
-  readonly atSeq: number
-  readonly input?: Input
-  readonly writes?: ForkWrites
-  readonly sessionId?: string
-  readonly reason?: string
-}
-
 const filled = z.string().regex(/\S/, 'is empty')
-const id = filled.max(200)
+/** An id that a caller gives. */
+export const id: z.ZodType<string> = filled.max(200)
 /** An adapter passes a URL on, so that one of `file:` or `javascript:` would be another's to open. */
 const isWebUrl = (part: UserPart | ResultPart): boolean =>
   !('url' in part) || part.url === undefined || /^https?:\/\//.test(part.url)
 const webUrl = { path: ['url'], error: 'can only be a URL of http or https; give other content as data' }
-const input = z.union([filled, z.array(userPartSchema.refine(isWebUrl, webUrl)).min(1)])
-const result = z.union([z.string(), z.array(resultPartSchema.refine(isWebUrl, webUrl)).min(1)])
-const amount = z.number().nonnegative()
-const question = {
-  toolCallId: id,
-  attempt: z.exactOptional(z.int().positive()),
-  inputDigest: z.exactOptional(id),
-}
+/** Checks the message of a user. */
+export const input: z.ZodType<Input> = z.union([
+  filled,
+  z.array(userPartSchema.refine(isWebUrl, webUrl)).min(1),
+])
+/** Checks the result of a call. */
+export const result: z.ZodType<string | readonly ResultPart[]> = z.union([
+  z.string(),
+  z.array(resultPartSchema.refine(isWebUrl, webUrl)).min(1),
+])
 const limits = z.strictObject({
-  ...Object.fromEntries(limitNames.map((name) => [name, z.exactOptional(amount)])),
+  ...Object.fromEntries(limitNames.map((name) => [name, z.exactOptional(z.number().nonnegative())])),
   onLimit: z.exactOptional(z.enum(onLimits)),
 })
 
-/** Checks of the bodies. They refuse unknown fields, which would have no effect. */
+/** Checks such a body. It refuses unknown fields, which would have no effect. */
 export const startBody: z.ZodType<StartBody> = z.strictObject({
   agent: id,
   input,
@@ -114,24 +65,4 @@ export const startBody: z.ZodType<StartBody> = z.strictObject({
   metadata: z.exactOptional(z.record(z.string(), z.json())),
   deadline: z.exactOptional(z.int().positive()),
   limits: z.exactOptional(limits),
-})
-export const approveBody: z.ZodType<ApproveBody> = z.strictObject({
-  ...question,
-  input: z.exactOptional(z.record(z.string(), z.json())),
-})
-export const denyBody: z.ZodType<DenyBody> = z.strictObject({ ...question, reason: z.string() })
-export const cancelBody: z.ZodType<CancelBody> = z.strictObject({ reason: z.exactOptional(z.string()) })
-export const inputBody: z.ZodType<InputBody> = z.strictObject({ input })
-export const raiseBody: z.ZodType<RaiseBody> = z.strictObject({ limit: z.enum(limitNames), max: amount })
-export const settleBody: z.ZodType<SettleBody> = z.union([
-  z.strictObject({ toolCallId: id, result }),
-  z.strictObject({ toolCallId: id, failed: z.string() }),
-])
-export const resumeBody: z.ZodType<ResumeBody> = z.strictObject({ takeOver: z.exactOptional(z.boolean()) })
-export const forkBody: z.ZodType<ForkBody> = z.strictObject({
-  atSeq: z.int().positive(),
-  input: z.exactOptional(input),
-  writes: z.exactOptional(z.enum(forkWrites)),
-  sessionId: z.exactOptional(id),
-  reason: z.exactOptional(z.string()),
 })

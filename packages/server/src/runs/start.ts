@@ -1,7 +1,8 @@
 import type { Agent, Ledger, Run, RunId, RunInput, RunOptions, RuntimeEvent } from '@tallystick/core'
-import { omitUndefined, readStart, untilBegun } from '@tallystick/core/internal'
+import { forkWrites, omitUndefined, readStart, untilBegun } from '@tallystick/core/internal'
 import { limitNames } from '@tallystick/core/vocabulary'
 import { firstValueFrom } from 'rxjs'
+import * as z from 'zod'
 import {
   isIncluded,
   isVisible,
@@ -14,7 +15,16 @@ import {
 import { RefusedRequestError } from '../http/problem.ts'
 import { type Routes, startParameters } from '../http/routes.ts'
 import { respondJson, requireAgent, requirePermission, type Served } from '../http/served.ts'
-import { forkBody, startBody, type StartBody } from './schema.ts'
+import { id, input as anyInput, startBody, type StartBody } from './schema.ts'
+
+/** Forks a run after an event; `input` replaces the user's last message. */
+const forkBody = z.strictObject({
+  atSeq: z.int().positive(),
+  input: z.exactOptional(anyInput),
+  writes: z.exactOptional(z.enum(forkWrites)),
+  sessionId: z.exactOptional(id),
+  reason: z.exactOptional(z.string()),
+})
 
 /**
  * Resolves with the next event of a run that this process drives. A failure before that event is one of the request;

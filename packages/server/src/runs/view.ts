@@ -42,7 +42,6 @@ function toView(state: RunState, whole: RunResult, status: RunStatus): object {
   }
 }
 
-/** Returns the status of a run. */
 export async function readStatus(ledger: Ledger, state: RunState): Promise<RunStatus> {
   if (state.phase === 'done') return 'done'
   if (isSuspended(state)) return 'suspended'

@@ -49,18 +49,23 @@ export async function* follow<Item>(
   stopping.addEventListener('abort', onStop)
   signal.addEventListener('abort', onAbort)
   let next: ReturnType<Changes<Item>['next']> | undefined
+  let isWaiting = false
   try {
     while (!signal.aborted) {
       next ??= changes.next()
-      const heartbeat = Promise.withResolvers<typeof idle>()
-      const stopTimer = clock.schedule(heartbeatMs, () => heartbeat.resolve(idle))
-      const item = await Promise.race([next, heartbeat.promise]).finally(stopTimer)
+      let item: Awaited<typeof next> | typeof idle
+      if (isWaiting) {
+        const heartbeat = Promise.withResolvers<typeof idle>()
+        const stopTimer = clock.schedule(heartbeatMs, () => heartbeat.resolve(idle))
+        item = await Promise.race([next, heartbeat.promise]).finally(stopTimer)
+      } else item = await next
       if (item === idle) yield idle
       else {
         next = undefined
         if (item.done) return
+        isWaiting = item.value === caughtUp
         yield item.value
-        if (item.value === caughtUp && stopping.aborted) return
+        if (isWaiting && stopping.aborted) return
       }
     }
   } finally {

@@ -28,7 +28,6 @@ interface Question {
   readonly inputDigest: string
 }
 
-/** A part of the reply. */
 interface ReplyPart {
   readonly kind: 'text' | 'reasoning'
   readonly partId: string
@@ -119,7 +118,6 @@ export type MoveTable<Out> = {
   readonly [T in MoveType]: ((move: MoveOf<T>) => readonly Out[]) | null
 }
 
-/** Maps a move to a protocol. */
 export function mapMove<Out>(table: MoveTable<Out>, move: RunMove): readonly Out[] {
   const map = table[move.type] as ((given: RunMove) => readonly Out[]) | null
   return map?.(move) ?? []
@@ -352,7 +350,6 @@ export function toResultText(content: readonly ResultPart[]): string {
   return content.flatMap((part) => (part.type === 'text' ? [part.text] : [])).join('\n')
 }
 
-/** The id of a question. */
 export function toApprovalId({ toolCallId, attempt, inputDigest }: Question): string {
   return `${attempt}.${inputDigest}.${toolCallId}`
 }
