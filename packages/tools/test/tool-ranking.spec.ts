@@ -2,12 +2,16 @@ import * as fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { hostileTexts } from '@tallystick/testkit'
 import { tries } from '../../../scripts/testing/effort.ts'
-import { indexTools, readWords } from '../src/toolkit/searchable-tools.ts'
+import { findTools, readWords } from '../src/toolkit/searchable-tools.ts'
 
 const tool = (name: string, description = '', inputs: readonly string[] = []) => ({
   name,
   description,
   inputSchema: { type: 'object', properties: Object.fromEntries(inputs.map((input) => [input, {}])) },
+})
+
+const indexTools = (tools: Parameters<typeof findTools>[0]) => ({
+  find: (query: string) => findTools(tools, query),
 })
 
 const office = [

@@ -47,7 +47,20 @@ export function searchableTools<Context = AnyContext>(
   const { always = [], maxShown = 20, maxFound = 5, about, toolName = 'search_tools' } = options
   const listed = 'tools' in tools ? tools : [...tools]
   const toolsNow = (): readonly Tool<Context>[] => ('tools' in listed ? listed.tools.filter(isTool) : listed)
-  if (Array.isArray(tools)) requireNames(toolsNow(), always, toolName)
+  if (Array.isArray(tools)) {
+    const names = toolsNow().map(({ name }) => name)
+    const missing = always.find((name) => !names.includes(name))
+    if (missing !== undefined) {
+      throw new ConfigurationError(
+        `searchableTools: always names ${missing}, and no tool has that name. Name one of the tools.`,
+      )
+    }
+    if (names.includes(toolName)) {
+      throw new ConfigurationError(
+        `searchableTools: one of the tools has the name ${toolName} of the tool that searches. Give that another one with toolName.`,
+      )
+    }
+  }
   const search = defineTool({
     name: toolName,
     description:
@@ -66,7 +79,7 @@ export function searchableTools<Context = AnyContext>(
     maxResultChars: 1_000_000,
     execute: (input) => {
       const now = toolsNow()
-      const names = indexTools(now).find((input as { query: string }).query)
+      const names = findTools(now, (input as { query: string }).query)
       return writeFound(
         names.slice(0, maxFound).flatMap((name) => now.find((tool) => tool.name === name) ?? []),
       )
@@ -95,21 +108,6 @@ export function searchableTools<Context = AnyContext>(
 function isTool(value: unknown): boolean {
   const { name, description, check } = Object(value) as Partial<Tool>
   return typeof name === 'string' && typeof description === 'string' && typeof check === 'function'
-}
-
-function requireNames(tools: readonly Tool<never>[], always: readonly string[], toolName: string): void {
-  const names = tools.map(({ name }) => name)
-  const missing = always.find((name) => !names.includes(name))
-  if (missing !== undefined) {
-    throw new ConfigurationError(
-      `searchableTools: always names ${missing}, and no tool has that name. Name one of the tools.`,
-    )
-  }
-  if (names.includes(toolName)) {
-    throw new ConfigurationError(
-      `searchableTools: one of the tools has the name ${toolName} of the tool that searches. Give that another one with toolName.`,
-    )
-  }
 }
 
 const maxDescription = 300
@@ -174,14 +172,11 @@ export function readWords(text: string): readonly string[] {
     .replaceAll(/\p{M}/gu, '')
     .replaceAll(/(\p{Ll}|\p{N})(\p{Lu})/gu, '$1 $2')
     .toLowerCase()
-  return Array.from(apart.matchAll(/\p{L}+|\p{N}+/gu), ([word]) => cutStem(word))
-}
-
-/** `creating`, `creates` and `create` are one word, and so are `reply` and `replies`. */
-function cutStem(word: string): string {
-  const stem = word.replace(/(?:ing|ed|es|s|e)$/, '')
-  const kept = stem.length < 3 ? word : stem
-  return kept.replace(/y$/, 'i')
+  return Array.from(apart.matchAll(/\p{L}+|\p{N}+/gu), ([word]) => {
+    // `creating`, `creates` and `create` are one word, and so are `reply` and `replies`.
+    const stem = word.replace(/(?:ing|ed|es|s|e)$/, '')
+    return (stem.length < 3 ? word : stem).replace(/y$/, 'i')
+  })
 }
 
 /** How much more a word counts in a name than in a description, and how much less where only its input has it. */
@@ -195,68 +190,45 @@ const lengthShare = 0.75
 const shareOfBeginning = 0.5
 const leastBeginning = 3
 
-interface Entry {
-  readonly name: string
-  readonly words: ReadonlyMap<string, number>
-  readonly length: number
-}
-
-/** Makes an index over the names, descriptions and inputs of tools, which ranks by BM25. */
-export function indexTools(tools: readonly Pick<Tool, 'name' | 'description' | 'inputSchema'>[]): {
-  /** Returns the names of the tools that have any of the words, the best first. */
-  find(query: string): readonly string[]
-} {
-  const entries = tools.map(indexTool)
+/** Returns the names of the tools that have any of the words in their names, descriptions and inputs, the best first, by BM25. */
+export function findTools(
+  tools: readonly Pick<Tool, 'name' | 'description' | 'inputSchema'>[],
+  query: string,
+): readonly string[] {
+  const entries = tools.map(({ name, description, inputSchema }) => {
+    const words = new Map<string, number>()
+    const add = (text: string, weight: number): void => {
+      for (const word of readWords(text)) words.set(word, (words.get(word) ?? 0) + weight)
+    }
+    add(name, weights.name)
+    add(description, weights.description)
+    add(Object.keys(Object(inputSchema['properties']) as object).join(' '), weights.input)
+    return { name, words, length: [...words.values()].reduce((sum, weight) => sum + weight, 0) }
+  })
   const meanLength = entries.reduce((sum, { length }) => sum + length, 0) / entries.length
   const counts = new Map<string, number>()
   for (const { words } of entries)
     for (const word of words.keys()) counts.set(word, (counts.get(word) ?? 0) + 1)
 
-  const rarity = (word: string): number => {
-    const count = counts.get(word) as number
-    return Math.log((entries.length + 1) / (count + 0.5))
-  }
-  const score = ({ words, length }: Entry, asked: ReadonlyMap<string, number>): number => {
+  const asked = readAskedWords(query, counts)
+  const exact = query.trim().toLowerCase()
+  const scored = entries.map(({ name, words, length }) => {
     const norm = saturation * (1 - lengthShare + (lengthShare * length) / meanLength)
-    let sum = 0
+    let score = name.toLowerCase() === exact ? Number.MAX_VALUE : 0
     for (const [word, share] of asked) {
       const weight = words.get(word) ?? 0
-      sum += (share * rarity(word) * weight) / (weight + norm)
+      const rarity = Math.log((entries.length + 1) / ((counts.get(word) as number) + 0.5))
+      score += (share * rarity * weight) / (weight + norm)
     }
-    return sum
-  }
-  return {
-    find(query) {
-      const asked = readAskedWords(query, counts)
-      const exact = query.trim().toLowerCase()
-      return entries
-        .map((entry) => ({
-          name: entry.name,
-          score: entry.name.toLowerCase() === exact ? Number.MAX_VALUE : score(entry, asked),
-        }))
-        .filter((found) => found.score > 0)
-        .toSorted((a, b) => b.score - a.score)
-        .map(({ name }) => name)
-    },
-  }
+    return { name, score }
+  })
+  return scored
+    .filter(({ score }) => score > 0)
+    .toSorted((a, b) => b.score - a.score)
+    .map(({ name }) => name)
 }
 
-function indexTool({
-  name,
-  description,
-  inputSchema,
-}: Pick<Tool, 'name' | 'description' | 'inputSchema'>): Entry {
-  const words = new Map<string, number>()
-  const add = (text: string, weight: number): void => {
-    for (const word of readWords(text)) words.set(word, (words.get(word) ?? 0) + weight)
-  }
-  add(name, weights.name)
-  add(description, weights.description)
-  add(Object.keys(Object(inputSchema['properties']) as object).join(' '), weights.input)
-  return { name, words, length: [...words.values()].reduce((sum, weight) => sum + weight, 0) }
-}
-
-/** The words of the index that are asked for: each one itself, or where no tool has it, those that share its beginning. */
+/** The words of the tools that are asked for: each one itself, or where no tool has it, those that share its beginning. */
 function readAskedWords(query: string, known: ReadonlyMap<string, number>): ReadonlyMap<string, number> {
   const asked = new Map<string, number>()
   for (const word of readWords(query)) {
@@ -265,13 +237,10 @@ function readAskedWords(query: string, known: ReadonlyMap<string, number>): Read
       continue
     }
     for (const other of known.keys()) {
-      if (sharesBeginning(word, other)) asked.set(other, Math.max(shareOfBeginning, asked.get(other) ?? 0))
+      const isLong = Math.min(word.length, other.length) >= leastBeginning
+      if (isLong && (word.startsWith(other) || other.startsWith(word)))
+        asked.set(other, Math.max(shareOfBeginning, asked.get(other) ?? 0))
     }
   }
   return asked
-}
-
-function sharesBeginning(one: string, other: string): boolean {
-  if (Math.min(one.length, other.length) < leastBeginning) return false
-  return one.startsWith(other) || other.startsWith(one)
 }
