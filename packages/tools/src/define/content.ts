@@ -178,12 +178,10 @@ function copy(value: unknown, path: string, ancestors: readonly object[]): Json 
     // JSON has one zero: what is shown now has to be what is read back later.
     return value === 0 ? 0 : value
   }
-  if (typeof value === 'object') return copyObject(value, path, ancestors)
-  const kind = value === undefined ? 'undefined' : `a ${typeof value}`
-  throw new NotJsonError(`${path} is ${kind}, which JSON cannot carry`)
-}
-
-function copyObject(value: object, path: string, ancestors: readonly object[]): Json {
+  if (typeof value !== 'object') {
+    const kind = value === undefined ? 'undefined' : `a ${typeof value}`
+    throw new NotJsonError(`${path} is ${kind}, which JSON cannot carry`)
+  }
   if (ancestors.includes(value)) throw new NotJsonError(`${path} holds itself, which JSON cannot carry`)
   if (ancestors.length >= maxDepth)
     throw new NotJsonError(`${path.slice(0, 80)}… is nested deeper than ${maxDepth} levels`)

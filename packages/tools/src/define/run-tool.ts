@@ -143,7 +143,16 @@ function createContext<Context>(
 ): ToolContext<Context> {
   return Object.freeze({
     signal,
-    progress: (data: Json) => subscriber.next({ type: 'tool_progressed', data: toProgressData(data) }),
+    progress(data: Json) {
+      let shown: Json
+      try {
+        shown = toJson(data)
+      } catch (error) {
+        // Progress is for people who watch: what JSON cannot carry is named in its place, and does not end the call.
+        shown = `(a progress report was left out: ${error instanceof Error ? error.message : 'it is not JSON'})`
+      }
+      subscriber.next({ type: 'tool_progressed', data: shown })
+    },
     idempotencyKey,
     runId,
     turn,
@@ -154,15 +163,6 @@ function createContext<Context>(
     left: call.left ?? (() => ({})),
     spend: (spent: ToolSpending) => subscriber.next({ type: 'tool_progressed', data: null, spent }),
   })
-}
-
-/** Progress is for people who watch: what JSON cannot carry is named in its place, and does not end the call. */
-function toProgressData(data: unknown): Json {
-  try {
-    return toJson(data)
-  } catch (error) {
-    return `(a progress report was left out: ${error instanceof Error ? error.message : 'it is not JSON'})`
-  }
 }
 
 /** How the failed calls of a tool are tried again. */

@@ -310,20 +310,19 @@ function readIssues(errors: readonly OutputUnit[]): readonly InputIssue[] {
     if (choice !== undefined && keywordLocation.startsWith(`${choice}/`)) continue
     choice = keyword === 'anyOf' || keyword === 'oneOf' || keyword === 'not' ? keywordLocation : undefined
     if (wrappers.has(keyword)) continue
-    issues.push({ path: readPath(instanceLocation, error), message: shortenError(error) })
+    const path = instanceLocation
+      .split('/')
+      .slice(1)
+      .map((segment) => decodeURIComponent(segment).replaceAll('~1', '/').replaceAll('~0', '~'))
+    // A missing key is reported at the path where it should be.
+    const missing = /^Instance does not have required property "(.*)"\.$/s.exec(error)?.[1]
+    issues.push({
+      path: missing === undefined ? path : [...path, missing],
+      message: shortenError(error),
+    })
   }
   if (issues.length === 0) issues.push({ path: [], message: shortenError(errors[0]?.error ?? '') })
   return issues
-}
-
-/** Returns the path of the invalid value; for a missing key, the path where it should be. */
-function readPath(instanceLocation: string, error: string): readonly string[] {
-  const path = instanceLocation
-    .split('/')
-    .slice(1)
-    .map((segment) => decodeURIComponent(segment).replaceAll('~1', '/').replaceAll('~0', '~'))
-  const missing = /^Instance does not have required property "(.*)"\.$/s.exec(error)?.[1]
-  return missing === undefined ? path : [...path, missing]
 }
 
 /** The validator calls the value "Instance"; the line that this lands in names the value already. */

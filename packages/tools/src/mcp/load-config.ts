@@ -91,8 +91,20 @@ export async function loadMcpConfig(options: LoadMcpOptions): Promise<LoadedMcp>
   const values = { env, folder, home, inputs }
   for (const { path: file, scope, text } of found) {
     const read = readMcpConfig({ host: from, file, text, scope, values, only })
-    for (const [name, server] of read) {
-      if (!servers.has(name)) servers.set(name, await withEnvFile(server, { file, server: name }, folder))
+    for (const [name, { server, envFile }] of read) {
+      if (servers.has(name)) continue
+      if (envFile === undefined) {
+        servers.set(name, server)
+        continue
+      }
+      const lines = await readTextAt(resolve(folder, envFile))
+      if (lines === undefined) {
+        const place = { file, server: name }
+        throw createConfigError(place, `its envFile ${JSON.stringify(envFile)} is not there.`)
+      }
+      // Variables of the entry itself override those of its file.
+      const { env: own, ...others } = server as StdioServer
+      servers.set(name, { ...others, env: { ...parseEnvFile(lines), ...own } })
     }
   }
   const missing = (only ?? []).filter((name) => !servers.has(name))
@@ -111,20 +123,6 @@ async function readTextAt(path: string): Promise<string | undefined> {
     if (code === 'ENOENT' || code === 'ENOTDIR') return undefined
     throw new ConfigurationError(`loadMcpConfig: ${path} cannot be read (${String(code)}).`, { cause: error })
   }
-}
-
-/** Variables of the entry itself override those of its file. */
-async function withEnvFile(
-  { server, envFile }: ReadServer,
-  place: { readonly file: string; readonly server: string },
-  folder: string,
-): Promise<McpServer> {
-  if (envFile === undefined) return server
-  const text = await readTextAt(resolve(folder, envFile))
-  if (text === undefined)
-    throw createConfigError(place, `its envFile ${JSON.stringify(envFile)} is not there.`)
-  const { env, ...others } = server as StdioServer
-  return { ...others, env: { ...parseEnvFile(text), ...env } }
 }
 
 /** A file of a host, and what its variables stand for. */

@@ -344,39 +344,37 @@ export function dryRun<Context>(
 ): readonly Tool<Context>[] {
   requireOptions('dryRun', checkableTools, { tools })
   requireOptions('dryRun', dryRunOptions, options)
-  return tools.map((tool) =>
-    tool.effect === 'read' || tool.handoff ? tool : describeWrites(tool, options.describe),
-  )
-}
-
-function describeWrites<Context>(tool: Tool<Context>, describe: DryRunOptions['describe']): Tool<Context> {
-  const { name } = tool
-  return Object.freeze({
-    ...tool,
-    check: async (input: JsonObject, context: Parameters<typeof tool.check>[1]): Promise<CallVerdict> => {
-      const verdict = await tool.check(input, context)
-      if (verdict.kind === 'refuse') return verdict
-      const asked =
-        verdict.kind === 'ask'
-          ? ` A person would have been asked first${verdict.reason === undefined ? '' : ` (${boundedText(verdict.reason, maxDescription)})`}.`
-          : ''
-      const plain = `${name} would have been called with ${boundedText(JSON.stringify(input), maxDescription)}.`
-      let described: string | undefined
-      try {
-        const ownText: unknown = describe?.({ tool: name, input })
-        if (typeof ownText === 'string' && ownText !== '') described = boundedText(ownText, maxDescription)
-      } catch {
-        // The plain words say enough.
-      }
-      const text =
-        `This is a dry run, in which nothing is changed. ${described ?? plain}${asked} ` +
-        'Continue as if it were done, and say in your answer that it was not.'
-      return { kind: 'refuse', outcome: 'skipped', text }
-    },
-    // A tool that writes is never run.
-    run: () => {
-      throw new TypeError(`The tool ${name} is part of a dry run`)
-    },
+  const { describe } = options
+  return tools.map((tool) => {
+    const { name } = tool
+    if (tool.effect === 'read' || tool.handoff) return tool
+    return Object.freeze({
+      ...tool,
+      check: async (input: JsonObject, context: Parameters<typeof tool.check>[1]): Promise<CallVerdict> => {
+        const verdict = await tool.check(input, context)
+        if (verdict.kind === 'refuse') return verdict
+        const asked =
+          verdict.kind === 'ask'
+            ? ` A person would have been asked first${verdict.reason === undefined ? '' : ` (${boundedText(verdict.reason, maxDescription)})`}.`
+            : ''
+        const plain = `${name} would have been called with ${boundedText(JSON.stringify(input), maxDescription)}.`
+        let described: string | undefined
+        try {
+          const ownText: unknown = describe?.({ tool: name, input })
+          if (typeof ownText === 'string' && ownText !== '') described = boundedText(ownText, maxDescription)
+        } catch {
+          // The plain words say enough.
+        }
+        const text =
+          `This is a dry run, in which nothing is changed. ${described ?? plain}${asked} ` +
+          'Continue as if it were done, and say in your answer that it was not.'
+        return { kind: 'refuse', outcome: 'skipped', text }
+      },
+      // A tool that writes is never run.
+      run: () => {
+        throw new TypeError(`The tool ${name} is part of a dry run`)
+      },
+    })
   })
 }
 
