@@ -1,6 +1,6 @@
 // Where a token, its claims and its options begin and end: what was signed with the right secret is read as it says, or not at all.
 import { createHmac } from 'node:crypto'
-import { describe, expect, it } from 'vitest'
+import { describe, expect, it, vi } from 'vitest'
 import { approvalTokens, ConfigurationError, type PendingApproval } from '@tallystick/core'
 import { canonicalJson } from '@tallystick/core/vocabulary'
 import { manualClock, sampleCallId, sampleRunId } from '@tallystick/testkit'
@@ -177,5 +177,15 @@ describe('a decision by a token', () => {
       /decide: by, which this token leaves to you, is missing/,
     )
     expect(await decide('x', { approved: true })).toMatchObject({ code: 'invalid_token' })
+  })
+
+  it('that cannot be made is reported where nobody waits for its answer, and ends no process', async () => {
+    const report = vi.spyOn(console, 'error').mockImplementation(() => {})
+    void tokens.decide(runtime, 'x', {} as never)
+    await new Promise(setImmediate)
+    expect(report.mock.calls).toEqual([
+      [expect.stringContaining('nobody waited for its answer'), expect.any(ConfigurationError)],
+    ])
+    report.mockRestore()
   })
 })

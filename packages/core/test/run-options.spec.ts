@@ -3,12 +3,13 @@ import { ConfigurationError, createRuntime, defineAgent, memoryLedger } from '@t
 import { manualClock, sampleRunId, scriptedModel, testTool } from '@tallystick/testkit'
 import { describe, expect, it } from 'vitest'
 import {
-  requireForkOptions,
-  requireResumeOptions,
+  forkOptions,
   requireRunOptions,
-  requireRuntimeOptions,
-  requireSessionRunOptions,
+  resumeOptions,
+  runtimeOptions,
+  sessionRunOptions,
 } from '../src/runtime/runtime-options.ts'
+import { requireOptions } from '../src/values/option.ts'
 import { runIdMaker } from '../src/runtime/host.ts'
 import { ofType, stage } from './stage.ts'
 
@@ -17,10 +18,10 @@ const runId = sampleRunId(1)
 const ledger = memoryLedger()
 const takers = {
   run: (options: object) => requireRunOptions(options),
-  session: (options: object) => requireSessionRunOptions(options),
-  fork: (options: object) => requireForkOptions({ atSeq: 1, ...options }),
-  resume: (options: object) => requireResumeOptions(options),
-  runtime: (options: object) => requireRuntimeOptions({ ledger, ...options }),
+  session: (options: object) => requireOptions('session(…).run', sessionRunOptions, options),
+  fork: (options: object) => requireOptions('fork', forkOptions, { atSeq: 1, ...options }),
+  resume: (options: object) => requireOptions('resume', resumeOptions, options),
+  runtime: (options: object) => requireOptions('createRuntime', runtimeOptions, { ledger, ...options }),
 }
 const call = { toolCallId: 'c', content: 'x' }
 const approval = { toolCallId: 'c', by: 'ada', approved: true }

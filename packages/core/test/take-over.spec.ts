@@ -1,4 +1,4 @@
-import { Observable } from 'rxjs'
+import { NEVER, Observable } from 'rxjs'
 import { describe, expect, it } from 'vitest'
 import {
   ConfigurationError,
@@ -147,6 +147,38 @@ describe('two processes that drive one run', () => {
     // No clock is moved: neither an append nor a renewal of the lease tells the first.
     await stopped.promise
     await expect(first.result).rejects.toThrow('has taken run')
+    await b.untilSettled(second.cancel())
+    expect(await b.untilSettled(second.result)).toMatchObject({ reason: 'cancelled' })
+  })
+
+  it('given a ledger without hints, when another process has taken over a run and a command for it, then its tool is stopped at once', async () => {
+    const [begun, stopped] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
+    const deaf = new Observable<never>(() => {
+      begun.resolve()
+      return () => stopped.resolve()
+    })
+    const processes = twoProcesses({
+      steps: [{ toolCalls: [{ name: 'look', input: {} }] }, { text: 'Seen.' }],
+      tools: () => [{ ...testTool({ name: 'look' }), run: () => deaf }],
+      view: (ledger) => ({
+        ...ledger,
+        changes: () => NEVER,
+        inbox: async (runId) => {
+          const isAsked = (await ledger.inbox(runId)).length > 0
+          if (isAsked) processes.b.runtime.resume(runId, { takeOver: true })
+          while ((await ledger.inbox(runId)).length > 0) await Promise.resolve()
+          return []
+        },
+      }),
+    })
+    const { a, b } = processes
+    const first = a.start()
+    await begun.promise
+    const steered = first.steer('Hurry.')
+    await expect(steered).rejects.toThrow('was taken out of its inbox by another process')
+    await stopped.promise
+    await expect(first.result).rejects.toThrow(LedgerConflictError)
+    const second = b.runtime.resume(first.id)
     await b.untilSettled(second.cancel())
     expect(await b.untilSettled(second.result)).toMatchObject({ reason: 'cancelled' })
   })

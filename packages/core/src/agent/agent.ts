@@ -340,10 +340,12 @@ export const someRecording: OptionCheck = fields<RecordingPolicy>({
   content: maybe(oneOf(['full', 'digests'])),
 })
 
-/** A policy as it is recorded; `undefined` where it says nothing. */
-export function recordedPolicy(policy: RecordingPolicy | undefined): RecordingPolicy | undefined {
-  const given: RecordingPolicy = omitUndefined({ ...policy })
-  return Object.keys(given).length === 0 ? undefined : given
+/** Options as they are recorded, without those that are undefined; `undefined` if nothing is left. */
+export function unlessEmpty<T extends object>(
+  options: T | undefined,
+): { readonly [Name in keyof T]: Exclude<T[Name], undefined> } | undefined {
+  const given = omitUndefined({ ...options })
+  return Object.keys(given).length > 0 ? (given as never) : undefined
 }
 
 const compaction = fields<CompactionOptions>({
@@ -470,9 +472,4 @@ export function requireTools(agent: string, tools: readonly Tool[]): void {
     }
     names.add(name)
   }
-}
-
-/** Refuses limits that are not maxima. */
-export function requireLimits(agent: string, limits: GivenLimits): void {
-  requireOptions(`A run of agent ${agent}`, someLimits, limits, 'limits')
 }

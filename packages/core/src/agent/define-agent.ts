@@ -8,7 +8,6 @@ import {
 import { askedSchema } from '../events/answer-schema.ts'
 import type { ModelRef } from '../events/content.ts'
 import { defaultLimits } from '../events/limits.ts'
-import type { RefusalPolicy } from '../events/model-request.ts'
 import { recordedSettings } from '../events/model-settings-check.ts'
 import type { MaxWebSearches } from '../events/usage.ts'
 import { summaryInstructions } from '../machine/compaction.ts'
@@ -26,10 +25,10 @@ import {
   type CompactionOptions,
   handoffList,
   type HandoffTarget,
-  recordedPolicy,
   requireAgentOptions,
   requireTools,
   type ToolsInTurn,
+  unlessEmpty,
 } from './agent.ts'
 import { handOffRule, targetOf } from './handoff.ts'
 import { sourcedDefinitions } from './source-tools.ts'
@@ -55,8 +54,8 @@ function policyOf(
   return {
     limits: { ...defaultLimits, ...omitUndefined({ ...limits }) },
     ...omitUndefined({
-      retry: filled(retry),
-      timeouts: filled(timeouts),
+      retry: unlessEmpty(retry),
+      timeouts: unlessEmpty(timeouts),
       compaction: compaction && {
         maxContextTokens: compaction.maxContextTokens,
         keepMessages: compaction.keepMessages,
@@ -65,7 +64,7 @@ function policyOf(
       maxResultChars,
       approval: approval ? (true as const) : undefined,
       models: pinnedModels(models),
-      recording: recordedPolicy(recording),
+      recording: unlessEmpty(recording),
       outputStream: recordedOutput(outputStream),
     }),
   }
@@ -94,13 +93,6 @@ export function adapterSettings({ pinnedOptions = {}, additions = [] }: Model): 
     ...(additions.length > 0 && { additions }),
   }
 }
-
-function filled<T extends object>(options: T | undefined): Given<T> | undefined {
-  const given = omitUndefined({ ...options }) as Given<T>
-  return Object.keys(given).length > 0 ? given : undefined
-}
-
-type Given<T> = { readonly [K in keyof T]: Exclude<T[K], undefined> }
 
 /** How often the model may try again when its answer does not fit, where the agent does not say. */
 const REPAIRS = 2
@@ -137,7 +129,7 @@ function definitionOf(options: ListedOptions, { handoffs, output, summarizer }: 
           ...omitUndefined({ maxWebSearches: maxSearchesOf(model) }),
         })),
       ),
-      onRefusal: refusalPolicyOf(options.onRefusal),
+      onRefusal: unlessEmpty(options.onRefusal),
       guardrails: some(guardrails.map(definedGuardrail)),
       output: output && {
         ...askedSchema(output.jsonSchema),
@@ -163,12 +155,6 @@ function definitionOf(options: ListedOptions, { handoffs, output, summarizer }: 
 /** Instructions made for one run are only in the definition of that run. */
 function textOf(instructions: AgentOptions<unknown>['instructions']): string {
   return typeof instructions === 'string' ? instructions : ''
-}
-
-/** A policy that decides something. */
-function refusalPolicyOf(policy: RefusalPolicy | undefined): RefusalPolicy | undefined {
-  const decided: RefusalPolicy = omitUndefined({ ...policy })
-  return Object.keys(decided).length > 0 ? decided : undefined
 }
 
 function some<T>(items: readonly T[]): readonly T[] | undefined {

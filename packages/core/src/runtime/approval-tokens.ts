@@ -1,7 +1,6 @@
 import { hmac } from '@noble/hashes/hmac.js'
 import { sha256 } from '@noble/hashes/sha2.js'
 import { bytesToHex, utf8ToBytes } from '@noble/hashes/utils.js'
-import type { OutsideCommand } from '../events/commands.ts'
 import type { PendingApproval } from '../machine/calls.ts'
 import { isSameSecret } from '../values/digest.ts'
 import { type Clock, defaultHost } from '../values/host.ts'
@@ -21,7 +20,7 @@ import {
   valueThat,
 } from '../values/option.ts'
 import { shownApproval } from './shown-approvals.ts'
-import type { CommandAcknowledgement } from './commands.ts'
+import { answerTo, type CommandAcknowledgement } from './commands.ts'
 import type { InContext, Runtime } from './runtime-options.ts'
 
 /** The secret that signs approval tokens, and their audience. */
@@ -177,36 +176,33 @@ export function approvalTokens(options: ApprovalTokenOptions): ApprovalTokens {
       return `${body}.${sign(body, keys[0] as Uint8Array)}`
     },
     read,
-    async decide(runtime, token, decision, own = {}) {
-      requireOptions('decide', anyObject, decision, 'the decision')
-      requireOptions('decide', decision.approved ? approval : denial, decision, 'the decision')
-      const claims = read(token)
-      if ('accepted' in claims) return claims
-      const { runId, to, mayEdit } = claims
-      const by = decision.by ?? to
-      requireOptions('decide', name, by, 'by, which this token leaves to you,')
-      if (to !== undefined && by !== to) {
-        return forbidden('The token was given to another person, and nothing was decided. Leave `by` out.')
+    decide: (runtime, token, decision, own = {}) => {
+      const decided = async (): ReturnType<ApprovalTokens['decide']> => {
+        requireOptions('decide', anyObject, decision, 'the decision')
+        requireOptions('decide', decision.approved ? approval : denial, decision, 'the decision')
+        const claims = read(token)
+        if ('accepted' in claims) return claims
+        const { runId, to, mayEdit, toolCallId, attempt, inputDigest } = claims
+        const by = decision.by ?? to
+        requireOptions('decide', name, by, 'by, which this token leaves to you,')
+        if (to !== undefined && by !== to) {
+          return forbidden('The token was given to another person, and nothing was decided. Leave `by` out.')
+        }
+        const answered = { toolCallId, attempt, inputDigest, by: by as string, via: 'token' }
+        if (!decision.approved)
+          return await runtime.send(runId, { type: 'deny', ...answered, reason: decision.reason }, own)
+        const { input } = decision
+        if (input !== undefined && !mayEdit) {
+          return forbidden(
+            'The token allows the call only with the input that was shown. Issue one with mayEdit.',
+          )
+        }
+        return await runtime.send(runId, { type: 'approve', ...answered, ...omitUndefined({ input }) }, own)
       }
-      if (decision.approved && decision.input !== undefined && !mayEdit) {
-        return forbidden(
-          'The token allows the call only with the input that was shown. Issue one with mayEdit.',
-        )
-      }
-      return await runtime.send(runId, commandOf(claims, decision, by as string), own)
+      const unread = 'A decision with an approval token failed, and nobody waited for its answer'
+      return answerTo(decided(), (error) => defaultHost.report(error, unread))
     },
   }
-}
-
-function commandOf(
-  { toolCallId, attempt, inputDigest }: ApprovalClaims,
-  decision: TokenDecision,
-  by: string,
-): OutsideCommand {
-  const answered = { toolCallId, attempt, inputDigest, by, via: 'token' }
-  return decision.approved
-    ? { type: 'approve', ...answered, ...omitUndefined({ input: decision.input }) }
-    : { type: 'deny', ...answered, reason: decision.reason }
 }
 
 /** Reads a signed body. `undefined` where a later version of the format signed it. */
@@ -223,7 +219,7 @@ function claimsOf(body: string): ApprovalClaims | undefined {
     inputDigest,
     expiresAt: Number(expiresAt),
     mayEdit: edit === 'edit',
-    ...(to !== '' && { to: decodedName(to) }),
+    ...(to !== '' && { to: decodeURIComponent(to.replaceAll('~', '%')) }),
   }
 }
 
@@ -232,10 +228,6 @@ function encodedName(to: string): string {
   return encodeURIComponent(to)
     .replaceAll(/[!'()*~.]/g, (mark) => `%${mark.charCodeAt(0).toString(16)}`)
     .replaceAll('%', '~')
-}
-
-function decodedName(text: string): string {
-  return decodeURIComponent(text.replaceAll('~', '%'))
 }
 
 const invalid: TokenRefusal = {

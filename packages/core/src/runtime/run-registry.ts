@@ -1,14 +1,30 @@
 import type { Agent } from '../agent/agent.ts'
 import { type GivenHooks, hookListOf } from '../agent/hooks.ts'
+import { ContextOfRecord, recordedRun } from '../agent/prepare-turn.ts'
+import type { StartCommand } from '../events/commands.ts'
 import type { RunState } from '../machine/state.ts'
 import type { Model } from '../models/model.ts'
 import { ConfigurationError, RunNotFoundError } from '../values/errors.ts'
-import { parseRunId, type RunId } from '../values/ids.ts'
+import { parseRunId, type RunId, runIdOfKey } from '../values/ids.ts'
+import { deepFreeze, omitUndefined } from '../values/json.ts'
 import { reportChildEnd } from './children.ts'
-import { PendingWork } from './commands.ts'
+import { answerTo, PendingWork } from './commands.ts'
+import { requireRemovable } from './ended-content.ts'
+import { buildFork, type ForkOptions } from './fork.ts'
 import { RunDriver } from './run-driver.ts'
 import type { RunResult } from './run-result.ts'
-import type { RuntimeParts } from './runtime-parts.ts'
+import { cancelCommandOf, cancelWith, type InContext, type RunOptions } from './runtime-options.ts'
+import type { BegunRun, ReadyStart, RuntimeParts } from './runtime-parts.ts'
+import { readPast } from './session.ts'
+import {
+  type KeyedOrder,
+  parseInput,
+  resolveOptions,
+  type RunInput,
+  startCommand,
+  withDefaults,
+  withGiven,
+} from './start-run.ts'
 
 /** How long a drain waits for work in flight, unless another time is given. */
 const drainGraceMs = 5_000
@@ -19,6 +35,13 @@ export interface GivenToRun {
   readonly context?: unknown
   readonly model?: Model | undefined
   readonly hooks?: GivenHooks | undefined
+}
+
+/** A run that was asked for, as this process holds it. */
+export interface StartedRun {
+  readonly driver: RunDriver
+  /** For a run that was there: rejects where another order began it under the key. */
+  readonly same?: Promise<void>
 }
 
 /**
@@ -62,6 +85,88 @@ export class RunRegistry {
     const driver = this.driverOf(runId)
     driver.give({ context, model, hooks: hookListOf(hooks) })
     return driver
+  }
+
+  start(agent: Agent<unknown>, input: RunInput, options: InContext<RunOptions>): StartedRun {
+    const { agents, newId, ledger, defaults } = this.parts
+    const { register } = agents
+    const { limits, whenBusy, subject, context, idempotencyKey, signal, model, hooks } = options
+    const runId = idempotencyKey === undefined ? newId() : runIdOfKey(idempotencyKey)
+    const given = resolveOptions(register(agent), withDefaults(options, defaults), agents)
+    requireRemovable(register(agent), given.recording, ledger)
+    const { message, before } = parseInput(input)
+    const commandIn = (made: unknown): StartCommand => {
+      const own = { ...omitUndefined({ limits, defaults: defaults.limits }), given, register, context: made }
+      return deepFreeze(startCommand(runId, register(agent), message, own))
+    }
+    // A context that is made of the record comes later, when it is known what that will say.
+    const command = context instanceof ContextOfRecord ? undefined : commandIn(context)
+    const { sessionId, from, edit, mayFollow, inputId } = options
+    const past = deepFreeze(omitUndefined({ sessionId, from, edit, whenBusy, mayFollow }))
+    const prepare = async (): Promise<ReadyStart> => {
+      const { subject: inherited, ...found } = withGiven(await readPast(this.parts, past), before)
+      const about = { ...found, ...omitUndefined({ subject: subject ?? inherited, receipt: inputId }) }
+      if (command) return { command: { ...command, ...about }, context }
+      const record = recordedRun({ runId, agent: agent.name, ...given, ...about, sessionId })
+      const made = await (context as ContextOfRecord).contextFor(record)
+      return { command: { ...commandIn(made), ...about }, context: made }
+    }
+    const begun = { prepare, waits: whenBusy === 'wait', asked: () => cancelCommandOf(signal) }
+    const started = { context, model, hooks }
+    const history = from || sessionId !== undefined ? undefined : (withGiven({}, before).history ?? [])
+    const order = { agent: agent.name, message, history, sessionId, subject, ...given }
+    const run =
+      idempotencyKey === undefined
+        ? { driver: this.#begin(runId, begun, started) }
+        : this.#beginOnce(runId, begun, { ...started, order })
+    if (signal) cancelWith(signal, run.driver)
+    return run
+  }
+
+  #begin(runId: RunId, begun: BegunRun, given: GivenToRun): RunDriver {
+    const driver = this.driverFor(runId, given)
+    driver.live.beginsHere()
+    driver.start(begun)
+    return driver
+  }
+
+  /** A run that is held here already keeps what it was given: a caller with another order must not lend it anything. */
+  #beginOnce(
+    runId: RunId,
+    begun: BegunRun,
+    { order, ...given }: GivenToRun & { readonly order: KeyedOrder },
+  ): StartedRun {
+    const held = this.driverOf(runId)
+    const same = held.joined(order)
+    if (same) return { driver: held, same }
+    const driver = this.driverFor(runId, given)
+    driver.startOnce(begun, order)
+    return { driver }
+  }
+
+  /** Starts a run when the one before it in its session has ended. A failure is reported: no caller waits for it. */
+  startLater(...[agent, input, options]: Parameters<RunRegistry['start']>): void {
+    try {
+      this.start(agent, input, { ...options, whenBusy: 'wait' })
+    } catch (error) {
+      this.parts.host.report(error, `The next run of session ${options.sessionId} could not begin`)
+    }
+  }
+
+  fork(source: string, options: InContext<ForkOptions>): RunDriver {
+    this.requireOpen()
+    const { ledger, agents, newId } = this.parts
+    const runId = newId()
+    const driver = this.driverOf(runId, options.agent && agents.priced(options.agent))
+    driver.give({ context: options.context, model: undefined, hooks: [] })
+    const own = { ...options, ...omitUndefined({ edit: deepFreeze(options.edit) }) }
+    driver.fork(() => buildFork(ledger, { source, runId }, own))
+    return driver
+  }
+
+  /** The answer to a caller, who may not wait for it. */
+  answer<T>(unread: string, ask: () => Promise<T>): Promise<T> {
+    return answerTo(ask(), (error) => this.parts.host.report(error, unread))
   }
 
   /** A drive session of the run begins. */

@@ -32,6 +32,7 @@ import {
   trueOrFalse,
   valueThat,
 } from '../values/option.ts'
+import { jsonObject } from '../values/schema.ts'
 import { textOfError } from '../values/text.ts'
 import type { CommandAcknowledgement } from './commands.ts'
 import type { ForkEdit, ForkOptions } from './fork.ts'
@@ -39,14 +40,7 @@ import type { RunDriver } from './run-driver.ts'
 import type { RunResult } from './run-result.ts'
 import type { Run } from './run.ts'
 import type { PastEdits, PastOptions, Session } from './session.ts'
-import {
-  type GivenToolChoice,
-  type LabelOptions,
-  type RunInput,
-  someMetadata,
-  someTags,
-  someToolChoice,
-} from './start-run.ts'
+import { type GivenToolChoice, type LabelOptions, type RunInput, someToolChoice } from './start-run.ts'
 
 /** The parts of a runtime. */
 export interface RuntimeOptions extends RuntimeRules {
@@ -383,7 +377,7 @@ const clock = having('a clock with now() and schedule(delayMs, callback)', 'now'
 
 export const somePrices: OptionCheck = functionOr(recordOf(modelPrice))
 
-const runtimeOptions = fields<RuntimeOptions>({
+export const runtimeOptions: OptionCheck = fields<RuntimeOptions>({
   ledger: someLedger,
   agents: maybe(listOf(definedAgent)),
   prices: maybe(somePrices),
@@ -406,11 +400,6 @@ const runtimeOptions = fields<RuntimeOptions>({
     }),
   ),
 })
-
-/** Refuses what no runtime could be made of. */
-export function requireRuntimeOptions(options: RuntimeOptions): void {
-  requireOptions('createRuntime', runtimeOptions, options)
-}
 
 const edit = fields<PastEdits>({
   of: filledText,
@@ -449,8 +438,8 @@ const ownOptions = {
   workflowName: maybe(filledText),
   traceId: maybe(filledText),
   groupId: maybe(filledText),
-  tags: maybe(someTags),
-  metadata: maybe(someMetadata),
+  tags: maybe(listOf(filledText)),
+  metadata: maybe(valueThat('an object of JSON', (value) => jsonObject(value) === undefined)),
   subject: maybe(filledText),
   owner: maybe(filledText),
   inputId: maybe(filledText),
@@ -487,7 +476,7 @@ const runOptions = fields<InContext<RunOptions>>(
   { ...runNames, threadId: 'sessionId', thread: 'sessionId' },
 )
 
-const sessionRunOptions = fields<InContext<SessionRunOptions>>(
+export const sessionRunOptions: OptionCheck = fields<InContext<SessionRunOptions>>(
   { ...ownOptions, whenBusy: maybe(oneOf(['conflict', 'wait', 'join'])) },
   runNames,
 )
@@ -504,11 +493,6 @@ export function requireRunOptions(options: RunOptions): void {
   throw new ConfigurationError(
     `run: it was given ${mine} together with ${theirs}, so the model would see the past twice: from the ledger, and from the provider. Give one of the two.`,
   )
-}
-
-/** The same, for a run of a session. */
-export function requireSessionRunOptions(options: SessionRunOptions): void {
-  requireOptions('session(…).run', sessionRunOptions, options)
 }
 
 const forkEdit = fields<ForkEdit>({
@@ -544,7 +528,7 @@ const forkEdit = fields<ForkEdit>({
   reason: maybe(anyText),
 })
 
-const forkOptions = fields<InContext<ForkOptions>>(
+export const forkOptions: OptionCheck = fields<InContext<ForkOptions>>(
   {
     atSeq: numberFrom(0, { whole: true }),
     edit: maybe(forkEdit),
@@ -558,65 +542,36 @@ const forkOptions = fields<InContext<ForkOptions>>(
   { input: 'edit.input', results: 'edit.results' },
 )
 
-/** Refuses options of which no fork could be made. */
-export function requireForkOptions(options: ForkOptions): void {
-  requireOptions('fork', forkOptions, options)
+const continued = {
+  agent: maybe(definedAgent),
+  context: maybe(anyValue),
+  model: maybe(calledModel),
+  hooks: maybe(someHooks),
 }
 
-const resumeOptions = fields<ResumeOptions>({
+export const resumeOptions: OptionCheck = fields<ResumeOptions>({
   takeOver: maybe(trueOrFalse),
-  agent: maybe(definedAgent),
-  context: maybe(anyValue),
-  model: maybe(calledModel),
-  hooks: maybe(someHooks),
+  ...continued,
 })
 
-/** Refuses options of which no run could be taken up. */
-export function requireResumeOptions(options: unknown): void {
-  requireOptions('resume', resumeOptions, options)
-}
-
-const settleOptions = fields<
+export const settleOptions: OptionCheck = fields<
   Omit<ResumeOptions, 'takeOver'> & { readonly by?: string | undefined; readonly reason?: string | undefined }
->({
-  agent: maybe(definedAgent),
-  context: maybe(anyValue),
-  model: maybe(calledModel),
-  hooks: maybe(someHooks),
-  by: maybe(filledText),
-  reason: maybe(anyText),
-})
+>({ ...continued, by: maybe(filledText), reason: maybe(anyText) })
 
 const failure = fields<{ readonly failed: string }>({ failed: anyText })
-
 const parts = listOf(anyObject)
 const aText = valueThat('a text, a list of parts, or { failed: text }', (value) => typeof value === 'string')
 
-const settledResult: OptionCheck = (value) => {
+export const settledResult: OptionCheck = (value) => {
   if (Array.isArray(value)) return parts(value)
   const isFailure = typeof value === 'object' && value !== null && 'failed' in value
   return isFailure ? failure(value) : aText(value)
 }
 
-/** Refuses what names no run or call, and what is not a result of one. */
-export function requireSettling(
-  runId: unknown,
-  toolCallId: unknown,
-  result: unknown,
-  options: unknown,
-): void {
-  requireOptions('settle', anyText, runId, 'the run id')
-  requireOptions('settle', anyText, toolCallId, 'the tool call id')
-  requireOptions('settle', settledResult, result, 'the result')
-  requireOptions('settle', settleOptions, options)
-}
-
-const sendOptions = fields<InContext<SendOptions>>({ key: maybe(filledText), context: maybe(anyValue) })
-
-/** Refuses options with which no command could be sent. */
-export function requireSendOptions(options: InContext<SendOptions>): void {
-  requireOptions('send', sendOptions, options)
-}
+export const sendOptions: OptionCheck = fields<InContext<SendOptions>>({
+  key: maybe(filledText),
+  context: maybe(anyValue),
+})
 
 /** For functions without options: any that are given would be ignored in silence. */
 export const noOptions: OptionCheck = valueThat(

@@ -1,4 +1,4 @@
-import { type Agent, recordedPolicy, requireLimits } from '../agent/agent.ts'
+import { type Agent, someLimits, unlessEmpty } from '../agent/agent.ts'
 import { adapterSettings } from '../agent/define-agent.ts'
 import { definitionIn } from '../agent/prepare-turn.ts'
 import { type AgentRegistry, agentsInRun, reachableAgents } from '../agent/registry.ts'
@@ -22,8 +22,8 @@ import {
   type UserPart,
 } from '../events/content.ts'
 import { LAST_MOMENT } from '../events/event-parts.ts'
-import { defaultRetryPolicy, type GivenLimits, type Limits, type RetryPolicy } from '../events/limits.ts'
-import { mergedSettings, type ModelSettings, type ToolChoice } from '../events/model-request.ts'
+import { defaultRetryPolicy, type GivenLimits, type Limits } from '../events/limits.ts'
+import { mergedSettings, type ModelSettings } from '../events/model-request.ts'
 import { recordedSettings } from '../events/model-settings-check.ts'
 import { searchesCost } from '../events/usage.ts'
 import type { Ledger } from '../ledger/ledger.ts'
@@ -31,9 +31,9 @@ import { appendMessage, carriedMessages, historyOf, pairingFault } from '../mach
 import type { Model } from '../models/model.ts'
 import { ConfigurationError } from '../values/errors.ts'
 import type { RunId } from '../values/ids.ts'
-import { deepFreeze, deepFreezeOnce, isJson, isSameJson, omitUndefined } from '../values/json.ts'
-import { filledText, listOf, type OptionCheck, textOr, valueThat } from '../values/option.ts'
-import { jsonObject, sentenceOfFault, faultIn } from '../values/schema.ts'
+import { deepFreeze, isJson, isSameJson, omitUndefined } from '../values/json.ts'
+import { type OptionCheck, requireOptions, textOr, valueThat } from '../values/option.ts'
+import { sentenceOfFault, faultIn } from '../values/schema.ts'
 import type { RunDefaults } from './runtime-parts.ts'
 import type { Past } from './session.ts'
 
@@ -57,7 +57,7 @@ export function startCommand(
     readonly context: unknown
   },
 ): StartCommand {
-  if (own) requireLimits(agent.name, own)
+  if (own) requireOptions(`A run of agent ${agent.name}`, someLimits, own, 'limits')
   const limits =
     own || defaults
       ? { ...agent.limits, ...omitUndefined({ ...defaults }), ...omitUndefined({ ...own }) }
@@ -69,17 +69,11 @@ export function startCommand(
     agent: agent.name,
     definition: definitionInRun(definitionIn(agent, context), given.givenModel),
     limits,
-    retry: retryOf(agent),
+    retry: { ...defaultRetryPolicy, ...agent.retry },
     ...given,
     input,
     ...(context !== undefined && { withContext: true as const }),
   }
-}
-
-const defaultRetry: RetryPolicy = deepFreezeOnce(defaultRetryPolicy)
-
-function retryOf({ retry }: Agent<unknown>): RetryPolicy {
-  return Object.keys(retry).length === 0 ? defaultRetry : { ...defaultRetry, ...retry }
 }
 
 /** Law 9 for money: refuses, before anything is spent, a budget for a model without a price. */
@@ -133,36 +127,14 @@ export interface LabelOptions {
 /** Which tools the model must, may or must not call: `any` means that it has to call one. */
 export type GivenToolChoice = 'auto' | 'any' | 'none' | { readonly type: 'tool'; readonly name: string }
 
-const words = ['auto', 'any', 'none']
-
 /** A choice of tools. */
 export const someToolChoice: OptionCheck = textOr(
-  words,
+  ['auto', 'any', 'none'],
   valueThat("'auto', 'any' (it has to call a tool), 'none', or { type: 'tool', name: '…' }", (value) => {
     const { type, name } = Object(value) as { readonly type?: unknown; readonly name?: unknown }
     return type === 'tool' && typeof name === 'string' && name !== ''
   }),
 )
-
-/** Several texts. */
-export const someTags: OptionCheck = listOf(filledText)
-
-export const someMetadata: OptionCheck = valueThat(
-  'an object of JSON',
-  (value) => jsonObject(value) === undefined,
-)
-
-/** A choice as events record it. */
-function recordedChoice(choice: GivenToolChoice): ToolChoice {
-  return typeof choice === 'string' ? { type: choice } : { type: 'tool', name: choice.name }
-}
-
-/** The labels of a run as its first event records them; `undefined` where it has none. */
-function recordedLabels(options: LabelOptions): RunLabels | undefined {
-  const { workflowName, traceId, groupId, tags, metadata } = options
-  const labels = omitUndefined({ workflowName, traceId, groupId, tags, metadata })
-  return Object.keys(labels).length === 0 ? undefined : labels
-}
 
 /** Options of a run that its first event records, over whatever its agents say. */
 export interface RecordedOptions extends LabelOptions {
@@ -200,19 +172,23 @@ export function resolveOptions(
 ): RunGiven {
   const { model, modelSettings, toolChoice, parallelToolCalls, recording } = options
   const { idempotencyKey, deadline, limits, owner } = options
+  const { workflowName, traceId, groupId, tags, metadata } = options
   if (typeof toolChoice === 'object') requireTool(agent, toolChoice.name)
   return omitUndefined({
     givenModel: model && givenModel(model, priceOf),
     modelSettings: recordedSettings(modelSettings),
-    toolChoice: toolChoice && recordedChoice(toolChoice),
+    toolChoice:
+      typeof toolChoice === 'string'
+        ? { type: toolChoice }
+        : toolChoice && { type: 'tool', name: toolChoice.name },
     parallelToolCalls,
-    recording: recordedPolicy(recording),
+    recording: unlessEmpty(recording),
     providerState: givenState(agent, options),
-    labels: recordedLabels(options),
+    labels: unlessEmpty({ workflowName, traceId, groupId, tags, metadata }),
     // A date that no reader of a ledger can write means never, as the last one does.
     deadlineAt: deadline === undefined ? undefined : Math.min(Number(deadline), LAST_MOMENT),
     idempotencyKey,
-    givenLimits: idempotencyKey === undefined ? undefined : givenLimitsOf(limits),
+    givenLimits: idempotencyKey === undefined ? undefined : unlessEmpty(limits),
     owner,
   })
 }
@@ -257,12 +233,6 @@ function requireTool({ name: agent, tools, toolSource, toolsInTurn }: Agent<unkn
   throw new ConfigurationError(
     `The toolChoice of a run names the tool ${name}, which the agent ${agent} does not have (${known}). Name one of its tools.`,
   )
-}
-
-/** The limits that a start gives itself; `undefined` for none. */
-function givenLimitsOf(limits: GivenLimits = {}): Limits | undefined {
-  const given: Limits = omitUndefined({ ...limits })
-  return Object.keys(given).length === 0 ? undefined : given
 }
 
 /** The order of a run with an idempotency key: a retry has to repeat it. */
