@@ -456,11 +456,6 @@ export function requireAgentOptions(options: AgentOptions<unknown>): void {
   requireGuardrailNames(options.name, options.guardrails ?? [])
 }
 
-/** Refuses what `defineAgent` has not made. */
-export function requireAgent(agent: unknown): void {
-  requireOptions('The runtime', definedAgent, agent, 'the given agent')
-}
-
 /** Refuses tools that a model could not tell from each other. */
 export function requireTools(agent: string, tools: readonly Tool[]): void {
   const names = new Set<string>()

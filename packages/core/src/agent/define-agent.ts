@@ -11,7 +11,6 @@ import { defaultLimits } from '../events/limits.ts'
 import { recordedSettings } from '../events/model-settings-check.ts'
 import type { MaxWebSearches } from '../events/usage.ts'
 import { summaryInstructions } from '../machine/compaction.ts'
-import type { Rules } from '../machine/rules.ts'
 import type { Model } from '../models/model.ts'
 import { recordedOutput } from '../models/output.ts'
 import { definedGuardrail } from '../tools/guardrails.ts'
@@ -22,15 +21,13 @@ import { answerOf } from '../values/option.ts'
 import {
   type Agent,
   type AgentOptions,
-  type CompactionOptions,
   handoffList,
   type HandoffTarget,
   requireAgentOptions,
   requireTools,
-  type ToolsInTurn,
   unlessEmpty,
 } from './agent.ts'
-import { handOffRule, targetOf } from './handoff.ts'
+import { handoff, handOffRule } from './handoff.ts'
 import { sourcedDefinitions } from './source-tools.ts'
 
 /** The recorded policy of an agent: how its runs are driven. */
@@ -60,30 +57,31 @@ function policyOf(
         maxContextTokens: compaction.maxContextTokens,
         keepMessages: compaction.keepMessages,
       },
-      tools: tools.length > 0 ? tools.map(toolPolicyOf) : undefined,
+      tools: some(
+        tools.map(({ name, effect, recovery, ...rest }): ToolPolicy => {
+          const { timeoutMs, quietMs, retry: ownRetry, maxResultChars: max } = rest
+          const { serial, maxConcurrency, repeats, approval: ownApproval, origin } = rest
+          return {
+            name,
+            effect,
+            recovery,
+            ...omitUndefined({ timeoutMs, quietMs, retry: ownRetry, maxResultChars: max, serial }),
+            ...omitUndefined({ maxConcurrency, repeats, approval: ownApproval, origin }),
+          }
+        }),
+      ),
       maxResultChars,
       approval: approval ? (true as const) : undefined,
-      models: pinnedModels(models),
+      models: some(
+        models.flatMap((each): readonly PinnedModel[] => {
+          const settings = adapterSettings(each)
+          return Object.keys(settings).length > 0 ? [{ model: refOf(each), ...settings }] : []
+        }),
+      ),
       recording: unlessEmpty(recording),
       outputStream: recordedOutput(outputStream),
     }),
   }
-}
-
-function toolPolicyOf({ name, effect, recovery, ...rest }: Tool): ToolPolicy {
-  const { timeoutMs, quietMs, retry, maxResultChars, serial, maxConcurrency, repeats, approval, origin } =
-    rest
-  const limits = omitUndefined({ timeoutMs, quietMs, retry, maxResultChars, serial, maxConcurrency, repeats })
-  return { name, effect, recovery, ...limits, ...omitUndefined({ approval, origin }) }
-}
-
-function pinnedModels(models: readonly Model[]): readonly PinnedModel[] | undefined {
-  const pinned = models.flatMap((model): readonly PinnedModel[] => {
-    const { provider, api, modelId } = model
-    const settings = adapterSettings(model)
-    return Object.keys(settings).length > 0 ? [{ model: { provider, api, modelId }, ...settings }] : []
-  })
-  return pinned.length > 0 ? pinned : undefined
 }
 
 /** The recorded settings of a model's adapter. */
@@ -97,17 +95,22 @@ export function adapterSettings({ pinnedOptions = {}, additions = [] }: Model): 
 /** How often the model may try again when its answer does not fit, where the agent does not say. */
 const REPAIRS = 2
 
-interface Made {
-  readonly handoffs: readonly HandoffTarget[]
-  readonly output: OutputReader<unknown> | undefined
-  readonly summarizer: Model | undefined
-}
-
 /** Options with the tools that do not change from turn to turn. */
 type ListedOptions = AgentOptions<unknown> & { readonly tools: readonly Tool[] }
 
 /** Returns what the ledger records of an agent: everything that its models see, and none of its code. */
-function definitionOf(options: ListedOptions, { handoffs, output, summarizer }: Made): AgentDefinition {
+function definitionOf(
+  options: ListedOptions,
+  {
+    handoffs,
+    output,
+    summarizer,
+  }: {
+    readonly handoffs: readonly HandoffTarget[]
+    readonly output: OutputReader<unknown> | undefined
+    readonly summarizer: Model | undefined
+  },
+): AgentDefinition {
   const { parallelToolCalls = true, maxOutputTokens, fallbacks = [], guardrails = [] } = options
   const tools = options.tools.map(({ name, description, inputSchema }) => ({
     name,
@@ -116,7 +119,8 @@ function definitionOf(options: ListedOptions, { handoffs, output, summarizer }: 
   }))
   const body = {
     model: refOf(options.model),
-    instructions: textOf(options.instructions),
+    // Instructions made for one run are only in the definition of that run.
+    instructions: typeof options.instructions === 'string' ? options.instructions : '',
     tools,
     parallelToolCalls,
     ...omitUndefined({
@@ -152,11 +156,6 @@ function definitionOf(options: ListedOptions, { handoffs, output, summarizer }: 
   return deepFreezeOnce(digested(body))
 }
 
-/** Instructions made for one run are only in the definition of that run. */
-function textOf(instructions: AgentOptions<unknown>['instructions']): string {
-  return typeof instructions === 'string' ? instructions : ''
-}
-
 function some<T>(items: readonly T[]): readonly T[] | undefined {
   return items.length > 0 ? items : undefined
 }
@@ -184,20 +183,24 @@ export function defineAgent(options: AgentOptions<unknown>): Agent<unknown> {
   requireAgentOptions(options)
   const { name, instructions, model, limits, compaction, description, approval, stopWhen, prepareTurn } =
     options
-  const { listed, toolsInTurn } = toolsOf(options)
-  const { parallelToolCalls = true, retry = {}, fallbacks = [], guardrails = [] } = options
-  const { timeouts = {}, toolSource, maxResultChars, outputStream } = options
+  const { tools = [], handoffs: named = [], parallelToolCalls = true, retry = {}, fallbacks = [] } = options
+  const { guardrails = [], timeouts = {}, toolSource, maxResultChars, outputStream } = options
+  const [listed, toolsInTurn] = typeof tools === 'function' ? [[], tools] : [tools]
   const output = options.output && schemaReader<unknown>(`output of agent ${name}`, options.output)
   const summarize = compaction?.summarize
   const summarizer = typeof summarize === 'object' ? summarize : undefined
+  let made: Pick<Agent<unknown>, 'handoffs' | 'tools' | 'definition'> | undefined
   // Agents may name each other in a circle, so whom one hands over to is looked at when it is first needed.
-  const later = once(() => {
-    const handoffs = handoffsOf(options).map((target) => targetOf(target))
+  const later = (): NonNullable<typeof made> => {
+    if (made) return made
+    const nameTargets = typeof named === 'function' ? named : () => named
+    const targets = answerOf(`handoffs of the agent ${name}`, nameTargets, handoffList)
+    const handoffs = targets.map((target) => ('tool' in target ? target : handoff(target)))
     const all = [...listed, ...handoffs.map(({ tool }) => tool)]
     requireTools(name, all)
     const definition = definitionOf({ ...options, tools: all }, { handoffs, output, summarizer })
-    return { handoffs, tools: all, definition }
-  })
+    return (made = { handoffs, tools: all, definition })
+  }
   return {
     name,
     instructions,
@@ -212,7 +215,14 @@ export function defineAgent(options: AgentOptions<unknown>): Agent<unknown> {
     ...omitUndefined({ description, approval, maxResultChars, output, outputStream, summarizer }),
     ...omitUndefined({ toolSource, toolsInTurn }),
     rules: {
-      ...omitUndefined({ stopWhen, prepareTurn, compaction: compaction && compactionRule(compaction) }),
+      ...omitUndefined({ stopWhen, prepareTurn }),
+      ...(compaction && {
+        compaction: {
+          maxContextTokens: compaction.maxContextTokens,
+          keepMessages: compaction.keepMessages,
+          ...(typeof summarize === 'function' && { summarize }),
+        },
+      }),
       ...(toolSource && {
         sourcedTools: (state) => sourcedDefinitions({ name, tools: later().tools, toolSource }, state),
       }),
@@ -231,37 +241,4 @@ export function defineAgent(options: AgentOptions<unknown>): Agent<unknown> {
       return later().definition
     },
   }
-}
-
-/** The tools that an agent has in every turn, and what names more of them for one. */
-function toolsOf({ tools = [] }: AgentOptions<unknown>): {
-  readonly listed: readonly Tool[]
-  readonly toolsInTurn?: ToolsInTurn
-} {
-  return typeof tools === 'function' ? { listed: [], toolsInTurn: tools } : { listed: tools }
-}
-
-function handoffsOf<Context>({
-  name,
-  handoffs = [],
-}: Pick<AgentOptions<unknown, Context>, 'name' | 'handoffs'>): readonly (
-  | Agent<unknown, Context>
-  | HandoffTarget<Context>
-)[] {
-  const named = typeof handoffs === 'function' ? handoffs : () => handoffs
-  return answerOf(`handoffs of the agent ${name}`, named, handoffList)
-}
-
-function compactionRule({
-  maxContextTokens,
-  keepMessages,
-  summarize,
-}: CompactionOptions): Rules['compaction'] {
-  const rule = { maxContextTokens, keepMessages }
-  return typeof summarize === 'function' ? { ...rule, summarize } : rule
-}
-
-function once<T>(make: () => T): () => T {
-  let made: { readonly value: T } | undefined
-  return () => (made ??= { value: make() }).value
 }

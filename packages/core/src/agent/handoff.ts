@@ -108,24 +108,18 @@ export function handoff<Context, const Schema extends InputSchema>(
 ): HandoffTarget<Context> {
   requireOptions('handoff', definedAgent, agent, 'the agent')
   requireOptions('handoff', handoffOptions, options)
-  const { description, input } = options
-  const filter = filterOf(agent.name, options)
+  const { description, input, foldHistory: fold = false } = options
+  if (fold !== false && options.filter) {
+    throw new ConfigurationError(
+      `handoff (${agent.name}): filter and foldHistory were given, and both say what the next agent sees of the past. Give one of them.`,
+    )
+  }
+  const filter = fold === false ? options.filter : foldHistory(fold === true ? {} : fold)
   const about =
     description ?? agent.description ?? `Hands the conversation over to ${agent.name}, who goes on with it.`
   const reader = input && inputReader(`the handoff to ${agent.name}`, input)
   const tool = handoffTool(options.toolName ?? toolNameOf(agent.name), about, { to: agent.name }, reader)
-  return { to: agent.name, agent, tool, ...omitUndefined({ filter }) }
-}
-
-function filterOf(
-  agent: string,
-  { filter, foldHistory: fold }: HandoffOptions,
-): HandoffTarget['filter'] | undefined {
-  if (fold === undefined || fold === false) return filter
-  if (filter === undefined) return foldHistory(fold === true ? {} : fold)
-  throw new ConfigurationError(
-    `handoff (${agent}): filter and foldHistory were given, and both say what the next agent sees of the past. Give one of them.`,
-  )
+  return { to: agent.name, agent, tool, ...omitUndefined({ filter: filter as HandoffTarget['filter'] }) }
 }
 
 const handBackOptions = fields<{ readonly toolName?: string | undefined; readonly description: string }>({
@@ -147,13 +141,6 @@ export function handBack(
   return { to, tool }
 }
 
-/** Returns the handoff target for an agent or a target. */
-export function targetOf<Context>(
-  target: Agent<unknown, Context> | HandoffTarget<Context>,
-): HandoffTarget<Context> {
-  return 'tool' in target ? target : handoff(target)
-}
-
 /** Returns the rule that hands a conversation over; `definitionOf` returns the definition of the next agent. */
 export function handOffRule(
   handoffs: () => readonly HandoffTarget[],
@@ -163,21 +150,12 @@ export function handOffRule(
     const target = handoffs().find(({ tool }) => tool.name === toolName)
     if (target?.agent === undefined) return undefined
     const definition = definitionOf(target.agent)
-    return {
-      definition,
-      ...omitUndefined({ messages: filtered(target, messages, toolName) }),
-    }
+    const { to, filter } = target
+    if (filter === undefined) return { definition }
+    const input = inputOf(messages, toolName)
+    const subject = `The filter of the handoff to ${to}`
+    return { definition, messages: answerOf(subject, () => filter(messages, input), listOf(anyObject)) }
   }
-}
-
-function filtered(
-  { to, filter }: HandoffTarget,
-  messages: readonly Message[],
-  toolName: string,
-): readonly Message[] | undefined {
-  if (filter === undefined) return undefined
-  const input = inputOf(messages, toolName)
-  return answerOf(`The filter of the handoff to ${to}`, () => filter(messages, input), listOf(anyObject))
 }
 
 /** The input of the call that handed over, as the model wrote it: of several calls of the tool, the first that succeeded. */

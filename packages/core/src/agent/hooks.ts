@@ -1,5 +1,6 @@
 import type { AnyContext } from '../events/agent-definition.ts'
 import type { EventOf, EventType, RuntimeEvent } from '../events/event.ts'
+import { answerInTime, late } from '../values/answer-in-time.ts'
 import type { Host } from '../values/host.ts'
 import type { RunId } from '../values/ids.ts'
 import {
@@ -142,10 +143,6 @@ const hooksOfType: { readonly [T in EventType]: ((event: EventOf<T>) => readonly
   cancel_requested: null,
 }
 
-function hooksOfEvent(event: RuntimeEvent): readonly HookName[] {
-  return (hooksOfType[event.type] as ((event: RuntimeEvent) => readonly HookName[]) | null)?.(event) ?? []
-}
-
 /** How long a run waits for a hook, in milliseconds, where the hook does not say. */
 const WAIT_MS = 10_000
 
@@ -164,63 +161,43 @@ export async function callHooks(
   agentBefore: string,
   caller: HookCaller,
 ): Promise<void> {
-  if (caller.hooks.length === 0) return
   let agent = agentBefore
   for (const event of events) {
     if (event.type === 'run_started') agent = event.agent
-    const names = hooksOfEvent(event)
-    if (names.length > 0)
-      await callEach(names, { runId: event.runId, agent, event, context: caller.context }, caller)
+    const moment = { runId: event.runId, agent, event, context: caller.context }
+    const namesOf = hooksOfType[event.type] as ((event: RuntimeEvent) => readonly HookName[]) | null
+    for (const name of namesOf?.(event) ?? []) {
+      const awaited = caller.hooks.flatMap((hooks) => callHook(hooks, name, moment, caller) ?? [])
+      if (awaited.length > 0) await Promise.all(awaited)
+    }
     if (event.type === 'agent_handed_off') agent = event.to
   }
 }
 
-async function callEach(names: readonly HookName[], moment: HookMoment, caller: HookCaller): Promise<void> {
-  for (const name of names) {
-    const awaited = caller.hooks.flatMap((hooks) => {
-      const called = call(hooks, name, moment, caller)
-      return called && hooks.awaited ? [within(called, hooks.timeoutMs ?? WAIT_MS, name, caller)] : []
-    })
-    if (awaited.length > 0) await Promise.all(awaited)
-  }
-}
-
-/** Calls one hook; its failure is reported and goes no further. */
-function call(
+/** Calls one hook; its failure is reported and goes no further. Returns the wait for it, if the run is to wait. */
+function callHook(
   hooks: RunHooks,
   name: HookName,
   moment: HookMoment,
   { host }: HookCaller,
 ): Promise<void> | undefined {
-  const failed = (error: unknown): void =>
-    host.report(error, `The hook ${name} of run ${moment.runId} failed`)
   const hook = hooks[name] as ((moment: HookMoment) => void | Promise<void>) | undefined
   if (hook === undefined) return undefined
-  try {
-    return Promise.resolve(hook(moment)).catch(failed)
-  } catch (error) {
-    failed(error)
-    return undefined
+  const { awaited, timeoutMs = WAIT_MS } = hooks
+  const call = async (): Promise<void> => {
+    try {
+      await hook(moment)
+    } catch (error) {
+      host.report(error, `The hook ${name} of run ${moment.runId} failed`)
+    }
   }
-}
-
-function within(
-  called: Promise<void>,
-  timeoutMs: number,
-  name: HookName,
-  { host }: HookCaller,
-): Promise<void> {
-  return new Promise((resolve) => {
-    const stop = host.clock.schedule(timeoutMs, () => {
-      host.report(
-        new Error(`It took longer than ${timeoutMs} ms.`),
-        `The run continues without its hook ${name}`,
-      )
-      resolve()
-    })
-    void called.then(() => {
-      stop()
-      resolve()
-    })
-  })
+  const wait = async (called: Promise<void>): Promise<void> => {
+    if ((await answerInTime(() => called, host.clock, timeoutMs)) !== late) return
+    host.report(
+      new Error(`It took longer than ${timeoutMs} ms.`),
+      `The run continues without its hook ${name}`,
+    )
+  }
+  const called = call()
+  return awaited ? wait(called) : undefined
 }

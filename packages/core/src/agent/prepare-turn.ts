@@ -85,29 +85,32 @@ interface AskedOnce {
   answer?: { readonly change: TurnChange | undefined } | { readonly error: ConfigurationError }
 }
 
-interface Preparation {
-  readonly clock: Clock
-  readonly wake: () => void
-}
-
 /**
  * Asks agents to prepare turns, and waits for those that answer later. A turn whose request has changed meanwhile, since
  * the user said more, is prepared anew: the answer of before is of another request.
  */
 export class TurnPreparation {
-  readonly #options: Preparation
+  readonly #clock: Clock
+  readonly #wake: () => void
   #asked: AskedOnce | undefined
   #stopTimer: Cancel | undefined
 
-  constructor(options: Preparation) {
-    this.#options = options
+  constructor(clock: Clock, wake: () => void) {
+    this.#clock = clock
+    this.#wake = wake
   }
 
   readonly prepare: Preparing = (turn, prepare) => {
     const key = keyOf(turn)
     if (this.#asked?.key !== key) {
       this.stop()
-      const answer = this.#ask(turn, prepare)
+      let answer: ReturnType<PrepareTurn>
+      try {
+        answer = prepare()
+      } catch (error) {
+        // The runtime's own checks say already what to change.
+        throw error instanceof ConfigurationError ? error : failure(turn, ...failed(error))
+      }
       if (!isThenable(answer)) return answer
       this.#await(key, turn, answer)
     }
@@ -117,15 +120,6 @@ export class TurnPreparation {
     return answer.change
   }
 
-  #ask(turn: AskedTurn, prepare: Parameters<Preparing>[1]): ReturnType<Parameters<Preparing>[1]> {
-    try {
-      return prepare()
-    } catch (error) {
-      // The runtime's own checks say already what to change.
-      throw error instanceof ConfigurationError ? error : failure(turn, ...failed(error))
-    }
-  }
-
   /** Ignores an answer that comes from here on. */
   stop(): void {
     this.#stopTimer?.()
@@ -133,18 +127,17 @@ export class TurnPreparation {
   }
 
   #await(key: string, turn: AskedTurn, answer: PromiseLike<TurnChange | undefined>): void {
-    const { clock, wake } = this.#options
     const asked: AskedOnce = { key }
     this.#asked = asked
     const settle = (settled: NonNullable<AskedOnce['answer']>): void => {
       if (this.#asked !== asked || asked.answer) return
       asked.answer = settled
       this.#stopTimer?.()
-      wake()
+      this.#wake()
     }
     const fail = (what: string, cause?: unknown): void => settle({ error: failure(turn, what, cause) })
     const { prepareMs = PREPARE_MS } = turn.agent.timeouts
-    this.#stopTimer = clock.schedule(prepareMs, () => fail(`did not answer within ${prepareMs} ms`))
+    this.#stopTimer = this.#clock.schedule(prepareMs, () => fail(`did not answer within ${prepareMs} ms`))
     answer.then(
       (change) => settle({ change }),
       (error: unknown) => fail(...failed(error)),

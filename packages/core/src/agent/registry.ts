@@ -18,7 +18,7 @@ import {
   requireOptions,
 } from '../values/option.ts'
 import { isAgentTool } from './agent-tool.ts'
-import { type Agent, definedAgent, type HandoffTarget, type PrepareTurn, requireAgent } from './agent.ts'
+import { type Agent, definedAgent, type PrepareTurn } from './agent.ts'
 import { handOffRule } from './handoff.ts'
 import { preparedInTurn } from './prepare-turn.ts'
 
@@ -48,40 +48,43 @@ export const someRules: OptionChecks<RuntimeRules> = {
   outputStream: maybe(someOutputStream),
 }
 
-/** An agent with the rules of a runtime, as that runtime drives it: for a replay, too. */
-function underRules<Output>(agent: Agent<Output>, rules: RuntimeRules): Agent<Output> {
-  const { approval, guardrails = [], handoffFilter } = rules
+/**
+ * An agent with the rules of a runtime, as that runtime drives it: for a replay, too. `definitionOf` returns the definition of
+ * an agent that it hands over to.
+ */
+function underRules<Output>(
+  agent: Agent<Output>,
+  rules: RuntimeRules,
+  definitionOf: (agent: Agent<unknown>) => AgentDefinition,
+): Agent<Output> {
+  const { approval, guardrails = [], handoffFilter: filter } = rules
   const outputStream = outputUnder(agent.outputStream, rules.outputStream)
   const prepareTurn = preparedInTurn(agent.rules.prepareTurn, rules.prepareTurn)
   const all = [...guardrails, ...agent.guardrails]
   requireGuardrailNames(agent.name, all)
+  const handoffs = agent.handoffs.map((target) =>
+    filter && target.agent && !target.filter ? { ...target, filter } : target,
+  )
+  let { definition } = agent
+  if (guardrails.length > 0) {
+    const recorded = [...guardrails.map(definedGuardrail), ...(definition.guardrails ?? [])]
+    definition = digested({ ...definition, guardrails: recorded })
+  }
+  const output = rules.outputStream && recordedOutput(outputStream)
+  if (output && definition.policy)
+    definition = digested({ ...definition, policy: { ...definition.policy, outputStream: output } })
   return {
     ...agent,
     ...omitUndefined({ approval: everyPolicy(approval, agent.approval), outputStream }),
     guardrails: all,
-    definition: withOutput(withGuardrails(agent.definition, guardrails), rules.outputStream && outputStream),
-    handoffs: agent.handoffs.map((target) => withFilter(target, handoffFilter)),
-    rules: { ...agent.rules, ...omitUndefined({ prepareTurn }) },
+    definition,
+    handoffs,
+    rules: {
+      ...agent.rules,
+      ...omitUndefined({ prepareTurn }),
+      handOff: handOffRule(() => handoffs, definitionOf),
+    },
   }
-}
-
-function withGuardrails(definition: AgentDefinition, guardrails: readonly Guardrail[]): AgentDefinition {
-  if (guardrails.length === 0) return definition
-  const all = [...guardrails.map(definedGuardrail), ...(definition.guardrails ?? [])]
-  return digested({ ...definition, guardrails: all })
-}
-
-function withOutput(
-  definition: AgentDefinition,
-  outputStream: OutputStreamOptions | undefined,
-): AgentDefinition {
-  const recorded = recordedOutput(outputStream)
-  if (recorded === undefined || definition.policy === undefined) return definition
-  return digested({ ...definition, policy: { ...definition.policy, outputStream: recorded } })
-}
-
-function withFilter(target: HandoffTarget, filter: RuntimeRules['handoffFilter']): HandoffTarget {
-  return filter && target.agent && !target.filter ? { ...target, filter } : target
 }
 
 /**
@@ -133,21 +136,22 @@ export function agentRegistry(prices: Prices, runtimeRules: RuntimeRules = {}): 
   const known = new Map<string, Agent<unknown>>()
   const sources = new Map<string, Agent<unknown>>()
   const priced = (agent: Agent<unknown>): Agent<unknown> => {
-    requireAgent(agent)
-    const own = underRules(agent, runtimeRules)
-    const handOff = handOffRule(
-      () => own.handoffs,
-      (next) => register(next).definition,
-    )
-    return { ...own, definition: withPrices(own.definition, prices), rules: { ...own.rules, handOff } }
+    const own = underRules(agent, runtimeRules, (next) => register(next).definition)
+    return { ...own, definition: withPrices(own.definition, prices) }
   }
   const register = (agent: Agent<unknown>): Agent<unknown> => {
-    requireAgent(agent)
+    requireOptions('The runtime', definedAgent, agent, 'the given agent')
     const { name, definition } = agent
     const other = known.get(name)
     const source = sources.get(name)
     if (other && (other === agent || source === agent || isSameAgent(source ?? other, agent))) return other
-    if (other) throw twoOfOneName(name, other.definition.digest === definition.digest)
+    if (other) {
+      const what =
+        other.definition.digest === definition.digest ? 'agents of different code' : 'different agents'
+      throw new ConfigurationError(
+        `Two ${what} are named ${name}; a resume could not tell which one a run belongs to, and whose tools are run. Make an agent once and use it for every run, or rename one.`,
+      )
+    }
     const own = priced(agent)
     known.set(name, own)
     sources.set(name, agent)
@@ -164,23 +168,13 @@ export function agentRegistry(prices: Prices, runtimeRules: RuntimeRules = {}): 
   }
 }
 
-function twoOfOneName(name: string, hasSameDefinition: boolean): ConfigurationError {
-  const what = hasSameDefinition ? 'agents of different code' : 'different agents'
-  return new ConfigurationError(
-    `Two ${what} are named ${name}; a resume could not tell which one a run belongs to, and whose tools are run. Make an agent once and use it for every run, or rename one.`,
-  )
-}
-
 /** Returns an agent with the rules of a runtime: for a replay, which gets the agents of the run. */
 export function withRuntimeRules<Output>(agent: Agent<Output>, rules: RuntimeRules): Agent<Output> {
   requireOptions('withRuntimeRules', definedAgent, agent, 'the agent')
   requireOptions('withRuntimeRules', anyObject, rules, 'the second argument')
-  const own = underRules(agent, rules)
-  const handOff = handOffRule(
-    () => own.handoffs,
-    (next) => underRules(next, rules).definition,
-  )
-  return { ...own, rules: { ...own.rules, handOff } }
+  const definitionOf = (next: Agent<unknown>): AgentDefinition =>
+    underRules(next, rules, definitionOf).definition
+  return underRules(agent, rules, definitionOf)
 }
 
 /** The agents that a run of this one may reach: by handoffs, and as tools. */

@@ -164,7 +164,7 @@ export class RunContext implements ModelCallOwner {
   #bindRules(agent: Agent<unknown>): Rules {
     const { clock, mailbox } = this
     const rules = bindRules(agent, this.context, (turn, prepare) => {
-      this.#preparation ??= new TurnPreparation({ clock, wake: () => mailbox.wake() })
+      this.#preparation ??= new TurnPreparation(clock, () => mailbox.wake())
       return this.#preparation.prepare(turn, prepare)
     })
     if (agent.toolsInTurn === undefined) return rules
