@@ -146,13 +146,6 @@ export async function reportChildEnd(child: RunState, parts: RuntimeParts, conte
  */
 const RECORD_MS = 10_000
 
-/** The call of a parent, as it starts. */
-interface ChildStart {
-  readonly state: ExecutingState
-  readonly call: Call
-  readonly clock: Clock
-}
-
 /**
  * Drives the run that does the work of a call, and posts how it stopped: `tool_ended` when it has ended, `tool_deferred`
  * when it waits for something from outside. A call that waits already, or that the cancel of its run found in doubt, is
@@ -160,7 +153,7 @@ interface ChildStart {
  */
 export function startChild(
   driven: DrivenChild,
-  { state, call, clock }: ChildStart,
+  { state, call, clock }: { readonly state: ExecutingState; readonly call: Call; readonly clock: Clock },
   post: (signal: Signal) => void,
 ): { readonly cancel: (reason: string) => void; readonly stop: () => void } {
   const { toolCallId, attempts: attempt, status } = call
@@ -179,15 +172,13 @@ export function startChild(
       durationMs: clock.now() - startedAt,
     })
   }
-  const deferCall = (): void => {
-    const externalId = childRunIdOf(state.runId, toolCallId)
-    post({ type: 'tool_deferred', toolCallId, attempt, externalId })
-  }
   let isCancelled = false
   const listen = async (stopped: Promise<ChildStop>, isOfCancel: boolean): Promise<void> => {
     // From the cancel on, only the cancel reports that the child waits: a call deferred now would cancel it once more.
     const deferUnlessCancelled = (): void => {
-      if (!isCancelled || isOfCancel) deferCall()
+      if (isCancelled && !isOfCancel) return
+      const externalId = childRunIdOf(state.runId, toolCallId)
+      post({ type: 'tool_deferred', toolCallId, attempt, externalId })
     }
     try {
       const found = await stopped
@@ -226,22 +217,23 @@ export function startChild(
   }
 }
 
-/** The wait of a parent for child runs. */
-interface ChildWait {
-  readonly run: RunContext
-  /** Takes over child runs that are under way. */
-  readonly withChildren: boolean
-  /** True once a command for the run itself has come in, or another process has taken the run over. */
-  readonly isAsked: () => boolean
-}
-
 /**
  * Posts the endings of child runs that ended while their calls were being deferred, or while no process drove the run.
  * A child run may take long: a command for the run itself ends the wait, and so does a take-over.
  */
 export async function postEndedChildren(
   state: RunState,
-  { run, withChildren, isAsked }: ChildWait,
+  {
+    run,
+    withChildren,
+    isAsked,
+  }: {
+    readonly run: RunContext
+    /** Takes over child runs that are under way. */
+    readonly withChildren: boolean
+    /** True once a command for the run itself has come in, or another process has taken the run over. */
+    readonly isAsked: () => boolean
+  },
 ): Promise<void> {
   if (isAsked()) return
   const { mailbox } = run

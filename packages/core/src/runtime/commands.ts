@@ -1,5 +1,4 @@
 import type { OutsideCommand, OutsideCommandOf } from '../events/commands.ts'
-import type { EventOf } from '../events/event.ts'
 import type { Ledger } from '../ledger/ledger.ts'
 import { recordsInput, getCommandRules } from '../machine/decide.ts'
 import { describeFinished, type Refusal } from '../machine/rules.ts'
@@ -184,7 +183,13 @@ async function findDecider(
   const types = ['approval_decided'] as const
   for await (const event of ledger.find({ runId, toolCallId: toolCallId as ToolCallId, types })) {
     if (event.type !== 'approval_decided' || event.attempt !== attempt || event.elsewhere) continue
-    return { code: 'not_awaiting_approval', message: nameDecider(refusal, event) }
+    const { seq, approved, by } = event
+    const short = by.length > maxNameLength ? `${by.slice(0, maxNameLength)}…` : by
+    const name = short.replaceAll(unseen, '\ufffd')
+    const decided = `Tool call ${toolCallId} was ${approved ? 'approved' : 'denied'} before, by ${name} (event ${seq} of run ${runId}); a call is decided once. Show the run to see what followed.`
+    // What the machine says about a question names what is asked now.
+    const isAsked = refusal.code === 'not_awaiting_approval'
+    return { code: 'not_awaiting_approval', message: isAsked ? `${refusal.message} ${decided}` : decided }
   }
   return undefined
 }
@@ -194,21 +199,6 @@ const maxNameLength = 100
 
 /** Characters that a terminal obeys, hides or reorders text by, and halves of surrogate pairs. */
 const unseen = /[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}]/gu
-
-/** A name as a line of text can hold it: another process has given it. */
-function shownName(name: string): string {
-  const short = name.length > maxNameLength ? `${name.slice(0, maxNameLength)}…` : name
-  return short.replaceAll(unseen, '\ufffd')
-}
-
-function nameDecider(
-  refusal: Refusal,
-  { runId, seq, toolCallId, approved, by }: EventOf<'approval_decided'>,
-): string {
-  const decided = `Tool call ${toolCallId} was ${approved ? 'approved' : 'denied'} before, by ${shownName(by)} (event ${seq} of run ${runId}); a call is decided once. Show the run to see what followed.`
-  // What the machine says about a question names what is asked now.
-  return refusal.code === 'not_awaiting_approval' ? `${refusal.message} ${decided}` : decided
-}
 
 /** True for the error of a process that another one has overtaken. */
 export function isOvertaken(error: unknown): boolean {

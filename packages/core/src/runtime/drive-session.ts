@@ -59,29 +59,25 @@ export class DriveSession {
    * run over, it rejects once that process has decided the commands, which the inbox had for it.
    */
   async drive(begun: Promise<RunState>, onStopped: (state: RunState) => void): Promise<RunState> {
+    const { sent } = this.#run
     try {
-      return await this.#driven(begun, onStopped)
+      let state = await this.#unlessAborted(begun)
+      while (sent.hasPending && state.phase !== 'done' && !this.#loop.isDraining) {
+        // Until then the ledger names this process as the driver, and the command would be left to that one.
+        await this.#tellLedger()
+        // A drain that came meanwhile reached the loop that has ended.
+        if (this.#loop.isDraining) break
+        this.#loop = new RunLoop(this.#run)
+        state = await this.#unlessAborted(this.awaitDecisions())
+      }
+      // In the inbox or not: no sender waits for an answer that this process will not give.
+      if (this.#loop.isDraining) await sent.allDelivered()
+      onStopped(state)
+      return state
     } catch (error) {
       if (isOvertaken(error)) await this.#decidedByOther()
       throw error
     }
-  }
-
-  async #driven(begun: Promise<RunState>, onStopped: (state: RunState) => void): Promise<RunState> {
-    const { sent } = this.#run
-    let state = await this.#unlessAborted(begun)
-    while (sent.hasPending && state.phase !== 'done' && !this.#loop.isDraining) {
-      // Until then the ledger names this process as the driver, and the command would be left to that one.
-      await this.#tellLedger()
-      // A drain that came meanwhile reached the loop that has ended.
-      if (this.#loop.isDraining) break
-      this.#loop = new RunLoop(this.#run)
-      state = await this.#unlessAborted(this.awaitDecisions())
-    }
-    // In the inbox or not: no sender waits for an answer that this process will not give.
-    if (this.#loop.isDraining) await sent.allDelivered()
-    onStopped(state)
-    return state
   }
 
   /**

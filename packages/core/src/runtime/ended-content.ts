@@ -1,6 +1,6 @@
 import type { Agent } from '../agent/agent.ts'
 import { agentsInRun } from '../agent/registry.ts'
-import type { AgentDefinition, RecordingPolicy } from '../events/agent-definition.ts'
+import type { RecordingPolicy } from '../events/agent-definition.ts'
 import type { Ledger } from '../ledger/ledger.ts'
 import type { RunState } from '../machine/state.ts'
 import { ConfigurationError } from '../values/errors.ts'
@@ -70,14 +70,11 @@ async function hasFinished(ledger: Ledger, runId: RunId): Promise<boolean> {
   return false
 }
 
-interface Removing {
-  readonly ledger: Ledger
-  readonly at: number
-  /** The content of a run above it is removed. */
-  readonly isOfParent: boolean
-}
-
-async function removeOf(runId: RunId, { ledger, at, isOfParent }: Removing): Promise<void> {
+/** Removes the content of a run and of its child runs, if it is due: also if that of a run above is removed. */
+async function removeOf(
+  runId: RunId,
+  { ledger, at, isOfParent }: { readonly ledger: Ledger; readonly at: number; readonly isOfParent: boolean },
+): Promise<void> {
   const { hasEnded, isDigestsOnly, children } = await contentOf(ledger, runId)
   // A run that is still stopping needs its content until it has ended.
   if (!hasEnded) return
@@ -105,15 +102,12 @@ async function contentOf(ledger: Ledger, runId: RunId): Promise<RecordedContent>
       given = event.recording?.content
       if (event.parent?.relation === 'child') parent = event.parent.runId
     }
-    isDigestsOnly ||= 'definition' in event && (given ?? contentIn(event.definition)) === 'digests'
+    isDigestsOnly ||=
+      'definition' in event && (given ?? event.definition?.policy?.recording?.content) === 'digests'
     if (event.type === 'tool_started' && event.child !== undefined) children.add(event.child)
     if (event.type === 'run_finished') hasEnded = true
   }
   return { hasEnded, isDigestsOnly, parent, children }
-}
-
-function contentIn(definition: AgentDefinition | undefined): RecordingPolicy['content'] {
-  return definition?.policy?.recording?.content
 }
 
 const types = ['run_started', 'run_resumed', 'agent_handed_off', 'tool_started', 'run_finished'] as const

@@ -265,7 +265,7 @@ export function busySessionError(state: RunState, isDriven: boolean): LedgerConf
   const ways: Readonly<Record<BusyRun['status'], string>> = {
     suspended: `Decide what it waits for (runtime.suspended() lists it), cancel it, or ${wait}.`,
     under_way: `Wait for its end, cancel it, or ${wait}.`,
-    interrupted: `No process drives it: ${resumeText(state)}; or cancel it. Then start this run again.`,
+    interrupted: `No process drives it: runtime.resume('${state.runId}') continues it; or cancel it. Then start this run again.`,
   }
   return conflict(
     state,
@@ -286,7 +286,11 @@ export async function readNewerHead(ledger: Ledger, { runId, seq }: RunState): P
 /** The end of waiting for a run that no process drives. */
 export function interruptedError(state: RunState): LedgerConflictError {
   const what = `${statusText(state, 'interrupted')}, so waiting for it would never end`
-  return conflict(state, 'interrupted', `${what}. To continue, ${resumeText(state)}; or cancel it.`)
+  return conflict(
+    state,
+    'interrupted',
+    `${what}. To continue, runtime.resume('${state.runId}') continues it; or cancel it.`,
+  )
 }
 
 /** The same refusal of input that the run's inbox keeps: it names the input, so that a retry sends it no second time. */
@@ -338,8 +342,4 @@ function waitReasonText(state: RunState): string {
 
 function sessionText({ sessionId }: RunState): string {
   return sessionId === undefined ? '' : ` of session ${sessionId}`
-}
-
-function resumeText({ runId }: RunState): string {
-  return `runtime.resume('${runId}') continues it`
 }

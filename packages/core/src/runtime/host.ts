@@ -71,13 +71,7 @@ export function runIdMaker({ clock, random }: Pick<Host, 'clock' | 'random'>): (
     const time = lastMs.toString(16).padStart(12, '0')
     const count = counter.toString(16).padStart(3, '0')
     const variant = (8 + Math.floor(random() * 4)).toString(16)
-    const tail = variant + hex(random, 3) + hex(random, 12)
+    const tail = variant + Array.from({ length: 15 }, () => Math.floor(random() * 16).toString(16)).join('')
     return `${time.slice(0, 8)}-${time.slice(8)}-7${count}-${tail.slice(0, 4)}-${tail.slice(4)}` as RunId
   }
-}
-
-function hex(random: () => number, digits: number): string {
-  let text = ''
-  while (text.length < digits) text += Math.floor(random() * 16).toString(16)
-  return text
 }

@@ -35,7 +35,7 @@ interface Writer {
 export class RunInbox implements Pick<Observer<void>, 'next' | 'error'> {
   readonly #run: RunContext
   /** The keys of entries that were read. */
-  #seen: Set<string> | undefined
+  readonly #seen = new Set<string>()
   /** Keys of entries that are dealt with, and that the next append takes out. */
   #spent: readonly string[] = []
   #isUnread = true
@@ -90,17 +90,12 @@ export class RunInbox implements Pick<Observer<void>, 'next' | 'error'> {
     return keys
   }
 
-  /** Has the next append take these keys out. */
-  spend(keys: readonly string[]): void {
-    this.#spent = keys
-  }
-
   /** An append has taken its keys out. */
   taken(): void {
     this.#spent = []
   }
 
-  async read(writer: Writer): Promise<void> {
+  async read({ epoch, state }: Writer): Promise<void> {
     const isHinted = this.#isHinted
     this.#isUnread = this.#isHinted = false
     const { runId, parts, sent } = this.#run
@@ -108,67 +103,50 @@ export class RunInbox implements Pick<Observer<void>, 'next' | 'error'> {
     const entries = await parts.ledger.inbox(runId)
     if (delivered.length === 0 && entries.length === 0) {
       // A hint without an entry may be about a take-over: what is in flight here must not wait for the next append to learn it.
-      return isHinted ? await requireLastEpoch(parts.ledger, runId, writer.epoch) : undefined
+      return isHinted ? await requireLastEpoch(parts.ledger, runId, epoch) : undefined
     }
-    const seen = (this.#seen ??= new Set())
     const there = new Set(entries.map(({ key }) => key))
-    const lost = delivered.filter((key) => !there.has(key) && !seen.has(key))
-    if (lost.length > 0) await this.#rejectLost(lost, writer)
+    const lost = delivered.filter((key) => !there.has(key) && !this.#seen.has(key))
+    if (lost.length > 0) {
+      // Only the run's writer takes commands out of its inbox: those that are gone, another one has decided about.
+      const taken = takenElsewhere(runId, lost)
+      for (const key of lost) sent.fail(taken, key)
+      if ((await parts.ledger.head(runId))?.epoch !== epoch) throw taken
+    }
     for (const { key, command, at } of entries) {
-      if (seen.has(key)) continue
-      seen.add(key)
+      if (this.#seen.has(key)) continue
+      this.#seen.add(key)
       const fault = outsideCommand(command)
       if (fault) this.#refuseMalformed(key, fault)
-      else await this.#accept({ key, command, at }, writer)
+      else await this.#accept({ key, command, at }, state)
     }
   }
 
-  /** A command about a call of a child run is for the child run to decide. */
-  async #accept(entry: InboxEntry, { state }: Writer): Promise<void> {
+  async #accept(entry: InboxEntry, state: RunState): Promise<void> {
     const { key, command } = entry
+    const { runId, parts, mailbox, clock, context } = this.#run
     const targetRunId = 'toolCallId' in command ? runIdOfCall(command.toolCallId) : undefined
-    if (targetRunId !== undefined && targetRunId !== this.#run.runId)
-      return await this.#forward(entry, targetRunId)
-    // Only what has to be asked about waits its turn: a cancel stops the run at once.
+    if (targetRunId !== undefined && targetRunId !== runId) {
+      // The child run decides about its call. The sender is in another process: one of this process sends it there itself.
+      this.#spent = [...this.#spent, key]
+      return await forwardToChild(parts.ledger, entry, targetRunId, runId)
+    }
+    // Input that an approver gives is tried by the tool: the sender may not have had it. Only what has to be asked about waits
+    // its turn: a cancel stops the run at once.
     if (command.type === 'approve' && command.input) {
-      const fault = await this.#inputFault(command, state)
+      const fault = await changedInputFault(command, state, {
+        agent: parts.agents.find(state.agent),
+        clock,
+        context,
+      })
       if (fault) return this.#refuse(key, fault)
     }
-    const message =
-      command.type === 'settle' && command.child ? await this.#settlementOf(state, command) : command
-    if (message) return this.#run.mailbox.post({ message, key })
+    if (command.type !== 'settle' || !command.child) return mailbox.post({ message: command, key })
+    // The usage of a child run is read from its own events, whatever a command says.
+    const ending = await readRecordedEnding(state, command.toolCallId as ToolCallId, parts)
+    if (ending) return mailbox.post({ message: toSettleCommand(command.toolCallId, ending), key })
     const what = 'the child run has not ended; its own ledger says what it used'
     this.#refuseMalformed(key, { path: 'child', what })
-  }
-
-  /** Input that an approver gives in the place of the model's is tried by the tool: the sender may not have had it. */
-  #inputFault(command: OutsideCommand, state: RunState): Promise<Refusal | undefined> {
-    const { parts, clock, context } = this.#run
-    return changedInputFault(command, state, { agent: parts.agents.find(state.agent), clock, context })
-  }
-
-  /** The usage of a child run is read from its own events, whatever a command says. */
-  async #settlementOf(
-    state: RunState,
-    { toolCallId }: { readonly toolCallId: string },
-  ): Promise<OutsideCommand | undefined> {
-    const ending = await readRecordedEnding(state, toolCallId as ToolCallId, this.#run.parts)
-    return ending && toSettleCommand(toolCallId, ending)
-  }
-
-  /** Its sender is in another process: one of this process sends it to the child run itself. */
-  async #forward(entry: InboxEntry, targetRunId: RunId): Promise<void> {
-    const { runId, parts } = this.#run
-    this.spend([...this.#spent, entry.key])
-    await forwardToChild(parts.ledger, entry, targetRunId, runId)
-  }
-
-  /** Only the run's writer takes commands out of its inbox: those that are gone, another one has decided about. */
-  async #rejectLost(keys: readonly string[], { epoch }: Writer): Promise<void> {
-    const { parts, runId, sent } = this.#run
-    const taken = takenElsewhere(runId, keys)
-    for (const key of keys) sent.fail(taken, key)
-    if ((await parts.ledger.head(runId))?.epoch !== epoch) throw taken
   }
 
   /** Any process can put anything into an inbox: what is not a command is taken out, and stops no run. */
@@ -178,7 +156,7 @@ export class RunInbox implements Pick<Observer<void>, 'next' | 'error'> {
   }
 
   #refuse(key: string, refusal: Refusal): void {
-    this.spend([...this.#spent, key])
+    this.#spent = [...this.#spent, key]
     this.#run.sent.acknowledge(key, refusal)
   }
 }
@@ -241,14 +219,9 @@ export async function changedInputRefusal(
 ): Promise<Refusal | undefined> {
   const { ledger, agents, host } = parts
   const state = await loadState(ledger, runId)
-  return (
-    state &&
-    (await changedInputFault(command, state, {
-      agent: agents.find(state.agent),
-      clock: host.clock,
-      context,
-    }))
-  )
+  if (state === undefined) return undefined
+  const agent = agents.find(state.agent)
+  return await changedInputFault(command, state, { agent, clock: host.clock, context })
 }
 
 async function ownFault(check: (clock: Clock) => Promise<Judged>, clock: Clock): Promise<string | undefined> {

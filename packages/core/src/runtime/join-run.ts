@@ -85,7 +85,9 @@ export async function joinRun(
     if (!taken.shown) beginWhenUnshown(driver, joining)
     return driver
   } catch (error) {
-    throw await withKeptInput(error, ledger, state, own)
+    const isConflict = error instanceof LedgerConflictError && error.kind === 'session'
+    // The run's inbox may keep the input, which the error then names.
+    throw isConflict && (await isInInbox(ledger, state.runId, own)) ? keptInputError(error, own) : error
   }
 }
 
@@ -117,17 +119,6 @@ async function isSent({ runs, message, inputId }: Joining, state: RunState): Pro
     if (isEndedBefore(error)) return false
     throw error
   }
-}
-
-/** The error of a join, which names the input where the run's inbox keeps it. */
-async function withKeptInput(
-  error: unknown,
-  ledger: Ledger,
-  { runId }: RunState,
-  inputId: string,
-): Promise<unknown> {
-  const isConflict = error instanceof LedgerConflictError && error.kind === 'session'
-  return isConflict && (await isInInbox(ledger, runId, inputId)) ? keptInputError(error, inputId) : error
 }
 
 function followRun(runs: RunRegistry, state: RunState): RunDriver {

@@ -1,5 +1,5 @@
 import { type ModelRef, type Outcome, textOf } from '../events/content.ts'
-import type { EventOf, EventType, RuntimeEvent } from '../events/event.ts'
+import type { EventOf, EventType } from '../events/event.ts'
 import { addUsage, type Usage } from '../events/usage.ts'
 import type { Ledger } from '../ledger/ledger.ts'
 import type { ModelFailure } from '../values/errors.ts'
@@ -48,39 +48,44 @@ export async function readSteps(ledger: Ledger, runId: RunId): Promise<readonly 
     if (event.type === 'run_started') agent = event.agent
     if (event.type === 'model_call_started' && event.attempt === 1) {
       spent = new Map()
-      steps.push(begun(event, agent))
+      const { turn, model, at } = event
+      const empty = { attempts: 0, text: '', calls: [], usage: {} }
+      steps.push({ turn, agent, model, ...empty, startedAt: at, endedAt: at })
     }
     const last = steps.at(-1)
-    if (last && event.turn === last.turn) steps[steps.length - 1] = withEvent(last, event, spent)
+    const change = changes[event.type] as Change<EventType> | null | undefined
+    if (change && last && event.turn === last.turn)
+      steps[steps.length - 1] = { ...change(last, event, spent), endedAt: event.at }
     if (event.type === 'agent_handed_off') agent = event.to
   }
   return steps
-}
-
-function begun(
-  { turn, model, at }: Extract<RuntimeEvent, { type: 'model_call_started' }>,
-  agent: string,
-): RunStep {
-  return { turn, agent, model, attempts: 0, text: '', calls: [], usage: {}, startedAt: at, endedAt: at }
-}
-
-function withEvent(step: RunStep, event: RuntimeEvent, spent: Spent): RunStep {
-  const changed = changes[event.type] as Change<EventType> | null | undefined
-  return changed ? { ...changed(step, event, spent), endedAt: event.at } : step
 }
 
 type Change<T extends EventType> = (step: RunStep, event: EventOf<T>, spent: Spent) => RunStep
 
 /** The change that each event makes to its step; null if none. */
 const changes: { readonly [T in EventType]: Change<T> | null } = {
-  model_call_started: (step, { model, attempt }) => ({ ...withoutFailure(step), model, attempts: attempt }),
+  model_call_started: ({ failure: _failure, ...step }, { model, attempt }) => ({
+    ...step,
+    model,
+    attempts: attempt,
+  }),
   usage_updated: (step, { attempt, usage, costUsd }, spent) => {
     spent.set(attempt, { usage, costUsd })
     return { ...step, ...totalOf(spent) }
   },
-  assistant_message_finished: (step, { parts }) => ({ ...step, text: textOf(parts), calls: callsIn(parts) }),
+  assistant_message_finished: (step, { parts }) => ({
+    ...step,
+    text: textOf(parts),
+    calls: parts.flatMap((part) =>
+      part.type === 'tool_call' ? [{ toolCallId: part.toolCallId, name: part.name }] : [],
+    ),
+  }),
   model_stream_failed: (step, { failure }) => ({ ...step, failure }),
-  tool_result: (step, event) => ({ ...step, calls: withOutcome(step.calls, event) }),
+  tool_result: (step, { toolCallId, outcome }) => ({
+    ...step,
+    calls: step.calls.map((call) => (call.toolCallId === toolCallId ? { ...call, outcome } : call)),
+  }),
   tool_results_injected: (step) => step,
   agent_handed_off: (step, { to }) => ({ ...step, handedTo: to }),
   run_started: null,
@@ -112,10 +117,6 @@ const changes: { readonly [T in EventType]: Change<T> | null } = {
   cancel_requested: null,
 }
 
-function withoutFailure({ failure: _failure, ...step }: RunStep): RunStep {
-  return step
-}
-
 function totalOf(spent: Spent): Pick<RunStep, 'usage' | 'costUsd'> {
   let total: Pick<RunStep, 'usage' | 'costUsd'> = { usage: {} }
   for (const { usage, costUsd } of spent.values()) {
@@ -123,19 +124,4 @@ function totalOf(spent: Spent): Pick<RunStep, 'usage' | 'costUsd'> {
     total = { usage: addUsage(total.usage, usage), ...(sum !== undefined && { costUsd: sum }) }
   }
   return total
-}
-
-function callsIn(
-  parts: Extract<RuntimeEvent, { type: 'assistant_message_finished' }>['parts'],
-): readonly StepCall[] {
-  return parts.flatMap((part) =>
-    part.type === 'tool_call' ? [{ toolCallId: part.toolCallId, name: part.name }] : [],
-  )
-}
-
-function withOutcome(
-  calls: readonly StepCall[],
-  { toolCallId, outcome }: Extract<RuntimeEvent, { type: 'tool_result' }>,
-): readonly StepCall[] {
-  return calls.map((call) => (call.toolCallId === toolCallId ? { ...call, outcome } : call))
 }

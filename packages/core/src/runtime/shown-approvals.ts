@@ -26,39 +26,34 @@ export interface Question {
   readonly inputDigest?: string | undefined
 }
 
-/** The question of a decision, as a command carries it. */
-interface Answered {
-  readonly toolCallId: string
-  readonly attempt?: number
-  readonly inputDigest?: string
-}
-
 /**
  * The questions that one handle has shown, the last of each call. Two handles of one run may have shown different ones:
  * a decision through the older handle must not answer what only the newer one has shown.
  */
 export class ShownApprovals {
-  #shown: Map<string, ShownApproval> | undefined
+  readonly #shown = new Map<string, ShownApproval>()
 
   /** Takes in a result that the handle gives out, in front of its reader. */
   resultOf(result: Promise<RunResult>): void {
-    result.then(({ pendingApprovals }) => {
-      for (const approval of pendingApprovals) this.#show(approval)
-    }, ignored)
+    result.then(
+      ({ pendingApprovals }) => {
+        for (const approval of pendingApprovals) this.#shown.set(approval.toolCallId, approval)
+      },
+      () => {},
+    )
   }
 
   /** Takes in an event that the handle gives out. */
   event(event: RuntimeEvent): void {
-    if (event.type === 'approval_requested') this.#show(event)
-  }
-
-  #show(approval: ShownApproval): void {
-    this.#shown = (this.#shown ?? new Map()).set(approval.toolCallId, approval)
+    if (event.type === 'approval_requested') this.#shown.set(event.toolCallId, event)
   }
 
   /** Returns the question that a decision answers: the one that it names, else the one that was shown. */
-  answered(call: string | ShownApproval, named: Question): Answered {
-    const given = typeof call === 'string' ? this.#shown?.get(call) : call
+  answered(
+    call: string | ShownApproval,
+    named: Question,
+  ): { readonly toolCallId: string; readonly attempt?: number; readonly inputDigest?: string } {
+    const given = typeof call === 'string' ? this.#shown.get(call) : call
     const { attempt = given?.attempt, inputDigest = given?.inputDigest } = named
     return {
       toolCallId: typeof call === 'string' ? call : call.toolCallId,
@@ -67,15 +62,8 @@ export class ShownApprovals {
   }
 }
 
-function ignored(): void {}
-
 /** The fields that an approval and a denial share. */
-interface DecisionGiven {
-  readonly by: string
-  readonly via?: string | undefined
-  readonly attempt?: number | undefined
-  readonly inputDigest?: string | undefined
-}
+type DecisionGiven = Question & { readonly by: string; readonly via?: string | undefined }
 
 const decision = {
   by: filledText,

@@ -250,7 +250,7 @@ export interface KeyedOrder {
 
 /** Throws for two orders of one idempotency key that differ: one of the two is a mistake. */
 export function requireSameOrder(runId: RunId, before: KeyedOrder, order: KeyedOrder): void {
-  const differs = otherPart(before, order)
+  const differs = findDifference(before, order)
   if (differs === undefined) return
   throw new ConfigurationError(
     `The idempotencyKey of this run was used before, for run ${runId} with ${differs}. Nothing was started. Use a new key for a new run; for a retry, give the same agent, input, session, subject, owner and limits.`,
@@ -258,7 +258,7 @@ export function requireSameOrder(runId: RunId, before: KeyedOrder, order: KeyedO
   )
 }
 
-function otherPart(before: KeyedOrder, order: KeyedOrder): string | undefined {
+function findDifference(before: KeyedOrder, order: KeyedOrder): string | undefined {
   if (before.agent !== order.agent) return 'another agent'
   if (!isSameJson(before.message, order.message)) return 'another input'
   const histories = [before.history, order.history]

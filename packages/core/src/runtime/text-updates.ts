@@ -65,15 +65,11 @@ export function nextShownText(before: ShownText, { event, state }: FoldedEvent):
     return event.attempt > 1 ? show('', false) : { text: '', isMessage: false, updates: [] }
   }
   if (type === 'output_checked' && event.repair) return show('', true)
-  if (changesReply(event)) return show(replyText(state), true)
+  const isChecked = type === 'guardrail_tripped' && event.on === 'output'
+  if (type === 'assistant_message_finished' || type === 'output_checked' || isChecked)
+    return show(replyText(state), true)
   // A run may end without a message of the attempt that broke off.
   return type === 'run_finished' && !before.isMessage ? show('', false) : { ...before, updates: [] }
-}
-
-/** True for an event with which the shown text of a reply may change. */
-function changesReply(event: RuntimeEvent): boolean {
-  const isRead = event.type === 'assistant_message_finished' || event.type === 'output_checked'
-  return isRead || (event.type === 'guardrail_tripped' && event.on === 'output')
 }
 
 /** The text that came of the reply under way, part by part. */
