@@ -66,7 +66,7 @@ export {
   type TokenDecision,
   type TokenRefusal,
 } from './runtime/approval-tokens.ts'
-export type { ShownApproval } from './runtime/shown-approvals.ts'
+export type { ShownApproval } from './runtime/run.ts'
 export type { CommandAcknowledgement } from './runtime/commands.ts'
 export type { ForkApproval, ForkEdit, ForkOptions } from './runtime/fork.ts'
 export type {
@@ -95,7 +95,7 @@ export type {
 export { createRuntime } from './runtime/runtime.ts'
 export type { PastEdits, PastOptions, Session } from './runtime/session.ts'
 export type { InputMessage, RunInput } from './runtime/start-run.ts'
-export type { TextUpdate } from './runtime/text-updates.ts'
+export type { TextUpdate } from './runtime/run-streams.ts'
 export { type Message, textOf } from './events/content.ts'
 export type { RuntimeEvent } from './events/event.ts'
 export type { Limits } from './events/limits.ts'

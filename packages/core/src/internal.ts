@@ -121,7 +121,7 @@ export { isRunDriven } from './runtime/leases.ts'
 export { readResultWithChildren, readStart, toResult } from './runtime/run-result.ts'
 export { untilBegun } from './runtime/run.ts'
 export { having, someLedger, somePrices } from './runtime/runtime-options.ts'
-export { nextShownText, noText, type ShownText } from './runtime/text-updates.ts'
+export { nextShownText, noText, type ShownText } from './runtime/run-streams.ts'
 export {
   type AgentPolicy,
   definitionInRun,

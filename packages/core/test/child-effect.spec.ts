@@ -3,8 +3,7 @@ import { LedgerConflictError } from '@tallystick/core'
 import { manualClock, sampleCallId, sampleRunId } from '@tallystick/testkit'
 import { childRunIdOf, type Signal } from '@tallystick/core/vocabulary'
 import { describe, expect, it } from 'vitest'
-import { startChild } from '../src/runtime/children.ts'
-import type { ChildStop } from '../src/runtime/child-records.ts'
+import { type ChildStop, startChild } from '../src/runtime/children.ts'
 
 const runId = sampleRunId(1)
 const toolCallId = sampleCallId(runId)

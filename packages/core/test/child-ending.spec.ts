@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import type { RunResult } from '@tallystick/core'
 import { sampleCallId, sampleRunId } from '@tallystick/testkit'
-import { toChildStop, toSettleCommand } from '../src/runtime/child-records.ts'
+import { toChildStop, toSettleCommand } from '../src/runtime/children.ts'
 
 const runId = sampleRunId(1)
 const base = {

@@ -1,12 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import type { Ledger } from '@tallystick/core'
 import { sampleRunId } from '@tallystick/testkit'
-import {
-  canContinue,
-  readChildEnding,
-  isDescendantOf,
-  readChildTotals,
-} from '../src/runtime/child-records.ts'
+import { canContinue, readChildEnding, isDescendantOf, readChildTotals } from '../src/runtime/children.ts'
 import { office } from './office.ts'
 import { ofType, stage } from './stage.ts'
 

@@ -2,7 +2,7 @@
 import { describe, expect, it } from 'vitest'
 import { agentTool, defineAgent, LedgerConflictError, memoryLedger, type Ledger } from '@tallystick/core'
 import { manualClock, seededRandom, testTool } from '@tallystick/testkit'
-import { canContinue } from '../src/runtime/child-records.ts'
+import { canContinue } from '../src/runtime/children.ts'
 import { asking, asksAgain, beforeReport, dyingAt, listening, office, type Process } from './office.ts'
 import { checkedRun, ofType, recorded, stage, type Stage } from './stage.ts'
 

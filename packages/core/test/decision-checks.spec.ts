@@ -1,6 +1,6 @@
 import { sampleCallId, sampleRunId } from '@tallystick/testkit'
 import { describe, expect, it } from 'vitest'
-import { decisionFault, raiseFault, ShownApprovals } from '../src/runtime/shown-approvals.ts'
+import { decisionFault, raiseFault, ShownApprovals } from '../src/runtime/run.ts'
 
 const toolCallId = sampleCallId(sampleRunId(1))
 const shown = { toolCallId, attempt: 1, inputDigest: 'd' }

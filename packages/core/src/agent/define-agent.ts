@@ -58,16 +58,11 @@ function policyOf(
         keepMessages: compaction.keepMessages,
       },
       tools: some(
-        tools.map(({ name, effect, recovery, ...rest }): ToolPolicy => {
-          const { timeoutMs, quietMs, retry: ownRetry, maxResultChars: max } = rest
-          const { serial, maxConcurrency, repeats, approval: ownApproval, origin } = rest
-          return {
-            name,
-            effect,
-            recovery,
-            ...omitUndefined({ timeoutMs, quietMs, retry: ownRetry, maxResultChars: max, serial }),
-            ...omitUndefined({ maxConcurrency, repeats, approval: ownApproval, origin }),
-          }
+        tools.map(({ name, effect, recovery, ...tool }): ToolPolicy => {
+          const { timeoutMs, quietMs, serial, maxConcurrency, repeats, origin } = tool
+          const own = { timeoutMs, quietMs, retry: tool.retry, maxResultChars: tool.maxResultChars, serial }
+          const more = { maxConcurrency, repeats, approval: tool.approval, origin }
+          return { name, effect, recovery, ...omitUndefined({ ...own, ...more }) }
         }),
       ),
       maxResultChars,

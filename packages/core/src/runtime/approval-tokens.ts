@@ -19,7 +19,7 @@ import {
   trueOrFalse,
   valueThat,
 } from '../values/option.ts'
-import { shownApproval } from './shown-approvals.ts'
+import { shownApproval } from './run.ts'
 import { answerTo, type CommandAcknowledgement } from './commands.ts'
 import type { InContext, Runtime } from './runtime-options.ts'
 

@@ -32,7 +32,7 @@ import type { Clock } from '../values/host.ts'
 import { deepFreeze, omitUndefined } from '../values/json.ts'
 import { textOfError } from '../values/text.ts'
 import { driveChild, startChild } from './children.ts'
-import type { AskedCall, RecordedResult } from './recorded-results.ts'
+import type { AskedCall, RecordedResult } from './fork.ts'
 import type { RunContext } from './run-context.ts'
 
 /**

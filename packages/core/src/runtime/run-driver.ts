@@ -27,7 +27,7 @@ import {
   unknownCall,
   unreadAnswer,
 } from './commands.ts'
-import { isDescendantOf } from './child-records.ts'
+import { isDescendantOf } from './children.ts'
 import { DriveSession } from './drive-session.ts'
 import { removeEndedContent } from './ended-content.ts'
 import { StoppedElsewhere, waitUntilStopped } from './follow-run.ts'
