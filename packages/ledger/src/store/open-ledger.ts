@@ -18,13 +18,13 @@ import {
   storableText,
   takesEntries,
 } from '@tallystick/core/store-kit'
-import type { AppendOptions, ExpectedHead, Head, InboxEntry } from '@tallystick/core/vocabulary'
+import type { InboxEntry } from '@tallystick/core/vocabulary'
 import { encodeEvent } from '../format/body.ts'
 import { type Keyring, Sealer } from '../format/keyring.ts'
 import { findEvents } from './find-events.ts'
 import { readEvents, RowReader } from './read-events.ts'
 import { redact } from './redact.ts'
-import type { InboxRow } from './database.ts'
+import type { InboxRow, StoreDatabase } from './database.ts'
 import { hasLost, listRuns, readHead, readInbox, readKeyId, readLease } from './records.ts'
 import { internals, type Internals, type Store } from './store.ts'
 import { tailEvents } from './tail-events.ts'
@@ -47,35 +47,21 @@ export const deltaDelay: OptionCheck = option.valueThat(
 export function openLedger(store: Store, { keys: keyring, deltaDelayMs }: LedgerSettings): OpenLedger {
   const { database } = store
   const rows = new RowReader(database, keyring)
-  const order = new AppendOrder()
-  const keys = new RunKeys(keyring, (runId) => readKeyId(database, runId))
+  const sealing = new Sealing(keyring, database)
   const uses = new OpenUses()
   let closing: Promise<void> | undefined
-  const write = (
-    given: {
-      readonly runId: RunId
-      readonly expected: ExpectedHead
-      readonly events: readonly RuntimeEvent[]
-    },
-    { durability, consumedInboxKeys: takes = [], lease }: AppendOptions,
-    sealer: Sealer | undefined,
-  ): Promise<Head> => {
-    const { runId, expected } = given
-    const events = given.events.map((event) => encodeEvent(event, sealer))
-    return store.append({ runId, expected, events, durability, takes, lease, isSealed: sealer !== undefined })
-  }
   const ledger: Ledger & { readonly [internals]: Internals } = {
     deltaDelayMs,
     async append(runId, expected, events, options) {
       requireAppend(runId, expected, events)
       database.requireOpen()
       requireWellFormed(runId, expected, events)
-      const given = { runId, expected, events }
-      const isPlain = keys.isPlain(runId, events)
-      const head = await order.begin(runId, !isPlain, () =>
-        isPlain
-          ? write(given, options, undefined)
-          : keys.sealing(runId, events, (sealer) => write(given, options, sealer)),
+      const { durability, consumedInboxKeys: takes = [], lease } = options
+      const head = await sealing.append(runId, events, (sealer) =>
+        store.append({
+          ...{ runId, expected, durability, takes, lease, isSealed: sealer !== undefined },
+          events: events.map((event) => encodeEvent(event, sealer)),
+        }),
       )
       store.changed(runId, takesEntries(options))
       return head
@@ -147,43 +133,56 @@ function parseInboxEntry(runId: RunId, { key, at, command }: InboxRow): InboxEnt
 const maxRuns = 4096
 
 /**
- * The keys that runs are sealed with: that of the subject, as the first event was, or none. A run that has begun without a
- * key continues without.
+ * Seals the events of a run with the key of its subject, as the first event was; a run that has begun without a key continues
+ * without. Appends of a run keep the order in which they were begun, also where one has to wait for a key: an append that
+ * overtook it would be a conflict.
  */
-class RunKeys {
+class Sealing {
   readonly #keyring: Keyring | undefined
-  readonly #keyIdOf: (runId: RunId) => Promise<string | null | undefined>
+  readonly #database: StoreDatabase
   /** Ids of keys; null where nothing is sealed. The most recently used run is last. */
-  readonly #known = new Map<RunId, string | null>()
+  readonly #keyIds = new Map<RunId, string | null>()
+  /** The last append under way of each run that has one which waits; none of them rejects. */
+  readonly #last = new Map<RunId, Promise<unknown>>()
 
-  constructor(keyring: Keyring | undefined, keyIdOf: (runId: RunId) => Promise<string | null | undefined>) {
+  constructor(keyring: Keyring | undefined, database: StoreDatabase) {
     this.#keyring = keyring
-    this.#keyIdOf = keyIdOf
+    this.#database = database
   }
 
-  /** Events of a run that is known not to be sealed can be written at once. */
-  isPlain(runId: RunId, events: readonly RuntimeEvent[]): boolean {
-    const [first] = events
-    if (this.#keyring === undefined && first?.type === 'run_started') {
-      this.#remember(runId, null)
-      return true
-    }
-    return this.#known.get(runId) === null && first?.type !== 'run_started'
-  }
-
-  /** Calls `append` with what seals the events of a run. */
-  async sealing<T>(
+  /** Calls `write` with what seals the events: at once if the run is known not to be sealed, and no earlier append waits. */
+  append<T>(
     runId: RunId,
     events: readonly RuntimeEvent[],
-    append: (sealer: Sealer | undefined) => Promise<T>,
+    write: (sealer: Sealer | undefined) => Promise<T>,
   ): Promise<T> {
-    try {
-      return await append(await this.#sealerFor(runId, events))
-    } catch (error) {
-      // Another process may have begun the run, and for another subject.
-      this.#known.delete(runId)
-      throw error
-    }
+    const isStart = events[0]?.type === 'run_started'
+    if (isStart && this.#keyring === undefined) this.#remember(runId, null)
+    const isPlain = this.#keyIds.get(runId) === null && (!isStart || this.#keyring === undefined)
+    const before = this.#last.get(runId)
+    if (isPlain && before === undefined) return write(undefined)
+    const appended = this.#writeAfter(before, async () => {
+      if (isPlain) return await write(undefined)
+      try {
+        return await write(await this.#sealerFor(runId, events))
+      } catch (error) {
+        // Another process may have begun the run, and for another subject.
+        this.#keyIds.delete(runId)
+        throw error
+      }
+    })
+    const ended = appended
+      .catch(() => undefined)
+      .then(() => {
+        if (this.#last.get(runId) === ended) this.#last.delete(runId)
+      })
+    this.#last.set(runId, ended)
+    return appended
+  }
+
+  async #writeAfter<T>(before: Promise<unknown> | undefined, write: () => Promise<T>): Promise<T> {
+    if (before) await before
+    return await write()
   }
 
   /** Rejects if the run is sealed and its key is not there: what would be written in the clear could not be erased. */
@@ -195,57 +194,26 @@ class RunKeys {
       this.#remember(runId, key?.id ?? null)
       return key && new Sealer(key)
     }
-    const known = this.#known.get(runId)
-    const id = known === undefined ? ((await this.#keyIdOf(runId)) ?? null) : known
-    if (id === null) {
-      this.#remember(runId, null)
-      return undefined
+    const known = this.#keyIds.get(runId)
+    const id = known === undefined ? ((await readKeyId(this.#database, runId)) ?? null) : known
+    const bytes = id === null ? undefined : await this.#keyring?.key(id)
+    if (id !== null && bytes === undefined) {
+      const way =
+        this.#keyring === undefined
+          ? 'and this ledger was opened without keys. Open it with the keyring that the run was started with.'
+          : 'and that key was destroyed, so the run was erased and cannot be continued. Start another run.'
+      throw new LedgerUnavailableError(
+        `The content of run ${runId} is encrypted with the key of its subject, ${way} Nothing was written.`,
+      )
     }
-    const bytes = await this.#keyring?.key(id)
-    if (bytes === undefined) throw this.#unavailable(runId)
     this.#remember(runId, id)
-    return new Sealer({ id, bytes })
+    return id === null || bytes === undefined ? undefined : new Sealer({ id, bytes })
   }
 
   #remember(runId: RunId, id: string | null): void {
-    this.#known.delete(runId)
-    this.#known.set(runId, id)
-    const [oldest] = this.#known.keys()
-    if (this.#known.size > maxRuns && oldest !== undefined) this.#known.delete(oldest)
-  }
-
-  #unavailable(runId: RunId): LedgerUnavailableError {
-    const way =
-      this.#keyring === undefined
-        ? 'and this ledger was opened without keys. Open it with the keyring that the run was started with.'
-        : 'and that key was destroyed, so the run was erased and cannot be continued. Start another run.'
-    return new LedgerUnavailableError(
-      `The content of run ${runId} is encrypted with the key of its subject, ${way} Nothing was written.`,
-    )
-  }
-}
-
-/**
- * Keeps the appends of a run in the order in which they were begun, where one of them has to wait for a key: an append that
- * overtook it would be a conflict.
- */
-class AppendOrder {
-  /** The last append under way of each run that has one which waits; none of them rejects. */
-  readonly #last = new Map<RunId, Promise<unknown>>()
-
-  /** Calls `append` at once if it waits for nothing, and no earlier append of the run is waiting. */
-  begin<T>(runId: RunId, waits: boolean, append: () => Promise<T>): Promise<T> {
-    const before = this.#last.get(runId)
-    if (!waits && before === undefined) return append()
-    const appended = before ? before.then(append) : append()
-    const ended = appended.then(
-      () => {},
-      () => {},
-    )
-    this.#last.set(runId, ended)
-    void ended.then(() => {
-      if (this.#last.get(runId) === ended) this.#last.delete(runId)
-    })
-    return appended
+    this.#keyIds.delete(runId)
+    this.#keyIds.set(runId, id)
+    const [oldest] = this.#keyIds.keys()
+    if (this.#keyIds.size > maxRuns && oldest !== undefined) this.#keyIds.delete(oldest)
   }
 }
