@@ -61,22 +61,32 @@ function resolved(schema: Json | undefined, root: JsonObject, steps = 0): JsonOb
 
 /** The schema that a reference within `root` leads to, such as `#/$defs/a~1b`; `undefined` where there is none. */
 export function findReferred(reference: string, root: JsonObject): JsonObject | undefined {
-  if (reference !== '#' && !reference.startsWith('#/')) return undefined
-  let target: Json | undefined = root
-  for (const segment of reference.split('/').slice(1)) {
-    const key = decodeSegment(segment).replaceAll('~1', '/').replaceAll('~0', '~')
-    target = isJsonObject(target) ? getOwn(target, key) : undefined
-  }
+  const target = reference === '#' || reference.startsWith('#/') ? findPointed(reference, root) : undefined
   return isJsonObject(target) ? target : undefined
 }
 
-/** Schemas come from outside: a `%` that encodes nothing stands for itself. */
-function decodeSegment(segment: string): string {
-  try {
-    return decodeURIComponent(segment)
-  } catch {
-    return segment
-  }
+/** What a JSON pointer leads to within `root`. */
+export function findPointed(pointer: string, root: Json): Json | undefined {
+  return readPointer(pointer).reduce<Json | undefined>(
+    (holder, key) => getOwn(Object(holder) as JsonObject, key),
+    root,
+  )
+}
+
+/** Reads a JSON pointer: `#/items/0/a~1b` is `items`, `0`, `a/b`. Where a `%` encodes nothing, it stands for itself. */
+export function readPointer(pointer: string): readonly string[] {
+  return pointer
+    .split('/')
+    .slice(1)
+    .map((segment) => {
+      let text = segment
+      try {
+        text = decodeURIComponent(segment)
+      } catch {
+        // Pointers come from outside.
+      }
+      return text.replaceAll('~1', '/').replaceAll('~0', '~')
+    })
 }
 
 function acceptsOnlyNull(schema: Json): boolean {

@@ -104,96 +104,41 @@ export function requireWellFormed(
   events: readonly RuntimeEvent[],
 ): void {
   requireAppend(runId, expected, events)
-  requireStorableRun(runId, events)
-  let lastType: string | undefined
+  const { sessionId = '' } = sessionPlaceOf(events) ?? {}
+  const names = events.flatMap(({ type, toolCallId = '' }) => [type, String(toolCallId)])
+  if (![runId, sessionId, ...names].every(isStorableName)) {
+    throw new ConfigurationError(
+      `An append to run ${JSON.stringify(runId)} holds an id or a type with a NUL or half a surrogate pair. Nothing was ` +
+        'written, since stores would take it for another one. Use plain ids, such as UUIDs.',
+    )
+  }
   for (const [index, event] of events.entries()) {
     const fault = faultOf(event, runId, expected.expectedSeq + index + 1, expected.epoch)
-    // Every store can hold what is an id, so only the type is looked at; events of one type follow each other.
-    if (fault !== undefined || (event.type !== lastType && !isStorableName(event.type)))
-      throw malformed(runId, events, `Event ${index + 1} of an append to run ${shownId(runId)} ${fault}`)
-    lastType = event.type
+    if (fault === undefined) continue
+    throw new ConfigurationError(
+      `Event ${index + 1} of an append to run ${parseRunId(runId) ?? quoted(runId)} ${fault}. Nothing was written, since a ledger with a ` +
+        'wrong number or id in it cannot be trusted. Number events from expectedSeq + 1, sign them with the ' +
+        "writer's epoch, and use ids that the runtime has made.",
+    )
   }
 }
 
-/** The refusal of an append for what one of its events has; names that no store can hold come first. */
-function malformed(runId: RunId, events: readonly RuntimeEvent[], fault: string): ConfigurationError {
-  if (!haveStorableNames(events)) return unstorableNames(runId)
-  return new ConfigurationError(
-    `${fault}. Nothing was written, since a ledger with a wrong number or id in it cannot be trusted. Number events from ` +
-      `expectedSeq + 1, sign them with the writer's epoch, and use ids that the runtime has made.`,
-  )
-}
-
-function shownId(runId: RunId): string {
-  return parseRunId(runId) ?? quoted(runId)
-}
-
-function faultOf(event: RuntimeEvent, runId: RunId, seq: number, epoch: number): string | undefined {
+/** The fault of an event that has to have the number `next` and the epoch of its writer. */
+function faultOf(event: RuntimeEvent, runId: RunId, next: number, writer: number): string | undefined {
   if (event.runId !== runId) return `belongs to run ${event.runId}`
   const id = idFaultOf(event)
   if (id) return `has ${quoted(id.found)} as ${id.path}, which is not ${id.expected}`
-  return numberFaultOf(event, seq, epoch)
-}
-
-function numberFaultOf(event: RuntimeEvent, next: number, writer: number): string | undefined {
   const { seq, epoch, turn, at, v } = event
-  const isSound =
-    seq === next &&
-    epoch === writer &&
-    Number.isSafeInteger(seq) &&
-    Number.isSafeInteger(epoch) &&
-    Number.isSafeInteger(turn) &&
-    Number.isSafeInteger(v) &&
-    isMoment(at)
-  return isSound ? undefined : namedNumberFault(event, next, writer)
-}
-
-/** The fault of an event of which a number is wrong. */
-function namedNumberFault(
-  { seq, epoch, turn, at, v }: RuntimeEvent,
-  next: number,
-  writer: number,
-): string | undefined {
-  return (
-    notWhole('seq', seq) ??
-    notWhole('epoch', epoch) ??
-    notWhole('turn', turn) ??
-    notWhole('at', at) ??
-    notWhole('v', v) ??
-    (isMoment(at) ? undefined : `has the at ${Number(at)}, which is not a date of the years 0 to 9999`) ??
-    (seq === next ? undefined : `has the seq ${seq} where ${next} follows`) ??
-    (epoch === writer ? undefined : `has the epoch ${epoch} where its writer has ${writer}`)
-  )
-}
-
-function notWhole(name: string, value: unknown): string | undefined {
-  return Number.isSafeInteger(value)
-    ? undefined
-    : `has the ${name} ${String(value)}, which is not a whole number`
+  for (const [name, value] of Object.entries({ seq, epoch, turn, at, v }))
+    if (!Number.isSafeInteger(value)) return `has the ${name} ${String(value)}, which is not a whole number`
+  if (!isMoment(at)) return `has the at ${Number(at)}, which is not a date of the years 0 to 9999`
+  if (seq !== next) return `has the seq ${seq} where ${next} follows`
+  return epoch === writer ? undefined : `has the epoch ${epoch} where its writer has ${writer}`
 }
 
 /** Returns the value given as an id, as JSON, so that no text can leave its place. */
 function quoted(value: unknown): string {
   return (JSON.stringify(value) ?? 'nothing').slice(0, 80)
-}
-
-function requireStorableRun(runId: RunId, events: readonly RuntimeEvent[]): void {
-  const { sessionId = '' } = sessionPlaceOf(events) ?? {}
-  if (!isStorableName(runId) || !isStorableName(sessionId)) throw unstorableNames(runId)
-}
-
-function unstorableNames(runId: RunId): ConfigurationError {
-  return new ConfigurationError(
-    `An append to run ${JSON.stringify(runId)} holds an id or a type with a NUL or half a surrogate pair. Nothing was ` +
-      'written, since stores would take it for another one. Use plain ids, such as UUIDs.',
-  )
-}
-
-function haveStorableNames(events: readonly RuntimeEvent[]): boolean {
-  return events.every(
-    ({ type, toolCallId }) =>
-      isStorableName(type) && (toolCallId === undefined || isStorableName(toolCallId)),
-  )
 }
 
 /** Refuses a writer whose idea of the head is wrong, with a `LedgerConflictError` of kind `epoch` or `seq`. */

@@ -196,21 +196,19 @@ export function hintsEnded(): LedgerUnavailableError {
  */
 export class ChangeHints {
   /** By the run that they follow; `undefined` for those that follow any. */
-  readonly #ofAll = new Map<RunId | undefined, Set<Subscriber<void>>>()
-  /** The same for those that follow inboxes only. */
-  readonly #ofInboxes = new Map<RunId | undefined, Set<Subscriber<void>>>()
+  readonly #followers = new Map<RunId | undefined, Set<Follower>>()
   #isClosed = false
 
   /** Hints about a run, or about any run where none is named; with `inbox`, only those about inboxes. */
   of(runId: RunId | undefined, part?: 'inbox'): Observable<void> {
-    const byRun = part === 'inbox' ? this.#ofInboxes : this.#ofAll
     return new Observable((subscriber) => {
       if (this.#isClosed) return subscriber.complete()
-      const followers = byRun.get(runId) ?? new Set()
-      byRun.set(runId, followers.add(subscriber))
+      const follower = { subscriber, part }
+      const followers = this.#followers.get(runId) ?? new Set()
+      this.#followers.set(runId, followers.add(follower))
       return () => {
-        followers.delete(subscriber)
-        if (followers.size === 0) byRun.delete(runId)
+        followers.delete(follower)
+        if (followers.size === 0) this.#followers.delete(runId)
       }
     })
   }
@@ -223,7 +221,7 @@ export class ChangeHints {
 
   /** Any run may have changed. Hints at each run that is followed. */
   notifyAll(): void {
-    for (const follower of this.#all()) follower.next()
+    for (const { subscriber } of this.#all()) subscriber.next()
   }
 
   /** A run that no caller follows by its id may have changed. */
@@ -232,30 +230,25 @@ export class ChangeHints {
   }
 
   #hint(runId: RunId | undefined, isInbox: boolean): void {
-    for (const follower of followersIn(this.#ofAll, runId)) follower.next()
-    if (!isInbox) return
-    for (const follower of followersIn(this.#ofInboxes, runId)) follower.next()
+    // A copy: followers may come and go while they are given a hint.
+    for (const { subscriber, part } of [...(this.#followers.get(runId) ?? [])])
+      if (isInbox || part === undefined) subscriber.next()
   }
 
   close(): void {
     this.#isClosed = true
-    for (const follower of this.#all()) follower.complete()
+    for (const { subscriber } of this.#all()) subscriber.complete()
   }
 
-  #all(): readonly Subscriber<void>[] {
-    return [...this.#ofAll.values(), ...this.#ofInboxes.values()].flatMap((followers) => [...followers])
+  #all(): readonly Follower[] {
+    return [...this.#followers.values()].flatMap((followers) => [...followers])
   }
 }
 
-const none: readonly Subscriber<void>[] = []
-
-/** Those who follow a run at this moment: they may come and go while they are given a hint. */
-function followersIn(
-  byRun: ReadonlyMap<RunId | undefined, ReadonlySet<Subscriber<void>>>,
-  runId: RunId | undefined,
-): readonly Subscriber<void>[] {
-  const followers = byRun.get(runId)
-  return followers === undefined ? none : [...followers]
+interface Follower {
+  readonly subscriber: Subscriber<void>
+  /** Set for one that follows inboxes only. */
+  readonly part: 'inbox' | undefined
 }
 
 /** Uses that have to end before a ledger closes: the runs that the runtimes of this process drive. */

@@ -344,8 +344,6 @@ function failedCheck(error: unknown, what = 'The check of this call failed, so i
 
 /** Tools and policies may be written without a compiler. */
 function requireVerdict(verdict: CallVerdict): CallVerdict {
-  // Nothing else is asked of the most frequent one.
-  if (typeof verdict === 'object' && verdict?.kind === 'run') return verdict
   if (verdictSchema(verdict)) throw new TypeError('its verdict is not run, ask or refuse')
   return verdict
 }

@@ -173,28 +173,19 @@ export interface Looking {
 export async function findsInInput(
   guardrails: readonly InputGuardrail[],
   { state, inputCheck }: { readonly state: RunState; readonly inputCheck: InputCheck },
-  { clock, context: own, report }: Looking,
+  looking: Looking,
 ): Promise<readonly GuardrailFind[]> {
   const messages = messagesOf(state.history)
-  const context = contextOf(state, own)
+  const context = contextOf(state, looking.context)
   const finds: GuardrailFind[] = []
   for (let index = inputCheck.from; index < messages.length; index++) {
     const message = messages[index]
     if (message?.role !== 'user') continue
-    let { parts } = message
-    for (const guardrail of guardrails) {
-      const subject = { text: textOf(parts), message: { role: 'user' as const, parts } }
-      const { find, replacement } = await ask(guardrail, () => guardrail.check(subject, context), {
-        clock,
-        report,
-        fits: isContent,
-      })
-      if (find === undefined) continue
-      const content = replacement === undefined ? undefined : contentOf(replacement)
-      finds.push({ ...find, index, ...omitUndefined({ replacement: content }) })
-      if (find.action === 'block') return finds
-      parts = content ?? parts
-    }
+    const found = await askInTurn(guardrails, message.parts, contents, looking, (guardrail, parts) =>
+      guardrail.check({ text: textOf(parts), message: { role: 'user', parts } }, context),
+    )
+    finds.push(...found.finds.map((find) => ({ ...find, index })))
+    if (finds.at(-1)?.action === 'block') return finds
   }
   return finds
 }
@@ -203,58 +194,31 @@ export async function findsInInput(
 export async function findsInOutput(
   guardrails: readonly OutputGuardrail[],
   state: CollectingState,
-  { clock, context, report }: Looking,
+  looking: Looking,
 ): Promise<readonly GuardrailFind[]> {
-  const finds: GuardrailFind[] = []
-  let text = textOf(state.reply.message.parts)
-  for (const guardrail of guardrails) {
-    const { find, replacement } = await ask(
-      guardrail,
-      () => guardrail.check({ text }, contextOf(state, context)),
-      {
-        clock,
-        report,
-        fits: isText,
-      },
-    )
-    if (find === undefined) continue
-    finds.push({ ...find, ...(replacement !== undefined && { replacement: contentOf(replacement) }) })
-    if (find.action === 'block') return finds
-    text = replacement ?? text
-  }
-  return finds
+  const context = contextOf(state, looking.context)
+  const text = textOf(state.reply.message.parts)
+  const found = await askInTurn(guardrails, text, texts, looking, (guardrail, shown) =>
+    guardrail.check({ text: shown }, context),
+  )
+  return found.finds
 }
 
 /** Runs the guardrails of the tool results of a turn. */
 export async function findsInResults(
   guardrails: readonly ToolOutputGuardrail[],
   state: ExecutingState,
-  { clock, context, report }: Looking,
+  looking: Looking,
 ): Promise<readonly GuardrailFind[]> {
+  const context = contextOf(state, looking.context)
   const finds = await Promise.all(
     listAnsweredCalls(state).map(async ({ toolCallId, name, input, result }) => {
-      const mine: GuardrailFind[] = []
-      if (result === undefined) return mine
-      let { content } = result
-      for (const guardrail of guardrails) {
-        const { outcome } = result
-        const subject = { toolCallId, name, input, outcome, text: textOf(content), content }
-        const { find, replacement } = await ask(
-          guardrail,
-          () => guardrail.check(subject, contextOf(state, context)),
-          {
-            clock,
-            report,
-            fits: isContent,
-          },
-        )
-        if (find === undefined) continue
-        const next = replacement === undefined ? undefined : contentOf(replacement)
-        mine.push({ ...find, toolCallId, ...omitUndefined({ replacement: next }) })
-        if (find.action === 'block') break
-        content = next ?? content
-      }
-      return mine
+      if (result === undefined) return []
+      const call = { toolCallId, name, input, outcome: result.outcome }
+      const found = await askInTurn(guardrails, result.content, contents, looking, (guardrail, content) =>
+        guardrail.check({ ...call, text: textOf(content), content }, context),
+      )
+      return found.finds.map((find) => ({ ...find, toolCallId }))
     }),
   )
   return finds.flat()
@@ -277,24 +241,17 @@ export async function findsInCall(
   clock: Clock,
   report?: Host['report'],
 ): Promise<GuardedCheck> {
-  const finds: GuardrailFind[] = []
-  let input: JsonObject | undefined
-  for (const guardrail of guardrails) {
-    const subject = { ...call, input: input ?? call.input }
-    const { find, replacement } = await ask(guardrail, () => guardrail.check(subject, context), {
-      clock,
-      report,
-      fits: isObject,
-    })
-    if (find === undefined) continue
-    finds.push({ ...find, toolCallId: call.toolCallId })
-    if (find.action === 'block') {
-      const why = find.detail === undefined ? '' : `: ${find.detail}`
-      return { finds, blocked: `The guardrail ${guardrail.name} stopped this call${why}. Nothing was run.` }
-    }
-    input = replacement ?? input
+  const looking = { clock, ...omitUndefined({ report }) }
+  const found = await askInTurn(guardrails, call.input, inputs, looking, (guardrail, input) =>
+    guardrail.check({ ...call, input }, context),
+  )
+  const finds = found.finds.map((find) => ({ ...find, toolCallId: call.toolCallId }))
+  const last = finds.at(-1)
+  if (last?.action === 'block') {
+    const why = last.detail === undefined ? '' : `: ${last.detail}`
+    return { finds, blocked: `The guardrail ${last.guardrail} stopped this call${why}. Nothing was run.` }
   }
-  return { finds, ...omitUndefined({ input }) }
+  return found.value === call.input ? { finds } : { finds, input: found.value }
 }
 
 /** The guardrails of one kind. */
@@ -309,42 +266,77 @@ export function guardrailsFor<On extends Guardrail['on']>(
   )
 }
 
-/** Whose answer is waited for, and what it may put in the place of what it looked at. */
-interface Asking {
-  readonly clock: Clock
-  readonly report: Host['report'] | undefined
+/** What guardrails look at, and how one replaces it. */
+interface Guarded<Value, Replacement> {
   readonly fits: (replacement: unknown) => boolean
+  readonly read: (replacement: Replacement) => Value
+  /** How a find records the new value. */
+  readonly record?: (value: Value) => readonly ResultPart[]
 }
 
 const parts = listOf(resultPart)
-const isText = (replacement: unknown): boolean => typeof replacement === 'string'
-const isContent = (replacement: unknown): boolean =>
-  isText(replacement) || (isJson(replacement) && parts(replacement) === undefined)
-const isObject = (replacement: unknown): boolean => jsonObject(replacement) === undefined
+const texts: Guarded<string, string> = {
+  fits: (replacement) => typeof replacement === 'string',
+  read: (replacement) => replacement,
+  record: contentOf,
+}
+const contents: Guarded<readonly ResultPart[], string | readonly ResultPart[]> = {
+  fits: (given) => typeof given === 'string' || (isJson(given) && parts(given) === undefined),
+  read: contentOf,
+  record: contentOf,
+}
+const inputs: Guarded<JsonObject, JsonObject> = {
+  fits: (replacement) => jsonObject(replacement) === undefined,
+  read: (replacement) => replacement,
+}
 
-/** A guardrail that fails has not found nothing: it could not look. */
-async function ask<Replacement>(
-  { name, timeoutMs }: Guardrail,
-  check: () => GuardrailVerdict<Replacement> | Promise<GuardrailVerdict<Replacement>>,
-  { clock, report, fits }: Asking,
-): Promise<{ readonly find?: GuardrailFind; readonly replacement?: Replacement }> {
-  try {
-    const verdict = await answerInTime(check, clock, timeoutMs)
-    return verdict === late
-      ? { find: blockedBy(name, 'it did not answer in time') }
-      : read(name, verdict, fits)
-  } catch (error) {
-    report?.(error, `The guardrail ${name} failed`)
-    return { find: blockedBy(name, `it failed: ${textOfError(error)}`) }
+/** Asks guardrails in turn, each about what the one before it left, until one blocks. */
+async function askInTurn<G extends Guardrail, Value, Replacement>(
+  guardrails: readonly G[],
+  given: Value,
+  { fits, read, record }: Guarded<Value, Replacement>,
+  { clock, report }: Pick<Looking, 'clock' | 'report'>,
+  check: (
+    guardrail: G,
+    value: Value,
+  ) => GuardrailVerdict<Replacement> | Promise<GuardrailVerdict<Replacement>>,
+): Promise<{ readonly finds: readonly GuardrailFind[]; readonly value: Value }> {
+  const finds: GuardrailFind[] = []
+  let value = given
+  for (const guardrail of guardrails) {
+    const { name, timeoutMs } = guardrail
+    let verdict: Read<Replacement>
+    try {
+      const answer = await answerInTime(() => check(guardrail, value), clock, timeoutMs)
+      verdict =
+        answer === late
+          ? { find: blockedBy(name, 'it did not answer in time') }
+          : readVerdict(name, answer, fits)
+    } catch (error) {
+      // A guardrail that fails has not found nothing: it could not look.
+      report?.(error, `The guardrail ${name} failed`)
+      verdict = { find: blockedBy(name, `it failed: ${textOfError(error)}`) }
+    }
+    const { find, replacement } = verdict
+    if (find === undefined) continue
+    if (replacement !== undefined) value = read(replacement)
+    finds.push({ ...find, ...(replacement !== undefined && record && { replacement: record(value) }) })
+    if (find.action === 'block') break
   }
+  return { finds, value }
+}
+
+interface Read<Replacement> {
+  readonly find?: GuardrailFind
+  readonly replacement?: Replacement
 }
 
 /** Reads a verdict. A guardrail may be written without a compiler: an invalid verdict counts as a failed check. */
-function read<Replacement>(
+function readVerdict<Replacement>(
   guardrail: string,
   verdict: GuardrailVerdict<Replacement>,
-  fits: Asking['fits'],
-): { readonly find?: GuardrailFind; readonly replacement?: Replacement } {
+  fits: (replacement: unknown) => boolean,
+): Read<Replacement> {
   if (verdict === 'pass') return {}
   if (typeof verdict !== 'object' || verdict === null)
     return {

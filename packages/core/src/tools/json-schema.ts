@@ -1,5 +1,6 @@
 import type { OutputUnit, Schema, Validator } from '@cfworker/json-schema'
 import type { StandardSchemaV1 } from '@standard-schema/spec'
+import { findPointed, readPointer } from '../events/answer-schema.ts'
 import { isJsonObject, type Json, type JsonObject } from '../values/json.ts'
 
 /** Resolves to what of a value does not fit: nothing where all of it does. */
@@ -51,7 +52,7 @@ function requireSchema(schema: Json | undefined, place: string, root: JsonObject
   for (const [name, list] of Object.entries({ required, enum: values })) {
     if (list !== undefined && !Array.isArray(list)) throw new TypeError(`${name} of ${place} is not a list`)
   }
-  if (typeof $ref === 'string' && $ref.startsWith('#/') && targetOf($ref, root) === undefined)
+  if (typeof $ref === 'string' && $ref.startsWith('#/') && findPointed($ref, root) === undefined)
     throw new TypeError(`$ref "${$ref}" leads to nothing in it`)
   for (const [keyword, value] of Object.entries(schema)) {
     if (schemaKeywords.has(keyword)) requireSchema(value, keyword, root)
@@ -75,21 +76,6 @@ function requirePattern(source: Json): void {
   }
 }
 
-function targetOf(reference: string, root: JsonObject): unknown {
-  return keysOf(reference).reduce<unknown>(
-    (holder, key) => (holder as Readonly<Record<string, unknown>> | undefined)?.[key],
-    root,
-  )
-}
-
-/** `#/items/0/a~1b` → `items`, `0`, `a/b`. */
-function keysOf(pointer: string): readonly string[] {
-  return pointer
-    .split('/')
-    .slice(1)
-    .map((segment) => decodeURIComponent(segment).replaceAll('~1', '/').replaceAll('~0', '~'))
-}
-
 /** Keywords whose error only says that something below is wrong; the errors below say what. */
 const wrappers: ReadonlySet<string> = new Set([
   ...['$ref', 'allOf', 'if', 'then', 'else', 'dependentSchemas', 'items', 'prefixItems', 'unevaluatedItems'],
@@ -110,7 +96,7 @@ function issuesOf(errors: readonly OutputUnit[]): readonly StandardSchemaV1.Issu
 
 /** The validator calls the value "Instance"; the path names it already. A missing field is named where it should be. */
 function toIssue(instanceLocation: string, error: string): StandardSchemaV1.Issue {
-  const path = keysOf(instanceLocation)
+  const path = readPointer(instanceLocation)
   const missing = /^Instance does not have required property "(.*)"\.$/s.exec(error)?.[1]
   if (missing !== undefined) return { path: [...path, missing], message: 'is missing' }
   if (error === 'False boolean schema.') return { path, message: 'is not allowed' }

@@ -1,5 +1,5 @@
 import { sentenceOfFault, type Fault } from '../values/schema.ts'
-import { type Observable, type Observer, type Subscriber, Subscription } from 'rxjs'
+import type { Observable, Observer, Subscriber } from 'rxjs'
 import type { AnyContext } from '../events/agent-definition.ts'
 import type { Outcome, ResultPart } from '../events/content.ts'
 import { readResultName } from '../events/model-request.ts'
@@ -17,7 +17,7 @@ import { answerInTime, late } from '../values/answer-in-time.ts'
 import type { Cancel, Clock, Host } from '../values/host.ts'
 import { idempotencyKeyOf, type ToolCallId } from '../values/ids.ts'
 import { omitUndefined } from '../values/json.ts'
-import { type ErrorListener, GuardedSubscriber, IsolatedObservable, oneValue } from '../values/observables.ts'
+import { GuardedSubscriber, IsolatedObservable, oneValue } from '../values/observables.ts'
 import { stackOfError, textOfError } from '../values/text.ts'
 import type { CallContext, Tool, ToolRun } from './tool.ts'
 
@@ -73,89 +73,24 @@ export class AttemptTime {
 export class StopRequest {
   /** Why the tool is to stop, for each subscriber, however late. A subscriber that throws is let go, and the others still get it. */
   readonly reason$: Observable<string>
-  readonly #threw: (error: unknown) => void
-  #listeners: readonly Listener[] = none
+  readonly #subscribers = new Set<Subscriber<string>>()
   #reason: string | undefined
 
   /** `threw` gets what a subscriber throws. */
   constructor(threw: (error: unknown) => void) {
-    this.#threw = threw
-    this.reason$ = new Reasons(this, { onThrow: threw, onUnhandledError: threw })
+    this.reason$ = new IsolatedObservable({ onThrow: threw, onUnhandledError: threw }, (subscriber) => {
+      if (this.#reason !== undefined) return subscriber.next(this.#reason)
+      this.#subscribers.add(subscriber)
+      return () => this.#subscribers.delete(subscriber)
+    })
   }
 
   ask(reason: string): void {
     if (this.#reason !== undefined) return
     this.#reason = reason
-    for (const listener of this.#listeners) this.#tell(listener, reason)
-  }
-
-  /** Tells an observer the reason, once there is one, until it unsubscribes. */
-  follow(observer: Partial<Observer<string>>): Subscription {
-    const listener = new Listener(this, observer)
-    this.#listeners = this.#listeners.concat(listener)
-    if (this.#reason !== undefined) this.#tell(listener, this.#reason)
-    return listener
-  }
-
-  leave(listener: Listener): void {
-    this.#listeners = this.#listeners.filter((other) => other !== listener)
-  }
-
-  #tell(listener: Listener, reason: string): void {
-    if (listener.closed) return
-    try {
-      listener.observer.next?.(reason)
-    } catch (error) {
-      listener.unsubscribe()
-      this.#threw(error)
-    }
+    for (const subscriber of this.#subscribers) subscriber.next(reason)
   }
 }
-
-/** The reasons of a request. A plain observer follows it without the subscriber that RxJS would make for each of thousands of calls. */
-class Reasons extends IsolatedObservable<string> {
-  readonly request: StopRequest
-
-  constructor(request: StopRequest, errors: ErrorListener) {
-    super(errors, followRequest)
-    this.request = request
-  }
-
-  override subscribe(
-    observerOrNext?: Partial<Observer<string>> | ((value: string) => void) | null,
-    error?: ((error: unknown) => void) | null,
-    complete?: (() => void) | null,
-  ): Subscription {
-    const isPlain =
-      typeof observerOrNext === 'object' && observerOrNext !== null && !('closed' in observerOrNext)
-    return isPlain ? this.request.follow(observerOrNext) : super.subscribe(observerOrNext, error, complete)
-  }
-}
-
-/** One function for all of them: thousands of calls may run at once. */
-function followRequest(this: Observable<string>, subscriber: Subscriber<string>): Subscription {
-  return (this as Reasons).request.follow(subscriber)
-}
-
-/** An observer of a request, and its subscription. */
-class Listener extends Subscription {
-  readonly #request: StopRequest
-  readonly observer: Partial<Observer<string>>
-
-  constructor(request: StopRequest, observer: Partial<Observer<string>>) {
-    super()
-    this.#request = request
-    this.observer = observer
-  }
-
-  override unsubscribe(): void {
-    if (!this.closed) this.#request.leave(this)
-    super.unsubscribe()
-  }
-}
-
-/** Most tools have one listener, and many calls run at once: each array is as long as it has to be. */
-const none: readonly Listener[] = []
 
 type Post = (signal: Signal) => void
 

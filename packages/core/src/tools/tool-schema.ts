@@ -33,7 +33,7 @@ export function schemaReader<Output>(subject: string, schema: OutputSchema): Out
     async read(value) {
       const result = await validated(subject, standard, value)
       if (result.issues === undefined) return { output: result.value }
-      return { error: result.issues.map(sentenceOf).join('; ') }
+      return { error: result.issues.map((issue) => sentenceOf(issue)).join('; ') }
     },
   }
 }
@@ -193,9 +193,11 @@ function jsonSchemaOf(subject: string, schema: StandardSchemaV1): JsonObject {
   )
 }
 
-function sentenceOf({ path = [], message }: StandardSchemaV1.Issue): string {
+/** An issue as a sentence; `root` is what the value itself is called, if it is named. */
+function sentenceOf({ path = [], message }: StandardSchemaV1.Issue, root = ''): string {
   const place = path.map((segment) => String(typeof segment === 'object' ? segment.key : segment)).join('.')
-  return place === '' ? message : `${place}: ${message}`
+  const subject = place || root
+  return subject === '' ? message : `${subject}: ${message}`
 }
 
 /**
@@ -274,10 +276,7 @@ export async function inputFaultOf(schema: JsonObject, input: JsonObject): Promi
   } catch {
     return undefined
   }
-  const sentences = issues.slice(0, maxIssues).map(({ path = [], message }) => {
-    const place = path.map(String).join('.')
-    return `${place || 'input'}: ${message}`
-  })
+  const sentences = issues.slice(0, maxIssues).map((issue) => sentenceOf(issue, 'input'))
   return sentences.length > 0 ? sentences.join('; ') : undefined
 }
 
