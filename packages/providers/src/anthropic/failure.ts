@@ -1,12 +1,11 @@
 import { ProviderError } from '@tallystick/core'
-import { getOwn, isJsonObject, omitUndefined } from '@tallystick/core/internal'
+import { getOwn, isJsonObject } from '@tallystick/core/internal'
 import {
-  answeredFailure,
+  apiFailure,
   type ApiError,
   judgeWords,
   toClientFailure,
   commonFailures,
-  connectionFailure,
   type FailureFacts,
   final,
   isApiError,
@@ -79,7 +78,7 @@ export function failureInStream(error: unknown): ProviderError {
     typeof error === 'string' ? error : (textAt(error, 'message') ?? textAt(error, 'detail') ?? '')
   const type = textAt(error, 'type')
   const verdict = judge({ type, words, status: undefined, code: undefined })
-  return failed(verdict, brokenOff(type, words))
+  return failed(verdict, `Anthropic broke the reply off${named(type)}${quoted(words)}`)
 }
 
 interface AnthropicError extends ApiError {
@@ -87,29 +86,22 @@ interface AnthropicError extends ApiError {
   readonly type?: string | null
 }
 
-function readApiError(error: AnthropicError, facts: FailureFacts): ProviderError {
+function readApiError(error: AnthropicError, { now, ...facts }: FailureFacts): ProviderError {
   const { status } = error
-  const requestId = error.requestID ?? facts.requestId
-  const known = omitUndefined({ status, requestId })
   // The words are the vendor's, or a gateway's in its own shape.
   const body = isJsonObject(error.error) ? error.error : {}
   const inner = objectAt(body, 'error') ?? body
   const type = error.type ?? textAt(inner, 'type')
   const words = textAt(inner, 'message') ?? textAt(body, 'error') ?? ''
   const code = textAt(objectAt(inner, 'details'), 'error_code')
-  if (status === undefined && type === undefined) {
-    const timedOut = /timeout/i.test(error.name)
-    return connectionFailure(failures, error, { who: 'Anthropic', timedOut, known })
-  }
-  const verdict = judge({ type, words, status, code })
-  if (status === undefined) return failed(verdict, brokenOff(type, words), known)
-  const { now } = facts
-  const answer = { who: 'Anthropic', status, label: type, words, verdict, requestId, now }
-  return answeredFailure(failures, error, answer)
-}
-
-function brokenOff(type: string | undefined, words: string): string {
-  return `Anthropic broke the reply off${named(type)}${quoted(words)}`
+  const told = { verdict: judge({ type, words, status, code }), label: type, words }
+  return apiFailure(failures, error, {
+    who: 'Anthropic',
+    ...((status !== undefined || type !== undefined) && { told }),
+    timedOut: /timeout/i.test(error.name),
+    requestId: error.requestID ?? facts.requestId,
+    now,
+  })
 }
 
 function judge(answer: {

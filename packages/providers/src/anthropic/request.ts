@@ -106,16 +106,6 @@ function renderSampling(
 
 const thinkingBudgetMin = 1024
 
-/** A request that is ready to be sent. */
-export interface RenderedRequest {
-  readonly body: WireRequest
-  readonly names: ToolNames
-  /** Values of the `anthropic-beta` header. */
-  readonly betas: readonly string[]
-  /** The tools that the reply keeps for later requests. */
-  readonly toKeep?: readonly JsonObject[]
-}
-
 /** How a request differs from one that the vendor refused. */
 export interface FallbackChanges {
   /** Leaves all earlier thinking out. */
@@ -124,12 +114,20 @@ export interface FallbackChanges {
   readonly asksInWords?: true
 }
 
-/** Renders a request. `now` is in milliseconds since 1970 UTC. */
+/**
+ * Renders a request. `now` is in milliseconds since 1970 UTC; `betas` are the values of the `anthropic-beta` header, and `toKeep`
+ * the tools that the reply keeps for later requests.
+ */
 export function renderRequest(
   request: ModelRequest,
   settings: RenderSettings,
   { now, changes = {} }: { readonly now: number; readonly changes?: FallbackChanges },
-): RenderedRequest {
+): {
+  readonly body: WireRequest
+  readonly names: ToolNames
+  readonly betas: readonly string[]
+  readonly toKeep?: readonly JsonObject[] | undefined
+} {
   const { warn } = settings
   const answer = answerSchema(request.outputSchema, warn)
   const citations = settings.citations === true && answer === undefined
@@ -204,13 +202,8 @@ export function renderRequest(
   }
   const merged = withProviderOptions(body, request, { provider, held: heldFields, warn: settings.warn })
   const whole = merged['compaction'] === undefined ? merged : withoutReplyFields(merged)
-  const { toKeep } = offered
-  return {
-    body: whole,
-    names: binding.names,
-    betas: listBetas(whole, settings.betas ?? []),
-    ...(toKeep && { toKeep }),
-  }
+  const betas = listBetas(whole, settings.betas ?? [])
+  return { body: whole, names: binding.names, betas, toKeep: offered.toKeep }
 }
 
 /** The vendor refuses fields for a reply in a request for a summary. */

@@ -1,12 +1,11 @@
 import { ProviderError } from '@tallystick/core'
-import { getOwn, isJsonObject, omitUndefined } from '@tallystick/core/internal'
+import { getOwn, isJsonObject } from '@tallystick/core/internal'
 import {
-  answeredFailure,
+  apiFailure,
   type ApiError,
   judgeWords,
   toClientFailure,
   commonFailures,
-  connectionFailure,
   type FailureFacts,
   final,
   type HeaderReader,
@@ -127,25 +126,24 @@ const keyWords = /credential|apiKey|authentication method/i
 /** A failure that the stream reports, in an answer that began with status 200. */
 export function failureInStream(error: unknown): ProviderError {
   const answer = readAnswer(error)
-  return withCode(answer.code, failed(judge(answer), brokenOff(answer)))
+  const { code, type, words } = answer
+  const what = `The service broke the reply off${named(code ?? type)}${quoted(words)}`
+  return withCode(code, failed(judge(answer), what))
 }
 
-function readApiError(error: ApiError, facts: FailureFacts): ProviderError {
+function readApiError(error: ApiError, { now, ...facts }: FailureFacts): ProviderError {
   const { status, headers } = error
-  const requestId = (headers && readRequestId(headers)) ?? facts.requestId
-  const known = omitUndefined({ status, requestId })
-  if (status === undefined && error.error === undefined) {
-    const timedOut = /timed? ?out/i.test(error.message)
-    return connectionFailure(failures, error, { who: 'The service', timedOut, known })
-  }
   const answer = readAnswer(error.error, status)
-  const verdict = judge(answer)
-  if (status === undefined) {
-    return withCode(answer.code, failed(verdict, brokenOff(answer), known))
-  }
-  const label = answer.code ?? answer.type
-  const told = { who: 'The service', status, label, words: answer.words, verdict, requestId, now: facts.now }
-  return withCode(answer.code, answeredFailure(failures, error, told))
+  const { code, type, words } = answer
+  const told = { verdict: judge(answer), label: code ?? type, words }
+  const failure = apiFailure(failures, error, {
+    who: 'The service',
+    ...((status !== undefined || error.error !== undefined) && { told }),
+    timedOut: /timed? ?out/i.test(error.message),
+    requestId: (headers && readRequestId(headers)) ?? facts.requestId,
+    now,
+  })
+  return withCode(code, failure)
 }
 
 function readAnswer(error: unknown, status?: number): Answer {
@@ -175,10 +173,6 @@ function withCode(code: string | undefined, failure: ProviderError): ProviderErr
 /** Returns the vendor's code of a failure, if it gave one. */
 export function readCode(failure: ProviderError): string | undefined {
   return codes.get(failure)
-}
-
-function brokenOff({ code, type, words }: Answer): string {
-  return `The service broke the reply off${named(code ?? type)}${quoted(words)}`
 }
 
 export function contradiction(what: string): ProviderError {

@@ -121,25 +121,16 @@ function fitNode(node: Json | undefined, place: Place, fitting: Fitting): JsonOb
     return { $ref: reference, ...definitions(node, place, fitting) }
   }
   if (Array.isArray(node['allOf'])) return fitNode(unwrapAllOf(node, place.path), place, fitting)
-  return {
-    ...keywords(node, place, fitting),
-    ...shape(node, place, fitting),
-    ...definitions(node, place, fitting),
-  }
-}
-
-function keywords(node: JsonObject, { path }: Place, { notes }: Fitting): JsonObject {
-  const result: { [keyword: string]: Json } = {}
+  const keywords: { [keyword: string]: Json } = {}
   for (const [keyword, value] of Object.entries(node)) {
-    if (essentialKeywords.includes(keyword)) throw new NotStrictError(`${keyword} at ${path}`)
-    if (kept.has(keyword)) result[keyword] = value
-    else if (!silent.has(keyword)) notes.push(`${keyword} at ${path} was left out`)
+    if (essentialKeywords.includes(keyword)) throw new NotStrictError(`${keyword} at ${place.path}`)
+    if (kept.has(keyword)) keywords[keyword] = value
+    else if (!silent.has(keyword)) fitting.notes.push(`${keyword} at ${place.path} was left out`)
   }
   const format = textAt(node, 'format')
-  if (format === undefined) return result
-  if (knownFormats.includes(format)) result['format'] = format
-  else notes.push(`format ${format} at ${path} was left out`)
-  return result
+  if (format !== undefined && knownFormats.includes(format)) keywords['format'] = format
+  else if (format !== undefined) fitting.notes.push(`format ${format} at ${place.path} was left out`)
+  return { ...keywords, ...shape(node, place, fitting), ...definitions(node, place, fitting) }
 }
 
 /** Returns the keywords for the content of a node: its choices, items or properties. */

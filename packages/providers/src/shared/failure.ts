@@ -141,28 +141,32 @@ export function connectionFailure(
   return failed(retryable('network'), `${who} could not be reached${named(network?.code)}`, known)
 }
 
-/** A refusal of a request, with what it says of trying again. `label` and `words` are the vendor's. */
-export function answeredFailure(
-  { failed }: CommonFailures,
-  { headers }: ApiError,
+/** Turns the error of an official client into a failure: no answer came, the reply broke off, or the request was refused. */
+export function apiFailure(
+  common: CommonFailures,
+  error: ApiError,
   answer: {
     readonly who: string
-    readonly status: number
-    readonly label: string | undefined
-    readonly words: string
-    readonly verdict: Verdict
+    /** The vendor's words, and what they mean; `undefined` if there was no answer. */
+    readonly told?: { readonly verdict: Verdict; readonly label: string | undefined; readonly words: string }
+    readonly timedOut: boolean
     readonly requestId: string | undefined
     readonly now: number
   },
 ): ProviderError {
-  const { who, status, label, words, verdict, requestId, now } = answer
+  const { who, told, timedOut, requestId, now } = answer
+  const { status, headers } = error
+  const known = omitUndefined({ status, requestId })
+  if (told === undefined) return connectionFailure(common, error, { who, timedOut, known })
+  const { verdict } = told
+  const words = `${named(told.label)}${quoted(told.words)}`
+  if (status === undefined) return common.failed(verdict, `${who} broke the reply off${words}`, known)
   const again = readStatedRetry(headers) ?? verdict.retryable
   const retryAfterMs = headers && readRetryAfterMs(headers, now)
-  return failed(
-    { ...verdict, retryable: again },
-    `${who} answered ${status}${named(label)}${quoted(words)}`,
-    omitUndefined({ status, requestId, retryAfterMs }),
-  )
+  return common.failed({ ...verdict, retryable: again }, `${who} answered ${status}${words}`, {
+    ...known,
+    ...omitUndefined({ retryAfterMs }),
+  })
 }
 
 /** Reads whether to try again, if the service says so. */
