@@ -1,79 +1,64 @@
-import type { CommandUnknownOpts, Option } from '@commander-js/extra-typings'
+import type { CommandUnknownOpts } from '@commander-js/extra-typings'
 import type { CommandContext } from './command/context.ts'
 import { withLedger } from './runs/open-ledger.ts'
 import { runsVerb, type Shell } from './verbs.ts'
 
 /** A script that makes a shell complete the verbs, options and files of a command line. */
-export function createScript(program: CommandUnknownOpts, shell: Shell): string {
-  const verbs = program.commands.filter((command) => command.name() !== runsVerb).map(toVerb)
-  switch (shell) {
-    case 'bash':
-      return createBashScript(program.name(), verbs)
-    case 'zsh':
-      return createZshScript(program.name(), verbs)
-    case 'fish':
-      return createFishScript(program.name(), verbs)
-  }
+export function createScript(command: CommandUnknownOpts, shell: Shell): string {
+  const verbs = command.commands
+    .filter((verb) => verb.name() !== runsVerb)
+    .map((verb) => ({
+      name: verb.name(),
+      description: verb.summary() || verb.description(),
+      options: verb.options.map(({ long, short, description, flags, required, argChoices }) => {
+        const [, placeholder = ''] = /[<[]([\w-]+)/.exec(flags) ?? []
+        const value = required ? toValue(placeholder, argChoices) : undefined
+        return { flag: long ?? short ?? '', description, value }
+      }),
+      places: verb.registeredArguments.map((argument) => toValue(argument.name(), argument.argChoices)),
+    }))
+  return { bash: createBashScript, zsh: createZshScript, fish: createFishScript }[shell](verbs)
 }
 
-/** A value on the command line: one of some words, a file, a run of the ledger, or a value that cannot be completed. */
-interface Place {
-  readonly name: string
-  readonly choices: readonly string[]
-  readonly isFile: boolean
-  readonly isRun: boolean
-}
-
-interface VerbOption {
-  readonly flag: string
-  readonly description: string
-  /** Its value, where it takes one. */
-  readonly value?: Place
-}
+const program = 'tallystick'
 
 interface Verb {
   readonly name: string
   readonly description: string
-  readonly options: readonly VerbOption[]
-  readonly places: readonly Place[]
+  readonly options: readonly {
+    readonly flag: string
+    readonly description: string
+    /** Absent if it takes none. */
+    readonly value: Value | undefined
+  }[]
+  readonly places: readonly Value[]
 }
 
-function toVerb(command: CommandUnknownOpts): Verb {
-  return {
-    name: command.name(),
-    description: command.summary() || command.description(),
-    options: command.options.map(toOption),
-    places: command.registeredArguments.map((argument) => toPlace(argument.name(), argument.argChoices)),
-  }
+/** A value on the command line, and the words that it can be: those listed, the files, the runs of the ledger, or any. */
+interface Value {
+  readonly name: string
+  readonly words: readonly string[] | 'files' | 'runs'
 }
 
-function toOption({ long, short, description, flags, required, argChoices }: Option): VerbOption {
-  const placeholder = /[<[]([\w-]+)/.exec(flags)?.[1] ?? ''
-  const flag = long ?? short ?? ''
-  return required ? { flag, description, value: toPlace(placeholder, argChoices) } : { flag, description }
-}
-
-function toPlace(name: string, choices: readonly string[] = []): Place {
+function toValue(name: string, choices: readonly string[] = []): Value {
+  if (['ledger', 'file', 'keys'].includes(name)) return { name, words: 'files' }
   const isRun = choices.length === 0 && (name === 'run' || name === 'other')
-  return { name, choices, isRun, isFile: ['ledger', 'file', 'keys'].includes(name) }
+  return { name, words: isRun ? 'runs' : choices }
 }
 
-function createBashScript(program: string, verbs: readonly Verb[]): string {
+function createBashScript(verbs: readonly Verb[]): string {
   const values = verbs.flatMap(({ name, options }) =>
     options.flatMap(({ flag, value }) =>
-      value ? [`    '${name} ${flag}') ${formatBashReply(program, value)} return ;;\n`] : [],
+      value ? [`    '${name} ${flag}') ${formatBashReply(value)} return ;;\n`] : [],
     ),
   )
   const places = verbs.flatMap(({ name, places }) =>
-    places.map((place, index) => `    '${name} ${index + 1}') ${formatBashReply(program, place)} ;;\n`),
+    places.map((place, index) => `    '${name} ${index + 1}') ${formatBashReply(place)} ;;\n`),
   )
-  const flags = verbs.map(
-    ({ name, options }) =>
-      `      ${name}) ${formatBashWords(
-        program,
-        options.map(({ flag }) => flag),
-      )} ;;\n`,
-  )
+  const flags = verbs.map(({ name, options }) => {
+    const words = formatBashWords(options.map(({ flag }) => flag))
+    return `      ${name}) ${words} ;;\n`
+  })
   const withValue = verbs.flatMap(({ options }) =>
     options.flatMap(({ flag, value }) => (value ? [flag] : [])),
   )
@@ -95,10 +80,7 @@ _${program}() {
   local cur=\${COMP_WORDS[COMP_CWORD]} prev=\${COMP_WORDS[COMP_CWORD-1]} verb=\${COMP_WORDS[1]} place=1 at IFS=$'\\n'
   COMPREPLY=()
   if [[ $COMP_CWORD -eq 1 ]]; then
-    ${formatBashWords(
-      program,
-      verbs.map(({ name }) => name),
-    )}
+    ${formatBashWords(verbs.map(({ name }) => name))}
     return
   fi
   case "$verb $prev" in
@@ -123,26 +105,26 @@ complete -o filenames -F _${program} ${program}
 }
 
 /** Words come a line each, since names of files have spaces. */
-function formatBashReply(program: string, { choices, isFile, isRun }: Place): string {
-  if (isFile) return `_${program}_reply < <(compgen -f -- "$cur");`
-  if (isRun) return `_${program}_reply < <(_${program}_runs);`
-  return choices.length === 0 ? '' : `${formatBashWords(program, choices)};`
+function formatBashReply({ words }: Value): string {
+  if (words === 'files') return `_${program}_reply < <(compgen -f -- "$cur");`
+  if (words === 'runs') return `_${program}_reply < <(_${program}_runs);`
+  return words.length === 0 ? '' : `${formatBashWords(words)};`
 }
 
-function formatBashWords(program: string, words: readonly string[]): string {
+function formatBashWords(words: readonly string[]): string {
   return `_${program}_reply <<< $'${words.join(String.raw`\n`)}'`
 }
 
-function createZshScript(program: string, verbs: readonly Verb[]): string {
+function createZshScript(verbs: readonly Verb[]): string {
   const described = verbs.map(
     ({ name, description }) => `    ${quote(`${name}:${escapeZsh(description)}`)}\n`,
   )
   const cases = verbs.map(({ name, options, places }) => {
     const specs = [
       ...options.map(({ flag, description, value }) =>
-        quote(`${flag}[${escapeZsh(description)}]${value ? formatZshPlace(program, value) : ''}`),
+        quote(`${flag}[${escapeZsh(description)}]${value ? formatZshValue(value) : ''}`),
       ),
-      ...places.map((place, index) => quote(`${index + 1}${formatZshPlace(program, place)}`)),
+      ...places.map((place, index) => quote(`${index + 1}${formatZshValue(place)}`)),
     ]
     return `    ${name}) _arguments ${specs.join(' ')} ;;\n`
   })
@@ -173,10 +155,10 @@ compdef _${program} ${program}
 `
 }
 
-function formatZshPlace(program: string, { name, choices, isFile, isRun }: Place): string {
-  if (isFile) return `:${name}:_files`
-  if (isRun) return `:${name}:_${program}_runs`
-  return choices.length === 0 ? `:${name}: ` : `:${name}:(${choices.join(' ')})`
+function formatZshValue({ name, words }: Value): string {
+  if (words === 'files') return `:${name}:_files`
+  if (words === 'runs') return `:${name}:_${program}_runs`
+  return words.length === 0 ? `:${name}: ` : `:${name}:(${words.join(' ')})`
 }
 
 /** Brackets and colons mean something in a specification. */
@@ -184,7 +166,7 @@ function escapeZsh(text: string): string {
   return text.replaceAll(/[[\]:\\]/g, String.raw`\$&`)
 }
 
-function createFishScript(program: string, verbs: readonly Verb[]): string {
+function createFishScript(verbs: readonly Verb[]): string {
   const lines = [
     `# ${program}: completion for fish`,
     `function __${program}_runs`,
@@ -199,25 +181,27 @@ function createFishScript(program: string, verbs: readonly Verb[]): string {
         `complete -c ${program} -n __fish_use_subcommand -a ${name} -d ${quote(description)}`,
         ...options.map(
           ({ flag, description: what, value }) =>
-            `complete -c ${program} -n ${seen} -l ${flag.replace(/^--/, '')}${value ? formatFishValue(program, value) : ''} -d ${quote(what)}`,
+            `complete -c ${program} -n ${seen} -l ${flag.replace(/^--/, '')}${value ? formatFishValue(value) : ''} -d ${quote(what)}`,
         ),
-        ...(places.some(({ isFile }) => isFile) ? [`complete -c ${program} -n ${seen} -F`] : []),
-        ...(places.some(({ isRun }) => isRun)
+        ...(places.some(({ words }) => words === 'files') ? [`complete -c ${program} -n ${seen} -F`] : []),
+        ...(places.some(({ words }) => words === 'runs')
           ? [`complete -c ${program} -n ${seen} -k -a '(__${program}_runs)'`]
           : []),
-        ...places
-          .filter(({ choices }) => choices.length > 0)
-          .map(({ choices }) => `complete -c ${program} -n ${seen} -a ${quote(choices.join(' '))}`),
+        ...places.flatMap(({ words }) =>
+          typeof words === 'string' || words.length === 0
+            ? []
+            : [`complete -c ${program} -n ${seen} -a ${quote(words.join(' '))}`],
+        ),
       ]
     }),
   ]
   return `${lines.join('\n')}\n`
 }
 
-function formatFishValue(program: string, { choices, isFile, isRun }: Place): string {
-  if (isFile) return ' -r -F'
-  if (isRun) return ` -x -a '(__${program}_runs)'`
-  return choices.length === 0 ? ' -x' : ` -x -a ${quote(choices.join(' '))}`
+function formatFishValue({ words }: Value): string {
+  if (words === 'files') return ' -r -F'
+  if (words === 'runs') return ` -x -a '(__${program}_runs)'`
+  return words.length === 0 ? ' -x' : ` -x -a ${quote(words.join(' '))}`
 }
 
 /** A word that no shell looks into; zsh and fish take the same. */

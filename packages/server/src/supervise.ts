@@ -26,25 +26,21 @@ interface DueRun {
   readonly seq: number
 }
 
-/** Finds the root of a run whose process is gone; `undefined` if a process drives the run. */
+/**
+ * Finds the root of a run whose process is gone, whose resume also resumes its child runs; `undefined` if a process drives either.
+ */
 async function findInterruptedRoot(ledger: Ledger, run: RunSummary): Promise<DueRun | undefined> {
   if (await isRunDriven(ledger, run.runId)) return undefined
   // Its process may have recorded something after the list was made.
   if ((await ledger.head(run.runId))?.seq !== run.seq) return undefined
-  const root = await findRoot(ledger, run)
-  return root.runId === run.runId || !(await isRunDriven(ledger, root.runId)) ? root : undefined
-}
-
-/** Finds the root of a run, whose resume also resumes its child runs. */
-async function findRoot(ledger: Ledger, { runId, seq, parent }: RunSummary): Promise<DueRun> {
-  if (parent?.relation !== 'child') return { runId, seq }
-  let id = parent.runId
-  for (;;) {
-    const { parent: above, phase, seq: last } = await foldTo(ledger, id)
-    if (phase === 'done') return { runId, seq }
-    if (above?.relation !== 'child') return { runId: id, seq: last }
-    id = above.runId
+  let root: DueRun = run
+  for (let above = run.parent; above?.relation === 'child';) {
+    const { runId, parent, phase, seq } = await foldTo(ledger, above.runId)
+    if (phase === 'done') return run
+    root = { runId, seq }
+    above = parent
   }
+  return root === run || !(await isRunDriven(ledger, root.runId)) ? root : undefined
 }
 
 /** The events that can end the wait of a run, besides a command. */

@@ -79,42 +79,31 @@ interface DriveRunOptions {
  * Waits until a run rests, decides about the calls that wait, and so on until it is done or something is left for later.
  * Throws a `CommandError` (`refused`) if the run takes none of the decisions.
  */
-export async function driveRun(run: Run, options: DriveRunOptions): Promise<RunResult> {
+export async function driveRun(run: Run, { by, choose, watch }: DriveRunOptions): Promise<RunResult> {
   let watchedSeq = 0
   for (;;) {
     for await (const event of run.after(watchedSeq)) {
       watchedSeq = event.seq
-      await options.watch(event)
+      await watch(event)
     }
     const result = await run.result
-    if (result.status === 'done' || !(await decide(run, result.pendingApprovals, options))) return result
-  }
-}
-
-/** Asks for a decision about each pending call. Returns true if a decision lets the run continue. */
-async function decide(
-  run: Run,
-  pending: readonly PendingApproval[],
-  options: DriveRunOptions,
-): Promise<boolean> {
-  const { by, choose } = options
-  const decisions: (() => ReturnType<Run['approve']>)[] = []
-  for (const approval of pending) {
-    const choice = await choose(approval)
-    if (choice.kind === 'approve') decisions.push(() => run.approve(approval, { by, via: choice.via }))
-    if (choice.kind === 'deny') {
-      const { via, reason } = choice
-      decisions.push(() => run.deny(approval, { by, via, reason }))
+    if (result.status === 'done') return result
+    const decisions: (() => ReturnType<Run['approve']>)[] = []
+    for (const approval of result.pendingApprovals) {
+      const choice = await choose(approval)
+      if (choice.kind === 'approve') decisions.push(() => run.approve(approval, { by, via: choice.via }))
+      if (choice.kind === 'deny') {
+        const { via, reason } = choice
+        decisions.push(() => run.deny(approval, { by, via, reason }))
+      }
+    }
+    if (decisions.length === 0) return result
+    const answers = await Promise.all(decisions.map((send) => send()))
+    const refusals = answers.flatMap((answer) => (answer.accepted ? [] : [answer.message]))
+    if (refusals.length === answers.length) {
+      throw new CommandError('refused', `The run took no decision. ${refusals.join(' ')}`)
     }
   }
-  const acknowledgements = await Promise.all(decisions.map((send) => send()))
-  const refusals = acknowledgements.flatMap((acknowledgement) =>
-    acknowledgement.accepted ? [] : [acknowledgement.message],
-  )
-  if (refusals.length > 0 && refusals.length === acknowledgements.length) {
-    throw new CommandError('refused', `The run took no decision. ${refusals.join(' ')}`)
-  }
-  return acknowledgements.length > 0
 }
 
 const signals = ['SIGINT', 'SIGTERM'] as const

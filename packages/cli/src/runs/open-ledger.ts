@@ -162,26 +162,18 @@ export async function withSummaries<Result>(
     return lag > maxEventsInMemory ? { lag } : { result: await summarize(ledger, lag) }
   })
   if ('result' in opened) return opened.result
-  return await withWritable(ledgerPath, (ledger) => summarize(ledger, opened.lag))
-}
-
-/** Opens a ledger to write, so that it keeps what is computed; to read if it cannot be written. */
-async function withWritable<Result>(
-  ledgerPath: string,
-  use: (ledger: Ledger) => Promise<Result>,
-): Promise<Result> {
   let isWritable = false
   try {
     return await withLedger(ledgerPath, 'write', async (ledger) => {
       // Opens the store and changes nothing.
       await ledger.runs({ limit: 1 })[Symbol.asyncIterator]().next()
       isWritable = true
-      return await use(ledger)
+      return await summarize(ledger, opened.lag)
     })
   } catch (error) {
     if (isWritable || !(error instanceof LedgerUnavailableError)) throw error
   }
-  return await withLedger(ledgerPath, 'read', use)
+  return await withLedger(ledgerPath, 'read', (ledger) => summarize(ledger, opened.lag))
 }
 
 /** Reports each run that cannot be read on stderr. The first one gives the exit code of the command. */

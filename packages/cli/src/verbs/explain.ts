@@ -13,7 +13,7 @@ import { type CommandContext, printEither } from '../command/context.ts'
 import { formatContent, toOneLine, formatTable, formatUsage } from '../command/text.ts'
 import { withRun } from '../runs/find-run.ts'
 import { readEvents } from '../runs/read-run.ts'
-import { CallStories, type CallStory } from '../runs/run-story.ts'
+import { CallStories } from '../runs/run-story.ts'
 import type { Paint } from '../terminal/paint.ts'
 import { formatAddition } from '../view/run-facts.ts'
 
@@ -110,21 +110,18 @@ function formatMessage(message: Message, stories: CallStories): string {
         maxShownCharacters,
       )
     case 'tool':
-      // A change is never cut off.
+      // The input that ran, if it was changed, and who decided: never cut off.
       return message.results
-        .map(({ name, outcome, toolCallId }) => `${name}: ${outcome}${formatChange(stories.of(toolCallId))}`)
+        .map(({ name, outcome, toolCallId }) => {
+          const { guarded, decision, executed } = stories.of(toolCallId) ?? {}
+          const facts = [
+            ...(executed && (guarded ?? decision?.input) ? [`ran with ${canonicalJson(executed)}`] : []),
+            ...(decision ? [`${decision.approved ? 'approved' : 'denied'} by ${decision.by}`] : []),
+          ]
+          return `${name}: ${outcome}${facts.length === 0 ? '' : ` (${facts.join(', ')})`}`
+        })
         .join(', ')
   }
-}
-
-/** The input that ran, if it was changed, and who decided. */
-function formatChange(story: CallStory | undefined): string {
-  const { guarded, decision, executed } = story ?? {}
-  const facts = [
-    ...(executed && (guarded ?? decision?.input) ? [`ran with ${canonicalJson(executed)}`] : []),
-    ...(decision ? [`${decision.approved ? 'approved' : 'denied'} by ${decision.by}`] : []),
-  ]
-  return facts.length === 0 ? '' : ` (${facts.join(', ')})`
 }
 
 /** Numbers in ascending order as ranges: `4-9,12`. */

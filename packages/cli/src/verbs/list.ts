@@ -54,8 +54,15 @@ export function declareList(verb: Command, context: CommandContext, done: Done):
     .option('--before <run>', 'only runs that the list shows after this one: the next page')
     .option('--limit <n>', 'at most this many (default: 50 on a terminal, elsewhere all)', parseWholeNumber)
     .action(async (ledgerPath, { limit: given, ...filter }) => {
+      const { session, status, agent, tool, outcome, since } = filter
+      // Filters over all runs need summaries that are kept; other lists read one run after the other.
+      const isOfAll = session === undefined && (status ?? agent ?? tool ?? outcome ?? since) !== undefined
+      const open = (use: (opened: SummarizedLedger) => Promise<ExitCode>): Promise<ExitCode> =>
+        isOfAll
+          ? withSummaries(context, ledgerPath, use)
+          : withLedger(ledgerPath, 'read', (ledger) => use({ ledger, context, options: {} }))
       done(
-        await withRuns(context, ledgerPath, filter, async (summarized) => {
+        await open(async (summarized) => {
           const { context, ledger } = summarized
           const { programName, say } = context
           const unreadable = new UnreadableRuns(context)
@@ -91,7 +98,6 @@ export function declareList(verb: Command, context: CommandContext, done: Done):
           }
           if (count === 0 && !context.json) say(formatNone(filter))
           if (isMore && context.isRead) {
-            const { session, status, agent, tool, outcome, since } = filter
             const asked = { session, status, agent, tool, outcome, since: since?.text, limit: given }
             const words = Object.entries({ ...asked, before: last }).flatMap(([name, value]) =>
               value === undefined ? [] : [`--${name}`, `${value}`],
@@ -129,18 +135,6 @@ async function* withInputs(
     if (part.length === runsPerPart) yield* lookUp()
   }
   yield* lookUp()
-}
-
-/** Filters over all runs need summaries that are kept; other lists read one run after the other. */
-function withRuns(
-  context: CommandContext,
-  ledgerPath: string,
-  { session, status, agent, tool, outcome, since }: ListFilter,
-  use: (opened: SummarizedLedger) => Promise<ExitCode>,
-): Promise<ExitCode> {
-  const isOfAll = session === undefined && (status ?? agent ?? tool ?? outcome ?? since) !== undefined
-  if (isOfAll) return withSummaries(context, ledgerPath, use)
-  return withLedger(ledgerPath, 'read', (ledger) => use({ ledger, context, options: {} }))
 }
 
 /** Reads the runs that are asked for, in the order of the list. */

@@ -246,8 +246,16 @@ function formatStoryPart(part: StoryPart, view: StoryView): string {
       })
       return `${formatHead('tool', part, view)}\n${results.join('\n')}\n`
     }
-    case 'note':
-      return formatNote(part, view)
+    case 'note': {
+      // The text of `run` and `tail` for an event, with its number.
+      let text = ''
+      printEvent(
+        part.event,
+        createScreen((more) => (text += more), { paint, cutAt: Infinity }),
+      )
+      const place = paint('dim', `(event ${part.toSeq}, ${formatTime(part.at)})`)
+      return text === '' ? '' : `${text.trim()} ${place}\n`
+    }
   }
 }
 
@@ -278,14 +286,4 @@ function formatFailed(part: StoryPart & { readonly kind: 'failed' }, view: Story
     lines.push(indent(`withdrawn: the request of ${name} ${paint('dim', toolCallId)}`))
   }
   return `${head}\n${lines.join('\n')}\n`
-}
-
-/** The text of `run` and `tail` for an event, with its number. */
-function formatNote(part: StoryPart & { readonly kind: 'note' }, { paint }: StoryView): string {
-  let text = ''
-  const screen = createScreen((more) => (text += more), { paint, cutAt: Infinity })
-  printEvent(part.event, screen)
-  return text === ''
-    ? ''
-    : `${text.trim()} ${paint('dim', `(event ${part.toSeq}, ${formatTime(part.at)})`)}\n`
 }

@@ -190,16 +190,24 @@ interface A2aScope {
 async function carryOut(scope: A2aScope): Promise<Response> {
   const { method } = scope.call
   switch (method) {
-    case 'SendMessage':
-      return await send(scope)
+    case 'SendMessage': {
+      const params = parseParams(sendParams, scope.call)
+      const run = await deliverMessage(scope, params)
+      if (!params.configuration?.returnImmediately) await waitUntilIdle(scope, run)
+      return respond(scope, { task: await readTask(scope, run.runId) })
+    }
     case 'SendStreamingMessage':
       return streamTask(scope, await deliverMessage(scope, parseParams(sendParams, scope.call)))
     case 'GetTask':
       return respond(scope, await readTask(scope, await requireTask(scope)))
     case 'CancelTask':
       return await cancel(scope)
-    case 'SubscribeToTask':
-      return await subscribe(scope)
+    case 'SubscribeToTask': {
+      const runId = await requireTask(scope)
+      const { phase, seq: after } = await readState(scope.served.ledger, runId)
+      if (phase === 'done') throw taskEnded(runId)
+      return streamTask(scope, { runId, after })
+    }
     default:
       throw new RefusedRequestError(
         404,
@@ -207,13 +215,6 @@ async function carryOut(scope: A2aScope): Promise<Response> {
         `There is no method ${method.slice(0, 80)} here. The agent card says which protocol and version is served.`,
       )
   }
-}
-
-async function send(scope: A2aScope): Promise<Response> {
-  const params = parseParams(sendParams, scope.call)
-  const run = await deliverMessage(scope, params)
-  if (!params.configuration?.returnImmediately) await waitUntilIdle(scope, run)
-  return respond(scope, { task: await readTask(scope, run.runId) })
 }
 
 /** Resolves when a run has ended, waits, or is left to another process. */
@@ -235,13 +236,6 @@ async function cancel(scope: A2aScope): Promise<Response> {
   await sendPermitted(scope, 'cancel', runId, { type: 'cancel', by: principal.name })
   await waitUntilIdle(scope, { runId, after })
   return respond(scope, await readTask(scope, runId))
-}
-
-async function subscribe(scope: A2aScope): Promise<Response> {
-  const runId = await requireTask(scope)
-  const { phase, seq } = await readState(scope.served.ledger, runId)
-  if (phase === 'done') throw taskEnded(runId)
-  return streamTask(scope, { runId, after: seq })
 }
 
 /** Starts the run that a message asks for, or delivers the message to the run that it names. */

@@ -67,17 +67,15 @@ export interface ConversationPage<Message> {
   readonly before?: string
 }
 
-export interface PageQuery {
-  readonly sessionId: string
-  readonly limit: number
-  readonly before?: string | undefined
-}
-
 /** Returns the newest messages of a conversation, or those before a place. No run is cut, so a page can hold more than `limit`. */
 export async function readConversationPage<Message extends { readonly id: string }>(
   ledger: Ledger,
   principal: Principal,
-  { sessionId, limit, before }: PageQuery,
+  {
+    sessionId,
+    limit,
+    before,
+  }: { readonly sessionId: string; readonly limit: number; readonly before?: string | undefined },
   newWriter: () => MessageWriter<Message>,
 ): Promise<{ readonly page: ConversationPage<Message>; readonly state?: RunState }> {
   const newest =

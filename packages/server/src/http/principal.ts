@@ -62,15 +62,13 @@ const principal = fields<Principal>({
 /** Refuses an answer of `authorize` that is not a principal, so that a mistake there does not open every run. */
 export function requirePrincipal(given: Principal): void {
   const fault = principal(given)
-  if (fault) throw noPrincipal(`${fault.path || 'what it returned'} ${fault.what}`)
-  const { sees } = given
-  if (sees === 'everything' || sees.agents || sees.sessions || sees.subjects) return
-  throw noPrincipal("sees names no agents, sessions or subjects. Name some, or say 'everything'")
-}
-
-/** A fault of the application that the caller cannot mend: its message goes to the operator. */
-function noPrincipal(what: string): TallystickError {
-  return new TallystickError('no_principal', `authorize: ${what}.`)
+  let what = fault && `${fault.path || 'what it returned'} ${fault.what}`
+  const { sees } = Object(given) as Principal
+  if (!fault && sees !== 'everything' && !sees.agents && !sees.sessions && !sees.subjects) {
+    what = "sees names no agents, sessions or subjects. Name some, or say 'everything'"
+  }
+  // A fault of the application that the caller cannot mend: its message goes to the operator.
+  if (what !== undefined) throw new TallystickError('no_principal', `authorize: ${what}.`)
 }
 
 /** Without names, every name is included. */
