@@ -82,7 +82,7 @@ describe.concurrent('a ledger with two runs that wait', () => {
     expect(stdout).toContain(`waiting  pay ${call} {"usd":5}\n`)
     expect(stdout).toMatch(
       new RegExp(
-        `┌ request look ${lookCall}\n +\\{"at":"tea"\\}\n[^]*└ result  look ${lookCall} success in \\d+ ms, event 11\n +"tea" for 5 USD\n`,
+        `┌ request look ${lookCall}\n +\\{"at":"tea"\\}\n[^]*└ result  look ${lookCall} success in \\d+ ms, event 10\n +"tea" for 5 USD\n`,
       ),
     )
   })

@@ -86,6 +86,31 @@ describe('a mailbox', () => {
     ])
   })
 
+  it('lets a request take the place of its whole input, but not of the rest of an input', () => {
+    const mailbox = new Mailbox()
+    const input = {
+      type: 'model_tool_input',
+      part: 1,
+      name: 'look',
+      text: '{"at": {}}',
+      turn: 1,
+      attempt: 1,
+    } as const
+    const call = { type: 'tool_call', providerCallId: 'x', name: 'look', input: { at: {} } } as const
+    const request = { type: 'model_tool_request', part: 1, call, turn: 1, attempt: 1 } as const
+    const taken = (...posted: readonly Mail['message'][]): readonly unknown[] => {
+      for (const message of posted) mailbox.post({ message })
+      expect(mailbox.holdsOnly('delta')).toBe(false)
+      return mailbox.takeBatch().map(({ message }) => message)
+    }
+    expect(taken({ ...input, text: '{"at":' }, { ...input, text: ' {}}' }, request)).toEqual([request])
+    for (const text of ['{}}', '"at": {}}', '{"at": {', '{"at": }']) {
+      expect(taken({ ...input, text }, request)).toEqual([{ ...input, text }, request])
+    }
+    expect(taken(input, { ...request, part: 2 })).toEqual([input, { ...request, part: 2 }])
+    expect(taken(input, { ...request, attempt: 2 })).toEqual([input, { ...request, attempt: 2 }])
+  })
+
   it('joins nothing to what was taken, and no more than 64 KiB', () => {
     const mailbox = new Mailbox()
     const message = { type: 'model_text', part: 0, text: 'x'.repeat(1_000), turn: 1, attempt: 1 } as const

@@ -54,8 +54,6 @@ async function plans(): Promise<ReadonlyMap<string, readonly string[]>> {
     run: () => searchBatch(store.database, everyEvent, { by: 'run', run }, { pos: 0, seq: 0 }),
     turn: () =>
       searchBatch(store.database, { ...everyEvent, turn: 1 }, { by: 'run', run }, { pos: 0, seq: 0 }),
-    type: () =>
-      searchBatch(store.database, everyEvent, { by: 'type', run, type: 'run_started' }, { pos: 0, seq: 0 }),
     call: () => searchBatch(store.database, asked, { by: 'call', run }, { pos: 0, seq: 0 }),
     place: () =>
       searchBatch(store.database, everyEvent, { by: 'place', fromPos: 1, toPos: 2 }, { pos: 0, seq: 0 }),
@@ -89,19 +87,16 @@ describe('a search in SQLite', () => {
     const seq = /^SEARCH event USING INDEX sqlite_autoindex_event_1 \(run_id=\? AND seq>\? AND seq<\?\)/
     expect(plan('run')).toMatch(seq)
     expect(plan('turn')).toMatch(seq)
-    expect(plan('type')).toMatch(
-      /^SEARCH event USING INDEX event_type \(run_id=\? AND type=\? AND seq>\? AND seq<\?\)/,
-    )
-    expect(plan('call')).toMatch(/^SEARCH event USING INDEX event_call \(tool_call_id=\? AND run_id=\?\)/)
+    expect(plan('call')).toMatch(/^SEARCH event USING INDEX event_call \(tool_call_id=\?\)/)
     expect(plan('place')).toMatch(/^SEARCH event USING INTEGER PRIMARY KEY \(rowid>\? AND rowid<\?\)/)
-    for (const kind of ['run', 'turn', 'type', 'call', 'place']) {
+    for (const kind of ['run', 'turn', 'call', 'place']) {
       expect(plan(kind)).toMatch(
         /SEARCH previous USING INDEX sqlite_autoindex_event_1 \(run_id=\? AND seq=\?\)/,
       )
       expect(plan(kind)).not.toMatch(/SCAN (event|previous)/)
     }
     // The events of one call are few, and may be sorted.
-    for (const kind of ['run', 'turn', 'type', 'place']) {
+    for (const kind of ['run', 'turn', 'place']) {
       expect(plan(kind)).not.toMatch(/TEMP B-TREE FOR ORDER BY/)
     }
     expect(found.get('runsOfCall')?.[0]).toMatch(/SEARCH event USING COVERING INDEX event_call/)

@@ -55,7 +55,6 @@ describe.skipIf(!hasPostgres)('a search in Postgres', () => {
     const wanted: readonly (readonly [() => Promise<unknown>, RegExp])[] = [
       [search(asked, { by: 'run', run: found }), bySeq],
       [search({ ...asked, turn: 1 }, { by: 'run', run: found }), bySeq],
-      [search(asked, { by: 'type', run: found, type: 'run_started' }), /(using|on) event_type/],
       [search(ofCall, { by: 'call', run: found }), /(using|on) event_call/],
       [search(asked, place), /(using|on) event_pkey/],
       [() => findRuns(database, ofCall), /event_call[^]*run_pkey|run_pkey[^]*event_call/],

@@ -291,10 +291,10 @@ describe('verify on a ledger that was tampered with', () => {
 
   it('reads and verifies a file whose rules are damaged, and nothing is appended to it', async () => {
     const { path, runId } = await recorded()
-    rewriteSchema(path, 'event_follows', 'new.seq', 'new.sex')
+    rewriteSchema(path, 'run_advances', 'new.epoch', 'new.epic')
     const { runs, store } = await allVerified(path)
     expect(runs.map(({ ok }) => ok)).toEqual([true, true])
-    expect(store).toMatchObject({ ok: false, broken: { what: 'trigger event_follows', found: 'another' } })
+    expect(store).toMatchObject({ ok: false, broken: { what: 'trigger run_advances', found: 'another' } })
     const ledger = sqliteLedger(path)
     const seq = (await ledger.head(runId))?.seq ?? 0
     const next = stamped(runId, [everyFact(runId).guardrail_tripped], { afterSeq: seq })

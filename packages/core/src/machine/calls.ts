@@ -96,7 +96,9 @@ function isOfChild({ child, grant }: Call): boolean {
 export function findCallPlace(calls: readonly Call[], toolCallId: string): number {
   const ordinal = Number(toolCallId.slice(toolCallId.lastIndexOf('_') + 1))
   if (calls[ordinal - 1]?.toolCallId === toolCallId) return ordinal - 1
-  return calls.findIndex((call) => call.toolCallId === toolCallId)
+  for (let place = calls.length - 1; place >= 0; place--)
+    if (calls[place]?.toolCallId === toolCallId) return place
+  return -1
 }
 
 /**

@@ -2,7 +2,7 @@ import { type AssistantMessage, type Outcome, sameModel, textOf, type ToolResult
 import { causeOf, type CollectedCall, type EventOf, type RuntimeEvent } from '../events/event.ts'
 import { addUsage } from '../events/usage.ts'
 import { digestOf } from '../values/digest.ts'
-import { getOwn, omitUndefined } from '../values/json.ts'
+import { canonicalJson, getOwn, omitUndefined } from '../values/json.ts'
 import { findCall, findCallPlace, openTurnCalls, toCallKey, withCall } from './calls.ts'
 import { answerDigest, appendMessage, endsInNews, logCall, showsOtherMessages } from './history.ts'
 import { readWrittenText, toNextTurnParts } from './reply.ts'
@@ -231,7 +231,7 @@ export function applyToolInput(state: RunState, event: EventOf<'tool_input_delta
 /** A request is whole: it takes its place among the calls of the reply. Its place and its id must be new. */
 export function applyToolRequest(state: RunState, event: EventOf<'tool_request_ready'>): RunState {
   const { toolCallId, part, providerCallId, name, input, malformed, opaque } = event
-  const { calls: earlier, callParts } = requireOpenAttempt(state, event)
+  const { calls: earlier, callParts, streamedTokens } = requireOpenAttempt(state, event)
   // By place in the reply: the order in which the message names them.
   const place = earlier.findLastIndex((known) => known.part < part) + 1
   if (findCallPlace(earlier, toolCallId) !== -1 || earlier[place]?.part === part) {
@@ -249,7 +249,14 @@ export function applyToolRequest(state: RunState, event: EventOf<'tool_request_r
     ...omitUndefined({ malformed, opaque }),
   }
   const calls = earlier.toSpliced(place, 0, call)
-  return withAttempt(state, event, { callParts: withPart(callParts, part), calls })
+  // An input that was not streamed is counted here.
+  const isStreamed = callParts.includes(part)
+  const tokens = isStreamed ? 0 : estimateTokens(malformed?.text ?? canonicalJson(input))
+  return withAttempt(state, event, {
+    callParts: withPart(callParts, part),
+    calls,
+    streamedTokens: streamedTokens + tokens,
+  })
 }
 
 /** The parts that hold calls with one more, where it is new. */

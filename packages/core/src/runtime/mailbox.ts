@@ -19,7 +19,8 @@ const MAX_DELTA_LENGTH = 65_536
 /**
  * The messages that have arrived for a run and that its writer has not taken yet. Posting never blocks, and never runs the code of
  * a tool or adapter. The writer takes what has arrived when it is free. Neighbouring deltas of one part that wait together are joined:
- * where a vendor cut its chunks decides nothing, so one event records them.
+ * where a vendor cut its chunks decides nothing, so one event records them. A tool request takes the place of its whole input, if that
+ * still waits.
  */
 export class Mailbox {
   #waiting: Mail[] = []
@@ -29,10 +30,10 @@ export class Mailbox {
   #fault: { readonly error: unknown } | undefined
 
   post(mail: Mail): void {
-    const last = this.#waiting.length - 1
-    const joined = last >= 0 ? joinDeltas(this.#waiting[last] as Mail, mail) : undefined
-    if (joined) this.#waiting[last] = joined
-    else this.#waiting.push(mail)
+    const last = this.#waiting.at(-1)
+    const joined = last && joinMails(last, mail)
+    if (joined) this.#waiting.pop()
+    this.#waiting.push(joined ?? mail)
     this.wake()
   }
 
@@ -108,12 +109,29 @@ function isDelta(message: Command | Signal): message is DeltaSignal {
   return isText && !message.replaces && message.written === undefined
 }
 
-/** Returns two deltas of one part of one attempt as one; `undefined` if they are not that, or would be too long together. */
-function joinDeltas({ message: first }: Mail, { message: second }: Mail): Mail | undefined {
-  if (first.type !== second.type || !isDelta(first) || !isDelta(second)) return undefined
+/** Returns two mails about one part of one attempt as one; `undefined` if they are not that, or would be too long together. */
+function joinMails({ message: first }: Mail, second: Mail): Mail | undefined {
+  const { message } = second
+  if (!isDelta(first) || (!isDelta(message) && message.type !== 'model_tool_request')) return undefined
   const isSamePart =
-    first.part === second.part && first.turn === second.turn && first.attempt === second.attempt
-  if (!isSamePart || first.text.length + second.text.length > MAX_DELTA_LENGTH) return undefined
-  if (first.type === 'model_tool_input' && first.name !== (second as typeof first).name) return undefined
-  return { message: { ...first, text: first.text + second.text } }
+    first.part === message.part && first.turn === message.turn && first.attempt === message.attempt
+  if (!isSamePart) return undefined
+  if (message.type === 'model_tool_request') {
+    return first.type === 'model_tool_input' && isWholeInput(first.text) ? second : undefined
+  }
+  if (first.type !== message.type || first.text.length + message.text.length > MAX_DELTA_LENGTH)
+    return undefined
+  if (first.type === 'model_tool_input' && first.name !== (message as typeof first).name) return undefined
+  return { message: { ...first, text: first.text + message.text } }
+}
+
+/** True for the text of a JSON object. No other part of such a text is one, so nothing of it was taken before. */
+function isWholeInput(text: string): boolean {
+  if (!text.startsWith('{') || !text.endsWith('}')) return false
+  try {
+    JSON.parse(text)
+    return true
+  } catch {
+    return false
+  }
 }

@@ -1,6 +1,5 @@
 import { LedgerUnavailableError } from '@tallystick/core'
 import type { ClientBase } from 'pg'
-import { rareType } from '../store/database.ts'
 import {
   connectionConfig,
   droppedCode,
@@ -49,7 +48,6 @@ export const indexes: readonly string[] = [
   'unique index event_seq on @.event (run_id, seq)',
   'unique index event_tail on @.event (xid, pos)',
   'unique index event_call on @.event (tool_call_id, run_id, type, attempt) where tool_call_id is not null',
-  `index event_type on @.event (run_id, type, seq) where ${rareType}`,
   'index event_at on @.event (at)',
   'unique index inbox_key on @.inbox (run_id, key)',
   'index inbox_open on @.inbox (run_id, pos) where taken_seq is null',

@@ -9,7 +9,7 @@ import {
   type LimitName,
   type RunRecord,
 } from '@tallystick/core/vocabulary'
-import { eventsBy, rareType, type StoreDatabase } from '../store/database.ts'
+import type { StoreDatabase } from '../store/database.ts'
 import { databaseOf, orElse } from '../store/store.ts'
 import { RunAccumulator } from './run-accumulator.ts'
 import { toEndedStatus, type RunSummary } from './run-summary.ts'
@@ -58,11 +58,10 @@ async function findWholeRuns(
   const rows = await database.query((queries) => {
     const { db, sql } = queries
     const ended = db
-      .selectFrom(eventsBy(queries, 'event_type'))
-      .select('event.run_id')
-      .where('event.type', '=', 'run_finished')
-      .where(sql<boolean>`event.${sql.raw(rareType)}`)
-      .where('event.run_id', 'in', runIds)
+      .selectFrom('run')
+      .select('run_id')
+      .where('ended_at', 'is not', null)
+      .where('run_id', 'in', runIds)
     const isKnown = sql`type || ' ' || v in (${sql.join(knownVersions)})`
     return db
       .selectFrom('event')

@@ -1,5 +1,4 @@
 import type { Database } from 'better-sqlite3'
-import { rareType } from '../store/database.ts'
 
 /** The `application_id` of a ledger file: the letters TLSK. */
 export const applicationId: number = 0x544c534b
@@ -44,7 +43,6 @@ const derivedTables: readonly string[] = [
 const indexes: readonly string[] = [
   // A start, a decision and a result of a call are recorded once; and events are found by their call.
   `create unique index event_call on event (tool_call_id, run_id, type, attempt) where tool_call_id is not null`,
-  `create index event_type on event (run_id, type, seq) where ${rareType}`,
   'create index event_at on event (at)',
   'create index inbox_open on inbox (run_id, pos) where taken_seq is null',
   'create index removal_event on removal (run_id, seq)',
@@ -73,13 +71,6 @@ const isChanged = (columns: readonly string[]): string =>
  * without firing a trigger for that.
  */
 const triggers: readonly string[] = [
-  refusal(
-    'event_follows',
-    'insert on event',
-    `new.seq <> 1 + coalesce((select max(seq) from event where run_id = new.run_id), 0)
-    or new.pos <= (select max(pos) from event)`,
-    'an event follows the last one of its run without a gap',
-  ),
   refusal(
     'event_stays',
     'update on event',

@@ -1,5 +1,5 @@
 import type { CompiledQuery, Kysely, Nullable, SelectQueryBuilder, Sql } from 'kysely'
-import type { AppendOptions, EventType } from '@tallystick/core/vocabulary'
+import type { AppendOptions } from '@tallystick/core/vocabulary'
 import type { RemovalRow, RunCell } from '../format/chain.ts'
 import { eventColumns, type EventRow } from '../format/event-row.ts'
 import type { HistoryRow } from '../format/history.ts'
@@ -156,13 +156,10 @@ type LinkedEvents = SelectQueryBuilder<
   FoundRow
 >
 
-/**
- * Selects events, each with the link that it is chained to. SQLite reads them by `index`: without figures about a file it would
- * take another.
- */
-export function selectLinked(queries: Queries, index?: 'event_call' | 'event_type'): LinkedEvents {
+/** Selects events, each with the link that it is chained to. */
+export function selectLinked(queries: Queries): LinkedEvents {
   return queries.db
-    .selectFrom(index ? eventsBy(queries, index) : 'event')
+    .selectFrom('event')
     .leftJoin('event as previous', (on) =>
       on
         .onRef('previous.run_id', '=', 'event.run_id')
@@ -175,62 +172,3 @@ export function selectLinked(queries: Queries, index?: 'event_call' | 'event_typ
       'previous.hash as previous_hash',
     ])
 }
-
-/** The table of events, to be read by an index. */
-export function eventsBy({ sql, isPostgres }: Queries, index: 'event_call' | 'event_type'): 'event' {
-  // An alias that names the index is typed as the table that it is.
-  const inSqlite = sql<EventRow>`event`.as<'event'>(sql.raw(`event indexed by ${index}`))
-  return isPostgres ? 'event' : (inSqlite as unknown as 'event')
-}
-
-/**
- * Types that come in every turn: their events are found with their run, and all others by an index of their own. The index of a
- * ledger is what its format says, so a new type is `false`.
- */
-const comesEveryTurn: Readonly<Record<EventType, boolean>> = {
-  run_started: false,
-  history_carried: false,
-  history_edited: false,
-  run_resumed: false,
-  run_finished: false,
-  input_received: false,
-  input_settled: false,
-  model_call_started: true,
-  assistant_started: true,
-  assistant_text_delta: true,
-  assistant_reasoning_delta: true,
-  tool_input_delta: true,
-  tool_request_ready: true,
-  usage_updated: true,
-  assistant_message_finished: true,
-  model_stream_failed: false,
-  tool_requests_collected: true,
-  approval_requested: false,
-  approval_decided: false,
-  tool_started: true,
-  tool_progress: true,
-  tool_deferred: false,
-  tool_attempt_failed: false,
-  tool_result: true,
-  tool_results_injected: true,
-  compaction_started: false,
-  context_compacted: false,
-  agent_handed_off: false,
-  guardrail_tripped: false,
-  guardrails_checked: false,
-  output_checked: false,
-  limit_reached: false,
-  limit_raised: false,
-  cancel_requested: false,
-}
-
-/** The index by type has the events of rare types. */
-export function isRareType(type: EventType): boolean {
-  return !comesEveryTurn[type]
-}
-
-/** The condition of the index by type. A query that is to use the index has to state the same. */
-export const rareType: string = `type not in (${(Object.keys(comesEveryTurn) as EventType[])
-  .filter((type) => comesEveryTurn[type])
-  .map((type) => `'${type}'`)
-  .join(', ')})`

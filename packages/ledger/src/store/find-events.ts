@@ -11,7 +11,7 @@ import {
   type ReadableRow,
 } from '../format/event-row.ts'
 import type { RowReader } from './read-events.ts'
-import { type FoundRow, isFull, isRareType, rareType, selectLinked, type StoreDatabase } from './database.ts'
+import { type FoundRow, isFull, selectLinked, type StoreDatabase } from './database.ts'
 
 /** A query with its bounds made whole: what a store compares with the columns of an event. */
 export interface AskedEvents {
@@ -45,9 +45,7 @@ export interface SearchedRun {
 /** Events that one index finds in the order of places. Every filter of the query is applied to them. */
 export type SearchSource =
   | { readonly by: 'call'; readonly run: SearchedRun }
-  /** With `types`, only events of these, whatever else is asked for. */
-  | { readonly by: 'run'; readonly run: SearchedRun; readonly types?: readonly EventType[] }
-  | { readonly by: 'type'; readonly run: SearchedRun; readonly type: EventType }
+  | { readonly by: 'run'; readonly run: SearchedRun }
   | { readonly by: 'place'; readonly fromPos: number; readonly toPos: number }
 
 /** The event after which a batch begins, or a place before the first event. */
@@ -122,22 +120,13 @@ export async function* findEvents(
 
 /** The sources whose events, laid together by place, are what is asked for; those that begin first come first. */
 async function findSources(database: StoreDatabase, asked: AskedEvents): Promise<readonly SearchSource[]> {
-  const { runId, sessionId, toolCallId, turn, types } = asked
+  const { runId, sessionId, toolCallId } = asked
   if (runId === undefined && sessionId === undefined && toolCallId === null) {
     const places = await findPlaces(database, asked)
     return places ? [{ by: 'place', ...places }] : []
   }
   const runs = [...(await findRuns(database, asked))].toSorted((left, right) => left.pos - right.pos)
-  return runs.flatMap((run): readonly SearchSource[] => {
-    if (toolCallId !== null) return [{ by: 'call', run }]
-    if (turn !== null || types === null) return [{ by: 'run', run }]
-    // Rare types by their index; all others in one walk through the run.
-    const others = types.filter((type) => !isRareType(type))
-    return [
-      ...types.filter(isRareType).map((type) => ({ by: 'type', run, type }) as const),
-      ...(others.length > 0 ? [{ by: 'run', run, types: others } as const] : []),
-    ]
-  })
+  return runs.map((run) => ({ by: toolCallId === null ? 'run' : 'call', run }))
 }
 
 function firstPlaceIn(source: SearchSource): number {
@@ -197,8 +186,6 @@ function isTimed({ fromAt, toAt }: AskedEvents): boolean {
   return fromAt > Number.MIN_SAFE_INTEGER || toAt < Number.MAX_SAFE_INTEGER
 }
 
-const indexes = { call: 'event_call', type: 'event_type', run: undefined, place: undefined } as const
-
 /** The next events of a source that pass all filters. */
 export async function searchBatch(
   { queryBatch, maxScanned }: Pick<StoreDatabase, 'queryBatch' | 'maxScanned'>,
@@ -207,22 +194,23 @@ export async function searchBatch(
   after: Cursor,
 ): Promise<FoundBatch> {
   const order = source.by === 'place' ? 'pos' : 'seq'
-  // The indexes by type and call pass over nothing, so there is no need to stop on the way.
+  // The index by call passes over nothing, so there is no need to stop on the way.
   const last = source.by === 'place' ? source.toPos : source.run.headSeq
-  const far = source.by === 'place' || source.by === 'run' ? after[order] + maxScanned : last
+  const far = source.by === 'call' ? last : after[order] + maxScanned
   const scanned = { ...after, [order]: Math.min(far, last) }
-  const types = (source.by === 'run' ? source.types : undefined) ?? asked.types
+  const { types } = asked
   const rows = await queryBatch(
     (queries) => {
       const { sql } = queries
-      let found = selectLinked(queries, indexes[source.by])
+      // Additions keep planners from another index than that of the source.
+      let found = selectLinked(queries)
         .where(`event.${order}`, '>', after[order])
         .where(`event.${order}`, '<=', scanned[order])
-      if (source.by !== 'place') found = found.where('event.run_id', '=', source.run.runId)
-      if (source.by === 'type')
-        found = found.where('event.type', '=', source.type).where(sql<boolean>`event.${sql.raw(rareType)}`)
-      if (source.by === 'call') found = found.where('event.tool_call_id', '=', asked.toolCallId)
-      // Additions keep planners from another index than that of the source.
+      if (source.by === 'run') found = found.where('event.run_id', '=', source.run.runId)
+      if (source.by === 'call')
+        found = found
+          .where('event.tool_call_id', '=', asked.toolCallId)
+          .where(sql<string>`event.run_id || ''`, '=', source.run.runId)
       if (isTimed(asked))
         found = found
           .where(sql<number>`event.at + 0`, '>=', asked.fromAt)

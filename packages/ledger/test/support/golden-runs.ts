@@ -104,6 +104,15 @@ const scenes: readonly ((stage: GoldenStage) => Promise<unknown>)[] = [
       }),
       'Look.',
     ),
+  (stage) =>
+    stage.rest(
+      agentOf(
+        'garbles',
+        [{ text: 'I use a tool. ', toolCalls: [{ name: 'look', input: '{"at": ' }], usage }, said('Sorry.')],
+        { tools: [look] },
+      ),
+      'Look.',
+    ),
   async (stage) => {
     const agent = agentOf('approvals', [callsTools('pay', { usd: 1 }, { usd: 2 }), said('Paid.')], {
       tools: [pay],

@@ -17,7 +17,7 @@ export const projectionDamageCases: Readonly<Record<string, (bed: ProjectionBed)
         {
           runId: damaged,
           status: 'unreadable',
-          seq: 24,
+          seq: 22,
           code: 'ledger_damaged',
           message: expect.stringMatching(new RegExp(`^Run ${damaged} is damaged at seq 5:`)) as string,
         },
