@@ -354,7 +354,9 @@ function emptyStore(): CallLogStore {
 
 /** The log with one more call at its end. */
 export function logCall(log: CallLog, call: LoggedCall): CallLog {
-  const store = log.length > 0 && log.store.calls.length === log.length ? log.store : copyLogStore(log)
+  // A view that is not the newest of its store, or holds nothing yet, grows in a store of its own.
+  const isNewest = log.length > 0 && log.store.calls.length === log.length
+  const { store } = isNewest ? log : callsOf(log).reduce(logCall, { length: 0, store: emptyStore() })
   const key = keyOf(call)
   const places = store.positions.get(key)
   store.calls.push(call)
@@ -383,13 +385,6 @@ function digestAt({ calls, digests }: CallLogStore, place: number): string {
 /** The calls of a log, in order. */
 export function callsOf({ length, store }: CallLog): readonly LoggedCall[] {
   return store.calls.slice(0, length)
-}
-
-function copyLogStore({ length, store }: CallLog): CallLogStore {
-  if (length === 0) return emptyStore()
-  let copy = emptyCallLog
-  for (const call of store.calls.slice(0, length)) copy = logCall(copy, call)
-  return copy.store
 }
 
 function keyOf({ name, inputDigest }: Pick<LoggedCall, 'name' | 'inputDigest'>): string {

@@ -206,7 +206,9 @@ export function agentOf(plan: AgentPlan, stage: Stage): Agent<unknown> {
     ...shared,
     name: 'second',
     instructions: 'Play on.',
-    handoffs: () => [handoff(first, { filter: shortened })],
+    handoffs: () => [
+      handoff(first, { filter: (messages) => [sampleMessage(`${repliesIn(messages)} replies before.`)] }),
+    ],
   })
   const first: Agent<unknown> = defineAgent({
     ...shared,
@@ -262,10 +264,6 @@ function repliesBefore({ messages: [first] }: ModelRequest): number {
   const text = first?.role === 'user' ? textOf(first.parts) : ''
   const before = Number(/\b(\d+) replies before/.exec(text)?.[1] ?? 0)
   return before + text.split('\nAssistant').length - 1
-}
-
-function shortened(messages: readonly Message[]): readonly Message[] {
-  return [sampleMessage(`${repliesIn(messages)} replies before.`)]
 }
 
 function replyOf(step: Step | undefined, attempt: number, request: ModelRequest): ScriptedReply {

@@ -67,25 +67,17 @@ const simulationOptions = fields<Simulation>(
   { agent: 'agentOf', seed: 'random', cancel: 'cancelAtSeq', drain: 'drainAtSeq' },
 )
 
-interface AnyDecision {
+const personsAnswer: OptionCheck = fields<{
   readonly approve: boolean
   readonly afterMs?: number | undefined
   readonly input?: unknown
   readonly reason?: string | undefined
-}
-
-const approval: OptionCheck = fields<AnyDecision>({
+}>({
   approve: trueOrFalse,
   afterMs: maybe(numberFrom(0)),
   input: maybe(anyObject),
   reason: maybe(anyText),
 })
-
-/** Refuses an answer to an approval that neither approves nor says why not. */
-function requireDecision(given: SimulatedDecision): void {
-  requireOptions('simulate', approval, given, 'what decide returned')
-  if (!given.approve) requireOptions('simulate', anyText, given.reason, 'the reason that decide returned')
-}
 
 /** How a simulated run went. */
 export interface Simulated {
@@ -240,7 +232,10 @@ function answer(
 ): void {
   for (const approval of pending) {
     const decision = decide(approval)
-    requireDecision(decision)
+    // Refuses what neither approves nor says why not.
+    requireOptions('simulate', personsAnswer, decision, 'what decide returned')
+    if (!decision.approve)
+      requireOptions('simulate', anyText, decision.reason, 'the reason that decide returned')
     if (decision.afterMs !== undefined) clock.advance(decision.afterMs)
     const sent = decision.approve
       ? run.approve(approval, { by: 'simulated', ...(decision.input && { input: decision.input }) })
