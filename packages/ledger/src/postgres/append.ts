@@ -3,7 +3,6 @@ import {
   drivenByOther,
   emptyHead,
   isStorableName,
-  onceKeyOf,
   placeTaken,
   requireHead,
   secondFact,
@@ -14,7 +13,7 @@ import type { ExpectedHead, Head, TakeOverClaim } from '@tallystick/core/vocabul
 import { genesisHash } from '../format/chain.ts'
 import { eventColumns, type EventRow, isRunId, isSameEvent, linkEvents } from '../format/event-row.ts'
 import type { CarriedHistory, HistoryRow } from '../format/history.ts'
-import { type AppendRequest, droppedRunConflict } from '../store/store.ts'
+import { type AppendRequest, droppedRunConflict, factsOnce } from '../store/store.ts'
 import {
   type Connections,
   isDropped,
@@ -310,17 +309,13 @@ export class Appender {
 
   /** The refusal of the first fact that is recorded already, or is stated twice. */
   async #secondFactIn(runId: RunId, events: AppendRequest['events']): Promise<Error | undefined> {
-    const stated = new Set<string>()
-    for (const { event, envelope } of events) {
-      const onceKey = onceKeyOf(event)
-      if (onceKey === undefined || envelope.attempt === null) continue
+    for (const { key, envelope, isRepeated } of factsOnce(events)) {
       const { tool_call_id, run_id, type, attempt } = envelope
       const recorded = await this.#database.ask(
         'select 1 from @.event where tool_call_id = $1 and run_id = $2 and type = $3 and attempt = $4',
         [tool_call_id, run_id, type, attempt],
       )
-      if (stated.has(onceKey) || recorded.length > 0) return secondFact(runId, onceKey)
-      stated.add(onceKey)
+      if (isRepeated || recorded.length > 0) return secondFact(runId, key)
     }
     return undefined
   }

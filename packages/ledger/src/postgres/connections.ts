@@ -240,6 +240,12 @@ function settle(statement: string): (client: ClientBase) => void {
   return ((client: ClientBase) => client.query(statement)) as (client: ClientBase) => void
 }
 
+/** A connection until it is released; spent, it is used no more. */
+interface Lent {
+  readonly client: ClientBase
+  readonly release: (isSpent?: boolean) => Promise<void>
+}
+
 /** The connections of one ledger. Statements are whole transactions, and each of ours may be sent again. */
 export class Connections {
   readonly pg: Pg
@@ -290,12 +296,16 @@ export class Connections {
     return (await this.send<Row>(statement)).rows
   }
 
-  /** Does work in a transaction, again where others were in the way of it. */
+  /**
+   * Does work in a transaction, again where others were in the way of it. With `patiently` it has all the time it takes, over a
+   * connection of its own.
+   */
   async transact<T>(
     work: (query: (statement: Statement) => Promise<readonly unknown[]>) => Promise<T>,
+    { patiently = false }: { readonly patiently?: boolean } = {},
   ): Promise<T> {
     for (let contentions = 0; ;) {
-      const client = await this.#pool.connect()
+      const { client, release } = await (patiently ? this.#connectAlone() : this.#borrow())
       let isSpent = true
       try {
         await client.query('begin')
@@ -312,21 +322,37 @@ export class Connections {
         )
         if (!isContention(error) || ++contentions === maxContentions) throw error
       } finally {
-        client.release(isSpent)
+        await release(isSpent)
       }
     }
   }
 
   /** The rows of a statement that has all the time it takes, over a connection of its own. */
   async patiently<Row>({ text, values }: Statement): Promise<readonly Row[]> {
-    const client = new this.pg.Client(connectionConfig(this.#options, this.pg))
-    client.on('error', () => undefined)
+    const { client, release } = await this.#connectAlone()
     try {
-      await client.connect()
       return (await client.query(text, [...values])).rows as readonly Row[]
     } finally {
-      await client.end().catch(() => undefined)
+      await release()
     }
+  }
+
+  async #borrow(): Promise<Lent> {
+    const client = await this.#pool.connect()
+    return { client, release: async (isSpent) => client.release(isSpent) }
+  }
+
+  async #connectAlone(): Promise<Lent> {
+    const client = new this.pg.Client(connectionConfig(this.#options, this.pg))
+    client.on('error', () => undefined)
+    const release = (): Promise<void> => client.end().catch(() => undefined)
+    try {
+      await client.connect()
+    } catch (error) {
+      await release()
+      throw error
+    }
+    return { client, release }
   }
 
   /** Ends every connection, once those in use are free. */

@@ -184,13 +184,15 @@ export class PostgresStore implements Store {
 
   async remove(requests: readonly RemovalRequest[]): Promise<number> {
     const removed = await this.#write(({ connections, queries }) =>
-      connections.transact(async (query) => {
-        const lock = 'lock table @.removal, @.history in share row exclusive mode'
-        // Removals are chained, and a message that is in use a moment later must not be found unused.
-        await query({ text: inSchema(lock, this.#place.quotedSchema), values: [] })
-        await query({ text: `select set_config('statement_timeout', '0', true)`, values: [] })
-        return await carryOut(removeContent(queries, requests), query)
-      }),
+      connections.transact(
+        async (query) => {
+          const lock = 'lock table @.removal, @.history in share row exclusive mode'
+          // Removals are chained, and a message that is in use a moment later must not be found unused.
+          await query({ text: inSchema(lock, this.#place.quotedSchema), values: [] })
+          return await carryOut(removeContent(queries, requests), query)
+        },
+        { patiently: true },
+      ),
     )
     for (const runId of new Set(requests.map((request) => request.runId))) this.changed(runId, true)
     return removed

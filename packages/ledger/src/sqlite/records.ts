@@ -3,7 +3,6 @@ import {
   drivenByOther,
   emptyHead,
   endedBefore,
-  onceKeyOf,
   placeTaken,
   requireHead,
   secondFact,
@@ -16,7 +15,7 @@ import { genesisHash, sealRun, type RunCell } from '../format/chain.ts'
 import { eventColumns, isRunId, isSameEvent, linkEvents, type EventRow } from '../format/event-row.ts'
 import { eventColumnsText, type InboxRow, runColumnsText, type RunRow } from '../store/database.ts'
 import { requireSound } from '../store/records.ts'
-import { droppedRunConflict, type AppendRequest } from '../store/store.ts'
+import { droppedRunConflict, factsOnce, type AppendRequest } from '../store/store.ts'
 import { sqliteCode } from './open-database.ts'
 
 /** The time of this machine, which all processes with the file share, in milliseconds since 1970 UTC. */
@@ -176,14 +175,10 @@ export class SqliteRecords {
   /** The refusal of the first fact that is recorded already, or is stated twice, though it may be recorded once. */
   #secondFactIn(error: unknown, events: AppendRequest['events']): Error | undefined {
     if (sqliteCode(error) !== 'SQLITE_CONSTRAINT_UNIQUE') return undefined
-    const stated = new Set<string>()
-    for (const { event, envelope } of events) {
-      const onceKey = onceKeyOf(event)
+    for (const { key, envelope, isRepeated } of factsOnce(events)) {
       const { tool_call_id, run_id, type, attempt } = envelope
-      if (onceKey === undefined || attempt === null) continue
-      const isRecorded = this.#statements.fact.get(tool_call_id, run_id, type, attempt) !== undefined
-      if (stated.has(onceKey) || isRecorded) return secondFact(event.runId, onceKey)
-      stated.add(onceKey)
+      const recorded = isRepeated ? 1 : this.#statements.fact.get(tool_call_id, run_id, type, attempt)
+      if (recorded !== undefined) return secondFact(run_id as RunId, key)
     }
     return undefined
   }

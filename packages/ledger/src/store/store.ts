@@ -5,10 +5,11 @@ import {
   type RunId,
   TallystickError,
 } from '@tallystick/core'
+import { onceKeyOf } from '@tallystick/core/store-kit'
 import type { ExpectedHead, Head, LeaseClaim, RunLeases, TakeOverClaim } from '@tallystick/core/vocabulary'
 import type { Observable } from 'rxjs'
 import type { EncodedEvent } from '../format/body.ts'
-import type { RemovalRequest } from '../format/chain.ts'
+import type { RemovalRequest, RowEnvelope } from '../format/chain.ts'
 import type { Fault } from '../format/event-row.ts'
 import type { Durability, InboxRow, StoreDatabase } from './database.ts'
 import type { RowReader } from './read-events.ts'
@@ -100,5 +101,18 @@ export async function orElse<T>(otherwise: T, work: () => Promise<T>): Promise<T
   } catch (error) {
     if (error instanceof TallystickError) return otherwise
     throw error
+  }
+}
+
+/** The facts of an append that may be recorded once, each with whether the append states it a second time. */
+export function* factsOnce(
+  events: readonly EncodedEvent[],
+): Generator<{ readonly key: string; readonly envelope: RowEnvelope; readonly isRepeated: boolean }> {
+  const stated = new Set<string>()
+  for (const { event, envelope } of events) {
+    const key = onceKeyOf(event)
+    if (key === undefined || envelope.attempt === null) continue
+    yield { key, envelope, isRepeated: stated.has(key) }
+    stated.add(key)
   }
 }
