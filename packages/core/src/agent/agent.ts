@@ -459,12 +459,13 @@ export function requireAgentOptions(options: AgentOptions<unknown>): void {
 /** Refuses tools that a model could not tell from each other. */
 export function requireTools(agent: string, tools: readonly Tool[]): void {
   const names = new Set<string>()
-  for (const { name } of tools) {
-    if (names.has(name)) {
-      throw new ConfigurationError(
-        `Agent ${agent} has two tools named ${name}, and a model could not tell them apart. Rename one.`,
-      )
-    }
+  const twice = tools.find(({ name }) => {
+    const isKnown = names.has(name)
     names.add(name)
-  }
+    return isKnown
+  })
+  if (twice === undefined) return
+  throw new ConfigurationError(
+    `Agent ${agent} has two tools named ${twice.name}, and a model could not tell them apart. Rename one.`,
+  )
 }

@@ -109,7 +109,9 @@ export class TurnPreparation {
         answer = prepare()
       } catch (error) {
         // The runtime's own checks say already what to change.
-        throw error instanceof ConfigurationError ? error : failure(turn, ...failed(error))
+        throw error instanceof ConfigurationError
+          ? error
+          : failure(turn, `failed: ${textOfError(error)}`, error)
       }
       if (!isThenable(answer)) return answer
       this.#await(key, turn, answer)
@@ -140,7 +142,7 @@ export class TurnPreparation {
     this.#stopTimer = this.#clock.schedule(prepareMs, () => fail(`did not answer within ${prepareMs} ms`))
     answer.then(
       (change) => settle({ change }),
-      (error: unknown) => fail(...failed(error)),
+      (error: unknown) => fail(`failed: ${textOfError(error)}`, error),
     )
   }
 }
@@ -149,10 +151,6 @@ function failure({ agent }: AskedTurn, what: string, cause?: unknown): Configura
   return new ConfigurationError(`prepareTurn of the agent ${agent.name} ${what}. No model was called.`, {
     cause,
   })
-}
-
-function failed(error: unknown): readonly [what: string, cause: unknown] {
-  return [`failed: ${textOfError(error)}`, error]
 }
 
 /** Identifies a request before its turn is prepared. */

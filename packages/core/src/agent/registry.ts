@@ -213,10 +213,8 @@ function agentsFrom(
 
 /** Each run of the agent records it: it is copied and frozen once. */
 function withPrices(definition: AgentDefinition, prices: Prices): AgentDefinition {
-  const priceOf = (model: ModelRef): { price?: Price } => {
-    const price = checkedPrice(prices, model)
-    return price ? { price } : {}
-  }
+  const priceOf = (model: ModelRef): { price?: Price } =>
+    omitUndefined({ price: checkedPrice(prices, model) })
   const { fallbacks, summarizer } = definition
   return deepFreezeOnce({
     ...definition,
@@ -229,31 +227,24 @@ function withPrices(definition: AgentDefinition, prices: Prices): AgentDefinitio
 /** The models that runs are given, as a runtime finds them by the names on record. */
 export class KnownModels {
   readonly #agents: AgentRegistry
-  readonly #given: Model[] = []
+  #given: readonly Model[]
 
   constructor(agents: AgentRegistry, given: readonly Model[]) {
     this.#agents = agents
-    this.#given.push(...given)
+    this.#given = given
   }
 
   /** Makes a model known; of several with one name, the last. */
   add(model: Model): void {
-    const index = this.#given.findIndex((known) => sameModel(known, model))
-    if (index === -1) this.#given.push(model)
-    else this.#given[index] = model
+    this.#given = [...this.#given.filter((known) => !sameModel(known, model)), model]
   }
 
   /** A model that was given, or one of an agent. */
   find(ref: ModelRef): Model | undefined {
-    const ofAgents = (): Model[] =>
-      this.#agents
-        .all()
-        .flatMap(({ model, fallbacks, summarizer }) => [
-          model,
-          ...fallbacks,
-          ...(summarizer ? [summarizer] : []),
-        ])
-    const isIt = (model: Model): boolean => sameModel(model, ref)
-    return this.#given.find(isIt) ?? ofAgents().find(isIt)
+    const isIt = (model: Model | undefined): boolean => model !== undefined && sameModel(model, ref)
+    const given = this.#given.find(isIt)
+    if (given) return given
+    const agents = this.#agents.all()
+    return agents.flatMap(({ model, fallbacks, summarizer }) => [model, ...fallbacks, summarizer]).find(isIt)
   }
 }

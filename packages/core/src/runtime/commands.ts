@@ -2,7 +2,7 @@ import type { OutsideCommand, OutsideCommandOf } from '../events/commands.ts'
 import type { Ledger } from '../ledger/ledger.ts'
 import { recordsInput, getCommandRules } from '../machine/decide.ts'
 import { describeFinished, type Refusal } from '../machine/rules.ts'
-import { LedgerConflictError, LedgerUnavailableError } from '../values/errors.ts'
+import { LedgerConflictError } from '../values/errors.ts'
 import type { Clock } from '../values/host.ts'
 import type { RunId, ToolCallId } from '../values/ids.ts'
 
@@ -115,7 +115,9 @@ export class SentCommands {
       const { command, afterSeq } = this.#sent.get(key) ?? {}
       if (command === undefined || afterSeq === undefined || waiting.has(key)) continue
       const isObeyed = await this.#isRecorded(key, command, afterSeq)
-      this.acknowledge(key, isObeyed ? undefined : refusedElsewhere(this.#runId, command))
+      const message = `The process that drives run ${this.#runId} has read the command ${command.type} and refused it: the run had moved on; show the run to see how.`
+      const { usualRefusal: code } = getCommandRules(command.type)
+      this.acknowledge(key, isObeyed ? undefined : { code, message })
     }
   }
 
@@ -211,11 +213,6 @@ export function duplicateSendError(runId: RunId, key: string): LedgerConflictErr
   return new LedgerConflictError('unique', message)
 }
 
-function refusedElsewhere(runId: RunId, { type }: OutsideCommand): Refusal {
-  const message = `The process that drives run ${runId} has read the command ${type} and did not obey it, for the run stood otherwise by then; show the run to see how.`
-  return { code: getCommandRules(type).usualRefusal, message }
-}
-
 export function refusedAtEnd(runId: RunId): Refusal {
   return { code: 'run_finished', message: describeFinished(`Run ${runId} is finished`) }
 }
@@ -230,17 +227,6 @@ export function refusedByDrain(runId: RunId): Refusal {
 export function unknownCall(runId: RunId): Refusal {
   const message = `Run ${runId} has no open tool call of that id, nor has a child run of it; show the run to see which wait.`
   return { code: 'unknown_call', message }
-}
-
-/** How long a drain waits for the ledger after the grace time, in milliseconds. */
-export const answerTimeoutMs = 5_000
-
-/** The end of a drain that waits in vain for the result of an append. */
-export function ledgerSilent(runId: RunId): LedgerUnavailableError {
-  return new LedgerUnavailableError(
-    `The ledger has not answered for ${answerTimeoutMs} ms after the grace time of a drain, so run ${runId} was left where it ` +
-      'is. Whether its last append was carried out is not known; what was acknowledged is not lost. Resume it when the ledger answers.',
-  )
 }
 
 /** A promise that knows whether anybody waits for it: `await`, `then` and `Promise.all` come by here. */

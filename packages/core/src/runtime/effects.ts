@@ -18,7 +18,7 @@ import {
   onlyCallsRequireEffects,
   requiredEffects,
 } from '../machine/required-effects.ts'
-import type { Call, ExecutingState, RunState } from '../machine/state.ts'
+import type { ExecutingState, RunState } from '../machine/state.ts'
 import { startModelCall } from '../models/model-call.ts'
 import { OutputStage } from '../models/output.ts'
 import { checkCalls } from '../tools/check-calls.ts'
@@ -32,7 +32,7 @@ import type { Clock } from '../values/host.ts'
 import { deepFreeze, omitUndefined } from '../values/json.ts'
 import { textOfError } from '../values/text.ts'
 import { driveChild, startChild } from './children.ts'
-import type { AskedCall, RecordedResult } from './fork.ts'
+import type { AskedCall } from './fork.ts'
 import type { RunContext } from './run-context.ts'
 
 /**
@@ -221,7 +221,21 @@ function beginTool(effect: EffectOf<'tool'>, run: RunContext, post: Post): Begun
   const { host, parts, context, results } = run
   const recorded = results?.serve(state, call)
   if (recorded || call.recorded !== undefined) {
-    post(recorded ? endingOf(call, recorded) : lostRecord(call))
+    const ended = {
+      type: 'tool_ended' as const,
+      toolCallId: call.toolCallId,
+      attempt: call.attempts,
+      durationMs: 0,
+    }
+    if (recorded) {
+      const { outcome, content, projected, shown, toolCallId: reused } = recorded
+      post({ ...ended, outcome, content, ...omitUndefined({ projected, shown }), reused })
+    } else {
+      // It does not run for real: it has no approval for that.
+      const text =
+        'The recorded result that was to answer this call is not there any more. Nothing was run; ask for the call again.'
+      post({ ...ended, outcome: 'failed', content: textContent('failed', text) })
+    }
     return {}
   }
   if (call.child !== undefined)
@@ -268,28 +282,6 @@ function withShortResult(signal: Signal, effect: Effect, run: RunContext): Signa
   if (!isLonger(projected, max)) return signal
   const isReadable = toolNamed(agent, readResultName) !== undefined
   return { ...signal, shown: shortenedResult(projected, { max, toolCallId, isReadable }) }
-}
-
-function endingOf(
-  { toolCallId, attempts: attempt }: Call,
-  { outcome, content, projected, shown, toolCallId: reused }: RecordedResult,
-): Signal {
-  const ended = { type: 'tool_ended' as const, toolCallId, attempt, outcome, content, durationMs: 0 }
-  return { ...ended, ...omitUndefined({ projected, shown }), reused }
-}
-
-/** A call that a recorded result was to answer does not run for real: it has no approval for that. */
-function lostRecord({ toolCallId, attempts: attempt }: Call): Signal {
-  const text =
-    'The recorded result that was to answer this call is not there any more. Nothing was run; ask for the call again.'
-  return {
-    type: 'tool_ended',
-    toolCallId,
-    attempt,
-    outcome: 'failed',
-    durationMs: 0,
-    content: textContent('failed', text),
-  }
 }
 
 /** Lets guardrails look, and posts one `guardrails_checked`. */

@@ -158,17 +158,16 @@ export class StoppedElsewhere {
     const isNeeded = this.#readers > 0 && !this.#isDrivenHere && !this.#isDone
     if (!isNeeded) this.#leave()
     if (!isNeeded || this.#hints) return false
-    this.#subscribe()
-    return true
-  }
-
-  #leave(): void {
-    this.#hints?.unsubscribe()
-    this.#hints = undefined
-  }
-
-  #subscribe(): void {
-    const onEnd = (): void => this.#onEndOfHints()
+    // Without hints, what this process records still comes; a ledger that was closed refuses to be read.
+    const onEnd = (): void => {
+      this.#hints = undefined
+      this.#parts.ledger.head(this.#runId).catch((error: unknown) => {
+        // A driver that fails since the ledger was closed says so itself: readers get the error from here once it has stopped.
+        if (this.#isDrivenHere) return
+        this.#listener.onCutOff(error)
+        this.#live.cutOff$.next(error)
+      })
+    }
     // Subscribers read the ledger too, and get its failures there.
     try {
       const hints = this.#parts.ledger.changes(this.#runId).subscribe({
@@ -180,19 +179,12 @@ export class StoppedElsewhere {
     } catch {
       // Nothing is hinted at.
     }
+    return true
   }
 
-  /** Without hints, what this process records still comes; a ledger that was closed refuses to be read. */
-  #onEndOfHints(): void {
+  #leave(): void {
+    this.#hints?.unsubscribe()
     this.#hints = undefined
-    this.#parts.ledger.head(this.#runId).catch((error: unknown) => this.#cutOff(error))
-  }
-
-  /** A driver that fails since the ledger was closed says so itself: readers get the error from here once it has stopped. */
-  #cutOff(error: unknown): void {
-    if (this.#isDrivenHere) return
-    this.#listener.onCutOff(error)
-    this.#live.cutOff$.next(error)
   }
 
   #refreshUnobserved(): void {

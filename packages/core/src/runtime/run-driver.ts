@@ -9,16 +9,14 @@ import { listCallsAwaitingChild } from '../machine/calls.ts'
 import { isSuspended } from '../machine/next-action.ts'
 import type { RunState } from '../machine/state.ts'
 import type { Model } from '../models/model.ts'
-import { LedgerConflictError } from '../values/errors.ts'
+import { LedgerConflictError, LedgerUnavailableError } from '../values/errors.ts'
 import type { Host } from '../values/host.ts'
 import { type RunId, runIdOfCall } from '../values/ids.ts'
 import { deepFreeze } from '../values/json.ts'
 import type { ErrorListener } from '../values/observables.ts'
 import {
-  answerTimeoutMs,
   answerTo,
   type CommandAcknowledgement,
-  ledgerSilent,
   refusedAtEnd,
   refusedByDrain,
   SentCommands,
@@ -120,6 +118,9 @@ class FailureNotice {
     })
   }
 }
+
+/** How long a drain waits for the ledger after the grace time, in milliseconds. */
+const answerTimeoutMs = 5_000
 
 const nothing: Promise<void> = Promise.resolve()
 
@@ -457,7 +458,10 @@ export class RunDriver implements ErrorListener {
   /** Lets what is in flight end, begins nothing, and returns the result of the run as it stopped. */
   async drain(graceMs: number): Promise<RunResult> {
     this.#session?.loop.drain(graceMs)
-    const silent = ledgerSilent(this.runId)
+    const silent = new LedgerUnavailableError(
+      `The ledger has not answered for ${answerTimeoutMs} ms after the grace time of a drain, so run ${this.runId} was left where it ` +
+        'is. Whether its last append was carried out is not known; what was acknowledged is not lost. Resume it when the ledger answers.',
+    )
     const { clock } = this.parts.host
     const stopTimer = clock.schedule(graceMs + answerTimeoutMs, () => this.#session?.abort(silent))
     return await this.whenStopped.finally(stopTimer)

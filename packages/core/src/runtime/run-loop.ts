@@ -72,14 +72,6 @@ function isBareResume(state: RunState | undefined, { events, action }: EventBatc
   return resumed.definition === undefined && action.kind === 'suspend' && isSuspended(state)
 }
 
-/** How a run is taken over. */
-export interface TakingOver {
-  /** Its child runs that are under way, too. */
-  readonly withChildren: boolean
-  /** Also from a process that may live. */
-  readonly takeOver: boolean
-}
-
 /**
  * THE RUN LOOP: the only writer of a run. Takes what has arrived, lets the machine decide, appends, folds, publishes, then
  * starts what is required: always in this order. Drives until the run stops, and decides nothing itself.
@@ -172,7 +164,14 @@ export class RunLoop {
    * it. Rejects with a `LedgerConflictError` of kind `lease` while another process drives it, unless with `takeOver`. With
    * `withChildren`, its child runs are taken over with it.
    */
-  async resume({ withChildren, takeOver }: TakingOver): Promise<RunState> {
+  async resume({
+    withChildren,
+    takeOver,
+  }: {
+    readonly withChildren: boolean
+    /** Also from a process that may live. */
+    readonly takeOver: boolean
+  }): Promise<RunState> {
     this.#takesChildrenOver = withChildren
     const { parts, runId } = this.#run
     const found = await this.#load()
@@ -218,7 +217,7 @@ export class RunLoop {
     this.#inbox.watch()
     try {
       for (;;) {
-        if (this.#inbox.isUnread && run.state) await this.#readInbox(run.state)
+        if (this.#inbox.isUnread && run.state) await this.#inbox.read({ epoch: this.epoch, state: run.state })
         const draining = this.isDraining && run.state !== undefined
         const batch = await this.#advance(draining)
         if (batch === undefined) continue
@@ -339,14 +338,10 @@ export class RunLoop {
     return true
   }
 
-  #readInbox(state: RunState): Promise<void> {
-    return this.#inbox.read({ epoch: this.epoch, state })
-  }
-
   /** True if no command is on its way or waits in the inbox. */
   async #mayStop(state: RunState): Promise<boolean> {
     await this.#run.sent.allDelivered()
-    await this.#readInbox(state)
+    await this.#inbox.read({ epoch: this.epoch, state })
     const isAsked = (): boolean =>
       !this.#run.mailbox.empty || this.#inbox.isUnread || this.#lost !== undefined
     await postEndedChildren(state, {

@@ -69,7 +69,9 @@ export class RunRegistry {
   driverOf(runId: RunId, own?: Agent<unknown>): RunDriver {
     const there = this.#drivers.get(runId)?.deref()
     if (there) return there
-    const driver = new RunDriver(runId, own ? withOwnAgent(this.parts, own) : this.parts)
+    const { agents } = this.parts
+    const find = (name: string): Agent<unknown> | undefined => (name === own?.name ? own : agents.find(name))
+    const driver = new RunDriver(runId, own ? { ...this.parts, agents: { ...agents, find } } : this.parts)
     this.#drivers.set(runId, new WeakRef(driver))
     this.#forget.register(driver, runId)
     return driver
@@ -244,10 +246,4 @@ export class RunRegistry {
     await this.drain()
     await this.#reports.ended()
   }
-}
-
-/** The parts with which a fork is driven that has an agent of its own. */
-function withOwnAgent(parts: RuntimeParts, own: Agent<unknown>): RuntimeParts {
-  const { agents } = parts
-  return { ...parts, agents: { ...agents, find: (name) => (name === own.name ? own : agents.find(name)) } }
 }

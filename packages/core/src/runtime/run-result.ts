@@ -159,10 +159,8 @@ export function toResult(state: RunState): RunResult<Json> {
     return { ...resting, status, output, ...omitUndefined({ limit: state.metLimit?.limit }) }
   }
   const { reason, detail } = state
-  if (reason !== 'answered')
-    return { ...resting, status: 'done', reason, output, ...omitUndefined({ detail }) }
-  // An answer that does not fit ends the run as `output_invalid`, so one that does is there.
-  return { ...resting, status: 'done', reason, output: output as Json, ...omitUndefined({ detail }) }
+  // An answer that does not fit ends the run as `output_invalid`, so where the reason is `answered`, there is one.
+  return { ...resting, status: 'done', reason, output, ...omitUndefined({ detail }) } as RunResult<Json>
 }
 
 /** Returns the whole result: with what child runs wait for, and with the output as the agent's schema parses it. */

@@ -366,30 +366,28 @@ function replyText(state: RunState): string {
   return state.phase === 'collecting' && state.reply.message.parts.length > 0 ? state.lastText : ''
 }
 
-interface Read {
-  /** The last turn whose reply was read. */
-  readonly turn: number
-  readonly finalText?: FinalText
-}
-
 /** The text of each message once it is final: it is whole, and every check of it has passed. */
 function finalTextsOf(folded$: Observable<FoldedEvent>): Observable<FinalText> {
   return flattened(
-    folded$.pipe(scan(({ turn }: Read, folded) => readReply(turn, folded), { turn: 0 })),
+    folded$.pipe(
+      scan(({ turn }: ReturnType<typeof readReply>, folded) => readReply(turn, folded), { turn: 0 }),
+    ),
     ({ finalText }) => (finalText ? [finalText] : []),
   )
 }
 
-function readReply(turn: number, { event, state }: FoldedEvent): Read {
+/** The last turn whose reply was read, and its text once that is final. */
+function readReply(
+  turn: number,
+  { event, state }: FoldedEvent,
+): { readonly turn: number; readonly finalText?: FinalText } {
   if (state.phase !== 'collecting' || state.turn === turn) return { turn }
-  if (findDueAnswerCheck(state) && !isWithheld(event)) return { turn }
+  // The run ends with a replacement of its answer: the time was up before a guardrail had checked it.
+  const isWithheld =
+    event.type === 'guardrail_tripped' && event.on === 'output' && event.cause === 'controller'
+  if (findDueAnswerCheck(state) && !isWithheld) return { turn }
   const text = replyText(state)
   // An answer that the model is to write again is withdrawn.
   const isWithdrawn = event.type === 'output_checked' && event.repair !== undefined
   return { turn: event.turn, ...(text !== '' && !isWithdrawn && { finalText: { text, seq: event.seq } }) }
-}
-
-/** True if the run ends with a replacement of its answer: the time was up before a guardrail had checked it. */
-function isWithheld(event: RuntimeEvent): boolean {
-  return event.type === 'guardrail_tripped' && event.on === 'output' && event.cause === 'controller'
 }

@@ -159,7 +159,14 @@ function pastFrom(source: RunState, relation: 'session' | 'branch'): Past {
 }
 
 function editsOf({ of, edits, by, reason }: PastEdits, source: RunState | undefined): Past {
-  if (of !== source?.runId) throw editedMeanwhile(of, source)
+  if (of !== source?.runId) {
+    const what = source ? `follows run ${source.runId}` : 'has no past'
+    throw new LedgerConflictError(
+      'session',
+      `The edits are of the history of run ${of}, but this run ${what}: their places may mean other messages. Nothing ` +
+        'was written. Read the history again and decide anew.',
+    )
+  }
   requireSoundEdits(of, edits, transcript(source))
   return { edits: { edits, ...omitUndefined({ by, reason }) } }
 }
@@ -206,14 +213,5 @@ export function requireSoundEdits(
   if (fault === undefined) return
   throw new ConfigurationError(
     `The edits of the history of run ${of} cannot be made: ${fault}. Remove a message together with its tool results.`,
-  )
-}
-
-function editedMeanwhile(of: string, source: RunState | undefined): LedgerConflictError {
-  const what = source ? `follows run ${source.runId}` : 'has no past'
-  return new LedgerConflictError(
-    'session',
-    `The edits are of the history of run ${of}, but this run ${what}: their places may mean other messages. Nothing ` +
-      'was written. Read the history again and decide anew.',
   )
 }
