@@ -1,3 +1,4 @@
+import { of } from 'rxjs'
 import type { AgentDefinition } from '../events/agent-definition.ts'
 import type { Message } from '../events/content.ts'
 import type { Handoff } from '../events/event.ts'
@@ -15,7 +16,6 @@ import {
 import type { Tool } from '../tools/tool.ts'
 import { ConfigurationError } from '../values/errors.ts'
 import { type JsonObject, omitUndefined } from '../values/json.ts'
-import { oneValue } from '../values/observables.ts'
 import {
   answerOf,
   anyObject,
@@ -192,6 +192,6 @@ function handoffTool(
       additionalProperties: false,
     },
     check: (input) => (reader ? inputVerdict(reader, input) : { kind: 'run' }),
-    run: () => oneValue({ type: 'tool_ended', outcome: 'success', content: textContent('success', text) }),
+    run: () => of({ type: 'tool_ended', outcome: 'success', content: textContent('success', text) }),
   }
 }

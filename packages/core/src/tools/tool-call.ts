@@ -1,5 +1,5 @@
 import { sentenceOfFault, type Fault } from '../values/schema.ts'
-import type { Observable, Observer, Subscriber } from 'rxjs'
+import { type Observable, type Observer, of, type Subscriber } from 'rxjs'
 import type { AnyContext } from '../events/agent-definition.ts'
 import type { Outcome, ResultPart } from '../events/content.ts'
 import { readResultName } from '../events/model-request.ts'
@@ -17,7 +17,7 @@ import { answerInTime, late } from '../values/answer-in-time.ts'
 import type { Cancel, Clock, Host } from '../values/host.ts'
 import { idempotencyKeyOf, type ToolCallId } from '../values/ids.ts'
 import { omitUndefined } from '../values/json.ts'
-import { GuardedSubscriber, IsolatedObservable, oneValue } from '../values/observables.ts'
+import { GuardedSubscriber, IsolatedObservable } from '../values/observables.ts'
 import { stackOfError, textOfError } from '../values/text.ts'
 import type { CallContext, Tool, ToolRun } from './tool.ts'
 
@@ -272,7 +272,7 @@ class ToolAttempt implements RunningTool, Observer<ToolSignal> {
 function missingTool(name: string): Pick<Tool, 'run' | 'timeoutMs' | 'quietMs'> {
   const text = `The tool ${name} is not there any more as it was when this call was checked. Nothing was run.`
   return {
-    run: () => oneValue({ type: 'tool_ended', outcome: 'failed', content: textContent('failed', text) }),
+    run: () => of({ type: 'tool_ended', outcome: 'failed', content: textContent('failed', text) }),
   }
 }
 

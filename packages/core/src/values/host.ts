@@ -29,65 +29,48 @@ interface Machine {
  * This process, as the leases of its runs name it. Processes of other machines, and of containers that number their processes
  * themselves, cannot be judged from here: those leases end by time. `undefined` where the host has no processes.
  */
-export function processOfHost(system: Partial<System> | undefined): HostProcess | undefined {
-  if (system?.getBuiltinModule === undefined || system.pid === undefined || system.kill === undefined)
+export function processOfHost(given: Partial<System> | undefined): HostProcess | undefined {
+  if (given?.getBuiltinModule === undefined || given.pid === undefined || given.kill === undefined)
     return undefined
-  return new SystemProcess(system as System)
+  const system = given as System
+  let machine: { readonly known: Machine | undefined } | undefined
+  const readMachine = (): Machine | undefined => (machine ??= { known: machineOf(system) }).known
+  let name: string | undefined
+  return {
+    /** Read when a run is first driven: who only reads a ledger pays nothing for it. */
+    get name() {
+      return (name ??= nameOf(system, readMachine()))
+    },
+    hasEnded(holder) {
+      const named = /^process (\d+) on \S+ \((\S+) since ([^)]+)\)/.exec(holder)
+      const own = readMachine()
+      if (named === null || own === undefined || named[2] !== own.id) return false
+      try {
+        return own.startOf(Number(named[1])) !== named[3]
+      } catch {
+        return false
+      }
+    },
+  }
 }
 
-class SystemProcess implements HostProcess {
-  readonly #system: System
-  #machine: Machine | undefined | 'unread' = 'unread'
-  #name: string | undefined
+function nameOf(system: System, machine: Machine | undefined): string {
+  const { pid } = system
+  const { hostname } = system.getBuiltinModule('node:os') as { readonly hostname: () => string }
+  const since = machine?.startOf(pid)
+  const where = `process ${pid} on ${hostname().replaceAll(/\s/g, '-') || 'a-machine'}`
+  return machine && since !== undefined ? `${where} (${machine.id} since ${since})` : where
+}
 
-  constructor(system: System) {
-    this.#system = system
+function machineOf(system: System): Machine | undefined {
+  try {
+    if (system.platform === 'linux') return linux(system.getBuiltinModule('node:fs') as Files, system)
+    if (system.platform === 'darwin')
+      return darwin(system.getBuiltinModule('node:child_process') as Programs, system)
+  } catch {
+    // It does not say which machine it is.
   }
-
-  /** Read when a run is first driven: who only reads a ledger pays nothing for it. */
-  get name(): string {
-    return (this.#name ??= this.#nameOf(this.#system.pid))
-  }
-
-  hasEnded(holder: string): boolean {
-    const named = /^process (\d+) on \S+ \((\S+) since ([^)]+)\)/.exec(holder)
-    const machine = this.#machineOf()
-    if (named === null || machine === undefined || named[2] !== machine.id) return false
-    try {
-      return machine.startOf(Number(named[1])) !== named[3]
-    } catch {
-      return false
-    }
-  }
-
-  #nameOf(pid: number): string {
-    const { hostname } = this.#system.getBuiltinModule('node:os') as { readonly hostname: () => string }
-    const machine = this.#machineOf()
-    const since = machine?.startOf(pid)
-    const where = `process ${pid} on ${hostname().replaceAll(/\s/g, '-') || 'a-machine'}`
-    return machine && since !== undefined ? `${where} (${machine.id} since ${since})` : where
-  }
-
-  #machineOf(): Machine | undefined {
-    if (this.#machine === 'unread') {
-      try {
-        this.#machine = this.#read()
-      } catch {
-        this.#machine = undefined
-      }
-    }
-    return this.#machine
-  }
-
-  #read(): Machine | undefined {
-    switch (this.#system.platform) {
-      case 'linux':
-        return linux(this.#system.getBuiltinModule('node:fs') as Files, this.#system)
-      case 'darwin':
-        return darwin(this.#system.getBuiltinModule('node:child_process') as Programs, this.#system)
-    }
-    return undefined
-  }
+  return undefined
 }
 
 /** Containers of one machine share its start, not its numbers: each has a name space of its own for them. */
@@ -262,49 +245,33 @@ const MAX_LATE_MS = 1_000
  * leaps, so that a clock set ahead ends no run: it follows the host's `even` time or, without one, the host's timers.
  */
 export function steadyClock(clock: Clock): SteadyClock {
-  return new RunClock(clock)
-}
-
-class RunClock implements SteadyClock {
-  readonly #clock: Clock
-  /** When it was made, by the host's even time, if that has one, and by its clock. */
-  readonly #begunEven: number | undefined
-  readonly #begunAt: number
-  #last = -Infinity
+  const begunEven = clock.even?.()
+  const begunAt = begunEven === undefined ? 0 : clock.now()
+  let last = -Infinity
   /** How far the host's clock is ahead of the run's. */
-  #ahead = 0
-
-  constructor(clock: Clock) {
-    this.#clock = clock
-    this.#begunEven = clock.even?.()
-    this.#begunAt = this.#begunEven === undefined ? 0 : clock.now()
-  }
-
-  now(): number {
-    const time = this.#read()
-    this.#ahead = Math.min(this.#ahead, time - this.#last)
-    this.#last = time - this.#ahead
-    return this.#last
-  }
-
-  schedule(delayMs: number, callback: () => void): Cancel {
-    const waitMs = Math.max(0, delayMs)
-    const due = this.now() + waitMs
-    return this.#clock.schedule(waitMs, () => {
-      const late = this.#read() - this.#ahead - due
-      if (late > MAX_LATE_MS) this.#ahead += late
-      callback()
-    })
-  }
-
-  atLeast(time: number): void {
-    this.#last = Math.max(this.#last, time)
-  }
-
+  let ahead = 0
   /** The host's time of now, carried on by its even time. */
-  #read(): number {
-    const begun = this.#begunEven
-    if (begun === undefined) return this.#clock.now()
-    return this.#begunAt + Math.floor((this.#clock.even?.() ?? begun) - begun)
+  const read = (): number =>
+    begunEven === undefined ? clock.now() : begunAt + Math.floor((clock.even?.() ?? begunEven) - begunEven)
+  const now = (): number => {
+    const time = read()
+    ahead = Math.min(ahead, time - last)
+    last = time - ahead
+    return last
+  }
+  return {
+    now,
+    schedule(delayMs, callback) {
+      const waitMs = Math.max(0, delayMs)
+      const due = now() + waitMs
+      return clock.schedule(waitMs, () => {
+        const late = read() - ahead - due
+        if (late > MAX_LATE_MS) ahead += late
+        callback()
+      })
+    },
+    atLeast(time) {
+      last = Math.max(last, time)
+    },
   }
 }

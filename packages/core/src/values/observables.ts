@@ -4,7 +4,7 @@ import {
   type Operator,
   Subscriber,
   type Subscription,
-  type UnsubscriptionError,
+  UnsubscriptionError,
 } from 'rxjs'
 import { ignoreRejection } from './option.ts'
 
@@ -147,15 +147,10 @@ export class GuardedSubscriber<T> extends Subscriber<T> {
     try {
       super.unsubscribe()
     } catch (thrown) {
-      const errors: readonly unknown[] = isUnsubscriptionError(thrown) ? thrown.errors : [thrown]
+      const errors: readonly unknown[] = thrown instanceof UnsubscriptionError ? thrown.errors : [thrown]
       for (const error of errors) this.#observer.onCleanupFault(error)
     }
   }
-}
-
-/** By its name: to load its class takes longer than it should for an error that hardly ever comes. */
-function isUnsubscriptionError(thrown: unknown): thrown is UnsubscriptionError {
-  return thrown instanceof Error && thrown.name === 'UnsubscriptionError' && 'errors' in thrown
 }
 
 /** Reports each value that a function makes of one. Subscribers are as isolated from each other as the source's. */
@@ -180,14 +175,4 @@ class Flattening<T, R> extends Subscriber<T> {
   protected override _next(value: T): void {
     for (const each of this.#valuesOf(value)) this.#subscriber.next(each)
   }
-}
-
-// RxJS has this function. Its own loads many files, and takes longer for that than the rest of what core needs of it.
-
-/** Reports one value and completes. */
-export function oneValue<T>(value: T): Observable<T> {
-  return new Observable((subscriber) => {
-    subscriber.next(value)
-    subscriber.complete()
-  })
 }
