@@ -1,12 +1,5 @@
 import { option, requireOptions } from '@tallystick/core/internal'
-import {
-  anySpan,
-  type Attributes,
-  type AttributeValue,
-  type Span,
-  type SpanEvent,
-  type SpanLink,
-} from './span.ts'
+import { anySpan, type Attributes, type AttributeValue, type Span } from './span.ts'
 
 /** A value as OTLP has it in JSON. */
 export type OtlpValue =
@@ -69,10 +62,10 @@ export function toOtlp(
   requireOptions('toOtlp', spanList, spans, 'the list of spans')
   requireOptions('toOtlp', otlpOptions, options)
   const { serviceName = 'tallystick' } = options
-  const resource = { attributes: attributesOf({ 'service.name': serviceName }) }
+  const resource = { attributes: toOtlpAttributes({ 'service.name': serviceName }) }
   return {
     resourceSpans: [
-      { resource, scopeSpans: [{ scope: { name: '@tallystick/otel' }, spans: spans.map(spanOf) }] },
+      { resource, scopeSpans: [{ scope: { name: '@tallystick/otel' }, spans: spans.map(toOtlpSpan) }] },
     ],
   }
 }
@@ -81,7 +74,7 @@ export function toOtlp(
 const kinds = { internal: 1, client: 3 } as const
 const statuses = { unset: 0, error: 2 } as const
 
-function spanOf(span: Span): OtlpSpan {
+function toOtlpSpan(span: Span): OtlpSpan {
   const { traceId, spanId, parentSpanId, name } = span
   return {
     traceId,
@@ -91,30 +84,29 @@ function spanOf(span: Span): OtlpSpan {
     kind: kinds[span.kind],
     startTimeUnixNano: nanoseconds(span.startedAt),
     endTimeUnixNano: nanoseconds(span.endedAt),
-    attributes: attributesOf(span.attributes),
-    events: span.events.map(eventOf),
-    links: span.links.map(linkOf),
+    attributes: toOtlpAttributes(span.attributes),
+    events: span.events.map(({ at, attributes, ...event }) => ({
+      ...event,
+      timeUnixNano: nanoseconds(at),
+      attributes: toOtlpAttributes(attributes),
+    })),
+    links: span.links.map(({ attributes, ...link }) => ({
+      ...link,
+      attributes: toOtlpAttributes(attributes),
+    })),
     status: { code: statuses[span.status] },
   }
 }
 
-function eventOf({ name, at, attributes }: SpanEvent): OtlpSpan['events'][number] {
-  return { name, timeUnixNano: nanoseconds(at), attributes: attributesOf(attributes) }
+function toOtlpAttributes(attributes: Attributes): readonly OtlpAttribute[] {
+  return Object.entries(attributes).map(([key, value]) => ({ key, value: toOtlpValue(value) }))
 }
 
-function linkOf({ traceId, spanId, attributes }: SpanLink): OtlpSpan['links'][number] {
-  return { traceId, spanId, attributes: attributesOf(attributes) }
-}
-
-function attributesOf(attributes: Attributes): readonly OtlpAttribute[] {
-  return Object.entries(attributes).map(([key, value]) => ({ key, value: valueOf(value) }))
-}
-
-function valueOf(value: AttributeValue): OtlpValue {
+function toOtlpValue(value: AttributeValue): OtlpValue {
   if (typeof value === 'string') return { stringValue: value }
   if (typeof value === 'boolean') return { boolValue: value }
   if (typeof value === 'number') return Number.isInteger(value) ? { intValue: value } : { doubleValue: value }
-  return { arrayValue: { values: value.map(valueOf) } }
+  return { arrayValue: { values: value.map(toOtlpValue) } }
 }
 
 /** A number of 64 bits is a text in JSON. */

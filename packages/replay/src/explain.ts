@@ -41,17 +41,20 @@ export function explainedAttempts(ofTurn: readonly RuntimeEvent[]): readonly Exp
       continue
     }
     const last = attempts.at(-1)
-    if (last) attempts[attempts.length - 1] = { ...last, ...attemptFacts(event) }
+    if (last === undefined) continue
+    const place = attempts.length - 1
+    if (event.type === 'model_stream_failed') {
+      attempts[place] = { ...last, outcome: 'failed', failure: event.failure.class }
+    }
+    if (event.type === 'assistant_message_finished') {
+      attempts[place] = { ...last, outcome: event.partial ? 'cut_off' : 'answered' }
+    }
+    if (event.type === 'usage_updated') {
+      const { usage, costUsd } = event
+      attempts[place] = { ...last, usage, ...omitUndefined({ costUsd }) }
+    }
   }
   return attempts
-}
-
-function attemptFacts(event: RuntimeEvent): Partial<ExplainedAttempt> {
-  if (event.type === 'model_stream_failed') return { outcome: 'failed', failure: event.failure.class }
-  if (event.type === 'assistant_message_finished') return { outcome: event.partial ? 'cut_off' : 'answered' }
-  if (event.type !== 'usage_updated') return {}
-  const { usage, costUsd } = event
-  return { usage, ...omitUndefined({ costUsd }) }
 }
 
 /**
@@ -81,7 +84,7 @@ export class HistoryOrigins {
   follow(event: RuntimeEvent, messages: readonly Message[] | undefined): void {
     this.#note(event)
     if (messages === undefined) return
-    const seqs = [...this.#sourcesOf(event), event.seq]
+    const seqs = [...this.#listSources(event), event.seq]
     const { origins, dropped } = originsAfter(this.#origins, messages, { event, seqs })
     this.#origins = origins
     for (const origin of dropped) this.#dropped.push(origin)
@@ -100,7 +103,7 @@ export class HistoryOrigins {
   }
 
   /** Earlier events from which the messages of an event come. */
-  #sourcesOf(event: RuntimeEvent): readonly number[] {
+  #listSources(event: RuntimeEvent): readonly number[] {
     if (event.type === 'assistant_message_finished') return this.#reply
     if (event.type === 'tool_results_injected') return this.#results
     if (event.type === 'input_settled') return [this.#inputs.get(event.receipt) ?? event.seq]
@@ -161,10 +164,10 @@ export function matched(
     if (same) found.set(message, same)
     left.delete(message)
   }
-  const byText = Map.groupBy(wordForWord ? left.values() : [], ({ message }) => textOf(message))
+  const byText = Map.groupBy(wordForWord ? left.values() : [], ({ message }) => canonicalJson(message))
   for (const message of byText.size > 0 ? messages : []) {
     if (found.has(message)) continue
-    const same = byText.get(textOf(message))?.shift()
+    const same = byText.get(canonicalJson(message))?.shift()
     if (same === undefined) continue
     found.set(message, { ...same, message })
     left.delete(same.message)
@@ -183,10 +186,6 @@ function originsByPlace(
   const removed = new Set(event.edits.flatMap((edit) => (edit.message ? [] : [edit.index])))
   const kept = before.filter((_origin, index) => !removed.has(index))
   return (index) => kept[index]
-}
-
-function textOf(message: Message): string {
-  return canonicalJson(message)
 }
 
 /** An attempt right after its `model_call_started`. */
@@ -227,14 +226,14 @@ export async function explain(ledger: Ledger, runId: RunId, turn: number): Promi
       asked = { started: event, state, history: origins.origins, dropped: origins.dropped, definitionSeq }
     }
   }
-  if (asked) return explanationOf(asked, ofTurn)
+  if (asked) return buildExplanation(asked, ofTurn)
   throw new ConfigurationError(
     `Run ${runId} has no turn ${turn} in which a model was asked, so there is no request to explain. Turns count from 1; ` +
       'the state of the run says how many there were.',
   )
 }
 
-function explanationOf({ started, state, ...from }: Asked, ofTurn: readonly RuntimeEvent[]): Explanation {
+function buildExplanation({ started, state, ...from }: Asked, ofTurn: readonly RuntimeEvent[]): Explanation {
   const { runId, agent, definition, attempt } = state
   const request = modelRequest(state)
   const { found, lost } = matched(from.history, request.messages, { wordForWord: true })
@@ -243,7 +242,10 @@ function explanationOf({ started, state, ...from }: Asked, ofTurn: readonly Runt
   )
   const items = [
     ...explainedItems(definition, request, { started, definitionSeq: from.definitionSeq }),
-    ...messages.map(messageItem),
+    ...messages.map((origin, index): ExplainedItem => {
+      const { role: _role, ...rest } = replacedMessage(origin)
+      return { kind: 'message', message: origin.message, index, ...rest }
+    }),
   ]
   const estimated = items.reduce((sum, { tokens }) => sum + tokens, 0)
   const attempts = explainedAttempts(ofTurn)
@@ -295,17 +297,6 @@ function explainedItems(
   if (outputSchema === undefined) return explained
   const tokens = textTokens(JSON.stringify(outputSchema))
   return [...explained, { kind: 'output_schema', seqs: [definitionSeq], tokens }]
-}
-
-function messageItem({ message, seqs, replaced }: MessageOrigin, index: number): ExplainedItem {
-  return {
-    kind: 'message',
-    message,
-    index,
-    seqs,
-    tokens: estimateMessageTokens(message),
-    ...(replaced.length > 0 && { replaced: replaced.map(replacedMessage) }),
-  }
 }
 
 function replacedMessage({ message, seqs, replaced }: MessageOrigin): ReplacedMessage {

@@ -1,7 +1,6 @@
 import { type Agent, ConfigurationError, type RunState, type RuntimeEvent } from '@tallystick/core'
 import {
   describeChangedInput,
-  type CollectedCall,
   digested,
   messagesShown,
   requestDigest,
@@ -16,11 +15,7 @@ import type { SecretMask } from './secrets.ts'
 /** A definition without secrets, under a digest of its own. Without any secret it stays the same. */
 function redactDefinition(definition: AgentDefinition, mask: SecretMask): AgentDefinition {
   const redacted = mask.value(definition)
-  return encodeDefinition(redacted) === encodeDefinition(definition) ? definition : digested(redacted)
-}
-
-function encodeDefinition(definition: AgentDefinition): string {
-  return canonicalJson(definition)
+  return canonicalJson(redacted) === canonicalJson(definition) ? definition : digested(redacted)
 }
 
 /** An agent whose words are without secrets: its definition, and what its rules say. What it decides stays its own. */
@@ -116,7 +111,10 @@ function redactStreams(events: readonly RuntimeEvent[], mask: SecretMask): Reado
       deltas.map(({ text }) => text),
       mask,
     )
-    const written = maskedPieces(deltas.map(writtenOf), mask)
+    const written = maskedPieces(
+      deltas.map((delta) => ('written' in delta ? delta.written : undefined) ?? delta.text),
+      mask,
+    )
     deltas.forEach((delta, place) => {
       const text = shown[place] as string
       const differs = 'written' in delta
@@ -134,10 +132,6 @@ function maskedPieces(texts: readonly string[], mask: SecretMask): readonly stri
     from += length
     return whole.slice(from - length, from)
   })
-}
-
-function writtenOf(delta: Delta): string {
-  return ('written' in delta ? delta.written : undefined) ?? delta.text
 }
 
 /** An event without secrets. Its envelope has none, and neither have ids of runs: the runtime made them. */
@@ -168,45 +162,35 @@ function withRunIds(masked: RuntimeEvent, recorded: RuntimeEvent): RuntimeEvent 
 
 /** The event with digests of what the model and the tools would have been given without secrets. */
 function withDigests(state: RunState, event: RuntimeEvent): RuntimeEvent {
-  if (event.type === 'model_call_started') return startedModelCall(state, event)
-  if (event.type === 'compaction_started')
-    return { ...event, requestDigest: digestSummaryRequest(state, event) }
-  if (event.type === 'tool_requests_collected') {
-    return { ...event, calls: event.calls.map((call) => collectedCall(state, call)) }
+  if (event.type === 'model_call_started') {
+    // A turn shows only what differs from a history without secrets.
+    const { shown: recorded, ...others } = event.change ?? {}
+    const shown = recorded && shownInstead(state.history, messagesShown(state.history, { shown: recorded }))
+    const masked = event.change ? { ...event, change: { ...others, ...(shown && { shown }) } } : event
+    return { ...masked, requestDigest: requestDigest(state, masked) }
   }
-  if (event.type === 'tool_started') return startedCall(state, event)
+  if (event.type === 'compaction_started') {
+    return { ...event, requestDigest: digestSummaryRequest(state, event) }
+  }
+  if (event.type === 'tool_requests_collected') {
+    const calls = event.calls.map((call) => {
+      const input = call.input ?? findCall(state, call.toolCallId)?.input ?? {}
+      return { ...call, inputDigest: digestOf(input) }
+    })
+    return { ...event, calls }
+  }
+  if (event.type === 'tool_started') {
+    const { input } = findCall(state, event.toolCallId) ?? {}
+    const isKnown = input !== undefined && event.inputDigest !== undefined
+    return isKnown ? { ...event, inputDigest: digestOf(input) } : event
+  }
   if (event.type === 'approval_requested') {
     return { ...event, inputDigest: findCall(state, event.toolCallId)?.inputDigest ?? event.inputDigest }
   }
-  return event.type === 'approval_decided' ? decidedCall(state, event) : event
-}
-
-/** A turn shows only what differs from a history without secrets. */
-function startedModelCall(
-  state: RunState,
-  event: EventOf<'model_call_started'>,
-): EventOf<'model_call_started'> {
-  const { shown: recorded, ...others } = event.change ?? {}
-  const shown = recorded && shownInstead(state.history, messagesShown(state.history, { shown: recorded }))
-  const change = { ...others, ...(shown && { shown }) }
-  const masked = event.change ? { ...event, change } : event
-  return { ...masked, requestDigest: requestDigest(state, masked) }
-}
-
-function collectedCall(state: RunState, call: CollectedCall): CollectedCall {
-  const input = call.input ?? findCall(state, call.toolCallId)?.input ?? {}
-  return { ...call, inputDigest: digestOf(input) }
-}
-
-function startedCall(state: RunState, event: EventOf<'tool_started'>): EventOf<'tool_started'> {
-  const { input } = findCall(state, event.toolCallId) ?? {}
-  return input === undefined || event.inputDigest === undefined
-    ? event
-    : { ...event, inputDigest: digestOf(input) }
-}
-
-function decidedCall(state: RunState, event: EventOf<'approval_decided'>): EventOf<'approval_decided'> {
-  const { input: asked = {}, inputDigest = event.inputDigest } = findCall(state, event.toolCallId) ?? {}
-  if (event.input === undefined) return { ...event, inputDigest }
-  return { ...event, inputDigest, note: describeChangedInput(event.by, asked, event.input) }
+  if (event.type === 'approval_decided') {
+    const { input: asked = {}, inputDigest = event.inputDigest } = findCall(state, event.toolCallId) ?? {}
+    if (event.input === undefined) return { ...event, inputDigest }
+    return { ...event, inputDigest, note: describeChangedInput(event.by, asked, event.input) }
+  }
+  return event
 }

@@ -24,13 +24,7 @@ import {
 import { requireTextId } from '@tallystick/core/store-kit'
 import type { EventType, ModelRef } from '@tallystick/core/vocabulary'
 import { exportedLine, importEvents, linesOf } from '@tallystick/ledger'
-import {
-  replayDefinitions,
-  type ReplayOptions,
-  type ReplayReport,
-  replayRun,
-  requireContent,
-} from './replay.ts'
+import { replayDefinitions, type ReplayOptions, replayRun, requireContent } from './replay.ts'
 import { redactAgent, redactEvents } from './redact-events.ts'
 import { ownSecretPatterns, SecretMask } from './secrets.ts'
 import { type Difference, reportedDifferences } from './diff.ts'
@@ -64,13 +58,13 @@ export function identifier(name: string): string {
 function escaped(text: string): string {
   return Array.from(text, (character) => {
     if (character === '\\') return String.raw`\\`
-    return asItIs.test(character) ? character : escapeOf(character)
+    if (asItIs.test(character)) return character
+    // A character may be of two units.
+    return character
+      .split('')
+      .map((unit) => String.raw`\u` + unit.charCodeAt(0).toString(16).padStart(4, '0'))
+      .join('')
   }).join('')
-}
-
-function escapeOf(character: string): string {
-  const units = Array.from({ length: character.length }, (_, index) => character.charCodeAt(index))
-  return units.map((unit) => String.raw`\u` + unit.toString(16).padStart(4, '0')).join('')
 }
 
 /** How to write a regression test. */
@@ -161,31 +155,28 @@ function fixtureName(file: string): string {
  * test may have been changed by hand.
  */
 async function writeNew(file: string, text: string): Promise<void> {
-  const refuse = (what: string, cause: unknown): never => {
+  let hasFolder = false
+  try {
+    await mkdir(dirname(file), { recursive: true })
+    hasFolder = true
+    await writeFile(file, text, { flag: 'wx' })
+  } catch (cause) {
+    const code = (cause as NodeJS.ErrnoException).code ?? String(cause)
+    const what = hasFolder && code === 'EEXIST' ? 'is there already' : `cannot be written (${code})`
     throw new ConfigurationError(
       `The regression test was not written: ${file} ${what}. Name another file, or remove that one.`,
       { cause },
     )
   }
-  const codeOf = (cause: unknown): string => (cause as NodeJS.ErrnoException).code ?? String(cause)
-  await mkdir(dirname(file), { recursive: true }).catch((cause: unknown) =>
-    refuse(`cannot be written (${codeOf(cause)})`, cause),
-  )
-  await writeFile(file, text, { flag: 'wx' }).catch((cause: unknown) => {
-    const code = codeOf(cause)
-    return refuse(code === 'EEXIST' ? 'is there already' : `cannot be written (${code})`, cause)
-  })
-}
-
-interface Written {
-  readonly runId: RunId
-  readonly agent: string
-  readonly events: number
-  readonly name: string
 }
 
 function testText(
-  { runId, agent, events, name }: Written,
+  {
+    runId,
+    agent,
+    events,
+    name,
+  }: { readonly runId: RunId; readonly agent: string; readonly events: number; readonly name: string },
   { agents: { from, name: exported }, secrets = [], definitions = 'today' }: RegressionOptions,
 ): string {
   const imported =
@@ -304,7 +295,9 @@ export async function replayRegression(
   }
   const { runId, agent, definition } = start
   const context = { verb: 'replay', ledgerPath: path, runId, agent, model: definition.model } as const
-  const { agents, close, context: own, ...rules } = await setUp(given, context)
+  const setUp = typeof given === 'function' ? await given(context) : given
+  const setup: RegressionSetup = 'agents' in setUp ? setUp : { agents: 'name' in setUp ? [setUp] : setUp }
+  const { agents, close, context: own, ...rules } = setup
   try {
     const mask = new SecretMask(secrets)
     const known = new Map(
@@ -312,35 +305,29 @@ export async function replayRegression(
         .flatMap(reachableAgents)
         .map((each) => [each.name, redactAgent(withRuntimeRules(each, rules), mask)]),
     )
-    const agentNamed = (name: string): Agent<unknown> => known.get(name) ?? unknownAgent(name)
-    return reportOf(await replayRun(ledger, runId, agentNamed, { definitions, context: own }))
+    const agentNamed = (name: string): Agent<unknown> => {
+      const found = known.get(name)
+      if (found) return found
+      throw new ConfigurationError(
+        `The run was recorded with an agent named ${name}, and today's agents have none of that name, so it cannot be driven ` +
+          'again. Add the agent, or remove the test.',
+      )
+    }
+    const { events, divergence } = await replayRun(ledger, runId, agentNamed, { definitions, context: own })
+    if (divergence === undefined) return { runId, events }
+    const { seq, recorded, happened, differences } = divergence
+    const { turn = 0 } = recorded ?? happened ?? {}
+    const types = omitUndefined({ recorded: recorded?.type, happened: happened?.type })
+    return {
+      ...{ runId, events },
+      divergence: { seq, turn, ...types, differences: reportedDifferences(differences) },
+    }
   } finally {
     await close?.()
   }
 }
 
-function reportOf({ runId, events, divergence }: ReplayReport): RegressionReport {
-  if (divergence === undefined) return { runId, events }
-  const { seq, recorded, happened, differences } = divergence
-  const { turn = 0 } = recorded ?? happened ?? {}
-  const types = omitUndefined({ recorded: recorded?.type, happened: happened?.type })
-  return { runId, events, divergence: { seq, turn, ...types, differences: reportedDifferences(differences) } }
-}
-
 async function firstOf<T>(items: AsyncIterable<T>): Promise<T | undefined> {
   for await (const item of items) return item
   return undefined
-}
-
-async function setUp(given: RegressionAgents, context: RegressionContext): Promise<RegressionSetup> {
-  if (typeof given === 'function') return await given(context)
-  if ('agents' in given) return given
-  return { agents: 'name' in given ? [given] : given }
-}
-
-function unknownAgent(name: string): never {
-  throw new ConfigurationError(
-    `The run was recorded with an agent named ${name}, and today's agents have none of that name, so it cannot be driven ` +
-      'again. Add the agent, or remove the test.',
-  )
 }

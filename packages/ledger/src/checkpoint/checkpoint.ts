@@ -9,7 +9,6 @@ import { databaseOf } from '../store/store.ts'
 import {
   appendBlock,
   formatBlock,
-  type CheckpointBlock,
   type CheckpointHeader,
   CheckpointLog,
   readCheckpoints,
@@ -69,7 +68,12 @@ export async function writeCheckpoint(ledger: Ledger, options: CheckpointOptions
   const note = signNote(formatHeader(header), { name: origin, key })
   // A checkpoint that says what the one before says adds nothing.
   if (heads.length > 0 || before.end === 0) {
-    if ((await readSize(file)) !== size) throw writtenMeanwhile(file)
+    if ((await readSize(file)) !== size) {
+      throw new ConfigurationError(
+        `Another process has written ${file} at the same time, and two checkpoints side by side would damage it. Nothing was written. ` +
+          'Let one process make the checkpoints of a file, and make this one again.',
+      )
+    }
     await appendBlock(file, before.end, formatBlock(heads, note))
   }
   return { ...header, added: heads.length, note }
@@ -129,8 +133,10 @@ async function listMovedHeads(
       throw lost(runId, `ends at event ${head.seq}, and its last checkpoint signed event ${last.seq}`)
     if (last?.seq !== head.seq) moved.push(await readSealedHead(source, runId))
   }
-  if (known < covered.size) throw lost(await findMissingRun(ledger, covered), 'is missing')
-  return moved.toReversed()
+  if (known === covered.size) return moved.toReversed()
+  const missing = new Set(covered.keys())
+  for await (const { runId } of ledger.runs()) missing.delete(runId)
+  throw lost([...missing][0] as RunId, 'is missing')
 }
 
 async function readSealedHead(source: StoreDatabase, runId: RunId): Promise<CoveredHead> {
@@ -141,23 +147,10 @@ async function readSealedHead(source: StoreDatabase, runId: RunId): Promise<Cove
   return { runId, seq: row.head_seq, hash: row.head_hash }
 }
 
-async function findMissingRun(ledger: Ledger, covered: Before['heads']): Promise<RunId> {
-  const missing = new Set(covered.keys())
-  for await (const { runId } of ledger.runs()) missing.delete(runId)
-  return [...missing][0] as RunId
-}
-
 function lost(runId: RunId, what: string): LedgerDamagedError {
   return new LedgerDamagedError(
     `Run ${runId} ${what}, so this ledger is not what the checkpoints signed. Nothing was signed. Run verify with the ` +
       'checkpoints for the whole picture, and restore a copy.',
-  )
-}
-
-function writtenMeanwhile(file: string): ConfigurationError {
-  return new ConfigurationError(
-    `Another process has written ${file} at the same time, and two checkpoints side by side would damage it. Nothing was written. ` +
-      'Let one process make the checkpoints of a file, and make this one again.',
   )
 }
 
@@ -194,8 +187,8 @@ async function checkCoveredRun(
     const found = findLinkFault(last, stored)
     if (found) return brokenAt(last.seq + 1, found)
     while (due[0]?.seq === stored.seq) {
-      const other = findHeadFault(due[0], stored)
-      if (other) return brokenAt(stored.seq, other)
+      const { hash } = due[0]
+      if (hash !== stored.hash) return brokenAt(stored.seq, fault('hash', hash, stored.hash))
       due.shift()
     }
     last = stored
@@ -242,10 +235,6 @@ async function checkDroppedRun(
     ...fault('event', 'the event that was signed', 'none'),
   }
   return { events: 0, broken }
-}
-
-function findHeadFault({ hash }: CoveredHead, stored: EventRow): Fault | undefined {
-  return hash === stored.hash ? undefined : fault('hash', hash, stored.hash)
 }
 
 /** Where to find the checkpoints, and who has signed them. */
@@ -298,21 +287,31 @@ export async function verifyCheckpoints(
   const { file, publicKey, origin } = options
   const { key, name } = readVerifyingKey(publicKey)
   const source = requireRows(ledger)
+  const size = await readSize(file)
+  if (size === 0) {
+    throw new ConfigurationError(
+      `There are no checkpoints in ${file}, so nothing can be compared with them. Name the file that they were written to.`,
+    )
+  }
   const log = new CheckpointLog()
   const covered = new Map<RunId, Covered[]>()
   const broken: CheckpointFault[] = []
   let due = origin ?? name
   let checkpoints = 0
   try {
-    for await (const block of readCheckpoints(file, await requireSize(file))) {
-      due ??= parseOrigin(block)
+    for await (const block of readCheckpoints(file, size)) {
+      due ??= block.text.split('\n')[0] ?? ''
       const found = log.check(block, { origin: due, key })
       if (found) {
         broken.push({ ...found, checkpoint: checkpoints + 1 })
         break
       }
       checkpoints += 1
-      for (const head of block.heads) cover(covered, { ...head, checkpoint: checkpoints })
+      for (const head of block.heads) {
+        const heads = covered.get(head.runId) ?? []
+        covered.set(head.runId, heads)
+        heads.push({ ...head, checkpoint: checkpoints })
+      }
     }
   } catch (error) {
     if (!(error instanceof LedgerDamagedError)) throw error
@@ -325,22 +324,4 @@ export async function verifyCheckpoints(
     if (found.broken) broken.push({ runId, ...found.broken })
   }
   return { scope: 'checkpoints', ok: broken.length === 0, checkpoints, runs: covered.size, events, broken }
-}
-
-async function requireSize(file: string): Promise<number> {
-  const size = await readSize(file)
-  if (size > 0) return size
-  throw new ConfigurationError(
-    `There are no checkpoints in ${file}, so nothing can be compared with them. Name the file that they were written to.`,
-  )
-}
-
-function parseOrigin({ text }: CheckpointBlock): string {
-  return text.split('\n')[0] ?? ''
-}
-
-function cover(covered: Map<RunId, Covered[]>, head: Covered): void {
-  const heads = covered.get(head.runId)
-  if (heads) heads.push(head)
-  else covered.set(head.runId, [head])
 }

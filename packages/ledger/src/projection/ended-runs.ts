@@ -9,7 +9,9 @@ import {
   type LimitName,
   type RunRecord,
 } from '@tallystick/core/vocabulary'
-import type { StoreDatabase } from '../store/database.ts'
+import { isPlain } from '../format/body.ts'
+import { eventColumnsText, type FoundRow, type StoreDatabase } from '../store/database.ts'
+import { readFound } from '../store/find-events.ts'
 import { databaseOf, orElse } from '../store/store.ts'
 import { RunAccumulator } from './run-accumulator.ts'
 import { toEndedStatus, type RunSummary } from './run-summary.ts'
@@ -35,13 +37,11 @@ export async function summarizeEndedRuns(
       runs.map(({ runId }) => runId),
     ),
   )
-  await Promise.all(
-    runs.map(async ({ runId, head }) => {
-      if (whole?.get(runId) !== head.seq) return
-      const summary = await orElse(undefined, () => summarizeEndedRun(ledger, runId))
-      if (summary) found.set(runId, summary)
-    }),
-  )
+  for (const { runId, head } of runs) {
+    const isWhole = whole?.get(runId) === head.seq
+    const summary = isWhole ? await orElse(undefined, () => summarizeEndedRun(database, runId)) : undefined
+    if (summary) found.set(runId, summary)
+  }
   return found
 }
 
@@ -130,12 +130,19 @@ const takes: { readonly [T in EventType]: ((known: Known, event: EventOf<T>) => 
 
 const summaryTypes = eventTypes.filter((type) => takes[type] !== null)
 
-/** `undefined` where something of the run was removed: what is left of an event is not all that it said. */
-async function summarizeEndedRun(ledger: Ledger, ofRun: RunId): Promise<RunSummary | undefined> {
+/** The events of a run that say how it ended, in order; prepared once, since a list asks it of each run. */
+const endingRows = `select ${eventColumnsText}, previous.pos as previous_pos, previous.epoch as previous_epoch,
+    previous.hash as previous_hash
+  from @.event as event left join @.event as previous on previous.run_id = event.run_id and previous.seq = event.seq - 1
+  where event.run_id = $1 and event.type in (${summaryTypes.map((type) => `'${type}'`).join(', ')}) order by event.seq`
+
+/** `undefined` where an event needs more than its own text, or has lost some: what is left is not all that it said. */
+async function summarizeEndedRun(database: StoreDatabase, ofRun: RunId): Promise<RunSummary | undefined> {
   const accumulator = new RunAccumulator()
   let known: Known = { limits: {}, children: { runs: 0, turns: 0, toolCalls: 0 } }
-  for await (const event of ledger.find({ runId: ofRun, types: summaryTypes })) {
-    if (event.removed !== undefined) return undefined
+  for (const row of await database.ask<FoundRow>(endingRows, [ofRun])) {
+    const event = isPlain(row) ? readFound(row) : undefined
+    if (event === undefined || event.removed !== undefined) return undefined
     accumulator.add(event)
     const take = takes[event.type] as ((known: Known, event: RuntimeEvent) => Known) | null
     if (take) known = take(known, event)

@@ -8,13 +8,6 @@ import { toSummaryRecord } from '../projection/run-summary.ts'
 import { sealSnapshot, findSnapshot, listSnapshotPlaces, encodeSnapshot } from '../projection/snapshots.ts'
 import type { AuditedRun } from './event-audit.ts'
 
-/** The projections of one run, read before the audit of its events began. */
-interface RunProjections {
-  readonly row: StoredRunRow | undefined
-  /** The events after which there are snapshots of this code. */
-  readonly snapshots: readonly number[]
-}
-
 /** An event, its hash, and the run after it. */
 export interface AuditedPlace extends AuditedRun {
   readonly seq: number
@@ -25,45 +18,44 @@ export interface AuditedPlace extends AuditedRun {
 export class ProjectionAudit {
   readonly #database: StoreDatabase
   readonly #runId: RunId
-  readonly #projections: RunProjections
-  /** The events after which something was projected. */
-  readonly #places: readonly number[]
+  readonly #row: StoredRunRow | undefined
+  /** The events after which there are snapshots of this code. */
+  readonly #snapshots: readonly number[]
   fault: Fault | undefined
 
-  constructor(database: StoreDatabase, runId: RunId, projections: RunProjections) {
+  constructor(
+    database: StoreDatabase,
+    runId: RunId,
+    row: StoredRunRow | undefined,
+    snapshots: readonly number[],
+  ) {
     this.#database = database
     this.#runId = runId
-    this.#projections = projections
-    const { row, snapshots } = projections
-    this.#places = row ? [row.seq, ...snapshots] : snapshots
+    this.#row = row
+    this.#snapshots = snapshots
   }
 
   get isAny(): boolean {
-    return this.#places.length > 0
+    return this.#row !== undefined || this.#snapshots.length > 0
   }
 
   concerns(seq: number): boolean {
-    return this.#places.includes(seq)
+    return this.#row?.seq === seq || this.#snapshots.includes(seq)
   }
 
   /** Compares what was projected after an event, to which the audit came. */
   async check(place: AuditedPlace): Promise<void> {
-    const { row, snapshots } = this.#projections
-    if (row?.seq === place.seq) this.#note(await this.#rowFault(row, place))
-    if (snapshots.includes(place.seq)) this.#note(await this.#snapshotFault(place))
+    if (this.#row?.seq === place.seq) this.fault ??= await this.#rowFault(this.#row, place)
+    if (this.#snapshots.includes(place.seq)) this.fault ??= await this.#snapshotFault(place)
   }
 
   /** Each projection has to be after an event of the run; a missing one may still come. */
   end(lastSeq: number): void {
-    const { row, snapshots } = this.#projections
-    const late = snapshots.find((seq) => seq > lastSeq)
+    const late = this.#snapshots.find((seq) => seq > lastSeq)
     if (late !== undefined)
-      this.#note(fault('snapshot', `after one of ${lastSeq} events`, `after event ${late}`))
-    if (row && row.seq > lastSeq) this.#note(fault('projection', `of ${lastSeq} events`, `of ${row.seq}`))
-  }
-
-  #note(found: Fault | undefined): void {
-    this.fault ??= found
+      this.fault ??= fault('snapshot', `after one of ${lastSeq} events`, `after event ${late}`)
+    if (this.#row && this.#row.seq > lastSeq)
+      this.fault ??= fault('projection', `of ${lastSeq} events`, `of ${this.#row.seq}`)
   }
 
   async #rowFault(row: StoredRunRow, place: AuditedPlace): Promise<Fault | undefined> {
@@ -100,10 +92,7 @@ export async function beginProjectionAudit(
   return await orElse(undefined, async () => {
     const tables = new ProjectionTables(database)
     const [row] = (await tables.isOfThisCode()) ? await tables.rows('run_id', [runId]) : []
-    return new ProjectionAudit(database, runId, {
-      row,
-      snapshots: await listSnapshotPlaces(database, runId),
-    })
+    return new ProjectionAudit(database, runId, row, await listSnapshotPlaces(database, runId))
   })
 }
 
