@@ -1,8 +1,8 @@
 import { describe, expect, it, onTestFinished, vi } from 'vitest'
-import { stopOnSignal, type StopActions } from '../src/drive/interactive-run.ts'
+import { type InteractiveRunOptions, stopOnSignal } from '../src/drive/interactive-run.ts'
 
 /** What happens at stop signals, without any being sent to the process. */
-function stopping(actions: Partial<StopActions> = {}) {
+function stopping(actions: Partial<Pick<InteractiveRunOptions, 'drain' | 'cancel'>> = {}) {
   const said: string[] = []
   const exit = vi.spyOn(process, 'exit').mockImplementation(() => undefined as never)
   onTestFinished(() => exit.mockRestore())

@@ -108,22 +108,11 @@ export async function driveRun(run: Run, { by, choose, watch }: DriveRunOptions)
 
 const signals = ['SIGINT', 'SIGTERM'] as const
 
-export interface StopActions {
-  /** Stops the run, so that a later command can continue it. */
-  readonly drain: () => Promise<unknown>
-  /** Ends the run. Ctrl-C calls it, if it is given. */
-  readonly cancel?: () => Promise<unknown>
-}
-
-export interface StopRequest {
-  /** True if the process got a stop signal. */
-  readonly asked: boolean
-  /** Stops listening for signals. */
-  readonly off: () => void
-}
-
-/** On the first stop signal, drains or cancels the run; on the second, ends the process. */
-export function stopOnSignal({ say }: CommandContext, { drain, cancel }: StopActions): StopRequest {
+/** On the first stop signal, drains or cancels the run; on the second, ends the process. `off` stops listening. */
+export function stopOnSignal(
+  { say }: CommandContext,
+  { drain, cancel }: Pick<InteractiveRunOptions, 'drain' | 'cancel'>,
+): { readonly asked: boolean; readonly off: () => void } {
   const stop = {
     asked: false,
     off: () => signals.forEach((signal) => process.off(signal, onSignal)),

@@ -6,7 +6,6 @@ import {
   toApprovalId,
   mapEvents,
   type MoveTable,
-  requireEvents,
   type RunEnding,
   runEndings,
   type RunWaits,
@@ -168,6 +167,5 @@ function toQuestions({ approvals, deferred, limit }: RunWaits): object {
 
 /** Maps the events of a run, from its first, to an A2A task and its changes. */
 export function toA2a(events$: Observable<RuntimeEvent>): Observable<A2aUpdate> {
-  requireEvents('toA2a', events$)
-  return mapEvents(events$, () => new TaskView().table)
+  return mapEvents('toA2a', events$, () => new TaskView().table)
 }

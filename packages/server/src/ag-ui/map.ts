@@ -2,14 +2,7 @@ import type { RuntimeEvent } from '@tallystick/core'
 import { omitUndefined, option, requireOptions } from '@tallystick/core/internal'
 import type { UserPart } from '@tallystick/core/vocabulary'
 import type { Observable } from 'rxjs'
-import {
-  toApprovalId,
-  mapEvents,
-  type MoveTable,
-  requireEvents,
-  toResultText,
-  type RunWaits,
-} from '../stream/run-moves.ts'
+import { toApprovalId, mapEvents, type MoveTable, toResultText, type RunWaits } from '../stream/run-moves.ts'
 
 /** An event of AG-UI 1.0. */
 export type AgUiEvent = { readonly type: string; readonly [field: string]: unknown }
@@ -205,9 +198,8 @@ const agUiNames = fields<AgUiNames>({
 
 /** Maps the events of a run, from its first, to events of AG-UI. */
 export function toAgUi(events$: Observable<RuntimeEvent>, names: AgUiNames = {}): Observable<AgUiEvent> {
-  requireEvents('toAgUi', events$)
   requireOptions('toAgUi', agUiNames, names)
-  return mapEvents(events$, () => createAgUiTable(names))
+  return mapEvents('toAgUi', events$, () => createAgUiTable(names))
 }
 
 /** Puts the messages of a run together, from its moves. */

@@ -8,7 +8,6 @@ import {
   mapEvents,
   type MoveOf,
   type MoveTable,
-  requireEvents,
   toResultText,
 } from '../stream/run-moves.ts'
 
@@ -99,8 +98,7 @@ function toMetadata({ runId, reason, usage, detail, costUsd }: MoveOf<'run_finis
 
 /** Maps the events of a run, from its first, to chunks of the AI SDK's UI message stream. */
 export function toUiMessages(events$: Observable<RuntimeEvent>): Observable<UiMessageChunk> {
-  requireEvents('toUiMessages', events$)
-  return mapEvents(events$, () => uiMessageTable)
+  return mapEvents('toUiMessages', events$, () => uiMessageTable)
 }
 
 /** A message of a chat as the AI SDK keeps it. */

@@ -2,7 +2,7 @@ import type { PendingApproval, RunId, RuntimeEvent, Usage } from '@tallystick/co
 import { type DeferredCall, option, requireOptions } from '@tallystick/core/internal'
 import { type JsonObject, parseRunId } from '@tallystick/core/vocabulary'
 import type { Observable } from 'rxjs'
-import { mapEvents, type MoveTable, requireEvents, runEndings, toApprovalId } from '../stream/run-moves.ts'
+import { mapEvents, type MoveTable, runEndings, toApprovalId } from '../stream/run-moves.ts'
 import { formatFailure, subtractUsage } from './answer.ts'
 import { type ChatChunk, type ChatNames, createChunkTable } from './chat.ts'
 
@@ -251,9 +251,8 @@ export function toOpenAiResponse(
   events$: Observable<RuntimeEvent>,
   names: ResponseNames = {},
 ): Observable<ResponseEvent> {
-  requireEvents('toOpenAiResponse', events$)
   requireOptions('toOpenAiResponse', responseNames, names)
-  return mapEvents(events$, () => createResponseTable(names))
+  return mapEvents('toOpenAiResponse', events$, () => createResponseTable(names))
 }
 
 /** Maps the events of a run, from its first, to chunks of OpenAI's Chat Completions. */
@@ -261,7 +260,6 @@ export function toOpenAiChat(
   events$: Observable<RuntimeEvent>,
   names: ChatNames = {},
 ): Observable<ChatChunk> {
-  requireEvents('toOpenAiChat', events$)
   requireOptions('toOpenAiChat', chatNames, names)
-  return mapEvents(events$, () => createChunkTable(names))
+  return mapEvents('toOpenAiChat', events$, () => createChunkTable(names))
 }

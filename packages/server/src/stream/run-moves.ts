@@ -386,11 +386,21 @@ export const runEndings: Readonly<Record<FinishReason, RunEnding>> = {
   context_overflow: 'failed',
 }
 
-/** Maps the events of a run, from its first, to a protocol. */
+const eventStream = option.valueThat(
+  'an Observable of the events of a run, such as run.events$ or watch(ledger, runId)',
+  (value) => typeof (Object(value) as Partial<Observable<RuntimeEvent>>).subscribe === 'function',
+)
+
+/**
+ * Maps the events of a run, from its first, to a protocol. Throws a `ConfigurationError` for a value that is not a stream of
+ * events, such as a list of them.
+ */
 export function mapEvents<Out>(
+  subject: string,
   events$: Observable<RuntimeEvent>,
   newTable: () => MoveTable<Out>,
 ): Observable<Out> {
+  requireOptions(subject, eventStream, events$, 'the stream of events')
   return new Observable((subscriber) => {
     const [moves, table] = [new RunMoves(), newTable()]
     return events$.subscribe({
@@ -401,14 +411,4 @@ export function mapEvents<Out>(
       complete: () => subscriber.complete(),
     })
   })
-}
-
-const eventStream = option.valueThat(
-  'an Observable of the events of a run, such as run.events$ or watch(ledger, runId)',
-  (value) => typeof (Object(value) as Partial<Observable<RuntimeEvent>>).subscribe === 'function',
-)
-
-/** Throws a `ConfigurationError` for a value that is not a stream of events, such as a list of them. */
-export function requireEvents(subject: string, events$: Observable<RuntimeEvent>): void {
-  requireOptions(subject, eventStream, events$, 'the stream of events')
 }
