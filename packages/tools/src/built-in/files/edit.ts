@@ -64,7 +64,7 @@ export async function editFile(
     const { ranges, overlapping, newTextFor } = await findText(text, input, signal)
     await requireWritableFile(folder.at(name), stats, input.path)
     const [first] = ranges
-    if (first === undefined) throw new ToolError(createNotFound(shownPath, text, input.oldText))
+    if (first === undefined) throw new ToolError(describeNotFound(shownPath, text, input.oldText))
     const count = ranges.length + overlapping
     const lines = numberLines(
       text,
@@ -186,7 +186,7 @@ function listPlaces(lines: readonly number[]): string {
 }
 
 /** Says what is there instead: the same lines with other white space, or the first of them alone. */
-function createNotFound(path: string, text: string, oldText: string): string {
+function describeNotFound(path: string, text: string, oldText: string): string {
   const start = `oldText does not occur in ${path}. Nothing was changed.`
   if (text.length > maxCompared)
     return `${start} Read the file, and copy the text from it without the numbers of the lines.`
@@ -252,7 +252,7 @@ export async function reconcileWrite(
       result: `${found.shown} holds exactly this text. A look after a crash found it.`,
     }
   }
-  return await answerOfLeft(rules, path, doubt)
+  return await answerByTextLeft(rules, path, doubt)
 }
 
 /**
@@ -268,7 +268,7 @@ export async function reconcileEdit(
   const { text = '' } = found ?? {}
   const { ranges, newTextFor } = await findText(text, input, never)
   const isUntouched = ranges.some((range) => !mayBeLeft(range, text, newTextFor(range)))
-  return isUntouched ? { happened: false } : await answerOfLeft(rules, input.path, doubt)
+  return isUntouched ? { happened: false } : await answerByTextLeft(rules, input.path, doubt)
 }
 
 /**
@@ -305,7 +305,7 @@ async function readTextNow(
 }
 
 /** A text that the call had written beside the file: it takes the name of the file as the last step. */
-async function answerOfLeft(
+async function answerByTextLeft(
   rules: FolderRules,
   path: string,
   { idempotencyKey }: Pick<ReconcileContext, 'idempotencyKey'>,

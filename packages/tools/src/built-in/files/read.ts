@@ -117,7 +117,7 @@ export async function* walk(
   signal: AbortSignal,
   left: Left,
 ): AsyncGenerator<Visited, void, undefined> {
-  for (const visited of await showEntries(rules, folder, signal, left)) {
+  for (const visited of await listEntries(rules, folder, signal, left)) {
     yield visited
     if (visited.kind !== 'folder') continue
     if (left.isCut || visited.path.length >= maxDepth) {
@@ -139,7 +139,7 @@ export async function* walk(
 }
 
 /** The entries of one folder that tools show, in order of names. */
-async function showEntries(
+async function listEntries(
   { root, maxVisited }: FolderRules,
   folder: Folder,
   signal: AbortSignal,
@@ -198,13 +198,13 @@ export async function listFiles(
     const path = quotePath(joinPath(place.path))
     if (place.name !== undefined) throw new ToolError(`${path} is not a folder. Read it as a file instead.`)
     const left = createNothingLeft()
-    const entries = await showEntries(rules, place.folder, signal, left)
+    const entries = await listEntries(rules, place.folder, signal, left)
     if (left.unreadable > 0) throw new ToolError(`${path} cannot be read: the permission is missing.`)
     const rest = after === undefined ? entries : entries.filter(({ name }) => name > after)
     const shown: string[] = []
     let bytes = 0
     for (const entry of rest.slice(0, rules.maxEntries)) {
-      const line = await showEntry(entry)
+      const line = await describeEntry(entry)
       bytes += Buffer.byteLength(line) + 1
       if (bytes > rules.maxBytes && shown.length > 0) break
       shown.push(line)
@@ -221,7 +221,7 @@ export async function listFiles(
   })
 }
 
-async function showEntry({ folder, name, kind }: Visited): Promise<string> {
+async function describeEntry({ folder, name, kind }: Visited): Promise<string> {
   if (kind === 'folder') return `${name}/`
   if (kind === 'link') return `${name} (link)`
   if (kind === 'other') return `${name} (not a regular file)`

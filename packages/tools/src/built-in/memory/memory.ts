@@ -82,7 +82,7 @@ export function memoryTools(options: MemoryOptions): readonly Tool[] {
     ...{ store: options.store, now: options.now ?? Date.now, approval: options.approval ?? 'never' },
     ...{ maxChars: options.maxChars ?? 2_000, maxMemories: options.maxMemories ?? 1_000 },
     maxShown: options.maxShown ?? 10,
-    ownerOf: (runId) => readRecordedOwner(ledger, runId, per),
+    readOwner: (runId) => readRecordedOwner(ledger, runId, per),
   }
   const reading = [searchTool(memories), listTool(memories)]
   return write ? [...reading, saveTool(memories), deleteTool(memories)] : reading
@@ -94,7 +94,7 @@ interface Memories extends Pick<MemoryOptions, 'store'> {
   readonly maxChars: number
   readonly maxMemories: number
   readonly maxShown: number
-  readonly ownerOf: (runId: RunId) => Promise<MemoryOwner>
+  readonly readOwner: (runId: RunId) => Promise<MemoryOwner>
 }
 
 /** A call that has no answer by then is given up. */
@@ -102,7 +102,7 @@ const timeoutMs = 30_000
 const maxQueryChars = 500
 const id = { type: 'integer', minimum: 1, maximum: 2_147_483_647 } as const
 
-function searchTool({ store, maxShown, ownerOf }: Memories): Tool {
+function searchTool({ store, maxShown, readOwner }: Memories): Tool {
   return defineTool({
     name: 'search_memories',
     description:
@@ -119,12 +119,12 @@ function searchTool({ store, maxShown, ownerOf }: Memories): Tool {
       const { query } = input as { query: string }
       const phrases = searchPhrases(query)
       if (phrases.length === 0) throw new ToolError('The query has no word. Give one word at least.')
-      return showMemories(await store.search(await ownerOf(runId), phrases, maxShown))
+      return showMemories(await store.search(await readOwner(runId), phrases, maxShown))
     },
   })
 }
 
-function listTool({ store, maxShown, ownerOf }: Memories): Tool {
+function listTool({ store, maxShown, readOwner }: Memories): Tool {
   return defineTool({
     name: 'list_memories',
     description:
@@ -137,7 +137,7 @@ function listTool({ store, maxShown, ownerOf }: Memories): Tool {
     timeoutMs,
     execute: async (input, { runId }) => {
       const { before } = input as { before?: number }
-      const found = await store.list(await ownerOf(runId), maxShown + 1, before)
+      const found = await store.list(await readOwner(runId), maxShown + 1, before)
       const page = found.slice(0, maxShown)
       const last = found.length > maxShown ? page.at(-1) : undefined
       return showMemories(page, last && `There are more: list them with before ${last.id}.`)
@@ -145,7 +145,7 @@ function listTool({ store, maxShown, ownerOf }: Memories): Tool {
   })
 }
 
-function saveTool({ store, now, approval, maxChars, maxMemories, ownerOf }: Memories): Tool {
+function saveTool({ store, now, approval, maxChars, maxMemories, readOwner }: Memories): Tool {
   return defineTool({
     name: 'save_memory',
     description:
@@ -164,7 +164,7 @@ function saveTool({ store, now, approval, maxChars, maxMemories, ownerOf }: Memo
     execute: async (input, { runId, idempotencyKey: key }) => {
       const text = visibleText((input as { text: string }).text).trim()
       if (text === '') throw new ToolError('The text has nothing that a reader sees. Nothing was saved.')
-      const saved = await store.save(await ownerOf(runId), { key, text, at: now(), max: maxMemories })
+      const saved = await store.save(await readOwner(runId), { key, text, at: now(), max: maxMemories })
       if (saved === 'full') {
         throw new ToolError(
           `There are ${maxMemories} memories, and no more can be saved. Delete some that matter less first.`,
@@ -173,13 +173,13 @@ function saveTool({ store, now, approval, maxChars, maxMemories, ownerOf }: Memo
       return savedText(saved)
     },
     reconcile: async (_input, { runId, idempotencyKey }) => {
-      const saved = await store.savedUnder(await ownerOf(runId), idempotencyKey)
+      const saved = await store.savedUnder(await readOwner(runId), idempotencyKey)
       return saved ? { happened: true, result: savedText(saved) } : { happened: false }
     },
   })
 }
 
-function deleteTool({ store, approval, ownerOf }: Memories): Tool {
+function deleteTool({ store, approval, readOwner }: Memories): Tool {
   return defineTool({
     name: 'delete_memory',
     description:
@@ -192,13 +192,13 @@ function deleteTool({ store, approval, ownerOf }: Memories): Tool {
     timeoutMs,
     execute: async (input, { runId, idempotencyKey }) => {
       const { id: place } = input as { id: number }
-      if (await store.remove(await ownerOf(runId), place, idempotencyKey)) return deletedText(place)
+      if (await store.remove(await readOwner(runId), place, idempotencyKey)) return deletedText(place)
       throw new ToolError(
         `There is no memory ${place}. Look its id up with search_memories or list_memories.`,
       )
     },
     reconcile: async (input, { runId, idempotencyKey }) =>
-      (await store.wasRemovedUnder(await ownerOf(runId), idempotencyKey))
+      (await store.wasRemovedUnder(await readOwner(runId), idempotencyKey))
         ? { happened: true, result: deletedText((input as { id: number }).id) }
         : { happened: false },
   })
