@@ -24,7 +24,7 @@ const costs: Work = {
   'commit, synced': 3,
   'commit, unsynced': 3,
   event: 21,
-  'hash, of Node': 54,
+  'hash, of Node': 59,
   'insert event': 6,
   'insert history': 4,
   'insert run': 1,
