@@ -134,6 +134,11 @@ export class ResponsesReader implements ReplyReader<WireEvent> {
     return [{ type: 'model_started', ...omitUndefined({ providerMessageId: id, servedModel }) }]
   }
 
+  /** Begins the reply before the signals if its server left the beginning out. */
+  #afterStart(signals: ModelSignal[]): ModelSignal[] {
+    return this.#started ? signals : [...this.#start(), ...signals]
+  }
+
   #addItem(index: number, given: JsonObject | undefined): ModelSignal[] {
     if (!isJsonObject(given) || typeof given['type'] !== 'string') {
       throw contradiction(`item ${index} began without a type`)
@@ -195,7 +200,7 @@ export class ResponsesReader implements ReplyReader<WireEvent> {
   #addText(index: number, { content_index: place = 0, delta }: WireEvent, type: string): ModelSignal[] {
     const item = this.#continueItem(index, 'message')
     const piece = item.pieces.get(place) ?? this.#addPiece(item, place, type)
-    return [...this.#start(), ...showText(piece, typeof delta === 'string' ? delta : '')]
+    return this.#afterStart(showText(piece, typeof delta === 'string' ? delta : ''))
   }
 
   #addReasoning(index: number, event: WireEvent): ModelSignal[] {
@@ -206,7 +211,7 @@ export class ResponsesReader implements ReplyReader<WireEvent> {
     const delta = typeof event.delta === 'string' ? event.delta : ''
     const paragraph = piece.text !== '' && delta !== '' && piece.place !== place
     if (delta !== '') piece.place = place
-    return [...this.#start(), ...showText(piece, paragraph ? `\n\n${delta}` : delta)]
+    return this.#afterStart(showText(piece, paragraph ? `\n\n${delta}` : delta))
   }
 
   #addInput(index: number, { delta }: WireEvent, type: string): ModelSignal[] {

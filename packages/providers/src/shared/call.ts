@@ -154,13 +154,8 @@ class Forwarding<Event> {
         if (this.#finished) continue
         if (subscriber.closed) return
         // Some servers send several events as one list. Those before a faulty one count.
-        for (const one of (Array.isArray(event) ? event : [event]) as readonly Event[]) {
-          if (reader.finished) break
-          // Also without a signal it may be a step of the reply: a block that begins or ends, a search of the vendor's.
-          if (this.#show(reader.read(one)) || !signsOfLife.test(textAt(one, 'type') ?? 'ping'))
-            this.#watch.content()
-          if (reader.failure !== undefined) throw reader.failure
-        }
+        if (!Array.isArray(event)) this.#read(reader, event)
+        else for (const one of event as readonly Event[]) this.#read(reader, one)
         if (!reader.finished || subscriber.closed) continue
         this.#finished = true
         stopDraining = context.clock.schedule(drainMs, () => connection.abort.abort())
@@ -169,6 +164,14 @@ class Forwarding<Event> {
     } finally {
       stopDraining?.()
     }
+  }
+
+  #read(reader: ReplyReader<Event>, event: Event): void {
+    if (reader.finished) return
+    // Also without a signal it may be a step of the reply: a block that begins or ends, a search of the vendor's.
+    if (this.#show(reader.read(event)) || !signsOfLife.test(textAt(event, 'type') ?? 'ping'))
+      this.#watch.content()
+    if (reader.failure !== undefined) throw reader.failure
   }
 
   /** Passes signals on. Returns whether there was one. */
