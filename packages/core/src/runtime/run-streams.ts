@@ -265,23 +265,32 @@ export function createStreams(
   show: (event: RuntimeEvent) => RuntimeEvent,
 ): RunStreams {
   const events$ = streamEvents(run, { after, from: after, show })
-  const folded$ = streamEvents(run, { after, from: 0, show: (event) => event }).pipe(
-    scan<RuntimeEvent, FoldedEvent, undefined>(
-      (before, event) => ({ event, state: evolve(before?.state, event) }),
-      undefined,
-    ),
-  )
+  // Put together for each subscriber: most runs are read in one view, and thousands may be under way.
+  const derive = <T>(toView: (folded$: Observable<FoldedEvent>) => Observable<T>): Observable<T> =>
+    new IsolatedObservable<T>(run, (subscriber) => {
+      const folded$ = streamEvents(run, { after, from: 0, show: (event) => event }).pipe(
+        scan<RuntimeEvent, FoldedEvent, undefined>(
+          (before, event) => ({ event, state: evolve(before?.state, event) }),
+          undefined,
+        ),
+      )
+      return toView(folded$).subscribe(subscriber)
+    })
   return {
     events$,
-    state$: folded$.pipe(
-      map(({ state }) => state),
-      filter(({ seq }) => seq > after),
+    state$: derive((folded$) =>
+      folded$.pipe(
+        map(({ state }) => state),
+        filter(({ seq }) => seq > after),
+      ),
     ),
-    text$: finalTextsOf(folded$).pipe(
-      filter(({ seq }) => seq > after),
-      map(({ text }) => text),
+    text$: derive((folded$) =>
+      finalTextsOf(folded$).pipe(
+        filter(({ seq }) => seq > after),
+        map(({ text }) => text),
+      ),
     ),
-    textUpdates$: textUpdatesOf(folded$).pipe(filter(({ seq }) => seq > after)),
+    textUpdates$: derive((folded$) => textUpdatesOf(folded$).pipe(filter(({ seq }) => seq > after))),
     [Symbol.asyncIterator]: () => iterateEvents(events$, run.result, after),
   }
 }
