@@ -1,7 +1,7 @@
 import type { Cause } from '../events/event-parts.ts'
 import { type EventOf, eventTraits, type Fact, type RuntimeEvent, usualCause } from '../events/event.ts'
 import type { RunId } from '../values/ids.ts'
-import { deepFreeze, omitUndefined } from '../values/json.ts'
+import { freezeOwn, omitUndefined } from '../values/json.ts'
 import type { Action, Refusal, Rules, Stamp } from './rules.ts'
 import { nextAction } from './next-action.ts'
 import { decide } from './decide.ts'
@@ -106,13 +106,13 @@ export function toEvent(fact: Fact, recording: Recording): RuntimeEvent {
   const { runId, seq, epoch, at, cause, inboxKey, draining = false } = recording
   const { v } = eventTraits[fact.type]
   const isUsual = cause === usualCause(fact)
-  if (isUsual && inboxKey === undefined && !draining) return deepFreeze({ runId, seq, epoch, at, v, ...fact })
+  if (isUsual && inboxKey === undefined && !draining) return freezeOwn({ runId, seq, epoch, at, v, ...fact })
   const decided = omitUndefined({
     cause: isUsual ? undefined : cause,
     inboxKey,
     draining: draining ? (true as const) : undefined,
   })
-  return deepFreeze({ runId, seq, epoch, at, v, ...decided, ...fact })
+  return freezeOwn({ runId, seq, epoch, at, v, ...decided, ...fact })
 }
 
 /** Two batches, the second of which follows from the first, as one. */

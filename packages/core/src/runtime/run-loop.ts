@@ -41,10 +41,11 @@ class Pace {
   /** How much of it is all that can come, so that nothing is left to wait for. */
   most: number = Infinity
 
-  /** Takes what was appended: what follows it waits only where it is of the same kind. */
+  /** Takes what was appended: more deltas wait after a delta, and more endings after endings alone. */
   appended({ events, state }: EventBatch, clock: Pick<Clock, 'now'>, deltaDelayMs = 0): void {
     this.until = -Infinity
-    if (deltaDelayMs > 0 && events.every(({ type }) => eventTraits[type].retention === 'deltas'))
+    const last = events.at(-1)
+    if (deltaDelayMs > 0 && last && eventTraits[last.type].retention === 'deltas')
       return this.#wait('delta', clock.now() + Math.min(deltaDelayMs, MAX_DELTA_DELAY_MS))
     const running = events.every(({ type }) => type === 'tool_result') ? runningAlone(state) : 0
     // From when it was decided: what came while a slow store wrote it has waited for others already.

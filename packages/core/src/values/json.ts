@@ -36,6 +36,18 @@ export function canonicalJson<Value>(value: Value & JsonLike<Value>): string {
   }
 }
 
+/** Keys as they are written: the same few come again and again. */
+const keyTexts = new Map<string, string>()
+const MAX_KEY_TEXTS = 1_000
+
+function writeKey(key: string): string {
+  const known = keyTexts.get(key)
+  if (known !== undefined) return known
+  const text = `${JSON.stringify(key)}:`
+  if (keyTexts.size < MAX_KEY_TEXTS && key.length <= 40) keyTexts.set(key, text)
+  return text
+}
+
 /** Thrown for a value that JSON cannot carry. Its place is only looked for then. */
 const uncarried: Error = new TypeError('JSON cannot carry this')
 
@@ -51,7 +63,7 @@ function write(value: unknown): string {
   const object = value as JsonObject
   for (const key of Object.keys(object).sort()) {
     const field = object[key]
-    if (field !== undefined) text += `${text === '' ? '' : ','}${JSON.stringify(key)}:${write(field)}`
+    if (field !== undefined) text += `${text === '' ? '' : ','}${writeKey(key)}${write(field)}`
   }
   return `{${text}}`
 }
@@ -114,8 +126,17 @@ export function deepFreeze<Value>(value: Value): Value {
   if (Array.isArray(value)) return Object.freeze(value.map((item: unknown) => deepFreeze(item))) as Value
   const copy = { ...value } as Record<string | symbol, unknown>
   for (const symbol of Object.getOwnPropertySymbols(copy)) delete copy[symbol]
-  for (const key of Object.keys(copy)) copy[key] = deepFreeze(copy[key])
-  return Object.freeze(copy) as Value
+  return freezeOwn(copy) as Value
+}
+
+/** Does the same to an object that only the caller holds: it is frozen itself, not copied. */
+export function freezeOwn<Value extends object>(value: Value): Value {
+  const fields = value as Record<string, unknown>
+  for (const key of Object.keys(fields)) {
+    const field = fields[key]
+    if (typeof field === 'object' || field === 0) fields[key] = deepFreeze(field)
+  }
+  return Object.freeze(value)
 }
 
 /** Returns true for a value that `deepFreezeOnce` froze, so that no code can change it. */
