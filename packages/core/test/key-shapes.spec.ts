@@ -48,6 +48,14 @@ describe('a key in a text', () => {
     expect(found(token('12345', '12345678', '.'))).toEqual([token('12345', '12345678', '.')])
   })
 
+  it('is found whole, however long it is', () => {
+    for (const key of [`sk-${'a'.repeat(10_000_000)}`, `ya29.${'b'.repeat(10_000_000)}`]) {
+      expect(keysIn(`${key} c`)).toEqual([{ start: 0, end: key.length }])
+    }
+    const token = `eyJ12345.12345678.${'c'.repeat(10_000_000)}`
+    expect(keysIn(`${token}, d`)).toEqual([{ start: 0, end: token.length }])
+  })
+
   it('is replaced, each by what is put in its place, and nothing else is', () => {
     const [one, other] = [`sk-${'a'.repeat(12)}`, `hf_${'b'.repeat(20)}`]
     const reported: string[] = []

@@ -158,24 +158,27 @@ export interface TextSpan {
   readonly end: number
 }
 
-/** The keys of services, by how they begin and how many characters come after that at least. */
+/**
+ * The keys of services, by how they begin and how many characters come after that at least. Not as `{12,}`: for each character
+ * that this takes, the engine keeps a way back, and millions of them overflow its stack.
+ */
 const keyShapes = [
   // OpenAI, Anthropic, OpenRouter, DeepSeek, Stripe.
-  /[srp]k-[\w-]{12,}/,
-  /(?:sk_live|sk_test|pk_live|pk_test|rk_live)_[\w-]{10,}/,
+  /[srp]k-[\w-]{12}[\w-]*/,
+  /(?:sk_live|sk_test|pk_live|pk_test|rk_live)_[\w-]{10}[\w-]*/,
   // Groq, xAI, Google, Perplexity, Replicate, Together, Fireworks, Cerebras, NVIDIA, Hugging Face.
-  /(?:gsk_|xai-|pplx-|tgp_v1_|csk-|nvapi-)[\w-]{16,}/,
-  /AIza[\w-]{30,}/,
-  /ya29\.[\w.-]{16,}/,
-  /(?:r8_|fw_|hf_)[\w-]{20,}/,
+  /(?:gsk_|xai-|pplx-|tgp_v1_|csk-|nvapi-)[\w-]{16}[\w-]*/,
+  /AIza[\w-]{30}[\w-]*/,
+  /ya29\.[\w.-]{16}[\w.-]*/,
+  /(?:r8_|fw_|hf_)[\w-]{20}[\w-]*/,
   // GitHub, GitLab, npm, Slack, AWS, SendGrid, DigitalOcean, Shopify, PyPI.
-  /(?:gh[pousr]_|github_pat_)[\w-]{20,}/,
-  /glpat-[\w-]{16,}/,
-  /npm_[\w-]{30,}/,
-  /xox[abeprs]-[\w-]{10,}/,
-  /A[KS]IA[\w-]{16,}/,
-  /SG\.[\w.-]{30,}/,
-  /(?:dop_v1_|shpat_|pypi-)[\w-]{20,}/,
+  /(?:gh[pousr]_|github_pat_)[\w-]{20}[\w-]*/,
+  /glpat-[\w-]{16}[\w-]*/,
+  /npm_[\w-]{30}[\w-]*/,
+  /xox[abeprs]-[\w-]{10}[\w-]*/,
+  /A[KS]IA[\w-]{16}[\w-]*/,
+  /SG\.[\w.-]{30}[\w.-]*/,
+  /(?:dop_v1_|shpat_|pypi-)[\w-]{20}[\w-]*/,
 ]
 
 /**
