@@ -317,13 +317,14 @@ function readServer(
     throw createConfigError(entry.place, 'it has a command and a URL; leave one of the two out.')
   }
   const shared = readSharedOptions(entry, host)
-  const given = entry.textsByName('env')
+  const passed = (): Readonly<Record<string, string>> => passOn(entry.texts('env_vars') ?? [], env)
+  // A field that is not of the server's kind is not read: a variable in it need not be set.
   const server = remote
     ? { ...remote, headers: readHeaders(entry, host, env) }
     : {
         command,
         args: entry.texts('args'),
-        env: host === 'codex' ? { ...passOn(entry.texts('env_vars') ?? [], env), ...given } : given,
+        env: host === 'codex' ? { ...passed(), ...entry.textsByName('env') } : entry.textsByName('env'),
         cwd: entry.text('cwd'),
       }
   // Known only now: values of variables that are called like secrets, which may be within an argument or a URL.

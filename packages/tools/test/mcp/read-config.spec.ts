@@ -102,6 +102,12 @@ describe('an entry', () => {
     ['one that its host does not read', 'windsurf', { command: 'x', envFile: 'keys' }, { command: 'x' }],
     ['one beside a URL', 'cursor', { url: 'http://a.example', envFile: 'keys' }, { url: 'http://a.example' }],
     [
+      'variables beside a URL',
+      'cursor',
+      { url: 'http://a.example', env: { A: '${env:MISSING}' } },
+      { url: 'http://a.example' },
+    ],
+    [
       'its way by another name',
       'cursor',
       { url: 'http://a.example', transport: 'streamable-http' },
