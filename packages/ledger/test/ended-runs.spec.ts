@@ -8,7 +8,7 @@ import { sqliteLedger } from '@tallystick/ledger/sqlite'
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest'
 import { summarizeEndedRuns } from '../src/projection/ended-runs.ts'
 import { databaseOf } from '../src/store/store.ts'
-import type { StoreDatabase } from '../src/store/database.ts'
+import { rowsPerBatch, type StoreDatabase } from '../src/store/database.ts'
 import { forgeRun } from './support/forged-ledger.ts'
 import { type Asked, lendWith, watchedDatabase } from './support/lent-store.ts'
 import { tamper } from './support/raw-database.ts'
@@ -110,6 +110,30 @@ describe('the summaries of runs that have ended', () => {
       [of('1', { turns: 2, toolCalls: 3 }), of('2'), of('3', { turns: 5, toolCalls: 7 })],
     ])
     expect(await summaries(ledger)).toMatchObject([{ children: { runs: 2, turns: 7, toolCalls: 10 } }])
+  })
+
+  it('given a run with many rows, when it is summed up, then they are read a batch at a time', async () => {
+    const count = 2 * rowsPerBatch
+    const { ledger } = await stored([Array.from({ length: count }, () => failed)])
+    const batches: number[] = []
+    const database = databaseOf(ledger) as StoreDatabase
+    const askBatch = async (...asked: Parameters<StoreDatabase['askBatch']>) => {
+      const rows = await database.askBatch(...asked)
+      batches.push(rows.length)
+      return rows
+    }
+    lendWith(ledger, { database: { ...database, askBatch } as StoreDatabase })
+    expect(await summaries(ledger)).toMatchObject([{ failedAttempts: count }])
+    expect(batches).toEqual([rowsPerBatch, rowsPerBatch, 2])
+  })
+
+  it('given an index that is out of order, when it is asked for, then its run is left to a fold', async () => {
+    const { ledger } = await stored([Array.from({ length: rowsPerBatch }, () => failed)])
+    const database = databaseOf(ledger) as StoreDatabase
+    const askBatch = async (...[text, order, [runId]]: Parameters<StoreDatabase['askBatch']>) =>
+      await database.askBatch(text, order, [runId, 0])
+    lendWith(ledger, { database: { ...database, askBatch } as StoreDatabase })
+    expect(await summaries(ledger)).toEqual([])
   })
 
   it('given a run that has grown since it was listed, when asked for, then it is left to a fold', async () => {

@@ -10,7 +10,7 @@ import {
   type RunRecord,
 } from '@tallystick/core/vocabulary'
 import { isPlain } from '../format/body.ts'
-import { eventColumnsText, type FoundRow, type StoreDatabase } from '../store/database.ts'
+import { eventColumnsText, type FoundRow, isFull, type StoreDatabase } from '../store/database.ts'
 import { readFound } from '../store/find-events.ts'
 import { databaseOf, orElse } from '../store/store.ts'
 import { RunAccumulator } from './run-accumulator.ts'
@@ -134,18 +134,25 @@ const summaryTypes = eventTypes.filter((type) => takes[type] !== null)
 const endingRows = `select ${eventColumnsText}, previous.pos as previous_pos, previous.epoch as previous_epoch,
     previous.hash as previous_hash
   from @.event as event left join @.event as previous on previous.run_id = event.run_id and previous.seq = event.seq - 1
-  where event.run_id = $1 and event.type in (${summaryTypes.map((type) => `'${type}'`).join(', ')}) order by event.seq`
+  where event.run_id = $1 and event.seq > $2 and event.type in (${summaryTypes.map((type) => `'${type}'`).join(', ')})`
 
 /** `undefined` where an event needs more than its own text, or has lost some: what is left is not all that it said. */
 async function summarizeEndedRun(database: StoreDatabase, ofRun: RunId): Promise<RunSummary | undefined> {
   const accumulator = new RunAccumulator()
   let known: Known = { limits: {}, children: { runs: 0, turns: 0, toolCalls: 0 } }
-  for (const row of await database.ask<FoundRow>(endingRows, [ofRun])) {
-    const event = isPlain(row) ? readFound(row) : undefined
-    if (event === undefined || event.removed !== undefined) return undefined
-    accumulator.add(event)
-    const take = takes[event.type] as ((known: Known, event: RuntimeEvent) => Known) | null
-    if (take) known = take(known, event)
+  for (let after: number | undefined = 0; after !== undefined;) {
+    const rows: readonly FoundRow[] = await database.askBatch(endingRows, ['seq'], [ofRun, after])
+    for (const row of rows) {
+      const event = isPlain(row) ? readFound(row) : undefined
+      if (event === undefined || event.removed !== undefined) return undefined
+      accumulator.add(event)
+      const take = takes[event.type] as ((known: Known, event: RuntimeEvent) => Known) | null
+      if (take) known = take(known, event)
+    }
+    const last: number | undefined = isFull(rows) ? rows.at(-1)?.seq : undefined
+    // An index that is out of order would have the same batch read for ever.
+    if (last !== undefined && last <= after) return undefined
+    after = last
   }
   const { start, end, limits, metLimit: limit, children } = known
   if (start === undefined || end === undefined) return undefined
