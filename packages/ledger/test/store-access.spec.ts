@@ -3,6 +3,7 @@ import { dirname } from 'node:path'
 import { everyFact, sampleRunId, stamped } from '@tallystick/testkit'
 import { sqliteLedger } from '@tallystick/ledger/sqlite'
 import { expect, it, onTestFinished, vi } from 'vitest'
+import { rowsPerBatch } from '../src/store/database.ts'
 import { emptyLedgerFile } from './support/temporary-folder.ts'
 
 it('a list of a ledger that is closed in its middle ends there, and says why', async () => {
@@ -16,6 +17,18 @@ it('a list of a ledger that is closed in its middle ends there, and says why', a
   expect((await listed.next()).value).toMatchObject({ runId: sampleRunId(3) })
   await ledger.close()
   await expect(listed.next()).rejects.toThrow(/ was closed, so it can neither be read nor written/)
+})
+
+it('a search of a ledger that is closed between two of its batches ends there, and says why', async () => {
+  const ledger = sqliteLedger(emptyLedgerFile())
+  const runId = sampleRunId(1)
+  const { run_started, usage_updated } = everyFact(runId)
+  const events = stamped(runId, [run_started, ...Array.from({ length: rowsPerBatch }, () => usage_updated)])
+  await ledger.append(runId, { expectedSeq: 0, epoch: 1 }, events, { durability: 'lazy' })
+  const found = ledger.find({})[Symbol.asyncIterator]()
+  for (let count = 0; count < rowsPerBatch; count++) await found.next()
+  await ledger.close()
+  await expect(found.next()).rejects.toThrow(/ was closed, so it can neither be read nor written/)
 })
 
 it('a ledger that is closed claims no file any more, whatever is asked of it', async () => {

@@ -173,7 +173,7 @@ export class SqliteStore implements Store {
     let next = steps.next([])
     while (!next.done) {
       const { sql, parameters } = next.value
-      const statement = this.#opened.database.prepare<[Named]>(sql)
+      const statement = this.#prepared(sql)
       const values = nameValues(parameters)
       if (!statement.reader) statement.run(values)
       next = steps.next(statement.reader ? statement.all(values) : [])
@@ -271,8 +271,10 @@ export class SqliteStore implements Store {
       queryBatch: async <Row extends EventRow>(build: Build<Row>, order: readonly string[]) => {
         const on = await queries()
         const { sql, parameters } = build(on).compile(on.db)
-        const statement = database.prepare<[Named], Row>(orderText(sql, order))
-        return await this.#read(() => takeBatch(statement.iterate(nameValues(parameters))))
+        return await this.#read(() => {
+          const statement = database.prepare<[Named], Row>(orderText(sql, order))
+          return takeBatch(statement.iterate(nameValues(parameters)))
+        })
       },
       change: (steps) => this.#change(steps),
     }
