@@ -44,8 +44,11 @@ export async function* follow<Item>(
   { clock, heartbeatMs, stopping }: StreamHost,
   signal: AbortSignal = new AbortController().signal,
 ): AsyncGenerator<Item | typeof caughtUp | typeof idle, void> {
+  let ending: Promise<unknown> | undefined
+  const end = (): Promise<unknown> => (ending ??= changes.return())
   const onStop = (): void => changes.wake()
-  const onAbort = (): void => void changes.return()
+  // A failure to end is thrown below.
+  const onAbort = (): void => void end().catch(() => {})
   stopping.addEventListener('abort', onStop)
   signal.addEventListener('abort', onAbort)
   let next: ReturnType<Changes<Item>['next']> | undefined
@@ -71,7 +74,7 @@ export async function* follow<Item>(
   } finally {
     stopping.removeEventListener('abort', onStop)
     signal.removeEventListener('abort', onAbort)
-    await changes.return()
+    await end()
   }
 }
 
