@@ -1,6 +1,6 @@
 import { createRuntime, defineAgent, type RunId } from '@tallystick/core'
 import { scriptedModel } from '@tallystick/testkit'
-import { foldTo } from '@tallystick/ledger'
+import { foldTo, verifyLedger } from '@tallystick/ledger'
 import { sqliteLedger } from '@tallystick/ledger/sqlite'
 import BetterSqlite3, { type Database, type Statement } from 'better-sqlite3'
 import { afterEach, describe, expect, it, onTestFinished, vi } from 'vitest'
@@ -74,5 +74,22 @@ describe('the statements by which a ledger is opened and a run folded', () => {
     const database = new BetterSqlite3(path, { readonly: true })
     onTestFinished(() => void database.close())
     expect(planOf(database, 'select count(*) from event where v = ?')).toEqual(['SCAN event'])
+  })
+})
+
+describe('the statement by which verify finds removals of no event', () => {
+  it('looks for dropped runs once, and not for each removal', async () => {
+    const { path } = await ledgerFile()
+    const statements = await statementsOf(async () => {
+      const ledger = sqliteLedger(path)
+      onTestFinished(() => ledger.close())
+      expect(await Array.fromAsync(verifyLedger(ledger))).toMatchObject([{ ok: true }, { ok: true }])
+    })
+    const statement = statements.find((text) => text.includes('"removal" as "dropped"')) ?? ''
+    const database = new BetterSqlite3(path, { readonly: true })
+    onTestFinished(() => void database.close())
+    const plan = planOf(database, statement)
+    const place = plan.indexOf('SCAN dropped')
+    expect(plan[place - 1]).toMatch(/^LIST SUBQUERY/)
   })
 })
