@@ -1,6 +1,6 @@
 import { LedgerConflictError, LedgerDamagedError, LedgerUnavailableError } from '@tallystick/core'
 import BetterSqlite3 from 'better-sqlite3'
-import { describe, expect, it } from 'vitest'
+import { describe, expect, it, onTestFinished } from 'vitest'
 import { toLedgerError, sqliteCode } from '../src/sqlite/open-database.ts'
 
 const path = '/runs.db'
@@ -46,6 +46,29 @@ describe('a failure of SQLite', () => {
     expect(error).toBeInstanceOf(LedgerUnavailableError)
     expect(error.message).toContain(`The ledger /runs.db is not available: it failed (${code}). ${remedy}`)
     expect(error.cause).toBe(cause)
+  })
+
+  it.each([
+    'selec 1',
+    'select (',
+    'select \\',
+    `select 1 in (${Array(40_000).fill('?').join()})`,
+    `select ${Array(2_000).fill('1').join('+')}`,
+  ])('is no damage where the statement is at fault: %.30s', (statement) => {
+    const database = new BetterSqlite3(':memory:')
+    onTestFinished(() => void database.close())
+    const prepare = (): unknown => {
+      try {
+        return database.prepare(statement)
+      } catch (error) {
+        return toLedgerError(error, path)
+      }
+    }
+    const error = prepare()
+    expect(error).toBeInstanceOf(LedgerUnavailableError)
+    expect(String(error)).toMatch(
+      /\(SQLITE_ERROR\)\. A statement of @tallystick\/ledger is at fault, and not the file/,
+    )
   })
 
   it('has a code only where SQLite has thrown it', () => {

@@ -27,6 +27,10 @@ export function sqliteCode(error: unknown): string | undefined {
  */
 const damage = /^SQLITE_(CORRUPT|NOTADB|IOERR_SHORT_READ|IOERR_CORRUPTFS|IOERR_DATA|FORMAT|ERROR$|CONSTRAINT)/
 
+/** What SQLite says of a statement that no file could answer: the fault is ours. */
+const faultyStatement =
+  /syntax error|incomplete input|unrecognized token|too many SQL variables|Expression tree is too large/
+
 const remedies: readonly (readonly [RegExp, string])[] = [
   [/^SQLITE_BUSY/, 'Another process has held it for too long. Stop that process, or raise busyTimeoutMs.'],
   [/^SQLITE_FULL/, 'The disk is full. Make room, then resume the run.'],
@@ -47,13 +51,16 @@ export function toLedgerError(error: unknown, path: string): TallystickError {
   if (native) return native
   const reason = error instanceof Error ? error.message : String(error)
   const code = sqliteCode(error)
-  if (code !== undefined && damage.test(code)) {
+  const isFaulty = code === 'SQLITE_ERROR' && faultyStatement.test(reason)
+  if (code !== undefined && damage.test(code) && !isFaulty) {
     return new LedgerDamagedError(
       `The ledger ${path} is damaged: ${reason}. What it says cannot be trusted. Run verify on it, and restore a copy.`,
       { cause: error },
     )
   }
-  const remedy = remedies.find(([codes]) => codes.test(code ?? ''))?.[1] ?? 'Nothing was written.'
+  const remedy = isFaulty
+    ? 'A statement of @tallystick/ledger is at fault, and not the file. Nothing was written. Report it.'
+    : (remedies.find(([codes]) => codes.test(code ?? ''))?.[1] ?? 'Nothing was written.')
   return new LedgerUnavailableError(
     `The ledger ${path} is not available: ${reason}${code ? ` (${code})` : ''}. ${remedy}`,
     {
