@@ -48,8 +48,10 @@ class MemoryRun {
   /** Frozen, so that callers who hold one cannot change the record. */
   readonly events: RuntimeEvent[] = []
   readonly onceKeys: Set<string> = new Set()
-  /** Every entry that was ever put, as text; `undefined` once it was taken. */
-  readonly inbox: Map<string, string | undefined> = new Map()
+  /** The entries that were not taken, as text. */
+  readonly inbox: Map<string, string> = new Map()
+  /** The keys of all that were ever put. */
+  readonly inboxKeys: Set<string> = new Set()
   epoch: number = emptyHead.epoch
   place: SessionPlace | undefined
   lease: { readonly holder: string; readonly until: number } | undefined
@@ -60,11 +62,6 @@ class MemoryRun {
 
   get head(): Head {
     return { seq: this.events.length, epoch: this.epoch }
-  }
-
-  /** The entries that were not taken. */
-  get unread(): readonly (readonly [key: string, text: string])[] {
-    return [...this.inbox].flatMap(([key, text]) => (text === undefined ? [] : [[key, text] as const]))
   }
 }
 
@@ -167,7 +164,8 @@ export function memoryLedger(options: MemoryLedgerOptions = {}): OpenLedger {
       }
       const { consumedInboxKeys = [], lease } = options
       const ends = endsRun(events)
-      if (ends && run.unread.some(([key]) => !consumedInboxKeys.includes(key))) throw unreadInbox(runId)
+      const taken = new Set(consumedInboxKeys)
+      if (ends && [...run.inbox.keys()].some((key) => !taken.has(key))) throw unreadInbox(runId)
       const place = expectedSeq === 0 ? sessionPlaceOf(events) : undefined
       if (place) {
         const session = sessions.get(place.sessionId) ?? []
@@ -183,7 +181,7 @@ export function memoryLedger(options: MemoryLedgerOptions = {}): OpenLedger {
       }
       if (kept.length > 0) runs.set(runId, run)
       for (const key of onceKeys) run.onceKeys.add(key)
-      for (const key of consumedInboxKeys) if (run.inbox.has(key)) run.inbox.set(key, undefined)
+      for (const key of taken) run.inbox.delete(key)
       if (ends) run.lease = undefined
       else if (lease && kept.length > 0) giveLease(run, lease)
       changes.notify(runId, takesEntries(options))
@@ -232,16 +230,17 @@ export function memoryLedger(options: MemoryLedgerOptions = {}): OpenLedger {
       const { key, command, at } = entry
       requireInboxKey(key)
       const text = storableText({ key, command, at }, `The inbox entry ${key} of run ${runId}`)
-      if (run.inbox.has(key)) return false
+      if (run.inboxKeys.has(key)) return false
       if (run.onceKeys.has('run_finished')) throw endedBefore(runId)
+      run.inboxKeys.add(key)
       run.inbox.set(key, text)
       changes.notify(runId, true)
       return true
     },
     async inbox(runId) {
       requireTextId('ledger.inbox', runId)
-      const unread = openStore().runs.get(runId)?.unread ?? []
-      return unread.map(([, text]) => JSON.parse(text) as InboxEntry)
+      const unread = openStore().runs.get(runId)?.inbox.values() ?? []
+      return [...unread].map((text) => JSON.parse(text) as InboxEntry)
     },
     async *tail(after) {
       const store = openStore()
