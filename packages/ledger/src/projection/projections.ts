@@ -186,7 +186,7 @@ export class ProjectionTables {
 
   /**
    * Writes rows, unless content was removed, or rows were dropped, since `state` was read: then the rows may hold what has
-   * to go, and the answer is `false`.
+   * to go, and the answer is `false`. A row of a later event of the run stays.
    */
   write(rows: readonly StoredRunRow[], revision: number): Promise<boolean> {
     return this.database.change(function* (queries) {
@@ -197,12 +197,23 @@ export class ProjectionTables {
       if (mark?.revision !== revision) return false
       const moving = rowColumns.filter((column) => column !== 'run_id' && column !== 'pos')
       const moved = Object.fromEntries(moving.map((column) => [column, sql`excluded.${sql.ref(column)}`]))
+      // Another process may have written a later row since this one was projected, and counts on it.
+      const later = db
+        .selectFrom('event')
+        .select('event.seq')
+        .where(sql<boolean>`event.run_id = run_summary.run_id and event.seq = run_summary.seq`)
+        .where(sql<boolean>`event.hash = run_summary.head_hash and event.seq > excluded.seq`)
       yield* perform(
         queries,
         db
           .insertInto('run_summary')
           .values(rows)
-          .onConflict((on) => on.column('run_id').doUpdateSet(moved)),
+          .onConflict((on) =>
+            on
+              .column('run_id')
+              .doUpdateSet(moved)
+              .where(sql<boolean>`not exists ${later}`),
+          ),
       )
       return true
     })

@@ -72,6 +72,24 @@ export const projectionCases: Readonly<Record<string, (bed: ProjectionBed) => Pr
     expect(await Array.fromAsync(runSummaries(ledger, { before: runId!, limit: 5 }))).toEqual([])
   },
 
+  async 'keep the later row of a run, whichever process writes last'(bed) {
+    const ledger = bed.open()
+    const [runId] = await recordSome(ledger, 1)
+    await refreshed(ledger)
+    const stored = new ProjectionTables(databaseOf(ledger)!)
+    const rows = (): ReturnType<ProjectionTables['rows']> => stored.rows('run_id', [runId!])
+    const { revision } = await stored.state()
+    const [row] = await rows()
+    await stored.write([{ ...row!, seq: 1, head_hash: 'early' }], revision)
+    expect(await rows()).toEqual([row])
+    // A row of events that the run does not have is no later one.
+    const ofAnother = { ...row!, seq: row!.seq + 1, head_hash: 'of another history' }
+    await stored.write([ofAnother], revision)
+    expect(await rows()).toEqual([ofAnother])
+    await stored.write([row!], revision)
+    expect(await rows()).toEqual([row])
+  },
+
   async 'fold what has changed, and nothing else'(bed) {
     const ledger = bed.open()
     await recordSome(ledger, 5)
