@@ -75,6 +75,29 @@ describe('the first inputs of runs', () => {
     expect(await found(ledger, [])).toEqual({})
   })
 
+  it('given many runs, when asked for, then 64 are searched at once', async () => {
+    const ledger = memoryLedger()
+    const runIds = await record(
+      ledger,
+      Array.from({ length: 130 }, (_, index) => `question ${index + 1}`),
+    )
+    const find = ledger.find.bind(ledger)
+    let [searches, most] = [0, 0]
+    Object.assign(ledger, {
+      async *find(query: Parameters<typeof find>[0]) {
+        most = Math.max(most, ++searches)
+        await Promise.resolve()
+        try {
+          yield* find(query)
+        } finally {
+          searches--
+        }
+      },
+    })
+    expect(Object.keys(await found(ledger, runIds))).toHaveLength(130)
+    expect(most).toBe(64)
+  })
+
   it('given a run without an input, when asked for, then it is left out', async () => {
     const { ledger, runIds } = await stored(['one', undefined])
     expect(await found(ledger, runIds)).toEqual({ [runIds[0] as RunId]: 'one' })

@@ -181,6 +181,9 @@ const runIdList = option.listOf(option.anyText)
 
 type Input = EventOf<'input_received'>
 
+/** Each search holds a batch of its run, and waits for a connection where a database has few. */
+const searchesAtOnce = 64
+
 /**
  * Returns the event with the first input of each of some runs. Leaves out runs without one, and runs of which it cannot
  * be read.
@@ -192,15 +195,17 @@ export async function firstInputs(
   requireLedger('firstInputs', ledger)
   requireOptions('firstInputs', runIdList, runIds, 'the list of run ids')
   const found = new Map<RunId, Input>()
-  await Promise.all(
-    runIds.map((runId) =>
-      orElse(undefined, async () => {
-        for await (const event of ledger.find({ runId, types: ['input_received'] })) {
-          found.set(runId, event as Input)
-          break
-        }
-      }),
-    ),
-  )
+  for (let index = 0; index < runIds.length; index += searchesAtOnce) {
+    await Promise.all(
+      runIds.slice(index, index + searchesAtOnce).map((runId) =>
+        orElse(undefined, async () => {
+          for await (const event of ledger.find({ runId, types: ['input_received'] })) {
+            found.set(runId, event as Input)
+            break
+          }
+        }),
+      ),
+    )
+  }
   return found
 }
