@@ -137,6 +137,14 @@ export class ProjectionTables {
     return row?.pos
   }
 
+  /** The run at a place; `undefined` if it is not there. */
+  async headAt(pos: number): Promise<Pick<LaggingRun, 'run_id' | 'head_seq'> | undefined> {
+    const [row] = await this.database.query(({ db }) =>
+      db.selectFrom('run').select(['run_id', 'head_seq']).where('pos', '=', pos),
+    )
+    return row
+  }
+
   /** The rows of some runs. */
   rows(column: 'run_id' | 'pos', keys: readonly (string | number)[]): Promise<readonly StoredRunRow[]> {
     return this.database.query(({ db }) =>
@@ -512,7 +520,7 @@ export class ProjectedRuns {
       const byPos = new Map(rows?.map((row) => [row.pos, row]))
       for (const pos of some) {
         const row = byPos.get(pos)
-        const run = this.#inMemory.get(pos) ?? (row && (await this.#readRow(row)))
+        const run = this.#inMemory.get(pos) ?? (await (row ? this.#readRow(row) : this.#projectAt(pos)))
         if (run) yield run
       }
     }
@@ -525,6 +533,14 @@ export class ProjectedRuns {
     for (const [status, runs] of stored ?? []) counts[status] += runs
     for (const { summary } of this.#inMemory.values()) counts[summary.status]++
     return counts
+  }
+
+  /** A row that has gone since its place was found: content of its run was removed, or the run was dropped. */
+  async #projectAt(pos: number): Promise<ProjectedRun | undefined> {
+    const head = await this.#tables?.headAt(pos)
+    if (head === undefined || !isRunId(head.run_id)) return undefined
+    const record = await projectRun(this.#ledger, head.run_id, head.head_seq)
+    return record && toProjectedRun(pos, record)
   }
 
   /** A row that is not as it was written tells nothing; its run does. */

@@ -9,7 +9,7 @@ import {
   runSummaries,
 } from '@tallystick/ledger'
 import { expect } from 'vitest'
-import { ProjectionTables } from '../../src/projection/projections.ts'
+import { bringUpToDate, ProjectionTables } from '../../src/projection/projections.ts'
 import { databaseOf } from '../../src/store/store.ts'
 import { expectTold, refreshed } from './compare-projections.ts'
 import { endedRunCases } from './ended-run-cases.ts'
@@ -88,6 +88,19 @@ export const projectionCases: Readonly<Record<string, (bed: ProjectionBed) => Pr
     expect(await rows()).toEqual([ofAnother])
     await stored.write([row!], revision)
     expect(await rows()).toEqual([row])
+  },
+
+  async 'list a run whose row goes while they are read, unless the run goes too'(bed) {
+    const ledger = bed.open()
+    const runIds = await recordSome(ledger, 3)
+    const current = await bringUpToDate(ledger, {})
+    const places = await current!.find({ statuses: ['done'] })
+    const listed = async (): Promise<readonly RunId[]> =>
+      (await Array.fromAsync(current!.read(places))).map(({ summary }) => summary.runId)
+    await redact(ledger, runIds[1]!, 'all', { by: 'Ada', reason: 'asked for' })
+    expect(await listed()).toEqual(runIds.toReversed())
+    await applyRetention(ledger, { factsMs: 0 }, { now })
+    expect(await listed()).toEqual([])
   },
 
   async 'fold what has changed, and nothing else'(bed) {
