@@ -40,6 +40,10 @@ describe('canonicalJson', () => {
         new TypeError(`${message}, which JSON cannot carry`),
       )
     }
+    const circle: Record<string, unknown> = {}
+    circle['itself'] = circle
+    const before = { a: [() => 1], b: circle }
+    expect(() => canonicalJson(before as never)).toThrow('$.a[0] is a function, which JSON cannot carry')
     const thrown = new Error('no such field')
     const failing = Object.defineProperty({}, 'a', {
       enumerable: true,

@@ -80,13 +80,20 @@ function findUncarried(value: unknown, path: string): string | undefined {
     const what = typeof value === 'number' || value === undefined ? value : `a ${typeof value}`
     return `${path} is ${what}, which JSON cannot carry`
   }
+  // No further than to the first fault: what comes after it may lead back to itself.
+  if (Array.isArray(value)) {
+    for (const [index, item] of value.entries()) {
+      const fault = findUncarried(item, `${path}[${index}]`)
+      if (fault !== undefined) return fault
+    }
+    return undefined
+  }
   const object = value as JsonObject
-  const inner = Array.isArray(value)
-    ? [...value.entries()].map(([index, item]) => findUncarried(item, `${path}[${index}]`))
-    : Object.keys(object)
-        .sort()
-        .map((key) => (object[key] === undefined ? undefined : findUncarried(object[key], `${path}.${key}`)))
-  return inner.find((fault) => fault !== undefined)
+  for (const key of Object.keys(object).sort()) {
+    const fault = object[key] === undefined ? undefined : findUncarried(object[key], `${path}.${key}`)
+    if (fault !== undefined) return fault
+  }
+  return undefined
 }
 
 /** The deepest nesting that is taken: SQLite reads JSON to a depth of 1,000, and any deeper could end a process. */
