@@ -12,6 +12,8 @@ import {
   rowsOf,
   withClient,
 } from './support/postgres-database.ts'
+import { perform } from '../src/store/database.ts'
+import { storeOf } from './support/lent-store.ts'
 import { restoreIn } from './support/postgres-recorded.ts'
 
 const run = sampleRunId(1)
@@ -104,6 +106,24 @@ describe.skipIf(!hasPostgres)(
       const ended = `select pg_terminate_backend(pid) from pg_stat_activity where application_name = $1`
       expect((await rowsOf(ended, [schema])).length).toBeGreaterThan(0)
       expect(await append(ledger, next)).toEqual({ seq: 3, epoch: 1 })
+    })
+
+    it('changes what is derived, too, where the server ends the connection', async () => {
+      const schema = freshSchema()
+      const ledger = openLedger(schema, {
+        connectionString: address((url) => url.searchParams.set('application_name', schema)),
+      })
+      await append(ledger, start)
+      let tries = 0
+      const { database } = storeOf(ledger)
+      const answer = await database.change(function* (queries) {
+        if (++tries === 1) {
+          const { sql } = queries
+          yield* perform(queries, sql`select pg_terminate_backend(pg_backend_pid())`)
+        }
+        return tries
+      })
+      expect(answer).toBe(2)
     })
   },
 )

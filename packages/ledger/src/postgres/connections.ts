@@ -297,13 +297,15 @@ export class Connections {
   }
 
   /**
-   * Does work in a transaction, again where others were in the way of it. With `patiently` it has all the time it takes, over a
-   * connection of its own.
+   * Does work in a transaction, again where others were in the way of it, and once more where the connection of the pool was
+   * lost: carried out twice it has to do no more than once. With `patiently` it has all the time it takes, over a connection of
+   * its own.
    */
   async transact<T>(
     work: (query: (statement: Statement) => Promise<readonly unknown[]>) => Promise<T>,
     { patiently = false }: { readonly patiently?: boolean } = {},
   ): Promise<T> {
+    let isAgain = patiently
     for (let contentions = 0; ;) {
       const { client, release } = await (patiently ? this.#connectAlone() : this.#borrow())
       let isSpent = true
@@ -320,7 +322,9 @@ export class Connections {
           () => false,
           () => true,
         )
-        if (!isContention(error) || ++contentions === maxContentions) throw error
+        if (isContention(error) && ++contentions < maxContentions) continue
+        if (isAgain || !isConnectionLost(error)) throw error
+        isAgain = true
       } finally {
         await release(isSpent)
       }
