@@ -93,3 +93,15 @@ describe('the statement by which verify finds removals of no event', () => {
     expect(plan[place - 1]).toMatch(/^LIST SUBQUERY/)
   })
 })
+
+describe('the triggers that let only dropped runs go', () => {
+  it('find the drop at once, however many removals the run has', async () => {
+    const { path } = await ledgerFile()
+    const database = new BetterSqlite3(path, { readonly: true })
+    onTestFinished(() => void database.close())
+    const asked = `select 1 from removal where run_id = 'x' and kind = 'dropped'`
+    expect(planOf(database, asked)).toEqual([
+      'SEARCH removal USING COVERING INDEX removal_dropped (run_id=?)',
+    ])
+  })
+})

@@ -46,6 +46,8 @@ const indexes: readonly string[] = [
   'create index event_at on event (at)',
   'create index inbox_open on inbox (run_id, pos) where taken_seq is null',
   'create index removal_event on removal (run_id, seq)',
+  // Triggers ask it for each row of a run that is dropped, which may have had a removal for each event.
+  `create index removal_dropped on removal (run_id) where kind = 'dropped'`,
   // For the foreign keys.
   'create index history_before on history (before) where before is not null',
   'create index run_history on run (history) where history is not null',
@@ -124,9 +126,9 @@ const triggers: readonly string[] = [
 /** The statements that make the schema, in order. */
 const schema: readonly string[] = [...recordTables, ...derivedTables, ...indexes, ...triggers]
 
-/** Objects of derived tables can be dropped at any time. */
+/** Objects of derived tables can be dropped at any time; files made before it lack one index. */
 export function isDerived(name: string): boolean {
-  return /^(table|index) (snapshot|projection|run_summary)/.test(name)
+  return /^((table|index) (snapshot|projection|run_summary)|index removal_dropped$)/.test(name)
 }
 
 /** Makes the schema, in one transaction, unless another process has made it. */
