@@ -126,9 +126,9 @@ const triggers: readonly string[] = [
 /** The statements that make the schema, in order. */
 const schema: readonly string[] = [...recordTables, ...derivedTables, ...indexes, ...triggers]
 
-/** Objects of derived tables can be dropped at any time; files made before it lack one index. */
+/** Objects of derived tables can be dropped at any time. */
 export function isDerived(name: string): boolean {
-  return /^((table|index) (snapshot|projection|run_summary)|index removal_dropped$)/.test(name)
+  return /^(table|index) (snapshot|projection|run_summary)/.test(name)
 }
 
 /** Makes the schema, in one transaction, unless another process has made it. */
