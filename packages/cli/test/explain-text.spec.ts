@@ -1,6 +1,6 @@
 // What `explain` prints of a request whose parts were replaced, left out, paid and decided about.
 import { type AgentOptions, createRuntime, defineAgent, type RunOptions } from '@tallystick/core'
-import { messagesOf } from '@tallystick/core/internal'
+import { readMessages } from '@tallystick/core/internal'
 import { manualClock, scriptedModel, testTool, type ScriptedStep } from '@tallystick/testkit'
 import { sqliteLedger } from '@tallystick/ledger/sqlite'
 import { mkdtempSync, rmSync } from 'node:fs'
@@ -91,7 +91,7 @@ describe('explain in words', () => {
   it('given messages that a turn was not shown, when it is explained, then they are lines after the others', async () => {
     const lines = await explained(2, [calls({ name: 'look', input: { at: 'a' } }), { text: 'Seen.' }], {
       prepareTurn: ({ turn, history }) =>
-        turn === 1 ? { messages: messagesOf(history).slice(1) } : undefined,
+        turn === 1 ? { messages: readMessages(history).slice(1) } : undefined,
     })
     expect(rows(lines).at(-1)).toMatch(/^left out: user +2 +\d+$/)
   })

@@ -27,15 +27,15 @@ export { digestSummaryRequest, summaryInstructions } from './machine/compaction.
 export { isOutsideCause, isSignal } from './machine/decide.ts'
 export { buildForkedEvents, type ForkIdentity, requireForkable } from './machine/fork.ts'
 export {
-  beginningOf,
+  digestBeginning,
   type CallLog,
-  callsOf,
+  readCalls,
   emptyHistoryDigest,
   type History,
   historyDigests,
   asPlainText as historyText,
   type LoggedCall,
-  messagesOf,
+  readMessages,
   messagesShown,
   shownInstead,
   withDigests,
@@ -96,7 +96,7 @@ export { shownEvent } from './models/output.ts'
 export { type CallChecker, checkCalls, type CheckContext, isUnfit, repairedBy } from './tools/check-calls.ts'
 export { guardrail, requireGuardrailNames } from './tools/guardrails.ts'
 export { AttemptTime } from './tools/tool-call.ts'
-export { inputFaultOf, type OutputReader } from './tools/tool-schema.ts'
+export { findInputFault, type OutputReader } from './tools/tool-schema.ts'
 export { isAgentTool } from './agent/agent-tool.ts'
 export {
   type AgentRules,
@@ -137,7 +137,7 @@ export type { AnsweredQuestion, HistoryEdits } from './events/commands.ts'
 export {
   imageDetails,
   type TodoItem,
-  todoItemsOf,
+  readTodoItems,
   todoLines,
   todoListName,
   type TodoState,
@@ -157,11 +157,11 @@ export {
   guardrailActions,
   type HistoryEdit,
   type IdFault,
-  idFaultOf,
+  findEventIdFault,
   removedText,
   type ReplyDelta,
   resumeReasons,
-  shapeFaultOf,
+  findEventShapeFault,
   type ShownChange,
   type ShownMessages,
   type ShownPiece,
@@ -215,4 +215,4 @@ export {
   withoutKeys,
 } from './values/secrets.ts'
 export { estimateTextTokens } from './machine/tokens.ts'
-export { differenceOf, legibleText, nearestNames, sentenceOfError } from './values/text.ts'
+export { describeDifference, legibleText, nearestNames, sentenceOfError } from './values/text.ts'

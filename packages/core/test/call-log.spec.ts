@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import {
   answerDigest,
-  callsOf,
+  readCalls,
   emptyCallLog,
   logCall,
   longestStreak,
@@ -14,28 +14,28 @@ const logged = (ordinal: number, resultDigest = 'a', inputDigest = 'd'): LoggedC
   ...{ toolCallId: callId(ordinal), name: 'look', inputDigest, resultDigest },
   result: { toolCallId: callId(ordinal), name: 'look', outcome: 'success', content: [] },
 })
-const same = (log: Parameters<typeof callsOf>[0]): readonly string[] =>
+const same = (log: Parameters<typeof readCalls>[0]): readonly string[] =>
   sameAnswers(log, { name: 'look', inputDigest: 'd' }).map(({ toolCallId }) => toolCallId)
 
 describe('a log of calls', () => {
   it('stays as it is when another one grows from it', () => {
     const one = logCall(emptyCallLog, logged(1))
     const grown = logCall(one, logged(2))
-    expect([callsOf(one), callsOf(grown)]).toEqual([[logged(1)], [logged(1), logged(2)]])
+    expect([readCalls(one), readCalls(grown)]).toEqual([[logged(1)], [logged(1), logged(2)]])
     expect([same(one), same(grown)]).toEqual([[callId(1)], [callId(2), callId(1)]])
     const sibling = logCall(one, logged(3))
-    expect(callsOf(sibling)).toEqual([logged(1), logged(3)])
+    expect(readCalls(sibling)).toEqual([logged(1), logged(3)])
     expect([same(sibling), same(grown), same(one)]).toEqual([
       [callId(3), callId(1)],
       [callId(2), callId(1)],
       [callId(1)],
     ])
-    expect(callsOf(logCall(sibling, logged(4)))).toEqual([logged(1), logged(3), logged(4)])
+    expect(readCalls(logCall(sibling, logged(4)))).toEqual([logged(1), logged(3), logged(4)])
   })
 
   it('of a run that has called nothing stays empty, whatever other runs call', () => {
     const [one, two] = [logCall(emptyCallLog, logged(1)), logCall(emptyCallLog, logged(2))]
-    expect([callsOf(one), callsOf(two), callsOf(emptyCallLog)]).toEqual([[logged(1)], [logged(2)], []])
+    expect([readCalls(one), readCalls(two), readCalls(emptyCallLog)]).toEqual([[logged(1)], [logged(2)], []])
     expect([same(one), same(emptyCallLog)]).toEqual([[callId(1)], []])
   })
 

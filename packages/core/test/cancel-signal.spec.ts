@@ -2,7 +2,7 @@
 import { Subject } from 'rxjs'
 import { describe, expect, it } from 'vitest'
 import type { RuntimeEvent } from '@tallystick/core'
-import { cancelCommandOf, cancelWith, someSignal } from '../src/runtime/runtime-options.ts'
+import { toCancelCommand, cancelWith, someSignal } from '../src/runtime/runtime-options.ts'
 
 function listening() {
   const controller = new AbortController()
@@ -52,9 +52,9 @@ describe('a signal that cancels a run', () => {
   })
 
   it('becomes a cancel with its reason, once it is aborted', () => {
-    const aborted = (reason?: unknown) => cancelCommandOf({ aborted: true, reason } as never)
-    expect(cancelCommandOf(undefined)).toBeUndefined()
-    expect(cancelCommandOf({ aborted: false, reason: 'x' } as never)).toBeUndefined()
+    const aborted = (reason?: unknown) => toCancelCommand({ aborted: true, reason } as never)
+    expect(toCancelCommand(undefined)).toBeUndefined()
+    expect(toCancelCommand({ aborted: false, reason: 'x' } as never)).toBeUndefined()
     expect(aborted()).toStrictEqual({ type: 'cancel' })
     expect(aborted('Enough.')).toStrictEqual({ type: 'cancel', reason: 'Enough.' })
     expect(aborted(new Error('Too late'))).toStrictEqual({ type: 'cancel', reason: 'Too late' })

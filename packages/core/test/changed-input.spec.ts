@@ -7,7 +7,7 @@ import {
   type RunResult,
   textOf,
 } from '@tallystick/core'
-import { describeChangedInput, inputFaultOf } from '@tallystick/core/internal'
+import { describeChangedInput, findInputFault } from '@tallystick/core/internal'
 import type { JsonObject } from '@tallystick/core/vocabulary'
 import { hostileTexts, testTool, type TestTool, type TestToolOptions } from '@tallystick/testkit'
 import { describe, expect, it } from 'vitest'
@@ -203,10 +203,10 @@ describe('a changed input that does not fit', () => {
   })
 
   it('is refused by the schema on record too, where this process does not have the tool', async () => {
-    expect(await inputFaultOf(schema, { amount: 1, to: 'ACME' })).toBeUndefined()
-    expect(await inputFaultOf(schema, { amount: 'all' })).toMatch(/^amount: /)
-    expect(await inputFaultOf(schema, { amount: 1, sum: 2 })).toContain('sum')
-    expect(await inputFaultOf({ $ref: 'https://example.com/schema' }, {})).toBeUndefined()
+    expect(await findInputFault(schema, { amount: 1, to: 'ACME' })).toBeUndefined()
+    expect(await findInputFault(schema, { amount: 'all' })).toMatch(/^amount: /)
+    expect(await findInputFault(schema, { amount: 1, sum: 2 })).toContain('sum')
+    expect(await findInputFault({ $ref: 'https://example.com/schema' }, {})).toBeUndefined()
   })
 
   it('is refused by the schema of the agent itself where its source had a tool of that name before', async () => {
@@ -233,9 +233,9 @@ describe('a changed input that does not fit', () => {
 
   it('is judged without patterns of strangers, and a property may be called as one', async () => {
     const slow = { type: 'object', properties: { memo: { type: 'string', pattern: '^(a+)+$' } } }
-    expect(await inputFaultOf(slow, { memo: `${'a'.repeat(50)}!` })).toBeUndefined()
+    expect(await findInputFault(slow, { memo: `${'a'.repeat(50)}!` })).toBeUndefined()
     const named = { type: 'object', properties: { pattern: { type: 'number' } }, required: ['pattern'] }
-    expect(await inputFaultOf(named, { pattern: 'x' })).toMatch(/^pattern: /)
+    expect(await findInputFault(named, { pattern: 'x' })).toMatch(/^pattern: /)
   })
 })
 

@@ -5,7 +5,7 @@ import { audit, evolve, openTurnCalls, type RunState } from '@tallystick/core/ma
 import { stamped } from '@tallystick/testkit'
 import { tries } from '../../../scripts/testing/effort.ts'
 import { stateToJson } from '../src/machine/state.ts'
-import { summaryOf } from '../src/machine/calls.ts'
+import { summarizeCalls } from '../src/machine/calls.ts'
 import { endedCall, executing, runId, startedCall } from './pages.ts'
 import { play, program } from './program.ts'
 
@@ -14,7 +14,7 @@ function folded(before: RunState | undefined, events: readonly RuntimeEvent[]): 
   for (const event of events) {
     state = audit(state, event)
     const calls = openTurnCalls(state)
-    expect(summaryOf(calls)).toEqual(summaryOf([...calls]))
+    expect(summarizeCalls(calls)).toEqual(summarizeCalls([...calls]))
   }
   return state
 }

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest'
 import { eventTypes, type EventType } from '@tallystick/core/vocabulary'
 import { everyFact, sampleCallId, sampleRunId, stamped } from '@tallystick/testkit'
 import type { RuntimeEvent } from '@tallystick/core'
-import { idFaultOf } from '../src/events/event.ts'
+import { findEventIdFault } from '../src/events/event.ts'
 import { isMoment } from '../src/events/event-parts.ts'
 
 const [runId, callId] = [sampleRunId(1), sampleCallId(sampleRunId(1))]
@@ -35,12 +35,12 @@ describe('an id in an event', () => {
     ['tool_result', { child: undefined, reused: undefined }, undefined],
     ['tool_results_injected', { toolCallIds: [callId, 7] }, 'toolCallIds.1'],
   ])('of %s with %o is named if it is not an id: %s', (type, more, path) => {
-    expect(idFaultOf(event(type, more))?.path).toBe(path)
+    expect(findEventIdFault(event(type, more))?.path).toBe(path)
   })
 
   it('is sound in every sample, and content is not looked at', () => {
-    expect(eventTypes.flatMap((type) => idFaultOf(event(type)) ?? [])).toEqual([])
-    expect(idFaultOf({ ...event('cancel_requested'), type: 'constructor' } as never)).toBeUndefined()
+    expect(eventTypes.flatMap((type) => findEventIdFault(event(type)) ?? [])).toEqual([])
+    expect(findEventIdFault({ ...event('cancel_requested'), type: 'constructor' } as never)).toBeUndefined()
   })
 })
 

@@ -5,7 +5,7 @@ import { LedgerDamagedError, UnknownEventError, type RuntimeEvent } from '@tally
 import { eventSchemas, outsideCommandSchema } from '@tallystick/core/schemas'
 import { eventTypes, parseEvent, type EventType, type Json } from '@tallystick/core/vocabulary'
 import { everyFact, sampleRunId, stamped } from '@tallystick/testkit'
-import { shapeFaultOf } from '../src/events/event.ts'
+import { findEventShapeFault } from '../src/events/event.ts'
 import { play, program } from './program.ts'
 
 const runId = sampleRunId(1)
@@ -141,7 +141,7 @@ describe('parseEvent', () => {
 
 describe('a word of a closed list', () => {
   const takenAt = (type: EventType, more: (word: string) => object, words: readonly string[]) =>
-    words.filter((word) => shapeFaultOf({ ...sample(type), ...more(word) }) === undefined)
+    words.filter((word) => findEventShapeFault({ ...sample(type), ...more(word) }) === undefined)
 
   it('is taken wherever an earlier release may have written it, and no other is', () => {
     const removals = ['redacted', 'expired', 'erased', 'sealed']
@@ -177,14 +177,14 @@ describe('a word of a closed list', () => {
 
 describe('the shape of a stored event', () => {
   const event = sample('tool_started')
-  const of = (more: object): string | undefined => shapeFaultOf({ ...event, ...more })?.path
+  const of = (more: object): string | undefined => findEventShapeFault({ ...event, ...more })?.path
 
   it('is at fault where a field of its envelope, its call or its body is', () => {
     expect(of({})).toBeUndefined()
     expect(of({ seq: 0 })).toBe('seq')
     expect(of({ toolCallId: undefined })).toBe('toolCallId')
     expect(of({ attempt: 'one' })).toBe('attempt')
-    expect(shapeFaultOf({ ...sample('cancel_requested'), by: 7 } as never)?.path).toBe('by')
+    expect(findEventShapeFault({ ...sample('cancel_requested'), by: 7 } as never)?.path).toBe('by')
   })
 
   it('is sound whatever its body, where content was taken away or a newer release wrote it', () => {

@@ -4,7 +4,7 @@ import { evolve } from '@tallystick/core/machine'
 import type { Fact, FactOf, StopReason } from '@tallystick/core/vocabulary'
 import { everyFact, given, sampleMessage, sampleRunId, stamped } from '@tallystick/testkit'
 import { estimateDefinitionTokens } from '../src/machine/tokens.ts'
-import { messagesOf } from '../src/machine/history.ts'
+import { readMessages } from '../src/machine/history.ts'
 import type { Call, RunState } from '../src/machine/state.ts'
 import { openTurnCalls } from '../src/machine/calls.ts'
 import {
@@ -163,10 +163,10 @@ describe('input', () => {
     const page = [...answered('end'), more]
     const delivered = after(page, settled(true))
     expect(delivered).toMatchObject({ pendingInputs: [], inputSinceReply: true })
-    expect(messagesOf(delivered.history).at(-1)).toEqual(more.message)
+    expect(readMessages(delivered.history).at(-1)).toEqual(more.message)
     const dropped = after(page, settled(false))
     expect(dropped).toMatchObject({ pendingInputs: [], inputSinceReply: false })
-    expect(messagesOf(dropped.history)).toHaveLength(2)
+    expect(readMessages(dropped.history)).toHaveLength(2)
     expect(refusal(page, settled(true, 'r9'))).toContain('no input r9 waits')
     const two = [...page, { ...more, receipt: 'r2' }]
     expect(after(two, settled(false)).pendingInputs).toMatchObject([{ inputId: 'r2' }])

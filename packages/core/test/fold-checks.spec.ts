@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest'
 import type { Message } from '@tallystick/core'
 import type { Fact, FactOf } from '@tallystick/core/vocabulary'
 import { given, sampleMessage } from '@tallystick/testkit'
-import { historyOf, messagesOf } from '../src/machine/history.ts'
+import { createHistory, readMessages } from '../src/machine/history.ts'
 import type { CollectingState, RunState } from '../src/machine/state.ts'
 import { openTurnCalls } from '../src/machine/calls.ts'
 import {
@@ -24,7 +24,7 @@ const text = (words: string) => ({ type: 'text' as const, text: words })
 const tripped = (more: object): Fact => ({
   ...{ type: 'guardrail_tripped', turn: 1, guardrail: 'clean', on: 'input', action: 'replace', ...more },
 })
-const shown = (state: RunState): readonly Message[] => messagesOf(state.history)
+const shown = (state: RunState): readonly Message[] => readMessages(state.history)
 const withheld = text('The guardrail clean withheld this.')
 const page = answered('end')
 const blocked = { guardrail: 'clean', detail: 'rude' }
@@ -44,7 +44,7 @@ describe('a finding in the input', () => {
   })
 
   it('names its message, whatever else the history holds', () => {
-    const history = historyOf(['One.', 'Two.', 'Three.'].map(sampleMessage))
+    const history = createHistory(['One.', 'Two.', 'Three.'].map(sampleMessage))
     expect(refusal(page, tripped({}), { history })).toMatch(/holds no input at -1 that it could replace/)
     expect(shown(after(page, tripped({ index: 1 }), { history }))).toEqual([
       ...[sampleMessage('One.'), { role: 'user', parts: [withheld] }, sampleMessage('Three.')],

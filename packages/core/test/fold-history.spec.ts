@@ -3,7 +3,7 @@ import type { Message } from '@tallystick/core'
 import { removedText } from '@tallystick/core/internal'
 import type { Fact, FactOf } from '@tallystick/core/vocabulary'
 import { given, sampleMessage } from '@tallystick/testkit'
-import { messagesOf } from '../src/machine/history.ts'
+import { readMessages } from '../src/machine/history.ts'
 import type { RunState } from '../src/machine/state.ts'
 import { after, begun, called, callId, executing, endedCall, failure, refusal, startedCall } from './pages.ts'
 
@@ -42,7 +42,7 @@ const carrying = (messages: readonly Message[], more: Partial<FactOf<'history_ca
   ...more,
 })
 
-const shown = (state: RunState | undefined): readonly Message[] => messagesOf(state!.history)
+const shown = (state: RunState | undefined): readonly Message[] => readMessages(state!.history)
 
 describe('a history that a run carries', () => {
   it('begins with a placeholder for each message that is missing', () => {

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest'
 import type { Usage } from '@tallystick/core'
 import type { Fact, FactOf } from '@tallystick/core/vocabulary'
 import { given } from '@tallystick/testkit'
-import { messagesOf } from '../src/machine/history.ts'
+import { readMessages } from '../src/machine/history.ts'
 import type { CollectingState, RunState, StreamingState } from '../src/machine/state.ts'
 import {
   after,
@@ -122,12 +122,12 @@ describe('a reply', () => {
     })
     expect(state.reply).toMatchObject({ finalizing: true, offered: ['look'], refusal: refused })
     expect(state).not.toHaveProperty('output')
-    expect(messagesOf(state.history)).toHaveLength(2)
-    expect(messagesOf(state.history)[1]).toEqual(state.reply.message)
+    expect(readMessages(state.history)).toHaveLength(2)
+    expect(readMessages(state.history)[1]).toEqual(state.reply.message)
     const empty = after(streaming, replyFinished([], { parts: [] }), {
       lastText: 'Before.',
     }) as CollectingState
-    expect([messagesOf(empty.history).length, empty.lastText]).toEqual([1, 'Before.'])
+    expect([readMessages(empty.history).length, empty.lastText]).toEqual([1, 'Before.'])
     for (const field of ['offered', 'failure', 'refusal']) expect(empty.reply).not.toHaveProperty(field)
   })
 

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest'
 import type { CollectedCall } from '@tallystick/core/internal'
 import { digestOf, type Fact, type FactOf, type Outcome } from '@tallystick/core/vocabulary'
 import { given, sampleRunId } from '@tallystick/testkit'
-import { callsOf, messagesOf, sameAnswers } from '../src/machine/history.ts'
+import { readCalls, readMessages, sameAnswers } from '../src/machine/history.ts'
 import type { Call, RunState } from '../src/machine/state.ts'
 import { openTurnCalls } from '../src/machine/calls.ts'
 import {
@@ -195,23 +195,23 @@ describe('a result', () => {
     'that is %s is compared with later ones %i time, and counts %i as an error',
     (outcome, logged, errors) => {
       const { callLog, errorStreaks } = after(running, endedCall(1, { outcome }))
-      expect(callsOf(callLog)).toHaveLength(logged)
+      expect(readCalls(callLog)).toHaveLength(logged)
       expect(errorStreaks['look']?.count ?? 0).toBe(errors)
     },
   )
 
   it('is compared by its content, with the input that it ran with, and as the model reads it', () => {
-    const [logged] = callsOf(after(running, endedCall(1)).callLog)
+    const [logged] = readCalls(after(running, endedCall(1)).callLog)
     expect(logged).toMatchObject({ toolCallId: callId(1), name: 'look', inputDigest })
     expect(logged?.result).toEqual({ toolCallId: callId(1), name: 'look', outcome: 'success', content })
     expect(logged?.resultDigest).toBeUndefined()
     const changed = [...waiting(), decided({ input: { a: 1 }, note: 'Changed.' }), startedCall()]
-    const [noted] = callsOf(after(changed, endedCall(1)).callLog)
+    const [noted] = readCalls(after(changed, endedCall(1)).callLog)
     expect(noted).toMatchObject({ inputDigest: digestOf({ a: 1 }) })
     expect(noted?.result.content[0]).toEqual({ type: 'text', text: 'Changed.' })
     expect(noted?.resultDigest).toBe(digestOf(['success', content as never]))
     const shown = [{ type: 'text' as const, text: 'Short.' }]
-    const [short] = callsOf(after(running, endedCall(1, { shown })).callLog)
+    const [short] = readCalls(after(running, endedCall(1, { shown })).callLog)
     expect(short?.result.content).toEqual(shown)
     expect(short?.resultDigest).toBe(digestOf(['success', content as never]))
   })
@@ -235,7 +235,7 @@ describe('a result', () => {
   it('that was served again is counted, and neither an answer nor an error', () => {
     const state = after(executing(), endedCall(1, { outcome: 'repeated' }))
     expect(state.standstill.served).toBe(1)
-    expect([callsOf(state.callLog), state.errorStreaks]).toEqual([[], {}])
+    expect([readCalls(state.callLog), state.errorStreaks]).toEqual([[], {}])
   })
 })
 
@@ -303,7 +303,7 @@ describe('results that enter the history', () => {
 
   it('end the turn, with the hand-over that the first success asks for', () => {
     const state = after(answered({}), injected(1, 2), { resultsChecked: true })
-    expect(messagesOf(state.history).at(-1)).toMatchObject({ role: 'tool', results: [{}, {}] })
+    expect(readMessages(state.history).at(-1)).toMatchObject({ role: 'tool', results: [{}, {}] })
     for (const field of ['resultsChecked', 'handoff', 'calls']) expect(state).not.toHaveProperty(field)
     const to = (ordinal: number) => ({ handoff: { to: `clerk ${ordinal}` } })
     const handoff = (outcome: Outcome) => {

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { defineAgent, type RunState, type RuntimeEvent, textOf } from '@tallystick/core'
-import { messagesOf } from '@tallystick/core/internal'
+import { readMessages } from '@tallystick/core/internal'
 import { evolve } from '@tallystick/core/machine'
 import {
   checkTranscript,
@@ -54,7 +54,7 @@ describe('a fork', () => {
         ...{ runId, seq, relation: 'fork', writes: 'ask' },
       })
       const state = forked.reduce<RunState | undefined>(evolve, undefined)!
-      expect(checkTranscript(messagesOf(state.history))).toEqual([])
+      expect(checkTranscript(readMessages(state.history))).toEqual([])
       // Nothing names a call of the other run but what was served from it.
       const own = forked.slice(1).map((event): object => {
         if (event.type === 'tool_result') return { ...event, reused: '' }

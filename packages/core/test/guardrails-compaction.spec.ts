@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest'
 import { defineGuardrail, type RunState } from '@tallystick/core'
-import { messagesOf } from '@tallystick/core/internal'
+import { readMessages } from '@tallystick/core/internal'
 import { evolve } from '@tallystick/core/machine'
 import { scriptedModel, testTool } from '@tallystick/testkit'
 import { checkedRun, ofType, stage } from './stage.ts'
@@ -57,7 +57,7 @@ it('a guardrail that looks while a model sums up looks again at the places that 
   expect(tripped?.seq).toBeGreaterThan(compacted?.seq ?? Infinity)
   expect([reason, looks]).toEqual(['answered', 2])
   const then = events.slice(0, tripped?.seq).reduce<RunState | undefined>(evolve, undefined)
-  const seen = messagesOf(then!.history)[tripped?.index ?? -1]
+  const seen = readMessages(then!.history)[tripped?.index ?? -1]
   expect(seen).toEqual({ role: 'user', parts: [{ type: 'text', text: 'Card ****.' }] })
-  expect(JSON.stringify(messagesOf(then!.history))).not.toContain('4111')
+  expect(JSON.stringify(readMessages(then!.history))).not.toContain('4111')
 })

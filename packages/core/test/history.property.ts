@@ -4,7 +4,7 @@ import { describe, expect, it } from 'vitest'
 import type { Message } from '@tallystick/core'
 import {
   appendMessage,
-  beginningOf,
+  digestBeginning,
   carriedMessages,
   digestAfter,
   emptyHistoryDigest,
@@ -12,10 +12,10 @@ import {
   historyDigest,
   historyDigests,
   historyFault,
-  historyOf,
+  createHistory,
   historyTokens,
   messageAt,
-  messagesOf,
+  readMessages,
   pairingFault,
   withDigests,
 } from '../src/machine/history.ts'
@@ -50,7 +50,7 @@ interface Grown {
 }
 
 function grow(steps: readonly { readonly from: number; readonly text: string }[]): readonly Grown[] {
-  const all: Grown[] = [{ history: historyOf([]), messages: [] }]
+  const all: Grown[] = [{ history: createHistory([]), messages: [] }]
   for (const { from, text } of steps) {
     const { history, messages } = all[from % all.length]!
     all.push({ history: appendMessage(history, message(text)), messages: [...messages, message(text)] })
@@ -60,7 +60,7 @@ function grow(steps: readonly { readonly from: number; readonly text: string }[]
 
 /** The digest of the same messages, put together from nothing. */
 function digestFresh(messages: readonly Message[]): string {
-  return historyDigest(messages.reduce(appendMessage, historyOf([])))
+  return historyDigest(messages.reduce(appendMessage, createHistory([])))
 }
 
 describe('a history', () => {
@@ -69,7 +69,7 @@ describe('a history', () => {
       fc.property(growth, (steps) => {
         for (const { history, messages } of grow(steps)) {
           expect(history.length).toBe(messages.length)
-          expect(messagesOf(history)).toEqual(messages)
+          expect(readMessages(history)).toEqual(messages)
           expect(messageAt(history, messages.length - 1)).toEqual(messages.at(-1))
           expect(messageAt(history, messages.length)).toBeUndefined()
         }
@@ -91,7 +91,7 @@ describe('a history', () => {
 
   it('begins with the digest of a text that names how digests are made', () => {
     expect(emptyHistoryDigest).toBe(digestOf('tallystick history 1'))
-    expect(historyDigest(historyOf([]))).toBe(emptyHistoryDigest)
+    expect(historyDigest(createHistory([]))).toBe(emptyHistoryDigest)
   })
 
   it('has another digest for every other conversation', () => {
@@ -106,12 +106,12 @@ describe('a history', () => {
   })
 
   it('shares its store with what grows from it, so that a turn costs what it adds', () => {
-    const first = appendMessage(historyOf([]), message('one'))
+    const first = appendMessage(createHistory([]), message('one'))
     const second = appendMessage(first, message('two'))
     expect(second.store).toBe(first.store)
     const fork = appendMessage(first, message('other'))
     expect(fork.store).not.toBe(first.store)
-    expect([messagesOf(second), messagesOf(fork), messagesOf(first)]).toEqual([
+    expect([readMessages(second), readMessages(fork), readMessages(first)]).toEqual([
       [message('one'), message('two')],
       [message('one'), message('other')],
       [message('one')],
@@ -119,8 +119,8 @@ describe('a history', () => {
   })
 
   it('hands out arrays that no later message gets into', () => {
-    const first = appendMessage(historyOf([]), message('one'))
-    const shown = messagesOf(first)
+    const first = appendMessage(createHistory([]), message('one'))
+    const shown = readMessages(first)
     appendMessage(first, message('two'))
     expect(shown).toEqual([message('one')])
   })
@@ -129,12 +129,12 @@ describe('a history', () => {
     const steps = fc.array(fc.record({ from: fc.nat(2), said: anyMessage }), { maxLength: 20 })
     fc.assert(
       fc.property(steps, fc.array(fc.nat(), { maxLength: 30 }), (grown, asked) => {
-        const all = [historyOf([])]
+        const all = [createHistory([])]
         // Most often the newest grows.
         for (const { from, said } of grown) all.push(appendMessage(all.at(-1 - from) ?? all[0]!, said))
         for (const place of asked) {
           const history = all[place % all.length]!
-          const messages = messagesOf(history)
+          const messages = readMessages(history)
           expect(historyFault(history)).toBe(pairingFault(messages))
           expect(historyTokens(history)).toBe(
             messages.reduce((sum, each) => sum + estimateMessageTokens(each), 0),
@@ -153,19 +153,19 @@ describe('a history', () => {
           const carried = carriedMessages(history)
           expect(carried).toEqual(messages)
           expect([carried, ...carried].every(Object.isFrozen)).toBe(true)
-          expect(historyOf(carried)).toEqual(history)
+          expect(createHistory(carried)).toEqual(history)
           expect(historyDigests(carried)).toEqual(
             messages.map((_, at) => digestFresh(messages.slice(0, at + 1))),
           )
           const length = place % (messages.length + 1)
-          const beginning = beginningOf(carried, length)
+          const beginning = digestBeginning(carried, length)
           expect(beginning).toEqual(messages.slice(0, length))
-          expect(historyOf(beginning).store).toBe(history.store)
+          expect(createHistory(beginning).store).toBe(history.store)
           const others = messages.slice(length)
           expect(digestAfter(history, length, others)).toBe(historyDigest(history))
           const read = withDigests(others, historyDigests(carried).slice(length), beginning)
-          expect([read, historyOf(read)]).toEqual([messages, history])
-          expect(historyOf(read).store).toBe(history.store)
+          expect([read, createHistory(read)]).toEqual([messages, history])
+          expect(createHistory(read).store).toBe(history.store)
         }
       }),
     )
@@ -173,13 +173,13 @@ describe('a history', () => {
 
   it('of messages that others hold does not change with them', () => {
     const said = { role: 'user' as const, parts: [{ type: 'text' as const, text: 'one' }] }
-    const carried = carriedMessages(historyOf([said]))
+    const carried = carriedMessages(createHistory([said]))
     said.parts[0]!.text = 'changed'
     expect(carried).toEqual([message('one')])
   })
 
   it('shares what was said again by a run that is read again', () => {
-    const first = appendMessage(historyOf([]), message('one'))
+    const first = appendMessage(createHistory([]), message('one'))
     const live = appendMessage(first, message('two'))
     const again = appendMessage(first, message('two'))
     expect([again.store === live.store, again.length]).toEqual([true, 2])

@@ -7,7 +7,7 @@ import {
   type RunState,
   type RuntimeEvent,
 } from '@tallystick/core'
-import { callsOf, buildForkedEvents, messagesOf, requireForkable } from '@tallystick/core/internal'
+import { readCalls, buildForkedEvents, readMessages, requireForkable } from '@tallystick/core/internal'
 import { auditAll, evolve, transcript } from '@tallystick/core/machine'
 import { checkBudgets, checkLaws, checkTranscript, copyPrefix, sampleRunId } from '@tallystick/testkit'
 import { newTask, tries } from '../../../scripts/testing/effort.ts'
@@ -60,7 +60,7 @@ describe('the laws, over random programs with failing models, misbehaving tools,
           // What was refused may leave the history, with the input that asked for it.
           const changing = new Set(['context_compacted', 'agent_handed_off', 'history_edited'])
           if (events.some(({ type }) => changing.has(type))) return
-          const users = messagesOf(end.history).filter(({ role }) => role === 'user')
+          const users = readMessages(end.history).filter(({ role }) => role === 'user')
           const repairs = events.filter((event) => event.type === 'output_checked' && event.repair)
           expect(users).toHaveLength(1 + repairs.length + settled.filter(({ delivered }) => delivered).length)
         })
@@ -242,7 +242,7 @@ function isForkable(events: readonly RuntimeEvent[]): boolean {
 function plain(state: RunState | undefined): unknown {
   if (state === undefined) return undefined
   const { history, callLog, ...rest } = state
-  return { ...rest, messages: messagesOf(history), calls: callsOf(callLog) }
+  return { ...rest, messages: readMessages(history), calls: readCalls(callLog) }
 }
 
 /** The law that an audit of events finds broken, if any. */

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { LedgerConflictError } from '../src/values/errors.ts'
-import { differenceOf, legibleText } from '../src/values/text.ts'
+import { describeDifference, legibleText } from '../src/values/text.ts'
 
 const circle: { readonly name: string; self?: unknown } = { name: 'a' }
 circle.self = circle
@@ -42,15 +42,18 @@ describe('legibleText', () => {
 describe('differenceOf', () => {
   it('shows two values from shortly before their first difference', () => {
     const same = 'a'.repeat(1_000)
-    const difference = differenceOf({ text: `${same}b${same}` }, { text: `${same}c` })
+    const difference = describeDifference({ text: `${same}b${same}` }, { text: `${same}c` })
     expect(difference?.found).toMatch(/^… a{60}ba{239} …$/)
     expect(difference?.expected).toMatch(/^… a{60}c"}$/)
   })
 
   it('takes JSON for the same that has its keys in another order, or fields without a value', () => {
-    expect(differenceOf({ a: 1, b: 2 }, { b: 2, a: 1, c: undefined })).toBeUndefined()
-    expect(differenceOf({ seq: 1n }, { seq: 1n })).toBeUndefined()
-    expect(differenceOf({ seq: 1n }, { seq: 1 })).toEqual({ found: '{"seq":1n}', expected: '{"seq":1}' })
-    expect(differenceOf(undefined, { seq: 1 })).toEqual({ found: 'undefined', expected: '{"seq":1}' })
+    expect(describeDifference({ a: 1, b: 2 }, { b: 2, a: 1, c: undefined })).toBeUndefined()
+    expect(describeDifference({ seq: 1n }, { seq: 1n })).toBeUndefined()
+    expect(describeDifference({ seq: 1n }, { seq: 1 })).toEqual({
+      found: '{"seq":1n}',
+      expected: '{"seq":1}',
+    })
+    expect(describeDifference(undefined, { seq: 1 })).toEqual({ found: 'undefined', expected: '{"seq":1}' })
   })
 })

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest'
 import type { Limits } from '@tallystick/core'
 import type { Fact, FactOf, FailureClass } from '@tallystick/core/vocabulary'
 import { sampleMessage } from '@tallystick/testkit'
-import { historyOf } from '../src/machine/history.ts'
+import { createHistory } from '../src/machine/history.ts'
 import { nextAction, toFailureReason } from '../src/machine/next-action.ts'
 import type { StreamingState } from '../src/machine/state.ts'
 import { at, blocked, cancel, met, next, stateOf, timed, upAt } from './actions.ts'
@@ -140,7 +140,7 @@ describe('after an attempt that failed', () => {
     const fault = failure({ class: 'context_overflow', retryable: false })
     const { retryAt: _never, ...fact } = failed({ failure: fault }) as FactOf<'model_stream_failed'>
     const user = sampleMessage('Go.')
-    const history = historyOf([user, user, user])
+    const history = createHistory([user, user, user])
     const state = stateOf<StreamingState>([...open, fact], { history })
     expect(next(state, 0, { compaction })).toEqual(['compact', 'skipped 2', 'context_compacted'])
     const inputCheck = { seq: 2, from: 0, guardrails: ['cards'] }

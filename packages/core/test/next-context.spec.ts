@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest'
 import type { Limits, Message } from '@tallystick/core'
 import type { Fact, FactOf, Price } from '@tallystick/core/vocabulary'
 import { given, sampleMessage } from '@tallystick/testkit'
-import { historyOf } from '../src/machine/history.ts'
+import { createHistory } from '../src/machine/history.ts'
 import { nextAction } from '../src/machine/next-action.ts'
 import { compactAfterOverflow, compactBeforeCall } from '../src/machine/compaction.ts'
 import type { Compaction } from '../src/machine/rules.ts'
@@ -25,7 +25,7 @@ const messages: { readonly [letter: string]: Message } = {
 
 /** A run in turn 3 whose history has these messages: `u` for the user's, `a` for the model's, `t` for results. */
 function talk(letters: string, more: Partial<RunState> = {}): RunState {
-  const history = historyOf(letters.split('').map((letter) => messages[letter]!))
+  const history = createHistory(letters.split('').map((letter) => messages[letter]!))
   const exchangeFrom = Math.max(0, letters.lastIndexOf('u'))
   return {
     ...given(begun()).state!,

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import type { JsonObject } from '@tallystick/core/vocabulary'
-import { inputFaultOf } from '../src/tools/tool-schema.ts'
+import { findInputFault } from '../src/tools/tool-schema.ts'
 
 const object = (properties: JsonObject, more: JsonObject = {}): JsonObject => ({
   type: 'object',
@@ -19,7 +19,7 @@ describe('an input against the recorded schema of a tool', () => {
     ['whose values are of a list', object({ a: { enum: ['x', 'y'] } }), { a: 'z' }, /^a: /],
     ['where the schema cannot be used', { type: 'object', not: 7 }, { a: 1 }, /^it fits$/],
   ])('%s says where it does not fit', async (_name, schema, input, fault) => {
-    expect((await inputFaultOf(schema, input)) ?? 'it fits').toMatch(fault)
+    expect((await findInputFault(schema, input)) ?? 'it fits').toMatch(fault)
   })
 
   it('is tried against no pattern or format, wherever in the schema it is', async () => {
@@ -35,9 +35,9 @@ describe('an input against the recorded schema of a tool', () => {
       { patternProperties: { '^x': { type: 'number' } }, $defs: { format: never } },
     )
     expect(
-      await inputFaultOf(schema, { plain: 'a', mail: 'a', list: ['a'], either: 'a', named: 'a', x1: 'a' }),
+      await findInputFault(schema, { plain: 'a', mail: 'a', list: ['a'], either: 'a', named: 'a', x1: 'a' }),
     ).toBeUndefined()
-    expect(await inputFaultOf(schema, { named: 1 })).toMatch(/^named: /)
+    expect(await findInputFault(schema, { named: 1 })).toMatch(/^named: /)
   })
 
   it('is tried against values, and against no object or list that a value has to equal', async () => {
@@ -50,26 +50,26 @@ describe('an input against the recorded schema of a tool', () => {
       ...{ none: { const: null }, either: { enum: ['x', null] } },
     })
     const fits = { point: { x: 1, format: 2 }, pair: ['a'], kind: 'k', none: null, either: null }
-    expect(await inputFaultOf(equal, fits)).toBeUndefined()
-    expect(await inputFaultOf(equal, { ...fits, kind: 'l' })).toMatch(/^kind: /)
-    expect(await inputFaultOf(equal, { ...fits, none: 0 })).toMatch(/^none: /)
-    expect(await inputFaultOf(equal, { ...fits, either: 'y' })).toMatch(/^either: /)
+    expect(await findInputFault(equal, fits)).toBeUndefined()
+    expect(await findInputFault(equal, { ...fits, kind: 'l' })).toMatch(/^kind: /)
+    expect(await findInputFault(equal, { ...fits, none: 0 })).toMatch(/^none: /)
+    expect(await findInputFault(equal, { ...fits, either: 'y' })).toMatch(/^either: /)
     const fields = object({ const: object({ a: text }), enum: object({ a: text }) })
-    expect(await inputFaultOf(fields, { const: { a: 1 } })).toMatch(/^const\.a: /)
-    expect(await inputFaultOf(fields, { enum: { a: 1 } })).toMatch(/^enum\.a: /)
+    expect(await findInputFault(fields, { const: { a: 1 } })).toMatch(/^const\.a: /)
+    expect(await findInputFault(fields, { enum: { a: 1 } })).toMatch(/^enum\.a: /)
   })
 
   it('is tried against fields that have the name of a keyword', async () => {
     const schema = object({ pattern: text, format: { type: 'number' } }, { required: ['pattern', 'format'] })
-    expect(await inputFaultOf(schema, { pattern: 'a', format: 1 })).toBeUndefined()
-    expect(await inputFaultOf(schema, { pattern: 1, format: 1 })).toMatch(/^pattern: /)
-    expect(await inputFaultOf(schema, { pattern: 'a' })).toMatch(/^format: /)
+    expect(await findInputFault(schema, { pattern: 'a', format: 1 })).toBeUndefined()
+    expect(await findInputFault(schema, { pattern: 1, format: 1 })).toMatch(/^pattern: /)
+    expect(await findInputFault(schema, { pattern: 'a' })).toMatch(/^format: /)
   })
 
   it('names eight faults at most', async () => {
     const names = Array.from({ length: 12 }, (_, index) => `field${index}`)
     const schema = object(Object.fromEntries(names.map((name) => [name, text])))
-    const faults = await inputFaultOf(schema, Object.fromEntries(names.map((name) => [name, 1])))
+    const faults = await findInputFault(schema, Object.fromEntries(names.map((name) => [name, 1])))
     expect(faults?.split('; ').map((fault) => fault.split(':')[0])).toEqual(names.slice(0, 8))
   })
 })

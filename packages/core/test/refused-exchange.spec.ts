@@ -1,6 +1,6 @@
 // The end of a run whose model refused: when the exchange is left out of the history, and what stays said of it.
 import { describe, expect, it } from 'vitest'
-import { historyOf } from '../src/machine/history.ts'
+import { createHistory } from '../src/machine/history.ts'
 import { withoutRefused } from '../src/machine/next-action.ts'
 
 const end = { kind: 'finish', facts: [{ type: 'run_finished' }] } as never
@@ -33,7 +33,7 @@ function edited({
   const state = {
     turn: 3,
     exchangeFrom: from,
-    history: historyOf(all as never),
+    history: createHistory(all as never),
     definition: { ...(history && { onRefusal: { history } }) },
     reply: {
       message: { stopReason },

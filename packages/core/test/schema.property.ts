@@ -1,5 +1,5 @@
 import { everyFact, sampleRunId, stamped } from '@tallystick/testkit'
-import { callEventTypes, shapeFaultOf } from '@tallystick/core/internal'
+import { callEventTypes, findEventShapeFault } from '@tallystick/core/internal'
 import { type EventType, eventTypes } from '@tallystick/core/vocabulary'
 import * as fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
@@ -167,7 +167,7 @@ describe('an event', () => {
         const schemas = [envelopeSchema, ...(isOfCall ? [callEnvelopeSchema] : []), eventBodies[type]]
         const due = schemas.every((schema) => schema(value) === undefined)
         const event = value as unknown as (typeof events)[number]
-        expect([type, shapeFaultOf(event) === undefined]).toEqual([type, due])
+        expect([type, findEventShapeFault(event) === undefined]).toEqual([type, due])
         taken[due ? 'yes' : 'no']++
       }),
       { numRuns: tries(5_000) },
@@ -178,7 +178,7 @@ describe('an event', () => {
   it('still names its call where its type always does', () => {
     for (const event of events) {
       const { toolCallId: _gone, ...nameless } = event
-      const fault = shapeFaultOf(nameless as typeof event)?.path
+      const fault = findEventShapeFault(nameless as typeof event)?.path
       const isOfCall = (callEventTypes as readonly string[]).includes(event.type)
       expect([event.type, fault]).toEqual([event.type, isOfCall ? 'toolCallId' : undefined])
     }

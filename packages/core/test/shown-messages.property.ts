@@ -6,7 +6,7 @@ import { messagesShown, shownInstead, type ShownPiece } from '@tallystick/core/i
 import { tries } from '../../../scripts/testing/effort.ts'
 import {
   appendMessage,
-  historyOf,
+  createHistory,
   type History,
   historyDigests,
   withShownDigest,
@@ -15,7 +15,7 @@ import {
 const said = (text: string): Message => ({ role: 'user', parts: [{ type: 'text', text }] })
 
 function toHistory(texts: readonly string[]): History {
-  return texts.reduce((history, text) => appendMessage(history, said(text)), historyOf([]))
+  return texts.reduce((history, text) => appendMessage(history, said(text)), createHistory([]))
 }
 
 type Edit = { readonly kind: 'keep' | 'copy' | 'drop' | 'mask' | 'insert' | 'last' }

@@ -1,7 +1,7 @@
 import { firstValueFrom, lastValueFrom, map, merge, startWith, tap, toArray } from 'rxjs'
 import { describe, expect, it } from 'vitest'
 import { type Ledger, memoryLedger, type RunState, type RuntimeEvent } from '@tallystick/core'
-import { messagesOf } from '@tallystick/core/internal'
+import { readMessages } from '@tallystick/core/internal'
 import { evolve } from '@tallystick/core/machine'
 import { testTool } from '@tallystick/testkit'
 import { stage, typesOf, type Stage } from './stage.ts'
@@ -271,7 +271,7 @@ describe('text$ and state$', () => {
     const folded: RunState[] = []
     for (const event of await eventsOf(run)) folded.push(evolve(folded.at(-1), event))
     const shown = (list: readonly RunState[]): unknown =>
-      list.map(({ seq, phase, history }) => ({ seq, phase, messages: messagesOf(history) }))
+      list.map(({ seq, phase, history }) => ({ seq, phase, messages: readMessages(history) }))
     expect(shown(states)).toEqual(shown(folded))
   })
 

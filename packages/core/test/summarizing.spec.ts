@@ -9,7 +9,7 @@ import {
   type RunState,
   type RuntimeEvent,
 } from '@tallystick/core'
-import { messagesOf, summaryInstructions } from '@tallystick/core/internal'
+import { readMessages, summaryInstructions } from '@tallystick/core/internal'
 import { evolve } from '@tallystick/core/machine'
 import {
   checkTranscript,
@@ -31,7 +31,7 @@ function talk(summarizer: ReturnType<typeof scriptedModel>, more: Partial<AgentO
 }
 
 const evolveAll = (events: readonly RuntimeEvent[]) =>
-  messagesOf(events.reduce<RunState | undefined>(evolve, undefined)!.history)
+  readMessages(events.reduce<RunState | undefined>(evolve, undefined)!.history)
 
 describe('compaction by a model', () => {
   it('sums up older messages before a call that would grow too long, and its usage counts', async () => {

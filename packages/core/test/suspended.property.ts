@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest'
 import { createRuntime, memoryLedger, type RunState, type RuntimeEvent } from '@tallystick/core'
 import { bindRules, type Rules } from '@tallystick/core/internal'
 import { evolve, isSuspended, nextAction, requiredEffects } from '@tallystick/core/machine'
-import { copyPrefix, idleAgentOf, manualClock, untilSettled } from '@tallystick/testkit'
+import { copyPrefix, createIdleAgent, manualClock, untilSettled } from '@tallystick/testkit'
 import { tries } from '../../../scripts/testing/effort.ts'
 import { play, program, type Program } from './program.ts'
 
@@ -24,7 +24,7 @@ function statesOf(events: readonly RuntimeEvent[]): readonly RunState[] {
 
 /** The rules of a run's first agent; of those that it hands over to, none that could say when a run waits. */
 function rulesOf(random: Program, state: RunState): Rules {
-  const agent = idleAgentOf(random)
+  const agent = createIdleAgent(random)
   const handOff: Rules['handOff'] = () => ({ definition: state.definition })
   return {
     ...(agent.name === state.agent
@@ -67,7 +67,7 @@ describe('whether a run is suspended', () => {
         await copyPrefix(events.slice(0, state.seq), ledger)
         const clock = manualClock(state.at)
         const host = { clock, random: () => 0.5, report: () => {} }
-        const runtime = createRuntime({ ledger, agents: [idleAgentOf(random)], host })
+        const runtime = createRuntime({ ledger, agents: [createIdleAgent(random)], host })
         const listed: string[] = []
         for await (const { runId, status, seq } of runtime.suspended())
           listed.push(`${runId} ${status} ${seq}`)

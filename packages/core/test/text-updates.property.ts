@@ -2,8 +2,8 @@ import * as fc from 'fast-check'
 import { firstValueFrom, toArray } from 'rxjs'
 import { expect, it } from 'vitest'
 import { createRuntime, textOf } from '@tallystick/core'
-import { messagesOf } from '@tallystick/core/internal'
-import { idleAgentOf, manualClock } from '@tallystick/testkit'
+import { readMessages } from '@tallystick/core/internal'
+import { createIdleAgent, manualClock } from '@tallystick/testkit'
 import { tries } from '../../../scripts/testing/effort.ts'
 import { play, program } from './program.ts'
 
@@ -14,7 +14,7 @@ it('a reader who takes back what was withdrawn has the final texts, and those ar
     fc.asyncProperty(program, fc.nat(), async (random, chosen) => {
       const { events, ledger, result, lastStates } = await play(random)
       const host = { clock: manualClock(events.at(-1)!.at), report: () => {} }
-      const run = createRuntime({ ledger, agents: [idleAgentOf(random)], host }).resume(result.runId)
+      const run = createRuntime({ ledger, agents: [createIdleAgent(random)], host }).resume(result.runId)
       let screen = ''
       const updates = await firstValueFrom(run.textUpdates$.pipe(toArray()))
       for (const { type, text } of updates) {
@@ -25,7 +25,7 @@ it('a reader who takes back what was withdrawn has the final texts, and those ar
       expect(screen).toBe(texts.join(''))
       const said = new Set(
         lastStates
-          .flatMap(({ history }) => messagesOf(history))
+          .flatMap(({ history }) => readMessages(history))
           .flatMap((message) => (message.role === 'assistant' ? [textOf(message.parts)] : [])),
       )
       expect(texts.filter((text) => !said.has(text))).toEqual([])

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { todoItemsOf, todoLines, todoStates } from '../src/events/content.ts'
+import { readTodoItems, todoLines, todoStates } from '../src/events/content.ts'
 
 const said = (value: unknown) => [
   { type: 'text' as const, text: typeof value === 'string' ? value : JSON.stringify(value) },
@@ -9,10 +9,10 @@ describe('the list of what an agent has to do', () => {
   const items = todoStates.map((state) => ({ text: `to ${state}`, state }))
 
   it('is what a result holds as JSON, in any of its states', () => {
-    expect(todoItemsOf(said({ items }))).toEqual(items)
-    expect(todoItemsOf(said({ items: [] }))).toEqual([])
+    expect(readTodoItems(said({ items }))).toEqual(items)
+    expect(readTodoItems(said({ items: [] }))).toEqual([])
     const [one, ...rest] = JSON.stringify({ items }).split(/(?<=,)/)
-    expect(todoItemsOf([...said(one!), ...said(rest.join(''))])).toEqual(items)
+    expect(readTodoItems([...said(one!), ...said(rest.join(''))])).toEqual(items)
   })
 
   it.each([
@@ -21,7 +21,7 @@ describe('the list of what an agent has to do', () => {
     ...[{ items: [...items, { text: 'x', state: 'other' }] }, { items: [{ state: 'open' }] }],
     { items: [{ text: 'x' }] },
   ])('is nothing of %j', (value) => {
-    expect(todoItemsOf(said(value))).toBeUndefined()
+    expect(readTodoItems(said(value))).toBeUndefined()
   })
 
   it('reads as lines: how much is done, then each item', () => {

@@ -11,7 +11,7 @@ import {
   requiresEffects,
 } from '../src/machine/required-effects.ts'
 import type { Call, CallStatus, ExecutingState } from '../src/machine/state.ts'
-import { findCallPlace, summaryOf, withCall } from '../src/machine/calls.ts'
+import { findCallPlace, summarizeCalls, withCall } from '../src/machine/calls.ts'
 import { executing } from './pages.ts'
 import { play, program } from './program.ts'
 import { given } from '@tallystick/testkit'
@@ -52,7 +52,7 @@ describe('what is known of the calls of a turn together', () => {
       fc.asyncProperty(program, async (random) => {
         for (const state of (await statesOf(random)).flat()) {
           const calls = openTurnCalls(state)
-          expect(summaryOf(calls)).toEqual(summaryOf([...calls]))
+          expect(summarizeCalls(calls)).toEqual(summarizeCalls([...calls]))
           for (const [place, { toolCallId }] of calls.entries()) {
             expect(findCallPlace(calls, toolCallId)).toBe(place)
             expect(findCall(state, toolCallId)).toBe(calls[place])
@@ -73,7 +73,7 @@ describe('what is known of the calls of a turn together', () => {
 
   it('is counted on as calls change, whatever they become', () => {
     const { calls } = given(executing(['look', 'look', 'write', 'look'])).state as ExecutingState
-    const statuses = Object.keys(summaryOf([]).counts) as readonly CallStatus[]
+    const statuses = Object.keys(summarizeCalls([]).counts) as readonly CallStatus[]
     const change = fc.record({
       place: fc.nat({ max: calls.length - 1 }),
       more: fc.record({
@@ -86,10 +86,10 @@ describe('what is known of the calls of a turn together', () => {
     fc.assert(
       fc.property(fc.array(change), (changes) => {
         let now = calls
-        summaryOf(now)
+        summarizeCalls(now)
         for (const { place, more } of changes) {
           now = withCall(now, place, { ...(now[place] as Call), ...more })
-          expect(summaryOf(now)).toEqual(summaryOf([...now]))
+          expect(summarizeCalls(now)).toEqual(summarizeCalls([...now]))
         }
       }),
     )

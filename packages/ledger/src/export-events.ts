@@ -7,7 +7,7 @@ import {
   type RuntimeEvent,
 } from '@tallystick/core'
 import {
-  beginningOf,
+  digestBeginning,
   emptyHistoryDigest,
   historyDigests,
   option,
@@ -75,7 +75,7 @@ export class ImportedHistories {
     const events = this.#read.has(runId) ? this.#ledger.read(runId, { fromSeq: seq, toSeq: seq }) : []
     for await (const event of events) {
       if (event.type === 'history_carried' && event.messages.length >= count)
-        return beginningOf(event.messages, count)
+        return digestBeginning(event.messages, count)
     }
     throw new LedgerDamagedError(
       `it begins with ${count} messages of event ${seq} of run ${runId}, which no line before it holds, or the ledger holds no more.`,

@@ -13,7 +13,7 @@ import { type Head, type Json, parseEvent } from '@tallystick/core/vocabulary'
 import { exportedLine, ImportedHistories } from './export-events.ts'
 import { upcast } from './format/body.ts'
 import { readRecordedEvents } from './store/read-events.ts'
-import { internalsOf } from './store/store.ts'
+import { getInternals } from './store/store.ts'
 import { EventAudit } from './verify/event-audit.ts'
 
 /** No real run has more take-overs without an event. */
@@ -45,7 +45,7 @@ class RunImport {
     this.#head = head
     this.#epoch = head.epoch
     this.#present = readRecordedEvents(ledger, runId)
-    this.#keepsVersions = internalsOf(ledger) !== undefined
+    this.#keepsVersions = getInternals(ledger) !== undefined
   }
 
   static async begin(ledger: Ledger, writer: ImportWriter, runId: RunId): Promise<RunImport> {

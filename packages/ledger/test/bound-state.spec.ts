@@ -1,5 +1,5 @@
 import { memoryLedger, type Message, type RunId, type RunState } from '@tallystick/core'
-import { messagesOf } from '@tallystick/core/internal'
+import { readMessages } from '@tallystick/core/internal'
 import { evolve, openTurnCalls, stateFromJson, stateToJson } from '@tallystick/core/machine'
 import type { Json } from '@tallystick/core/vocabulary'
 import { sampleMessage, sampleRunId } from '@tallystick/testkit'
@@ -68,7 +68,7 @@ describe('a snapshot', () => {
     const carried = [sampleMessage('a'), sampleMessage('b')] as const
     const messages = [...carried, sampleMessage('c')]
     const begun = stateFromJson({ ...stateToJson(state), history: messages as unknown as Json })
-    const [a, b] = messagesOf(begun.history) as [Message, Message]
+    const [a, b] = readMessages(begun.history) as [Message, Message]
     const shared = (given: readonly Message[]): unknown =>
       (
         JSON.parse(Buffer.from(encodeSnapshot(begun, given)).toString()) as {
@@ -86,6 +86,6 @@ describe('a snapshot', () => {
     expect(shared([])).toEqual(messages)
     const snapshot = sealed(runId, encodeSnapshot(begun, [a, b]))
     const restored = await decodeSnapshot(runId, snapshot, async () => [...carried, sampleMessage('later')])
-    expect(restored && messagesOf(restored.history)).toEqual(messages)
+    expect(restored && readMessages(restored.history)).toEqual(messages)
   })
 })

@@ -7,7 +7,7 @@ import type { RunSummary } from '@tallystick/ledger'
 import { sqliteLedger } from '@tallystick/ledger/sqlite'
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest'
 import { summarizeEndedRuns } from '../src/projection/ended-runs.ts'
-import { databaseOf } from '../src/store/store.ts'
+import { getDatabase } from '../src/store/store.ts'
 import { rowsPerBatch, type StoreDatabase } from '../src/store/database.ts'
 import { forgeRun } from './support/forged-ledger.ts'
 import { type Asked, lendWith, watchedDatabase } from './support/lent-store.ts'
@@ -59,7 +59,7 @@ function onAsk(
   ledger: Ledger,
   seen: <Row>(rows: readonly Row[], values: readonly unknown[]) => readonly Row[],
 ): void {
-  const database = databaseOf(ledger) as StoreDatabase
+  const database = getDatabase(ledger) as StoreDatabase
   const answer = <Row>(rows: readonly Row[], { values }: Asked) => seen(rows, values)
   lendWith(ledger, { database: watchedDatabase(database, () => {}, answer) })
 }
@@ -116,7 +116,7 @@ describe('the summaries of runs that have ended', () => {
     const count = 2 * rowsPerBatch
     const { ledger } = await stored([Array.from({ length: count }, () => failed)])
     const batches: number[] = []
-    const database = databaseOf(ledger) as StoreDatabase
+    const database = getDatabase(ledger) as StoreDatabase
     const askBatch = async (...asked: Parameters<StoreDatabase['askBatch']>) => {
       const rows = await database.askBatch(...asked)
       batches.push(rows.length)
@@ -129,7 +129,7 @@ describe('the summaries of runs that have ended', () => {
 
   it('given an index that is out of order, when it is asked for, then its run is left to a fold', async () => {
     const { ledger } = await stored([Array.from({ length: rowsPerBatch }, () => failed)])
-    const database = databaseOf(ledger) as StoreDatabase
+    const database = getDatabase(ledger) as StoreDatabase
     const askBatch = async (...[text, order, [runId]]: Parameters<StoreDatabase['askBatch']>) =>
       await database.askBatch(text, order, [runId, 0])
     lendWith(ledger, { database: { ...database, askBatch } as StoreDatabase })

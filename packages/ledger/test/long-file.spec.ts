@@ -1,7 +1,7 @@
 import { everyFact, sampleRunId, stamped } from '@tallystick/testkit'
 import { sqliteLedger } from '@tallystick/ledger/sqlite'
 import { expect, it, onTestFinished } from 'vitest'
-import { databaseOf } from '../src/store/store.ts'
+import { getDatabase } from '../src/store/store.ts'
 import type { StoreDatabase } from '../src/store/database.ts'
 import {
   everyEvent,
@@ -26,7 +26,7 @@ it('a ledger file is searched 8192 places at a time', async () => {
   const two = stamped(last, [alone, everyFact(last).run_finished])
   await ledger.append(last, { expectedSeq: 0, epoch: 1 }, two, { durability: 'lazy' })
 
-  const database = databaseOf(ledger) as StoreDatabase
+  const database = getDatabase(ledger) as StoreDatabase
   const [run] = (await findRuns(database, { ...everyEvent, runId: long })) as readonly [SearchedRun]
   expect(run).toEqual({ runId: long, pos: 1, headSeq: rows })
   const batch = async (

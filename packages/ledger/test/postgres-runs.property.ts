@@ -1,6 +1,6 @@
 import type { Ledger } from '@tallystick/core'
 import { reachableAgents } from '@tallystick/core/internal'
-import { checkLaws, idleAgentOf, playProgram } from '@tallystick/testkit'
+import { checkLaws, createIdleAgent, playProgram } from '@tallystick/testkit'
 import { randomProgram } from '@tallystick/testkit/random'
 import { foldTo, verifyLedger } from '@tallystick/ledger'
 import { replayRun } from '@tallystick/replay'
@@ -32,7 +32,9 @@ describe.skipIf(!hasPostgres)('a random run in Postgres, with crashes, cancels, 
       fc.asyncProperty(randomProgram, async (program) => {
         await inLedgers(async (writer, reader) => {
           const { events, others, result } = await playProgram(program, watchedLedger(writer))
-          const agents = new Map(reachableAgents(idleAgentOf(program)).map((agent) => [agent.name, agent]))
+          const agents = new Map(
+            reachableAgents(createIdleAgent(program)).map((agent) => [agent.name, agent]),
+          )
           for (const played of [events, ...others]) {
             const runId = played[0]?.runId ?? result.runId
             expect(checkLaws(played)).toEqual([])

@@ -3,7 +3,7 @@ import { sampleRunId } from '@tallystick/testkit'
 import { sqliteLedger } from '@tallystick/ledger/sqlite'
 import BetterSqlite3 from 'better-sqlite3'
 import { afterEach, beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest'
-import { databaseOf } from '../src/store/store.ts'
+import { getDatabase } from '../src/store/store.ts'
 import { perform, type Queries, type Steps, type StoreDatabase } from '../src/store/database.ts'
 import { emptyLedgerFile } from './support/temporary-folder.ts'
 
@@ -12,7 +12,7 @@ async function opened() {
   const ledger = sqliteLedger(path)
   onTestFinished(() => ledger.close())
   await ledger.head(sampleRunId(1))
-  return { path, ledger, database: databaseOf(ledger) as StoreDatabase }
+  return { path, ledger, database: getDatabase(ledger) as StoreDatabase }
 }
 
 /** Adds numbers to a revision, one by one, and returns their sum. */

@@ -2,7 +2,7 @@
 import { ConfigurationError, LedgerUnavailableError, memoryLedger } from '@tallystick/core'
 import { ledgerStats, projectionLag, rebuildProjections } from '@tallystick/ledger'
 import { describe, expect, it } from 'vitest'
-import { databaseOf } from '../src/store/store.ts'
+import { getDatabase } from '../src/store/store.ts'
 import { refreshed } from './support/compare-projections.ts'
 import { projectionCases } from './support/projection-cases.ts'
 import { recordRun } from './support/record-run.ts'
@@ -47,7 +47,7 @@ describe('projections that cannot be brought up to date', () => {
       const change = async (): Promise<never> => {
         throw error
       }
-      Object.assign(databaseOf(ledger) ?? {}, { change })
+      Object.assign(getDatabase(ledger) ?? {}, { change })
     }
     const done = async (): Promise<number> =>
       (await ledgerStats(ledger, { since: 0, maxListed: 1 })).counts.done

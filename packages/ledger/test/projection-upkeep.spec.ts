@@ -9,7 +9,7 @@ import {
 } from '@tallystick/ledger'
 import { describe, expect, it } from 'vitest'
 import { ProjectionTables } from '../src/projection/projections.ts'
-import { databaseOf } from '../src/store/store.ts'
+import { getDatabase } from '../src/store/store.ts'
 import type { StoreDatabase } from '../src/store/database.ts'
 import { GrownLedger } from './support/grown-ledger.ts'
 import { longRun } from './support/long-run.ts'
@@ -65,7 +65,7 @@ describe('projections follow the events', () => {
     expect(asked).toMatchObject({ made: [] })
     expect(await projectionLag(ledger)).toBeGreaterThan(0)
     const other = reader()
-    const read = watched(databaseOf(other) as StoreDatabase)
+    const read = watched(getDatabase(other) as StoreDatabase)
     expect((await ledgerStats(other, everything)).counts.done).toBe(3)
     expect(read).toMatchObject({ made: [] })
   })

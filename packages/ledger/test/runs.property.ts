@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import * as fc from 'fast-check'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { reachableAgents } from '@tallystick/core/internal'
-import { checkLaws, idleAgentOf, playProgram } from '@tallystick/testkit'
+import { checkLaws, createIdleAgent, playProgram } from '@tallystick/testkit'
 import { randomProgram } from '@tallystick/testkit/random'
 import { foldTo, verifyLedger } from '@tallystick/ledger'
 import { replayRun } from '@tallystick/replay'
@@ -29,7 +29,7 @@ describe('a random run in a SQLite file, with crashes, cancels, denials and limi
         const ledger = sqliteLedger(path)
         const { events, others, result } = await playProgram(program, watchedLedger(ledger))
         const reader = sqliteLedger(path, { readOnly: true })
-        const agents = new Map(reachableAgents(idleAgentOf(program)).map((agent) => [agent.name, agent]))
+        const agents = new Map(reachableAgents(createIdleAgent(program)).map((agent) => [agent.name, agent]))
         for (const played of [events, ...others]) {
           const runId = played[0]?.runId ?? result.runId
           expect(checkLaws(played)).toEqual([])

@@ -4,7 +4,7 @@ import { foldTo } from '@tallystick/ledger'
 import { sqliteLedger } from '@tallystick/ledger/sqlite'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { listSnapshotPlaces, encodeSnapshot } from '../src/projection/snapshots.ts'
-import { databaseOf } from '../src/store/store.ts'
+import { getDatabase } from '../src/store/store.ts'
 import { emptyLedgerFile } from './support/temporary-folder.ts'
 
 /** A run of some turns whose tool answers with texts of so many characters, and the places of its snapshots. */
@@ -30,7 +30,7 @@ async function recorded(turns: number, characters: number | ((turn: number) => n
   const host = { clock: manualClock(), random: seededRandom(1) }
   const { runId } = await createRuntime({ ledger, agents: [agent], host }).run(agent, 'Look.').result
   const places = (): Promise<readonly number[]> => {
-    const database = databaseOf(ledger)
+    const database = getDatabase(ledger)
     return database === undefined ? Promise.resolve([]) : listSnapshotPlaces(database, runId)
   }
   const last = (await ledger.head(runId))?.seq ?? 0

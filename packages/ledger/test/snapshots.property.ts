@@ -9,7 +9,7 @@ import { sqliteLedger } from '@tallystick/ledger/sqlite'
 import * as fc from 'fast-check'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { tries } from '../../../scripts/testing/effort.ts'
-import { databaseOf } from '../src/store/store.ts'
+import { getDatabase } from '../src/store/store.ts'
 import { Snapshots } from '../src/projection/snapshots.ts'
 import { watchedLedger } from '@tallystick/testkit'
 
@@ -32,7 +32,7 @@ describe('snapshots of a random run', () => {
       fc.asyncProperty(randomProgram, async (program) => {
         const ledger = sqliteLedger(join(folder, `${++files}.db`))
         const { events, others } = await playProgram(program, watchedLedger(ledger))
-        const database = databaseOf(ledger)!
+        const database = getDatabase(ledger)!
         for (const run of [events, ...others]) {
           const [{ runId }] = run as readonly [RuntimeEvent]
           const end = fold(run)

@@ -8,7 +8,7 @@ import { sqliteLedger } from '@tallystick/ledger/sqlite'
 import { afterAll, beforeAll, describe, expect, it, onTestFinished, vi } from 'vitest'
 import { redact } from '../src/store/redact.ts'
 import { sealSnapshot, encodeSnapshot } from '../src/projection/snapshots.ts'
-import { databaseOf } from '../src/store/store.ts'
+import { getDatabase } from '../src/store/store.ts'
 import type { StoreDatabase } from '../src/store/database.ts'
 import { snapshotVersion } from '../src/projection/snapshots.ts'
 import { refreshed } from './support/compare-projections.ts'
@@ -265,7 +265,7 @@ describe('snapshots near an event', () => {
   it('are not looked for where every event of a run is read anyway', async () => {
     const { path } = longLedger()
     const ledger = open(path)
-    const database = databaseOf(ledger) as StoreDatabase
+    const database = getDatabase(ledger) as StoreDatabase
     const ask = vi.spyOn(database, 'ask')
     await refreshed(ledger)
     expect(ask.mock.calls.filter(([text]) => text.includes('snapshot.seal'))).toEqual([])

@@ -1,5 +1,5 @@
 import { type Ledger, memoryLedger, type RunId, type RuntimeEvent } from '@tallystick/core'
-import { messagesOf } from '@tallystick/core/internal'
+import { readMessages } from '@tallystick/core/internal'
 import { evolve } from '@tallystick/core/machine'
 import { everyFact, sampleMessage, sampleRunId, stamped } from '@tallystick/testkit'
 import { foldTo, importEvents, verifyRun } from '@tallystick/ledger'
@@ -77,7 +77,7 @@ describe('an event of an older version', () => {
       const events = await Array.fromAsync(file.read(runId))
       expect(events[1]).toMatchObject(today)
       const state = await foldTo(file, runId)
-      expect(messagesOf(state.history)).toEqual([today.message])
+      expect(readMessages(state.history)).toEqual([today.message])
       expect(state).toEqual(events.reduce<ReturnType<typeof evolve> | undefined>(evolve, undefined))
       expect(await verifyRun(file, runId)).toEqual({ scope: 'run', runId, ok: true, events: 2 })
       await file.close()

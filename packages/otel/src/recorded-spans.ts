@@ -9,9 +9,9 @@ import {
   type Attributes,
   type AttributeValue,
   callSpanId,
-  lineageOf,
+  findLineage,
   type Span,
-  traceIdOf,
+  toTraceId,
 } from './span.ts'
 import { genAi, type MetricName, metrics, operations, own } from './conventions.ts'
 
@@ -128,8 +128,8 @@ export async function traceparentOf(
   const { runId, toolCallId } = call
   const start = await readStart(ledger, runId)
   const { traceId, traceFlags } = start
-    ? lineageOf(start, await readStartsBefore(ledger, start)).trace
-    : { traceId: traceIdOf(runId), traceFlags: 1 }
+    ? findLineage(start, await readStartsBefore(ledger, start)).trace
+    : { traceId: toTraceId(runId), traceFlags: 1 }
   return `00-${traceId}-${callSpanId(runId, toolCallId)}-0${traceFlags}`
 }
 

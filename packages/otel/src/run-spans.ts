@@ -14,7 +14,7 @@ import {
   callSpanId,
   costAttributes,
   type Lineage,
-  lineageOf,
+  findLineage,
   type MaybeAttributes,
   nameText,
   type NewSpan,
@@ -23,7 +23,7 @@ import {
   type RunStarts,
   type Span,
   type SpanError,
-  spanIdOf,
+  toSpanId,
   type SpanLink,
   type SpanMove,
   type StartedSpan,
@@ -271,7 +271,7 @@ export class RunSpans {
   constructor(start: EventOf<'run_started'>, starts: RunStarts, withContent: boolean) {
     this.#content = withContent ? new RunContent() : undefined
     this.#start = start
-    this.#lineage = lineageOf(start, starts)
+    this.#lineage = findLineage(start, starts)
     this.#sharedUpTo = start.parent?.relation === 'fork' ? start.parent.seq : 0
     this.#isAnnounced = this.#sharedUpTo === 0
     this.#agent = start.agent
@@ -346,7 +346,7 @@ export class RunSpans {
 
   #beginChat(event: EventOf<'model_call_started'>): void {
     this.#closeChat((chat) => chat.giveUp(event.at))
-    const id = spanIdOf(event.runId, 'chat', event.turn, event.attempt)
+    const id = toSpanId(event.runId, 'chat', event.turn, event.attempt)
     const span = this.#beginModelCall(id, event, {
       ...requestAttributes(this.#start, this.#definition),
       [genAi.conversationCompacted]: this.#isCompacted || undefined,
@@ -385,7 +385,7 @@ export class RunSpans {
 
   #startSummary(event: EventOf<'compaction_started'>): void {
     if (this.#summary) return this.#summary.restart(event)
-    const span = this.#beginModelCall(spanIdOf(event.runId, 'summary', event.seq), event, {
+    const span = this.#beginModelCall(toSpanId(event.runId, 'summary', event.seq), event, {
       [own.purpose]: 'compaction',
       [genAi.maxTokens]: event.maxOutputTokens,
     })
@@ -404,7 +404,7 @@ export class RunSpans {
     // A fork asks anew about a call that waits where it begins: that is one wait.
     if (this.#approvals.has(toolCallId)) return
     const span = this.#begin({
-      id: spanIdOf(runId, 'approval', toolCallId, attempt),
+      id: toSpanId(runId, 'approval', toolCallId, attempt),
       parentId: this.#agentSpanId,
       name: `approval ${nameText(name)}`,
       at,
@@ -478,7 +478,7 @@ export class RunSpans {
     this.#agent = to
     this.#definition = definition
     this.#handedOff = this.#begin({
-      id: spanIdOf(runId, 'agent', seq),
+      id: toSpanId(runId, 'agent', seq),
       parentId: this.#run?.spanId,
       name: `${operations.agent} ${nameText(to)}`,
       at,

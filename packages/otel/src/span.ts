@@ -188,7 +188,7 @@ interface TraceContext {
 const sampled = 1
 
 /** Returns the id of a span, from the run and what the span is of. The same facts always give the same id. */
-export function spanIdOf(runId: string, ...place: readonly (string | number)[]): string {
+export function toSpanId(runId: string, ...place: readonly (string | number)[]): string {
   const id = digestOf([runId, ...place]).slice(0, 16)
   // Sixteen zeros mean no span.
   return id === noSpan ? '0000000000000001' : id
@@ -199,7 +199,7 @@ const noTrace = '0'.repeat(32)
 
 /** Returns the id of the span of a run. */
 export function runSpanId(runId: string): string {
-  return spanIdOf(runId, 'run')
+  return toSpanId(runId, 'run')
 }
 
 /**
@@ -207,7 +207,7 @@ export function runSpanId(runId: string): string {
  * that this run knows it, too.
  */
 export function callSpanId(runId: string, toolCallId: string, child?: string): string {
-  return child === undefined ? spanIdOf(runId, 'call', toolCallId) : spanIdOf(child, 'caller')
+  return child === undefined ? toSpanId(runId, 'call', toolCallId) : toSpanId(child, 'caller')
 }
 
 /** The trace of a run, and the run that it follows. */
@@ -226,12 +226,12 @@ type Start = EventOf<'run_started'>
  * Returns the trace of a run. A child run is in the trace of its parent, below the call that started it. Any other run
  * has a trace of its own, with the id that the caller gave, or else the id of the run without dashes.
  */
-export function lineageOf(start: Start, starts: RunStarts): Lineage {
+export function findLineage(start: Start, starts: RunStarts): Lineage {
   const { parent } = start
   const trace = findTrace(start, starts)
   if (parent === undefined || parent.relation === 'child') return { trace }
   const before = starts.get(parent.runId)
-  const traceId = before ? findTrace(before, starts).traceId : traceIdOf(parent.runId)
+  const traceId = before ? findTrace(before, starts).traceId : toTraceId(parent.runId)
   return { trace, follows: { runId: parent.runId, traceId, relation: parent.relation } }
 }
 
@@ -246,14 +246,14 @@ function findTrace(start: Start, starts: RunStarts): TraceContext {
     top = starts.get(runId) ?? { runId, ...(top.labels && { labels: top.labels }) }
   }
   const { traceId, traceFlags } = parseOwnTrace(top)
-  return { traceId, traceFlags, parentSpanId: spanIdOf(start.runId, 'caller') }
+  return { traceId, traceFlags, parentSpanId: toSpanId(start.runId, 'caller') }
 }
 
 /** Callers give a `traceparent` or the id of a trace. Any other text is a name of its own. */
 function parseOwnTrace({ runId, labels }: Pick<Start, 'runId' | 'labels'>): TraceContext {
   const given = labels?.traceId ?? ''
   const isTraceId = /^[\da-f]{32}$/.test(given) && given !== noTrace
-  const own: TraceContext = { traceId: isTraceId ? given : traceIdOf(runId), traceFlags: sampled }
+  const own: TraceContext = { traceId: isTraceId ? given : toTraceId(runId), traceFlags: sampled }
   return parseTraceparent(given) ?? own
 }
 
@@ -267,6 +267,6 @@ function parseTraceparent(text: string): TraceContext | undefined {
 }
 
 /** Returns the id of the trace that a run has of its own. */
-export function traceIdOf(runId: string): string {
+export function toTraceId(runId: string): string {
   return runId.replaceAll('-', '')
 }

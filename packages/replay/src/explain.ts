@@ -11,7 +11,7 @@ import {
 } from '@tallystick/core'
 import {
   estimateDefinitionTokens,
-  messagesOf,
+  readMessages,
   estimateMessageTokens,
   omitUndefined,
   requireLedger,
@@ -219,7 +219,7 @@ export async function explain(ledger: Ledger, runId: RunId, turn: number): Promi
     const before = state
     state = evolve(state, event)
     if (state.definition !== before?.definition) definitionSeq = event.seq
-    origins.follow(event, state.history === before?.history ? undefined : messagesOf(state.history))
+    origins.follow(event, state.history === before?.history ? undefined : readMessages(state.history))
     if (event.turn !== turn) continue
     ofTurn.push(event)
     if (event.type === 'model_call_started' && state.phase === 'streaming') {

@@ -286,8 +286,8 @@ export async function replayRegression(
   const path = typeof fixture === 'string' ? fixture : fileURLToPath(fixture)
   const ledger = memoryLedger()
   const { runs, torn } = await importEvents(ledger, linesOf(createReadStream(path)))
-  const record = await firstOf(ledger.runs())
-  const start = record && (await firstOf(ledger.read(record.runId, { toSeq: 1 })))
+  const record = await readFirst(ledger.runs())
+  const start = record && (await readFirst(ledger.read(record.runId, { toSeq: 1 })))
   if (runs !== 1 || torn || start?.type !== 'run_started') {
     throw new LedgerDamagedError(
       `The fixture ${path} does not hold one whole run, so it cannot be driven again. Restore it, or write it again from the ledger.`,
@@ -327,7 +327,7 @@ export async function replayRegression(
   }
 }
 
-async function firstOf<T>(items: AsyncIterable<T>): Promise<T | undefined> {
+async function readFirst<T>(items: AsyncIterable<T>): Promise<T | undefined> {
   for await (const item of items) return item
   return undefined
 }

@@ -187,14 +187,14 @@ export function replayedRules(
   }
   // Where the tools of a source came from may not be there any more.
   const isSourced = rules.sourcedTools !== undefined || agent.toolsInTurn !== undefined
-  const sourced = isSourced && { sourcedTools: () => sourcedOf(place) }
+  const sourced = isSourced && { sourcedTools: () => listSourcedTools(place) }
   if (!isMissing) return { ...rules, ...sourced }
   const { stopWhen, prepareTurn } = rules
   return {
     ...rules,
     ...sourced,
     ...(stopWhen && { stopWhen: () => hasStopped(place) }),
-    ...(prepareTurn && { prepareTurn: (state) => changeOf(place, state) }),
+    ...(prepareTurn && { prepareTurn: (state) => toTurnChange(place, state) }),
   }
 }
 
@@ -211,7 +211,7 @@ function hasStopped({ recorded, from }: Place): boolean {
  * What `prepareTurn` answered, as the next model call records it. Where a limit is met before the call, no event says the
  * answer of then: that of the call after it is taken.
  */
-function changeOf({ recorded, from }: Place, { history }: RunState): TurnChange | undefined {
+function toTurnChange({ recorded, from }: Place, { history }: RunState): TurnChange | undefined {
   const next = recorded.slice(from).find((event) => event.type === 'model_call_started')
   if (next === undefined) return undefined
   const { model, toolChoice, finalizing, change = {} } = next
@@ -231,7 +231,7 @@ function preparedThen(place: Place): Preparing {
     const answer = isAsync(agent.rules.prepareTurn) ? Promise.resolve(undefined) : prepare()
     if (!isThenable(answer)) return answer
     answer.then(undefined, () => {})
-    return wasAnswered(place.recorded[place.from]) ? changeOf(place, state) : 'pending'
+    return wasAnswered(place.recorded[place.from]) ? toTurnChange(place, state) : 'pending'
   }
 }
 
@@ -242,7 +242,7 @@ function wasAnswered(next: RuntimeEvent | undefined): boolean {
 }
 
 /** The tools of a source as the next model call was offered them. */
-function sourcedOf({ recorded, from }: Place): readonly ToolDefinition[] {
+function listSourcedTools({ recorded, from }: Place): readonly ToolDefinition[] {
   const next = recorded.findIndex((event, index) => index >= from && event.type === 'model_call_started')
   return sourcedAt(recorded, next < 0 ? recorded.length : next + 1)
 }

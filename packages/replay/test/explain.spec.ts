@@ -11,7 +11,7 @@ import {
   type RunOptions,
   type RuntimeEvent,
 } from '@tallystick/core'
-import { messagesOf } from '@tallystick/core/internal'
+import { readMessages } from '@tallystick/core/internal'
 import { modelRequest } from '@tallystick/core/machine'
 import type { EventType } from '@tallystick/core/vocabulary'
 import {
@@ -191,7 +191,7 @@ describe('explain', () => {
       {
         prepareTurn: ({ turn, history }) =>
           turn === 1
-            ? { instructions: 'Be brief.', tools: [], messages: messagesOf(history).slice(1) }
+            ? { instructions: 'Be brief.', tools: [], messages: readMessages(history).slice(1) }
             : undefined,
       },
     )

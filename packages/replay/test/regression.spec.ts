@@ -15,7 +15,7 @@ import {
   type RuntimeEvent,
 } from '@tallystick/core'
 import { auditAll } from '@tallystick/core/machine'
-import { copyPrefix, playProgram, idleAgentOf, sampleRunId } from '@tallystick/testkit'
+import { copyPrefix, playProgram, createIdleAgent, sampleRunId } from '@tallystick/testkit'
 import { randomProgram } from '@tallystick/testkit/random'
 import { importEvents, linesOf } from '@tallystick/ledger'
 import { exportRegression, replayRegression, type RegressionReport } from '@tallystick/replay'
@@ -234,7 +234,7 @@ describe('a regression test of a run', () => {
           const file = join(folder, `${++files}.spec.ts`)
           const { fixture, redacted } = await exportRegression(ledger, runId, { file, agents, secrets })
           expect(redacted > 0).toBe(secrets.length > 0)
-          expect(await replayRegression(fixture, idleAgentOf(program), { secrets })).toEqual({
+          expect(await replayRegression(fixture, createIdleAgent(program), { secrets })).toEqual({
             ...{ runId, events: events.length },
           })
         }
@@ -255,7 +255,7 @@ describe('a regression test of a run', () => {
         const { runId } = prefix[0] as RuntimeEvent
         const file = join(folder, `${++files}.spec.ts`)
         const { fixture } = await exportRegression(ledger, runId, { file, agents: { from: './agent.ts' } })
-        expect(await replayRegression(fixture, idleAgentOf(program))).toEqual({
+        expect(await replayRegression(fixture, createIdleAgent(program))).toEqual({
           runId,
           events: prefix.length,
         })

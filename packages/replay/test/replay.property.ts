@@ -9,7 +9,7 @@ import {
 } from '@tallystick/core'
 import { buildForkedEvents, reachableAgents, requireForkable } from '@tallystick/core/internal'
 import { evolve } from '@tallystick/core/machine'
-import { copyPrefix, idleAgentOf, playProgram, sampleRunId, type Program } from '@tallystick/testkit'
+import { copyPrefix, createIdleAgent, playProgram, sampleRunId, type Program } from '@tallystick/testkit'
 import { randomProgram as anyProgram, retryingProgram } from '@tallystick/testkit/random'
 import { replayRun } from '@tallystick/replay'
 import { newTask, tries } from '../../../scripts/testing/effort.ts'
@@ -41,7 +41,7 @@ async function ledgerOf(events: readonly RuntimeEvent[]): Promise<Ledger> {
 }
 
 async function replay(random: Program, events: readonly RuntimeEvent[], change?: { instructions: string }) {
-  const agents = new Map(reachableAgents(idleAgentOf(random, change)).map((agent) => [agent.name, agent]))
+  const agents = new Map(reachableAgents(createIdleAgent(random, change)).map((agent) => [agent.name, agent]))
   return await replayRun(await ledgerOf(events), events[0]!.runId, (name) => agents.get(name)!)
 }
 

@@ -24,7 +24,7 @@ export { simulate, type Simulated, type SimulatedDecision, type Simulation } fro
 export { everyFact } from './samples/events.ts'
 export { sampleCallId, sampleMessage, sampleRunId, stamped } from './samples/values.ts'
 export {
-  idleAgentOf,
+  createIdleAgent,
   playProgram,
   type CallPlan,
   type Played,

@@ -8,7 +8,7 @@ import {
   type RunId,
   textOf,
 } from '@tallystick/core'
-import { type TodoItem, todoItemsOf, todoLines } from '@tallystick/core/internal'
+import { type TodoItem, readTodoItems, todoLines } from '@tallystick/core/internal'
 import type { EventOf } from '@tallystick/core/vocabulary'
 import { callTool, sampleRunId, scriptedModel, testTool } from '@tallystick/testkit'
 import { todoList } from '@tallystick/tools'
@@ -40,7 +40,7 @@ describe('todoList', () => {
   it('shows the whole list that a call gives, and the result on record is that list', async () => {
     const { results, last } = await stage().play([{ items: [read, write, send] }])
     expect(last).toBe('1 of 3 done\n[x] Read the report\n[>] Write the summary\n[ ] Send it')
-    expect(todoItemsOf(results[0]!.content)).toEqual([read, write, send])
+    expect(readTodoItems(results[0]!.content)).toEqual([read, write, send])
   })
 
   it('shows the last list where a call gives none, also after one that did not fit', async () => {
@@ -169,7 +169,7 @@ describe('todoList', () => {
 
 describe('the list in a result', () => {
   it('is read from nothing else', () => {
-    const list = (text: string) => todoItemsOf([{ type: 'text', text }])
+    const list = (text: string) => readTodoItems([{ type: 'text', text }])
     expect(list('{"items":[{"text":"a","state":"open"}]}')).toEqual([{ text: 'a', state: 'open' }])
     const others = [
       '',
@@ -182,7 +182,7 @@ describe('the list in a result', () => {
     ]
     for (const other of [...others, '{"items":[{"text":"a","state":"x"}]}'])
       expect(list(other)).toBeUndefined()
-    expect(todoItemsOf([])).toBeUndefined()
+    expect(readTodoItems([])).toBeUndefined()
     expect(todoLines([])).toEqual(['0 of 0 done'])
   })
 })

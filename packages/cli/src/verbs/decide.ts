@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import { isDeepStrictEqual } from 'node:util'
 import type { Ledger, PendingApproval, RunId } from '@tallystick/core'
-import { inputFaultOf, omitUndefined } from '@tallystick/core/internal'
+import { findInputFault, omitUndefined } from '@tallystick/core/internal'
 import { canonicalJson, type JsonObject, limitNames, type OutsideCommand } from '@tallystick/core/vocabulary'
 import { foldTo } from '@tallystick/ledger'
 import type { Command } from '@commander-js/extra-typings'
@@ -100,7 +100,7 @@ async function requireFits(
 ): Promise<void> {
   const { definition } = await foldTo(ledger, runId)
   const tool = definition.tools.find((each) => each.name === name)
-  const fault = tool && (await inputFaultOf(tool.inputSchema, input))
+  const fault = tool && (await findInputFault(tool.inputSchema, input))
   if (fault === undefined) return
   throw new CommandError(
     'usage',

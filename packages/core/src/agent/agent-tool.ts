@@ -14,7 +14,7 @@ import type { Tool } from '../tools/tool.ts'
 import { ConfigurationError } from '../values/errors.ts'
 import { canonicalJson, type JsonObject, omitUndefined } from '../values/json.ts'
 import {
-  answerOf,
+  requireAnswer,
   fields,
   filledText,
   maybe,
@@ -111,7 +111,7 @@ export function agentTool<Output, Context, const Schema extends InputSchema>(
     agent,
     child: agent.name,
     ...omitUndefined({ limits, answerOf: output as AgentTool['answerOf'] }),
-    ...inputPartsOf(name, options as AgentToolOptions),
+    ...toInputParts(name, options as AgentToolOptions),
     run: () =>
       new Observable((subscriber) =>
         subscriber.error(
@@ -124,7 +124,7 @@ export function agentTool<Output, Context, const Schema extends InputSchema>(
 }
 
 /** The input of the tool, and the task that is made of it. */
-function inputPartsOf(
+function toInputParts(
   name: string,
   { input: schema, task }: AgentToolOptions,
 ): Pick<AgentTool, 'inputSchema' | 'check' | 'taskOf'> {
@@ -142,7 +142,7 @@ function inputPartsOf(
       const read = await reader.read(input)
       if ('error' in read) return { fault: read.error }
       if (task === undefined) return { task: canonicalJson(input) }
-      return { task: answerOf(`task of agentTool (${name})`, () => task(read.output), aTask) }
+      return { task: requireAnswer(`task of agentTool (${name})`, () => task(read.output), aTask) }
     },
   }
 }

@@ -17,7 +17,7 @@ import { definedGuardrail } from '../tools/guardrails.ts'
 import { type OutputReader, schemaReader } from '../tools/tool-schema.ts'
 import type { Tool } from '../tools/tool.ts'
 import { deepFreezeOnce, type Json, type JsonObject, omitUndefined } from '../values/json.ts'
-import { answerOf } from '../values/option.ts'
+import { requireAnswer } from '../values/option.ts'
 import {
   type Agent,
   type AgentOptions,
@@ -31,7 +31,7 @@ import { handoff, handOffRule } from './handoff.ts'
 import { sourcedDefinitions } from './source-tools.ts'
 
 /** The recorded policy of an agent: how its runs are driven. */
-function policyOf(
+function toPolicy(
   {
     limits,
     retry,
@@ -70,7 +70,7 @@ function policyOf(
       models: some(
         models.flatMap((each): readonly PinnedModel[] => {
           const settings = adapterSettings(each)
-          return Object.keys(settings).length > 0 ? [{ model: refOf(each), ...settings }] : []
+          return Object.keys(settings).length > 0 ? [{ model: toModelRef(each), ...settings }] : []
         }),
       ),
       recording: unlessEmpty(recording),
@@ -94,7 +94,7 @@ const REPAIRS = 2
 type ListedOptions = AgentOptions<unknown> & { readonly tools: readonly Tool[] }
 
 /** Returns what the ledger records of an agent: everything that its models see, and none of its code. */
-function definitionOf(
+function toDefinition(
   options: ListedOptions,
   {
     handoffs,
@@ -113,7 +113,7 @@ function definitionOf(
     inputSchema,
   }))
   const body = {
-    model: refOf(options.model),
+    model: toModelRef(options.model),
     // Instructions made for one run are only in the definition of that run.
     instructions: typeof options.instructions === 'string' ? options.instructions : '',
     tools,
@@ -121,11 +121,11 @@ function definitionOf(
     ...omitUndefined({
       maxOutputTokens,
       modelSettings: recordedSettings(options.modelSettings),
-      maxWebSearches: maxSearchesOf(options.model),
+      maxWebSearches: readMaxSearches(options.model),
       fallbacks: some(
         fallbacks.map((model) => ({
-          model: refOf(model),
-          ...omitUndefined({ maxWebSearches: maxSearchesOf(model) }),
+          model: toModelRef(model),
+          ...omitUndefined({ maxWebSearches: readMaxSearches(model) }),
         })),
       ),
       onRefusal: unlessEmpty(options.onRefusal),
@@ -142,10 +142,10 @@ function definitionOf(
         })),
       ),
       summarizer: summarizer && {
-        model: refOf(summarizer),
+        model: toModelRef(summarizer),
         instructions: options.compaction?.instructions ?? summaryInstructions,
       },
-      policy: policyOf(options, summarizer),
+      policy: toPolicy(options, summarizer),
     }),
   }
   return deepFreezeOnce(digested(body))
@@ -156,11 +156,11 @@ function some<T>(items: readonly T[]): readonly T[] | undefined {
 }
 
 /** None and 0 say the same. */
-function maxSearchesOf({ maxWebSearches = 0 }: Model): MaxWebSearches | undefined {
+function readMaxSearches({ maxWebSearches = 0 }: Model): MaxWebSearches | undefined {
   return maxWebSearches === 0 ? undefined : maxWebSearches
 }
 
-function refOf({ provider, api, modelId }: Model): ModelRef {
+function toModelRef({ provider, api, modelId }: Model): ModelRef {
   return { provider, api, modelId }
 }
 
@@ -189,11 +189,11 @@ export function defineAgent(options: AgentOptions<unknown>): Agent<unknown> {
   const later = (): NonNullable<typeof made> => {
     if (made) return made
     const nameTargets = typeof named === 'function' ? named : () => named
-    const targets = answerOf(`handoffs of the agent ${name}`, nameTargets, handoffList)
+    const targets = requireAnswer(`handoffs of the agent ${name}`, nameTargets, handoffList)
     const handoffs = targets.map((target) => ('tool' in target ? target : handoff(target)))
     const all = [...listed, ...handoffs.map(({ tool }) => tool)]
     requireTools(name, all)
-    const definition = definitionOf({ ...options, tools: all }, { handoffs, output, summarizer })
+    const definition = toDefinition({ ...options, tools: all }, { handoffs, output, summarizer })
     return (made = { handoffs, tools: all, definition })
   }
   return {

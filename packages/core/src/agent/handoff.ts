@@ -17,7 +17,7 @@ import type { Tool } from '../tools/tool.ts'
 import { ConfigurationError } from '../values/errors.ts'
 import { type JsonObject, omitUndefined } from '../values/json.ts'
 import {
-  answerOf,
+  requireAnswer,
   anyObject,
   anyText,
   fields,
@@ -55,7 +55,7 @@ export function foldHistory(
   const { heading = 'What was said and done before you took over:', render = asPlainText } = given
   return (messages) => {
     if (messages.length === 0) return messages
-    const rendered = answerOf('render of foldHistory', () => render(messages), anyText)
+    const rendered = requireAnswer('render of foldHistory', () => render(messages), anyText)
     if (heading + rendered === '') {
       throw new ConfigurationError(
         'render of foldHistory: its answer is an empty text, and heading is empty, so the next agent would read nothing of the past. Let it answer a text that is not empty.',
@@ -118,7 +118,7 @@ export function handoff<Context, const Schema extends InputSchema>(
   const about =
     description ?? agent.description ?? `Hands the conversation over to ${agent.name}, who goes on with it.`
   const reader = input && inputReader(`the handoff to ${agent.name}`, input)
-  const tool = handoffTool(options.toolName ?? toolNameOf(agent.name), about, { to: agent.name }, reader)
+  const tool = handoffTool(options.toolName ?? toToolName(agent.name), about, { to: agent.name }, reader)
   return { to: agent.name, agent, tool, ...omitUndefined({ filter: filter as HandoffTarget['filter'] }) }
 }
 
@@ -137,7 +137,7 @@ export function handBack(
 ): HandoffTarget {
   requireOptions('handBack', filledText, to, 'the name of the agent that continues')
   requireOptions('handBack', handBackOptions, options)
-  const tool = handoffTool(options.toolName ?? toolNameOf(to), options.description, { to, back: true })
+  const tool = handoffTool(options.toolName ?? toToolName(to), options.description, { to, back: true })
   return { to, tool }
 }
 
@@ -152,14 +152,14 @@ export function handOffRule(
     const definition = definitionOf(target.agent)
     const { to, filter } = target
     if (filter === undefined) return { definition }
-    const input = inputOf(messages, toolName)
+    const input = readInput(messages, toolName)
     const subject = `The filter of the handoff to ${to}`
-    return { definition, messages: answerOf(subject, () => filter(messages, input), listOf(anyObject)) }
+    return { definition, messages: requireAnswer(subject, () => filter(messages, input), listOf(anyObject)) }
   }
 }
 
 /** The input of the call that handed over, as the model wrote it: of several calls of the tool, the first that succeeded. */
-function inputOf(messages: readonly Message[], toolName: string): JsonObject {
+function readInput(messages: readonly Message[], toolName: string): JsonObject {
   const reply = messages.findLast((message) => message.role === 'assistant')
   const results = messages.findLast((message) => message.role === 'tool')?.results ?? []
   const done = results.find(({ name, outcome }) => name === toolName && outcome === 'success')
@@ -167,7 +167,7 @@ function inputOf(messages: readonly Message[], toolName: string): JsonObject {
   return call?.type === 'tool_call' ? call.input : {}
 }
 
-function toolNameOf(name: string): string {
+function toToolName(name: string): string {
   return `transfer_to_${name.toLowerCase().replaceAll(/[^a-z0-9]+/g, '_')}`
 }
 

@@ -98,7 +98,7 @@ const hookList = listOf(someHook)
 export const someHooks: OptionCheck = (value) => (Array.isArray(value) ? hookList(value) : someHook(value))
 
 /** Hooks as a list. */
-export function hookListOf(given: GivenHooks | undefined): readonly RunHooks[] {
+export function listHooks(given: GivenHooks | undefined): readonly RunHooks[] {
   if (given === undefined) return []
   return Array.isArray(given) ? (given as readonly RunHooks[]) : [given as RunHooks]
 }

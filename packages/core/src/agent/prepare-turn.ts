@@ -3,7 +3,7 @@ import { message as messageSchema } from '../events/content.ts'
 import type { ParentRef } from '../events/event-parts.ts'
 import { mergedSettings } from '../events/model-request.ts'
 import { someSettings } from '../events/model-settings-check.ts'
-import { historyDigest, messagesOf } from '../machine/history.ts'
+import { historyDigest, readMessages } from '../machine/history.ts'
 import type { Rules, TurnChange, TurnRequest } from '../machine/rules.ts'
 import type { RunState } from '../machine/state.ts'
 import { digestOf } from '../values/digest.ts'
@@ -12,7 +12,7 @@ import type { Cancel, Clock } from '../values/host.ts'
 import type { RunId } from '../values/ids.ts'
 import { omitUndefined } from '../values/json.ts'
 import {
-  answerOf,
+  requireAnswer,
   anyText,
   isAsync,
   isThenable,
@@ -65,7 +65,7 @@ function joined(first: TurnChange | undefined, second: TurnChange | undefined): 
 function requireSendable(agent: string, { history }: RunState, change: TurnChange): void {
   const subject = `prepareTurn of the agent ${agent}`
   const { messages, modelSettings } = Object(change) as TurnChange
-  const known = new Set<unknown>(messages === undefined ? [] : messagesOf(history))
+  const known = new Set<unknown>(messages === undefined ? [] : readMessages(history))
   const check: OptionCheck = (value) => (known.has(value) ? undefined : aMessage(value))
   requireOptions(subject, maybe(listOf(check)), messages, 'messages')
   requireOptions(subject, maybe(someSettings), modelSettings, 'modelSettings')
@@ -101,7 +101,7 @@ export class TurnPreparation {
   }
 
   readonly prepare: Preparing = (turn, prepare) => {
-    const key = keyOf(turn)
+    const key = toKey(turn)
     if (this.#asked?.key !== key) {
       this.stop()
       let answer: ReturnType<PrepareTurn>
@@ -154,7 +154,7 @@ function failure({ agent }: AskedTurn, what: string, cause?: unknown): Configura
 }
 
 /** Identifies a request before its turn is prepared. */
-function keyOf({ agent, state, request }: AskedTurn): string {
+function toKey({ agent, state, request }: AskedTurn): string {
   const { turn, history, definition } = state
   const { messages: _counted, ...rest } = request
   const place = { agent: agent.name, turn, definition: definition.digest, history: historyDigest(history) }
@@ -173,7 +173,7 @@ export type ContextOption<Context> = undefined extends Context
 export function definitionIn(agent: Agent<unknown>, context: unknown): AgentDefinition {
   const { name, instructions, definition } = agent
   if (typeof instructions === 'string') return definition
-  const text = answerOf(`instructions of the agent ${name}`, () => instructions(context), anyText)
+  const text = requireAnswer(`instructions of the agent ${name}`, () => instructions(context), anyText)
   return withInstructions(definition, text)
 }
 
@@ -236,7 +236,7 @@ function instructionsInTurn({ name, instructions }: Agent<unknown>): PrepareTurn
   if (typeof instructions === 'string' || instructions.length < 2) return undefined
   return ({ request, ...state }, context) => {
     const subject = `instructions of the agent ${name} for turn ${state.turn + 1}`
-    const text = answerOf(subject, () => instructions(context, state), anyText)
+    const text = requireAnswer(subject, () => instructions(context, state), anyText)
     return text === request.instructions ? undefined : { instructions: text }
   }
 }

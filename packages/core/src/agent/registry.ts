@@ -93,12 +93,12 @@ function underRules<Output>(
  */
 export function isSameAgent(one: Agent<unknown>, other: Agent<unknown>): boolean {
   if (one.definition.digest !== other.definition.digest) return false
-  const [mine, theirs] = [codeOf(one), codeOf(other)]
+  const [mine, theirs] = [listCode(one), listCode(other)]
   return mine.length === theirs.length && mine.every((part, index) => part === theirs[index])
 }
 
 /** Returns the code of an agent, in order. Handoffs are in the definition. */
-function codeOf(agent: Agent<unknown>): readonly unknown[] {
+function listCode(agent: Agent<unknown>): readonly unknown[] {
   const { model, summarizer, fallbacks, approval, guardrails, tools, rules } = agent
   const bodies = tools.filter(({ handoff }) => handoff === undefined)
   return [

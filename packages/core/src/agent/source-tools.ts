@@ -1,10 +1,10 @@
 import type { ToolDefinition } from '../events/model-request.ts'
-import { messagesOf } from '../machine/history.ts'
+import { readMessages } from '../machine/history.ts'
 import type { Call, RunState } from '../machine/state.ts'
 import type { Tool, ToolSource } from '../tools/tool.ts'
 import { ConfigurationError } from '../values/errors.ts'
 import { canonicalJson, type JsonObject } from '../values/json.ts'
-import { answerOf, anyText, listOf, valueThat } from '../values/option.ts'
+import { requireAnswer, anyText, listOf, valueThat } from '../values/option.ts'
 import { type Agent, offeredTool, requireTools } from './agent.ts'
 
 interface WithTools {
@@ -17,7 +17,7 @@ interface WithTools {
 function sourcedTools({ name: agent, tools, toolSource }: WithTools): readonly Tool[] {
   if (toolSource === undefined) return []
   const names = new Set(tools.map(({ name }) => name))
-  const now = answerOf(`tools of the toolSource of the agent ${agent}`, () => toolSource.tools, aList)
+  const now = requireAnswer(`tools of the toolSource of the agent ${agent}`, () => toolSource.tools, aList)
   return now.filter((tool) => {
     // A source may be written without a compiler; only `agentTool` and `handoff` make tools that a definition has to know.
     if (offeredTool(tool) || tool.child !== undefined || tool.handoff || names.has(tool.name)) return false
@@ -37,11 +37,12 @@ export function sourcedDefinitions(
   const tools = sourcedTools(agent)
   const { toolSource } = agent
   const turn = {
-    messages: () => messagesOf(history),
+    messages: () => readMessages(history),
     before: sourced?.tools.map(({ name }) => name) ?? [],
   }
   const subject = `offered of the toolSource of the agent ${agent.name}`
-  const names = toolSource?.offered && answerOf(subject, () => toolSource.offered?.(turn), listOf(anyText))
+  const names =
+    toolSource?.offered && requireAnswer(subject, () => toolSource.offered?.(turn), listOf(anyText))
   const offered = names
     ? [...new Set(names)].flatMap((name) => tools.find((tool) => tool.name === name) ?? [])
     : tools
@@ -62,10 +63,10 @@ export function checkedTool(
   const tool = sourcedTools(agent).find((each) => each.name === name)
   const offered = sourced?.tools.find((each) => each.name === name)
   if (tool === undefined || offered === undefined || tool.effect !== effect) return undefined
-  return canonicalJson(shownOf(tool)) === canonicalJson(shownOf(offered)) ? tool : undefined
+  return canonicalJson(pickShown(tool)) === canonicalJson(pickShown(offered)) ? tool : undefined
 }
 
-function shownOf({ name, description, inputSchema }: ToolDefinition): JsonObject {
+function pickShown({ name, description, inputSchema }: ToolDefinition): JsonObject {
   return { name, description, inputSchema }
 }
 
@@ -97,7 +98,7 @@ export class ToolsOfTurn {
     const { toolsInTurn } = agent
     if (toolsInTurn === undefined) return []
     const subject = `tools of the agent ${agent.name}`
-    const tools = answerOf(subject, () => toolsInTurn(this.#context, state), listOf(offeredTool))
+    const tools = requireAnswer(subject, () => toolsInTurn(this.#context, state), listOf(offeredTool))
     requireTools(agent.name, [...agent.tools, ...tools])
     const fixed = tools.find(({ child, handoff }) => child !== undefined || handoff)
     if (fixed) {

@@ -441,7 +441,7 @@ export interface RunGiven {
 }
 
 /** These fields alone, of what has more. */
-export function givenOf(run: { readonly [Name in keyof RunGiven]?: RunGiven[Name] | undefined }): RunGiven {
+export function pickGiven(run: { readonly [Name in keyof RunGiven]?: RunGiven[Name] | undefined }): RunGiven {
   const { givenModel, modelSettings, toolChoice, parallelToolCalls, recording } = run
   const { labels, deadlineAt, idempotencyKey, givenLimits, owner, providerState } = run
   return omitUndefined({

@@ -375,7 +375,7 @@ export interface TodoItem {
 }
 
 /** The list that a result of `todo_list` holds; `undefined` for any other content. */
-export function todoItemsOf(content: readonly ResultPart[]): readonly TodoItem[] | undefined {
+export function readTodoItems(content: readonly ResultPart[]): readonly TodoItem[] | undefined {
   const { items } = Object(parsed(textOf(content))) as { readonly items?: unknown }
   return Array.isArray(items) && items.every(isItem) ? items : undefined
 }

@@ -791,7 +791,7 @@ const bodyIds = new Map<string, readonly IdPlace[]>(
  * `undefined` if every id is valid or missing. Stores check it on every event that they read, since ids become part
  * of file names, commands and generated code. Messages are content, and are not checked.
  */
-export function idFaultOf(event: RuntimeEvent): IdFault | undefined {
+export function findEventIdFault(event: RuntimeEvent): IdFault | undefined {
   for (const places of [envelopeIds, bodyIds.get(event.type) ?? []])
     for (const place of places) {
       const fault = findIdFault(event, place)
@@ -856,7 +856,7 @@ export function parseEvent(value: unknown): RuntimeEvent {
  * types and versions that this release does not know. Of an event whose content was removed only what is left is
  * checked: its envelope. The value of the field is not shown.
  */
-export function shapeFaultOf(event: RuntimeEvent): Fault | undefined {
+export function findEventShapeFault(event: RuntimeEvent): Fault | undefined {
   const { type, v, removed } = event
   if (removed === undefined && isKnown(type, v)) return eventSchemas[type](event)
   const isOfCall = callTypes.has(type) && isKnown(type, v)

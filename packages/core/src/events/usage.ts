@@ -179,11 +179,11 @@ export const maxWebSearches: Schema<MaxWebSearches> = anyOf(
 )
 
 /** What is billed. */
-export const usage: Schema<Usage> = usageOf(counted)
+export const usage: Schema<Usage> = usageSchema(counted)
 /** What a provider reports: which of its numbers can be counts is judged where they are counted. */
-export const reportedUsage: Schema<Usage> = usageOf(amount)
+export const reportedUsage: Schema<Usage> = usageSchema(amount)
 
-function usageOf(number: Schema<number>): Schema<Usage> {
+function usageSchema(number: Schema<number>): Schema<Usage> {
   return objectOf({
     inputTokens: maybe(number),
     outputTokens: maybe(number),

@@ -1,7 +1,7 @@
 import type { AppendOptions, ExpectedHead, Head, Lease, TailCursor } from './ledger.ts'
 import { ConfigurationError, LedgerConflictError } from '../values/errors.ts'
 import { requireAppend } from './queries.ts'
-import { type EventOf, type EventType, idFaultOf, type RuntimeEvent } from '../events/event.ts'
+import { type EventOf, type EventType, findEventIdFault, type RuntimeEvent } from '../events/event.ts'
 import { parseRunId, type RunId } from '../values/ids.ts'
 import { isMoment } from '../events/event-parts.ts'
 import { historyDigests } from '../machine/history.ts'
@@ -113,7 +113,7 @@ export function requireWellFormed(
     )
   }
   for (const [index, event] of events.entries()) {
-    const fault = faultOf(event, runId, expected.expectedSeq + index + 1, expected.epoch)
+    const fault = findFault(event, runId, expected.expectedSeq + index + 1, expected.epoch)
     if (fault === undefined) continue
     throw new ConfigurationError(
       `Event ${index + 1} of an append to run ${parseRunId(runId) ?? quoted(runId)} ${fault}. Nothing was written, since a ledger with a ` +
@@ -124,9 +124,9 @@ export function requireWellFormed(
 }
 
 /** The fault of an event that has to have the number `next` and the epoch of its writer. */
-function faultOf(event: RuntimeEvent, runId: RunId, next: number, writer: number): string | undefined {
+function findFault(event: RuntimeEvent, runId: RunId, next: number, writer: number): string | undefined {
   if (event.runId !== runId) return `belongs to run ${event.runId}`
-  const id = idFaultOf(event)
+  const id = findEventIdFault(event)
   if (id) return `has ${quoted(id.found)} as ${id.path}, which is not ${id.expected}`
   const { seq, epoch, turn, at, v } = event
   for (const [name, value] of Object.entries({ seq, epoch, turn, at, v }))

@@ -24,7 +24,7 @@ interface CallsSummary {
 const summaries = new WeakMap<readonly Call[], CallsSummary>()
 
 /** The summary of the calls of a turn. */
-export function summaryOf(calls: readonly Call[]): CallsSummary {
+export function summarizeCalls(calls: readonly Call[]): CallsSummary {
   const known = summaries.get(calls)
   if (known) return known
   const counts = {

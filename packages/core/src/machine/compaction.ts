@@ -5,11 +5,11 @@ import { omitUndefined } from '../values/json.ts'
 import { costOf, tokenCounts } from '../events/usage.ts'
 import type { Signal } from '../events/signals.ts'
 import { digestOf } from '../values/digest.ts'
-import { asPlainText, messageAt, messagesOf } from './history.ts'
+import { asPlainText, messageAt, readMessages } from './history.ts'
 import { countsTokens, getWorkDeadline, grantModelCall, replaceUnbelievable } from './limits.ts'
 import { type Compacting, type FailedAttempt, type RunState, withSpent } from './state.ts'
 import { estimateMessageTokens, estimateRequestTokens, estimateTextTokens } from './tokens.ts'
-import { answerOf, anyText } from '../values/option.ts'
+import { requireAnswer, anyText } from '../values/option.ts'
 import { type Action, type Compaction, type Rules, waitUntil } from './rules.ts'
 import { digestAdditions } from './request.ts'
 import { MAX_TAKE_OVERS } from './retry.ts'
@@ -29,7 +29,7 @@ export function buildSummaryRequest(
   state: RunState,
   { replacedMessages, maxOutputTokens }: SummaryCall,
 ): ModelRequest {
-  const text = asPlainText(messagesOf(state.history).slice(0, replacedMessages))
+  const text = asPlainText(readMessages(state.history).slice(0, replacedMessages))
   return {
     instructions: state.definition.summarizer?.instructions ?? summaryInstructions,
     messages: [{ role: 'user', parts: [{ type: 'text', text }] }],
@@ -64,7 +64,7 @@ export function withSummary(
     taskAt,
   }: Pick<FactOf<'context_compacted'>, 'summary' | 'replacedMessages' | 'taskAt'>,
 ): readonly Message[] {
-  const messages = messagesOf(history)
+  const messages = readMessages(history)
   const task = taskAt === undefined ? [] : messages.slice(taskAt, taskAt + 1)
   return [summary, ...task, ...messages.slice(replacedMessages)]
 }
@@ -103,7 +103,7 @@ function toUserMessage(text: string): UserMessage {
 /** About how many tokens the oldest messages have, save what the user asks for now. */
 function countDroppedTokens(state: RunState, replacedMessages: number): number {
   const taskAt = findTask(state, replacedMessages)
-  return messagesOf(state.history)
+  return readMessages(state.history)
     .slice(0, replacedMessages)
     .reduce((sum, message, place) => (place === taskAt ? sum : sum + estimateMessageTokens(message)), 0)
 }
@@ -160,7 +160,7 @@ export function compactBeforeCall(
   if (compaction === undefined || state.contextTokens <= compaction.maxContextTokens) return undefined
   // Once a turn: what is still too long by our own estimate then cannot be made to fit this way.
   if (state.compactedTurn === state.turn) return undefined
-  const cut = findCut(messagesOf(state.history), compaction.keepMessages)
+  const cut = findCut(readMessages(state.history), compaction.keepMessages)
   const shorter = isWorthwhile(state, cut) ? shortenHistory(state, now, { cut, compaction }) : undefined
   const tokensAfter = shorter?.type === 'context_compacted' ? shorter.tokensAfter : undefined
   return (tokensAfter ?? 0) >= state.contextTokens ? undefined : shorter
@@ -183,7 +183,7 @@ export function compactAfterOverflow(
 
 /** Where the older messages end when fewer have to stay than were to: half of them, and half of those again. */
 function cutAfterOverflow(state: RunState, keepMessages: number): number | undefined {
-  const messages = messagesOf(state.history)
+  const messages = readMessages(state.history)
   const isAgain = state.compactedTurn === state.turn
   // What the user asks for stays.
   const isEnough = (cut: number): boolean =>
@@ -260,9 +260,10 @@ function shortenHistory(
 ): Shortening | undefined {
   const { summarize } = compaction
   if (summarize === undefined && state.definition.summarizer) return summaryCall(state, cut, now)
-  const older = messagesOf(state.history).slice(0, cut)
+  const older = readMessages(state.history).slice(0, cut)
   const text =
-    summarize && answerOf(`compaction.summarize of the agent ${state.agent}`, () => summarize(older), anyText)
+    summarize &&
+    requireAnswer(`compaction.summarize of the agent ${state.agent}`, () => summarize(older), anyText)
   return toCompactedFact(state, cut, text ?? describeLeftOut(state, cut))
 }
 

@@ -31,7 +31,7 @@ import { findCall, openTurnCalls } from './calls.ts'
 import type { Cause } from '../events/event-parts.ts'
 import { boundOfLimit } from '../events/limits.ts'
 import { correctMediaTypes, correctMessage } from '../events/content.ts'
-import { type AgentDefinition, givenOf } from '../events/agent-definition.ts'
+import { type AgentDefinition, pickGiven } from '../events/agent-definition.ts'
 import { settleUsage } from './limits.ts'
 import type { Signal } from '../events/signals.ts'
 import { checkSignals, modelSignals, toolSignals } from './decide-signals.ts'
@@ -292,7 +292,7 @@ function decideStart(state: RunState | undefined, command: StartCommand): Decisi
       definition,
       limits,
       retry,
-      ...givenOf(command),
+      ...pickGiven(command),
       ...omitUndefined({ sessionId, sessionPlace, parent, subject, withContext }),
     },
   ]
@@ -372,7 +372,7 @@ function recoverStart(position: RecordedPosition): StartCommand | undefined {
     limits,
     retry,
     input: message,
-    ...givenOf(event),
+    ...pickGiven(event),
     ...omitUndefined({
       receipt,
       sessionId,

@@ -1,4 +1,4 @@
-import { givenOf } from '../events/agent-definition.ts'
+import { pickGiven } from '../events/agent-definition.ts'
 import {
   type AssistantMessage,
   type Message,
@@ -43,9 +43,9 @@ import {
   emptyCallLog,
   type History,
   historyFault,
-  historyOf,
+  createHistory,
   messageAt,
-  messagesOf,
+  readMessages,
   pairingFault,
 } from './history.ts'
 import { isSuspended } from './next-action.ts'
@@ -169,10 +169,10 @@ function createFirstState(event: RuntimeEvent): RunState {
     definition: event.definition,
     limits: event.limits,
     retry: event.retry,
-    ...givenOf(event),
+    ...pickGiven(event),
     ...omitUndefined({ sessionId, sessionPlace, parent, subject, withContext }),
     ...(event.removed && { removedFrom: event.seq }),
-    history: historyOf([]),
+    history: createHistory([]),
     exchangeFrom: 0,
     totals: noTotals,
     contextTokens: estimateDefinitionTokens(event.definition),
@@ -281,7 +281,7 @@ function applyHistoryCarried(state: RunState, event: EventOf<'history_carried'>)
   const { uncheckedFrom, missing = 0 } = event
   if (missing > maxMissing)
     throw illegalTransition(state, event, `${missing} messages are more than a run can carry`)
-  const history = historyOf(
+  const history = createHistory(
     missing === 0
       ? event.messages
       : [...Array.from({ length: missing }, () => removedMessage), ...event.messages],
@@ -295,11 +295,11 @@ function applyHistoryCarried(state: RunState, event: EventOf<'history_carried'>)
 
 /** The history with some of its messages changed or gone. */
 function applyHistoryEdited(state: RunState, event: EventOf<'history_edited'>): RunState {
-  const messages = withEdits(messagesOf(state.history), event.edits)
+  const messages = withEdits(readMessages(state.history), event.edits)
   if (messages === undefined) {
     throw illegalTransition(state, event, 'its places are not in ascending order, or not in the history')
   }
-  const paired = historyOf(state.removedFrom === undefined ? messages : withoutUnpaired(messages))
+  const paired = createHistory(state.removedFrom === undefined ? messages : withoutUnpaired(messages))
   requirePaired(state, event, paired)
   requireClosed(state, event)
   const exchangeFrom = state.exchangeFrom - countRemovedBefore(event.edits, state.exchangeFrom)
@@ -370,7 +370,7 @@ function applyContextCompacted(state: RunState, event: EventOf<'context_compacte
     state.inputCheck && state.inputCheck.from >= replacedMessages ? state.inputCheck.from + moved : 0
   const shorter = withHistory<RunState>(
     withChecksRestarted({ ...rest, totals, exchangeFrom, compactedTurn: state.turn }, event, from),
-    historyOf(kept),
+    createHistory(kept),
   )
   if (shorter.phase !== 'streaming' || !shorter.attempt.failed) return shorter
   const failed = { ...shorter.attempt.failed, shortened: true as const }
@@ -390,7 +390,7 @@ function requireCut(
   state: RunState,
   event: EventOf<'compaction_started'> | EventOf<'context_compacted'>,
 ): void {
-  const messages = messagesOf(state.history)
+  const messages = readMessages(state.history)
   const { replacedMessages } = event
   if (replacedMessages <= messages.length && messages[replacedMessages]?.role !== 'tool') return
   throw illegalTransition(state, event, 'it would part a message from its results')
@@ -406,7 +406,7 @@ function applyAgentHandedOff(state: RunState, event: EventOf<'agent_handed_off'>
   const { to: agent, definition, messages } = event
   const next = { ...rest, agent, definition, repairs: 0 }
   if (messages) {
-    const history = historyOf(messages)
+    const history = createHistory(messages)
     requirePaired(state, event, history)
     const exchangeFrom = Math.max(
       0,
@@ -466,8 +466,8 @@ function replaceInput(state: RunState, event: EventOf<'guardrail_tripped'>): Run
   if (messageAt(state.history, index)?.role !== 'user') {
     throw illegalTransition(state, event, `the history holds no input at ${index} that it could replace`)
   }
-  const messages = messagesOf(state.history).with(index, { role: 'user', parts: replacement })
-  return { ...state, history: historyOf(messages) }
+  const messages = readMessages(state.history).with(index, { role: 'user', parts: replacement })
+  return { ...state, history: createHistory(messages) }
 }
 
 /** A blocked answer stays in the ledger; the history gets its replacement. */
@@ -481,8 +481,8 @@ function replaceAnswer(state: RunState, event: EventOf<'guardrail_tripped'>): Co
   const message: AssistantMessage = { ...state.reply.message, parts }
   // The history holds no empty message: neither an empty answer nor an empty replacement.
   const isInHistory = state.reply.message.parts.length > 0 && !state.reply.leftOut
-  const before = messagesOf(state.history).slice(0, isInHistory ? -1 : undefined)
-  const history = historyOf(parts.length > 0 ? [...before, message] : before)
+  const before = readMessages(state.history).slice(0, isInHistory ? -1 : undefined)
+  const history = createHistory(parts.length > 0 ? [...before, message] : before)
   // The new text has not been checked against the schema yet.
   const { fit: _unknown, leftOut: _before, ...reply } = state.reply
   return { ...state, history, lastText: textOf(parts), reply: { ...reply, message } }

@@ -70,7 +70,7 @@ export const emptyHistoryDigest: string = '92c84428943c85c5678528fb003c4ffbb50dc
 const knownHistories = new WeakMap<readonly Message[], History>()
 
 /** A history of these messages: the one that they were made of, where they came out of `carriedMessages` or `withDigests`. */
-export function historyOf(messages: readonly Message[]): History {
+export function createHistory(messages: readonly Message[]): History {
   const known = knownHistories.get(messages)
   if (known) return known
   const store = { messages: [...messages], digests: [], tokens: [], followed: 0, frozen: 0 }
@@ -101,7 +101,7 @@ function copyStore({ length, store }: History): HistoryStore {
 }
 
 /** The messages, as an array that does not grow with later ones. */
-export function messagesOf(history: History): readonly Message[] {
+export function readMessages(history: History): readonly Message[] {
   return history.store.messages.slice(0, history.length)
 }
 
@@ -115,7 +115,7 @@ export function messageAt(history: History, index: number): Message | undefined 
  * what it adds.
  */
 export function historyDigest(history: History): string {
-  return digestsOf(history)[history.length - 1] ?? emptyHistoryDigest
+  return digestBeginnings(history)[history.length - 1] ?? emptyHistoryDigest
 }
 
 /** The running digest of the first messages of a history, as many as `length` says, with others after them. */
@@ -124,7 +124,7 @@ export function digestAfter({ store }: History, length: number, others: readonly
   return others.reduce((digest, message) => digestOf([digest, message]), beginning)
 }
 
-function digestsOf({ length, store }: History): readonly string[] {
+function digestBeginnings({ length, store }: History): readonly string[] {
   const { digests, messages } = store
   for (let index = digests.length; index < length; index++) {
     const before = digests[index - 1] ?? emptyHistoryDigest
@@ -146,7 +146,7 @@ export function historyTokens({ length, store }: History): number {
 export function historyFault(history: History): string | undefined {
   const { length, store } = history
   const last = Math.max(0, length - 1)
-  const fault = pairingFault(messagesOf(history), Math.min(store.followed, last))
+  const fault = pairingFault(readMessages(history), Math.min(store.followed, last))
   if (fault === undefined) store.followed = Math.max(store.followed, last)
   return fault
 }
@@ -157,7 +157,7 @@ export function carriedMessages(history: History): readonly Message[] {
   for (; store.frozen < length; store.frozen++) {
     store.messages[store.frozen] = deepFreezeOnce(store.messages[store.frozen] as Message)
   }
-  digestsOf(history)
+  digestBeginnings(history)
   const messages = deepFreezeOnce(store.messages.slice(0, length))
   knownHistories.set(messages, history)
   return messages
@@ -168,7 +168,7 @@ export function carriedMessages(history: History): readonly Message[] {
  * once for an array that came out of `carriedMessages` or `withDigests`.
  */
 export function historyDigests(messages: readonly Message[]): readonly string[] {
-  return digestsOf(historyOf(messages)).slice(0, messages.length)
+  return digestBeginnings(createHistory(messages)).slice(0, messages.length)
 }
 
 /**
@@ -181,7 +181,7 @@ export function withDigests(
   digests: readonly string[],
   before: readonly Message[] = [],
 ): readonly Message[] {
-  let grown = historyOf(before)
+  let grown = createHistory(before)
   for (const [index, message] of messages.entries()) {
     grown = appendMessage(grown, message)
     const known = grown.store.digests
@@ -191,13 +191,13 @@ export function withDigests(
 }
 
 /** The first messages of an array, as many as `length` says, as an immutable array that shares with it what is known of them. */
-export function beginningOf(messages: readonly Message[], length: number): readonly Message[] {
-  return carriedMessages({ length, store: historyOf(messages).store })
+export function digestBeginning(messages: readonly Message[], length: number): readonly Message[] {
+  return carriedMessages({ length, store: createHistory(messages).store })
 }
 
 /** The messages that a turn shows instead of the history; `undefined` if it shows the history as it is. */
 export function shownInstead(history: History, messages: readonly Message[]): ShownMessages | undefined {
-  const pieces = piecesOf(messagesOf(history), messages)
+  const pieces = toPieces(readMessages(history), messages)
   const [only] = pieces
   const isWhole = only && 'from' in only && only.from === 0 && only.to === history.length
   if (pieces.length === 1 && isWhole) return undefined
@@ -206,7 +206,7 @@ export function shownInstead(history: History, messages: readonly Message[]): Sh
 
 /** The messages that a turn shows. */
 export function messagesShown(history: History, { shown, messages }: ShownChange): readonly Message[] {
-  return shown ? messagesIn(history, shown.pieces) : (messages ?? messagesOf(history))
+  return shown ? messagesIn(history, shown.pieces) : (messages ?? readMessages(history))
 }
 
 /** Returns whether a turn shows other messages than the history. */
@@ -226,7 +226,7 @@ export function withShownDigest(history: History, change: ShownChange): ShownCha
 }
 
 function messagesIn(history: History, pieces: readonly ShownPiece[]): readonly Message[] {
-  const all = messagesOf(history)
+  const all = readMessages(history)
   return pieces.flatMap((piece) => ('messages' in piece ? piece.messages : all.slice(piece.from, piece.to)))
 }
 
@@ -239,7 +239,7 @@ function digestOfPieces(history: History, pieces: readonly ShownPiece[]): string
 }
 
 /** Messages as ranges of a history, and those that are not in it. */
-function piecesOf(all: readonly Message[], messages: readonly Message[]): readonly ShownPiece[] {
+function toPieces(all: readonly Message[], messages: readonly Message[]): readonly ShownPiece[] {
   const places = new Map(all.map((message, place) => [message, place]))
   const pieces: ShownPiece[] = []
   /** Where the next message would be, if each one stood in the place of one of the history. */
@@ -270,12 +270,12 @@ function append(pieces: ShownPiece[], next: ShownPiece): void {
  */
 export function asPlainText(messages: readonly Message[]): string {
   return messages
-    .flatMap(linesOf)
+    .flatMap(toLines)
     .map((line) => line.replaceAll(lineEnd, '\n  '))
     .join('\n')
 }
 
-function linesOf(message: Message): readonly string[] {
+function toLines(message: Message): readonly string[] {
   switch (message.role) {
     case 'user':
       return [`User: ${shown(message.parts)}`]
@@ -356,8 +356,8 @@ function emptyStore(): CallLogStore {
 export function logCall(log: CallLog, call: LoggedCall): CallLog {
   // A view that is not the newest of its store, or holds nothing yet, grows in a store of its own.
   const isNewest = log.length > 0 && log.store.calls.length === log.length
-  const { store } = isNewest ? log : callsOf(log).reduce(logCall, { length: 0, store: emptyStore() })
-  const key = keyOf(call)
+  const { store } = isNewest ? log : readCalls(log).reduce(logCall, { length: 0, store: emptyStore() })
+  const key = toKey(call)
   const places = store.positions.get(key)
   store.calls.push(call)
   const streak = 1 + streakBefore(store, places?.at(-1), log.length)
@@ -383,11 +383,11 @@ function digestAt({ calls, digests }: CallLogStore, place: number): string {
 }
 
 /** The calls of a log, in order. */
-export function callsOf({ length, store }: CallLog): readonly LoggedCall[] {
+export function readCalls({ length, store }: CallLog): readonly LoggedCall[] {
   return store.calls.slice(0, length)
 }
 
-function keyOf({ name, inputDigest }: Pick<LoggedCall, 'name' | 'inputDigest'>): string {
+function toKey({ name, inputDigest }: Pick<LoggedCall, 'name' | 'inputDigest'>): string {
   return `${inputDigest} ${name}`
 }
 
@@ -403,7 +403,7 @@ export function longestStreak({ store }: CallLog): number {
 export function endsInNews({ length, store }: CallLog): boolean {
   const last = store.calls[length - 1]
   if (last === undefined) return false
-  const before = store.positions.get(keyOf(last))?.findLast((place) => place < length - 1)
+  const before = store.positions.get(toKey(last))?.findLast((place) => place < length - 1)
   return before === undefined || digestAt(store, before) !== digestAt(store, length - 1)
 }
 
@@ -417,7 +417,7 @@ export function sameAnswers(
   from = 0,
 ): readonly LoggedCall[] {
   const { store } = log
-  const places = store.positions.get(keyOf(call)) ?? []
+  const places = store.positions.get(toKey(call)) ?? []
   const found: LoggedCall[] = []
   let digest: string | undefined
   for (let index = places.length - 1; index >= 0; index--) {

@@ -27,7 +27,7 @@ import {
 import type { FailureClass } from '../values/errors.ts'
 import { childRunIdOf } from '../values/ids.ts'
 import { getOwn, omitUndefined } from '../values/json.ts'
-import { getCurrentModel, getPrice, summaryOf, textContent, toCallKey } from './calls.ts'
+import { getCurrentModel, getPrice, summarizeCalls, textContent, toCallKey } from './calls.ts'
 import { type LoggedCall, longestStreak, sameAnswers } from './history.ts'
 import { type Action, recordFacts } from './rules.ts'
 import {
@@ -81,7 +81,7 @@ function sumGranted(state: RunState): Amounts {
 
 /** The calls whose child runs may still spend. */
 function listChildCalls(state: RunState): readonly Call[] {
-  if (state.phase !== 'executing' || summaryOf(state.calls).ofChildren === 0) return []
+  if (state.phase !== 'executing' || summarizeCalls(state.calls).ofChildren === 0) return []
   return state.calls.filter(
     ({ child, grant, status }) => child !== undefined && grant !== undefined && status !== 'settled',
   )
@@ -245,7 +245,7 @@ export function findCallsAwaitingEqual(state: ExecutingState): ReadonlySet<Call>
   const max = limits.maxRepeats ?? defaultLimits.maxRepeats
   const waiting = new Set<Call>()
   // No call has so many equal ones before it, answers in a row included.
-  const { mostEqual } = summaryOf(calls)
+  const { mostEqual } = summarizeCalls(calls)
   if (mostEqual <= 1 || mostEqual - 1 + longestStreak(callLog) < max) return waiting
   const open = new Map<string, number>()
   for (const call of calls) {
@@ -658,7 +658,7 @@ function isUnstarted({ attempts, status }: Call): boolean {
 
 /** The calls that were not started yet and may be. */
 function listUnstarted({ calls }: ExecutingState): readonly Call[] {
-  const { ready, to_ask, awaiting_approval } = summaryOf(calls).counts
+  const { ready, to_ask, awaiting_approval } = summarizeCalls(calls).counts
   return ready + to_ask + awaiting_approval === 0 ? [] : calls.filter(isUnstarted)
 }
 
@@ -761,7 +761,7 @@ export function chooseCallsToStart(
   { calls, limits }: ExecutingState,
   isStartable: (call: Call) => boolean,
 ): readonly Call[] {
-  const { counts, runningReads } = summaryOf(calls)
+  const { counts, runningReads } = summarizeCalls(calls)
   if (counts.ready + counts.in_doubt + counts.to_retry === 0) return []
   let room = enforce.maxConcurrency(limits) - runningReads
   let isWriteOpen = false

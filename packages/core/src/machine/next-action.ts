@@ -5,15 +5,15 @@ import { type LimitName, limitReasons } from '../events/limits.ts'
 import type { ToolChoice } from '../events/model-request.ts'
 import { ConfigurationError, type FailureClass } from '../values/errors.ts'
 import { omitUndefined } from '../values/json.ts'
-import { answerOf, trueOrFalse } from '../values/option.ts'
-import { getCurrentModel, getMaxWebSearches, getPrice, summaryOf } from './calls.ts'
+import { requireAnswer, trueOrFalse } from '../values/option.ts'
+import { getCurrentModel, getMaxWebSearches, getPrice, summarizeCalls } from './calls.ts'
 import {
   compactAfterOverflow,
   compactBeforeCall,
   nextWhileCompacting,
   waitBeforeCompaction,
 } from './compaction.ts'
-import { messagesOf, messagesShown, requireShown, showsOtherWords } from './history.ts'
+import { readMessages, messagesShown, requireShown, showsOtherWords } from './history.ts'
 import {
   findTimeLimit,
   getDeadline,
@@ -73,7 +73,7 @@ function mayBeSuspended(state: RunState): boolean {
   const isHeld =
     state.phase === 'executing'
       ? // What has all its results enters the history, or is checked first.
-        summaryOf(state.calls).counts.settled < state.calls.length
+        summarizeCalls(state.calls).counts.settled < state.calls.length
       : state.metLimit?.policy === 'ask' || state.history.length === 0
   const hasPendingHandoff = state.phase === 'injecting' && state.handoff !== undefined
   return isHeld && !hasPendingHandoff && !requiresEffects(state)
@@ -297,7 +297,9 @@ function startNextTurn(state: RunState, reply: Reply | undefined, now: number, r
   const { stopWhen } = rules
   // A promise would be taken for a yes, and what forgets to answer would never stop.
   const isToStop =
-    reply && stopWhen && answerOf(`stopWhen of the agent ${state.agent}`, () => stopWhen(state), trueOrFalse)
+    reply &&
+    stopWhen &&
+    requireAnswer(`stopWhen of the agent ${state.agent}`, () => stopWhen(state), trueOrFalse)
   if (isToStop) return finishRun(state, 'stopped')
   const shorter = compactBeforeCall(state, now, rules)
   if (shorter) return waitBeforeCompaction(state) ?? { kind: 'compact', facts: [shorter] }
@@ -364,7 +366,7 @@ function nextHandoff(
   rules: Rules,
 ): Action {
   if (back) return finishRun(state, 'handed_back', to)
-  const taking = rules.handOff?.(tool, messagesOf(state.history))
+  const taking = rules.handOff?.(tool, readMessages(state.history))
   if (taking === undefined) {
     throw new ConfigurationError(
       `Run ${state.runId} hands over to the agent ${to}, which is no longer among the handoffs of ${state.agent}. ` +
@@ -381,7 +383,7 @@ function nextHandoff(
 /** The end of a run, with a refused turn left out of the history where the agent or the vendor asks for that. */
 export function withoutRefused(state: CollectingState | InjectingState, action: Action): Action {
   if (action.kind !== 'finish' || !isLeftOut(state)) return action
-  const edits = toEdits(messagesOf(state.history), state.exchangeFrom)
+  const edits = toEdits(readMessages(state.history), state.exchangeFrom)
   if (edits.length === 0) return action
   const fact: FactOf<'history_edited'> = {
     type: 'history_edited',

@@ -13,7 +13,7 @@ import {
   removedInput,
   removedInputInDoubt,
   toToolStarted,
-  summaryOf,
+  summarizeCalls,
   textContent,
 } from './calls.ts'
 import type { Call, CallStatus, CollectingState, ExecutingState, RunState } from './state.ts'
@@ -97,7 +97,7 @@ function nextUnlessCancelled(state: ExecutingState, now: number): Action | undef
 
 /** Returns whether a call may still be started, now or after a question. */
 function awaitsStart({ calls }: ExecutingState): boolean {
-  const { ready, to_retry, to_ask, awaiting_approval, in_doubt } = summaryOf(calls).counts
+  const { ready, to_retry, to_ask, awaiting_approval, in_doubt } = summarizeCalls(calls).counts
   return ready + to_retry + to_ask + awaiting_approval + in_doubt > 0
 }
 
@@ -302,7 +302,7 @@ function nextOnceSettled(state: ExecutingState, now: number): Action | undefined
     const deadline = metLimit?.policy === 'ask' ? Infinity : getDeadline(state)
     return waitUntil(deadline, now) ?? { kind: 'settle_calls', facts: withholdResults(state) }
   }
-  if (summaryOf(calls).counts.settled < calls.length) return undefined
+  if (summarizeCalls(calls).counts.settled < calls.length) return undefined
   const toolCallIds = calls.map((call) => call.toolCallId)
   return { kind: 'inject', facts: [{ type: 'tool_results_injected', turn, toolCallIds }] }
 }
@@ -342,7 +342,7 @@ function nextGraceEnd(state: ExecutingState, now: number): number | undefined {
 }
 
 function listCallsWithStatus(state: ExecutingState, status: CallStatus): readonly Call[] {
-  if (summaryOf(state.calls).counts[status] === 0) return []
+  if (summarizeCalls(state.calls).counts[status] === 0) return []
   return state.calls.filter((call) => call.status === status)
 }
 

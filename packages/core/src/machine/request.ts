@@ -14,7 +14,7 @@ import {
   appendMessage,
   carriedMessages,
   historyDigest,
-  messagesOf,
+  readMessages,
   messagesShown,
   requireShown,
   shownInstead,
@@ -279,7 +279,7 @@ export function toShownResult({ result, changeNote, attempts }: Call): ToolResul
  * prefix of any ledger gives messages that every provider accepts. An allow-list: nothing but messages gets in.
  */
 export function transcript(state: RunState): readonly Message[] {
-  const messages = messagesOf(state.history)
+  const messages = readMessages(state.history)
   const results = listOpenResults(state)
   return results ? [...messages, results] : messages
 }

@@ -9,7 +9,7 @@ import type {
   RunState,
   StreamingState,
 } from './state.ts'
-import { removedInputReason, summaryOf } from './calls.ts'
+import { removedInputReason, summarizeCalls } from './calls.ts'
 
 /** The guardrails of the active agent for one kind of thing, by name. */
 export function listGuardrails(state: RunState, on: GuardedThing): readonly string[] {
@@ -60,7 +60,9 @@ export function listAnsweredCalls(state: ExecutingState): readonly Call[] {
 /** Returns whether guardrails have to look at the results of a turn before they enter the history. */
 export function isResultsCheckDue(state: ExecutingState): boolean {
   if (state.cancel || state.resultsChecked || listGuardrails(state, 'tool_output').length === 0) return false
-  return summaryOf(state.calls).counts.settled === state.calls.length && listAnsweredCalls(state).length > 0
+  return (
+    summarizeCalls(state.calls).counts.settled === state.calls.length && listAnsweredCalls(state).length > 0
+  )
 }
 
 /**
@@ -104,7 +106,7 @@ export function requiredEffects(state: RunState): readonly Effect[] {
 /** Returns whether anything must be in flight in this state. */
 export function requiresEffects(state: RunState): boolean {
   return (
-    (state.phase === 'executing' && summaryOf(state.calls).counts.started > 0) ||
+    (state.phase === 'executing' && summarizeCalls(state.calls).counts.started > 0) ||
     requiredEffects(state).length > 0
   )
 }
@@ -113,7 +115,7 @@ export function requiresEffects(state: RunState): boolean {
 export function onlyCallsRequireEffects(state: RunState): state is ExecutingState {
   if (state.phase !== 'executing' || state.inputCheck || state.compacting) return false
   if (state.removedFrom !== undefined) return false
-  const { settled } = summaryOf(state.calls).counts
+  const { settled } = summarizeCalls(state.calls).counts
   return settled < state.calls.length && findStopReason(state) === undefined
 }
 
@@ -149,7 +151,7 @@ function phaseEffects(state: RunState): readonly Effect[] {
       // Calls are looked at when the guardrails have nothing against what the user said.
       return state.blocked || state.inputCheck ? [] : [{ kind: 'check_calls', key: `check ${turn}`, state }]
     case 'executing': {
-      const { started, deferred, in_doubt } = summaryOf(state.calls).counts
+      const { started, deferred, in_doubt } = summarizeCalls(state.calls).counts
       const mayRequire = started + deferred + in_doubt > 0
       const calls = mayRequire ? state.calls.flatMap((call) => callEffect(state, call) ?? []) : []
       if (!isResultsCheckDue(state)) return calls

@@ -34,14 +34,14 @@ import type { ModelRefusal, Recovery, ToolChoice, ToolEffect } from '../events/m
 import {
   appendMessage,
   type CallLog,
-  callsOf,
+  readCalls,
   emptyCallLog,
   type History,
-  historyOf,
+  createHistory,
   historyTokens,
   logCall,
   type LoggedCall,
-  messagesOf,
+  readMessages,
 } from './history.ts'
 import { addUsage, type Usage } from '../events/usage.ts'
 
@@ -436,8 +436,8 @@ export function stateToJson(state: RunState): JsonObject {
   const { history, callLog } = state
   return {
     ...(state as unknown as JsonObject),
-    history: messagesOf(history) as unknown as Json,
-    callLog: callsOf(callLog) as unknown as Json,
+    history: readMessages(history) as unknown as Json,
+    callLog: readCalls(callLog) as unknown as Json,
   }
 }
 
@@ -446,7 +446,7 @@ export function stateFromJson(json: JsonObject): RunState {
   const calls = json['callLog'] as unknown as readonly LoggedCall[]
   return {
     ...json,
-    history: historyOf(json['history'] as unknown as readonly Message[]),
+    history: createHistory(json['history'] as unknown as readonly Message[]),
     callLog: calls.reduce(logCall, emptyCallLog),
   } as unknown as RunState
 }

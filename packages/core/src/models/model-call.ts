@@ -78,7 +78,7 @@ class ModelAttempt implements Observer<ModelSignal> {
       if (!this.#reports.follow(model.stream(request, { clock })))
         this.#fail(brokenAdapter(model, 'its stream answered no Observable'))
     } catch (error) {
-      this.#fail(failureOf(error, model))
+      this.#fail(toFailure(error, model))
     }
   }
 
@@ -111,7 +111,7 @@ class ModelAttempt implements Observer<ModelSignal> {
   }
 
   error(error: unknown): void {
-    this.#fail(failureOf(error, this.#call.model))
+    this.#fail(toFailure(error, this.#call.model))
   }
 
   complete(): void {
@@ -188,7 +188,7 @@ function signalFault(signal: ModelSignal): string | undefined {
   return `it reported ${type} that is not sound: ${sentenceOfFault(fault)}`
 }
 
-function failureOf(error: unknown, model: Model): ModelFailure {
+function toFailure(error: unknown, model: Model): ModelFailure {
   if (error instanceof ProviderError) return soundFailure(error.toFailure(), model)
   return brokenAdapter(model, `it threw ${namedTextOfError(error)}`)
 }

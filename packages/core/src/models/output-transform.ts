@@ -1,6 +1,6 @@
 import type { AnyContext } from '../events/agent-definition.ts'
 import {
-  answerOf,
+  requireAnswer,
   anyText,
   fields,
   filledText,
@@ -93,7 +93,7 @@ export function outputTransform<Context = AnyContext>(
         new UnitWriter({
           unit,
           maxChars,
-          show: (text) => answerOf(`show of outputTransform (${name})`, () => show(text, part), anyText),
+          show: (text) => requireAnswer(`show of outputTransform (${name})`, () => show(text, part), anyText),
         }),
     ),
   }
@@ -113,7 +113,7 @@ export function outputMask<Context = AnyContext>(
     begin: begunFor(options, (part) => {
       const replace = (match: string): string =>
         typeof replacement === 'function'
-          ? answerOf(`replacement of outputMask (${name})`, () => replacement(match, part), anyText)
+          ? requireAnswer(`replacement of outputMask (${name})`, () => replacement(match, part), anyText)
           : replacement
       return new MaskWriter({ pattern, window, replace })
     }),

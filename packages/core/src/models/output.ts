@@ -6,7 +6,7 @@ import { ConfigurationError } from '../values/errors.ts'
 import type { RunId } from '../values/ids.ts'
 import { omitUndefined } from '../values/json.ts'
 import {
-  answerOf,
+  requireAnswer,
   anyText,
   fields,
   filledText,
@@ -248,7 +248,7 @@ const aWriter = valueThat('an object with the functions write and end', (value) 
 /** Calls a function of a transform, and checks its answer. */
 function ran<T>(transform: string, name: string, code: () => T, check: OptionCheck): T {
   try {
-    return answerOf(`${name} of the transform ${transform} of outputStream`, code, check)
+    return requireAnswer(`${name} of the transform ${transform} of outputStream`, code, check)
   } catch (error) {
     const { message, cause } = error as ConfigurationError
     throw new ConfigurationError(`${message} The rest of the reply is not shown.`, { cause })

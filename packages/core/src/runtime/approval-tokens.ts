@@ -156,7 +156,7 @@ export function approvalTokens(options: ApprovalTokenOptions): ApprovalTokens {
     const end = token.lastIndexOf('.')
     const [body, mac] = [token.slice(0, end), token.slice(end + 1)]
     if (!keys.map((key) => isSameSecret(mac, sign(body, key))).includes(true)) return invalid
-    const claims = claimsOf(body)
+    const claims = readClaims(body)
     if (claims === undefined) return invalid
     if (clock.now() < claims.expiresAt) return claims
     const message = 'The token has expired, and nothing was decided. Ask for a new one.'
@@ -206,7 +206,7 @@ export function approvalTokens(options: ApprovalTokenOptions): ApprovalTokens {
 }
 
 /** Reads a signed body. `undefined` where a later version of the format signed it. */
-function claimsOf(body: string): ApprovalClaims | undefined {
+function readClaims(body: string): ApprovalClaims | undefined {
   const [format, run = '', call = '', attempt, inputDigest = '', expiresAt, edit, to = '', ...rest] =
     body.split('.')
   const [runId, toolCallId] = [parseRunId(run), parseToolCallId(call)]

@@ -17,7 +17,7 @@ import { LedgerConflictError } from '../values/errors.ts'
 import type { Cancel, Clock } from '../values/host.ts'
 import { childRunIdOf, type RunId, type ToolCallId } from '../values/ids.ts'
 import { omitUndefined } from '../values/json.ts'
-import { answerOf } from '../values/option.ts'
+import { requireAnswer } from '../values/option.ts'
 import { textOfError } from '../values/text.ts'
 import type { RunContext } from './run-context.ts'
 import type { RunDriver } from './run-driver.ts'
@@ -292,11 +292,11 @@ export function toSettleCommand(
 export function toChildStop(result: RunResult): ChildStop {
   if (result.status !== 'done') return { kind: 'waits' }
   const { outcome, text } = endingText(result)
-  return { kind: 'ended', outcome, content: [{ type: 'text', text }], totals: totalsOf(result) }
+  return { kind: 'ended', outcome, content: [{ type: 'text', text }], totals: toTotals(result) }
 }
 
 /** The usage of a run and of its child runs. */
-function totalsOf(result: RunResult): ChildTotals {
+function toTotals(result: RunResult): ChildTotals {
   const { runId, usage, costUsd, turns, toolCalls, children } = result
   return {
     runId,
@@ -341,7 +341,7 @@ export async function readChildTotals(
     const totals = withChildTotals(state.totals, await leftTotals(ledger, state, call))
     state = { ...state, totals }
   }
-  return { totals: totalsOf(toResult(state)), isFinal }
+  return { totals: toTotals(toResult(state)), isFinal }
 }
 
 /** Reads what a parent counts of a started child run: its usage if it has ended, otherwise no less than its grant. */
@@ -423,7 +423,7 @@ export async function isDescendantOf(ledger: Ledger, runId: RunId, root: RunId):
 }
 
 /** The tool of a call whose work an agent does, as the code of its agent is now. */
-function agentToolOf(
+function findAgentTool(
   { agent }: RunState,
   { name }: Pick<Call, 'name'>,
   { find }: Pick<RuntimeParts['agents'], 'find'>,
@@ -441,7 +441,7 @@ async function buildChildStart(
 ): Promise<StartCommand> {
   const { register, find } = agents
   const childId = childRunIdOf(state.runId, call.toolCallId)
-  const tool = agentToolOf(state, call, { find })
+  const tool = findAgentTool(state, call, { find })
   if (tool === undefined) {
     throw new TypeError(`the agent ${state.agent} has no tool ${call.name} any more that is an agent`)
   }
@@ -485,14 +485,14 @@ async function readAnswer(
   { agents, ledger }: Pick<RuntimeParts, 'agents' | 'ledger'>,
 ): Promise<ChildEnding> {
   const call = findCall(parent, toolCallId)
-  const tool = call && agentToolOf(parent, call, agents)
+  const tool = call && findAgentTool(parent, call, agents)
   if (tool?.answerOf === undefined || ending.outcome !== 'success') return ending
   const child = await loadState(ledger, childRunIdOf(parent.runId, toolCallId))
   if (child?.phase !== 'done' || child.reason !== 'answered') return ending
   try {
     const { text, output, turns, toolCalls } = await readResult(child, ledger, agents.find(child.agent))
     const subject = `output of agentTool (${tool.name})`
-    const read: unknown = answerOf(subject, () => tool.answerOf?.({ text, output, turns, toolCalls }))
+    const read: unknown = requireAnswer(subject, () => tool.answerOf?.({ text, output, turns, toolCalls }))
     const content: unknown = typeof read === 'string' ? [{ type: 'text', text: read }] : read
     const fault = toolSignalSchema({ type: 'tool_ended', outcome: 'success', content })
     if (fault) throw new TypeError(`${subject} answered neither a text nor parts of a result`)

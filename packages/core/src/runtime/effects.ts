@@ -9,7 +9,7 @@ import type { Signal } from '../events/signals.ts'
 import { largerUsage, tokenCounts, type Usage } from '../events/usage.ts'
 import { findCall, textContent } from '../machine/calls.ts'
 import { buildSummaryRequest } from '../machine/compaction.ts'
-import { messagesOf } from '../machine/history.ts'
+import { readMessages } from '../machine/history.ts'
 import { computeLeftForCall } from '../machine/limits.ts'
 import { modelRequest } from '../machine/request.ts'
 import {
@@ -154,11 +154,11 @@ const starters: { readonly [Kind in Effect['kind']]: Starter<Kind> } = {
   tool: beginTool,
   reconcile: beginReconciliation,
   guardrails: (effect, run, post) =>
-    beginCheck(run, (clock) => checkGuardrails(effect, { agent: agentOf(effect, run), clock, run }, post)),
+    beginCheck(run, (clock) => checkGuardrails(effect, { agent: getAgent(effect, run), clock, run }, post)),
   check_output: (effect, run, post) =>
     beginCheck(run, async (clock) => {
       const { state } = effect
-      const verdict = await answerVerdict(state, { agent: agentOf(effect, run), clock })
+      const verdict = await answerVerdict(state, { agent: getAgent(effect, run), clock })
       post({ type: 'output_checked', turn: state.turn, verdict })
     }),
   summarize: beginSummary,
@@ -171,14 +171,14 @@ function beginCheck({ host }: RunContext, check: (clock: Clock) => void | Promis
   return { stop }
 }
 
-function agentOf({ state }: Effect, run: RunContext): Agent<unknown> {
+function getAgent({ state }: Effect, run: RunContext): Agent<unknown> {
   return run.findAgent(state.agent)
 }
 
 function beginModelCall(effect: EffectOf<'model_call'>, run: RunContext, post: Post): Begun {
   const { state } = effect
   const { runId, turn, attempt, agent: name } = state
-  const agent = agentOf(effect, run)
+  const agent = getAgent(effect, run)
   const isCalled = (model: ModelRef): boolean => sameModel(model, attempt.model)
   // The run may have been given another model than its agent's.
   const given =
@@ -201,7 +201,7 @@ function beginCallCheck(effect: EffectOf<'check_calls'>, run: RunContext, post: 
   const { state } = effect
   const { offered } = state.reply
   const { host, context, results } = run
-  const agent = agentOf(effect, run)
+  const agent = getAgent(effect, run)
   const site = {
     state,
     context,
@@ -240,8 +240,8 @@ function beginTool(effect: EffectOf<'tool'>, run: RunContext, post: Post): Begun
   }
   if (call.child !== undefined)
     return startChild(driveChild(state, call, parts, context), { state, call, clock: host.clock }, post)
-  const tool = checkedTool(agentOf(effect, run), call, state)
-  const messages = (): readonly Message[] => deepFreeze(messagesOf(state.history))
+  const tool = checkedTool(getAgent(effect, run), call, state)
+  const messages = (): readonly Message[] => deepFreeze(readMessages(state.history))
   const reported: ToolSpending[] = []
   const left: NonNullable<ToolRun['left']> = () => {
     const now = run.state?.phase === 'executing' ? run.state : state
@@ -262,7 +262,7 @@ function beginTool(effect: EffectOf<'tool'>, run: RunContext, post: Post): Begun
 
 function beginReconciliation(effect: EffectOf<'reconcile'>, run: RunContext, post: Post): Begun {
   const { call, state } = effect
-  const tool = checkedTool(agentOf(effect, run), call, state)
+  const tool = checkedTool(getAgent(effect, run), call, state)
   const context = callContext(effect, run)
   return beginCheck(run, (clock) =>
     reconcileCall({ tool, call, context, host: { ...run.host, clock } }, post),
@@ -276,7 +276,7 @@ function callContext({ call, state }: EffectOf<'tool' | 'reconcile'>, { context 
 /** Returns the ending of a call with the shorter text that the model is shown, if the result is too long for it. */
 function withShortResult(signal: Signal, effect: Effect, run: RunContext): Signal {
   if (effect.kind !== 'tool' || signal.type !== 'tool_ended' || signal.reused !== undefined) return signal
-  const agent = agentOf(effect, run)
+  const agent = getAgent(effect, run)
   const max = toolNamed(agent, effect.call.name)?.maxResultChars ?? agent.maxResultChars
   const { content, projected = content, toolCallId } = signal
   if (!isLonger(projected, max)) return signal
@@ -334,7 +334,7 @@ export async function answerVerdict(
 function beginSummary(effect: EffectOf<'summarize'>, run: RunContext, post: Post): Begun {
   const { compacting, state } = effect
   const { turn } = state
-  const agent = agentOf(effect, run)
+  const agent = getAgent(effect, run)
   let usage: Usage | undefined
   const say = (answer: Extract<Signal, { type: 'summarized' }>['answer']): void =>
     post({ type: 'summarized', turn, answer, ...omitUndefined({ usage }) })

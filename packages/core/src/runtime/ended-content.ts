@@ -38,7 +38,7 @@ export async function removeEndedContent(
   const { parent } = state
   if (parent?.relation === 'child') {
     const isOfParent = await isDueAbove(ledger, parent.runId)
-    if (isOfParent !== undefined) await removeOf(state.runId, { ledger, at, isOfParent })
+    if (isOfParent !== undefined) await findRemover(state.runId, { ledger, at, isOfParent })
     return
   }
   const policies = [
@@ -49,7 +49,7 @@ export async function removeEndedContent(
   ]
   // Without one of them no run of this process has such a policy, and nothing is read for it.
   if (policies.some((policy) => policy?.content === 'digests'))
-    await removeOf(state.runId, { ledger, at, isOfParent: false })
+    await findRemover(state.runId, { ledger, at, isOfParent: false })
 }
 
 /**
@@ -58,7 +58,7 @@ export async function removeEndedContent(
  */
 async function isDueAbove(ledger: Ledger, runId: RunId): Promise<boolean | undefined> {
   if (!(await hasFinished(ledger, runId))) return undefined
-  const { isDigestsOnly, parent } = await contentOf(ledger, runId)
+  const { isDigestsOnly, parent } = await readContent(ledger, runId)
   const isDue = parent === undefined ? false : await isDueAbove(ledger, parent)
   return isDue === undefined ? undefined : isDue || isDigestsOnly
 }
@@ -71,15 +71,15 @@ async function hasFinished(ledger: Ledger, runId: RunId): Promise<boolean> {
 }
 
 /** Removes the content of a run and of its child runs, if it is due: also if that of a run above is removed. */
-async function removeOf(
+async function findRemover(
   runId: RunId,
   { ledger, at, isOfParent }: { readonly ledger: Ledger; readonly at: number; readonly isOfParent: boolean },
 ): Promise<void> {
-  const { hasEnded, isDigestsOnly, children } = await contentOf(ledger, runId)
+  const { hasEnded, isDigestsOnly, children } = await readContent(ledger, runId)
   // A run that is still stopping needs its content until it has ended.
   if (!hasEnded) return
   const isDue = isOfParent || isDigestsOnly
-  for (const child of children) await removeOf(child, { ledger, at, isOfParent: isDue })
+  for (const child of children) await findRemover(child, { ledger, at, isOfParent: isDue })
   if (isDue) await ledger.removeContent?.(runId, { ...removal, at })
 }
 
@@ -92,7 +92,7 @@ interface RecordedContent {
   readonly children: Set<RunId>
 }
 
-async function contentOf(ledger: Ledger, runId: RunId): Promise<RecordedContent> {
+async function readContent(ledger: Ledger, runId: RunId): Promise<RecordedContent> {
   let given: RecordingPolicy['content']
   let parent: RunId | undefined
   let [isDigestsOnly, hasEnded] = [false, false]

@@ -245,14 +245,14 @@ async function isInterrupted(state: RunState, parts: RuntimeParts): Promise<bool
 }
 
 /** Returns the status of a run that has not ended, and that a process drives or not. */
-function statusOf(state: RunState, isDriven: boolean): BusyRun['status'] {
+function getStatus(state: RunState, isDriven: boolean): BusyRun['status'] {
   if (isSuspended(state)) return 'suspended'
   return isDriven ? 'under_way' : 'interrupted'
 }
 
 /** The refusal of a run whose session has one that has not ended. */
 export function busySessionError(state: RunState, isDriven: boolean): LedgerConflictError {
-  const status = statusOf(state, isDriven)
+  const status = getStatus(state, isDriven)
   const wait = "start this run with whenBusy: 'wait'; session(…).run gives it the input with whenBusy: 'join'"
   const ways: Readonly<Record<BusyRun['status'], string>> = {
     suspended: `Decide what it waits for (runtime.suspended() lists it), cancel it, or ${wait}.`,
@@ -299,7 +299,7 @@ export function keptInputError(refusal: LedgerConflictError, inputId: string): L
 export function drainedError(state: RunState): LedgerConflictError {
   return conflict(
     state,
-    statusOf(state, true),
+    getStatus(state, true),
     `The runtime was drained while it waited for run ${state.runId}${sessionText(state)}. Start the run in another process.`,
   )
 }

@@ -15,7 +15,7 @@ import { findCall, textContent } from '../machine/calls.ts'
 import { decide } from '../machine/decide.ts'
 import { withEdits } from '../machine/evolve.ts'
 import { buildForkedEvents, requireForkable } from '../machine/fork.ts'
-import { messagesOf } from '../machine/history.ts'
+import { readMessages } from '../machine/history.ts'
 import { audit, auditAll } from '../machine/laws.ts'
 import { startOrRefuse } from '../machine/next-calls.ts'
 import type { Call, CallStatus, RunState } from '../machine/state.ts'
@@ -112,7 +112,7 @@ function approvalFacts({ approvals = [] }: ForkEdit, forked: Forked): readonly F
 }
 
 function historyFacts({ input, history = [], by, reason }: ForkEdit, state: RunState): readonly Fact[] {
-  const messages = messagesOf(state.history)
+  const messages = readMessages(state.history)
   const index = messages.findLastIndex(({ role }) => role === 'user')
   const replaced = input === undefined ? [] : [{ index, message: toUserMessage(input) }]
   const edits = [...history, ...replaced].toSorted((a, b) => a.index - b.index)

@@ -2,7 +2,7 @@ import { type Clock, defaultHost, type Host } from '../values/host.ts'
 import { isMoment } from '../events/event-parts.ts'
 import type { RunId } from '../values/ids.ts'
 import { omitUndefined } from '../values/json.ts'
-import { answerOf, anyFunction, ignoreRejection, valueThat } from '../values/option.ts'
+import { requireAnswer, anyFunction, ignoreRejection, valueThat } from '../values/option.ts'
 import type { RuntimeOptions } from './runtime-options.ts'
 
 const aTime = valueThat(
@@ -24,7 +24,9 @@ export function checkedHost({
 }: NonNullable<RuntimeOptions['host']>): Host {
   return {
     clock: clock ? checkedClock(clock) : defaultHost.clock,
-    random: random ? () => answerOf('host.random of createRuntime', random, aFraction) : defaultHost.random,
+    random: random
+      ? () => requireAnswer('host.random of createRuntime', random, aFraction)
+      : defaultHost.random,
     report: report ? checkedReport(report) : defaultHost.report,
     process,
   }
@@ -32,10 +34,12 @@ export function checkedHost({
 
 function checkedClock(clock: Clock): Clock {
   const subject = 'host.clock of createRuntime'
-  const even = clock.even && (() => answerOf(`even of ${subject}`, () => clock.even?.() as number, aDuration))
+  const even =
+    clock.even && (() => requireAnswer(`even of ${subject}`, () => clock.even?.() as number, aDuration))
   return {
-    now: () => answerOf(`now of ${subject}`, () => clock.now(), aTime),
-    schedule: (...timer) => answerOf(`schedule of ${subject}`, () => clock.schedule(...timer), anyFunction),
+    now: () => requireAnswer(`now of ${subject}`, () => clock.now(), aTime),
+    schedule: (...timer) =>
+      requireAnswer(`schedule of ${subject}`, () => clock.schedule(...timer), anyFunction),
     ...omitUndefined({ even }),
   }
 }

@@ -7,7 +7,7 @@ import { findCall } from '../machine/calls.ts'
 import type { Refusal } from '../machine/rules.ts'
 import type { RunState } from '../machine/state.ts'
 import { type CallChecker, type Judged, verdictOn } from '../tools/check-calls.ts'
-import { inputFaultOf } from '../tools/tool-schema.ts'
+import { findInputFault } from '../tools/tool-schema.ts'
 import { answerInTime, late, stoppableClock } from '../values/answer-in-time.ts'
 import { LedgerConflictError } from '../values/errors.ts'
 import type { Clock } from '../values/host.ts'
@@ -205,7 +205,7 @@ async function changedInputFault(
           async (own) => await verdictOn({ ...plain, input }, tool, agent, { state, context, clock: own }),
           clock,
         )
-      : recorded && (await inputFaultOf(recorded.inputSchema, input)))
+      : recorded && (await findInputFault(recorded.inputSchema, input)))
   if (fault === undefined) return undefined
   const message = `Tool call ${toolCallId} of run ${runId} was not approved, since ${name} cannot run with the changed input. ${fault} Approve it with an input that fits, or as it was asked for.`
   return { code: 'invalid_input', message }

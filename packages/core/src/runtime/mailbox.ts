@@ -88,11 +88,11 @@ export class Mailbox {
   /** True if there is mail of one kind only, and less of it than `below`. */
   holdsOnly(kind: MailKind, below: number = Infinity): boolean {
     const { length } = this.#waiting
-    return length > 0 && length < below && this.#waiting.every((mail) => kindOf(mail) === kind)
+    return length > 0 && length < below && this.#waiting.every((mail) => getKind(mail) === kind)
   }
 }
 
-function kindOf({ message }: Mail): MailKind {
+function getKind({ message }: Mail): MailKind {
   if (isDelta(message)) return 'delta'
   return message.type === 'tool_ended' ? 'ending' : 'other'
 }

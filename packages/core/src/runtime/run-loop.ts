@@ -3,7 +3,7 @@ import type { OutsideCommand, ResumeCommand } from '../events/commands.ts'
 import { eventTraits, type RuntimeEvent } from '../events/event.ts'
 import { emptyHead, isUnreadInbox } from '../ledger/append-rules.ts'
 import { advance, chooseDurability, type EventBatch, joinBatches } from '../machine/advance.ts'
-import { summaryOf } from '../machine/calls.ts'
+import { summarizeCalls } from '../machine/calls.ts'
 import { audit } from '../machine/laws.ts'
 import { isSuspended } from '../machine/next-action.ts'
 import { requiredEffects } from '../machine/required-effects.ts'
@@ -62,7 +62,7 @@ class Pace {
 /** How many calls run where none of the others waits for anything: nothing follows from an ending but its record. */
 function runningAlone(state: RunState): number {
   if (state.phase !== 'executing') return 0
-  const { started, settled } = summaryOf(state.calls).counts
+  const { started, settled } = summarizeCalls(state.calls).counts
   return started + settled === state.calls.length ? started : 0
 }
 

@@ -1,5 +1,5 @@
 import type { Agent } from '../agent/agent.ts'
-import { type GivenHooks, hookListOf } from '../agent/hooks.ts'
+import { type GivenHooks, listHooks } from '../agent/hooks.ts'
 import { ContextOfRecord, recordedRun } from '../agent/prepare-turn.ts'
 import type { StartCommand } from '../events/commands.ts'
 import type { RunState } from '../machine/state.ts'
@@ -13,7 +13,7 @@ import { requireRemovable } from './ended-content.ts'
 import { buildFork, type ForkOptions } from './fork.ts'
 import { RunDriver } from './run-driver.ts'
 import type { RunResult } from './run-result.ts'
-import { cancelCommandOf, cancelWith, type InContext, type RunOptions } from './runtime-options.ts'
+import { toCancelCommand, cancelWith, type InContext, type RunOptions } from './runtime-options.ts'
 import type { BegunRun, ReadyStart, RuntimeParts } from './runtime-parts.ts'
 import { readPast } from './session.ts'
 import {
@@ -85,7 +85,7 @@ export class RunRegistry {
     if (agent) this.parts.agents.register(agent)
     if (model) this.parts.models.add(model)
     const driver = this.driverOf(runId)
-    driver.give({ context, model, hooks: hookListOf(hooks) })
+    driver.give({ context, model, hooks: listHooks(hooks) })
     return driver
   }
 
@@ -113,7 +113,7 @@ export class RunRegistry {
       const made = await (context as ContextOfRecord).contextFor(record)
       return { command: { ...commandIn(made), ...about }, context: made }
     }
-    const begun = { prepare, waits: whenBusy === 'wait', asked: () => cancelCommandOf(signal) }
+    const begun = { prepare, waits: whenBusy === 'wait', asked: () => toCancelCommand(signal) }
     const started = { context, model, hooks }
     const history = from || sessionId !== undefined ? undefined : (withGiven({}, before).history ?? [])
     const order = { agent: agent.name, message, history, sessionId, subject, ...given }

@@ -72,7 +72,7 @@ const changes: { readonly [T in EventType]: Change<T> | null } = {
   }),
   usage_updated: (step, { attempt, usage, costUsd }, spent) => {
     spent.set(attempt, { usage, costUsd })
-    return { ...step, ...totalOf(spent) }
+    return { ...step, ...toTotal(spent) }
   },
   assistant_message_finished: (step, { parts }) => ({
     ...step,
@@ -117,7 +117,7 @@ const changes: { readonly [T in EventType]: Change<T> | null } = {
   cancel_requested: null,
 }
 
-function totalOf(spent: Spent): Pick<RunStep, 'usage' | 'costUsd'> {
+function toTotal(spent: Spent): Pick<RunStep, 'usage' | 'costUsd'> {
   let total: Pick<RunStep, 'usage' | 'costUsd'> = { usage: {} }
   for (const { usage, costUsd } of spent.values()) {
     const sum = costUsd === undefined ? total.costUsd : (total.costUsd ?? 0) + costUsd

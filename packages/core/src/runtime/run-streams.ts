@@ -285,12 +285,12 @@ export function createStreams(
       ),
     ),
     text$: derive((folded$) =>
-      finalTextsOf(folded$).pipe(
+      streamFinalTexts(folded$).pipe(
         filter(({ seq }) => seq > after),
         map(({ text }) => text),
       ),
     ),
-    textUpdates$: derive((folded$) => textUpdatesOf(folded$).pipe(filter(({ seq }) => seq > after))),
+    textUpdates$: derive((folded$) => streamTextUpdates(folded$).pipe(filter(({ seq }) => seq > after))),
     [Symbol.asyncIterator]: () => iterateEvents(events$, run.result, after),
   }
 }
@@ -329,7 +329,7 @@ export interface ShownText {
 export const noText: ShownText = { text: '', isMessage: false, updates: [] }
 
 /** The model's text as it is written, and text that is taken back. */
-function textUpdatesOf(folded$: Observable<FoldedEvent>): Observable<TextUpdate> {
+function streamTextUpdates(folded$: Observable<FoldedEvent>): Observable<TextUpdate> {
   return flattened(folded$.pipe(scan(nextShownText, noText)), ({ updates }) => updates)
 }
 
@@ -376,7 +376,7 @@ function replyText(state: RunState): string {
 }
 
 /** The text of each message once it is final: it is whole, and every check of it has passed. */
-function finalTextsOf(folded$: Observable<FoldedEvent>): Observable<FinalText> {
+function streamFinalTexts(folded$: Observable<FoldedEvent>): Observable<FinalText> {
   return flattened(
     folded$.pipe(
       scan(({ turn }: ReturnType<typeof readReply>, folded) => readReply(turn, folded), { turn: 0 }),

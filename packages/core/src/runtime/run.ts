@@ -101,7 +101,7 @@ export interface Run<Output = unknown> extends RunStreams {
 }
 
 /** Refuses the result of a run that another agent began: its output would be of another type. */
-function requireRunOf<Output>(agent: Agent<Output>, result: RunResult<Output>): RunResult<Output> {
+function requireAgentsRun<Output>(agent: Agent<Output>, result: RunResult<Output>): RunResult<Output> {
   if (reachableAgents(agent).some(({ name }) => name === result.agent)) return result
   throw new ConfigurationError(
     `Run ${result.runId} is a run of the agent ${result.agent}, and ${agent.name} was given to read its result. Give the agent that it was started with, or none.`,
@@ -173,7 +173,7 @@ export function createRun<Output>(
       const stopped = driver.result as Promise<RunResult<Output>>
       const result = same ? same.then(() => stopped) : stopped
       shown.resultOf(result)
-      const checked = agent === undefined ? result : result.then((ended) => requireRunOf(agent, ended))
+      const checked = agent === undefined ? result : result.then((ended) => requireAgentsRun(agent, ended))
       // Whoever asks for the result may read it later, or never.
       checked.catch(() => {})
       return checked

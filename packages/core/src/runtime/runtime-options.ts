@@ -335,7 +335,7 @@ export const someSignal: OptionCheck = valueThat('an AbortSignal', (value) => {
 })
 
 /** The command that follows from an aborted signal; `undefined` as long as it is not. */
-export function cancelCommandOf(signal: CancelSignal | undefined): OutsideCommandOf<'cancel'> | undefined {
+export function toCancelCommand(signal: CancelSignal | undefined): OutsideCommandOf<'cancel'> | undefined {
   if (!signal?.aborted) return undefined
   const { reason } = signal
   if (reason === undefined) return { type: 'cancel' }
@@ -345,7 +345,7 @@ export function cancelCommandOf(signal: CancelSignal | undefined): OutsideComman
 /** Cancels a run when the signal is aborted, and forgets the signal when the run has ended. */
 export function cancelWith(signal: CancelSignal, driver: RunDriver): void {
   const onAbort = (): void => {
-    const command = cancelCommandOf(signal)
+    const command = toCancelCommand(signal)
     // A run that takes no command has failed, and its handle says so.
     if (command) driver.send(command).catch(() => {})
   }

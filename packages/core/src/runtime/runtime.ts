@@ -1,6 +1,6 @@
 import { faultIn } from '../values/schema.ts'
 import type { Agent } from '../agent/agent.ts'
-import { hookListOf } from '../agent/hooks.ts'
+import { listHooks } from '../agent/hooks.ts'
 import { agentRegistry, KnownModels } from '../agent/registry.ts'
 import { outsideCommand, type OutsideCommand } from '../events/commands.ts'
 import type { Ledger } from '../ledger/ledger.ts'
@@ -126,7 +126,7 @@ function createRegistry({
   if (model) models.add(model)
   const defaults = {
     ...omitUndefined({ model, modelSettings, limits, recording }),
-    hooks: hookListOf(hooks),
+    hooks: listHooks(hooks),
   }
   return new RunRegistry({
     ledger,

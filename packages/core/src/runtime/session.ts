@@ -146,7 +146,7 @@ export async function readPast(parts: RuntimeParts, options: PastOptions): Promi
   return {
     ...(sessionId !== undefined && { sessionId, sessionPlace: (last?.sessionPlace ?? 0) + 1 }),
     ...(source && pastFrom(source, isOfSession ? 'session' : 'branch')),
-    ...(edit && editsOf(edit, source)),
+    ...(edit && toEdits(edit, source)),
   }
 }
 
@@ -158,7 +158,7 @@ function pastFrom(source: RunState, relation: 'session' | 'branch'): Past {
   return { parent, ...carried, ...omitUndefined({ subject: source.subject }) }
 }
 
-function editsOf({ of, edits, by, reason }: PastEdits, source: RunState | undefined): Past {
+function toEdits({ of, edits, by, reason }: PastEdits, source: RunState | undefined): Past {
   if (of !== source?.runId) {
     const what = source ? `follows run ${source.runId}` : 'has no past'
     throw new LedgerConflictError(

@@ -27,7 +27,7 @@ import { mergedSettings, type ModelSettings } from '../events/model-request.ts'
 import { recordedSettings } from '../events/model-settings-check.ts'
 import { searchesCost } from '../events/usage.ts'
 import type { Ledger } from '../ledger/ledger.ts'
-import { appendMessage, carriedMessages, historyOf, pairingFault } from '../machine/history.ts'
+import { appendMessage, carriedMessages, createHistory, pairingFault } from '../machine/history.ts'
 import type { Model } from '../models/model.ts'
 import { ConfigurationError } from '../values/errors.ts'
 import type { RunId } from '../values/ids.ts'
@@ -355,7 +355,7 @@ export function withGiven(past: Past, before: readonly Message[]): Past {
   const { history = [], uncheckedFrom = history.length } = past
   return {
     ...past,
-    history: carriedMessages(before.reduce(appendMessage, historyOf(history))),
+    history: carriedMessages(before.reduce(appendMessage, createHistory(history))),
     uncheckedFrom,
   }
 }

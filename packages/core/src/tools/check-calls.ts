@@ -17,7 +17,7 @@ import { type JsonObject, omitUndefined } from '../values/json.ts'
 import { ignoreRejection, isThenable } from '../values/option.ts'
 import { nearestNames, stackOfError, textOfError } from '../values/text.ts'
 import {
-  contextOf,
+  toGuardrailContext,
   findsInCall,
   type Guardrail,
   guardrailsFor,
@@ -275,7 +275,7 @@ async function verdictOfAll(
   const own = await judges.own
   if (own.kind === 'refuse' || looking.length === 0) return { verdict: await judge(call.input, own) }
   const subject = { toolCallId, name, input: call.input }
-  const about = contextOf(context.state, context.context)
+  const about = toGuardrailContext(context.state, context.context)
   const { finds, input, blocked } = await findsInCall(looking, subject, about, context.clock, context.report)
   if (blocked !== undefined) return { finds, verdict: { kind: 'refuse', outcome: 'denied', text: blocked } }
   if (input === undefined) return { finds, verdict: await judge(call.input, own) }

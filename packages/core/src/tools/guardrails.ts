@@ -9,7 +9,7 @@ import {
   type UserPart,
 } from '../events/content.ts'
 import type { GuardrailFind } from '../events/signals.ts'
-import { messagesOf } from '../machine/history.ts'
+import { readMessages } from '../machine/history.ts'
 import { listAnsweredCalls } from '../machine/required-effects.ts'
 import type { CollectingState, ExecutingState, InputCheck, RunState } from '../machine/state.ts'
 import { answerInTime, late } from '../values/answer-in-time.ts'
@@ -175,8 +175,8 @@ export async function findsInInput(
   { state, inputCheck }: { readonly state: RunState; readonly inputCheck: InputCheck },
   looking: Looking,
 ): Promise<readonly GuardrailFind[]> {
-  const messages = messagesOf(state.history)
-  const context = contextOf(state, looking.context)
+  const messages = readMessages(state.history)
+  const context = toGuardrailContext(state, looking.context)
   const finds: GuardrailFind[] = []
   for (let index = inputCheck.from; index < messages.length; index++) {
     const message = messages[index]
@@ -196,7 +196,7 @@ export async function findsInOutput(
   state: CollectingState,
   looking: Looking,
 ): Promise<readonly GuardrailFind[]> {
-  const context = contextOf(state, looking.context)
+  const context = toGuardrailContext(state, looking.context)
   const text = textOf(state.reply.message.parts)
   const found = await askInTurn(guardrails, text, texts, looking, (guardrail, shown) =>
     guardrail.check({ text: shown }, context),
@@ -210,7 +210,7 @@ export async function findsInResults(
   state: ExecutingState,
   looking: Looking,
 ): Promise<readonly GuardrailFind[]> {
-  const context = contextOf(state, looking.context)
+  const context = toGuardrailContext(state, looking.context)
   const finds = await Promise.all(
     listAnsweredCalls(state).map(async ({ toolCallId, name, input, result }) => {
       if (result === undefined) return []
@@ -278,12 +278,12 @@ const parts = listOf(resultPart)
 const texts: Guarded<string, string> = {
   fits: (replacement) => typeof replacement === 'string',
   read: (replacement) => replacement,
-  record: contentOf,
+  record: toContent,
 }
 const contents: Guarded<readonly ResultPart[], string | readonly ResultPart[]> = {
   fits: (given) => typeof given === 'string' || (isJson(given) && parts(given) === undefined),
-  read: contentOf,
-  record: contentOf,
+  read: toContent,
+  record: toContent,
 }
 const inputs: Guarded<JsonObject, JsonObject> = {
   fits: (replacement) => jsonObject(replacement) === undefined,
@@ -361,12 +361,12 @@ function blockedBy(guardrail: string, detail: string): GuardrailFind {
   return { guardrail, action: 'block', detail }
 }
 
-function contentOf(replacement: string | readonly ResultPart[]): readonly ResultPart[] {
+function toContent(replacement: string | readonly ResultPart[]): readonly ResultPart[] {
   return typeof replacement === 'string' ? [{ type: 'text', text: replacement }] : replacement
 }
 
 /** Where the guardrails of a run look. */
-export function contextOf(state: RunState, context: unknown): GuardrailContext<AnyContext> {
+export function toGuardrailContext(state: RunState, context: unknown): GuardrailContext<AnyContext> {
   const { runId, agent, turn, history } = state
-  return { runId, agent, turn, messages: messagesOf(history), context }
+  return { runId, agent, turn, messages: readMessages(history), context }
 }

@@ -12,17 +12,17 @@ export type JsonSchemaCheck = (value: Json) => Promise<readonly StandardSchemaV1
  */
 export function readJsonSchema(schema: JsonObject): JsonSchemaCheck {
   requireSchema(schema, 'it', schema)
-  const validator = validatorOf(schema)
+  const validator = createValidator(schema)
   // Whoever checks a value learns of a failure.
   validator.catch(() => {})
   return async (value) => {
     const { valid, errors } = (await validator).validate(value)
-    return valid ? [] : issuesOf(errors)
+    return valid ? [] : toIssues(errors)
   }
 }
 
 /** Most programs give no JSON Schema, so the validator is loaded with the first one. */
-async function validatorOf(schema: JsonObject): Promise<Validator> {
+async function createValidator(schema: JsonObject): Promise<Validator> {
   const { Validator: Of } = await import('@cfworker/json-schema')
   // It writes into the schema that it is given.
   return new Of(JSON.parse(JSON.stringify(schema)) as Schema, '2020-12', false)
@@ -82,7 +82,7 @@ const wrappers: ReadonlySet<string> = new Set([
   ...['properties', 'patternProperties', 'additionalProperties', 'unevaluatedProperties'],
 ])
 
-function issuesOf(errors: readonly OutputUnit[]): readonly StandardSchemaV1.Issue[] {
+function toIssues(errors: readonly OutputUnit[]): readonly StandardSchemaV1.Issue[] {
   const issues: StandardSchemaV1.Issue[] = []
   let choice: string | undefined
   for (const { keyword, keywordLocation, instanceLocation, error } of errors) {

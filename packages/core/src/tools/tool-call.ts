@@ -194,13 +194,13 @@ class ToolAttempt implements RunningTool, Observer<ToolSignal> {
     if (signal?.type === 'tool_progressed') {
       this.#time.onReport()
       // Progress decides nothing: a report that cannot be kept must not cost the result. What was spent must be kept.
-      if (fault && signal.spent !== undefined) return this.#fail(breachOf(signal, fault))
+      if (fault && signal.spent !== undefined) return this.#fail(describeBreach(signal, fault))
       const { data, spent } = signal
       if (!fault)
         this.#post({ type: 'tool_progressed', toolCallId, attempt, data, ...omitUndefined({ spent }) })
       return
     }
-    if (fault) return this.#fail(breachOf(signal, fault))
+    if (fault) return this.#fail(describeBreach(signal, fault))
     if (signal.type === 'tool_deferred') {
       this.stop()
       const { externalId, deadlineMs } = signal
@@ -279,7 +279,7 @@ function missingTool(name: string): Pick<Tool, 'run' | 'timeoutMs' | 'quietMs'> 
 const mayHaveActed = 'It may have taken effect all the same.'
 
 /** Tools may be written without a compiler; what they got wrong, the model reads. */
-function breachOf(signal: ToolSignal, fault: Fault): string {
+function describeBreach(signal: ToolSignal, fault: Fault): string {
   const type = typeof signal?.type === 'string' ? signal.type : 'something'
   return `The tool broke its contract: it reported ${type} that is not sound: ${sentenceOfFault(fault)}. ${mayHaveActed}`
 }
@@ -318,7 +318,7 @@ const HEAD_SHARE = 3 / 4
  */
 export function shortenedResult(content: readonly ResultPart[], showing: Showing): readonly ResultPart[] {
   const { max = Infinity } = showing
-  const length = lengthOf(content)
+  const length = measureLength(content)
   if (length <= max) return content
   const headEnd = wholeCharacter(content, Math.floor(max * HEAD_SHARE))
   const tailStart = wholeCharacter(content, length - (max - headEnd))
@@ -346,10 +346,10 @@ export function shortenedResult(content: readonly ResultPart[], showing: Showing
 
 /** Returns true if a result has more characters of text than this. */
 export function isLonger(content: readonly ResultPart[], max: number = Infinity): boolean {
-  return lengthOf(content) > max
+  return measureLength(content) > max
 }
 
-function lengthOf(content: readonly ResultPart[]): number {
+function measureLength(content: readonly ResultPart[]): number {
   return content.reduce((sum, part) => sum + (part.type === 'text' ? part.text.length : 0), 0)
 }
 

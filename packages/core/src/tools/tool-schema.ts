@@ -27,13 +27,13 @@ interface JsonSchemaConverter {
  */
 export function schemaReader<Output>(subject: string, schema: OutputSchema): OutputReader<Output> {
   const standard = isStandard<Output>(schema) ? schema : fromJsonSchema<Output>(subject, schema as JsonObject)
-  const jsonSchema = isStandard(schema) ? jsonSchemaOf(subject, schema) : schema
+  const jsonSchema = isStandard(schema) ? toJsonSchema(subject, schema) : schema
   return {
     jsonSchema,
     async read(value) {
       const result = await validated(subject, standard, value)
       if (result.issues === undefined) return { output: result.value }
-      return { error: result.issues.map((issue) => sentenceOf(issue)).join('; ') }
+      return { error: result.issues.map((issue) => describeIssue(issue)).join('; ') }
     },
   }
 }
@@ -46,7 +46,7 @@ async function validated<Output>(
 ): Promise<StandardSchemaV1.Result<Output>> {
   let result: unknown
   try {
-    result = await standard['~standard'].validate(copyOf(value))
+    result = await standard['~standard'].validate(copyJson(value))
   } catch (cause) {
     throw new ConfigurationError(
       `validate of the ${subject} threw: ${sentenceOfError(cause)} Correct the schema.`,
@@ -64,7 +64,7 @@ async function validated<Output>(
 }
 
 /** A schema may change what it reads in place, as arktype's do, and what is on record stays as the model wrote it. */
-function copyOf(value: Json): unknown {
+function copyJson(value: Json): unknown {
   return JSON.parse(JSON.stringify(value))
 }
 
@@ -167,7 +167,7 @@ function requireKeyword(subject: string, schema: JsonObject): void {
   )
 }
 
-function jsonSchemaOf(subject: string, schema: StandardSchemaV1): JsonObject {
+function toJsonSchema(subject: string, schema: StandardSchemaV1): JsonObject {
   const standard = schema['~standard']
   const converter = 'jsonSchema' in standard ? (standard.jsonSchema as JsonSchemaConverter) : {}
   try {
@@ -194,7 +194,7 @@ function jsonSchemaOf(subject: string, schema: StandardSchemaV1): JsonObject {
 }
 
 /** An issue as a sentence; `root` is what the value itself is called, if it is named. */
-function sentenceOf({ path = [], message }: StandardSchemaV1.Issue, root = ''): string {
+function describeIssue({ path = [], message }: StandardSchemaV1.Issue, root = ''): string {
   const place = path.map((segment) => String(typeof segment === 'object' ? segment.key : segment)).join('.')
   const subject = place || root
   return subject === '' ? message : `${subject}: ${message}`
@@ -205,7 +205,7 @@ function sentenceOf({ path = [], message }: StandardSchemaV1.Issue, root = ''): 
  * `undefined` if there is no JSON.
  */
 export function jsonOfAnswer(text: string): Json | undefined {
-  for (const candidate of [text, fencedBlockOf(text)]) {
+  for (const candidate of [text, findFencedBlock(text)]) {
     if (candidate === undefined) continue
     try {
       const value = readJson(candidate)
@@ -223,7 +223,7 @@ const fence = '```'
  * Returns the text between the first fence and the last, without the rest of the first line, which may name JSON.
  * Reads each character a fixed number of times, since a model wrote the text.
  */
-function fencedBlockOf(text: string): string | undefined {
+function findFencedBlock(text: string): string | undefined {
   const start = text.indexOf(fence)
   const end = text.lastIndexOf(fence)
   if (start === end) return undefined
@@ -269,14 +269,14 @@ const maxIssues = 8
  * Returns where an input does not fit a tool's recorded JSON Schema; `undefined` if all of it fits, or if the schema
  * cannot be used. It does not check patterns, since one from an unknown author may run for ever.
  */
-export async function inputFaultOf(schema: JsonObject, input: JsonObject): Promise<string | undefined> {
+export async function findInputFault(schema: JsonObject, input: JsonObject): Promise<string | undefined> {
   let issues: readonly StandardSchemaV1.Issue[]
   try {
     issues = await readJsonSchema(withoutPatterns(schema) as JsonObject)(input)
   } catch {
     return undefined
   }
-  const sentences = issues.slice(0, maxIssues).map((issue) => sentenceOf(issue, 'input'))
+  const sentences = issues.slice(0, maxIssues).map((issue) => describeIssue(issue, 'input'))
   return sentences.length > 0 ? sentences.join('; ') : undefined
 }
 

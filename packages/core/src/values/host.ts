@@ -34,12 +34,12 @@ export function processOfHost(given: Partial<System> | undefined): HostProcess |
     return undefined
   const system = given as System
   let machine: { readonly known: Machine | undefined } | undefined
-  const readMachine = (): Machine | undefined => (machine ??= { known: machineOf(system) }).known
+  const readMachine = (): Machine | undefined => (machine ??= { known: findMachine(system) }).known
   let name: string | undefined
   return {
     /** Read when a run is first driven: who only reads a ledger pays nothing for it. */
     get name() {
-      return (name ??= nameOf(system, readMachine()))
+      return (name ??= nameProcess(system, readMachine()))
     },
     hasEnded(holder) {
       const named = /^process (\d+) on \S+ \((\S+) since ([^)]+)\)/.exec(holder)
@@ -54,7 +54,7 @@ export function processOfHost(given: Partial<System> | undefined): HostProcess |
   }
 }
 
-function nameOf(system: System, machine: Machine | undefined): string {
+function nameProcess(system: System, machine: Machine | undefined): string {
   const { pid } = system
   const { hostname } = system.getBuiltinModule('node:os') as { readonly hostname: () => string }
   const since = machine?.startOf(pid)
@@ -62,7 +62,7 @@ function nameOf(system: System, machine: Machine | undefined): string {
   return machine && since !== undefined ? `${where} (${machine.id} since ${since})` : where
 }
 
-function machineOf(system: System): Machine | undefined {
+function findMachine(system: System): Machine | undefined {
   try {
     if (system.platform === 'linux') return linux(system.getBuiltinModule('node:fs') as Files, system)
     if (system.platform === 'darwin')

@@ -170,7 +170,7 @@ export function ignoreRejection(given: unknown): void {
  * that names the function where it throws, answers with a promise, or answers what the check refuses. `subject` names the
  * function, such as `stopWhen of the agent desk`.
  */
-export function answerOf<T>(subject: string, call: () => T, check?: Schema): T {
+export function requireAnswer<T>(subject: string, call: () => T, check?: Schema): T {
   try {
     const answer = call()
     requireNoPromise(subject, answer)

@@ -93,8 +93,9 @@ export interface KnownSecrets {
 /** Gets ready to find these secrets. Those that are shorter than `secretLengthMin` are left out. */
 export function knownSecrets(secrets: Iterable<string>): KnownSecrets {
   const known = [...new Set(secrets)].filter((secret) => secret.length >= secretLengthMin)
-  const forms = [...new Set(known.flatMap(formsOf).map(inSmallLetters))]
-  const spansIn = (text: string): readonly TextSpan[] => merged(forms.flatMap((form) => placesOf(form, text)))
+  const forms = [...new Set(known.flatMap(listForms).map(inSmallLetters))]
+  const spansIn = (text: string): readonly TextSpan[] =>
+    merged(forms.flatMap((form) => findPlaces(form, text)))
   return {
     spansIn,
     struckFrom: (text, instead) => replaceSpans(text, spansIn(text), instead),
@@ -102,7 +103,7 @@ export function knownSecrets(secrets: Iterable<string>): KnownSecrets {
   }
 }
 
-function placesOf(form: string, text: string): readonly TextSpan[] {
+function findPlaces(form: string, text: string): readonly TextSpan[] {
   const [first = ''] = form
   const spans: TextSpan[] = []
   for (let start = 0; start < text.length;) {
@@ -123,7 +124,7 @@ function merged(spans: readonly TextSpan[]): readonly TextSpan[] {
   return result
 }
 
-function formsOf(secret: string): readonly string[] {
+function listForms(secret: string): readonly string[] {
   const bytes = utf8(secret)
   const asBytes = String.fromCharCode(...bytes)
   const hexadecimal = bytes.map((byte) => byte.toString(16).padStart(2, '0')).join('')

@@ -83,11 +83,11 @@ export function legibleText(value: unknown, max = 300): string {
  * Two values that are not the same JSON, as texts from shortly before the first difference; `undefined` where they are
  * the same.
  */
-export function differenceOf(
+export function describeDifference(
   found: unknown,
   expected: unknown,
 ): { readonly found: string; readonly expected: string } | undefined {
-  const [one, other] = textsOf(found, expected)
+  const [one, other] = toTexts(found, expected)
   if (one === other) return undefined
   let index = 0
   while (index < one.length && one[index] === other[index]) index++
@@ -95,7 +95,7 @@ export function differenceOf(
   return { found: cut(one, start, 300), expected: cut(other, start, 300) }
 }
 
-function textsOf(found: unknown, expected: unknown): readonly [found: string, expected: string] {
+function toTexts(found: unknown, expected: unknown): readonly [found: string, expected: string] {
   try {
     return [canonicalJson(found as Json), canonicalJson(expected as Json)]
   } catch {
@@ -162,7 +162,7 @@ const MAX_LENGTH = 64
 
 /** How far two names are apart: in letters, or in the order of their words; `undefined` where too far. */
 function distanceBetween(given: string, known: string): number | undefined {
-  const [a, b] = [wordsOf(given), wordsOf(known)]
+  const [a, b] = [splitWords(given), splitWords(known)]
   if (given.length > MAX_LENGTH || a.length === 0) return undefined
   const within = a.every((word) => b.includes(word)) || b.every((word) => a.includes(word))
   const letters = Math.min(
@@ -174,7 +174,7 @@ function distanceBetween(given: string, known: string): number | undefined {
   return within ? MAX_LENGTH + letters : undefined
 }
 
-function wordsOf(name: string): readonly string[] {
+function splitWords(name: string): readonly string[] {
   return name.split(/(?=[A-Z])|[^A-Za-z0-9]/).flatMap((word) => (word === '' ? [] : [word.toLowerCase()]))
 }
 

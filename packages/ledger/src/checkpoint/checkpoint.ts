@@ -5,7 +5,7 @@ import { sealRun } from '../format/chain.ts'
 import { type EventRow, fault, type Fault, findLinkFault, genesis, type Link } from '../format/event-row.ts'
 import type { StoreDatabase } from '../store/database.ts'
 import { eachRemoval, readRows, readRun } from '../store/records.ts'
-import { databaseOf } from '../store/store.ts'
+import { getDatabase } from '../store/store.ts'
 import {
   appendBlock,
   formatBlock,
@@ -81,7 +81,7 @@ export async function writeCheckpoint(ledger: Ledger, options: CheckpointOptions
 
 /** The rows of a ledger, of which only the chain can be signed. */
 function requireRows(ledger: Ledger): StoreDatabase {
-  const database = databaseOf(ledger)
+  const database = getDatabase(ledger)
   if (database) return database
   throw new ConfigurationError(
     'This ledger keeps no chain of hashes, so there is nothing that a checkpoint could cover. Use a ledger of @tallystick/ledger.',

@@ -1,5 +1,5 @@
 import { LedgerDamagedError, type RunId, type RuntimeEvent } from '@tallystick/core'
-import { idFaultOf } from '@tallystick/core/internal'
+import { findEventIdFault } from '@tallystick/core/internal'
 import { parseRunId, parseToolCallId } from '@tallystick/core/vocabulary'
 import { decodeEvent, type Decoding, type EncodedEvent, hasUpcaster, upcast } from './body.ts'
 import { commitTo, type Digest, genesisHash, linkHash, drawSalt, type RowEnvelope } from './chain.ts'
@@ -198,7 +198,7 @@ export function readEvent(
   if (found?.what === 'seq') return undefined
   if (found) throw damagedEvent(row.run_id, row.seq, `its ${found.what} is not what was written`)
   const event = decodeRow(row)
-  const badId = idFaultOf(event)
+  const badId = findEventIdFault(event)
   if (badId) throw damagedEvent(row.run_id, row.seq, `its ${badId.path} is not ${badId.expected}`)
   return version === 'newest' && hasUpcaster(event) ? upcast(event) : event
 }

@@ -12,7 +12,7 @@ import {
 import { isPlain } from '../format/body.ts'
 import { eventColumnsText, type FoundRow, isFull, type StoreDatabase } from '../store/database.ts'
 import { readFound } from '../store/find-events.ts'
-import { databaseOf, orElse } from '../store/store.ts'
+import { getDatabase, orElse } from '../store/store.ts'
 import { RunAccumulator } from './run-accumulator.ts'
 import { toEndedStatus, type RunSummary } from './run-summary.ts'
 
@@ -29,7 +29,7 @@ export async function summarizeEndedRuns(
   runs: readonly Pick<RunRecord, 'runId' | 'head'>[],
 ): Promise<ReadonlyMap<RunId, RunSummary>> {
   const found = new Map<RunId, RunSummary>()
-  const database = databaseOf(ledger)
+  const database = getDatabase(ledger)
   if (database === undefined || runs.length === 0) return found
   const whole = await orElse(undefined, () =>
     findWholeRuns(

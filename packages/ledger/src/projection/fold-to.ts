@@ -21,7 +21,7 @@ import { evolve, modelRequest, nextAction, transcript } from '@tallystick/core/m
 import { requireTextId } from '@tallystick/core/store-kit'
 import type { EventOf, ModelRef, RequestAddition } from '@tallystick/core/vocabulary'
 import { eachEvent } from '../store/read-events.ts'
-import { databaseOf, orElse } from '../store/store.ts'
+import { getDatabase, orElse } from '../store/store.ts'
 import { OutlineFold, type RunOutline } from './run-outline.ts'
 import { listSnapshotPlaces, Snapshots } from './snapshots.ts'
 
@@ -116,7 +116,7 @@ async function requireSeq(subject: string, { ledger, runId, seq, options }: Fold
  */
 export async function eventsToFold(ledger: Ledger, runId: RunId, seq: number): Promise<number | undefined> {
   requireLedger('eventsToFold', ledger)
-  const database = databaseOf(ledger)
+  const database = getDatabase(ledger)
   if (database === undefined) return undefined
   // What cannot be read is done without.
   const places = await orElse([], () => listSnapshotPlaces(database, runId))
@@ -150,7 +150,7 @@ export async function foldStoredRun(
   plan: FoldPlan,
 ): Promise<RunState | undefined> {
   const { toSeq, usesSnapshots, onEvent, onEventAfter } = plan
-  const database = usesSnapshots && toSeq >= longSeqMin ? databaseOf(ledger) : undefined
+  const database = usesSnapshots && toSeq >= longSeqMin ? getDatabase(ledger) : undefined
   const snapshots = database && new Snapshots(database, ledger, runId)
   await snapshots?.begin()
   // A snapshot spares nothing where every event is passed on.

@@ -12,7 +12,7 @@ import { limitNames, parseToolCallId } from '@tallystick/core/vocabulary'
 import type { AliasedRawBuilder, Nullable, RawBuilder, SelectQueryBuilder } from 'kysely'
 import { isRunId } from '../format/event-row.ts'
 import { perform, type Queries, type Schema, type StoreDatabase } from '../store/database.ts'
-import { databaseOf, orElse } from '../store/store.ts'
+import { getDatabase, orElse } from '../store/store.ts'
 import { foldStoredRun } from './fold-to.ts'
 import { type AccumulatedRun, listSpending, RunAccumulator, type SpendingLine } from './run-accumulator.ts'
 import {
@@ -576,7 +576,7 @@ export async function bringUpToDate(
   ledger: Ledger,
   { refresh = true, onProgress = () => {} }: ProjectionOptions,
 ): Promise<ProjectedRuns | undefined> {
-  const database = databaseOf(ledger)
+  const database = getDatabase(ledger)
   if (database === undefined) return undefined
   const tables = new ProjectionTables(database)
   if (refresh && database.isWritable) {
@@ -617,7 +617,7 @@ export async function projectEveryRun(
  */
 export async function projectionLag(ledger: Ledger): Promise<number | undefined> {
   requireLedger('projectionLag', ledger)
-  const database = databaseOf(ledger)
+  const database = getDatabase(ledger)
   if (database === undefined) return undefined
   return await orElse(undefined, () => new ProjectionTables(database).countLag())
 }
@@ -641,7 +641,7 @@ export async function rebuildProjections(
 ): Promise<RebuildReport> {
   requireLedger('rebuildProjections', ledger)
   requireOptions('rebuildProjections', option.anyFunction, folded, 'what gets the progress')
-  const database = databaseOf(ledger)
+  const database = getDatabase(ledger)
   if (database === undefined) {
     throw new ConfigurationError(
       'This ledger keeps no projections, so there is nothing to rebuild: only sqliteLedger and postgresLedger do. ' +

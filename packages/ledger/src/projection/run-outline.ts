@@ -1,5 +1,5 @@
 import { type RunId, type RuntimeEvent, textOf } from '@tallystick/core'
-import { getOwn, type TodoItem, todoItemsOf, todoListName } from '@tallystick/core/internal'
+import { getOwn, type TodoItem, readTodoItems, todoListName } from '@tallystick/core/internal'
 import {
   canonicalJson,
   type EventOf,
@@ -164,7 +164,7 @@ export class OutlineFold {
     const ending = outcome === 'success' && isEmpty(content) ? 'empty' : outcome
     endings.set(ending, (endings.get(ending) ?? 0) + 1)
     if (outcome !== 'success' || request.name !== todoListName || request.seq < (this.#todo?.seq ?? 0)) return
-    const items = todoItemsOf(content)
+    const items = readTodoItems(content)
     if (items) this.#todo = { seq: request.seq, items }
   }
 

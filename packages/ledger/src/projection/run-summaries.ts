@@ -2,7 +2,7 @@ import { type Ledger, type RunId, RunNotFoundError, TallystickError } from '@tal
 import { option, requireLedger, requireOptions } from '@tallystick/core/internal'
 import { type Outcome, outcomes, type RunRecord } from '@tallystick/core/vocabulary'
 import { BadRunIdsError } from '../format/event-row.ts'
-import { databaseOf, orElse } from '../store/store.ts'
+import { getDatabase, orElse } from '../store/store.ts'
 import { summarizeEndedRuns } from './ended-runs.ts'
 import {
   bringUpToDate,
@@ -160,7 +160,7 @@ async function readRows(
   ledger: Ledger,
   runIds: readonly RunId[],
 ): Promise<ReadonlyMap<string, ProjectedRun>> {
-  const database = databaseOf(ledger)
+  const database = getDatabase(ledger)
   const none = new Map<string, ProjectedRun>()
   if (database === undefined) return none
   return await orElse(none, async () => {

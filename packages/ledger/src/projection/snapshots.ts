@@ -1,6 +1,6 @@
 import { type Ledger, type Message, type RunId, type RunState, type RuntimeEvent } from '@tallystick/core'
 import { foldVersion, openTurnCalls, stateFromJson, stateToJson } from '@tallystick/core/machine'
-import { messagesOf } from '@tallystick/core/internal'
+import { readMessages } from '@tallystick/core/internal'
 import { canonicalJson, type Json, type JsonObject, parseToolCallId } from '@tallystick/core/vocabulary'
 import { digestText } from '../format/chain.ts'
 import { perform, type StoreDatabase } from '../store/database.ts'
@@ -26,7 +26,7 @@ interface BegunHistory {
 /** The state of a run that began with `carried`, as text. The same state gives the same text. */
 export function encodeSnapshot(state: RunState, carried: readonly Message[]): string {
   const json = stateToJson(state)
-  const messages = messagesOf(state.history)
+  const messages = readMessages(state.history)
   const changed = carried.findIndex((message, index) => message !== messages[index])
   const shared = changed < 0 ? carried.length : changed
   if (shared === 0) return canonicalJson(json)

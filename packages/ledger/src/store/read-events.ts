@@ -14,7 +14,7 @@ import { HistoryReader, type HistoryRow, readHistory } from '../format/history.t
 import { type Keyring, Sealer } from '../format/keyring.ts'
 import type { StoreDatabase } from './database.ts'
 import { readHead, readHistoryRow, readRows } from './records.ts'
-import { internalsOf } from './store.ts'
+import { getInternals } from './store.ts'
 
 type ReadRange = Parameters<Ledger['read']>[1]
 
@@ -115,7 +115,7 @@ async function linkBefore(database: StoreDatabase, runId: RunId, fromSeq: number
  * decides itself how it reads them. Throws `LedgerDamagedError` at the first event that was changed or is missing.
  */
 export async function* readRecordedEvents(ledger: Ledger, runId: RunId): AsyncGenerator<RuntimeEvent> {
-  const internals = internalsOf(ledger)
+  const internals = getInternals(ledger)
   if (internals === undefined) return yield* ledger.read(runId)
   const { store, rows } = internals
   yield* flattenBatches(store.database, readBatches(store.database, rows, { runId, version: 'recorded' }))

@@ -75,18 +75,18 @@ export interface Internals {
 export const internals: unique symbol = Symbol.for('tallystick.ledger.internals')
 
 /** The store beneath a ledger; `undefined` for a ledger from elsewhere, and for one that something is wrapped around. */
-export function internalsOf(ledger: Ledger): Internals | undefined {
+export function getInternals(ledger: Ledger): Internals | undefined {
   return (ledger as { readonly [internals]?: Internals })[internals]
 }
 
 /** The database beneath a ledger, with what is derived from its events; `undefined` for a ledger from elsewhere. */
-export function databaseOf(ledger: Ledger): StoreDatabase | undefined {
-  return internalsOf(ledger)?.store.database
+export function getDatabase(ledger: Ledger): StoreDatabase | undefined {
+  return getInternals(ledger)?.store.database
 }
 
 /** Throws a `ConfigurationError` for a ledger that cannot remove content. */
 export function requireRemovable(ledger: Ledger): Internals {
-  const found = internalsOf(ledger)
+  const found = getInternals(ledger)
   if (found) return found
   throw new ConfigurationError(
     'This ledger cannot remove content: only sqliteLedger and postgresLedger can. ' +

@@ -10,7 +10,7 @@ import {
   TallystickError,
   type Usage,
 } from '@tallystick/core'
-import { grantFields, idFaultOf, limitOfField, shapeFaultOf } from '@tallystick/core/internal'
+import { grantFields, findEventIdFault, limitOfField, findEventShapeFault } from '@tallystick/core/internal'
 import { audit } from '@tallystick/core/machine'
 import { onceKeyOf, type SessionPlace } from '@tallystick/core/store-kit'
 import { canonicalJson, type EventOf, type Grant } from '@tallystick/core/vocabulary'
@@ -75,9 +75,9 @@ export class EventAudit {
 
 /** A field that does not have the shape of its type: the machine may pass over it, and others build on it. */
 function findShapeFault(event: RuntimeEvent): Fault | undefined {
-  const id = idFaultOf(event)
+  const id = findEventIdFault(event)
   if (id) return fault(id.path, id.expected, quoteId(id.found))
-  const found = shapeFaultOf(event)
+  const found = findEventShapeFault(event)
   return found && fault(found.path, `as ${event.type} has it`, found.what)
 }
 

@@ -2,7 +2,7 @@ import type { Ledger, RunId } from '@tallystick/core'
 import { canonicalJson, type Json } from '@tallystick/core/vocabulary'
 import { fault, type Fault } from '../format/event-row.ts'
 import type { StoreDatabase } from '../store/database.ts'
-import { databaseOf, orElse } from '../store/store.ts'
+import { getDatabase, orElse } from '../store/store.ts'
 import { ProjectionTables, type StoredRunRow, toRunRow } from '../projection/projections.ts'
 import { toSummaryRecord } from '../projection/run-summary.ts'
 import { sealSnapshot, findSnapshot, listSnapshotPlaces, encodeSnapshot } from '../projection/snapshots.ts'
@@ -87,7 +87,7 @@ export async function beginProjectionAudit(
   ledger: Ledger,
   runId: RunId,
 ): Promise<ProjectionAudit | undefined> {
-  const database = databaseOf(ledger)
+  const database = getDatabase(ledger)
   if (database === undefined) return undefined
   return await orElse(undefined, async () => {
     const tables = new ProjectionTables(database)
@@ -98,7 +98,7 @@ export async function beginProjectionAudit(
 
 /** Finds rows of runs that are not there. */
 export async function findStrayFault(ledger: Ledger): Promise<Fault | undefined> {
-  const database = databaseOf(ledger)
+  const database = getDatabase(ledger)
   if (database === undefined) return undefined
   return await orElse(undefined, async () => {
     if (!(await new ProjectionTables(database).isOfThisCode())) return undefined

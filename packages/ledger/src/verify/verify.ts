@@ -3,7 +3,7 @@ import { requireLedger } from '@tallystick/core/internal'
 import { requireTextId } from '@tallystick/core/store-kit'
 import { BadRunIdsError, fault, type Fault, isRunId, quoteId } from '../format/event-row.ts'
 import { type MissingContent, MissingContents } from '../store/redact.ts'
-import { type Internals, internalsOf } from '../store/store.ts'
+import { type Internals, getInternals } from '../store/store.ts'
 import { EventAudit, FamilyAudit } from './event-audit.ts'
 import { beginProjectionAudit, findStrayFault } from './projection-audit.ts'
 import { auditRows, type Progress } from './row-audit.ts'
@@ -18,7 +18,7 @@ import { auditStore, findOrphans } from './store-audit.ts'
 export async function verifyRun(ledger: Ledger, runId: RunId): Promise<RunVerdict> {
   requireLedger('verifyRun', ledger)
   requireTextId('verifyRun', runId)
-  const source = internalsOf(ledger)
+  const source = getInternals(ledger)
   source?.rows.forget()
   return await auditRun(ledger, source, runId)
 }
@@ -75,7 +75,7 @@ async function findInboxFault(
 /** Verifies every run, the newest first, and last the store around them, whose verdict comes last. */
 export async function* verifyLedger(ledger: Ledger): AsyncGenerator<RunVerdict | StoreVerdict> {
   requireLedger('verifyLedger', ledger)
-  const source = internalsOf(ledger)
+  const source = getInternals(ledger)
   source?.rows.forget()
   const sum = { runs: 0, brokenRuns: 0, events: 0, droppedRuns: 0 }
   let differingRuns = 0

@@ -8,7 +8,7 @@ import {
   type SummaryFilter,
 } from '@tallystick/ledger'
 import { expect } from 'vitest'
-import { databaseOf } from '../../src/store/store.ts'
+import { getDatabase } from '../../src/store/store.ts'
 import { refreshProjections } from '../../src/projection/projections.ts'
 import { toldRun, toldStats, type ToldRun } from './expected-summaries.ts'
 
@@ -20,7 +20,7 @@ const statuses = ['done', 'failed', 'suspended', 'unfinished'] as const
  * events may wait for transactions of other tests.
  */
 export async function refreshed(ledger: Ledger): Promise<void> {
-  do await refreshProjections(ledger, databaseOf(ledger)!, () => {})
+  do await refreshProjections(ledger, getDatabase(ledger)!, () => {})
   while ((await projectionLag(ledger)) !== 0)
 }
 

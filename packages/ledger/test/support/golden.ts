@@ -4,7 +4,7 @@ import Database from 'better-sqlite3'
 import { ledgerStats, runSummaries } from '@tallystick/ledger'
 import { projectionVersion } from '../../src/projection/projections.ts'
 import type { Ledger, RunId, RunState } from '@tallystick/core'
-import { callsOf, messagesOf } from '@tallystick/core/internal'
+import { readCalls, readMessages } from '@tallystick/core/internal'
 import { evolve, foldVersion, stateToJson } from '@tallystick/core/machine'
 import { canonicalJson, type Json } from '@tallystick/core/vocabulary'
 
@@ -60,7 +60,7 @@ async function goldenState(ledger: Ledger, runId: RunId): Promise<GoldenState> {
 /** A state without what only makes it fast. */
 function plain({ history, callLog, ...rest }: RunState): Json {
   return JSON.parse(
-    JSON.stringify({ ...rest, history: messagesOf(history), callLog: callsOf(callLog) }),
+    JSON.stringify({ ...rest, history: readMessages(history), callLog: readCalls(callLog) }),
   ) as Json
 }
 

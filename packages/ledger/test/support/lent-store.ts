@@ -1,17 +1,17 @@
 import type { Ledger } from '@tallystick/core'
 import type { Build, StoreDatabase } from '../../src/store/database.ts'
-import { internals, internalsOf, type Store } from '../../src/store/store.ts'
+import { internals, getInternals, type Store } from '../../src/store/store.ts'
 
 /** The store beneath a ledger of this package. */
 export function storeOf(ledger: Ledger): Store {
-  const found = internalsOf(ledger)
+  const found = getInternals(ledger)
   if (found === undefined) throw new Error('This ledger lends no store.')
   return found.store
 }
 
 /** Lets a ledger lend its store with other members. The port of the ledger is not affected. */
 export function lendWith<Lender extends Ledger>(ledger: Lender, changes: Partial<Store>): Lender {
-  const found = internalsOf(ledger)
+  const found = getInternals(ledger)
   const store = new Proxy(storeOf(ledger), {
     get(target, name): unknown {
       if (Object.hasOwn(changes, name)) return changes[name as keyof Store]

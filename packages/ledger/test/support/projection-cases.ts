@@ -10,7 +10,7 @@ import {
 } from '@tallystick/ledger'
 import { expect } from 'vitest'
 import { bringUpToDate, ProjectionTables } from '../../src/projection/projections.ts'
-import { databaseOf } from '../../src/store/store.ts'
+import { getDatabase } from '../../src/store/store.ts'
 import { expectTold, refreshed } from './compare-projections.ts'
 import { endedRunCases } from './ended-run-cases.ts'
 import { GrownLedger } from './grown-ledger.ts'
@@ -76,7 +76,7 @@ export const projectionCases: Readonly<Record<string, (bed: ProjectionBed) => Pr
     const ledger = bed.open()
     const [runId] = await recordSome(ledger, 1)
     await refreshed(ledger)
-    const stored = new ProjectionTables(databaseOf(ledger)!)
+    const stored = new ProjectionTables(getDatabase(ledger)!)
     const rows = (): ReturnType<ProjectionTables['rows']> => stored.rows('run_id', [runId!])
     const { revision } = await stored.state()
     const [row] = await rows()
@@ -207,7 +207,7 @@ export const projectionCases: Readonly<Record<string, (bed: ProjectionBed) => Pr
   async 'are found by their indexes, whatever is asked'(bed) {
     const ledger = bed.open()
     const [runId = ''] = await recordSome(ledger, 2)
-    const database = databaseOf(ledger)!
+    const database = getDatabase(ledger)!
     const asked: Asked[] = []
     const tables = new ProjectionTables(watchedDatabase(database, (each) => asked.push(each)))
     await tables.find({})

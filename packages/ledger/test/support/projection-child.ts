@@ -3,13 +3,13 @@
 // CONNECTION_STRING SCHEMA
 import { postgresLedger } from '@tallystick/ledger/postgres'
 import { sqliteLedger } from '@tallystick/ledger/sqlite'
-import { databaseOf } from '../../src/store/store.ts'
+import { getDatabase } from '../../src/store/store.ts'
 import { refreshProjections } from '../../src/projection/projections.ts'
 
 const [place = '', schema] = process.argv.slice(2)
 const ledger =
   schema === undefined ? sqliteLedger(place) : postgresLedger({ connectionString: place, schema })
-const database = databaseOf(ledger)
+const database = getDatabase(ledger)
 if (database === undefined) throw new Error('The ledger keeps no projections.')
 
 const input = process.stdin.resume()

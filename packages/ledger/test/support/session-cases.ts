@@ -1,5 +1,5 @@
 import { createRuntime, type Ledger, LedgerDamagedError, memoryLedger, type RunId } from '@tallystick/core'
-import { messagesOf } from '@tallystick/core/internal'
+import { readMessages } from '@tallystick/core/internal'
 import { manualClock } from '@tallystick/testkit'
 import {
   applyRetention,
@@ -60,7 +60,7 @@ export const sessionCases: Readonly<Record<string, (bed: SessionBed) => Promise<
     const again = open()
     const last = ids.at(-1) as RunId
     expect((await carriedBy(again, last)).messages).toHaveLength(11 * 4)
-    expect(messagesOf((await foldTo(again, last)).history)).toHaveLength(12 * 4)
+    expect(readMessages((await foldTo(again, last)).history)).toHaveLength(12 * 4)
     expect(await verifyRun(again, last)).toMatchObject({ ok: true })
     expect(await storeVerdict(again)).toMatchObject({ ok: true })
     const report = await replayRun(again, last, () => chatAgent(0))
@@ -126,7 +126,7 @@ export const sessionCases: Readonly<Record<string, (bed: SessionBed) => Promise<
     await redact(ledger, ids[2] as RunId, 'all', by)
     const carried = await carriedBy(ledger, ids[2] as RunId)
     expect(carried).toMatchObject({ messages: [], missing: 8, removed: { kind: 'redacted' } })
-    expect(messagesOf((await foldTo(ledger, ids[2] as RunId)).history)).toHaveLength(12)
+    expect(readMessages((await foldTo(ledger, ids[2] as RunId)).history)).toHaveLength(12)
     expect(await verifyRun(ledger, ids[2] as RunId)).toMatchObject({ ok: true })
     const [next] = await chat(ledger, 1)
     const { messages } = await carriedBy(ledger, next as RunId)

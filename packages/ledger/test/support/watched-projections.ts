@@ -4,7 +4,7 @@ import { sqliteLedger } from '@tallystick/ledger/sqlite'
 import type { CompiledQuery } from 'kysely'
 import { onTestFinished } from 'vitest'
 import { refreshProjections } from '../../src/projection/projections.ts'
-import { databaseOf } from '../../src/store/store.ts'
+import { getDatabase } from '../../src/store/store.ts'
 import type { Queries, Steps, StoreDatabase } from '../../src/store/database.ts'
 import { type Asked, watchedDatabase } from './lent-store.ts'
 import { tamper, withRaw } from './raw-database.ts'
@@ -19,7 +19,7 @@ export function openedProjections() {
     return ledger
   }
   const ledger = open()
-  const database = databaseOf(ledger) as StoreDatabase
+  const database = getDatabase(ledger) as StoreDatabase
   const received: number[] = []
   return {
     ...{ path, ledger, database, received },

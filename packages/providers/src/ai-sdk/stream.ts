@@ -12,7 +12,7 @@ import type {
 } from '@tallystick/core/vocabulary'
 import { usageSignal as anthropicUsage } from '../anthropic/reply.ts'
 import { failureText } from '../shared/failure.ts'
-import { itemsOf, numberAt, objectAt, textAt } from '../shared/json.ts'
+import { toItems, numberAt, objectAt, textAt } from '../shared/json.ts'
 import { mergeUsageCounts, omitUnknown, readCallInput, type ReplyReader } from '../shared/reply.ts'
 import type { ToolNames } from '../shared/request.ts'
 import { erroneousReply, failures, isMissingEnd, toProviderError } from './failure.ts'
@@ -20,7 +20,7 @@ import { type AiSdkWarning, api, toJson, toJsonObject, type OpaqueData, type Wir
 
 /** Reads citations. Version 3 lists only what was found. */
 function citationsIn(citations: Json | undefined): readonly Citation[] {
-  return itemsOf(citations).flatMap((one) => {
+  return toItems(citations).flatMap((one) => {
     const source = objectAt(one, 'source')
     if (source === undefined) return []
     const [from, to] = [numberAt(one, 'startIndex'), numberAt(one, 'endIndex')]

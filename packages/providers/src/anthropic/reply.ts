@@ -12,7 +12,7 @@ import type {
   Source,
   StopReason,
 } from '@tallystick/core/vocabulary'
-import { countAt, itemsOf, listAt, numberAt, objectAt, omitFields, textAt } from '../shared/json.ts'
+import { countAt, toItems, listAt, numberAt, objectAt, omitFields, textAt } from '../shared/json.ts'
 import { type CallInput, omitUnknown, readCallInput, readGivenInput } from '../shared/reply.ts'
 import type { ToolNames } from '../shared/request.ts'
 import { api, type OpaqueData, provider, type WireBlock } from './client.ts'
@@ -39,7 +39,7 @@ function readCitations(block: JsonObject): readonly Citation[] {
 function readSources({ type, content = null }: WireBlock): readonly Source[] {
   const found =
     type === 'web_search_tool_result'
-      ? itemsOf(content)
+      ? toItems(content)
       : type === 'web_fetch_tool_result' && isJsonObject(content)
         ? [content]
         : []
@@ -276,7 +276,7 @@ export interface Steps {
  * numbers exclude compaction, an advisor, or a model that declined; `iterations` lists all of them, and all are billed.
  */
 export function usageSignal(raw: JsonObject, steps?: Steps): Extract<ModelSignal, { type: 'model_usage' }> {
-  const iterations = itemsOf(raw['iterations']).filter(isJsonObject)
+  const iterations = toItems(raw['iterations']).filter(isJsonObject)
   const billed = countTokens(raw)
   const sum: Tokens = new Map()
   for (const [field, count] of iterations.flatMap((one) => [...countTokens(one)])) {

@@ -2,7 +2,7 @@ import { ProviderError } from '@tallystick/core'
 import { isJsonObject, omitUndefined } from '@tallystick/core/internal'
 import type { Json, JsonObject, ModelRefusal, ModelSignal, ReplyPart } from '@tallystick/core/vocabulary'
 import { failureText } from '../shared/failure.ts'
-import { itemsOf, listAt, objectAt, omitFields, textAt } from '../shared/json.ts'
+import { toItems, listAt, objectAt, omitFields, textAt } from '../shared/json.ts'
 import type { ReplyReader } from '../shared/reply.ts'
 import type { ToolNames } from '../shared/request.ts'
 import type { WireBlock, WireEvent, WireMessage } from './client.ts'
@@ -105,7 +105,7 @@ export class AnthropicReader implements ReplyReader<WireEvent> {
     this.#container = objectAt(message, 'container')
     const servedModel = textAt(message, 'model')
     // Recorded with the beginning of the reply, since a reply that breaks off has no parts that could say it.
-    const { length: dropped } = itemsOf(message.input_transformations).filter(
+    const { length: dropped } = toItems(message.input_transformations).filter(
       (one) => textAt(one, 'type') === 'thinking_dropped',
     )
     const warning = `Anthropic left ${dropped === 1 ? 'a block' : `${dropped} blocks`} of earlier thinking out of what the model read.`
@@ -148,7 +148,7 @@ export class AnthropicReader implements ReplyReader<WireEvent> {
 
   /** Records which thinking of the history the vendor left out, or let through although it belongs to another beginning. */
   #noteTransformations(transformations: Json | undefined): void {
-    const all = itemsOf(transformations)
+    const all = toItems(transformations)
     if (all.length === 0) return
     this.#notes.set('input_transformations', { count: all.length, first: all.slice(0, maxTransformations) })
   }

@@ -1,7 +1,7 @@
 import type { Message, ModelRequest } from '@tallystick/core'
 import { findReferred, getOwn, isJsonObject } from '@tallystick/core/internal'
 import type { Json, JsonObject, ToolDefinition } from '@tallystick/core/vocabulary'
-import { itemsOf, listAt, objectAt, textAt } from '../shared/json.ts'
+import { toItems, listAt, objectAt, textAt } from '../shared/json.ts'
 import { type Binding, schemaInWords, type ToolNames } from '../shared/request.ts'
 import {
   essentialKeywords,
@@ -190,9 +190,9 @@ export function toolSchema(given: JsonObject): Pick<FittedSchema, 'schema' | 'no
   const used = refused.filter((keyword) => keyword in given)
   if (used.length === 0) return { schema: { ...given, type: 'object' }, notes: [] }
   const { anyOf, oneOf, allOf, $ref, ...rest } = given
-  const parts = [...itemsOf(allOf), ...($ref === undefined ? [] : [{ $ref }])]
+  const parts = [...toItems(allOf), ...($ref === undefined ? [] : [{ $ref }])]
   const every = [rest, ...parts.map((part) => resolveReference(part, given))]
-  const choices = [anyOf, oneOf].map((choice) => itemsOf(choice).map((one) => resolveReference(one, given)))
+  const choices = [anyOf, oneOf].map((choice) => toItems(choice).map((one) => resolveReference(one, given)))
   const required = new Set(every.flatMap(listRequired))
   for (const [first, ...others] of choices) {
     const shared = first === undefined ? [] : listRequired(first)

@@ -1,7 +1,7 @@
 import type { ModelRequest } from '@tallystick/core'
 import { findReferred, isJsonObject } from '@tallystick/core/internal'
 import type { Json, JsonObject, ToolDefinition } from '@tallystick/core/vocabulary'
-import { itemsOf, listAt, objectAt, textAt } from '../shared/json.ts'
+import { toItems, listAt, objectAt, textAt } from '../shared/json.ts'
 import type { ToolNames } from '../shared/request.ts'
 import type { RenderSettings } from './options.ts'
 
@@ -80,15 +80,15 @@ function rewrite(given: Json | undefined, place: Place): JsonObject {
   const { const: only, oneOf, allOf, ...rest } = schema
   const plain: { [key: string]: Json } = { ...rest }
   if (only !== undefined) plain['enum'] = [only]
-  if (Array.isArray(oneOf)) plain['anyOf'] = [...itemsOf(plain['anyOf']), ...oneOf]
+  if (Array.isArray(oneOf)) plain['anyOf'] = [...toItems(plain['anyOf']), ...oneOf]
   const { anyOf, items, properties } = plain
-  if (anyOf !== undefined) plain['anyOf'] = itemsOf(anyOf).map((one) => rewrite(one, inside))
+  if (anyOf !== undefined) plain['anyOf'] = toItems(anyOf).map((one) => rewrite(one, inside))
   if (items !== undefined) plain['items'] = rewrite(items, inside)
   if (isJsonObject(properties)) {
     const all = Object.entries(properties)
     plain['properties'] = Object.fromEntries(all.map(([name, one]) => [name, rewrite(one, inside)]))
   }
-  const merged = itemsOf(allOf).reduce<JsonObject>(
+  const merged = toItems(allOf).reduce<JsonObject>(
     (left, right) => mergeSchemas(left, rewrite(right, inside)),
     plain,
   )

@@ -11,7 +11,7 @@ import type {
   StopReason,
 } from '@tallystick/core/vocabulary'
 import type { StreamEnding } from '../shared/body.ts'
-import { itemsOf, listAt, numberAt, objectAt, omitFields, textAt } from '../shared/json.ts'
+import { toItems, listAt, numberAt, objectAt, omitFields, textAt } from '../shared/json.ts'
 import { isEmptyInput, readCallInput, type ReplyReader } from '../shared/reply.ts'
 import {
   type OpaqueData,
@@ -204,7 +204,7 @@ export class ChatReader implements ReplyReader<WireChunk> {
 
   #ownChoices(chunk: WireChunk): readonly JsonObject[] {
     const count = this.#choices
-    const choices = itemsOf(chunk.choices).filter(isJsonObject)
+    const choices = toItems(chunk.choices).filter(isJsonObject)
     const [first] = choices
     if (first === undefined) return []
     if (count.own === undefined) {
@@ -244,7 +244,7 @@ export class ChatReader implements ReplyReader<WireChunk> {
     signals.push(...this.#addText('refusal', textAt(delta, 'refusal') ?? ''))
     const old = objectAt(delta, 'function_call')
     const calls = delta['tool_calls'] ?? (old ? [{ index: 0, function: old }] : [])
-    for (const piece of itemsOf(calls)) if (isJsonObject(piece)) signals.push(...this.#readCall(piece))
+    for (const piece of toItems(calls)) if (isJsonObject(piece)) signals.push(...this.#readCall(piece))
     const extra = objectAt(delta, 'extra_content')
     if (extra) this.#message['extra_content'] = { ...objectAt(this.#message, 'extra_content'), ...extra }
     const citing = this.#pieces.findLast(({ kind }) => kind === 'text')
@@ -262,7 +262,7 @@ export class ChatReader implements ReplyReader<WireChunk> {
   /** Text as a string, or in pieces, some of which are thoughts. */
   #readContent(content: Json | undefined): ModelSignal[] {
     if (typeof content === 'string') return this.#addText('text', content)
-    return itemsOf(content).flatMap((one) => {
+    return toItems(content).flatMap((one) => {
       if (textAt(one, 'type') !== 'thinking') return this.#addText('text', textAt(one, 'text') ?? '')
       const thoughts = textAt(one, 'thinking')
       const texts = listAt(one, 'thinking').map((thought) => textAt(thought, 'text') ?? '')

@@ -14,7 +14,7 @@ import type {
   Source,
   UserPart,
 } from '@tallystick/core/vocabulary'
-import { countAt, itemsOf, numberAt, objectAt, textAt } from '../shared/json.ts'
+import { countAt, toItems, numberAt, objectAt, textAt } from '../shared/json.ts'
 import { mergeUsageCounts, omitUnknown } from '../shared/reply.ts'
 import {
   bareType,
@@ -253,7 +253,7 @@ function refusableChoice(wireChoice: unknown): string | undefined {
 
 /** Reads the citations of a text. In Chat Completions their fields are in an object of their own. */
 export function readCitations(annotations: Json | undefined): readonly Citation[] {
-  return itemsOf(annotations).flatMap((one) => {
+  return toItems(annotations).flatMap((one) => {
     const fields = objectAt(one, textAt(one, 'type') ?? '') ?? one
     if (!isJsonObject(fields)) return []
     const [url, fileId] = [textAt(fields, 'url'), textAt(fields, 'file_id')]

@@ -9,7 +9,7 @@ import {
   type ToolCallPart,
   type ToolResult,
 } from '@tallystick/core/vocabulary'
-import { itemsOf, numberAt, objectAt, textAt, wellFormed } from '../shared/json.ts'
+import { toItems, numberAt, objectAt, textAt, wellFormed } from '../shared/json.ts'
 import { inObject, readCallInput } from '../shared/reply.ts'
 import { type Binding, isIdentifier } from '../shared/request.ts'
 import { type Carried, carried, carriedResult, type Carrier } from './request.ts'
@@ -177,7 +177,7 @@ function toShellOutput(words: string, isSuccess: boolean): JsonObject {
 
 function readWords(output: Json | undefined): string {
   if (typeof output === 'string') return output
-  return itemsOf(output)
+  return toItems(output)
     .map((piece) => textAt(piece, 'text') ?? '(This wire carries no picture or file here.)')
     .join('\n\n')
 }

@@ -1,7 +1,7 @@
 import type { ModelRequest, ProviderError } from '@tallystick/core'
 import { getOwn, omitUndefined } from '@tallystick/core/internal'
 import type { JsonObject, ProviderState, ToolDefinition } from '@tallystick/core/vocabulary'
-import { itemsOf } from '../shared/json.ts'
+import { toItems } from '../shared/json.ts'
 import type { Warn } from '../shared/options.ts'
 import { bindCalls, type ToolNames, withAnswerSchema, withProviderOptions } from '../shared/request.ts'
 import { readCode } from './failure.ts'
@@ -65,7 +65,7 @@ function renderWriting(
   const { refused = [], noEncryption } = changes
   const { include: more, ...extraBody } = settings.extraBody ?? {}
   const encrypted = 'reasoning.encrypted_content'
-  const asked = [encrypted, ...(settings.include ?? []), ...(itemsOf(more) as readonly string[])]
+  const asked = [encrypted, ...(settings.include ?? []), ...(toItems(more) as readonly string[])]
   const include = [...new Set(asked)].filter((one) => !noEncryption || one !== encrypted)
   const maxTokens = Math.min(maxOutputTokens, settings.maxOutputTokens ?? Infinity)
   // The effort that the request asks for wins over options and body.

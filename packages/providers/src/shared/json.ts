@@ -41,11 +41,11 @@ export function objectAt(object: unknown, key: string): JsonObject | undefined {
 
 /** The list at `key`, or an empty list. */
 export function listAt(object: unknown, key: string): readonly Json[] {
-  return isJsonObject(object) ? itemsOf(object[key]) : []
+  return isJsonObject(object) ? toItems(object[key]) : []
 }
 
 /** The items of a list; any other value has none. */
-export function itemsOf(value: Json | undefined): readonly Json[] {
+export function toItems(value: Json | undefined): readonly Json[] {
   return Array.isArray(value) ? (value as readonly Json[]) : []
 }
 

@@ -30,7 +30,7 @@ const sessions = new Map([
 ])
 
 /** What each run continues with, one append after the other, runs in turns. */
-function roundsOf(runId: RunId, toolCallId = sampleCallId(runId)): readonly Fact[][] {
+function createRounds(runId: RunId, toolCallId = sampleCallId(runId)): readonly Fact[][] {
   const facts = everyFact(runId)
   return [
     [saying('a'), saying('b')],
@@ -62,7 +62,7 @@ async function grownLedger(ledger: Ledger): Promise<readonly RuntimeEvent[]> {
     await append(runId, [{ ...started, ...sessions.get(runId) }])
   }
   for (const round of [0, 1, 2]) {
-    for (const runId of [second, alone, first, third]) await append(runId, roundsOf(runId)[round] ?? [])
+    for (const runId of [second, alone, first, third]) await append(runId, createRounds(runId)[round] ?? [])
   }
   return written
 }
@@ -205,14 +205,14 @@ export const findCases: readonly LedgerContractCase[] = [
 
 const facts = Array.from({ length: 9 }, (_, index) => saying(`delta ${index}`))
 
-function tenOf(runId: RunId): readonly RuntimeEvent[] {
+function createTen(runId: RunId): readonly RuntimeEvent[] {
   return stamped(runId, [everyFact(runId).run_started, ...facts])
 }
 
 async function twoRuns(ledger: Ledger): Promise<readonly RuntimeEvent[]> {
   await startRun(ledger, run, facts)
   await startRun(ledger, otherRun, facts)
-  return [...tenOf(run), ...tenOf(otherRun)]
+  return [...createTen(run), ...createTen(otherRun)]
 }
 
 /** Searches while others write, and beside each other. */
@@ -295,8 +295,8 @@ export const searchCases: readonly LedgerContractCase[] = [
     const looks = [ledger.find(), ledger.find({ runId: run }), ledger.find({ runId: otherRun })]
     const [whole, left, right] = await Promise.all(looks.map(collect))
     requireEqual(whole, all, 'everything')
-    requireEqual(left, tenOf(run), 'the one run')
-    requireEqual(right, tenOf(otherRun), 'the other run')
+    requireEqual(left, createTen(run), 'the one run')
+    requireEqual(right, createTen(otherRun), 'the other run')
   }),
 ]
 

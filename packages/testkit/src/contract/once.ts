@@ -147,7 +147,7 @@ const oddNames: readonly (readonly [string, string])[] = [
 ]
 
 /** Appends that name something by such a name: a run, a session, a tool call, a type. */
-function appendsOf(name: string): readonly (readonly [RunId, RuntimeEvent])[] {
+function listAppends(name: string): readonly (readonly [RunId, RuntimeEvent])[] {
   const started = stamped(otherRun, [everyFact(otherRun).run_started])
   const second = stamped(run, [saying('a')], { afterSeq: 1 })
   const changed = (events: readonly RuntimeEvent[], change: object): RuntimeEvent => {
@@ -169,7 +169,7 @@ export const nameCases: readonly LedgerContractCase[] = oddNames.map(([name, men
       const session = { sessionId: mended, sessionPlace: 1 }
       const like = stamped(run, [{ ...everyFact(run).run_started, ...session }])
       await appendFirst(ledger, like)
-      for (const [runId, event] of appendsOf(name)) {
+      for (const [runId, event] of listAppends(name)) {
         const expected = { expectedSeq: event.seq - 1, epoch: 1 }
         await requireRefusal(ledger.append(runId, expected, [event], barrier), 'configuration')
       }
@@ -183,7 +183,7 @@ export const nameCases: readonly LedgerContractCase[] = oddNames.map(([name, men
   ),
 )
 
-async function runsOf(ledger: Ledger, sessionId: string): Promise<readonly RunId[]> {
+async function listRuns(ledger: Ledger, sessionId: string): Promise<readonly RunId[]> {
   return (await collect(ledger.runs({ sessionId }))).map(({ runId }) => runId)
 }
 
@@ -201,19 +201,19 @@ export const sessionCases: readonly LedgerContractCase[] = [
       { runId: first, head: { seq: 2, epoch: 1 }, sessionId: 'a', sessionPlace: 1 },
     ]
     requireEqual(await collect(ledger.runs({ sessionId: 'a' })), listed, 'the runs of session a')
-    requireEqual(await runsOf(ledger, 'b'), [second], 'the runs of session b')
+    requireEqual(await listRuns(ledger, 'b'), [second], 'the runs of session b')
     requireEqual((await collect(ledger.runs())).length, 3, 'the number of all runs')
   }),
   checkLedger('a session that no run has begun has no runs', async (ledger) => {
     await startInSession(ledger, first, 'a', 1)
-    requireEqual(await runsOf(ledger, 'A'), [], 'the runs of another session')
-    requireEqual(await runsOf(ledger, ''), [], 'the runs of a session without a name')
+    requireEqual(await listRuns(ledger, 'A'), [], 'the runs of another session')
+    requireEqual(await listRuns(ledger, ''), [], 'the runs of a session without a name')
   }),
   checkLedger('a place of a session is taken once: the second run at it is not made', async (ledger) => {
     await startInSession(ledger, first, 'a', 1)
     await requireConflict(startInSession(ledger, second, 'a', 1), 'unique')
     requireEqual((await ledger.head(second)) ?? null, null, 'the head of the run that was refused')
-    requireEqual(await runsOf(ledger, 'a'), [first], 'the runs of the session')
+    requireEqual(await listRuns(ledger, 'a'), [first], 'the runs of the session')
     requireEqual(
       await startInSession(ledger, second, 'a', 2),
       { seq: 1, epoch: 1 },
@@ -232,7 +232,7 @@ export const sessionCases: readonly LedgerContractCase[] = [
   checkLedger('the same place of another session is another place', async (ledger) => {
     await startInSession(ledger, first, 'a', 1)
     await startInSession(ledger, second, 'b', 1)
-    requireEqual(await runsOf(ledger, 'b'), [second], 'the runs of the other session')
+    requireEqual(await listRuns(ledger, 'b'), [second], 'the runs of the other session')
   }),
   checkLedger(
     'the first append of a run in a session is recognised when its acknowledgement was lost',
@@ -243,7 +243,7 @@ export const sessionCases: readonly LedgerContractCase[] = [
         { seq: 1, epoch: 1 },
         'the head at the second try',
       )
-      requireEqual(await runsOf(ledger, 'a'), [first], 'the runs of the session')
+      requireEqual(await listRuns(ledger, 'a'), [first], 'the runs of the session')
     },
   ),
 ]

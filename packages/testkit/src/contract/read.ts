@@ -22,7 +22,7 @@ const facts = Array.from({ length: 9 }, (_, index) => saying(`delta ${index}`))
 const ten = stamped(run, [everyFact(run).run_started, ...facts])
 
 /** Where `startRun` puts a run. */
-function sessionOf(ordinal: number): { readonly sessionId?: string; readonly sessionPlace?: number } {
+function toSession(ordinal: number): { readonly sessionId?: string; readonly sessionPlace?: number } {
   const { sessionId, sessionPlace } = everyFact(sampleRunId(ordinal)).run_started
   return omitUndefined({ sessionId, sessionPlace })
 }
@@ -105,9 +105,9 @@ export const readCases: readonly LedgerContractCase[] = [
       await appendAt(ledger, { seq: 1, epoch: 1 }, [saying('a')], { runId: sampleRunId(5) })
       await ledger.acquire(sampleRunId(3))
       const listed = [
-        { runId: sampleRunId(8), head: { seq: 1, epoch: 1 }, ...sessionOf(8) },
-        { runId: sampleRunId(3), head: { seq: 1, epoch: 2 }, ...sessionOf(3) },
-        { runId: sampleRunId(5), head: { seq: 2, epoch: 1 }, ...sessionOf(5) },
+        { runId: sampleRunId(8), head: { seq: 1, epoch: 1 }, ...toSession(8) },
+        { runId: sampleRunId(3), head: { seq: 1, epoch: 2 }, ...toSession(3) },
+        { runId: sampleRunId(5), head: { seq: 2, epoch: 1 }, ...toSession(5) },
       ]
       requireEqual(await collect(ledger.runs()), listed, 'the runs')
     },

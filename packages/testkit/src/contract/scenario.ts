@@ -5,7 +5,7 @@ import {
   type RuntimeEvent,
   TallystickError,
 } from '@tallystick/core'
-import { caughtUp, changesOfEveryRun, differenceOf, legibleText } from '@tallystick/core/internal'
+import { caughtUp, changesOfEveryRun, describeDifference, legibleText } from '@tallystick/core/internal'
 import type {
   AppendOptions,
   Fact,
@@ -20,7 +20,7 @@ import { sampleMessage, sampleRunId, stamped } from '../samples/values.ts'
 
 /** Fails the case unless two values are the same JSON. `what` names the value in the message. */
 export function requireEqual(actual: unknown, expected: unknown, what: string): void {
-  const difference = differenceOf(actual, expected)
+  const difference = describeDifference(actual, expected)
   if (difference) throw broken(`${what} should be ${difference.expected}, but is ${difference.found}`)
 }
 

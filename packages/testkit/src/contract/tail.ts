@@ -20,7 +20,7 @@ import {
 
 const facts = Array.from({ length: 9 }, (_, index) => saying(`delta ${index}`))
 
-function eventsOf(tailed: readonly TailedEvent[]): readonly RuntimeEvent[] {
+function toEvents(tailed: readonly TailedEvent[]): readonly RuntimeEvent[] {
   return tailed.map(({ event }) => event)
 }
 
@@ -59,7 +59,7 @@ export const tailCases: readonly LedgerContractCase[] = [
     'a tail yields every event of every run once, in the order of appends that came after each other',
     async (ledger) => {
       const written = await inTurns(ledger)
-      requireEqual(eventsOf(await tailUntil(ledger, written.length)), written, 'the tail')
+      requireEqual(toEvents(await tailUntil(ledger, written.length)), written, 'the tail')
     },
   ),
   checkLedger('a tail continues after each of its cursors with all that comes after it', async (ledger) => {
@@ -119,7 +119,7 @@ export const tailCases: readonly LedgerContractCase[] = [
         if (tailed.event.seq === 4) break
       }
       await appendAt(ledger, { seq: 10, epoch: 1 }, [saying('k')], barrier)
-      const rest = eventsOf(await tailUntil(ledger, written.length - 6, last?.cursor))
+      const rest = toEvents(await tailUntil(ledger, written.length - 6, last?.cursor))
       requireEqual(rest.slice(0, -1), written.slice(7), 'what stood before')
       requireEqual(rest.at(-1), stamped(run, [saying('k')], { afterSeq: 10 })[0], 'what came then')
     },
@@ -155,11 +155,11 @@ export const tailCases: readonly LedgerContractCase[] = [
       const seen: TailedEvent[] = []
       while (!growth.isOver) {
         seen.push(...(await collect(ledger.tail(seen.at(-1)?.cursor))))
-        requireGapless(eventsOf(seen))
+        requireGapless(toEvents(seen))
       }
       await grown
       seen.push(...(await tailUntil(ledger, 120 - seen.length, seen.at(-1)?.cursor)))
-      requireGapless(eventsOf(seen))
+      requireGapless(toEvents(seen))
       requireEqual(seen.length, 120, 'the number of events')
       requireEqual(await collect(ledger.tail()), seen, 'the tail from the first event on')
     },
@@ -172,7 +172,7 @@ export const tailCases: readonly LedgerContractCase[] = [
       ...stamped(otherRun, [everyFact(otherRun).run_started]),
       ...stamped(run, [everyFact(run).run_started, ...many]),
     ]
-    requireEqual(eventsOf(await tailUntil(ledger, written.length)), written, 'the tail')
+    requireEqual(toEvents(await tailUntil(ledger, written.length)), written, 'the tail')
   }),
   checkLedger(
     'a refused append leaves nothing in the tail, and take-overs do not block it',
@@ -185,7 +185,7 @@ export const tailCases: readonly LedgerContractCase[] = [
         ...stamped(run, [everyFact(run).run_started]),
         ...stamped(run, [saying('a')], { afterSeq: 1, epoch: 2 }),
       ]
-      requireEqual(eventsOf(await tailUntil(ledger, 2)), written, 'the tail')
+      requireEqual(toEvents(await tailUntil(ledger, 2)), written, 'the tail')
     },
   ),
   checkLedger('tails at once do not disturb each other', async (ledger) => {

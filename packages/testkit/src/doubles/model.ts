@@ -188,7 +188,7 @@ async function play(
   if (step === undefined) return fail(failure('invalid_request', `The script has no step ${index + 1}.`))
   const reply = typeof step === 'function' ? step(request) : step
   requireOptions(`step ${index + 1} of scriptedModel`, scriptedReply, reply)
-  for (const signal of signalsOf(reply, index)) {
+  for (const signal of playReply(reply, index)) {
     await pause()
     if (signal.type === 'model_finished') await reply.until
     if (subscriber.closed) return
@@ -218,7 +218,7 @@ function failure(failureClass: FailureClass, message: string, retryAfterMs?: num
   })
 }
 
-function* signalsOf(reply: ScriptedReply, index: number): Generator<ModelSignal> {
+function* playReply(reply: ScriptedReply, index: number): Generator<ModelSignal> {
   const parts: ReplyPart[] = []
   yield { type: 'model_started', providerMessageId: `scripted-${index + 1}`, servedModel: 'scripted' }
   for (const type of ['reasoning', 'text'] as const) {

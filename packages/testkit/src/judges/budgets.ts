@@ -119,7 +119,7 @@ class Book {
     }
     if (event.type === 'context_compacted') this.#end('summary', event)
     if (event.type === 'tool_progress' && event.spent)
-      this.#settled = add(this.#settled, { ...amountsOf(event.spent), turns: 1 })
+      this.#settled = add(this.#settled, { ...toAmounts(event.spent), turns: 1 })
     if (event.type === 'tool_result') this.#end(event.toolCallId, event.child)
   }
 
@@ -130,12 +130,12 @@ class Book {
 
   #use(name: string, spending: { readonly usage?: Usage; readonly costUsd?: number }): void {
     const open = this.#open.get(name)
-    if (open) this.#open.set(name, { ...open, used: { ...amountsOf(spending), turns: open.used.turns } })
+    if (open) this.#open.set(name, { ...open, used: { ...toAmounts(spending), turns: open.used.turns } })
   }
 
   #end(name: string, spending: Spending | undefined): void {
     const open = this.#open.get(name)
-    if (spending !== undefined && open) this.#open.set(name, { ...open, used: amountsOf(spending) })
+    if (spending !== undefined && open) this.#open.set(name, { ...open, used: toAmounts(spending) })
     this.#close(name)
   }
 
@@ -236,7 +236,7 @@ function limitFaults(child: Book, grant: Grant): readonly string[] {
  */
 function totalFaults(child: Book, grant: Grant, totals: Spending | undefined): readonly string[] {
   if (totals === undefined || child.events.at(-1)?.type !== 'run_finished') return []
-  const counted = amountsOf(totals)
+  const counted = toAmounts(totals)
   const known = grantFields.filter((field) => totals.estimated !== true || grant[field] !== undefined)
   return known.flatMap((field) =>
     counted[field] < child.spent[field] * (1 - ROUNDING)
@@ -245,13 +245,13 @@ function totalFaults(child: Book, grant: Grant, totals: Spending | undefined): r
   )
 }
 
-function amountsOf(spending: Spending): Amounts {
+function toAmounts(spending: Spending): Amounts {
   const { usage = {}, costUsd = 0, turns = 0, toolCalls = 0 } = spending
   const { inputTokens = 0, outputTokens = 0 } = usage
   return { turns, toolCalls, tokens: inputTokens + outputTokens, inputTokens, outputTokens, costUsd }
 }
 
-function boundOf(grant: Grant, field: GrantField): number | undefined {
+function getBound(grant: Grant, field: GrantField): number | undefined {
   if (field !== 'tokens' || grant.tokens !== undefined) return grant[field]
   const { inputTokens, outputTokens } = grant
   return inputTokens === undefined || outputTokens === undefined ? undefined : inputTokens + outputTokens
@@ -259,15 +259,15 @@ function boundOf(grant: Grant, field: GrantField): number | undefined {
 
 /** Model calls take no tool calls, and each has its own turn; a child run's grant names both. */
 function isUnbounded(grant: Grant, field: GrantField): boolean {
-  return field !== 'turns' && field !== 'toolCalls' && boundOf(grant, field) === undefined
+  return field !== 'turns' && field !== 'toolCalls' && getBound(grant, field) === undefined
 }
 
 function unused({ grant, used }: Open): Amounts {
-  return each((field) => Math.max(0, (boundOf(grant, field) ?? 0) - used[field]))
+  return each((field) => Math.max(0, (getBound(grant, field) ?? 0) - used[field]))
 }
 
 function beyond({ grant, used }: Open): Amounts {
-  return each((field) => Math.max(0, used[field] - (boundOf(grant, field) ?? Infinity)))
+  return each((field) => Math.max(0, used[field] - (getBound(grant, field) ?? Infinity)))
 }
 
 function add(a: Amounts, b: Amounts): Amounts {

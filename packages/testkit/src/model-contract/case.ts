@@ -1,5 +1,5 @@
 import type { Model } from '@tallystick/core'
-import { differenceOf } from '@tallystick/core/internal'
+import { describeDifference } from '@tallystick/core/internal'
 import type { JsonObject } from '@tallystick/core/vocabulary'
 
 /** A reply for a model to give, which every wire can express. */
@@ -98,6 +98,6 @@ export function require(holds: boolean, what: string): asserts holds {
 
 /** Throws unless the two are the same, as JSON. `what` names the thing. */
 export function requireEqual(found: unknown, expected: unknown, what: string): void {
-  const difference = differenceOf(found ?? null, expected ?? null)
+  const difference = describeDifference(found ?? null, expected ?? null)
   if (difference) throw new Error(`${what}: expected ${difference.expected}, found ${difference.found}.`)
 }

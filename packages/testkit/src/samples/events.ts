@@ -36,11 +36,14 @@ type Sample<T extends EventType> = Omit<FactOf<T>, 'type' | 'turn'> & { readonly
 /** One fact of every type, with every field that it may have. They do not form a legal run. */
 export function everyFact(runId: RunId): { readonly [T in EventType]: FactOf<T> } {
   requireTextId('everyFact', runId)
-  const facts = Object.entries(samplesOf(runId)).map(([type, sample]) => [type, { type, turn: 1, ...sample }])
+  const facts = Object.entries(createSamples(runId)).map(([type, sample]) => [
+    type,
+    { type, turn: 1, ...sample },
+  ])
   return Object.fromEntries(facts) as { readonly [T in EventType]: FactOf<T> }
 }
 
-function samplesOf(runId: RunId): { readonly [T in EventType]: Sample<T> } {
+function createSamples(runId: RunId): { readonly [T in EventType]: Sample<T> } {
   const toolCallId = sampleCallId(runId)
   const name = 'get_weather'
   const opaque = { provider: 'scripted', api: 'script', data: { signature: 'c2ln' } }

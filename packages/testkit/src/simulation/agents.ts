@@ -22,24 +22,24 @@ import type { MortalLedger } from './faults.ts'
 import type { CallPlan, GuardrailPlan, Program, Step } from './plan.ts'
 
 /** Guardrails that say the same of everything, as their plans have it. */
-function guardrailsOf(plans: readonly GuardrailPlan[]): readonly Guardrail[] {
+function createGuardrails(plans: readonly GuardrailPlan[]): readonly Guardrail[] {
   return plans.map((plan, index): Guardrail => {
     const named = { name: `guardrail ${index}`, timeoutMs: 200 }
     const { on, beside } = plan
     switch (on) {
       case 'input':
-        return { ...named, on, beside, check: () => verdictOf(plan, 'guarded input') }
+        return { ...named, on, beside, check: () => giveVerdict(plan, 'guarded input') }
       case 'output':
-        return { ...named, on, check: () => verdictOf(plan, '{"guarded":true}') }
+        return { ...named, on, check: () => giveVerdict(plan, '{"guarded":true}') }
       case 'tool_input':
-        return { ...named, on, check: () => verdictOf(plan, { do: 'succeed', guarded: true }) }
+        return { ...named, on, check: () => giveVerdict(plan, { do: 'succeed', guarded: true }) }
       case 'tool_output':
-        return { ...named, on, check: () => verdictOf(plan, 'guarded result') }
+        return { ...named, on, check: () => giveVerdict(plan, 'guarded result') }
     }
   })
 }
 
-async function verdictOf<Replacement>(
+async function giveVerdict<Replacement>(
   { says }: GuardrailPlan,
   replacement: Replacement,
 ): Promise<'pass' | { block: string } | { record: string } | { replace: Replacement }> {
@@ -68,7 +68,7 @@ const retry: RetryPolicy = { maxAttempts: 3, baseMs: 70, capMs: 100, maxRetryAft
 type Body = NonNullable<TestToolOptions['run']>
 
 /** Tools that misbehave as their input says, and that remember what they did to the world. */
-function toolsOf(
+function createTools(
   world: World,
   { durable, acknowledged }: Pick<MortalLedger, 'durable' | 'acknowledged'>,
 ): readonly Tool[] {
@@ -162,15 +162,15 @@ export interface Stage {
  * The agents of a program: one that plays it, a second to which it hands over and which hands back, and a helper that
  * is a tool of both, with runs of its own.
  */
-export function agentOf(plan: AgentPlan, stage: Stage): Agent<unknown> {
+export function createAgent(plan: AgentPlan, stage: Stage): Agent<unknown> {
   const { world, ledger, attempts } = stage
   const begun = new Set<string>()
   const announced = (): void => {
     // Each call was announced before it began, and each announcement is of one call.
     const started = ledger.durable.find(
-      (event) => event.type === 'model_call_started' && !begun.has(nameOf(event)),
+      (event) => event.type === 'model_call_started' && !begun.has(nameEvent(event)),
     )
-    if (started) begun.add(nameOf(started))
+    if (started) begun.add(nameEvent(started))
     else world.early.push('model call')
   }
   const reply = (request: ModelRequest): ScriptedReply => {
@@ -180,9 +180,9 @@ export function agentOf(plan: AgentPlan, stage: Stage): Agent<unknown> {
     attempts.set(turn, attempt)
     // Without a summary the place in the script is lost with the left-out messages: the script must still end.
     const total = [...attempts.values()].reduce((sum, times) => sum + times, 0)
-    return replyOf(total > MAX_CALLS ? undefined : plan.steps[turn], attempt, request)
+    return chooseReply(total > MAX_CALLS ? undefined : plan.steps[turn], attempt, request)
   }
-  const tools = toolsOf(world, ledger)
+  const tools = createTools(world, ledger)
   const helper = defineAgent({
     name: 'helper',
     description: 'Helps.',
@@ -190,16 +190,16 @@ export function agentOf(plan: AgentPlan, stage: Stage): Agent<unknown> {
     tools,
     model: endless((request) => {
       announced()
-      return helpOf(request)
+      return answerForHelp(request)
     }),
   })
   const shared: Omit<AgentOptions<unknown>, 'name' | 'instructions' | 'handoffs'> = {
     model: endless(reply),
     tools: [...tools, agentTool(helper)],
     limits: plan.limits,
-    guardrails: guardrailsOf(plan.guardrails),
+    guardrails: createGuardrails(plan.guardrails),
     ...(plan.fallback && { fallbacks: [endless(reply, 'scripted-2')] }),
-    ...(plan.compaction && { compaction: compactionOf(plan.compaction) }),
+    ...(plan.compaction && { compaction: toCompaction(plan.compaction) }),
     ...(plan.structured && { output: z.object({ guarded: z.boolean() }) }),
   }
   const second: Agent<unknown> = defineAgent({
@@ -219,7 +219,7 @@ export function agentOf(plan: AgentPlan, stage: Stage): Agent<unknown> {
   return first
 }
 
-function nameOf(event: RuntimeEvent): string {
+function nameEvent(event: RuntimeEvent): string {
   return `${event.runId} ${event.turn} ${'attempt' in event ? event.attempt : 0}`
 }
 
@@ -230,7 +230,7 @@ function endless(step: (request: ModelRequest) => ScriptedReply, modelId?: strin
   )
 }
 
-function compactionOf({ by, ...rest }: NonNullable<Program['compaction']>): CompactionOptions {
+function toCompaction({ by, ...rest }: NonNullable<Program['compaction']>): CompactionOptions {
   switch (by) {
     case 'function':
       return { ...rest, summarize: (messages) => `${repliesIn(messages)} replies before.` }
@@ -266,7 +266,7 @@ function repliesBefore({ messages: [first] }: ModelRequest): number {
   return before + text.split('\nAssistant').length - 1
 }
 
-function replyOf(step: Step | undefined, attempt: number, request: ModelRequest): ScriptedReply {
+function chooseReply(step: Step | undefined, attempt: number, request: ModelRequest): ScriptedReply {
   if (step === undefined) return { text: 'The end.', usage: { inputTokens: 300, outputTokens: 50 } }
   const { text, reasoning, stopReason } = step
   const toolCalls = request.toolChoice.type === 'none' ? [] : step.calls.map(scripted)
@@ -292,7 +292,7 @@ function scripted({ tool, behaviour }: CallPlan): { id: string; name: string; in
 }
 
 /** What the helper does for a task: a call that goes as the task says, and then its answer. */
-function helpOf({ messages, toolChoice }: ModelRequest): ScriptedReply {
+function answerForHelp({ messages, toolChoice }: ModelRequest): ScriptedReply {
   const usage = { inputTokens: 70, outputTokens: 11 }
   const [first] = messages
   const task = first?.role === 'user' ? textOf(first.parts) : ''

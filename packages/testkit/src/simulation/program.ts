@@ -2,7 +2,7 @@ import { type Agent, type Ledger, memoryLedger, type RuntimeEvent } from '@tally
 import { omitUndefined, option, requireOptions } from '@tallystick/core/internal'
 import { manualClock, tickingClock } from '../doubles/clock.ts'
 import { isVolatile, volatileLedger } from '../doubles/ledger.ts'
-import { agentOf, type World } from './agents.ts'
+import { createAgent, type World } from './agents.ts'
 import { mortalLedger } from './faults.ts'
 import { type Program, seededRandom } from './plan.ts'
 import { simulate, type Simulated, type SimulatedDecision, type Simulation } from './simulate.ts'
@@ -66,7 +66,7 @@ export async function playProgram(
     ...(start.resume && { resume: start.resume }),
     ...(start.outside && { outside: start.outside }),
     ...omitUndefined({ sessionId: start.sessionId, subject, cancelAtSeq, drainAtSeq }),
-    agentOf: (own) => agentOf(program, { world, ledger: own, attempts }),
+    agentOf: (own) => createAgent(program, { world, ledger: own, attempts }),
     decide: () => answers[decisions[decided++] ?? 'approve'],
   })
   return { ...simulated, world, ledger, lost: isVolatile(ledger) ? ledger.lost : [] }
@@ -76,12 +76,12 @@ export async function playProgram(
  * The agent of a program, for replays, which call no model and run no tool. Other `instructions` make it changed
  * code.
  */
-export function idleAgentOf(
+export function createIdleAgent(
   program: Program,
   change: { readonly instructions?: string } = {},
 ): Agent<unknown> {
   requireOptions('idleAgentOf', someProgram, program, 'the program')
-  return agentOf(
+  return createAgent(
     { ...program, ...change },
     {
       world: emptyWorld(),

@@ -139,8 +139,8 @@ export async function simulate(simulation: Simulation): Promise<Simulated> {
         await untilSettled(clock, runtime.drain(GRACE_MS), simulation.outside)
         continue
       }
-      const events = await eventsOf(ledger, run.id)
-      const others = await othersOf(ledger, run.id)
+      const events = await readEvents(ledger, run.id)
+      const others = await readOthers(ledger, run.id)
       return { result, events, others, processes, lastStates }
     } catch (error) {
       if (!(error instanceof SimulatedCrash)) throw error
@@ -151,16 +151,16 @@ export async function simulate(simulation: Simulation): Promise<Simulated> {
   throw new Error(`The run did not end in ${MAX_DRIVE_SESSIONS} sessions.`)
 }
 
-async function eventsOf(ledger: Ledger, runId: RunId): Promise<readonly RuntimeEvent[]> {
+async function readEvents(ledger: Ledger, runId: RunId): Promise<readonly RuntimeEvent[]> {
   const events: RuntimeEvent[] = []
   for await (const event of ledger.read(runId)) events.push(event)
   return events
 }
 
-async function othersOf(ledger: Ledger, runId: RunId): Promise<readonly (readonly RuntimeEvent[])[]> {
+async function readOthers(ledger: Ledger, runId: RunId): Promise<readonly (readonly RuntimeEvent[])[]> {
   const found: (readonly RuntimeEvent[])[] = []
   for await (const record of ledger.runs()) {
-    if (record.runId !== runId) found.push(await eventsOf(ledger, record.runId))
+    if (record.runId !== runId) found.push(await readEvents(ledger, record.runId))
   }
   return found
 }

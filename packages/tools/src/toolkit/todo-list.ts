@@ -4,7 +4,7 @@ import {
   readStart,
   requireOptions,
   type TodoItem,
-  todoItemsOf,
+  readTodoItems,
   todoLines,
   todoListName,
   todoStates,
@@ -119,7 +119,7 @@ async function listIn(
       event.type === 'history_edited' || (event.type === 'agent_handed_off' && event.messages !== undefined)
     if (isHidden) items = []
     else if (event.type === 'tool_result' && event.name === todoListName) {
-      items = todoItemsOf(event.content) ?? items
+      items = readTodoItems(event.content) ?? items
     }
   }
   return items

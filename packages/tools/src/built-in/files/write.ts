@@ -170,7 +170,7 @@ export async function putFile(
   if (call.attempt > 1) {
     for (const left of await findLeftBy(folder, call.idempotencyKey)) await unlink(folder.at(left))
   }
-  const temporary = `${startOf(call.idempotencyKey)}${randomBytes(12).toString('hex')}${temporaryName.end}`
+  const temporary = `${toNameStart(call.idempotencyKey)}${randomBytes(12).toString('hex')}${temporaryName.end}`
   const file = await open(folder.at(temporary), newFile, 0o666)
   try {
     try {
@@ -208,11 +208,11 @@ async function keepOwnerAndMode(file: FileHandle, { uid, gid, mode }: Stats): Pr
 
 /** The names of files that a call has left in a folder: it ended before the text took its name. */
 export async function findLeftBy(folder: Folder, idempotencyKey: string): Promise<readonly string[]> {
-  const start = startOf(idempotencyKey)
+  const start = toNameStart(idempotencyKey)
   return (await readdir(folder.at('.'))).filter((name) => name.startsWith(start))
 }
 
-function startOf(idempotencyKey: string): string {
+function toNameStart(idempotencyKey: string): string {
   const digest = createHash('sha256').update(idempotencyKey).digest('hex')
   return `${temporaryName.start}${digest.slice(0, 24)}-`
 }
