@@ -69,7 +69,7 @@ export const eventSchemas: { readonly [T in EventType]: z.ZodType<EventBodies[T]
   ),
 )
 
-/** What may lie in a run's inbox. */
+/** The entries of a run's inbox. */
 export const outsideCommandSchema: z.ZodType<OutsideCommand> = z.lazy(() => toZod(outsideCommand))
 
 /** A part of a tool result, and of what a user says. */

@@ -93,7 +93,7 @@ export interface AgentDefinition {
   readonly fallbacks?: readonly FallbackModel[]
   /** Guardrails of input and output; their code is not part of it. */
   readonly guardrails?: readonly GuardrailDefinition[]
-  /** What happens after a refusal, if not what the vendor advises. */
+  /** The handling of a refusal, if it differs from the vendor's advice. */
   readonly onRefusal?: RefusalPolicy
   readonly output?: OutputDefinition
   readonly handoffs?: readonly HandoffDefinition[]
@@ -379,7 +379,7 @@ export function definitionInRun(definition: AgentDefinition, given: GivenModel |
   return isEqual(changed, definition) ? definition : changed
 }
 
-/** What the adapters of the models that are still called are set to. */
+/** The settings of the adapters whose models are still called. */
 function policyInRun(
   { models = [], ...policy }: AgentPolicy,
   { model, fallbacks = [], summarizer }: AgentDefinition,

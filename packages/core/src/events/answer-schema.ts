@@ -65,7 +65,7 @@ export function findReferred(reference: string, root: JsonObject): JsonObject | 
   return isJsonObject(target) ? target : undefined
 }
 
-/** What a JSON pointer leads to within `root`. */
+/** The value that a JSON pointer leads to within `root`. */
 export function findPointed(pointer: string, root: Json): Json | undefined {
   return readPointer(pointer).reduce<Json | undefined>(
     (holder, key) => getOwn(Object(holder) as JsonObject, key),
@@ -96,7 +96,7 @@ function acceptsOnlyNull(schema: Json): boolean {
 /** The one field of an object that wraps an answer which is not an object. */
 const FIELD = 'answer'
 
-/** What models are asked for: the schema of the answer itself, or of an object that wraps it. */
+/** The schema that models are given: that of the answer itself, or of an object that wraps it. */
 type AskedSchema = Pick<OutputDefinition, 'schema' | 'wrapped'>
 
 /**

@@ -100,7 +100,7 @@ const name: Schema<string> = valueThat(
   (value) => typeof value === 'string' && /\S/.test(value),
 )
 
-/** What may lie in a run's inbox, where any process can put it. */
+/** The entries of a run's inbox, where any process can put them. */
 export const outsideCommand: Schema<OutsideCommand> = variantOf('type', {
   steer: {
     message: userMessage,

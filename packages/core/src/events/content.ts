@@ -113,7 +113,7 @@ export interface ProviderPart {
   readonly kind: string
   readonly opaque: Opaque
   readonly executed?: ProviderExecuted
-  /** What the provider found and read, such as the results of a search. */
+  /** Content that the provider found and read, such as the results of a search. */
   readonly sources?: readonly Source[]
 }
 
@@ -295,7 +295,7 @@ export const replyPart: Schema<ReplyPart> = variantOf('type', {
   tool_call: { part: count, ...requestedFields },
   provider: { part: count, ...providerFields },
 })
-/** What a model writes in words. */
+/** The text that a model writes. */
 export const writtenContent: Schema<TextPart | ReasoningPart> = variantOf('type', {
   text: textFields,
   reasoning: reasoningFields,
@@ -364,7 +364,7 @@ export const providerState: Schema<ProviderState> = objectOf({
 /** Name of the tool that keeps the list of what an agent has to do. */
 export const todoListName = 'todo_list'
 
-/** What can be said of an item. */
+/** The states of an item. */
 export const todoStates = ['open', 'under_way', 'done'] as const
 export type TodoState = (typeof todoStates)[number]
 

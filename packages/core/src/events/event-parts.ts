@@ -83,7 +83,7 @@ export type FinishReason = (typeof finishReasons)[number]
 export const deliveries = ['start', 'steer', 'queue'] as const
 export type Delivery = (typeof deliveries)[number]
 
-/** What a resume found in flight from the stopped process. */
+/** Work of the stopped process that a resume found in flight. */
 export const resumeReasons = ['command', 'crash', 'takeover'] as const
 export type ResumeReason = (typeof resumeReasons)[number]
 
@@ -129,7 +129,7 @@ export interface CollectedCall {
   readonly handoff?: Handoff
   /** The input that replaces the model's, from a guardrail or a repair. */
   readonly input?: JsonObject
-  /** What was repaired in the model's input. */
+  /** The repairs of the model's input. */
   readonly repairs?: readonly string[]
   /** Why a person is asked. */
   readonly reason?: string
@@ -245,7 +245,7 @@ const shownPiece = objectOf<{
   readonly messages?: readonly Message[]
 }>({ from: maybe(count), to: maybe(count), messages: maybe(listOf(message)) }) as Schema<ShownPiece>
 
-/** What a turn shows a model in place of the definition's instructions and tools, or of the history. */
+/** A turn's own instructions, tools or history, in place of those of the definition and the run. */
 export interface ShownChange {
   readonly instructions?: string
   /** Names of the offered tools, if not all were. */
@@ -418,7 +418,7 @@ export const causes = [
 ] as const
 export type Cause = (typeof causes)[number]
 
-/** What every event has. `seq` counts 1, 2, 3 … within the run; `at` is milliseconds since 1970 UTC. */
+/** The fields of every event. `seq` counts 1, 2, 3 … within the run; `at` is milliseconds since 1970 UTC. */
 export interface EventEnvelope {
   readonly runId: RunId
   readonly seq: number
@@ -432,7 +432,7 @@ export interface EventEnvelope {
   readonly v: number
   /** On events that concern one tool call. */
   readonly toolCallId?: ToolCallId
-  /** What decided the event, if type and body do not say so (`usualCause`). */
+  /** The message that decided the event, if type and body do not say so (`usualCause`). */
   readonly cause?: Cause
   /** Set if a command in the inbox caused the event: its key, by which the sender finds the decision. */
   readonly inboxKey?: string

@@ -183,7 +183,7 @@ export interface EventBodies {
     /** The most that the call may use. */
     readonly grant: Grant
     readonly maxOutputTokens?: number
-    /** What the model saw this turn in place of the agent's definition or the history. */
+    /** The turn's own part of the request, in place of the agent's definition or the history. */
     readonly change?: ShownChange
     /** Fields that the adapter's options add to the request or replace in it. Values are not recorded. */
     readonly additions?: readonly RequestAddition[]
@@ -397,7 +397,7 @@ export interface EventBodies {
     readonly valid: boolean
     /** The answer as JSON: unwrapped, and without nulls for omitted fields. */
     readonly output?: Json
-    /** What does not match. */
+    /** The mismatch, in words. */
     readonly error?: string
     /** The message that asks the model to repair the answer, if it may try again. */
     readonly repair?: UserMessage
@@ -731,7 +731,7 @@ const envelopeSchema = withShape(envelopeFields)
 const callEnvelopeSchema = withShape({ ...envelopeFields, toolCallId })
 const callTypes: ReadonlySet<string> = new Set(callEventTypes)
 
-/** What each event carries beside its envelope. */
+/** The schemas of the events' bodies. */
 export const eventBodies = Object.fromEntries(
   eventTypes.map((type) => [type, withShape(eventTraits[type].fields)]),
 ) as { readonly [T in EventType]: Schema<EventBodies[T]> }
@@ -750,7 +750,7 @@ export function usualCause(fact: Fact | RuntimeEvent): Cause {
   return typeof cause === 'function' ? cause(fact) : cause
 }
 
-/** What decided an event. */
+/** The kind of message that decided an event. */
 export function causeOf(event: RuntimeEvent): Cause {
   return event.cause ?? usualCause(event)
 }

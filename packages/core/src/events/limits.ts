@@ -58,7 +58,7 @@ export interface Limits {
 /** Limits as a caller gives them: one that is `undefined` is not given. */
 export type GivenLimits = { readonly [Name in keyof Limits]: Limits[Name] | undefined }
 
-/** What may follow when a limit is met. */
+/** The possible consequences of a limit. */
 export const onLimits = ['finalize', 'stop', 'ask'] as const
 export type OnLimit = (typeof onLimits)[number]
 

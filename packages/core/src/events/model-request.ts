@@ -118,7 +118,7 @@ export interface ModelRefusal {
   readonly askAnother?: true
 }
 
-/** What happens after a refusal. Default of each field: as the vendor advises. */
+/** The handling of a refusal. Default of each field: as the vendor advises. */
 export interface RefusalPolicy {
   /**
    * What later runs of the session see of the refused turn. `leave_out` records its removal; tools that ran in it
@@ -131,14 +131,14 @@ export interface RefusalPolicy {
 
 const isTrue = exactly(true)
 
-/** What a vendor says of a refusal, as events and signals hold it. */
+/** A vendor's report of a refusal, as events and signals hold it. */
 export const refusal: Schema<ModelRefusal> = objectOf({
   reason: maybe(text),
   leaveOut: maybe(isTrue),
   askAnother: maybe(isTrue),
 })
 
-/** What an agent makes of a refusal, as its definition holds it. */
+/** An agent's handling of refusals, as its definition holds it. */
 export const refusalPolicy: Schema<RefusalPolicy> = objectOf({
   history: maybe(wordOf(['keep', 'leave_out'])),
   fallback: maybe(flag),

@@ -54,7 +54,7 @@ interface MoreText {
   readonly replaces?: true
 }
 
-/** What `outputStream` of an agent adds: what the model wrote, where it showed another text. No adapter reports it. */
+/** Added by an agent's `outputStream`: the model's own text, where another text was shown. No adapter reports it. */
 interface WrittenText {
   readonly written?: string
 }
@@ -65,7 +65,7 @@ interface WrittenParts {
 }
 
 /**
- * What a model adapter reports while a reply streams. The order: at most one `model_started`, then deltas, calls
+ * A report of a model adapter while a reply streams. The order: at most one `model_started`, then deltas, calls
  * and usage, then exactly one `model_finished`; a failure is an error of the stream instead.
  */
 export type ModelSignal =
@@ -112,13 +112,13 @@ export type ModelSignal =
       readonly refusal?: ModelRefusal
     }
 
-/** What a model adapter reports, as `outputStream` shows it. */
+/** A report of a model adapter, as `outputStream` shows it. */
 export type StreamedSignal =
   | Exclude<ModelSignal, { readonly type: 'model_text' | 'model_reasoning' | 'model_finished' }>
   | (Extract<ModelSignal, { readonly type: 'model_text' | 'model_reasoning' }> & WrittenText)
   | (Extract<ModelSignal, { readonly type: 'model_finished' }> & WrittenParts)
 
-/** What a tool reports while it runs: any number of progress reports, then exactly one ending. */
+/** A report of a running tool: any number of progress reports, then exactly one ending. */
 export type ToolSignal =
   | {
       readonly type: 'tool_progressed'
@@ -132,7 +132,7 @@ export type ToolSignal =
       readonly type: 'tool_ended'
       readonly outcome: Outcome
       readonly content: readonly ResultPart[]
-      /** What the model reads in the place of `content`. */
+      /** The model reads this in the place of `content`. */
       readonly projected?: readonly ResultPart[]
       /** The exception that made the call fail, for `host.report` and the record; the model does not see it. */
       readonly thrown?: unknown
@@ -169,7 +169,7 @@ export interface UnfitInput {
 /** An input that was repaired. */
 export interface RepairedInput {
   readonly input: JsonObject
-  /** What was repaired, in words for the person who is asked and for the record. */
+  /** The repairs, in words for the person who is asked and for the record. */
   readonly repairs: readonly string[]
   /** Something of the input is missing, so that a call which writes does not run without asking a person. */
   readonly isGuess?: boolean
@@ -180,12 +180,12 @@ export interface CheckedCall extends Omit<
   CollectedCall,
   'name' | 'plan' | 'inputDigest' | 'reason' | 'refusal'
 > {
-  /** What guardrails found in the input. */
+  /** The finds of guardrails in the input. */
   readonly finds?: readonly GuardrailFind[]
   readonly verdict: CallVerdict
 }
 
-/** What a guardrail found, and what it does about it. */
+/** A guardrail's find, and the action that it takes. */
 export interface GuardrailFind {
   readonly guardrail: string
   readonly action: GuardrailAction
@@ -197,7 +197,7 @@ export interface GuardrailFind {
   readonly replacement?: readonly ResultPart[]
 }
 
-/** What the outside world reports about a call in doubt: it happened, it did not, or this is unknown. */
+/** The outside world's answer about a call in doubt: it happened, it did not, or this is unknown. */
 export type Reconciliation =
   | { readonly state: 'done'; readonly outcome: Outcome; readonly content: readonly ResultPart[] }
   | { readonly state: 'not_done' }
@@ -225,7 +225,7 @@ export type Signal =
       readonly outcome: Outcome
       readonly content: readonly ResultPart[]
       readonly projected?: readonly ResultPart[]
-      /** What is left for the model of a result that is too long. */
+      /** The part of a result that is too long which the model reads. */
       readonly shown?: readonly ResultPart[]
       readonly durationMs: number
       readonly child?: ChildTotals
@@ -257,14 +257,14 @@ export type Signal =
       readonly usage?: Usage
       readonly answer: { readonly text: string } | { readonly failure: ModelFailure }
     }
-  /** What the outside world reports about a call in doubt. */
+  /** The outside world's answer about a call in doubt. */
   | { readonly type: 'call_reconciled'; readonly toolCallId: ToolCallId; readonly finding: Reconciliation }
 
 const content = storable(listOf(resultPart))
 
 const moreText: ShapeOf<MoreText> = { part: count, text, replaces: maybe(exactly(true)) }
 
-/** What a model adapter may report. */
+/** The reports that a model adapter may give. */
 export const modelSignalSchema: Schema<ModelSignal> = variantOf('type', {
   model_started: {
     providerMessageId: maybe(text),
@@ -325,7 +325,7 @@ export function isPlainDelta(signal: unknown): signal is ReportedDelta {
   )
 }
 
-/** What a running tool may report. */
+/** The reports that a running tool may give. */
 export const toolSignalSchema: Schema<ToolSignal> = variantOf('type', {
   tool_progressed: {
     data: json,
@@ -345,7 +345,7 @@ export const toolSignalSchema: Schema<ToolSignal> = variantOf('type', {
   },
 })
 
-/** What checking a call may answer. */
+/** The possible answers of a check. */
 export const verdictSchema: Schema<CallVerdict> = variantOf('kind', {
   run: {},
   ask: { reason: maybe(text) },
@@ -359,14 +359,14 @@ export const verdictSchema: Schema<CallVerdict> = variantOf('kind', {
 
 const texts = listOf(text)
 
-/** What a tool may make of an input that does not fit. */
+/** The possible answers of a tool's repair of an input that does not fit. */
 export const repairedInputSchema: Schema<RepairedInput> = objectOf({
   input: storable(jsonObject),
   repairs: valueThat('texts, one at least', (value) => !texts(value) && (value as unknown[]).length > 0),
   isGuess: maybe(flag),
 })
 
-/** What asking the outside world about a call in doubt may answer. */
+/** The possible answers about a call in doubt. */
 export const reconciliationSchema: Schema<Reconciliation> = variantOf('state', {
   done: {
     // What an outcome of another kind says, a call that may have run cannot have ended in.

@@ -163,7 +163,7 @@ const rates = {
   cacheWriteUsd: maybe(rate),
   cacheWriteLongUsd: maybe(rate),
 }
-/** What a model costs. */
+/** The prices of a model. */
 export const price: Schema<Price> = objectOf({
   ...rates,
   longInput: maybe(listOf(objectOf({ ...rates, aboveInputTokens: counted }))),
@@ -178,9 +178,9 @@ export const maxWebSearches: Schema<MaxWebSearches> = anyOf(
   exactly('unbounded'),
 )
 
-/** What is billed. */
+/** Billed amounts. */
 export const usage: Schema<Usage> = usageSchema(counted)
-/** What a provider reports: which of its numbers can be counts is judged where they are counted. */
+/** The usage as a provider reports it: which of its numbers can be counts is judged where they are counted. */
 export const reportedUsage: Schema<Usage> = usageSchema(amount)
 
 function usageSchema(number: Schema<number>): Schema<Usage> {

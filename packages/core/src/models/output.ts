@@ -104,7 +104,7 @@ interface NamedWriter {
   readonly writer: OutputWriter
 }
 
-/** What the parts of a reply are shown by, and what is said of them to transforms. */
+/** How the parts of a reply are shown, and described to transforms. */
 export interface OutputStageOptions {
   readonly transforms: readonly OutputTransform[]
   readonly about: Omit<OutputPart, 'kind'>

@@ -266,7 +266,7 @@ export function guardrailsFor<On extends Guardrail['on']>(
   )
 }
 
-/** What guardrails look at, and how one replaces it. */
+/** The content that guardrails check, and how one replaces it. */
 interface Guarded<Value, Replacement> {
   readonly fits: (replacement: unknown) => boolean
   readonly read: (replacement: Replacement) => Value
