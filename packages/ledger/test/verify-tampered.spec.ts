@@ -132,6 +132,13 @@ describe('verify on a ledger that was tampered with', () => {
       'hash',
       (seq) => seq,
     ],
+    [
+      'an event that another one replaced',
+      `insert or replace into event select pos, run_id, seq, type, turn, tool_call_id, attempt, at + 1, epoch, v, key_id, body, salt,
+        commitment, hash from event ${ofEvent}`,
+      'hash',
+      (seq) => seq,
+    ],
     ['a row that was added before the first', addedRow(0), 'event rows', atTheHead],
     ['a row that was added after the last', addedRow(9999), 'seq', (_seq, last) => last + 1],
   ]

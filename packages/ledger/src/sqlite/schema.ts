@@ -69,8 +69,9 @@ const isChanged = (columns: readonly string[]): string =>
   columns.map((column) => `new.${column} is not old.${column}`).join(' or ')
 
 /**
- * Changes that no client of the file may make, this library included. They also keep out `insert or replace`, which would remove rows
- * without firing a trigger for that.
+ * Changes that no client of the file may make, this library included. For runs and commands they also keep out `insert or replace`,
+ * which would remove rows without firing a trigger for that. Events have no trigger on insert, which would cost each of them: the chain
+ * of hashes shows a row that was added or replaced.
  */
 const triggers: readonly string[] = [
   refusal(
