@@ -1,6 +1,13 @@
 import { filter, firstValueFrom, merge, NEVER, Observable, Subject, type Subscriber } from 'rxjs'
 import { describe, expect, it } from 'vitest'
-import { createRuntime, defineAgent, memoryLedger, type Ledger, type RunState } from '@tallystick/core'
+import {
+  createRuntime,
+  defineAgent,
+  memoryLedger,
+  type Ledger,
+  type RunState,
+  type RuntimeEvent,
+} from '@tallystick/core'
 import { manualClock, sampleCallId, sampleMessage, sampleRunId, untilSettled } from '@tallystick/testkit'
 import type { Model } from '@tallystick/core'
 import type { ModelSignal } from '@tallystick/core/vocabulary'
@@ -92,7 +99,7 @@ describe('a mailbox', () => {
       type: 'model_tool_input',
       part: 1,
       name: 'look',
-      text: '{"at": {}}',
+      text: '{"at":{}}',
       turn: 1,
       attempt: 1,
     } as const
@@ -103,8 +110,9 @@ describe('a mailbox', () => {
       expect(mailbox.holdsOnly('delta')).toBe(false)
       return mailbox.takeBatch().map(({ message }) => message)
     }
-    expect(taken({ ...input, text: '{"at":' }, { ...input, text: ' {}}' }, request)).toEqual([request])
-    for (const text of ['{}}', '"at": {}}', '{"at": {', '{"at": }']) {
+    expect(taken({ ...input, text: '{"at":' }, { ...input, text: '{}}' }, request)).toEqual([request])
+    // With white space, its tokens would be estimated otherwise than those of the request.
+    for (const text of ['{}}', '"at":{}}', '{"at":{', '{"at": {}}']) {
       expect(taken({ ...input, text }, request)).toEqual([{ ...input, text }, request])
     }
     expect(taken(input, { ...request, part: 2 })).toEqual([input, { ...request, part: 2 }])
@@ -316,4 +324,38 @@ describe('a model that reports thousands of deltas at once', () => {
     const events = checkedRun(await recorded(ledger, run.id))
     expect(ofType(events, 'input_settled')).toMatchObject([{ receipt: 'more', delivered: true }])
   })
+})
+
+it('gives a call the same estimate of tokens, whether its input came before its request or with it', async () => {
+  const input = { at: 'Zürich', of: ['a', 1, true] }
+  const call = { type: 'tool_call', providerCallId: 'x', name: 'look', input } as const
+  const usageOf = async (isApart: boolean): Promise<unknown> => {
+    const shown = new Subject<void>()
+    const stream = (): Observable<ModelSignal> =>
+      new Observable((subscriber) => {
+        const text = JSON.stringify(input)
+        subscriber.next({ type: 'model_started' })
+        subscriber.next({ type: 'model_tool_input', part: 0, name: 'look', text })
+        const end = (): void => {
+          subscriber.next({ type: 'model_tool_request', part: 0, call })
+          subscriber.error(new Error('cut'))
+        }
+        if (isApart) shown.subscribe(end)
+        else end()
+      })
+    const model: Model = { provider: 'x', api: 'x', modelId: 'x', stream }
+    const agent = defineAgent({ name: 'a', instructions: 'Look.', model, limits: { maxTotalTokens: 10_000 } })
+    const run = createRuntime({ ledger: memoryLedger(), agents: [agent] }).run(agent, 'Where?')
+    const events: RuntimeEvent[] = []
+    run.events$.subscribe((event) => {
+      events.push(event)
+      if (event.type === 'tool_input_delta') shown.next()
+    })
+    await run.result
+    expect(ofType(events, 'tool_input_delta')).toHaveLength(isApart ? 1 : 0)
+    return ofType(events, 'usage_updated').map(({ usage }) => usage)
+  }
+  const together = await usageOf(false)
+  expect(together).toMatchObject([{ outputTokens: expect.any(Number) as number }])
+  expect(await usageOf(true)).toEqual(together)
 })

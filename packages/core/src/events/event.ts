@@ -200,7 +200,7 @@ export interface EventBodies {
   assistant_text_delta: ReplyDelta
   /** More reasoning of the part at place `part` of the reply. */
   assistant_reasoning_delta: ReplyDelta
-  /** More of a tool call's input, as raw JSON text. Left out where the whole input arrives together with the request. */
+  /** More of a tool call's input, as raw JSON text. Left out where all of it, as `JSON.stringify` writes the input, arrives together with the request. */
   tool_input_delta: {
     readonly attempt: number
     readonly part: number

@@ -2,7 +2,7 @@ import { type AssistantMessage, type Outcome, sameModel, textOf, type ToolResult
 import { causeOf, type CollectedCall, type EventOf, type RuntimeEvent } from '../events/event.ts'
 import { addUsage } from '../events/usage.ts'
 import { digestOf } from '../values/digest.ts'
-import { canonicalJson, getOwn, omitUndefined } from '../values/json.ts'
+import { getOwn, omitUndefined } from '../values/json.ts'
 import { findCall, findCallPlace, openTurnCalls, toCallKey, withCall } from './calls.ts'
 import { answerDigest, appendMessage, endsInNews, logCall, showsOtherMessages } from './history.ts'
 import { readWrittenText, toNextTurnParts } from './reply.ts'
@@ -251,7 +251,7 @@ export function applyToolRequest(state: RunState, event: EventOf<'tool_request_r
   const calls = earlier.toSpliced(place, 0, call)
   // An input that was not streamed is counted here.
   const isStreamed = callParts.includes(part)
-  const tokens = isStreamed ? 0 : estimateTokens(malformed?.text ?? canonicalJson(input))
+  const tokens = isStreamed ? 0 : estimateTokens(malformed?.text ?? JSON.stringify(input))
   return withAttempt(state, event, {
     callParts: withPart(callParts, part),
     calls,

@@ -19,8 +19,8 @@ const MAX_DELTA_LENGTH = 65_536
 /**
  * The messages that have arrived for a run and that its writer has not taken yet. Posting never blocks, and never runs the code of
  * a tool or adapter. The writer takes what has arrived when it is free. Neighbouring deltas of one part that wait together are joined:
- * where a vendor cut its chunks decides nothing, so one event records them. A tool request takes the place of its whole input, if that
- * still waits.
+ * where a vendor cut its chunks decides nothing, so one event records them. A tool request takes the place of its input, if all of that
+ * still waits, as `JSON.stringify` writes it.
  */
 export class Mailbox {
   #waiting: Mail[] = []
@@ -117,21 +117,12 @@ function joinMails({ message: first }: Mail, second: Mail): Mail | undefined {
     first.part === message.part && first.turn === message.turn && first.attempt === message.attempt
   if (!isSamePart) return undefined
   if (message.type === 'model_tool_request') {
-    return first.type === 'model_tool_input' && isWholeInput(first.text) ? second : undefined
+    // Of this text alone the estimate of its tokens is that of the request, so timing changes no number on record.
+    const isWhole = first.type === 'model_tool_input' && first.text === JSON.stringify(message.call.input)
+    return isWhole ? second : undefined
   }
   if (first.type !== message.type || first.text.length + message.text.length > MAX_DELTA_LENGTH)
     return undefined
   if (first.type === 'model_tool_input' && first.name !== (message as typeof first).name) return undefined
   return { message: { ...first, text: first.text + message.text } }
-}
-
-/** True for the text of a JSON object. No other part of such a text is one, so nothing of it was taken before. */
-function isWholeInput(text: string): boolean {
-  if (!text.startsWith('{') || !text.endsWith('}')) return false
-  try {
-    JSON.parse(text)
-    return true
-  } catch {
-    return false
-  }
 }
