@@ -95,6 +95,7 @@ const entries = await functionsOf([
   'providers',
   'server',
   'otel',
+  'engines',
   'cli',
 ])
 

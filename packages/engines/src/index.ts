@@ -1,0 +1,1 @@
+export type { Drive, Engine, EngineCapability, EngineWorker, Wake } from './engine.ts'
