@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { keysIn, knownSecrets } from '@tallystick/core/internal'
 import { repeatedTexts } from '@tallystick/testkit'
 import { asPlainText } from '../../packages/core/src/machine/history.ts'
-import { jsonOfAnswer } from '../../packages/core/src/tools/tool-schema.ts'
+import { extractJson } from '../../packages/core/src/tools/tool-schema.ts'
 import { SecretMask } from '../../packages/replay/src/secrets.ts'
 import { failureText } from '../../packages/providers/src/shared/failure.ts'
 import { parseGlob } from '../../packages/tools/src/built-in/files/names.ts'
@@ -20,7 +20,7 @@ const scans: readonly (readonly [string, (text: string) => unknown])[] = [
   ['the keys in a text', keysIn],
   ['the secrets that are known, in a text', (text) => known.spansIn(text)],
   ['the secrets in a text', (text) => mask.text(text)],
-  ['the JSON of an answer', jsonOfAnswer],
+  ['the JSON of an answer', extractJson],
   ['the kind of a statement', refuseUnseen],
   ['the words of a failure', failureText],
   ['the lines with a text', (text) => findLines(`${'a'.repeat(50)}b`, text.replaceAll('\n', 'a'), Infinity)],

@@ -17,7 +17,7 @@ const builtOn: Readonly<Record<string, string>> = {
 
 /** Functions that may throw what is not an error of ours. */
 const exempt: Readonly<Record<string, string>> = {
-  '@tallystick/core textOf': 'a view of the parts of a message, called for each message',
+  '@tallystick/core joinText': 'a view of the parts of a message, called for each message',
   '@tallystick/core foldedHistory': 'a filter that a handoff is given',
   '@tallystick/testkit otherPieces': 'cuts bytes of a test',
   '@tallystick/tools json': 'its NotJsonError becomes the outcome of the tool call that returns it',

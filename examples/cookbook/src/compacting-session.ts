@@ -1,6 +1,6 @@
 // A conversation over many days, one run a day, each in a new runtime: a model summarises what grows too long to be shown.
 import assert from 'node:assert/strict'
-import { createRuntime, defineAgent, memoryLedger, textOf, type ModelRequest } from '@tallystick/core'
+import { createRuntime, defineAgent, memoryLedger, joinText, type ModelRequest } from '@tallystick/core'
 import { scriptedModel } from '@tallystick/testkit'
 
 const days = [
@@ -15,7 +15,7 @@ const days = [
 ]
 const linesIn = ({ messages }: ModelRequest, words: RegExp): string =>
   messages
-    .flatMap((message) => (message.role === 'user' ? textOf(message.parts).split('\n') : []))
+    .flatMap((message) => (message.role === 'user' ? joinText(message.parts).split('\n') : []))
     .map((line) => line.trim())
     .filter((line) => words.test(line))
     .join('\n')

@@ -1,6 +1,6 @@
 // A user changes their mind while a tool runs, and asks for more after the answer. The run records the outcome of each.
 import assert from 'node:assert/strict'
-import { createRuntime, defineAgent, memoryLedger, textOf, type ModelRequest } from '@tallystick/core'
+import { createRuntime, defineAgent, memoryLedger, joinText, type ModelRequest } from '@tallystick/core'
 import { scriptedModel } from '@tallystick/testkit'
 import { defineTool } from '@tallystick/tools'
 import { z } from 'zod'
@@ -20,7 +20,7 @@ const search = defineTool({
 })
 const lastWish = ({ messages }: ModelRequest): string => {
   const users = messages.filter((message) => message.role === 'user')
-  return textOf(users.at(-1)!.parts)
+  return joinText(users.at(-1)!.parts)
 }
 // A script plays the model: it searches once, then repeats what it was told last.
 const model = scriptedModel([
@@ -39,7 +39,7 @@ received.resolve()
 const answers: string[] = []
 const outcomes: string[] = []
 for await (const event of run) {
-  if (event.type === 'assistant_message_finished') answers.push(textOf(event.parts))
+  if (event.type === 'assistant_message_finished') answers.push(joinText(event.parts))
   if (event.type === 'input_settled')
     outcomes.push(`${event.delivered ? 'delivered' : 'lost'} in turn ${event.turn}`)
 }

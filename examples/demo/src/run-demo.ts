@@ -1,6 +1,6 @@
 import { mkdirSync } from 'node:fs'
 import { dirname } from 'node:path'
-import { interactiveRun, exitCodeOf, exitCodes, processContext } from '@tallystick/cli'
+import { interactiveRun, chooseExitCode, exitCodes, processContext } from '@tallystick/cli'
 import type { CommandContext, ExitCode } from '@tallystick/cli'
 import { createRuntime } from '@tallystick/core'
 import { sqliteLedger } from '@tallystick/ledger/sqlite'
@@ -23,7 +23,7 @@ export async function runDemo(words: readonly string[]): Promise<ExitCode> {
     return await startRun(context, options)
   } catch (error) {
     context.say(`error: ${error instanceof Error ? error.message : String(error)}`)
-    return exitCodeOf(error)
+    return chooseExitCode(error)
   }
 }
 

@@ -1,7 +1,7 @@
 // There: a session with a sessionInputCallback that decides with which past messages a run begins. Here: the session returns
 // its history, and `edit` says what the next run is not shown. Who left it out, and why, is on record.
 import assert from 'node:assert/strict'
-import { createRuntime, defineAgent, memoryLedger, textOf } from '@tallystick/core'
+import { createRuntime, defineAgent, memoryLedger, joinText } from '@tallystick/core'
 import { scriptedModel } from '@tallystick/testkit'
 
 // A script plays the model: it says how much of the conversation it was shown.
@@ -22,7 +22,7 @@ const past = await runtime.session(sessionId).history()
 assert(past)
 // The callback: messages about a card are left out, with the answers to them.
 const edits = past.messages.flatMap((message, index) => {
-  const said = message.role === 'tool' ? '' : textOf(message.parts)
+  const said = message.role === 'tool' ? '' : joinText(message.parts)
   return said.includes('card') ? [{ index }] : []
 })
 const edit = { of: past.runId, edits, by: 'input callback', reason: 'payment data' }

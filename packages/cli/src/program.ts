@@ -8,7 +8,7 @@ import {
   type CommandContext,
   type CommandHost,
 } from './command/context.ts'
-import { exitCodeOf, exitCodes, type ExitCode } from './command/exit-code.ts'
+import { chooseExitCode, exitCodes, type ExitCode } from './command/exit-code.ts'
 import { readOwnVersion } from './version.ts'
 import { type Done, runsVerb, type Shell, shells, verbGroups } from './verbs.ts'
 
@@ -71,7 +71,7 @@ function reportError(context: CommandContext, error: unknown, verb: string | und
   // No verb was named: the help is on stderr already, and is all that there is to say.
   if (error instanceof CommanderError && error.code === 'commander.help') return exitCodes.usage
   const wrongUse = error instanceof CommanderError
-  const exitCode = wrongUse ? exitCodes.usage : exitCodeOf(error)
+  const exitCode = wrongUse ? exitCodes.usage : chooseExitCode(error)
   if (context.json) {
     const message = error instanceof Error ? error.message : String(error)
     const code = wrongUse ? 'usage' : error instanceof TallystickError ? error.code : 'unexpected'

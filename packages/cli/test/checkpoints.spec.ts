@@ -1,7 +1,7 @@
 import { generateKeyPairSync } from 'node:crypto'
 import { readFile, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { verifierKeyOf } from '@tallystick/ledger'
+import { formatVerifierKey } from '@tallystick/ledger'
 import { describe, expect, it } from 'vitest'
 import { openShop, type Shop } from './kit/shop.ts'
 import { json, tallystickHere } from './kit/tallystick.ts'
@@ -15,7 +15,7 @@ async function signer(shop: Shop): Promise<{ out: string; sign: string[]; compar
     join(shop.folder, name),
   ) as [string, string, string]
   await writeFile(key, privateKey.export({ type: 'pkcs8', format: 'pem' }))
-  await writeFile(verifier, `${verifierKeyOf(origin, publicKey)}\n`)
+  await writeFile(verifier, `${formatVerifierKey(origin, publicKey)}\n`)
   return {
     out,
     sign: ['checkpoint', shop.ledgerPath, '--out', out, '--key', key, '--origin', origin],

@@ -1,6 +1,6 @@
 import type { RuntimeEvent } from '@tallystick/core'
 import { everyFact, sampleCallId, sampleRunId } from '@tallystick/testkit'
-import { childRunIdOf, type EventOf, type EventType, eventTypes } from '@tallystick/core/vocabulary'
+import { deriveChildRunId, type EventOf, type EventType, eventTypes } from '@tallystick/core/vocabulary'
 import { describe, expect, it } from 'vitest'
 import { createScreen } from '../src/terminal/paint.ts'
 import { formatEvent, isOfInterest, createLedgerPrinter, printEvent } from '../src/view/events.ts'
@@ -166,8 +166,8 @@ describe('what a person sees of a run', () => {
     ],
     [sample('tool_deferred'), note(`${callId} continues outside as job-7, and is settled later`)],
     [
-      sample('tool_deferred', { receipt: childRunIdOf(runId, callId) }),
-      note(`${callId} waits for run ${childRunIdOf(runId, callId)}, whose end continues it`),
+      sample('tool_deferred', { receipt: deriveChildRunId(runId, callId) }),
+      note(`${callId} waits for run ${deriveChildRunId(runId, callId)}, whose end continues it`),
     ],
     [
       sample('tool_result'),

@@ -6,7 +6,7 @@ import {
 } from '@tallystick/core'
 import { InvalidArgumentError } from 'commander'
 import { describe, expect, it } from 'vitest'
-import { CommandError, exitCodeOf } from '../src/command/exit-code.ts'
+import { CommandError, chooseExitCode } from '../src/command/exit-code.ts'
 import { addLimit } from '../src/command/arguments.ts'
 
 describe('a limit on the command line', () => {
@@ -53,6 +53,6 @@ describe('an exit code', () => {
       [Object.assign(new Error('x'), { code: 'configuration' }), 1],
       [undefined, 1],
     ]
-    expect(codes.map(([error]) => exitCodeOf(error))).toEqual(codes.map(([, code]) => code))
+    expect(codes.map(([error]) => chooseExitCode(error))).toEqual(codes.map(([, code]) => code))
   })
 })

@@ -1,5 +1,5 @@
 import { sampleCallId, sampleRunId } from '@tallystick/testkit'
-import { childRunIdOf } from '@tallystick/core/vocabulary'
+import { deriveChildRunId } from '@tallystick/core/vocabulary'
 import type { RunRow } from '../src/runs/run-status.ts'
 import { findNextCommand } from '../src/view/run-table.ts'
 import { formatAfterwards, formatContinuation, type StoppedRun } from '../src/command/next-commands.ts'
@@ -69,7 +69,7 @@ describe('what to do with a run that was driven', () => {
     expect(formatContinuation(stopped({ deferredCalls: [below] }), place)).toContain(
       `has come to an end, which run ${childId} asks for:\n  tallystick settle runs.db ${childId} `,
     )
-    const child = { ...deferred, externalId: childRunIdOf(runId, callId) }
+    const child = { ...deferred, externalId: deriveChildRunId(runId, callId) }
     expect(formatContinuation(stopped({ deferredCalls: [child] }), place)).toContain('The run rests here.')
   })
 

@@ -2,7 +2,7 @@ import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { agentTool, defineAgent } from '@tallystick/core'
-import { runIdOfCall } from '@tallystick/core/vocabulary'
+import { extractRunId } from '@tallystick/core/vocabulary'
 import { scriptedModel } from '@tallystick/testkit'
 import { boss, clerk, officeConfig } from './kit/office.ts'
 import { openShop, shopAgent, shopConfig, type Shop } from './kit/shop.ts'
@@ -65,7 +65,7 @@ describe('replay', () => {
     const { runId, pendingApprovals } = await shop.start(boss())
     const office = ['--config', officeConfig]
     await tallystickHere('resume', shop.ledgerPath, runId, '--yes', ...office)
-    const child = runIdOfCall(pendingApprovals[0]!.toolCallId)
+    const child = extractRunId(pendingApprovals[0]!.toolCallId)
     const { code, stderr } = await tallystickHere('replay', shop.ledgerPath, runId, ...office)
     expect({ code, stderr }).toEqual({
       code: 0,

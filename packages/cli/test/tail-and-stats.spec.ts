@@ -1,7 +1,7 @@
 import { readdir } from 'node:fs/promises'
 import { describe, expect, it } from 'vitest'
 import { createRuntime, defineAgent, type Agent, type RunResult, type RuntimeEvent } from '@tallystick/core'
-import { runIdOfCall } from '@tallystick/core/vocabulary'
+import { extractRunId } from '@tallystick/core/vocabulary'
 import { manualClock, scriptedModel } from '@tallystick/testkit'
 import { sqliteLedger } from '@tallystick/ledger/sqlite'
 import { boss, officeConfig } from './kit/office.ts'
@@ -82,7 +82,7 @@ describe.concurrent('tail', () => {
     await using shop = await openShop()
     const { runId, pendingApprovals } = await shop.start(boss())
     const [approval] = pendingApprovals
-    const child = runIdOfCall(approval!.toolCallId)
+    const child = extractRunId(approval!.toolCallId)
     const resumed = await tallystickHere(
       'resume',
       shop.ledgerPath,

@@ -1,5 +1,5 @@
 import type { Message, RunState } from '@tallystick/core'
-import { type AssistantPart, childRunIdOf } from '@tallystick/core/vocabulary'
+import { type AssistantPart, deriveChildRunId } from '@tallystick/core/vocabulary'
 import { sampleCallId, sampleMessage, sampleRunId } from '@tallystick/testkit'
 import { describe, expect, it } from 'vitest'
 import { formatInput, listOpenCalls, formatStory, formatTranscript } from '../src/view/story-text.ts'
@@ -164,7 +164,7 @@ describe('a call without a result', () => {
     const state = { runId, phase: 'executing', calls: [call] } as unknown as RunState
     return listOpenCalls(state)[0]?.waits
   }
-  const child = childRunIdOf(runId, callId)
+  const child = deriveChildRunId(runId, callId)
 
   it('waits for what its status says', () => {
     expect(waits('awaiting_approval')).toBe('waits for an approval')

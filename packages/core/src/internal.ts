@@ -86,8 +86,8 @@ export {
   caughtUp,
   type ChangeOptions,
   type Changes,
-  changesOf,
-  changesOfEveryRun,
+  followChanges,
+  followAllChanges,
   type Poll,
 } from './ledger/changes.ts'
 export { type ContentRemoval, type OpenLedger, requireLedger } from './ledger/ledger.ts'
@@ -166,7 +166,7 @@ export {
   type ShownMessages,
   type ShownPiece,
   type Spending,
-  usualCause,
+  deriveCause,
   type WrittenPart,
 } from './events/event.ts'
 export {
@@ -194,7 +194,7 @@ export {
 export { isSameSecret } from './values/digest.ts'
 export { failureClasses } from './values/errors.ts'
 export { defaultHost } from './values/host.ts'
-export { runIdOfKey } from './values/ids.ts'
+export { deriveRunId } from './values/ids.ts'
 export {
   getOwn,
   isFrozenOnce,
@@ -215,4 +215,4 @@ export {
   withoutKeys,
 } from './values/secrets.ts'
 export { estimateTextTokens } from './machine/tokens.ts'
-export { describeDifference, legibleText, nearestNames, sentenceOfError } from './values/text.ts'
+export { describeDifference, legibleText, nearestNames, formatErrorSentence } from './values/text.ts'

@@ -38,7 +38,7 @@ export {
   type AssistantMessage,
   type AssistantPart,
   type Citation,
-  citationsOf,
+  collectCitations,
   type FilePart,
   type ImageDetail,
   type ImagePart,
@@ -68,7 +68,7 @@ export { type Cause, causes } from './events/event-parts.ts'
 export {
   type CallEventType,
   type CallPlan,
-  causeOf,
+  findCause,
   type ChildTotals,
   type Delivery,
   type EventBodies,
@@ -123,17 +123,17 @@ export type {
   Signal,
   ToolSignal,
 } from './events/signals.ts'
-export { addUsage, costOf, type MaxWebSearches, type Price } from './events/usage.ts'
-export { digestOf } from './values/digest.ts'
+export { addUsage, computeCost, type MaxWebSearches, type Price } from './events/usage.ts'
+export { computeDigest } from './values/digest.ts'
 export type { BusyRun, ConflictKind, FailureClass, ModelFailure, UnavailableReason } from './values/errors.ts'
 export type { Cancel, Host, Random } from './values/host.ts'
 export {
-  childRunIdOf,
-  idempotencyKeyOf,
+  deriveChildRunId,
+  deriveIdempotencyKey,
   parseRunId,
   parseToolCallId,
-  runIdOfCall,
+  extractRunId,
   type ToolCallId,
-  toolCallIdOf,
+  deriveToolCallId,
 } from './values/ids.ts'
 export { canonicalJson, type Json, type JsonObject } from './values/json.ts'

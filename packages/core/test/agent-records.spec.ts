@@ -125,9 +125,9 @@ describe('the definition of an agent', () => {
 describe('a tool that is an agent', () => {
   it('asks for a task, and says so to the letter', () => {
     const tool = agentTool(worker)
-    expect({ ...tool, check: undefined, run: undefined, taskOf: undefined }).toStrictEqual({
+    expect({ ...tool, check: undefined, run: undefined, toTask: undefined }).toStrictEqual({
       ...{ name: 'work_play_2', description: 'Works.', effect: 'write', recovery: 'rerun' },
-      ...{ agent: worker, child: 'Work & Play 2', check: undefined, run: undefined, taskOf: undefined },
+      ...{ agent: worker, child: 'Work & Play 2', check: undefined, run: undefined, toTask: undefined },
       inputSchema: {
         type: 'object',
         properties: {
@@ -150,8 +150,8 @@ describe('a tool that is an agent', () => {
     for (const task of ['', ' \n', 7, undefined])
       expect(tool.check({ task } as never, {} as never)).toEqual(refused)
     expect(tool.check({ task: 'Do it.' }, {} as never)).toEqual({ kind: 'run' })
-    expect(await tool.taskOf({ task: ' x ' })).toEqual({ task: ' x ' })
-    expect(await tool.taskOf({ task: ' ' })).toEqual({ fault: 'task: expected a text that is not empty' })
+    expect(await tool.toTask({ task: ' x ' })).toEqual({ task: ' x ' })
+    expect(await tool.toTask({ task: ' ' })).toEqual({ fault: 'task: expected a text that is not empty' })
     await expect(firstValueFrom(tool.run({} as never))).rejects.toThrow(
       'The tool work_play_2 is an agent: only a',
     )

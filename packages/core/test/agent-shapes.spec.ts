@@ -5,7 +5,7 @@ import type { Price } from '@tallystick/core/vocabulary'
 import { describe, expect, it } from 'vitest'
 import { everyPolicy, type PolicyCall, type PolicyVerdict } from '../src/tools/check-calls.ts'
 import { recordedSettings } from '../src/events/model-settings-check.ts'
-import { jsonOfAnswer } from '../src/tools/tool-schema.ts'
+import { extractJson } from '../src/tools/tool-schema.ts'
 import { modelPrice } from '../src/models/prices.ts'
 
 const model = scriptedModel([])
@@ -215,7 +215,7 @@ describe('the JSON of an answer', () => {
     ['```\n{"a":"```"}\n```', { a: '```' }],
     ['', undefined],
   ])('of %j is %j', (text, value) => {
-    expect(jsonOfAnswer(text)).toEqual(value)
+    expect(extractJson(text)).toEqual(value)
   })
 })
 

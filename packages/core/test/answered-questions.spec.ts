@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { memoryLedger } from '@tallystick/core'
-import { digestOf } from '@tallystick/core/vocabulary'
+import { computeDigest } from '@tallystick/core/vocabulary'
 import { seededRandom, testTool } from '@tallystick/testkit'
 import { mortalLedger } from '@tallystick/testkit'
 import { checkedRun, ofType, stage } from './stage.ts'
@@ -86,7 +86,7 @@ describe('a decision that comes again', () => {
   it('is bound to the input that will run: that of the approver, once there is one', async () => {
     const { set, run, asked, again } = await inDoubt({ amount: 2 })
     expect(again.input).toEqual({ amount: 2 })
-    expect(again.inputDigest).toBe(digestOf({ amount: 2 }))
+    expect(again.inputDigest).toBe(computeDigest({ amount: 2 }))
     const stale = { by: 'ada', attempt: 2, inputDigest: asked.inputDigest }
     expect(await set.untilSettled(run.approve(asked.toolCallId, stale))).toMatchObject({ accepted: false })
     const { attempt, inputDigest } = again

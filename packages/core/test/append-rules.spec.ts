@@ -3,11 +3,11 @@ import { ConfigurationError, LedgerConflictError, type RunId, type RuntimeEvent 
 import {
   endsRun,
   isStorableName,
-  onceKeyOf,
+  deriveOnceKey,
   requireHead,
   requireInboxKey,
   requireWellFormed,
-  sessionPlaceOf,
+  readSessionPlace,
   storableDigests,
   storableText,
 } from '@tallystick/core/store-kit'
@@ -94,7 +94,7 @@ describe('an append', () => {
 describe('what the events of an append say', () => {
   it('of facts that a run may have once: its end, and the result, the start and the decision of a call', () => {
     const call = sampleCallId(run)
-    const keys = stamped(run, Object.values(facts)).flatMap((event) => onceKeyOf(event) ?? [])
+    const keys = stamped(run, Object.values(facts)).flatMap((event) => deriveOnceKey(event) ?? [])
     expect(keys.toSorted()).toEqual([
       `approval_decided ${call} 1`,
       'run_finished',
@@ -106,7 +106,7 @@ describe('what the events of an append say', () => {
   it('of a place in a session: that of its first event, the first unless it names another', () => {
     const first = { ...facts.run_started, sessionId: 's' }
     const place = (...given: readonly object[]): unknown =>
-      sessionPlaceOf(stamped(run, given as readonly (typeof facts.run_started)[]))
+      readSessionPlace(stamped(run, given as readonly (typeof facts.run_started)[]))
     expect(place({ ...first, sessionPlace: 3 })).toEqual({ sessionId: 's', sessionPlace: 3 })
     expect(place({ ...first, sessionPlace: undefined })).toEqual({ sessionId: 's', sessionPlace: 1 })
     expect(place({ ...facts.run_started, sessionId: undefined })).toBeUndefined()

@@ -8,7 +8,7 @@ import {
   type RunResult,
   type RunState,
   type RuntimeEvent,
-  textOf,
+  joinText,
 } from '@tallystick/core'
 import { evolve, transcript } from '@tallystick/core/machine'
 import {
@@ -59,7 +59,7 @@ function resultsIn(events: readonly RuntimeEvent[]): readonly string[] {
   expect(checkTranscript(messages)).toEqual([])
   return messages.flatMap((message) =>
     message.role === 'tool'
-      ? message.results.map(({ outcome, content }) => `${outcome}: ${textOf(content)}`)
+      ? message.results.map(({ outcome, content }) => `${outcome}: ${joinText(content)}`)
       : [],
   )
 }

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { createRuntime, defineAgent, memoryLedger, type Usage } from '@tallystick/core'
-import { costOf } from '@tallystick/core/vocabulary'
+import { computeCost } from '@tallystick/core/vocabulary'
 import { manualClock, scriptedModel, untilSettled, testTool, type ScriptedStep } from '@tallystick/testkit'
 import { ofType, recorded, stage } from './stage.ts'
 
@@ -13,13 +13,13 @@ describe('what a call is billed for', () => {
     ['none of it', {}, 6.25],
   ])('counts %s at its own price', (_, more, usd) => {
     const usage = { inputTokens: 1_000_000, cacheWriteTokens: 1_000_000, ...more }
-    expect(costOf(price, usage)).toBeCloseTo(usd, 9)
+    expect(computeCost(price, usage)).toBeCloseTo(usd, 9)
   })
 
   it('counts tokens that are kept long as other writes, where no other price is known', () => {
     const { cacheWriteLongUsd: _, ...known } = price
     const usage = { inputTokens: 1_000_000, cacheWriteTokens: 1_000_000, cacheWriteLongTokens: 1_000_000 }
-    expect(costOf(known, usage)).toBeCloseTo(6.25, 9)
+    expect(computeCost(known, usage)).toBeCloseTo(6.25, 9)
   })
 
   it('counts searches on the web, and is recorded with its price', async () => {

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import type { Limits } from '@tallystick/core'
-import { childRunIdOf, type ChildTotals, type Grant } from '@tallystick/core/vocabulary'
+import { deriveChildRunId, type ChildTotals, type Grant } from '@tallystick/core/vocabulary'
 import { given } from '@tallystick/testkit'
 import {
   assumeChildTotals,
@@ -177,7 +177,7 @@ describe('what a child run is granted', () => {
       const state = working([{ ...started, ...child, grant }])
       return assumeChildTotals(state, state.calls[0]!)
     }
-    const of = { runId: childRunIdOf(runId, callId(1)) }
+    const of = { runId: deriveChildRunId(runId, callId(1)) }
     expect(whole({})).toEqual({
       ...{ ...of, turns: 0, toolCalls: 0, usage: { inputTokens: 0, outputTokens: 0 }, estimated: true },
     })
@@ -194,7 +194,7 @@ describe('what a child run is granted', () => {
   it('counts whole where it has not ended, and no less than it has used', () => {
     const left = (grant: Grant, known?: ChildTotals) =>
       assumeChildTotals({ runId }, { toolCallId: callId(1), grant }, known)
-    const of = { runId: childRunIdOf(runId, callId(1)) }
+    const of = { runId: deriveChildRunId(runId, callId(1)) }
     const known = {
       ...of,
       turns: 1,

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import {
-  digestOf,
-  idempotencyKeyOf,
+  computeDigest,
+  deriveIdempotencyKey,
   type Fact,
   type FactOf,
   type Grant,
@@ -18,10 +18,10 @@ function working(call: Partial<Call> = {}, more: Partial<ExecutingState> = {}): 
 
 describe('the start of a call', () => {
   const input = { call: 1 }
-  const key = idempotencyKeyOf(runId, callId(1))
+  const key = deriveIdempotencyKey(runId, callId(1))
   const started = (more: Partial<FactOf<'tool_started'>> = {}): Fact => ({
     ...{ type: 'tool_started', turn: 1, toolCallId: callId(1), name: 'look', attempt: 1 },
-    ...{ effect: 'read', idempotencyKey: key, inputDigest: digestOf(input), ...more },
+    ...{ effect: 'read', idempotencyKey: key, inputDigest: computeDigest(input), ...more },
   })
   const doubtful = { status: 'in_doubt', attempts: 1 } as const
   const child = sampleRunId(7)
@@ -39,7 +39,7 @@ describe('the start of a call', () => {
       { inputDigest: undefined as never },
       'sound',
     ],
-    ['with another input', working(), { inputDigest: digestOf({}) }, '13: call'],
+    ['with another input', working(), { inputDigest: computeDigest({}) }, '13: call'],
     ['with an input that was changed on record', working({ input: {} }), {}, '13: call'],
     ['past the limit', working({}, { limits: { maxToolCalls: 0 } }), {}, '9: call'],
     ['at the limit', working({}, { limits: { maxToolCalls: 1 } }), {}, 'sound'],
@@ -137,16 +137,18 @@ describe('a question to a person, and what was collected', () => {
       },
     })
     const state = working({ status: 'to_ask' })
-    expect(verdict(state, asked(digestOf({ call: 1 })))).toBe('sound')
+    expect(verdict(state, asked(computeDigest({ call: 1 })))).toBe('sound')
     expect(verdict(state, asked('x'))).toMatch(/^13: call .* is asked about with other arguments/)
     const calls = [requested(1)]
     const collecting = given([...begun(), called(), ...calls, replyFinished(calls)]).state!
     const collected = (more: object): Fact => ({
       ...{ type: 'tool_requests_collected', turn: 1 },
-      calls: [{ toolCallId: callId(1), name: 'look', plan: 'run', inputDigest: digestOf({}), ...more }],
+      calls: [{ toolCallId: callId(1), name: 'look', plan: 'run', inputDigest: computeDigest({}), ...more }],
     })
     expect(verdict(collecting, collected({}))).toBe('sound')
-    expect(verdict(collecting, collected({ input: { a: 1 }, inputDigest: digestOf({ a: 1 }) }))).toBe('sound')
+    expect(verdict(collecting, collected({ input: { a: 1 }, inputDigest: computeDigest({ a: 1 }) }))).toBe(
+      'sound',
+    )
     expect(verdict(collecting, collected({ input: { a: 1 } }))).toMatch(/^13: the digest of call/)
     // What is gone cannot be compared.
     expect(verdict({ ...state, removedFrom: 1 }, asked('x'))).toBe('sound')

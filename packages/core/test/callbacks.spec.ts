@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest'
 import {
   createRuntime,
   memoryLedger,
-  textOf,
+  joinText,
   type RunId,
   type RunResult,
   type RuntimeEvent,
@@ -40,7 +40,7 @@ async function played({ give, right }: Callback, wrong: Code): Promise<Played> {
   const events = await eventsOf()
   for (const event of events) {
     if (event.type === 'guardrail_tripped') said.push(`${event.guardrail}: ${event.detail}`)
-    if (event.type === 'tool_result') said.push(textOf(event.content))
+    if (event.type === 'tool_result') said.push(joinText(event.content))
   }
   const text = said.join('\n')
   return {

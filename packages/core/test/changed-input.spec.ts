@@ -5,7 +5,7 @@ import {
   type PolicyCall,
   type PolicyVerdict,
   type RunResult,
-  textOf,
+  joinText,
 } from '@tallystick/core'
 import { describeChangedInput, findInputFault } from '@tallystick/core/internal'
 import type { JsonObject } from '@tallystick/core/vocabulary'
@@ -78,7 +78,7 @@ describe('a call that ran with a changed input', () => {
       { by: 'ada', via: 'prompt', input: { amount: 1, to: 'ACME' }, note },
     ])
     // The record holds what the tool said, word for word.
-    expect(ofType(events, 'tool_result').map(({ content }) => textOf(content))).toEqual(['paid'])
+    expect(ofType(events, 'tool_result').map(({ content }) => joinText(content))).toEqual(['paid'])
   })
 
   it('is named to the model where the tool failed, and not where nothing ran', async () => {
@@ -92,7 +92,7 @@ describe('a call that ran with a changed input', () => {
     await failed.set.untilSettled(run.approve(failed.toolCallId, { by: 'ada', input: { amount: 2 } }))
     await failed.set.untilSettled(run.result)
     const [reported] = resultsOf(failed.set)
-    expect(reported?.content.map((part) => textOf([part]))).toEqual([
+    expect(reported?.content.map((part) => joinText([part]))).toEqual([
       expect.stringContaining('"amount" was 2'),
       expect.stringContaining('no money'),
     ])

@@ -5,8 +5,8 @@ import {
   caughtUp,
   type ChangeOptions,
   type Changes,
-  changesOf,
-  changesOfEveryRun,
+  followChanges,
+  followAllChanges,
 } from '@tallystick/core/store-kit'
 import { hintsEnded } from '../src/ledger/changes.ts'
 import { everyFact, manualClock, sampleRunId, stamped } from '@tallystick/testkit'
@@ -57,7 +57,7 @@ describe('the changes of a run', () => {
   it('are the events that are there and those that come, after each look a sign that the reader has all', async () => {
     const ledger = memoryLedger()
     await append(ledger, 1, 2, 3)
-    const changes = changesOf(ledger, run, { after: 1 })
+    const changes = followChanges(ledger, run, { after: 1 })
     expect(await take(changes, 3)).toBe('2 3 |')
     const next = take(changes, 2)
     await append(ledger, 4)
@@ -76,7 +76,7 @@ describe('the changes of a run', () => {
         isFirst = false
       },
     }
-    expect(await take(changesOf(ledger, run, { after: 0 }), 4)).toBe('1 | 2 |')
+    expect(await take(followChanges(ledger, run, { after: 0 }), 4)).toBe('1 | 2 |')
   })
 
   it('come without a gap where an append follows the subscription and precedes the first look', async () => {
@@ -91,7 +91,7 @@ describe('the changes of a run', () => {
           return sound.changes(runId)
         }),
     }
-    expect(await take(changesOf(ledger, run, { after: 0 }), 3)).toBe('1 2 |')
+    expect(await take(followChanges(ledger, run, { after: 0 }), 3)).toBe('1 2 |')
     await appended
   })
 
@@ -105,7 +105,7 @@ describe('the changes of a run', () => {
         return sound.read(runId, range)
       },
     })
-    const changes = changesOf(ledger, run, { after: 0 })
+    const changes = followChanges(ledger, run, { after: 0 })
     expect(await take(changes, 1)).toBe('1')
     await append(sound, 2, 3, 4)
     for (let hint = 0; hint < 5; hint++) hints$.next()
@@ -117,7 +117,7 @@ describe('the changes of a run', () => {
   it('show a hint without an event: a command in the inbox', async () => {
     const ledger = memoryLedger()
     await append(ledger, 1)
-    const changes = changesOf(ledger, run, { after: 0 })
+    const changes = followChanges(ledger, run, { after: 0 })
     expect(await take(changes, 2)).toBe('1 |')
     const next = take(changes, 1)
     await ledger.put(run, { key: 'a', command: { type: 'cancel' }, at: 0 })
@@ -126,7 +126,7 @@ describe('the changes of a run', () => {
 
   it('end for a reader that stops while it waits, and no subscription is left', async () => {
     const { ledger, subscribers } = hintedLedger(memoryLedger())
-    const changes = changesOf(ledger, run, { after: 0 })
+    const changes = followChanges(ledger, run, { after: 0 })
     expect(await take(changes, 1)).toBe('|')
     const waiting = take(changes, 1)
     expect(subscribers()).toBe(1)
@@ -146,7 +146,7 @@ describe('the changes of a run', () => {
         yield* sound.read(runId, range)
       },
     })
-    const changes = changesOf(ledger, run, { after: 0 })
+    const changes = followChanges(ledger, run, { after: 0 })
     const reading = take(changes, 1)
     const stopped = changes.return()
     expect(subscribers()).toBe(0)
@@ -163,7 +163,7 @@ describe('the changes of a run', () => {
         throw new LedgerUnavailableError('The disk is gone.')
       },
     })
-    await expect(take(changesOf(ledger, run, { after: 0 }), 1)).rejects.toThrow('The disk is gone.')
+    await expect(take(followChanges(ledger, run, { after: 0 }), 1)).rejects.toThrow('The disk is gone.')
     expect(subscribers()).toBe(0)
   })
 
@@ -171,7 +171,7 @@ describe('the changes of a run', () => {
     const sound = memoryLedger()
     await append(sound, 1)
     const ledger = { ...sound, changes: () => throwError(() => new LedgerUnavailableError('No hints.')) }
-    const changes = changesOf(ledger, run, { after: 0 })
+    const changes = followChanges(ledger, run, { after: 0 })
     expect(await take(changes, 2)).toBe('1 |')
     await expect(take(changes, 1)).rejects.toThrow('No hints.')
   })
@@ -181,7 +181,7 @@ describe('the changes of a run', () => {
     ['reject', (hints$) => hints$.complete(), hintsEnded().message],
   ])('%s for a reader that waits when no hint can come any more (%#)', async (_how, stop, said) => {
     const { ledger, hints$, subscribers } = hintedLedger(memoryLedger())
-    const changes = changesOf(ledger, run, { after: 0 })
+    const changes = followChanges(ledger, run, { after: 0 })
     expect(await take(changes, 1)).toBe('|')
     const waiting = take(changes, 1).catch(({ message }: Error) => message)
     stop(hints$)
@@ -192,21 +192,21 @@ describe('the changes of a run', () => {
   it('reject with the error of a closed ledger, whatever the reader is doing', async () => {
     const waiting = memoryLedger()
     await append(waiting, 1)
-    const changes = changesOf(waiting, run, { after: 0 })
+    const changes = followChanges(waiting, run, { after: 0 })
     expect(await take(changes, 2)).toBe('1 |')
     const next = take(changes, 1)
     expect(changes.isCutOff).toBe(false)
     await waiting.close()
     await expect(next).rejects.toThrow(/in-memory ledger is closed/)
     expect(changes.isCutOff).toBe(true)
-    const closed = changesOf(waiting, run, { after: 0 })
+    const closed = followChanges(waiting, run, { after: 0 })
     await expect(take(closed, 1)).rejects.toThrow(/in-memory ledger is closed/)
   })
 
   it('look again when the reader wakes them', async () => {
     const sound = memoryLedger()
     await append(sound, 1)
-    const changes = changesOf({ ...sound, changes: () => NEVER }, run, { after: 0 })
+    const changes = followChanges({ ...sound, changes: () => NEVER }, run, { after: 0 })
     expect(await take(changes, 2)).toBe('1 |')
     await append(sound, 2)
     changes.wake()
@@ -223,7 +223,7 @@ describe('the changes of a run that is polled', () => {
   it.each(Object.entries(silent))('are found by the clock where hints %s', async (_how, changes) => {
     const [sound, clock] = [memoryLedger(), manualClock()]
     await append(sound, 1)
-    const polled = changesOf({ ...sound, changes }, run, everyMinute(clock))
+    const polled = followChanges({ ...sound, changes }, run, everyMinute(clock))
     expect(await take(polled, 2)).toBe('1 |')
     await append(sound, 2)
     const next = take(polled, 2)
@@ -237,7 +237,7 @@ describe('the changes of a run that is polled', () => {
   it('come at a hint, before the time of the poll, whose timer is gone then', async () => {
     const [ledger, clock] = [memoryLedger(), manualClock()]
     await append(ledger, 1)
-    const polled = changesOf(ledger, run, everyMinute(clock))
+    const polled = followChanges(ledger, run, everyMinute(clock))
     expect(await take(polled, 2)).toBe('1 |')
     const next = take(polled, 1)
     await untilScheduled(clock)
@@ -249,7 +249,7 @@ describe('the changes of a run that is polled', () => {
   it('reject with the error of a closed ledger: its reader waits for an answer', async () => {
     const [ledger, clock] = [memoryLedger(), manualClock()]
     await append(ledger, 1)
-    const polled = changesOf(ledger, run, everyMinute(clock))
+    const polled = followChanges(ledger, run, everyMinute(clock))
     expect(await take(polled, 2)).toBe('1 |')
     await ledger.close()
     await expect(take(polled, 1)).rejects.toThrow(LedgerUnavailableError)
@@ -261,7 +261,7 @@ it('the changes of every run follow a cursor through all of them', async () => {
   await append(ledger, 1, 2, 3)
   const [first] = await Array.fromAsync(ledger.tail())
   const seen: number[] = []
-  const changes = changesOfEveryRun(ledger, first?.cursor)
+  const changes = followAllChanges(ledger, first?.cursor)
   for await (const tailed of changes) {
     if (tailed !== caughtUp) seen.push(tailed.event.seq)
     else if (seen.length === 2) await append(ledger, 4)

@@ -1,13 +1,13 @@
 // What the call of a parent hears of the run that does its work.
 import { LedgerConflictError } from '@tallystick/core'
 import { manualClock, sampleCallId, sampleRunId } from '@tallystick/testkit'
-import { childRunIdOf, type Signal } from '@tallystick/core/vocabulary'
+import { deriveChildRunId, type Signal } from '@tallystick/core/vocabulary'
 import { describe, expect, it } from 'vitest'
 import { type ChildStop, startChild } from '../src/runtime/children.ts'
 
 const runId = sampleRunId(1)
 const toolCallId = sampleCallId(runId)
-const externalId = childRunIdOf(runId, toolCallId)
+const externalId = deriveChildRunId(runId, toolCallId)
 const totals = { runId: sampleRunId(2), usage: { inputTokens: 3 }, turns: 1, toolCalls: 0 }
 const ending: ChildStop = {
   ...{ kind: 'ended', outcome: 'success', content: [{ type: 'text', text: 'Found.' }], totals },

@@ -12,7 +12,7 @@ import {
   type Tool,
   type Usage,
 } from '@tallystick/core'
-import { childRunIdOf } from '@tallystick/core/vocabulary'
+import { deriveChildRunId } from '@tallystick/core/vocabulary'
 import {
   checkBudgets,
   manualClock,
@@ -136,7 +136,7 @@ describe('the grant of a child run', () => {
     })
     const started = ofType(events, 'tool_started')
     const children = started.map(({ runId, toolCallId }) => {
-      const childId = childRunIdOf(runId, toolCallId)
+      const childId = deriveChildRunId(runId, toolCallId)
       return all.find(([first]) => first?.runId === childId) ?? []
     })
     const turns = children.map(
@@ -304,7 +304,7 @@ describe('the grant of a child run', () => {
     await untilSettled(clock, run.result)
     const [started] = ofType(await recorded(ledger, run.id), 'tool_started')
     expect(started?.grant?.durationMs).toBeLessThanOrEqual(60_000)
-    const below = await recorded(ledger, childRunIdOf(run.id, started!.toolCallId))
+    const below = await recorded(ledger, deriveChildRunId(run.id, started!.toolCallId))
     expect(ofType(below, 'run_started')[0]?.limits.maxDurationMs).toBeLessThanOrEqual(60_000)
   })
 })

@@ -8,7 +8,7 @@ import {
   type AgentOptions,
   type Limits,
 } from '@tallystick/core'
-import { childRunIdOf, parseRunId, type OutsideCommand } from '@tallystick/core/vocabulary'
+import { deriveChildRunId, parseRunId, type OutsideCommand } from '@tallystick/core/vocabulary'
 import {
   manualClock,
   mortalLedger,
@@ -63,7 +63,7 @@ describe('a child run', () => {
     expect(JSON.stringify(model.requests[1]?.messages)).toContain('It is done.')
     const events = checkedRun(await eventsOf(result.runId))
     const [started] = ofType(events, 'tool_started')
-    expect(started?.child).toBe(childRunIdOf(result.runId, started!.toolCallId))
+    expect(started?.child).toBe(deriveChildRunId(result.runId, started!.toolCallId))
     expect(parseRunId(started!.child!)).toBe(started!.child)
     const below = checkedRun(await recorded(ledger, started!.child!))
     expect(ofType(below, 'run_started')).toMatchObject([

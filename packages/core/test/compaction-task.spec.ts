@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { type Message, textOf } from '@tallystick/core'
+import { type Message, joinText } from '@tallystick/core'
 import type { Compaction } from '@tallystick/core/internal'
 import {
   checkTranscript,
@@ -20,7 +20,7 @@ const looking = (count: number): ScriptedReply[] =>
 const overflow: ScriptedStep = { fail: 'context_overflow' }
 const window: Compaction = { maxContextTokens: 1e9, keepMessages: 4 }
 const said = (messages: readonly Message[]): readonly string[] =>
-  messages.map((message) => (message.role === 'user' ? `user: ${textOf(message.parts)}` : message.role))
+  messages.map((message) => (message.role === 'user' ? `user: ${joinText(message.parts)}` : message.role))
 const leftOut = (count: number): string =>
   `user: (The ${count} oldest messages of this conversation were left out, because it grew too long. What the user asks for follows as it was said.)`
 

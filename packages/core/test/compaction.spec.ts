@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { type Message, textOf } from '@tallystick/core'
+import { type Message, joinText } from '@tallystick/core'
 import type { Compaction } from '@tallystick/core/internal'
 import { checkTranscript, testTool, type ScriptedStep } from '@tallystick/testkit'
 import { ofType, stage } from './stage.ts'
@@ -34,7 +34,7 @@ describe('a history that grows too long', () => {
     expect(first?.tokensAfter).toBeLessThan(first?.tokensBefore ?? 0)
     expect(first?.tokensBefore).toBeGreaterThan(compaction.maxContextTokens)
     const shortened = model.requests.find(
-      ({ messages }) => messages[0]?.role === 'user' && textOf(messages[0].parts).startsWith('Before'),
+      ({ messages }) => messages[0]?.role === 'user' && joinText(messages[0].parts).startsWith('Before'),
     )
     // The summary, and what the user asked for.
     expect(roles(shortened!.messages)).toEqual(['user', 'user', 'assistant', 'tool'])

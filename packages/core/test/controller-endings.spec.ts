@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { requiredEffects, type Action } from '@tallystick/core/machine'
-import { toolCallIdOf, type Fact } from '@tallystick/core/vocabulary'
+import { deriveToolCallId, type Fact } from '@tallystick/core/vocabulary'
 import { given } from '@tallystick/testkit'
 import {
   begun,
@@ -34,7 +34,7 @@ describe('a limit of turns', () => {
       'finish',
       'finish turn_limit',
     ])
-    const asking = { ...requested(1), turn: 2, toolCallId: toolCallIdOf(runId, 2, 1, 1) }
+    const asking = { ...requested(1), turn: 2, toolCallId: deriveToolCallId(runId, 2, 1, 1) }
     const asked = [...last, asking, replyFinished([asking], { turn: 2 })]
     const { facts } = given(asked).pending() as Extract<Action, { readonly facts: unknown }>
     expect(facts).toMatchObject([{ calls: [{ plan: 'settle', refusal: { outcome: 'limit_reached' } }] }])

@@ -6,7 +6,7 @@ import {
   type InputMessage,
   type Message,
   type RunResult,
-  textOf,
+  joinText,
 } from '@tallystick/core'
 import { checkTranscript, seededRandom, testTool } from '@tallystick/testkit'
 import { checkedRun, ofType, stage as stageOf, type Stage, type StageOptions } from './stage.ts'
@@ -24,8 +24,8 @@ const stage = (options: StageOptions = {}): Stage =>
 
 const shown = (message: Message): string =>
   message.role === 'tool'
-    ? `tool: ${message.results.map(({ content }) => textOf(content)).join()}`
-    : `${message.role}: ${textOf(message.parts)}`
+    ? `tool: ${message.results.map(({ content }) => joinText(content)).join()}`
+    : `${message.role}: ${joinText(message.parts)}`
 
 async function firstRun(set: Stage): Promise<RunResult> {
   return await set.play('How warm is it?')

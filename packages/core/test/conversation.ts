@@ -1,5 +1,5 @@
 import { expect } from 'vitest'
-import { textOf, type Message, type RunResult } from '@tallystick/core'
+import { joinText, type Message, type RunResult } from '@tallystick/core'
 import type { ToolResult } from '@tallystick/core/vocabulary'
 import { checkTranscript, seededRandom } from '@tallystick/testkit'
 import { checkedRun, stage, type Stage, type StageOptions } from './stage.ts'
@@ -45,13 +45,13 @@ export const resultsOf = (messages: readonly Message[]): readonly ToolResult[] =
 
 /** Results as `name outcome: text`. */
 export const shown = (results: readonly ToolResult[]): readonly string[] =>
-  results.map(({ name, outcome, content }) => `${name} ${outcome}: ${textOf(content)}`)
+  results.map(({ name, outcome, content }) => `${name} ${outcome}: ${joinText(content)}`)
 
 /** A conversation as a person reads it: what was said, what was asked of tools, what they answered. */
 export const readable = (messages: readonly Message[]): readonly string[] =>
   messages.flatMap((message) => {
     if (message.role === 'tool') return shown(message.results)
     const asked = message.parts.flatMap((part) => (part.type === 'tool_call' ? [`asks ${part.name}`] : []))
-    const said = textOf(message.parts)
+    const said = joinText(message.parts)
     return [...(said === '' ? [] : [`${message.role}: ${said}`]), ...asked]
   })

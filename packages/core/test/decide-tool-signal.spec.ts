@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { digestOf, type Fact, type Signal } from '@tallystick/core/vocabulary'
+import { computeDigest, type Fact, type Signal } from '@tallystick/core/vocabulary'
 import { given, stamped } from '@tallystick/testkit'
 import {
   begun,
@@ -41,14 +41,14 @@ describe('given a reply with calls, when they are checked', () => {
           calls: [
             {
               ...{ toolCallId: callId(1), name: 'look', plan: 'run', effect: 'read', recovery: 'rerun' },
-              inputDigest: digestOf({ at: 'sky' }),
+              inputDigest: computeDigest({ at: 'sky' }),
             },
             {
               ...{ toolCallId: callId(2), name: 'pay', plan: 'ask', effect: 'write', recovery: 'report' },
-              ...{ inputDigest: digestOf({ usd: 5 }), reason: 'money' },
+              ...{ inputDigest: computeDigest({ usd: 5 }), reason: 'money' },
             },
             {
-              ...{ toolCallId: callId(3), name: 'dream', plan: 'settle', inputDigest: digestOf({}) },
+              ...{ toolCallId: callId(3), name: 'dream', plan: 'settle', inputDigest: computeDigest({}) },
               refusal: { outcome: 'unknown_tool', text: 'No dream.' },
             },
           ],
@@ -156,7 +156,7 @@ describe('given a call in doubt, when the outside world is asked about it', () =
   it('and it was not done, it is started again, under the same key', () => {
     given(doubtful)
       .when(finding({ state: 'not_done' }))
-      .then([{ ...startedCall(1, 2), effect: 'write', inputDigest: digestOf({ call: 1 }) } as Fact])
+      .then([{ ...startedCall(1, 2), effect: 'write', inputDigest: computeDigest({ call: 1 }) } as Fact])
   })
 
   it('and the answer is unknown, it stays in doubt for the model', () => {
@@ -182,6 +182,6 @@ describe('the digest of a call', () => {
   it('is that of what the model wrote, whatever the order of its fields', () => {
     const [call] = [requested(1, 'look', { b: 1, a: 2 })]
     const page = [...streaming, call, replyFinished([call]), collected([call])]
-    expect(given(page).state).toMatchObject({ calls: [{ inputDigest: digestOf({ a: 2, b: 1 }) }] })
+    expect(given(page).state).toMatchObject({ calls: [{ inputDigest: computeDigest({ a: 2, b: 1 }) }] })
   })
 })

@@ -68,8 +68,8 @@ describe('the question that a decision answers', () => {
     const approvals = new ShownApprovals()
     expect(approvals.answered(toolCallId, {})).toStrictEqual({ toolCallId })
     const other = { ...shown, attempt: 2, inputDigest: 'e' }
-    approvals.resultOf(Promise.resolve({ pendingApprovals: [shown] } as never))
-    approvals.resultOf(Promise.reject(new Error('the run failed')))
+    approvals.takeResult(Promise.resolve({ pendingApprovals: [shown] } as never))
+    approvals.takeResult(Promise.reject(new Error('the run failed')))
     await Promise.resolve()
     expect(approvals.answered(toolCallId, {})).toStrictEqual(shown)
     approvals.event({ type: 'approval_requested', ...other } as never)

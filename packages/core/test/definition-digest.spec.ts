@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { digestOf, type AgentDefinition } from '@tallystick/core/vocabulary'
+import { computeDigest, type AgentDefinition } from '@tallystick/core/vocabulary'
 import { digested, withInstructions } from '../src/events/agent-definition.ts'
 
 const model = (modelId: string) => ({ provider: 'acme', api: 'wire', modelId })
@@ -17,13 +17,13 @@ describe('the digest of a definition', () => {
     const { digest, ...rest } = digested(whole)
     expect(rest).toEqual(whole)
     expect(digest).toBe(
-      digestOf({
+      computeDigest({
         ...said,
         fallbacks: [{ model: model('small'), maxWebSearches: 1 }],
         summarizer: { model: model('tiny'), instructions: 'Sum up.' },
       }),
     )
-    expect(digested(said).digest).toBe(digestOf(said))
+    expect(digested(said).digest).toBe(computeDigest(said))
   })
 
   it('is another one where another model takes over or sums up', () => {

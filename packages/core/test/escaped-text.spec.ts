@@ -1,9 +1,9 @@
 import { describe, expect, it } from 'vitest'
-import { endOfWords, inSmallLetters, mayBeAt } from '../src/values/secrets.ts'
+import { findEndOfWords, inSmallLetters, mayBeAt } from '../src/values/secrets.ts'
 
 /** How much of a text the words take that it begins with; `undefined` where it does not begin with them. */
 const taken = (words: string, text: string): string | undefined => {
-  const end = endOfWords(words, text, 0)
+  const end = findEndOfWords(words, text, 0)
   return end === undefined ? undefined : text.slice(0, end)
 }
 
@@ -84,10 +84,10 @@ describe('words that are escaped', () => {
   })
 
   it('are looked for at one place only, and all of them', () => {
-    expect(endOfWords('ab', 'xab', 1)).toBe(3)
-    expect(endOfWords('ab', 'xab', 0)).toBeUndefined()
-    expect(endOfWords('abc', 'abd', 0)).toBeUndefined()
-    expect(endOfWords('', 'a', 0)).toBe(0)
+    expect(findEndOfWords('ab', 'xab', 1)).toBe(3)
+    expect(findEndOfWords('ab', 'xab', 0)).toBeUndefined()
+    expect(findEndOfWords('abc', 'abd', 0)).toBeUndefined()
+    expect(findEndOfWords('', 'a', 0)).toBe(0)
   })
 
   it('begin nowhere but at their first character or at an escape', () => {

@@ -2,7 +2,7 @@
 import { describe, expect, it } from 'vitest'
 import { eventTraits, eventTypes, type EventType } from '@tallystick/core/vocabulary'
 import { everyFact, sampleRunId } from '@tallystick/testkit'
-import { causeOf, usualCause, type EventTraits } from '../src/events/event.ts'
+import { findCause, deriveCause, type EventTraits } from '../src/events/event.ts'
 
 const words = (text: string): readonly string[] => text.trim().split(/\s+/).sort()
 const typesWith = (fits: (traits: EventTraits) => boolean): readonly string[] =>
@@ -39,7 +39,7 @@ describe('a type of event', () => {
 
 describe('what decides an event', () => {
   const facts = everyFact(sampleRunId(1))
-  const cause = (type: EventType, more: object = {}): string => usualCause({ ...facts[type], ...more })
+  const cause = (type: EventType, more: object = {}): string => deriveCause({ ...facts[type], ...more })
 
   it('is a command of the same name', () => {
     const commands = { run_started: 'start', run_resumed: 'resume', cancel_requested: 'cancel' }
@@ -88,7 +88,7 @@ describe('what decides an event', () => {
 
   it('is what is on record where that says otherwise', () => {
     const event = { ...facts.cancel_requested, runId: sampleRunId(1), seq: 2, epoch: 1, at: 0, v: 1 }
-    expect(causeOf(event)).toBe('cancel')
-    expect(causeOf({ ...event, cause: 'controller' })).toBe('controller')
+    expect(findCause(event)).toBe('cancel')
+    expect(findCause({ ...event, cause: 'controller' })).toBe('controller')
   })
 })

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import type { CollectedCall } from '@tallystick/core/internal'
-import { digestOf, type Fact, type FactOf, type Outcome } from '@tallystick/core/vocabulary'
+import { computeDigest, type Fact, type FactOf, type Outcome } from '@tallystick/core/vocabulary'
 import { given, sampleRunId } from '@tallystick/testkit'
 import { readCalls, readMessages, sameAnswers } from '../src/machine/history.ts'
 import type { Call, RunState } from '../src/machine/state.ts'
@@ -22,7 +22,7 @@ import {
 
 const callOf = (state: RunState, ordinal = 1): Call => openTurnCalls(state)[ordinal - 1]!
 const input = { call: 1 }
-const inputDigest = digestOf(input)
+const inputDigest = computeDigest(input)
 const asked: Fact = {
   ...{ type: 'approval_requested', turn: 1, toolCallId: callId(1), name: 'look', attempt: 1, inputDigest },
 }
@@ -89,7 +89,7 @@ describe('an approval', () => {
       after(waiting({ recorded: callId(9) }), decided({ input: { a: 1 }, note: 'Changed.' })),
     )
     expect(changed).toMatchObject({
-      ...{ status: 'ready', input: { a: 1 }, inputDigest: digestOf({ a: 1 }), changeNote: 'Changed.' },
+      ...{ status: 'ready', input: { a: 1 }, inputDigest: computeDigest({ a: 1 }), changeNote: 'Changed.' },
     })
     // What is on record answers the input that was asked for.
     expect(changed).not.toHaveProperty('recorded')
@@ -207,13 +207,13 @@ describe('a result', () => {
     expect(logged?.resultDigest).toBeUndefined()
     const changed = [...waiting(), decided({ input: { a: 1 }, note: 'Changed.' }), startedCall()]
     const [noted] = readCalls(after(changed, endedCall(1)).callLog)
-    expect(noted).toMatchObject({ inputDigest: digestOf({ a: 1 }) })
+    expect(noted).toMatchObject({ inputDigest: computeDigest({ a: 1 }) })
     expect(noted?.result.content[0]).toEqual({ type: 'text', text: 'Changed.' })
-    expect(noted?.resultDigest).toBe(digestOf(['success', content as never]))
+    expect(noted?.resultDigest).toBe(computeDigest(['success', content as never]))
     const shown = [{ type: 'text' as const, text: 'Short.' }]
     const [short] = readCalls(after(running, endedCall(1, { shown })).callLog)
     expect(short?.result.content).toEqual(shown)
-    expect(short?.resultDigest).toBe(digestOf(['success', content as never]))
+    expect(short?.resultDigest).toBe(computeDigest(['success', content as never]))
   })
 
   it('that repeats an error makes the row longer, and another ends it', () => {
@@ -249,17 +249,17 @@ describe('answers that are the same', () => {
     const facts = texts.flatMap((text, index) => look(index + 1, text))
     return given([...begun(), called(), ...calls, replyFinished(calls), collected(calls), ...facts]).state!
   }
-  const count = (texts: readonly string[], call = { name: 'look', inputDigest: digestOf({}) }): number =>
+  const count = (texts: readonly string[], call = { name: 'look', inputDigest: computeDigest({}) }): number =>
     sameAnswers(page(texts).callLog, call).length
 
   it('are counted from the last backwards, of the same tool and input', () => {
     expect(count(['a', 'a', 'a'])).toBe(3)
     expect(count(['a', 'b', 'b'])).toBe(2)
     expect(count(['b', 'b', 'a'])).toBe(1)
-    expect(count(['a'], { name: 'pay', inputDigest: digestOf({}) })).toBe(0)
+    expect(count(['a'], { name: 'pay', inputDigest: computeDigest({}) })).toBe(0)
     expect(count(['a'], { name: 'look', inputDigest })).toBe(0)
     expect(
-      sameAnswers(page(['a', 'a']).callLog, { name: 'look', inputDigest: digestOf({}) })[0]?.toolCallId,
+      sameAnswers(page(['a', 'a']).callLog, { name: 'look', inputDigest: computeDigest({}) })[0]?.toolCallId,
     ).toBe(callId(2))
   })
 })

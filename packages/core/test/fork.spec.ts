@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { defineAgent, type RunState, type RuntimeEvent, textOf } from '@tallystick/core'
+import { defineAgent, type RunState, type RuntimeEvent, joinText } from '@tallystick/core'
 import { readMessages } from '@tallystick/core/internal'
 import { evolve } from '@tallystick/core/machine'
 import {
@@ -136,7 +136,7 @@ describe('a fork', () => {
     })
     expect(await set.untilSettled(first.result)).toMatchObject({ text: 'Two then.' })
     const [asked] = set.model.requests[0]?.messages ?? []
-    expect(textOf(asked?.role === 'user' ? asked.parts : [])).toBe('Buy two.')
+    expect(joinText(asked?.role === 'user' ? asked.parts : [])).toBe('Buy two.')
     expect(ofType(checkedRun(await set.eventsOf(first)), 'history_edited')).toMatchObject([
       { by: 'ada', edits: [{ index: 0 }] },
     ])

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { defineGuardrail, textOf, type Guardrail } from '@tallystick/core'
+import { defineGuardrail, joinText, type Guardrail } from '@tallystick/core'
 import { testTool } from '@tallystick/testkit'
 import { checkedRun, ofType, stage, typesOf } from './stage.ts'
 
@@ -32,7 +32,7 @@ describe('a guardrail on the input', () => {
     const { runId, reason } = await play('My key is sk-123.')
     expect(reason).toBe('answered')
     expect(
-      textOf(model.requests[0]?.messages[0]?.role === 'user' ? model.requests[0].messages[0].parts : []),
+      joinText(model.requests[0]?.messages[0]?.role === 'user' ? model.requests[0].messages[0].parts : []),
     ).toBe('My key is ….')
     const events = checkedRun(await eventsOf(runId))
     expect(ofType(events, 'guardrail_tripped')).toMatchObject([

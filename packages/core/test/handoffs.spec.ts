@@ -11,7 +11,7 @@ import {
   handoff,
   memoryLedger,
   type RunState,
-  textOf,
+  joinText,
 } from '@tallystick/core'
 import { evolve } from '@tallystick/core/machine'
 import { checkTranscript, manualClock, scriptedModel, untilSettled, testTool } from '@tallystick/testkit'
@@ -105,7 +105,7 @@ describe('a handoff', () => {
     const { runId } = await play('Where is my invoice?')
     const shown = billing.model.requests[0]?.messages ?? []
     expect(shown).toHaveLength(1)
-    expect(textOf(shown[0]?.role === 'user' ? shown[0].parts : [])).toBe(
+    expect(joinText(shown[0]?.role === 'user' ? shown[0].parts : [])).toBe(
       'What was said and done before you took over:\n' +
         'User: Where is my invoice?\n' +
         'Assistant: One moment.\n' +
@@ -201,7 +201,7 @@ describe('a handoff', () => {
     const [unfit, skipped] = ofType(checkedRun(await eventsOf(runId)), 'tool_result')
     expect(unfit).toMatchObject({ name: 'transfer_to_billing', outcome: 'invalid_input' })
     expect(skipped).toMatchObject({ name: second, outcome: 'skipped' })
-    expect(textOf(skipped!.content)).toBe(
+    expect(joinText(skipped!.content)).toBe(
       'A reply can hand the conversation over once: only its first handoff counts, which is the call of transfer_to_billing. Nothing was run; ask for transfer_to_sales alone if it is still needed.',
     )
   })

@@ -5,7 +5,7 @@ import {
   agentTool,
   defineAgent,
   defineGuardrail,
-  textOf,
+  joinText,
   type AgentOptions,
   type RuntimeEvent,
 } from '@tallystick/core'
@@ -78,7 +78,7 @@ describe('the check of a call that never ends', () => {
     const events = checkedRun(await set.eventsOf(runId))
     const [result] = ofType(events, 'tool_result')
     expect(result?.outcome).toBe('denied')
-    expect(textOf(result!.content)).toBe(
+    expect(joinText(result!.content)).toBe(
       'The check of this call failed, so it was not run: it did not end within 60000 ms',
     )
     expect(result!.at - events[0]!.at).toBe(60_000)

@@ -20,7 +20,7 @@ import {
   withDigests,
 } from '../src/machine/history.ts'
 import { estimateMessageTokens } from '../src/machine/tokens.ts'
-import { digestOf } from '../src/values/digest.ts'
+import { computeDigest } from '../src/values/digest.ts'
 
 const message = (text: string): Message => ({ role: 'user', parts: [{ type: 'text', text }] })
 
@@ -90,7 +90,7 @@ describe('a history', () => {
   })
 
   it('begins with the digest of a text that names how digests are made', () => {
-    expect(emptyHistoryDigest).toBe(digestOf('tallystick history 1'))
+    expect(emptyHistoryDigest).toBe(computeDigest('tallystick history 1'))
     expect(historyDigest(createHistory([]))).toBe(emptyHistoryDigest)
   })
 

@@ -3,13 +3,13 @@ import { createHash } from 'node:crypto'
 import { createRuntime, memoryLedger } from '@tallystick/core'
 import { afterEach, beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest'
 import {
-  digestOf,
+  computeDigest,
   digestTextsByDefault,
   digestTextsWith,
   type TextDigest,
   useHostDigest,
 } from '../src/values/digest.ts'
-import { digestOfHost } from '../src/values/host.ts'
+import { findHostDigest } from '../src/values/host.ts'
 
 function digestOfNode(text: string): string {
   return createHash('sha256').update(text).digest('hex')
@@ -35,11 +35,11 @@ function counted(): { readonly digest: TextDigest; readonly texts: string[] } {
 
 describe('the digest of the host', () => {
   it('is SHA-256 in hex in Node, and missing where the host has no such function', () => {
-    expect(digestOfHost()?.('a€')).toBe(digestOfNode('a€'))
+    expect(findHostDigest()?.('a€')).toBe(digestOfNode('a€'))
     onTestFinished(() => void vi.unstubAllGlobals())
     for (const process of [undefined, {}, { getBuiltinModule: () => undefined }]) {
       vi.stubGlobal('process', process)
-      expect(digestOfHost()).toBeUndefined()
+      expect(findHostDigest()).toBeUndefined()
     }
   })
 
@@ -48,7 +48,7 @@ describe('the digest of the host', () => {
     digestTextsByDefault(() => digest)
     digestTextsByDefault(() => expect.unreachable('one is there'))
     const text = fresh()
-    expect(digestOf(text)).toBe(digestOfNode(`"${text}"`))
+    expect(computeDigest(text)).toBe(digestOfNode(`"${text}"`))
     expect(texts).toEqual(['abc', `"${text}"`])
   })
 
@@ -57,7 +57,7 @@ describe('the digest of the host', () => {
     digestTextsWith(given.digest)
     digestTextsByDefault(() => found.digest)
     const text = fresh()
-    digestOf(text)
+    computeDigest(text)
     expect([given.texts, found.texts]).toEqual([['abc', `"${text}"`], []])
   })
 
@@ -68,7 +68,7 @@ describe('the digest of the host', () => {
   it.each([undefined, () => 'ba7816bf', notImplemented])('is not used where it is %s', (other) => {
     digestTextsByDefault(() => other)
     const text = fresh()
-    expect(digestOf(text)).toBe(digestOfNode(`"${text}"`))
+    expect(computeDigest(text)).toBe(digestOfNode(`"${text}"`))
   })
 
   it('is that of Node for a runtime', () => {
@@ -76,7 +76,7 @@ describe('the digest of the host', () => {
     onTestFinished(() => hash.mockRestore())
     createRuntime({ ledger: memoryLedger() })
     const text = fresh()
-    digestOf(text)
+    computeDigest(text)
     expect(hash.mock.calls).toEqual([
       ['sha256', 'abc'],
       ['sha256', `"${text}"`],

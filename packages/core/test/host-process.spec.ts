@@ -3,9 +3,9 @@ import { spawn, type ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
 import * as files from 'node:fs'
 import { describe, expect, it, onTestFinished } from 'vitest'
-import { processOfHost } from '../src/values/host.ts'
+import { findHostProcess } from '../src/values/host.ts'
 
-type System = Required<NonNullable<Parameters<typeof processOfHost>[0]>>
+type System = Required<NonNullable<Parameters<typeof findHostProcess>[0]>>
 
 const failing = (code: string) => (): never => {
   throw Object.assign(new Error(code), { code })
@@ -21,14 +21,14 @@ async function sleeper(): Promise<ChildProcess & { readonly pid: number }> {
 /** As the process of a number names itself. */
 const nameOf = (pid: number): string => {
   const { platform, kill, getBuiltinModule } = process as System
-  return processOfHost({ pid, platform, kill, getBuiltinModule })!.name
+  return findHostProcess({ pid, platform, kill, getBuiltinModule })!.name
 }
 
 describe.runIf(process.platform === 'linux' || process.platform === 'darwin')('this process', () => {
   it('given another process, then that has ended once it is killed, and not before', async () => {
     const child = await sleeper()
     const name = nameOf(child.pid)
-    const here = processOfHost(process)!
+    const here = findHostProcess(process)!
     expect(name).toMatch(/^process \d+ on \S+ \(\S+ since \S+\)$/)
     expect(here.hasEnded(name)).toBe(false)
     child.kill('SIGKILL')
@@ -37,13 +37,13 @@ describe.runIf(process.platform === 'linux' || process.platform === 'darwin')('t
   })
 
   it('given a number that another process has by now, then the one that began before has ended', () => {
-    const here = processOfHost(process)!
+    const here = findHostProcess(process)!
     expect(here.hasEnded(here.name)).toBe(false)
     expect(here.hasEnded(here.name.replace(/since .*\)/, 'since 1)'))).toBe(true)
   })
 
   it('given a process of another machine, or a text that names none, then nothing is known of it', () => {
-    const here = processOfHost(process)!
+    const here = findHostProcess(process)!
     for (const name of [
       here.name.replace(/\(\S+ since/, '(elsewhere since'),
       'a process',
@@ -78,12 +78,12 @@ describe('a machine with Linux', () => {
 
   it('that hides the processes of other users, then they have not ended', () => {
     const named = 'process 9 on web-1 (boot-1/4026531836 since 4711)'
-    expect(processOfHost(linux(failing('EPERM')))?.hasEnded(named)).toBe(false)
-    expect(processOfHost(linux(failing('ESRCH')))?.hasEnded(named)).toBe(true)
+    expect(findHostProcess(linux(failing('EPERM')))?.hasEnded(named)).toBe(false)
+    expect(findHostProcess(linux(failing('ESRCH')))?.hasEnded(named)).toBe(true)
   })
 
   it('names its processes whatever their programs are called, and counts those as ended that nobody waits for', () => {
-    const here = processOfHost(linux(failing('ESRCH')))!
+    const here = findHostProcess(linux(failing('ESRCH')))!
     expect(here.name).toBe('process 7 on web-1 (boot-1/4026531836 since 4711)')
     expect(here.hasEnded(here.name)).toBe(false)
     expect(here.hasEnded(here.name.replace('process 7', 'process 8'))).toBe(true)
@@ -103,11 +103,11 @@ describe('a machine with macOS', () => {
               execFileSync: (file: string) => (file.endsWith('ps') ? 'Mon Jan  5 09:00:00 2026\n' : 'BOOT\n'),
             },
     })
-    const here = processOfHost(system(() => true))!
+    const here = findHostProcess(system(() => true))!
     expect(here.name).toBe('process 7 on mac (BOOT since Mon_Jan_5_09:00:00_2026)')
     expect(here.hasEnded(here.name)).toBe(false)
     expect(here.hasEnded(here.name.replace('09:00', '08:00'))).toBe(true)
-    expect(processOfHost(system(failing('ESRCH')))?.hasEnded(here.name)).toBe(true)
-    expect(processOfHost(system(failing('EPERM')))?.hasEnded(here.name)).toBe(false)
+    expect(findHostProcess(system(failing('ESRCH')))?.hasEnded(here.name)).toBe(true)
+    expect(findHostProcess(system(failing('EPERM')))?.hasEnded(here.name)).toBe(false)
   })
 })

@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest'
 import {
   LedgerConflictError,
   memoryLedger,
-  textOf,
+  joinText,
   type Ledger,
   type Run,
   type RunId,
@@ -37,7 +37,7 @@ async function takenIn(set: Stage, runId: string): Promise<void> {
 async function said(set: Stage): Promise<readonly string[]> {
   const history = await set.runtime.session(session).history()
   return (history?.messages ?? []).flatMap((message) =>
-    message.role === 'user' ? [textOf(message.parts)] : [],
+    message.role === 'user' ? [joinText(message.parts)] : [],
   )
 }
 

@@ -1,7 +1,7 @@
 import canonicalize from 'canonicalize'
 import * as fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { canonicalJson, digestOf, type Json } from '@tallystick/core/vocabulary'
+import { canonicalJson, computeDigest, type Json } from '@tallystick/core/vocabulary'
 import { tries } from '../../../scripts/testing/effort.ts'
 import { isJson, isSameJson } from '../src/values/json.ts'
 
@@ -46,7 +46,7 @@ describe('canonicalJson', () => {
       fc.property(fc.dictionary(fc.string(), json), (object) => {
         const turned = Object.fromEntries(Object.entries(object).toReversed())
         expect(canonicalJson(turned)).toBe(canonicalJson(object))
-        expect(digestOf(turned)).toBe(digestOf(object))
+        expect(computeDigest(turned)).toBe(computeDigest(object))
       }),
     )
   })

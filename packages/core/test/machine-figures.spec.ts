@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { buildForkedEvents, estimateMessageTokens, tallyCalls } from '@tallystick/core/internal'
 import { decide, evolve } from '@tallystick/core/machine'
-import { type Fact, type FactOf, toolCallIdOf, type UserMessage } from '@tallystick/core/vocabulary'
+import { type Fact, type FactOf, deriveToolCallId, type UserMessage } from '@tallystick/core/vocabulary'
 import { given, sampleMessage, sampleRunId, stamped } from '@tallystick/testkit'
 import type { RunState } from '../src/machine/state.ts'
 import {
@@ -60,12 +60,12 @@ describe('a fork', () => {
   const fork = sampleRunId(2)
 
   it('renames the ids of its own calls, and no text that only looks like one', () => {
-    const [own, other] = [toolCallIdOf(runId, 1, 1, 1), toolCallIdOf(sampleRunId(3), 1, 1, 1)]
+    const [own, other] = [deriveToolCallId(runId, 1, 1, 1), deriveToolCallId(sampleRunId(3), 1, 1, 1)]
     const prefix = own.slice(0, -'_1_1_1'.length)
     const kept = [other, `${own} said`, `see ${own}`, `${prefix}_1_1`, `${prefix}_x_1_1`, `${own}_1`, prefix]
     const page = [...begun(), called(), requested(1, 'look', { own, kept, deep: { own: [own] } })]
     const renamed = buildForkedEvents(stamped(runId, page), { runId: fork }).at(-1)
-    const id = toolCallIdOf(fork, 1, 1, 1)
+    const id = deriveToolCallId(fork, 1, 1, 1)
     expect(renamed).toMatchObject({
       ...{ runId: fork, epoch: 1, toolCallId: id },
       input: { own: id, kept, deep: { own: [id] } },

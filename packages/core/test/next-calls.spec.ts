@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import type { Limits } from '@tallystick/core'
-import { digestOf, type Fact } from '@tallystick/core/vocabulary'
+import { computeDigest, type Fact } from '@tallystick/core/vocabulary'
 import { given, sampleRunId } from '@tallystick/testkit'
 import { isStubbed, stubbed } from '../src/machine/retry.ts'
 import { nextForCalls, settleCalls } from '../src/machine/next-calls.ts'
@@ -282,7 +282,7 @@ describe('calls that are closed', () => {
       {
         type: 'tool_requests_collected',
         calls: [1, 2].map((ordinal) => ({
-          ...{ toolCallId: callId(ordinal), plan: 'settle', inputDigest: digestOf({}) },
+          ...{ toolCallId: callId(ordinal), plan: 'settle', inputDigest: computeDigest({}) },
           refusal: { outcome: 'denied', text: 'This call was denied. Nothing was run.' },
         })),
       },

@@ -1,4 +1,4 @@
-import { digestOf, type Fact, type Outcome } from '@tallystick/core/vocabulary'
+import { computeDigest, type Fact, type Outcome } from '@tallystick/core/vocabulary'
 import { given } from '@tallystick/testkit'
 import { emptyCallLog, logCall, type CallLog } from '../src/machine/history.ts'
 import { nextForCalls } from '../src/machine/next-calls.ts'
@@ -45,7 +45,12 @@ export function answers(input: object, ...texts: readonly string[]): CallLog {
   return texts.reduce<CallLog>(
     (log, text) =>
       logCall(log, {
-        ...{ toolCallId: callId(9), name: 'look', inputDigest: digestOf(input as never), resultDigest: text },
+        ...{
+          toolCallId: callId(9),
+          name: 'look',
+          inputDigest: computeDigest(input as never),
+          resultDigest: text,
+        },
         result: {
           toolCallId: callId(9),
           name: 'look',

@@ -12,7 +12,7 @@ import {
   type OutputStreamOptions,
   outputTransform,
   type RuntimeEvent,
-  textOf,
+  joinText,
 } from '@tallystick/core'
 import { shownEvent } from '@tallystick/core/internal'
 import { auditAll } from '@tallystick/core/machine'
@@ -72,7 +72,7 @@ const written = (events: readonly RuntimeEvent[]): string =>
     .map((event) => event.written ?? event.text)
     .join('')
 const saidBy = (message: Message | undefined): string =>
-  message?.role === 'assistant' ? textOf(message.parts) : ''
+  message?.role === 'assistant' ? joinText(message.parts) : ''
 
 describe('what subscribers see', () => {
   it('given a mask, when a match comes in pieces, then no subscriber sees it, and the ledger holds both texts', async () => {

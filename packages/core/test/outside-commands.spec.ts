@@ -1,14 +1,14 @@
 import { describe, expect, it } from 'vitest'
 import { evolve, recoverMessage } from '@tallystick/core/machine'
 import { given, sampleMessage, sampleRunId, stamped } from '@tallystick/testkit'
-import { digestOf, type Fact, type FactOf, type OutsideCommand } from '@tallystick/core/vocabulary'
+import { computeDigest, type Fact, type FactOf, type OutsideCommand } from '@tallystick/core/vocabulary'
 import { getCommandRules } from '../src/machine/decide.ts'
 import { describeChangedInput } from '../src/machine/request.ts'
 import type { RunState } from '../src/machine/state.ts'
 import { begun, cancelRequested, called, callId, endedCall, executing, runId, startedCall } from './pages.ts'
 
 const streaming = [...begun({ limits: { maxTurns: 3 } }), called()]
-const inputDigest = digestOf({ call: 1 })
+const inputDigest = computeDigest({ call: 1 })
 const asked: FactOf<'approval_requested'> & { readonly toolCallId: ReturnType<typeof callId> } = {
   ...{ type: 'approval_requested', turn: 1, toolCallId: callId(1), name: 'look', attempt: 1, inputDigest },
 }

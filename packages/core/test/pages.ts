@@ -3,7 +3,7 @@ import type { CollectedCall } from '@tallystick/core/internal'
 import { audit, evolve } from '@tallystick/core/machine'
 import {
   defaultRetryPolicy,
-  digestOf,
+  computeDigest,
   type Fact,
   type FactOf,
   type JsonObject,
@@ -11,7 +11,7 @@ import {
   type RetryPolicy,
   type StopReason,
   type ToolCallId,
-  toolCallIdOf,
+  deriveToolCallId,
 } from '@tallystick/core/vocabulary'
 import { everyFact, given, sampleMessage, sampleRunId, stamped } from '@tallystick/testkit'
 
@@ -52,7 +52,7 @@ export function wrote(text: string, part = 0, attempt = 1): Fact {
 
 /** The id of the n-th call of the first reply. */
 export function callId(ordinal = 1, attempt = 1): ToolCallId {
-  return toolCallIdOf(runId, 1, attempt, ordinal)
+  return deriveToolCallId(runId, 1, attempt, ordinal)
 }
 
 /** The model asks for its n-th call, at place `n - 1` of the reply. */
@@ -90,7 +90,14 @@ export function collected(
   more: Partial<CollectedCall> | ((ordinal: number) => Partial<CollectedCall>) = {},
 ): Fact {
   const collect = calls.map(({ toolCallId, name, input }, index): CollectedCall => ({
-    ...{ toolCallId, name, plan: 'run', inputDigest: digestOf(input), effect: 'read', recovery: 'rerun' },
+    ...{
+      toolCallId,
+      name,
+      plan: 'run',
+      inputDigest: computeDigest(input),
+      effect: 'read',
+      recovery: 'rerun',
+    },
     ...(typeof more === 'function' ? more(index + 1) : more),
   }))
   return { type: 'tool_requests_collected', turn: 1, calls: collect }

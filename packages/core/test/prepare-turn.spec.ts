@@ -8,7 +8,7 @@ import {
   foldedHistory,
   memoryLedger,
   type Message,
-  textOf,
+  joinText,
 } from '@tallystick/core'
 import type { TurnRequest } from '@tallystick/core/internal'
 import { manualClock, scriptedModel, testTool, untilSettled } from '@tallystick/testkit'
@@ -141,7 +141,7 @@ describe('a turn that is prepared', () => {
     const set = stage({
       prepareTurn: async ({ request: { messages } }) => {
         const last = messages.findLast((message) => message.role === 'user')
-        const found = await library(last?.role === 'user' ? textOf(last.parts) : '')
+        const found = await library(last?.role === 'user' ? joinText(last.parts) : '')
         return { messages: [said(found), ...messages] }
       },
     })

@@ -10,7 +10,7 @@ import {
   type Usage,
 } from '@tallystick/core'
 import { eventSchemas } from '@tallystick/core/schemas'
-import { costOf, type Price } from '@tallystick/core/vocabulary'
+import { computeCost, type Price } from '@tallystick/core/vocabulary'
 import { manualClock, scriptedModel, untilSettled, type ScriptedStep } from '@tallystick/testkit'
 import { searchesCost } from '../src/events/usage.ts'
 import { checkedRun, ofType, recorded } from './stage.ts'
@@ -186,12 +186,12 @@ describe('what a run costs', () => {
     ['an input up to the second bound as well', longer, { inputTokens: 200 }, 20_000],
     ['the longest input at the rates beyond the last bound', longer, { inputTokens: 201 }, 40_200],
   ])('is %s', (_what, price, usage, millionths) => {
-    expect(costOf(price, usage) * 1_000_000).toBeCloseTo(millionths, 6)
+    expect(computeCost(price, usage) * 1_000_000).toBeCloseTo(millionths, 6)
   })
 
   it('is more with each search, by tokens apart', () => {
-    expect(costOf({ ...rates, webSearchUsd: 0.5 }, { webSearches: 3 })).toBe(1.5)
-    expect(costOf(rates, { webSearches: 3 })).toBe(0)
+    expect(computeCost({ ...rates, webSearchUsd: 0.5 }, { webSearches: 3 })).toBe(1.5)
+    expect(computeCost(rates, { webSearches: 3 })).toBe(0)
     expect(searchesCost({ ...rates, webSearchUsd: 0.5 }, 3)).toBe(1.5)
     expect(searchesCost({ ...rates, webSearchUsd: 0.5 }, 'unbounded')).toBe(Infinity)
     expect([3, 'unbounded' as const].map((max) => searchesCost(rates, max))).toEqual([0, 0])
@@ -256,7 +256,7 @@ describe('what a run costs', () => {
     )
     fc.assert(
       fc.property(price, usage, (given, billed) => {
-        const cost = costOf(given, billed)
+        const cost = computeCost(given, billed)
         expect(Number.isFinite(cost) && cost >= 0).toBe(true)
         const event = { attempt: 1, usage: billed, costUsd: cost, price: given }
         expect(eventSchemas.usage_updated.safeParse(event).success).toBe(true)

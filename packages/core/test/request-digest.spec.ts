@@ -1,7 +1,7 @@
 // What the digest of a model call covers. It is part of the stored format: another form of it would refuse recorded runs.
 import { createRuntime, defineAgent, memoryLedger } from '@tallystick/core'
 import { historyDigests } from '@tallystick/core/internal'
-import { digestOf, type JsonObject } from '@tallystick/core/vocabulary'
+import { computeDigest, type JsonObject } from '@tallystick/core/vocabulary'
 import { manualClock, scriptedModel, untilSettled } from '@tallystick/testkit'
 import { describe, expect, it } from 'vitest'
 import { checkedRun, ofType, recorded } from './stage.ts'
@@ -28,7 +28,7 @@ describe('the digest of a request', () => {
         modelSettings: { seed: 7 },
         providerState,
       }
-      expect(call?.requestDigest).toBe(digestOf(covered))
+      expect(call?.requestDigest).toBe(computeDigest(covered))
     },
   )
 })

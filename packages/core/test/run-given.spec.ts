@@ -10,7 +10,7 @@ import {
   memoryLedger,
   type RunOptions,
 } from '@tallystick/core'
-import { runIdOfKey } from '@tallystick/core/internal'
+import { deriveRunId } from '@tallystick/core/internal'
 import {
   mortalLedger,
   scriptedModel,
@@ -292,7 +292,7 @@ describe('an idempotency key', () => {
     const results = await set.untilSettled(Promise.all([one.result, same.result, elsewhere.result]))
     const later = await set.untilSettled(again(set).run(set.agent, 'Go.', key).result)
     expect([...results, later].map(({ runId, text }) => [runId, text])).toEqual(
-      [1, 2, 3, 4].map(() => [runIdOfKey('order 7'), 'Done.']),
+      [1, 2, 3, 4].map(() => [deriveRunId('order 7'), 'Done.']),
     )
     expect(set.model.requests).toHaveLength(3)
     expect(await runsOf(set.ledger)).toBe(1)

@@ -1,7 +1,7 @@
 import * as fc from 'fast-check'
 import '../../../scripts/testing/seed.ts'
 import { describe, expect, it } from 'vitest'
-import { parseRunId, parseToolCallId, toolCallIdOf } from '@tallystick/core/vocabulary'
+import { parseRunId, parseToolCallId, deriveToolCallId } from '@tallystick/core/vocabulary'
 import { sampleRunId, seededRandom } from '@tallystick/testkit'
 import { runIdMaker } from '../src/runtime/host.ts'
 
@@ -62,7 +62,7 @@ describe('a run id', () => {
 describe('reading ids from outside', () => {
   it('takes what the runtime makes, and nothing else', () => {
     const runId = sampleRunId(3)
-    const callId = toolCallIdOf(runId, 12, 2, 31)
+    const callId = deriveToolCallId(runId, 12, 2, 31)
     expect(parseToolCallId(callId)).toBe(callId)
     expect(callId.length).toBeLessThanOrEqual(64)
     for (const text of ['', 'run', `${runId} `, runId.slice(1), `${runId}0`, runId.replaceAll('-', '')]) {
@@ -78,9 +78,9 @@ describe('reading ids from outside', () => {
     const place = fc.tuple(numbers, numbers, numbers)
     fc.assert(
       fc.property(place, place, (one, other) => {
-        const [first, second] = [one, other].map((numbered) => toolCallIdOf(sampleRunId(1), ...numbered))
+        const [first, second] = [one, other].map((numbered) => deriveToolCallId(sampleRunId(1), ...numbered))
         expect(first === second).toBe(one.join() === other.join())
-        expect(toolCallIdOf(sampleRunId(2), ...one)).not.toBe(first)
+        expect(deriveToolCallId(sampleRunId(2), ...one)).not.toBe(first)
       }),
     )
   })

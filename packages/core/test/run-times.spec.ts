@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import type { ParentRef } from '../src/events/event.ts'
-import { type RunId, timeOfRunId } from '../src/values/ids.ts'
+import { type RunId, extractTime } from '../src/values/ids.ts'
 import { toRunTimes } from '../src/machine/state.ts'
 import { runIdMaker } from '../src/runtime/host.ts'
 import { manualClock } from '@tallystick/testkit'
@@ -35,7 +35,7 @@ describe('the times of a run', () => {
 
 describe('the time that a run id tells', () => {
   it('is that at which it was made', () => {
-    expect(timeOfRunId(runId)).toBe(at)
-    expect(timeOfRunId(runId.replace('-7', '-8') as RunId)).toBeUndefined()
+    expect(extractTime(runId)).toBe(at)
+    expect(extractTime(runId.replace('-7', '-8') as RunId)).toBeUndefined()
   })
 })

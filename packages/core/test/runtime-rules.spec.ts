@@ -12,7 +12,7 @@ import {
   type Message,
   type PrepareTurn,
   type RuntimeOptions,
-  textOf,
+  joinText,
   withRuntimeRules,
 } from '@tallystick/core'
 import { manualClock, scriptedModel, testTool, untilSettled } from '@tallystick/testkit'
@@ -22,7 +22,7 @@ import { checkedRun, ofType, recorded } from './stage.ts'
 
 const note = (text: string): Message => ({ role: 'user', parts: [{ type: 'text', text }] })
 const said = (messages: readonly Message[]): readonly string[] =>
-  messages.map((message) => (message.role === 'tool' ? 'results' : textOf(message.parts)))
+  messages.map((message) => (message.role === 'tool' ? 'results' : joinText(message.parts)))
 
 async function played(agent: Agent<unknown>, rules: Omit<RuntimeOptions, 'ledger'>, input = 'Go.') {
   const [clock, ledger] = [manualClock(), memoryLedger()]

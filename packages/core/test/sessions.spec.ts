@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest'
 import {
   createRuntime,
   LedgerConflictError,
-  textOf,
+  joinText,
   type Ledger,
   type Message,
   type RunId,
@@ -16,7 +16,7 @@ const stage = (options: StageOptions): Stage => stageOf({ random: seededRandom(+
 
 const said = (messages: readonly Message[] = []): readonly string[] =>
   messages.map((message) =>
-    message.role === 'tool' ? '(results)' : `${message.role}: ${textOf(message.parts)}`,
+    message.role === 'tool' ? '(results)' : `${message.role}: ${joinText(message.parts)}`,
   )
 
 const answers = (...texts: readonly string[]): readonly ScriptedStep[] => texts.map((text) => ({ text }))

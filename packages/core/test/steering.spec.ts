@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { textOf, type RuntimeEvent } from '@tallystick/core'
+import { joinText, type RuntimeEvent } from '@tallystick/core'
 import { testTool } from '@tallystick/testkit'
 import { stage } from './stage.ts'
 
@@ -7,7 +7,7 @@ const settledInputs = (events: readonly RuntimeEvent[]) =>
   events.flatMap((event) => (event.type === 'input_settled' ? [{ ...event }] : []))
 
 const shown = (messages: readonly { role: string; parts?: readonly { type: string; text?: string }[] }[]) =>
-  messages.map(({ role, parts }) => (parts ? `${role}: ${textOf(parts)}` : role))
+  messages.map(({ role, parts }) => (parts ? `${role}: ${joinText(parts)}` : role))
 
 describe('input while a run is at work', () => {
   it('steers at the next injection, and input_settled says where', async () => {

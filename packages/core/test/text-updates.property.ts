@@ -1,7 +1,7 @@
 import * as fc from 'fast-check'
 import { firstValueFrom, toArray } from 'rxjs'
 import { expect, it } from 'vitest'
-import { createRuntime, textOf } from '@tallystick/core'
+import { createRuntime, joinText } from '@tallystick/core'
 import { readMessages } from '@tallystick/core/internal'
 import { createIdleAgent, manualClock } from '@tallystick/testkit'
 import { tries } from '../../../scripts/testing/effort.ts'
@@ -26,7 +26,7 @@ it('a reader who takes back what was withdrawn has the final texts, and those ar
       const said = new Set(
         lastStates
           .flatMap(({ history }) => readMessages(history))
-          .flatMap((message) => (message.role === 'assistant' ? [textOf(message.parts)] : [])),
+          .flatMap((message) => (message.role === 'assistant' ? [joinText(message.parts)] : [])),
       )
       expect(texts.filter((text) => !said.has(text))).toEqual([])
       const after = chosen % (events.length + 1)

@@ -7,7 +7,7 @@ import {
   type Guardrail,
   memoryLedger,
   type RunStreams,
-  textOf,
+  joinText,
 } from '@tallystick/core'
 import { manualClock, scriptedModel, untilSettled, testTool, type ScriptedStep } from '@tallystick/testkit'
 import { ofType, stage, type StageOptions } from './stage.ts'
@@ -165,7 +165,7 @@ describe('a run read after an event', () => {
       )
       expect(await firstValueFrom(later.textUpdates$.pipe(toArray()))).toEqual(updates.filter(isLater))
       expect(await firstValueFrom(later.text$.pipe(toArray())), `after ${after}`).toEqual(
-        messages.filter(isLater).map(({ parts }) => textOf(parts)),
+        messages.filter(isLater).map(({ parts }) => joinText(parts)),
       )
     }
   })

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import type { Limits } from '@tallystick/core'
-import { digestOf } from '@tallystick/core/vocabulary'
+import { computeDigest } from '@tallystick/core/vocabulary'
 import { findCallsAwaitingEqual, nextForCallLimits, serveRepeats } from '../src/machine/limits.ts'
 import type { Call, ExecutingState, MetLimit } from '../src/machine/state.ts'
 import { answers, at, brief, doubtful, settled, started, working } from './open-calls.ts'
@@ -203,7 +203,7 @@ describe('a call that repeats itself', () => {
     expect(served({}, ['b', 'a', 'a'])).toEqual([])
     expect(served({}, ['a'], { maxRepeats: 1 })).toEqual(['repeated 1'])
     expect(served({}, [], { maxRepeats: 0 })).toEqual([])
-    expect(served({ inputDigest: digestOf({}) }, ['a', 'a', 'a'])).toEqual([])
+    expect(served({ inputDigest: computeDigest({}) }, ['a', 'a', 'a'])).toEqual([])
     expect(served({ name: 'pay' }, ['a', 'a', 'a'])).toEqual([])
   })
 
@@ -273,7 +273,7 @@ describe('equal calls of one reply', () => {
   })
 
   it('count the answers that are there', () => {
-    const same = { inputDigest: digestOf({ call: 1 }) }
+    const same = { inputDigest: computeDigest({ call: 1 }) }
     const limits = { maxRepeats: 3 }
     const twice = { limits, callLog: answers({ call: 1 }, 'a', 'a') }
     expect(waiting([same, same], twice)).toEqual([2])

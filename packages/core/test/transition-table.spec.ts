@@ -19,7 +19,7 @@ import {
 import {
   defaultRetryPolicy,
   eventTypes,
-  toolCallIdOf,
+  deriveToolCallId,
   type EventType,
   type Fact,
   type FactOf,
@@ -98,7 +98,7 @@ const fits: { readonly [T in EventType]?: (state: RunState, sample: FactOf<T>) =
   tool_request_ready: (state, sample) => {
     const { runId, turn } = state
     const attempt = attemptOf(state)
-    return [{ ...sample, turn, attempt, part: 9, toolCallId: toolCallIdOf(runId, turn, attempt, 9) }]
+    return [{ ...sample, turn, attempt, part: 9, toolCallId: deriveToolCallId(runId, turn, attempt, 9) }]
   },
   tool_requests_collected: (state) => {
     const calls = openTurnCalls(state).map(({ toolCallId, name }) => {

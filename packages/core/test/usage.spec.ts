@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import * as billing from '../src/events/usage.ts'
 import { addUsage, isTokenCount, largerUsage, tokenCounts } from '../src/events/usage.ts'
-import { boundOfLimit, forEveryLimit, limitNames, limitReasons } from '../src/events/limits.ts'
+import { findBound, forEveryLimit, limitNames, limitReasons } from '../src/events/limits.ts'
 
 const whole = {
   ...{ inputTokens: 1, outputTokens: 2, cacheReadTokens: 3, cacheWriteTokens: 4 },
@@ -65,13 +65,13 @@ describe('a limit', () => {
     const grant = {
       ...{ turns: 1, toolCalls: 2, tokens: 3, inputTokens: 4, outputTokens: 5, costUsd: 6, durationMs: 7 },
     }
-    const bounds = limitNames.map((name) => [name, boundOfLimit(grant, name)])
+    const bounds = limitNames.map((name) => [name, findBound(grant, name)])
     expect(Object.fromEntries(bounds)).toEqual({
       ...{ maxTurns: 1, maxToolCalls: 2, maxToolCallsPerTurn: undefined, maxTotalTokens: 3 },
       ...{ maxTotalInputTokens: 4, maxTotalOutputTokens: 5, maxCostUsd: 6, maxDurationMs: 7 },
       maxRepeats: undefined,
     })
-    expect(limitNames.map((name) => boundOfLimit({}, name))).toEqual(limitNames.map(() => undefined))
+    expect(limitNames.map((name) => findBound({}, name))).toEqual(limitNames.map(() => undefined))
   })
 
   it('ends a run with its own reason', () => {

@@ -16,7 +16,7 @@ import {
   withDigests,
 } from '@tallystick/core/internal'
 import { requireTextId } from '@tallystick/core/store-kit'
-import { canonicalJson, digestOf, type Json } from '@tallystick/core/vocabulary'
+import { canonicalJson, computeDigest, type Json } from '@tallystick/core/vocabulary'
 import { listUntilBadIds } from './format/event-row.ts'
 import { readRecordedEvents } from './store/read-events.ts'
 
@@ -86,7 +86,7 @@ export class ImportedHistories {
 /** Messages with others after them. Only the digests of those are computed. */
 function appendMessages(messages: readonly Message[], others: readonly Message[]): readonly Message[] {
   let digest = historyDigests(messages).at(-1) ?? emptyHistoryDigest
-  const added = others.map((message) => (digest = digestOf([digest, message])))
+  const added = others.map((message) => (digest = computeDigest([digest, message])))
   return withDigests(others, added, messages)
 }
 
@@ -178,8 +178,8 @@ const lineFeed = 0x0a
  * The lines of a stream of bytes, such as a file that is read, each without its line feed. Lines end at a line feed and
  * nowhere else: JSON may hold the other characters that some readers of lines end them at. Holds one line at a time.
  */
-export async function* linesOf(chunks: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array> {
-  requireOptions('linesOf', byteChunks, chunks, 'the first argument')
+export async function* splitLines(chunks: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array> {
+  requireOptions('splitLines', byteChunks, chunks, 'the first argument')
   let begun: Uint8Array[] = []
   for await (const chunk of chunks) {
     let from = 0

@@ -319,7 +319,7 @@ class ImportedOrigins {
     while (from !== undefined && !this.#sound.has(from)) {
       if (from === runId) throw damagedLine(line, describeCircle(passed))
       passed.push(from)
-      const origin = await this.#originOf(from)
+      const origin = await this.#findOrigin(from)
       // A run that is not in the ledger may still come, and then name one of these.
       if (origin === 'unknown') return
       from = origin
@@ -328,7 +328,7 @@ class ImportedOrigins {
     for (const each of passed) this.#sound.add(each)
   }
 
-  async #originOf(runId: RunId): Promise<RunId | undefined | 'unknown'> {
+  async #findOrigin(runId: RunId): Promise<RunId | undefined | 'unknown'> {
     try {
       for await (const event of this.#ledger.read(runId, { toSeq: 1 })) {
         return event.type === 'run_started' ? event.parent?.runId : undefined
@@ -379,7 +379,7 @@ const importOptions = option.fields<ImportOptions>({ onRun: option.maybe(option.
 
 /** A text and bytes can be iterated too, and hold no lines. */
 const lineSource = option.valueThat(
-  'lines, such as linesOf(createReadStream(path)) or a list of texts',
+  'lines, such as splitLines(createReadStream(path)) or a list of texts',
   (value) => {
     if (typeof value !== 'object' || value === null || value instanceof Uint8Array) return false
     return Symbol.iterator in value || Symbol.asyncIterator in value
@@ -388,7 +388,7 @@ const lineSource = option.valueThat(
 
 /**
  * Reads what `exportEvents` wrote into a ledger, run by run, holding the state of one run and a group of events at a
- * time. `lines` are texts or UTF-8 bytes without their line feeds; `linesOf` makes them of a file.
+ * time. `lines` are texts or UTF-8 bytes without their line feeds; `splitLines` makes them of a file.
  *
  * Every event is checked before it is written: its fields, its number, the laws, and that the runs which it comes from
  * lead to no circle. Events are stored as they were

@@ -1,4 +1,4 @@
-export { verifierKeyOf } from './checkpoint/signed-note.ts'
+export { formatVerifierKey } from './checkpoint/signed-note.ts'
 export { writeCheckpoint, type Checkpoint, type CheckpointOptions } from './checkpoint/checkpoint.ts'
 export {
   verifyCheckpoints,
@@ -9,7 +9,7 @@ export {
 export { exportedLine, exportEvents } from './export-events.ts'
 export { ExportedHistories } from './export-events.ts'
 export { importEvents, type ImportOptions, type ImportReport, type ImportedRun } from './import-events.ts'
-export { linesOf } from './export-events.ts'
+export { splitLines } from './export-events.ts'
 export { eventsToFold, type FoldedRun, foldTo, outlineTo, type FoldOptions } from './projection/fold-to.ts'
 export {
   maxOutlinedValues,

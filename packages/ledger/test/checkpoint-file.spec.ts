@@ -2,7 +2,7 @@ import { generateKeyPairSync } from 'node:crypto'
 import { appendFileSync, existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { ConfigurationError, LedgerDamagedError, memoryLedger } from '@tallystick/core'
 import {
-  verifierKeyOf,
+  formatVerifierKey,
   verifyCheckpoints,
   writeCheckpoint,
   type CheckpointsVerdict,
@@ -60,8 +60,8 @@ describe('a file of checkpoints', () => {
     expect((await as(publicKey, 'example.com/other')).broken).toMatchObject([
       { what: 'origin', expected: 'example.com/other', found: origin },
     ])
-    expect(await as(verifierKeyOf(origin, publicKey))).toMatchObject({ ok: true })
-    expect((await as(verifierKeyOf('example.com/other', publicKey))).ok).toBe(false)
+    expect(await as(formatVerifierKey(origin, publicKey))).toMatchObject({ ok: true })
+    expect((await as(formatVerifierKey('example.com/other', publicKey))).ok).toBe(false)
     expect(await as(publicKey.export({ type: 'spki', format: 'pem' }) as string)).toMatchObject({ ok: true })
     await expect(writeCheckpoint(ledger, { file, key: stranger.privateKey, origin })).rejects.toThrow(
       'Use the key and the origin that the file was begun with',

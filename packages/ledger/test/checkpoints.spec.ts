@@ -1,7 +1,7 @@
 import { copyFileSync, existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { LedgerDamagedError } from '@tallystick/core'
-import { verifierKeyOf, verifyCheckpoints, verifyLedger, writeCheckpoint } from '@tallystick/ledger'
+import { formatVerifierKey, verifyCheckpoints, verifyLedger, writeCheckpoint } from '@tallystick/ledger'
 import { sqliteLedger } from '@tallystick/ledger/sqlite'
 import { describe, expect, it } from 'vitest'
 import { another, kept, origin, otherAnswer, privateKey, publicKey, rewrite } from './support/kept-ledger.ts'
@@ -26,7 +26,7 @@ describe('checkpoints', () => {
         .all(),
     )
     expect(heads.map((head) => head.split(' ')[2])).toEqual([runId, otherId])
-    const id = verifierKeyOf(origin, publicKey).split('+')[1] ?? ''
+    const id = formatVerifierKey(origin, publicKey).split('+')[1] ?? ''
     expect(lines).toEqual([
       ...['heads 2', ...heads, ''],
       ...[origin, '2', checkpoint.root, ''],

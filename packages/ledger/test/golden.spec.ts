@@ -1,7 +1,7 @@
 import { copyFileSync, createReadStream, readFileSync } from 'node:fs'
 import { memoryLedger, type Ledger, type RuntimeEvent } from '@tallystick/core'
 import { eventTypes } from '@tallystick/core/vocabulary'
-import { exportEvents, importEvents, linesOf, verifyLedger } from '@tallystick/ledger'
+import { exportEvents, importEvents, splitLines, verifyLedger } from '@tallystick/ledger'
 import { sqliteLedger } from '@tallystick/ledger/sqlite'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import {
@@ -67,7 +67,7 @@ describe.each(formats)('the golden ledger of format %d', (format) => {
 
   it('is imported from its export, and folds to the same', async () => {
     const ledger = memoryLedger()
-    const report = await importEvents(ledger, linesOf(createReadStream(files.lines)))
+    const report = await importEvents(ledger, splitLines(createReadStream(files.lines)))
     expect(report).toEqual({ runs: states.length, events: lines.length, present: 0 })
     expect(await goldenStates(ledger)).toEqual(states)
   })

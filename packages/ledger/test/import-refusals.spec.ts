@@ -1,6 +1,6 @@
 import { LedgerDamagedError, memoryLedger, type Ledger, type RunId } from '@tallystick/core'
 import { hostileFiles } from '@tallystick/testkit'
-import { importEvents, linesOf, runSummaries } from '@tallystick/ledger'
+import { importEvents, splitLines, runSummaries } from '@tallystick/ledger'
 import { sqliteLedger } from '@tallystick/ledger/sqlite'
 import { describe, expect, it } from 'vitest'
 import { linesOfLedger } from './support/exported.ts'
@@ -111,7 +111,7 @@ describe('importEvents refuses, at its line,', () => {
       const ledger = memoryLedger()
       await importEvents(
         ledger,
-        linesOf(
+        splitLines(
           (async function* () {
             yield bytes
           })(),

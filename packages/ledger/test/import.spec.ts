@@ -10,7 +10,7 @@ import {
 } from '@tallystick/core'
 import { type Head } from '@tallystick/core/vocabulary'
 import { copyPrefix, everyFact, sampleRunId, stamped } from '@tallystick/testkit'
-import { foldTo, importEvents, linesOf, verifyLedger, type ImportedRun } from '@tallystick/ledger'
+import { foldTo, importEvents, splitLines, verifyLedger, type ImportedRun } from '@tallystick/ledger'
 import { sqliteLedger } from '@tallystick/ledger/sqlite'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { linesOfLedger } from './support/exported.ts'
@@ -75,7 +75,7 @@ describe('importEvents', () => {
     writeFileSync(path, `${lines.join('\n')}\n`)
     for (const highWaterMark of [1, 7, 65536]) {
       const copy = memoryLedger()
-      await importEvents(copy, linesOf(createReadStream(path, { highWaterMark })))
+      await importEvents(copy, splitLines(createReadStream(path, { highWaterMark })))
       expect(await linesOfLedger(copy)).toEqual(lines)
     }
   })

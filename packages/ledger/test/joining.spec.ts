@@ -1,4 +1,4 @@
-import { createRuntime, defineAgent, textOf, type Agent, type Ledger } from '@tallystick/core'
+import { createRuntime, defineAgent, joinText, type Agent, type Ledger } from '@tallystick/core'
 import { scriptedModel } from '@tallystick/testkit'
 import { sqliteLedger } from '@tallystick/ledger/sqlite'
 import { expect, it, onTestFinished } from 'vitest'
@@ -44,7 +44,7 @@ it('input of one process that the run of another ends without showing begins the
   const retried = await session.run(ours, 'Second.', { whenBusy: 'join', inputId: 'message 2' })
   expect(retried.id).toBe(joined.id)
   const { messages = [] } = (await session.history()) ?? {}
-  const said = messages.flatMap((message) => (message.role === 'user' ? [textOf(message.parts)] : []))
+  const said = messages.flatMap((message) => (message.role === 'user' ? [joinText(message.parts)] : []))
   expect(said).toEqual(['First.', 'Second.'])
   for (const { id } of [run, joined]) expect(await verifyRun(first, id)).toMatchObject({ ok: true })
 })

@@ -1,5 +1,5 @@
 import { ConfigurationError, type RuntimeEvent } from '@tallystick/core'
-import { toolCallIdOf } from '@tallystick/core/vocabulary'
+import { deriveToolCallId } from '@tallystick/core/vocabulary'
 import { everyFact, sampleCallId, sampleRunId, stamped } from '@tallystick/testkit'
 import { describe, expect, it } from 'vitest'
 import type { Statement } from '../src/postgres/connections.ts'
@@ -27,7 +27,7 @@ async function filledSchema(): Promise<string> {
       facts.run_started,
       ...Array.from({ length: 30 }, (_, turn) => [
         ...Array.from({ length: 9 }, () => ({ ...facts.assistant_text_delta, turn })),
-        { ...facts.tool_progress, turn, toolCallId: toolCallIdOf(runId, turn, 1, 1) },
+        { ...facts.tool_progress, turn, toolCallId: deriveToolCallId(runId, turn, 1, 1) },
       ]).flat(),
       facts.tool_result,
     ])

@@ -9,7 +9,7 @@ import {
   type RunId,
 } from '@tallystick/core'
 import { manualClock, scriptedModel, seededRandom, testTool, type ScriptedStep } from '@tallystick/testkit'
-import { childRunIdOf } from '@tallystick/core/vocabulary'
+import { deriveChildRunId } from '@tallystick/core/vocabulary'
 import { foldTo, ledgerStats, runSummary } from '@tallystick/ledger'
 import { describe, expect, it } from 'vitest'
 import { projectRun } from '../src/projection/projections.ts'
@@ -62,7 +62,7 @@ describe('a run that waits', () => {
       const { approvals, deferred, children } = summary.waits
       return [...approvals, ...deferred, ...children].find((each) => each.name === name)!.toolCallId
     }
-    const child = childRunIdOf(runId, idOf('worker'))
+    const child = deriveChildRunId(runId, idOf('worker'))
     expect(summary).toMatchObject({
       status: 'suspended',
       started: [],

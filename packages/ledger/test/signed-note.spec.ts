@@ -5,7 +5,7 @@ import {
   isSignedBy,
   signNote,
   readSigningKey,
-  verifierKeyOf,
+  formatVerifierKey,
   readVerifyingKey,
 } from '../src/checkpoint/signed-note.ts'
 
@@ -38,9 +38,9 @@ describe('a signed note', () => {
     const pem = `-----BEGIN PRIVATE KEY-----\n${der.toString('base64')}\n-----END PRIVATE KEY-----\n`
     const key = readSigningKey(pem)
     expect(signNote(text, { name: 'PeterNeumann', key })).toBe(`${text}\n${signature}\n`)
-    expect(verifierKeyOf('PeterNeumann', createPublicKey(key).export({ type: 'spki', format: 'pem' }))).toBe(
-      verifier,
-    )
+    expect(
+      formatVerifierKey('PeterNeumann', createPublicKey(key).export({ type: 'spki', format: 'pem' })),
+    ).toBe(verifier)
   })
 
   it('refuses keys that cannot sign or verify it', () => {
@@ -62,7 +62,7 @@ describe('a signed note', () => {
     }
     expect(() => readVerifyingKey('no key')).toThrow('openssl genpkey -algorithm ed25519')
     for (const origin of ['', 'two words', 'a+b', 'line\nfeed']) {
-      expect(() => verifierKeyOf(origin, publicKey)).toThrow(ConfigurationError)
+      expect(() => formatVerifierKey(origin, publicKey)).toThrow(ConfigurationError)
     }
   })
 })

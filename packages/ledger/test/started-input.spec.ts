@@ -1,6 +1,6 @@
 import { sqliteLedger } from '@tallystick/ledger/sqlite'
 import { type RunId, type RuntimeEvent } from '@tallystick/core'
-import { digestOf, type JsonObject } from '@tallystick/core/vocabulary'
+import { computeDigest, type JsonObject } from '@tallystick/core/vocabulary'
 import { describe, expect, it } from 'vitest'
 import { forgeRun } from './support/forged-ledger.ts'
 import { recorded, verified } from './support/recorded.ts'
@@ -31,14 +31,14 @@ describe('the start of a call', () => {
     const starts = events.filter((event) => event.type === 'tool_started')
     expect(starts.length).toBeGreaterThan(0)
     expect(starts.map((event) => event.inputDigest)).toEqual(
-      starts.map((event) => digestOf(inputs.get(event.toolCallId) ?? {})),
+      starts.map((event) => computeDigest(inputs.get(event.toolCallId) ?? {})),
     )
   })
 
   it('with another digest is found by verify, though every hash holds', async () => {
     const { path, runId } = await recorded()
     const { seq } = (await eventsOf(path, runId)).find(({ type }) => type === 'tool_started')!
-    forgeStart(path, runId, digestOf({ amount: 1_000_000 }))
+    forgeStart(path, runId, computeDigest({ amount: 1_000_000 }))
     expect(await verified(path, runId)).toMatchObject({ ok: false, broken: { seq, what: 'law 13' } })
   })
 

@@ -11,7 +11,7 @@ import {
   exportedLine,
   importEvents,
   ledgerStats,
-  linesOf,
+  splitLines,
   rebuildProjections,
   redact,
   runSummaries,
@@ -116,7 +116,7 @@ it.each<readonly [string, () => unknown, string]>([
   ],
   [
     'a path for bytes',
-    () => Array.fromAsync(linesOf('runs.jsonl' as never)),
+    () => Array.fromAsync(splitLines('runs.jsonl' as never)),
     'such as createReadStream(path)',
   ],
   [

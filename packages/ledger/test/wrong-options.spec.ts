@@ -147,7 +147,7 @@ it.each<readonly [string, () => Promise<unknown>, string]>([
   ['a listener by another case', () => read([], { onrun: () => {} }), 'Did you mean onRun?'],
   ['a listener that is not a function', () => read([], { onRun: 'log' }), 'importEvents: onRun is a text'],
   ['a path for lines', () => read('runs.jsonl'), 'the second argument is a text; expected lines'],
-  ['bytes for lines', () => read(Buffer.from('{}')), 'expected lines, such as linesOf'],
+  ['bytes for lines', () => read(Buffer.from('{}')), 'expected lines, such as splitLines'],
   ['snapshots by a slip', () => fold({ snapshot: false }), 'foldTo: snapshot is not an option. Did you mean'],
   ['no for false', () => fold({ snapshots: 'no' }), "snapshots is a text, 'no'; expected true or false"],
   ['null for options', () => fold(null), 'foldTo: what it was given is null'],

@@ -3,11 +3,11 @@ export { conventionsCommit, type MetricName } from './conventions.ts'
 export { type IdGenerator, runIds, type RunTracing, traceRuns, type TraceRunsOptions } from './trace-runs.ts'
 export {
   type Measurement,
-  measurementsOf,
+  toMeasurements,
   recordedSpans,
   type RecordedSpansOptions,
-  spansOf,
-  traceparentOf,
+  toSpans,
+  readTraceparent,
 } from './recorded-spans.ts'
 export { type OtlpAttribute, type OtlpSpan, type OtlpTraces, type OtlpValue, toOtlp } from './otlp.ts'
 export type { ContentOption } from './content.ts'

@@ -49,12 +49,12 @@ const anyCall = valueThat('a call, as in { runId, toolCallId }', (value) => {
  * Returns the spans that have ended, in the order in which they ended, from the events of one or more runs. The events
  * of each run have to begin with its first; runs may be interleaved. The ids are those of `traceRuns`. Pure.
  */
-export function spansOf(events: Iterable<RuntimeEvent>, options: ContentOption = {}): readonly Span[] {
-  requireOptions('spansOf', eventSource, events, 'the list of events')
-  requireOptions('spansOf', spansOptions, options)
+export function toSpans(events: Iterable<RuntimeEvent>, options: ContentOption = {}): readonly Span[] {
+  requireOptions('toSpans', eventSource, events, 'the list of events')
+  requireOptions('toSpans', spansOptions, options)
   const withContent = holdsContent(options)
   const all = [...events]
-  requireOptions('spansOf', eventList, all, 'the list of events')
+  requireOptions('toSpans', eventList, all, 'the list of events')
   const starts = new Map<string, Start>()
   for (const event of all) if (event.type === 'run_started') starts.set(event.runId, event)
   const folds = new Map<string, RunSpans>()
@@ -119,12 +119,12 @@ export async function readStartsBefore(ledger: Ledger, start: Start): Promise<Re
  * Returns the `traceparent` of a call that is under way. A tool sends it with its requests, so that the service that
  * answers, such as an MCP server, continues the trace below the span of the call.
  */
-export async function traceparentOf(
+export async function readTraceparent(
   ledger: Ledger,
   call: { readonly runId: RunId; readonly toolCallId: ToolCallId },
 ): Promise<string> {
-  requireLedger('traceparentOf', ledger)
-  requireOptions('traceparentOf', anyCall, call, 'the call')
+  requireLedger('readTraceparent', ledger)
+  requireOptions('readTraceparent', anyCall, call, 'the call')
   const { runId, toolCallId } = call
   const start = await readStart(ledger, runId)
   const { traceId, traceFlags } = start
@@ -141,8 +141,8 @@ export interface Measurement {
 }
 
 /** Returns what a span that has ended adds to the metrics of the conventions: one projection makes both. */
-export function measurementsOf(span: Span): readonly Measurement[] {
-  requireOptions('measurementsOf', anySpan, span, 'the span')
+export function toMeasurements(span: Span): readonly Measurement[] {
+  requireOptions('toMeasurements', anySpan, span, 'the span')
   const { attributes } = span
   const operation = attributes[genAi.operation]
   if (operation === operations.chat) return measureChat(span)

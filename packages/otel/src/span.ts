@@ -1,6 +1,6 @@
 import type { Usage } from '@tallystick/core'
 import { omitUndefined, option, type OptionCheck } from '@tallystick/core/internal'
-import { digestOf, type EventOf } from '@tallystick/core/vocabulary'
+import { computeDigest, type EventOf } from '@tallystick/core/vocabulary'
 import { genAi, own } from './conventions.ts'
 
 /** A value of an attribute. */
@@ -189,7 +189,7 @@ const sampled = 1
 
 /** Returns the id of a span, from the run and what the span is of. The same facts always give the same id. */
 export function toSpanId(runId: string, ...place: readonly (string | number)[]): string {
-  const id = digestOf([runId, ...place]).slice(0, 16)
+  const id = computeDigest([runId, ...place]).slice(0, 16)
   // Sixteen zeros mean no span.
   return id === noSpan ? '0000000000000001' : id
 }

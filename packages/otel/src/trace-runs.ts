@@ -14,10 +14,10 @@ import {
 } from '@opentelemetry/api'
 import type { Ledger, RuntimeEvent } from '@tallystick/core'
 import { defaultHost, option, requireOptions } from '@tallystick/core/internal'
-import { caughtUp, changesOfEveryRun } from '@tallystick/core/store-kit'
+import { caughtUp, followAllChanges } from '@tallystick/core/store-kit'
 import type { TailCursor } from '@tallystick/core/vocabulary'
 import { metricKinds, type MetricName } from './conventions.ts'
-import { type Measurement, measurementsOf, readStartsBefore } from './recorded-spans.ts'
+import { type Measurement, toMeasurements, readStartsBefore } from './recorded-spans.ts'
 import type { Attributes, Span, SpanMove, StartedSpan } from './span.ts'
 import { type ContentOption, holdsContent } from './content.ts'
 import { RunSpans } from './run-spans.ts'
@@ -228,7 +228,7 @@ class LedgerTracing implements RunTracing {
   readonly #report: (error: unknown, what: string) => void
   /** The runs that have not ended, the one with the latest event last. */
   readonly #runs = new Map<string, RunSpans>()
-  #changes: ReturnType<typeof changesOfEveryRun> | undefined
+  #changes: ReturnType<typeof followAllChanges> | undefined
   #isStopped = false
   cursor: TailCursor | undefined
   readonly ended: Promise<void>
@@ -255,7 +255,7 @@ class LedgerTracing implements RunTracing {
   async #follow({ after, from }: TraceRunsOptions): Promise<void> {
     this.cursor = after ?? (from === 'start' ? undefined : await this.#lastCursor())
     if (this.#isStopped) return
-    const changes = changesOfEveryRun(this.#ledger, this.cursor)
+    const changes = followAllChanges(this.#ledger, this.cursor)
     this.#changes = changes
     for await (const tailed of changes) {
       if (tailed === caughtUp) continue
@@ -306,7 +306,7 @@ class LedgerTracing implements RunTracing {
   #write(move: SpanMove): void {
     this.#guarded(() => this.#spans.write(move))
     if (move.type === 'started') return
-    for (const measurement of measurementsOf(move.span)) this.#guarded(() => this.#writeMetric(measurement))
+    for (const measurement of toMeasurements(move.span)) this.#guarded(() => this.#writeMetric(measurement))
   }
 
   /** An error of a provider does not end the tracing. */

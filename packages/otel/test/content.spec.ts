@@ -1,6 +1,6 @@
 import { createRuntime, defineAgent, memoryLedger, type Ledger } from '@tallystick/core'
 import { hostileTexts, scriptedModel, testTool } from '@tallystick/testkit'
-import { recordedSpans, spansOf, traceRuns, type Attributes } from '@tallystick/otel'
+import { recordedSpans, toSpans, traceRuns, type Attributes } from '@tallystick/otel'
 import { afterEach, describe, expect, it, vi } from 'vitest'
 import { memoryTracer, untilTraced } from './support/memory-providers.ts'
 
@@ -103,8 +103,8 @@ describe('the content of spans', () => {
   it('changes nothing else', async () => {
     const ledger = await said()
     const events = (await Array.fromAsync(ledger.tail())).map(({ event }) => event)
-    const bare = spansOf(events).map(({ spanId, startedAt, endedAt }) => ({ spanId, startedAt, endedAt }))
-    const full = spansOf(events, { content: true })
+    const bare = toSpans(events).map(({ spanId, startedAt, endedAt }) => ({ spanId, startedAt, endedAt }))
+    const full = toSpans(events, { content: true })
     expect(full.map(({ spanId, startedAt, endedAt }) => ({ spanId, startedAt, endedAt }))).toEqual(bare)
   })
 })

@@ -7,7 +7,7 @@ import {
   type RunId,
 } from '@tallystick/core'
 import { manualClock, scriptedModel, testTool } from '@tallystick/testkit'
-import { recordedSpans, spansOf, type Span } from '@tallystick/otel'
+import { recordedSpans, toSpans, type Span } from '@tallystick/otel'
 import { describe, expect, it } from 'vitest'
 
 const look = testTool({ name: 'look', run: () => '21 °C' })
@@ -174,7 +174,7 @@ describe('the spans of a run', () => {
     expect(root.startedAt).toBeGreaterThanOrEqual(events.at(-1)!.at + 5000)
     expect(root.traceId).toBe(traceIdOf(fork.runId))
     expect(root.links).toMatchObject([
-      { traceId: traceIdOf(source.runId), spanId: spansOf(events).at(-1)?.spanId },
+      { traceId: traceIdOf(source.runId), spanId: toSpans(events).at(-1)?.spanId },
     ])
     expect(root.events.map(({ name }) => name)).toEqual(['tallystick.run_resumed'])
     expect(root.attributes['tallystick.run.model_calls']).toBe(1)

@@ -4,7 +4,7 @@ import type { RuntimeEvent, Usage } from '@tallystick/core'
 import { addUsage } from '@tallystick/core/vocabulary'
 import { playProgram } from '@tallystick/testkit'
 import { randomProgram } from '@tallystick/testkit/random'
-import { recordedSpans, spansOf, type Span } from '@tallystick/otel'
+import { recordedSpans, toSpans, type Span } from '@tallystick/otel'
 import { newTask, tries } from '../../../scripts/testing/effort.ts'
 
 const numRuns = tries(200)
@@ -68,7 +68,7 @@ describe('the spans of random runs', () => {
       fc
         .asyncProperty(randomProgram, async (program) => {
           const { events, others } = await playProgram(program)
-          expect(faultsOf(spansOf([...events, ...others.flat()]))).toEqual([])
+          expect(faultsOf(toSpans([...events, ...others.flat()]))).toEqual([])
         })
         .beforeEach(newTask),
       { numRuns },
@@ -81,7 +81,7 @@ describe('the spans of random runs', () => {
         .asyncProperty(randomProgram, async (program) => {
           const { events, others } = await playProgram(program)
           for (const run of [events, ...others]) {
-            const spans = spansOf(run)
+            const spans = toSpans(run)
             const results = run.filter(({ type }) => type === 'tool_result')
             expect(
               named(spans, 'execute_tool').map((span) => span.attributes['gen_ai.tool.call.id']),
@@ -100,12 +100,12 @@ describe('the spans of random runs', () => {
       fc
         .asyncProperty(randomProgram, fc.nat(), async (program, cut) => {
           const { events, others, ledger } = await playProgram(program)
-          const all = spansOf(events)
-          const before = spansOf(events.slice(0, cut % (events.length + 1)))
+          const all = toSpans(events)
+          const before = toSpans(events.slice(0, cut % (events.length + 1)))
           expect(all.slice(0, before.length)).toEqual(before)
           const recorded = await Array.fromAsync(recordedSpans(ledger, events[0]!.runId))
           const byId = (a: Span, b: Span): number => a.spanId.localeCompare(b.spanId)
-          expect(recorded.toSorted(byId)).toEqual(spansOf([...events, ...others.flat()]).toSorted(byId))
+          expect(recorded.toSorted(byId)).toEqual(toSpans([...events, ...others.flat()]).toSorted(byId))
         })
         .beforeEach(newTask),
       { numRuns },

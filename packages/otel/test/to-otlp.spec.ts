@@ -1,7 +1,7 @@
 import { JsonTraceSerializer } from '@opentelemetry/otlp-transformer'
 import { createRuntime, defineAgent, memoryLedger } from '@tallystick/core'
 import { scriptedModel, testTool } from '@tallystick/testkit'
-import { spansOf, toOtlp, traceRuns, type OtlpSpan } from '@tallystick/otel'
+import { toSpans, toOtlp, traceRuns, type OtlpSpan } from '@tallystick/otel'
 import { describe, expect, it } from 'vitest'
 import { memoryTracer, untilTraced } from './support/memory-providers.ts'
 
@@ -56,7 +56,7 @@ describe('spans as OTLP', () => {
     await tracing.stop()
     const bytes = JsonTraceSerializer.serializeRequest([...spans()])
     const official = JSON.parse(new TextDecoder().decode(bytes)) as Request
-    const ours = toOtlp(spansOf((await Array.fromAsync(ledger.tail())).map(({ event }) => event)))
+    const ours = toOtlp(toSpans((await Array.fromAsync(ledger.tail())).map(({ event }) => event)))
     expect(spansIn(ours)).toHaveLength(6)
     expect(spansIn(ours).map(facts)).toEqual(spansIn(official).map(facts))
   })

@@ -1,6 +1,6 @@
 import { createRuntime, defineAgent, memoryLedger, type RunId } from '@tallystick/core'
 import { scriptedModel, testTool } from '@tallystick/testkit'
-import { recordedSpans, traceparentOf, traceRuns } from '@tallystick/otel'
+import { recordedSpans, readTraceparent, traceRuns } from '@tallystick/otel'
 import type { ToolCallId } from '@tallystick/core/vocabulary'
 import { describe, expect, it } from 'vitest'
 import { memoryTracer, untilTraced } from './support/memory-providers.ts'
@@ -17,7 +17,7 @@ async function runWith(traceId: string): Promise<{
   const look = testTool({
     name: 'look',
     run: async (call: { readonly runId: RunId; readonly toolCallId: ToolCallId }) => {
-      sent.push(await traceparentOf(ledger, call))
+      sent.push(await readTraceparent(ledger, call))
       return '21 °C'
     },
   })
@@ -71,7 +71,7 @@ describe('the trace context of a run', () => {
   it('of a run that is not known is that of the run alone', async () => {
     const runId = '019b76da-a800-73c8-874f-aeda9016a71f' as RunId
     const toolCallId = 'call_1' as ToolCallId
-    expect(await traceparentOf(memoryLedger(), { runId, toolCallId })).toMatch(
+    expect(await readTraceparent(memoryLedger(), { runId, toolCallId })).toMatch(
       /^00-019b76daa80073c8874faeda9016a71f-[\da-f]{16}-01$/,
     )
   })

@@ -6,7 +6,7 @@ import * as fc from 'fast-check'
 import { createRuntime, defineAgent, memoryLedger, type Ledger } from '@tallystick/core'
 import { manualClock, playProgram, scriptedModel, testTool } from '@tallystick/testkit'
 import { randomProgram } from '@tallystick/testkit/random'
-import { runIds, spansOf, traceRuns } from '@tallystick/otel'
+import { runIds, toSpans, traceRuns } from '@tallystick/otel'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { newTask, tries } from '../../../scripts/testing/effort.ts'
 import {
@@ -56,8 +56,8 @@ describe('a ledger that is traced', () => {
       'invoke_agent weather',
     ])
     const events = await Array.fromAsync(ledger.read(runId as never))
-    expect(spans().map(exportedSpan)).toEqual(spansOf(events).map(projectedSpan))
-    expect(exportedSpan(spans()[1]!)).toMatchObject({ endedAt: spansOf(events)[1]!.startedAt + 2000 })
+    expect(spans().map(exportedSpan)).toEqual(toSpans(events).map(projectedSpan))
+    expect(exportedSpan(spans()[1]!)).toMatchObject({ endedAt: toSpans(events)[1]!.startedAt + 2000 })
     await tracing.stop()
   })
 
@@ -67,10 +67,10 @@ describe('a ledger that is traced', () => {
         .asyncProperty(randomProgram, fc.nat(), async (program, cut) => {
           const { ledger } = await playProgram(program)
           const tailed = await Array.fromAsync(ledger.tail())
-          const all = spansOf(tailed.map(({ event }) => event))
+          const all = toSpans(tailed.map(({ event }) => event))
           const [whole, rest] = [memoryTracer(), memoryTracer()]
           const { cursor } = tailed[cut % tailed.length]!
-          const before = spansOf(tailed.slice(0, (cut % tailed.length) + 1).map(({ event }) => event))
+          const before = toSpans(tailed.slice(0, (cut % tailed.length) + 1).map(({ event }) => event))
           const tracings = [
             traceRuns(ledger, { tracerProvider: whole.provider, from: 'start' }),
             traceRuns(ledger, { tracerProvider: rest.provider, after: cursor }),
@@ -245,7 +245,7 @@ describe('a ledger that is traced', () => {
       .flatMap(({ scopeSpans }) => scopeSpans)
       .flatMap(({ spans }) => spans)
     const events = await Array.fromAsync(ledger.read(runId as never))
-    const ids = spansOf(events).map(({ traceId, spanId, name }) => ({ traceId, spanId, name }))
+    const ids = toSpans(events).map(({ traceId, spanId, name }) => ({ traceId, spanId, name }))
     expect(
       received.map(({ traceId, spanId, name }) => ({ traceId, spanId, name })).toSorted(bySpanId),
     ).toEqual(ids.toSorted(bySpanId))

@@ -2,7 +2,7 @@
 import { expect, it } from 'vitest'
 import { ConfigurationError, memoryLedger } from '@tallystick/core'
 import { sampleRunId } from '@tallystick/testkit'
-import { measurementsOf, recordedSpans, spansOf, toOtlp, traceparentOf } from '@tallystick/otel'
+import { toMeasurements, recordedSpans, toSpans, toOtlp, readTraceparent } from '@tallystick/otel'
 
 const nothing = undefined as never
 const path = 'runs.db' as never
@@ -12,12 +12,12 @@ const runId = sampleRunId(1)
 it.each<readonly [string, () => unknown, string]>([
   [
     'a ledger for its events',
-    () => spansOf(ledger as never),
-    'spansOf: the list of events is an object; expected the events of runs',
+    () => toSpans(ledger as never),
+    'toSpans: the list of events is an object; expected the events of runs',
   ],
-  ['a text for events', () => spansOf(path), 'spansOf: the list of events is a text'],
-  ['what is not an event', () => spansOf([null as never]), 'spansOf: the list of events[0] is null'],
-  ['an option of another function', () => spansOf([], { withChildren: true } as never), 'withChildren is no'],
+  ['a text for events', () => toSpans(path), 'toSpans: the list of events is a text'],
+  ['what is not an event', () => toSpans([null as never]), 'toSpans: the list of events[0] is null'],
+  ['an option of another function', () => toSpans([], { withChildren: true } as never), 'withChildren is no'],
   [
     'a path to read spans from',
     () => recordedSpans(path, runId).next(),
@@ -42,18 +42,18 @@ it.each<readonly [string, () => unknown, string]>([
   ['a name for the options', () => toOtlp([], path), 'toOtlp: what it was given is a text'],
   [
     'no span to measure',
-    () => measurementsOf(nothing),
-    'measurementsOf: the span is missing: give an ended span',
+    () => toMeasurements(nothing),
+    'toMeasurements: the span is missing: give an ended span',
   ],
   [
     'a path to find a call in',
-    () => traceparentOf(path, { runId, toolCallId: 'call' as never }),
-    'traceparentOf: the ledger is a text',
+    () => readTraceparent(path, { runId, toolCallId: 'call' as never }),
+    'readTraceparent: the ledger is a text',
   ],
   [
     'a run for a call',
-    () => traceparentOf(ledger, { runId } as never),
-    'traceparentOf: the call is an object; expected a call, as in { runId, toolCallId }',
+    () => readTraceparent(ledger, { runId } as never),
+    'readTraceparent: the call is an object; expected a call, as in { runId, toolCallId }',
   ],
 ])('refuses %s', async (_name, act, message) => {
   const refusal = (async () => await act())()

@@ -1,6 +1,6 @@
 import type { Citation, ModelSignal, Source } from '@tallystick/core/vocabulary'
 import { createRuntime, defineAgent, memoryLedger } from '@tallystick/core'
-import { citationsOf } from '@tallystick/core/vocabulary'
+import { collectCitations } from '@tallystick/core/vocabulary'
 import { describe, expect, it } from 'vitest'
 import { AiSdkReader } from '../src/ai-sdk/stream.ts'
 import { openai } from '../src/openai.ts'
@@ -153,7 +153,7 @@ describe('what a response cites', () => {
     const { runId } = await runtime.run(agent, 'Weather?', { sessionId: 's' }).result
     const events = await Array.fromAsync(ledger.read(runId))
     const message = events.find((event) => event.type === 'assistant_message_finished')!
-    expect(citationsOf(message.parts)).toHaveLength(2)
+    expect(collectCitations(message.parts)).toHaveLength(2)
     await runtime.run(agent, 'And now?', { sessionId: 's' }).result
     const sent = server.arrivals[1]!.body['input']
     expect(sent.find(({ id }: { id?: string }) => id === 'msg_1').content[0].annotations).toEqual(annotations)

@@ -1,7 +1,7 @@
 import type { Message, ModelRequest } from '@tallystick/core'
 import { describe, expect, it } from 'vitest'
 import { tries } from '../../../scripts/testing/effort.ts'
-import { allQuirks, type OpenAIChatServer, quirksOf } from '../src/openai/options.ts'
+import { allQuirks, type OpenAIChatServer, quirksByServer } from '../src/openai/options.ts'
 import {
   renderRequest as renderChat,
   type RenderSettings as ChatSettings,
@@ -23,7 +23,7 @@ const settings: fc.Arbitrary<RenderSettings> = fc
   })
   .map((given) => ({ ...plain, ...given }))
 
-const servers = Object.keys(quirksOf) as OpenAIChatServer[]
+const servers = Object.keys(quirksByServer) as OpenAIChatServer[]
 const chatSettings: fc.Arbitrary<ChatSettings> = fc
   .record({ server: fc.constantFrom(...servers), strictTools: fc.boolean(), custom: fc.boolean() })
   .map(({ server, strictTools, custom }) => ({

@@ -3,7 +3,7 @@ import * as fc from 'fast-check'
 import '../../../scripts/testing/seed.ts'
 import { describe, expect, it } from 'vitest'
 import { createRuntime, defineAgent, memoryLedger } from '@tallystick/core'
-import { costOf } from '@tallystick/core/vocabulary'
+import { computeCost } from '@tallystick/core/vocabulary'
 import { genaiPrices } from '@tallystick/providers/prices'
 import { anthropic } from '@tallystick/providers/anthropic'
 
@@ -34,7 +34,7 @@ describe('genaiPrices', () => {
             { providerId: provider },
           )
           const usage = { inputTokens: input, outputTokens: output, cacheReadTokens: cached }
-          expect(costOf(price!, usage)).toBeCloseTo(expected!.total_price, 9)
+          expect(computeCost(price!, usage)).toBeCloseTo(expected!.total_price, 9)
         },
       ),
     )
@@ -52,7 +52,7 @@ describe('genaiPrices', () => {
       { providerId: 'anthropic' },
     )
     expect(expected!.total_price).toBeCloseTo(0.4 * 10 + 0.6 * 6.25 + 0.03, 9)
-    expect(costOf(price, usage)).toBeCloseTo(expected!.total_price, 9)
+    expect(computeCost(price, usage)).toBeCloseTo(expected!.total_price, 9)
   })
 
   it('knows no price for a model that the data do not know', () => {

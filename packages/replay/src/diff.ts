@@ -3,7 +3,7 @@ import {
   type RunId,
   RunNotFoundError,
   type RuntimeEvent,
-  textOf,
+  joinText,
   type Usage,
 } from '@tallystick/core'
 import { option, requireLedger, requireOptions } from '@tallystick/core/internal'
@@ -14,7 +14,7 @@ import {
   type EventOf,
   type EventType,
   type Json,
-  runIdOfCall,
+  extractRunId,
 } from '@tallystick/core/vocabulary'
 
 /** One place in which two values differ; `undefined` where one has nothing there. */
@@ -217,7 +217,7 @@ function normalizeTakeOver(definition: AgentDefinition | undefined): Json {
 }
 
 function withoutKeys(value: Json, leavesOut: (key: string) => boolean): Json {
-  if (typeof value === 'string') return runIdOfCall(value) === undefined ? value : describeCall(value)
+  if (typeof value === 'string') return extractRunId(value) === undefined ? value : describeCall(value)
   if (typeof value !== 'object' || value === null) return value
   const within = (item: Json): Json => withoutKeys(item, (key) => incidentalAnywhere.has(key))
   if (Array.isArray(value)) return value.map(within)
@@ -325,7 +325,7 @@ function toTail(runId: RunId, events: readonly RuntimeEvent[], last: RuntimeEven
   return {
     runId,
     ...(end.type === 'run_finished' && { reason: end.reason }),
-    text: answer ? textOf(answer.parts) : '',
+    text: answer ? joinText(answer.parts) : '',
     ...sumSpending(tail),
     own: sumSpending(own),
     events: tail,

@@ -22,7 +22,7 @@ import { requireTextId } from '@tallystick/core/store-kit'
 import {
   type AgentDefinition,
   canonicalJson,
-  costOf,
+  computeCost,
   type EventOf,
   type EventType,
   type FailureClass,
@@ -316,7 +316,7 @@ function inputCost(
   const last = ofTurn.findLast((event) => event.type === 'usage_updated' && event.attempt === attempt)
   if (last?.type !== 'usage_updated' || last.price === undefined) return undefined
   const { outputTokens: _output, reasoningTokens: _reasoning, webSearches: _searches, ...input } = last.usage
-  return input.inputTokens === undefined ? undefined : costOf(last.price, input)
+  return input.inputTokens === undefined ? undefined : computeCost(last.price, input)
 }
 
 /** A message, and the events that made it. */

@@ -9,7 +9,7 @@ import {
   type TurnChange,
 } from '@tallystick/core/internal'
 import { audit, findCall } from '@tallystick/core/machine'
-import { type AgentDefinition, canonicalJson, digestOf, type EventOf } from '@tallystick/core/vocabulary'
+import { type AgentDefinition, canonicalJson, computeDigest, type EventOf } from '@tallystick/core/vocabulary'
 import type { SecretMask } from './secrets.ts'
 
 /** A definition without secrets, under a digest of its own. Without any secret it stays the same. */
@@ -175,14 +175,14 @@ function withDigests(state: RunState, event: RuntimeEvent): RuntimeEvent {
   if (event.type === 'tool_requests_collected') {
     const calls = event.calls.map((call) => {
       const input = call.input ?? findCall(state, call.toolCallId)?.input ?? {}
-      return { ...call, inputDigest: digestOf(input) }
+      return { ...call, inputDigest: computeDigest(input) }
     })
     return { ...event, calls }
   }
   if (event.type === 'tool_started') {
     const { input } = findCall(state, event.toolCallId) ?? {}
     const isKnown = input !== undefined && event.inputDigest !== undefined
-    return isKnown ? { ...event, inputDigest: digestOf(input) } : event
+    return isKnown ? { ...event, inputDigest: computeDigest(input) } : event
   }
   if (event.type === 'approval_requested') {
     return { ...event, inputDigest: findCall(state, event.toolCallId)?.inputDigest ?? event.inputDigest }

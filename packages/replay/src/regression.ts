@@ -23,7 +23,7 @@ import {
 } from '@tallystick/core/internal'
 import { requireTextId } from '@tallystick/core/store-kit'
 import type { EventType, ModelRef } from '@tallystick/core/vocabulary'
-import { exportedLine, importEvents, linesOf } from '@tallystick/ledger'
+import { exportedLine, importEvents, splitLines } from '@tallystick/ledger'
 import { replayDefinitions, type ReplayOptions, replayRun, requireContent } from './replay.ts'
 import { redactAgent, redactEvents } from './redact-events.ts'
 import { ownSecretPatterns, SecretMask } from './secrets.ts'
@@ -285,7 +285,7 @@ export async function replayRegression(
   const { secrets, definitions = 'today' } = options
   const path = typeof fixture === 'string' ? fixture : fileURLToPath(fixture)
   const ledger = memoryLedger()
-  const { runs, torn } = await importEvents(ledger, linesOf(createReadStream(path)))
+  const { runs, torn } = await importEvents(ledger, splitLines(createReadStream(path)))
   const record = await readFirst(ledger.runs())
   const start = record && (await readFirst(ledger.read(record.runId, { toSeq: 1 })))
   if (runs !== 1 || torn || start?.type !== 'run_started') {

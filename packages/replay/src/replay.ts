@@ -26,7 +26,7 @@ import {
 import { decide, evolve, nextAction, recoverMessage } from '@tallystick/core/machine'
 import { requireTextId } from '@tallystick/core/store-kit'
 import {
-  causeOf,
+  findCause,
   type Command,
   type EventOf,
   type EventType,
@@ -77,7 +77,7 @@ async function recoverMessageAt(
 ): Promise<Command | Signal | undefined> {
   const event = recorded[index] as RuntimeEvent
   const agent = agentNamed(state?.agent ?? (event.type === 'run_started' ? event.agent : ''))
-  if (causeOf(event) === 'calls_checked') {
+  if (findCause(event) === 'calls_checked') {
     if (state?.phase !== 'collecting') return undefined
     const check = new RecordedCheck({ recorded, from: index })
     let found: Signal | undefined
@@ -110,7 +110,7 @@ function recoverStamp({ recorded }: Driven, state: RunState | undefined, index: 
   const event = recorded[index] as RuntimeEvent
   const { at } = event
   if (state && event.type === 'tool_attempt_failed') return { at, random: recoverRandom(state, event) }
-  if (state?.phase !== 'streaming' || !causeOf(event).startsWith('model_')) return { at, random: 0 }
+  if (state?.phase !== 'streaming' || !findCause(event).startsWith('model_')) return { at, random: 0 }
   // What the attempt used may be settled in front of its failure.
   const failed = event.type === 'usage_updated' && event.estimated ? recorded[index + 1] : event
   return { at, random: failed?.type === 'model_stream_failed' ? recoverRandom(state, failed) : 0 }
@@ -242,7 +242,7 @@ async function decideNext(driven: Driven, state: RunState | undefined, index: nu
   const { recorded } = driven
   const next = recorded[index] as RuntimeEvent
   const pending = pendingBefore(driven, state, index)
-  if (pending.length > 0 || causeOf(next) === 'controller') return { happened: pending }
+  if (pending.length > 0 || findCause(next) === 'controller') return { happened: pending }
   const message = await recoverMessageAt(driven, state, index)
   if (message === undefined)
     return { happened: [], ...(isUnfinished(recorded, index) && { unfinished: true }) }
@@ -290,8 +290,8 @@ const isOpening: Readonly<Record<EventType, boolean>> = {
 
 /** Only the first facts of one decision are left on record. */
 function isUnfinished(recorded: readonly RuntimeEvent[], index: number): boolean {
-  const cause = causeOf(recorded[index] as RuntimeEvent)
-  return recorded.slice(index).every((event) => isOpening[event.type] && causeOf(event) === cause)
+  const cause = findCause(recorded[index] as RuntimeEvent)
+  return recorded.slice(index).every((event) => isOpening[event.type] && findCause(event) === cause)
 }
 
 /**
@@ -307,9 +307,9 @@ function pendingBefore(
   const next = recorded[index] as RuntimeEvent
   const last = recorded[index - 1]
   if (state === undefined || last === undefined) return []
-  const own = causeOf(next) === 'controller'
+  const own = findCause(next) === 'controller'
   const restedBefore =
-    index > given && !last.draining && (causeOf(last) === 'controller' || next.type === 'run_resumed')
+    index > given && !last.draining && (findCause(last) === 'controller' || next.type === 'run_resumed')
   if (!own && !restedBefore) return []
   const rules = replayedRules(agentNamed(state.agent), application, { recorded, from: index }, fields)
   const action = nextAction(state, own ? next.at : last.at, rules)
@@ -319,7 +319,7 @@ function pendingBefore(
 /** Facts as events in the place of those on record: who wrote them, when and why is the record's. */
 function toEvents(facts: readonly Fact[], next: RuntimeEvent): readonly RuntimeEvent[] {
   const { runId, epoch, seq, at } = next
-  const cause = causeOf(next)
+  const cause = findCause(next)
   return facts.map((fact, index) => toEvent(fact, { runId, epoch, seq: seq + index, at, cause }))
 }
 

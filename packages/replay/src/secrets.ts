@@ -110,10 +110,10 @@ interface Name {
 function nameBefore(text: string, separator: number): Name {
   // The separator `:=`.
   const before = text[separator] === '=' && text[separator - 1] === ':' ? separator - 1 : separator
-  const beforeSpace = startOfRun(text, before, isBlank)
+  const beforeSpace = findRunStart(text, before, isBlank)
   const quoted = isQuote(text[beforeSpace - 1])
-  const end = quoted ? startOfRun(text, beforeSpace - 1, isBackslash) : beforeSpace
-  const start = startOfRun(text, end, isNameCharacter)
+  const end = quoted ? findRunStart(text, beforeSpace - 1, isBackslash) : beforeSpace
+  const start = findRunStart(text, end, isNameCharacter)
   const name = text.slice(start, end)
   const known = !quoted && isBackslash(text[start - 1]) ? nameAfterBackslash(name) : name
   return { text: known, quoted, apart: beforeSpace < before }
@@ -130,21 +130,21 @@ function nameAfterBackslash(name: string): string {
 
 function valuesAfter(text: string, separator: number, name: Name): readonly NamedSecret[] {
   const after = text.startsWith('=>', separator) ? separator + 2 : separator + 1
-  const start = endOfRun(text, after, name.quoted ? isBlank : isSpace)
-  if (name.quoted) return valuesOfJson(text, start)
-  const opening = endOfRun(text, start, isBackslash)
+  const start = findRunEnd(text, after, name.quoted ? isBlank : isSpace)
+  if (name.quoted) return readJsonValues(text, start)
+  const opening = findRunEnd(text, start, isBackslash)
   if (isQuote(text[opening])) return [quotedValue(text, start, opening)]
   const value = bareValue(text, { separator, behind: after, start }, name)
   return value ? [value] : []
 }
 
 /** A text or a number of JSON, or those of a list and of lists within it, up to the first object. */
-function valuesOfJson(text: string, from: number): readonly NamedSecret[] {
+function readJsonValues(text: string, from: number): readonly NamedSecret[] {
   const values: NamedSecret[] = []
   let depth = 0
   let place = from
   do {
-    const opening = endOfRun(text, place, isBackslash)
+    const opening = findRunEnd(text, place, isBackslash)
     const value = isQuote(text[opening]) ? quotedValue(text, place, opening) : numberValue(text, place)
     if (text[place] === '[') depth++
     if (text[place] === ']') depth--
@@ -174,17 +174,17 @@ function bareValue(
 
 /** A bare value after `=`. */
 function assignedValue(text: string, start: number, apart: boolean): NamedSecret | undefined {
-  const end = endOfRun(text, start, isBare)
+  const end = findRunEnd(text, start, isBare)
   // `token = read()` is code, and no secret.
   return apart && text.slice(start, end).includes('(') ? undefined : { start, end }
 }
 
 /** A bare value after `:`: the rest of a header's line, a word of a setting's. */
 function lineValue(text: string, start: number, name: Name, after: number): NamedSecret | undefined {
-  if (headerName.test(name.text)) return { start, end: endOfRun(text, start, isOfLine) }
+  if (headerName.test(name.text)) return { start, end: findRunEnd(text, start, isOfLine) }
   // Nothing is read to its end that may turn out to be no secret, or texts of many names would be read again and again.
   if (start === after || !isPlainlySecret(name.text)) return undefined
-  const end = endOfRun(text, start, isBare)
+  const end = findRunEnd(text, start, isBare)
   return end - start >= bareLengthMin ? { start, end } : undefined
 }
 
@@ -211,7 +211,7 @@ function quotedValue(text: string, start: number, opening: number): NamedSecret 
 }
 
 function numberValue(text: string, start: number): NamedSecret | undefined {
-  const end = endOfRun(text, start, (character) => /[-+.\dEe]/.test(character))
+  const end = findRunEnd(text, start, (character) => /[-+.\dEe]/.test(character))
   const isNumber = end > start && Number.isFinite(Number(text.slice(start, end)))
   return isNumber ? { start, end, isNumber } : undefined
 }
@@ -228,13 +228,13 @@ const isBetweenItems: Belongs = (character) => /[[\],a-z\s]/.test(character)
 const isOfLine: Belongs = (character) => !'\r\n"\'\\'.includes(character)
 const isBare: Belongs = (character) => !' \t\r\n&;,"\'\\'.includes(character)
 
-function endOfRun(text: string, from: number, belongs: Belongs): number {
+function findRunEnd(text: string, from: number, belongs: Belongs): number {
   let place = from
   while (place < text.length && belongs(text[place] ?? '')) place++
   return place
 }
 
-function startOfRun(text: string, to: number, belongs: Belongs): number {
+function findRunStart(text: string, to: number, belongs: Belongs): number {
   let place = to
   while (place > 0 && belongs(text[place - 1] ?? '')) place--
   return place

@@ -17,7 +17,7 @@ import {
 import { auditAll } from '@tallystick/core/machine'
 import { copyPrefix, playProgram, createIdleAgent, sampleRunId } from '@tallystick/testkit'
 import { randomProgram } from '@tallystick/testkit/random'
-import { importEvents, linesOf } from '@tallystick/ledger'
+import { importEvents, splitLines } from '@tallystick/ledger'
 import { exportRegression, replayRegression, type RegressionReport } from '@tallystick/replay'
 import { sqliteLedger } from '@tallystick/ledger/sqlite'
 import * as fc from 'fast-check'
@@ -266,7 +266,7 @@ describe('a regression test of a run', () => {
 
   it('keeps the laws over every kind of event, whatever words of it are masked', async () => {
     const [folder, ledger] = [temporaryFolder(), memoryLedger()]
-    await importEvents(ledger, linesOf(createReadStream(goldenLines)))
+    await importEvents(ledger, splitLines(createReadStream(goldenLines)))
     const secrets = [/\b[A-Z]\w*/]
     let runs = 0
     for await (const { runId, head } of ledger.runs()) {
@@ -275,7 +275,7 @@ describe('a regression test of a run', () => {
       expect(events).toBe(head.seq)
       expect(redacted).toBeGreaterThan(0)
       // What is imported is audited, law by law.
-      const report = await importEvents(memoryLedger(), linesOf(createReadStream(fixture)))
+      const report = await importEvents(memoryLedger(), splitLines(createReadStream(fixture)))
       expect(report).toEqual({ runs: 1, events, present: 0 })
     }
     expect(runs).toBeGreaterThan(15)

@@ -4,7 +4,7 @@ import {
   defineAgent,
   handoff,
   memoryLedger,
-  textOf,
+  joinText,
   type Agent,
   type Ledger,
   type Message,
@@ -170,7 +170,7 @@ describe('a run that had a context', () => {
     for await (const event of ledger.read(runId)) {
       if (event.type === 'run_started' || event.type === 'agent_handed_off')
         reported.push(event.definition.instructions)
-      if (event.type === 'input_received') reported.push(textOf(event.message.parts))
+      if (event.type === 'input_received') reported.push(joinText(event.message.parts))
     }
     expect(reported).toEqual(['You help Ada.', 'Go.', 'You help Ada on.'])
   })

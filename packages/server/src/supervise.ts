@@ -17,7 +17,7 @@ import {
   requireOptions,
 } from '@tallystick/core/internal'
 import { nextAction } from '@tallystick/core/machine'
-import { childRunIdOf } from '@tallystick/core/vocabulary'
+import { deriveChildRunId } from '@tallystick/core/vocabulary'
 import { foldTo, runSummaries, type RunSummary } from '@tallystick/ledger'
 
 /** A run to resume, and its last event. */
@@ -52,7 +52,7 @@ interface RunWait extends DueRun {
 
 async function readWait(ledger: Ledger, { runId, seq }: RunSummary): Promise<RunWait> {
   const state = await foldTo(ledger, runId, seq)
-  const children = listCallsAwaitingChild(state).map(({ toolCallId }) => childRunIdOf(runId, toolCallId))
+  const children = listCallsAwaitingChild(state).map(({ toolCallId }) => deriveChildRunId(runId, toolCallId))
   return { runId, seq, dueAt: findDueTime(state), children }
 }
 

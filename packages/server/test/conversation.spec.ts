@@ -1,7 +1,7 @@
 import { HttpAgent } from '@ag-ui/client'
 import type { UIMessage } from 'ai'
 import { describe, expect, it, onTestFinished, vi } from 'vitest'
-import { type Agent, defineAgent, textOf } from '@tallystick/core'
+import { type Agent, defineAgent, joinText } from '@tallystick/core'
 import { readStart } from '@tallystick/core/internal'
 import { parseRunId } from '@tallystick/core/vocabulary'
 import { scriptedModel, testTool } from '@tallystick/testkit'
@@ -22,7 +22,7 @@ function slowAgent(...texts: readonly string[]): {
   const agent = defineAgent({ name: 'teller', instructions: 'Answer.', model })
   const shown = (): readonly string[] =>
     (model.requests.at(-1)?.messages ?? []).flatMap((message) =>
-      message.role === 'tool' ? [] : [textOf(message.parts)],
+      message.role === 'tool' ? [] : [joinText(message.parts)],
     )
   return { agent, go: () => gate.resolve(), shown }
 }

@@ -1,7 +1,7 @@
 import { NEVER } from 'rxjs'
 import { describe, expect, it } from 'vitest'
 import type { Ledger } from '@tallystick/core'
-import { changesOfEveryRun } from '@tallystick/core/store-kit'
+import { followAllChanges } from '@tallystick/core/store-kit'
 import type { TailedEvent } from '@tallystick/core/vocabulary'
 import { manualClock } from '@tallystick/testkit'
 import { readChunks, streamChunks } from '../src/stream/follow.ts'
@@ -22,7 +22,7 @@ describe('a stream whose reader leaves', () => {
       stopping: new AbortController().signal,
       report: (error: unknown, what: string) => reported.resolve([what, error]),
     }
-    const changes = changesOfEveryRun({ tail, changes: () => NEVER } as unknown as Ledger)
+    const changes = followAllChanges({ tail, changes: () => NEVER } as unknown as Ledger)
     const followed = { changes, format: () => 'x'.repeat(70_000), isLast: () => false }
     const reader = streamChunks((signal) => readChunks(followed, host, signal), host).getReader()
     await reader.read()

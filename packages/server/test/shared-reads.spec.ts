@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { defineAgent, type Ledger, memoryLedger, type RuntimeEvent } from '@tallystick/core'
-import { caughtUp, changesOf } from '@tallystick/core/store-kit'
+import { caughtUp, followChanges } from '@tallystick/core/store-kit'
 import { sampleRunId, scriptedModel, testTool } from '@tallystick/testkit'
 import { Subject } from 'rxjs'
 import { SharedReads } from '../src/stream/shared-reads.ts'
@@ -71,7 +71,7 @@ describe('the readers of one run', () => {
       },
     })
     const open = async () => {
-      const changes = changesOf(reads.forReader(), runId, { after: 0 })
+      const changes = followChanges(reads.forReader(), runId, { after: 0 })
       expect((await changes.next()).value).toBe(caughtUp)
       return changes
     }

@@ -19,7 +19,7 @@ export type { Deferral } from './define/run-tool.ts'
 export { ToolError } from './define/outcome.ts'
 export type { ToolErrorOptions, ToolErrorOutcome } from './define/outcome.ts'
 export type { RetryOptions } from './define/run-tool.ts'
-export type { TraceparentOf } from './define/run-tool.ts'
+export type { ReadTraceparent } from './define/run-tool.ts'
 
 // When a person decides.
 export { allOf, anyOf, whenInput } from './define/approval.ts'

@@ -19,13 +19,13 @@ export interface OptionalPackage<Module> {
 /** `load` imports the package by its literal name, so that bundlers see it. */
 export function declarePackage<Module>(name: string, load: () => Promise<Module>): OptionalPackage<Module> {
   let loading: Promise<Module> | undefined
-  const loadOr = async (errorOf: (cause: unknown) => Error): Promise<Module> => {
+  const loadOr = async (toError: (cause: unknown) => Error): Promise<Module> => {
     loading ??= load()
     try {
       return await loading
     } catch (error) {
       loading = undefined
-      throw errorOf(error)
+      throw toError(error)
     }
   }
   return {

@@ -5,7 +5,7 @@ import {
   type OptionCheck,
   type Fault,
   requireOptions,
-  sentenceOfError,
+  formatErrorSentence,
 } from '@tallystick/core/internal'
 import type { ToolEffect } from '@tallystick/core/vocabulary'
 import { readJsonWithComments } from './json-with-comments.ts'
@@ -179,7 +179,7 @@ const maxBytes = 1024 * 1024
 export function readApprovalRules(path: string): ApprovalRules {
   const refuse = (cause: unknown): never => {
     throw new ConfigurationError(
-      `The file ${path} cannot be read as approval rules: ${sentenceOfError(cause)} Name a JSON file with version, rules and, where ` +
+      `The file ${path} cannot be read as approval rules: ${formatErrorSentence(cause)} Name a JSON file with version, rules and, where ` +
         'wanted, otherwise and examples.',
       { cause },
     )

@@ -1,4 +1,4 @@
-import { createRuntime, defineAgent, memoryLedger, textOf } from '@tallystick/core'
+import { createRuntime, defineAgent, memoryLedger, joinText } from '@tallystick/core'
 import type { JsonObject } from '@tallystick/core/vocabulary'
 import { callTool, checkLaws, scriptedModel } from '@tallystick/testkit'
 import { defineTool, dryRun } from '@tallystick/tools'
@@ -46,7 +46,7 @@ describe('dryRun', () => {
     const results = events.filter((event) => event.type === 'tool_result')
     expect(results.map(({ outcome }) => outcome).toSorted()).toEqual(['invalid_input', 'skipped', 'success'])
     const skipped = results.find(({ outcome }) => outcome === 'skipped')
-    expect(textOf(skipped!.content)).toBe(
+    expect(joinText(skipped!.content)).toBe(
       'This is a dry run, in which nothing is changed. 5 euros would have been paid. A person would have been asked first. ' +
         'Continue as if it were done, and say in your answer that it was not.',
     )

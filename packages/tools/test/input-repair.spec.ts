@@ -5,11 +5,11 @@ import {
   defineGuardrail,
   memoryLedger,
   type RuntimeEvent,
-  textOf,
+  joinText,
   type Tool,
 } from '@tallystick/core'
 import { auditAll } from '@tallystick/core/machine'
-import { digestOf, type EventOf } from '@tallystick/core/vocabulary'
+import { computeDigest, type EventOf } from '@tallystick/core/vocabulary'
 import { callTool, checkLaws, scriptedModel } from '@tallystick/testkit'
 import { defineTool, repairInputs, type ToolSpecification } from '@tallystick/tools'
 import { describe, expect, it } from 'vitest'
@@ -48,7 +48,7 @@ async function asking(input: unknown, tool: Tool = order(), more: Partial<AgentO
 const collected = (events: readonly RuntimeEvent[]) => only(events, 'tool_requests_collected').calls[0]
 const ended = (events: readonly RuntimeEvent[]) => {
   const { outcome, content } = only(events, 'tool_result')
-  return `${outcome}: ${textOf(content)}`
+  return `${outcome}: ${joinText(content)}`
 }
 function only<T extends RuntimeEvent['type']>(events: readonly RuntimeEvent[], type: T): EventOf<T> {
   return events.find((event) => event.type === type) as EventOf<T>
@@ -71,9 +71,9 @@ describe('an input that nearly fits', () => {
       expect(ran).toEqual([{ count: 2 }])
       const all = await events()
       expect(collected(all)).toMatchObject({
-        ...{ plan: 'run', input: { count: 2 }, repairs, inputDigest: digestOf({ count: 2 }) },
+        ...{ plan: 'run', input: { count: 2 }, repairs, inputDigest: computeDigest({ count: 2 }) },
       })
-      expect(only(all, 'tool_started').inputDigest).toBe(digestOf({ count: 2 }))
+      expect(only(all, 'tool_started').inputDigest).toBe(computeDigest({ count: 2 }))
       // What the model wrote stays as it wrote it.
       expect(only(all, 'tool_request_ready')).toMatchObject(
         typeof input === 'string' ? { malformed: { text: input } } : { input },
@@ -111,7 +111,7 @@ describe('an input that nearly fits', () => {
     const { result, runtime, events } = await asking('{"count":2')
     const reason = `The model's input did not fit and was repaired: ${cut}.`
     expect(result.pendingApprovals).toMatchObject([
-      { reason, input: { count: 2 }, inputDigest: digestOf({ count: 2 }) },
+      { reason, input: { count: 2 }, inputDigest: computeDigest({ count: 2 }) },
     ])
     expect(ran).toEqual([])
     const run = runtime.resume(result.runId)
@@ -119,8 +119,11 @@ describe('an input that nearly fits', () => {
     await run.result
     expect(ran).toEqual([{ count: 2 }])
     const all = await events()
-    expect(only(all, 'approval_requested')).toMatchObject({ reason, inputDigest: digestOf({ count: 2 }) })
-    expect(only(all, 'approval_decided').inputDigest).toBe(digestOf({ count: 2 }))
+    expect(only(all, 'approval_requested')).toMatchObject({
+      reason,
+      inputDigest: computeDigest({ count: 2 }),
+    })
+    expect(only(all, 'approval_decided').inputDigest).toBe(computeDigest({ count: 2 }))
   })
 
   it('given a read whose input ended too early, when it fits, then it runs', async () => {

@@ -6,7 +6,7 @@ import {
   type Ledger,
   memoryLedger,
   type RuntimeEvent,
-  textOf,
+  joinText,
   type Tool,
 } from '@tallystick/core'
 import { auditAll } from '@tallystick/core/machine'
@@ -61,7 +61,7 @@ async function playing(
   const results = events.filter((event) => event.type === 'tool_result')
   const messages = model.requests.at(-1)?.messages ?? []
   const read = messages.flatMap((message) =>
-    message.role === 'tool' ? message.results.map(({ content }) => textOf(content)) : [],
+    message.role === 'tool' ? message.results.map(({ content }) => joinText(content)) : [],
   )
   return { result: results[0]!, results, read, events, ledger }
 }
@@ -74,7 +74,7 @@ describe('a long result', () => {
       `${long.slice(0, 150)}\n[${long.length - 200} of ${long.length} characters are left out here, from 150 to ${long.length - 50}. ` +
         `Ask for a smaller part if you need them.]\n${long.slice(-50)}`,
     )
-    expect(textOf(result.shown!)).toBe(read[0])
+    expect(joinText(result.shown!)).toBe(read[0])
   })
 
   it('is cut as the agent says, where its tool says nothing, and recorded with both', async () => {
@@ -114,8 +114,8 @@ describe('a long result', () => {
       fc
         .asyncProperty(texts, fc.integer({ min: 100, max: 300 }), async (parts, maxResultChars) => {
           const { result } = await playing([tool({ maxResultChars, execute: () => parts })])
-          const text = textOf(result.content)
-          const shown = result.shown && textOf(result.shown)
+          const text = joinText(result.content)
+          const shown = result.shown && joinText(result.shown)
           expect(shown === undefined).toBe(text.length <= maxResultChars)
           if (shown === undefined) return
           const [, from, to] = /left out here, from (\d+) to (\d+)\./.exec(shown) ?? []
@@ -148,7 +148,7 @@ describe('readResult', () => {
       { toolCalls: [{ name: 'look', input: {} }] },
       (request) => {
         const last = request.messages.at(-1)
-        const text = last?.role === 'tool' ? textOf(last.results[0]!.content) : ''
+        const text = last?.role === 'tool' ? joinText(last.results[0]!.content) : ''
         const from = Number(/"from":(\d+)/.exec(text)?.[1])
         return reading(named(text), { from }) as { toolCalls: { name: string; input: {} }[] }
       },
@@ -194,8 +194,8 @@ describe('readResult', () => {
     const { results } = await playing([readResult({ ledger })], {}, { steps, ledger, sessionId: 'mine' })
     for (const { outcome, content } of results) {
       expect(outcome).toBe('failed')
-      expect(textOf(content)).toMatch(/There is no result of a call/)
-      expect(textOf(content)).not.toContain('line')
+      expect(joinText(content)).toMatch(/There is no result of a call/)
+      expect(joinText(content)).not.toContain('line')
     }
   })
 
@@ -214,7 +214,7 @@ describe('readResult', () => {
     })
     const projected = await playing([hides, readResult({ ledger })], {}, { steps, ledger })
     expect(projected.read).toEqual(['{"name":"Ada"}', expect.stringContaining('{"name":"Ada"}')])
-    expect(textOf(projected.result.content)).toContain('s3cret')
+    expect(joinText(projected.result.content)).toContain('s3cret')
     const withheld = defineGuardrail({
       name: 'no_lines',
       on: 'tool_output',
@@ -246,8 +246,8 @@ describe('toModel and output', () => {
 
   it('a projection is cut like any result, and one that throws loses nothing', async () => {
     const cut = await playing([tool({ maxResultChars: 100, toModel: (text: string) => text.toUpperCase() })])
-    expect(textOf(cut.result.projected!)).toBe(long.toUpperCase())
-    expect(textOf(cut.result.shown!)).toMatch(/^LINE 0/)
+    expect(joinText(cut.result.projected!)).toBe(long.toUpperCase())
+    expect(joinText(cut.result.shown!)).toMatch(/^LINE 0/)
     const broken = await playing([
       tool({
         toModel: () => {
@@ -283,7 +283,7 @@ describe('toModel and output', () => {
       /^The tool ran, but what it returned does not fit its output schema, so it is not shown\.\n- rows: /,
     )
     expect(unfit.read[0]).not.toContain('three')
-    expect(textOf(unfit.result.content)).toContain('{"rows":"three"}')
+    expect(joinText(unfit.result.content)).toContain('{"rows":"three"}')
   })
 
   it.each([
@@ -310,7 +310,7 @@ describe('toModel and output', () => {
       expect(read[0]).toMatch(
         /so it is not shown\. What it does has been done: do not call it again for that\.$/,
       )
-      expect(textOf(result.content)).toContain('"x"')
+      expect(joinText(result.content)).toContain('"x"')
     },
   )
 

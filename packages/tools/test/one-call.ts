@@ -1,7 +1,7 @@
 import type { Tool } from '@tallystick/core'
 import type { CallContext, JsonObject, ToolRun, ToolSignal } from '@tallystick/core/vocabulary'
-import { textOf } from '@tallystick/core'
-import { toolCallIdOf } from '@tallystick/core/vocabulary'
+import { joinText } from '@tallystick/core'
+import { deriveToolCallId } from '@tallystick/core/vocabulary'
 import type { RunId } from '@tallystick/core'
 import { firstValueFrom, NEVER, toArray } from 'rxjs'
 
@@ -9,7 +9,7 @@ const runId = '01920000-0000-7000-8000-000000000001' as RunId
 
 /** The call that the tests make. */
 export const callContext: CallContext = {
-  ...{ runId, turn: 3, toolCallId: toolCallIdOf(runId, 3, 1, 1) },
+  ...{ runId, turn: 3, toolCallId: deriveToolCallId(runId, 3, 1, 1) },
   context: { user: 'ada' },
 }
 
@@ -34,5 +34,5 @@ export async function endingOf(
   const [ending] = endings
   if (!ending || endings.length !== 1 || ending !== signals.at(-1))
     throw new Error('not exactly one ending, at the end')
-  return { outcome: ending.outcome, text: textOf(ending.content) }
+  return { outcome: ending.outcome, text: joinText(ending.content) }
 }

@@ -8,9 +8,9 @@ import {
   type Message,
   type RunId,
   type RunOptions,
-  textOf,
+  joinText,
 } from '@tallystick/core'
-import { type EventOf, toolCallIdOf } from '@tallystick/core/vocabulary'
+import { type EventOf, deriveToolCallId } from '@tallystick/core/vocabulary'
 import { callTool, scriptedModel, type ScriptedStep } from '@tallystick/testkit'
 import { defineTool, readResult } from '@tallystick/tools'
 import { describe, expect, it } from 'vitest'
@@ -37,7 +37,9 @@ const transfers: ScriptedStep = { toolCalls: [{ name: 'transfer_to_second', inpu
 /** Reads the first call of a run, which can be derived from the run's id alone. */
 const reads = (runId: () => RunId): ScriptedStep => {
   return () => ({
-    toolCalls: [{ name: 'read_result', input: { call: toolCallIdOf(runId(), 1, 1, 1), find: 'line 50' } }],
+    toolCalls: [
+      { name: 'read_result', input: { call: deriveToolCallId(runId(), 1, 1, 1), find: 'line 50' } },
+    ],
   })
 }
 const isRead = /^Characters \d+ to \d+ of \d+\. This is its end\.\nline 50/
@@ -48,7 +50,7 @@ async function answered(ledger: ReturnType<typeof memoryLedger>, runId: RunId): 
   const results: EventOf<'tool_result'>[] = []
   for await (const event of ledger.read(runId)) if (event.type === 'tool_result') results.push(event)
   const last = results.findLast(({ name }) => name === 'read_result')
-  return textOf(last?.content ?? [])
+  return joinText(last?.content ?? [])
 }
 
 describe('read_result after a handoff', () => {
@@ -113,7 +115,7 @@ describe('read_result in a conversation', () => {
     let seen: readonly Message[] = []
     const reading: ScriptedStep = ({ messages }) => {
       seen = messages
-      const input = { call: toolCallIdOf(own!, 1, 1, 1), find: 'line 50' }
+      const input = { call: deriveToolCallId(own!, 1, 1, 1), find: 'line 50' }
       return { toolCalls: [{ name: 'read_result', input }] }
     }
     const second = defineAgent({
@@ -130,12 +132,12 @@ describe('read_result in a conversation', () => {
     expect(await run.result).toMatchObject({ agent: handsOver ? 'second' : 'first' })
     expect(await answered(ledger, run.id)).toMatch(isRead)
     expect(JSON.stringify(seen)).toContain('It looked.')
-    expect(JSON.stringify(seen)).not.toContain(toolCallIdOf(run.id, 1, 1, 1))
+    expect(JSON.stringify(seen)).not.toContain(deriveToolCallId(run.id, 1, 1, 1))
   })
 
   it('reads nothing where the call belongs to no conversation', async () => {
     const { ledger, tools } = shop()
-    const call = toolCallIdOf('01a1f640-bde3-73dc-bf21-6c8878abbb86' as RunId, 1, 1, 1)
+    const call = deriveToolCallId('01a1f640-bde3-73dc-bf21-6c8878abbb86' as RunId, 1, 1, 1)
     expect(await callTool(readResult({ ledger }), { call })).toMatchObject({ outcome: 'failed' })
     expect(tools).toHaveLength(2)
   })

@@ -10,9 +10,9 @@ import {
   type RunId,
   type RunOptions,
   type RuntimeEvent,
-  textOf,
+  joinText,
 } from '@tallystick/core'
-import { type EventOf, runIdOfCall, type ToolCallId, toolCallIdOf } from '@tallystick/core/vocabulary'
+import { type EventOf, extractRunId, type ToolCallId, deriveToolCallId } from '@tallystick/core/vocabulary'
 import { callTool, sampleRunId, scriptedModel, testTool } from '@tallystick/testkit'
 import { defineTool, readResult, text as textPart } from '@tallystick/tools'
 import { describe, expect, it } from 'vitest'
@@ -40,7 +40,7 @@ function stage(
     const results: EventOf<'tool_result'>[] = []
     for await (const event of ledger.find({ runId, types: ['tool_result'] }))
       if (event.type === 'tool_result') results.push(event)
-    return { runId, results, last: textOf(results.at(-1)?.content ?? []) }
+    return { runId, results, last: joinText(results.at(-1)?.content ?? []) }
   }
   const looked = async (given?: RunOptions) => {
     const { runId, results } = await play([['look', {}]], given)
@@ -132,10 +132,10 @@ describe('a result of another run', () => {
       ...{ name: 'child', description: 'Looks.', instructions: '', tools: [look, readResult({ ledger })] },
       model: scriptedModel([
         looks,
-        () => ({ toolCalls: [{ name: 'read_result', input: { call: toolCallIdOf(own!, 1, 1, 1) } }] }),
+        () => ({ toolCalls: [{ name: 'read_result', input: { call: deriveToolCallId(own!, 1, 1, 1) } }] }),
         ({ messages }) => {
           const last = messages.at(-1)
-          return { text: last?.role === 'tool' ? textOf(last.results[0]?.content ?? []) : '' }
+          return { text: last?.role === 'tool' ? joinText(last.results[0]?.content ?? []) : '' }
         },
       ]),
     })
@@ -150,7 +150,9 @@ describe('a result of another run', () => {
     const run = createRuntime({ ledger, agents: [parent] }).run(parent, 'Go.')
     own = run.id
     const { messages } = await run.result
-    expect(JSON.stringify(messages)).toContain(`There is no result of a call ${toolCallIdOf(own, 1, 1, 1)}`)
+    expect(JSON.stringify(messages)).toContain(
+      `There is no result of a call ${deriveToolCallId(own, 1, 1, 1)}`,
+    )
   })
 
   it.each<[string, number, RegExp]>([
@@ -164,7 +166,7 @@ describe('a result of another run', () => {
     const seen: Ledger = Object.assign(Object.create(ledger) as Ledger, {
       read: async function* (runId: RunId, ...range: [] | [object]) {
         const at = chain.indexOf(runId)
-        for await (const event of ledger.read(at === -1 ? runId : runIdOfCall(call)!, ...range)) {
+        for await (const event of ledger.read(at === -1 ? runId : extractRunId(call)!, ...range)) {
           const { sessionId, ...start } = event as EventOf<'run_started'>
           const next = chain[at + 1]
           const isOfSession = next === undefined || (at === -1 && sessionId !== undefined)
@@ -249,7 +251,7 @@ describe('a result in several parts', () => {
     const { runId: of, messages } = await createRuntime({ ledger, agents: [first] }).run(first, 'Go.', {
       sessionId: 's',
     }).result
-    const call = toolCallIdOf(of, 1, 1, 1)
+    const call = deriveToolCallId(of, 1, 1, 1)
     const read = async (given: RunOptions): Promise<string> => {
       const next = defineAgent({
         ...{ name: 'a', instructions: '', tools },
@@ -258,7 +260,7 @@ describe('a result in several parts', () => {
       const { messages: after } = await createRuntime({ ledger, agents: [next] }).run(next, 'And?', given)
         .result
       const last = after.findLast(({ role }) => role === 'tool')
-      return last?.role === 'tool' ? textOf(last.results[0]?.content ?? []) : ''
+      return last?.role === 'tool' ? joinText(last.results[0]?.content ?? []) : ''
     }
     const index = messages.findIndex(({ role }) => role === 'tool')
     const shown = messages[index]

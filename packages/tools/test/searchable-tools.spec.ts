@@ -6,7 +6,7 @@ import {
   handoff,
   memoryLedger,
   type RuntimeEvent,
-  textOf,
+  joinText,
   type Tool,
 } from '@tallystick/core'
 import { auditAll } from '@tallystick/core/machine'
@@ -56,7 +56,7 @@ function reported(events: readonly RuntimeEvent[]) {
       return [names.slice(1)]
     }),
     results: events.flatMap((event) =>
-      event.type === 'tool_result' ? [`${event.outcome}: ${textOf(event.content)}`] : [],
+      event.type === 'tool_result' ? [`${event.outcome}: ${joinText(event.content)}`] : [],
     ),
   }
 }

@@ -6,7 +6,7 @@ import {
   handoff,
   memoryLedger,
   type RunId,
-  textOf,
+  joinText,
 } from '@tallystick/core'
 import { type TodoItem, readTodoItems, todoLines } from '@tallystick/core/internal'
 import type { EventOf } from '@tallystick/core/vocabulary'
@@ -31,7 +31,7 @@ function stage() {
     const { runId } = await createRuntime({ ledger, agents: [agent] }).run(agent, 'Go.', given).result
     const events = await Array.fromAsync(ledger.read(runId))
     const results = events.filter((event) => event.type === 'tool_result')
-    return { runId, results, last: textOf(results.at(-1)?.projected ?? results.at(-1)?.content ?? []) }
+    return { runId, results, last: joinText(results.at(-1)?.projected ?? results.at(-1)?.content ?? []) }
   }
   return { play, ledger }
 }
@@ -50,7 +50,7 @@ describe('todoList', () => {
     expect(results.map(({ outcome }) => outcome)).toEqual([
       ...['success', 'success', 'success', 'invalid_input', 'success'],
     ])
-    expect(textOf(results[0]!.projected ?? [])).toBe('The list is empty.')
+    expect(joinText(results[0]!.projected ?? [])).toBe('The list is empty.')
     expect(last).toBe('1 of 1 done\n[x] Read the report')
     expect((await play([{ items: [read] }, { items: [] }, {}])).last).toBe('The list is empty.')
   })

@@ -1,4 +1,4 @@
-import { createRuntime, defineAgent, memoryLedger, textOf } from '@tallystick/core'
+import { createRuntime, defineAgent, memoryLedger, joinText } from '@tallystick/core'
 import type { Run, Tool } from '@tallystick/core'
 import type { JsonObject } from '@tallystick/core/vocabulary'
 import type { ScriptedStep } from '@tallystick/testkit'
@@ -43,7 +43,8 @@ async function resultsOf(run: Run): Promise<readonly string[]> {
   const events = []
   for await (const event of run) {
     events.push(event)
-    if (event.type === 'tool_result') results.push(`${event.name} ${event.outcome}: ${textOf(event.content)}`)
+    if (event.type === 'tool_result')
+      results.push(`${event.name} ${event.outcome}: ${joinText(event.content)}`)
   }
   expect(checkLaws(events)).toEqual([])
   return results.sort()

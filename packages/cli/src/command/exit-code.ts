@@ -39,7 +39,7 @@ const byErrorCode: Readonly<Record<string, ExitCode>> = {
 }
 
 /** The exit code that goes with an error. */
-export function exitCodeOf(error: unknown): ExitCode {
+export function chooseExitCode(error: unknown): ExitCode {
   if (error instanceof CommandError) return error.exitCode
   return (error instanceof TallystickError ? byErrorCode[error.code] : undefined) ?? exitCodes.failed
 }

@@ -1,6 +1,6 @@
 import type { PendingApproval, RunId, RunResult } from '@tallystick/core'
 import type { DeferredCall } from '@tallystick/core/internal'
-import { childRunIdOf, type EventOf } from '@tallystick/core/vocabulary'
+import { deriveChildRunId, type EventOf } from '@tallystick/core/vocabulary'
 import { formatCommand, hidePassword } from './context.ts'
 import { toOneLine } from './text.ts'
 
@@ -70,7 +70,7 @@ function formatSettling(
   result: RunResult,
   { programName, ledgerPath }: Place,
 ): string[] {
-  if (externalId === childRunIdOf(runId, toolCallId)) return []
+  if (externalId === deriveChildRunId(runId, toolCallId)) return []
   const words = [ledgerPath, runId, toolCallId, '--result', 'what it came to']
   const settle = formatCommand(programName, 'settle', ...words)
   return [

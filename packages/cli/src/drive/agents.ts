@@ -10,7 +10,7 @@ import {
   type RuntimeRules,
 } from '@tallystick/core'
 import { omitUndefined, reachableAgents } from '@tallystick/core/internal'
-import { type AgentDefinition, digestOf } from '@tallystick/core/vocabulary'
+import { type AgentDefinition, computeDigest } from '@tallystick/core/vocabulary'
 import { foldTo } from '@tallystick/ledger'
 import { type AgentOverrides, readGiven } from '../command/arguments.ts'
 import { type CommandContext, toLedgerSource } from '../command/context.ts'
@@ -144,7 +144,7 @@ export function overrideAgent(
     instructions: given ?? agent.instructions,
     tools: agent.tools.filter(kept),
     handoffs: agent.handoffs.filter(({ tool }) => kept(tool)),
-    definition: { ...now, digest: digestOf(now) },
+    definition: { ...now, digest: computeDigest(now) },
   }
 }
 

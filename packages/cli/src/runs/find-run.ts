@@ -200,10 +200,10 @@ function findDefaultSeq(
     ({ type, toolCallId }) => type === 'tool_result' && toolCallIds.some((id) => id === toolCallId),
   )
   if (result) return result.seq - 1
-  const lastOf = (type: RuntimeEvent['type']): number | undefined =>
+  const findLastSeq = (type: RuntimeEvent['type']): number | undefined =>
     events.findLast((event) => event.type === type)?.seq
-  if (toolCallIds.length > 0) return lastOf('tool_started') ?? 0
-  return (decides ? lastOf('approval_requested') : undefined) ?? lastOf('input_received') ?? 0
+  if (toolCallIds.length > 0) return findLastSeq('tool_started') ?? 0
+  return (decides ? findLastSeq('approval_requested') : undefined) ?? findLastSeq('input_received') ?? 0
 }
 
 function findStartedCall(

@@ -16,7 +16,7 @@ import {
   parsePostgresPlace,
   hidePassword,
 } from '../command/context.ts'
-import { CommandError, type ExitCode, exitCodeOf, exitCodes } from '../command/exit-code.ts'
+import { CommandError, type ExitCode, chooseExitCode, exitCodes } from '../command/exit-code.ts'
 import { withProgress } from '../command/progress.ts'
 
 /** The environment variable that names the keyring of ledgers. */
@@ -186,7 +186,7 @@ export class UnreadableRuns {
   }
 
   report({ code, message }: { readonly code: string; readonly message: string }): void {
-    const exitCode = exitCodeOf(new TallystickError(code, message))
+    const exitCode = chooseExitCode(new TallystickError(code, message))
     this.#exitCode ??= exitCode
     const { json, say } = this.#context
     say(json ? JSON.stringify({ error: { code, message, exitCode } }) : `error: ${message}`)

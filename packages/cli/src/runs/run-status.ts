@@ -8,7 +8,7 @@ import {
 } from '@tallystick/core'
 import { listCallsAwaitingChild, type DeferredCall, isRunDriven } from '@tallystick/core/internal'
 import { deferredCalls, isSuspended, openTurnCalls, pendingApprovals } from '@tallystick/core/machine'
-import { childRunIdOf, type LimitName, type ToolCallId } from '@tallystick/core/vocabulary'
+import { deriveChildRunId, type LimitName, type ToolCallId } from '@tallystick/core/vocabulary'
 import { foldTo, type ListedRun, type NamedCall, type RunSummary, runSummary } from '@tallystick/ledger'
 import { toOneLine } from '../command/text.ts'
 
@@ -175,7 +175,7 @@ function readSummaryWaits(ledger: Ledger, summary: RunSummary): Promise<WaitedFo
 /** Lists the waits of the run itself. */
 export function listOwnWaits(state: RunState): Waits {
   const children = listCallsAwaitingChild(state).map(({ toolCallId, name }) => ({
-    ...{ toolCallId, name, runId: childRunIdOf(state.runId, toolCallId) },
+    ...{ toolCallId, name, runId: deriveChildRunId(state.runId, toolCallId) },
     status: 'unfinished' as const,
   }))
   const working = new Set(children.map(({ toolCallId }) => toolCallId))

@@ -1,4 +1,4 @@
-import { type Ledger, type RunId, type RuntimeEvent, textOf } from '@tallystick/core'
+import { type Ledger, type RunId, type RuntimeEvent, joinText } from '@tallystick/core'
 import { omitUndefined } from '@tallystick/core/internal'
 import {
   canonicalJson,
@@ -161,7 +161,7 @@ const texts: { readonly [T in EventType]: ((event: EventOf<T>) => string | undef
   tool_input_delta: null,
   tool_request_ready: null,
   usage_updated: null,
-  assistant_message_finished: ({ parts }) => textOf(parts),
+  assistant_message_finished: ({ parts }) => joinText(parts),
   model_stream_failed: ({ failure }) => failure.message,
   tool_requests_collected: null,
   approval_requested: null,

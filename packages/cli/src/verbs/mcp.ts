@@ -1,6 +1,6 @@
 import { basename, dirname, extname, resolve } from 'node:path'
 import { ConfigurationError } from '@tallystick/core'
-import { getOwn, isJsonObject, omitUndefined, readJson, sentenceOfError } from '@tallystick/core/internal'
+import { getOwn, isJsonObject, omitUndefined, readJson, formatErrorSentence } from '@tallystick/core/internal'
 import type { JsonObject, ResultPart } from '@tallystick/core/vocabulary'
 import { ToolError } from '@tallystick/tools'
 import {
@@ -136,7 +136,7 @@ function parseInput(text: string): JsonObject {
     if (cause instanceof RangeError) throw new CommandError('usage', cause.message, { cause })
     throw new CommandError(
       'usage',
-      `The input is not JSON: ${sentenceOfError(cause)} Give an object, such as '{"path":"."}'.`,
+      `The input is not JSON: ${formatErrorSentence(cause)} Give an object, such as '{"path":"."}'.`,
       { cause },
     )
   }

@@ -1,5 +1,5 @@
 import { type Ledger, LedgerConflictError, type RunId, type RunState } from '@tallystick/core'
-import { caughtUp, changesOf, omitUndefined } from '@tallystick/core/internal'
+import { caughtUp, followChanges, omitUndefined } from '@tallystick/core/internal'
 import { evolve, isSuspended } from '@tallystick/core/machine'
 import { foldTo } from '@tallystick/ledger'
 import type { Command } from '@commander-js/extra-typings'
@@ -112,7 +112,7 @@ async function driveParents(
  */
 export async function awaitParentNotified(ledger: Ledger, parent: RunId, child: RunId): Promise<void> {
   let state = await foldTo(ledger, parent)
-  for await (const event of changesOf(ledger, parent, { after: state.seq })) {
+  for await (const event of followChanges(ledger, parent, { after: state.seq })) {
     if (event !== caughtUp) {
       state = evolve(state, event)
       continue

@@ -5,7 +5,7 @@ import {
   ExportedHistories,
   exportEvents,
   importEvents,
-  linesOf,
+  splitLines,
   rebuildProjections,
 } from '@tallystick/ledger'
 import { recordedSpans, type Span, toOtlp } from '@tallystick/otel'
@@ -153,7 +153,7 @@ export function declareImport(verb: Command, context: CommandContext): void {
           context,
           async () => (file === '-' ? undefined : statSync(file).size),
           ({ context: aside, add }) =>
-            importEvents(ledger, linesOf(countBytes(chunks, add)), {
+            importEvents(ledger, splitLines(countBytes(chunks, add)), {
               onRun: (run) => printEither(aside, run, `${run.runId}  ${formatImported(run)}\n`),
             }),
           formatBytes,

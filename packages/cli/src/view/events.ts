@@ -1,7 +1,7 @@
-import { type RunId, type RunState, type RuntimeEvent, textOf } from '@tallystick/core'
+import { type RunId, type RunState, type RuntimeEvent, joinText } from '@tallystick/core'
 import {
   canonicalJson,
-  childRunIdOf,
+  deriveChildRunId,
   type EventOf,
   type EventType,
   type ParentRef,
@@ -112,7 +112,7 @@ const printed: { readonly [T in EventType]: ((event: EventOf<T>, screen: Screen)
   tool_progress: null,
   tool_deferred: ({ runId, toolCallId, receipt }, { note }) =>
     note(
-      receipt === childRunIdOf(runId, toolCallId)
+      receipt === deriveChildRunId(runId, toolCallId)
         ? `${toolCallId} waits for run ${receipt}, whose end continues it`
         : `${toolCallId} continues outside as ${receipt}, and is settled later`,
     ),
@@ -196,7 +196,7 @@ const texts: { readonly [T in EventType]: ((event: EventOf<T>) => readonly strin
     const changed = own.length === 0 ? [] : [`with its own ${own.join(', ')}`]
     return [model.modelId, ...formatAttempt(attempt), ...changed]
   },
-  assistant_message_finished: ({ parts, partial }) => [...(partial ? ['cut off'] : []), textOf(parts)],
+  assistant_message_finished: ({ parts, partial }) => [...(partial ? ['cut off'] : []), joinText(parts)],
   model_stream_failed: ({ failure }) => [failure.class],
   tool_request_ready: ({ name, input }) => [name, JSON.stringify(input)],
   tool_requests_collected: ({ calls }) =>

@@ -3,7 +3,7 @@ import { type Call, openTurnCalls } from '@tallystick/core/machine'
 import {
   type AssistantPart,
   canonicalJson,
-  childRunIdOf,
+  deriveChildRunId,
   type Json,
   type ProviderPart,
   type ToolCallId,
@@ -78,7 +78,7 @@ export function listOpenCalls(state: RunState): readonly OpenCall[] {
 }
 
 function formatWait({ runId }: RunState, { toolCallId, status, child, deferred }: Call): string {
-  const childId = child === undefined ? undefined : childRunIdOf(runId, toolCallId)
+  const childId = child === undefined ? undefined : deriveChildRunId(runId, toolCallId)
   switch (status) {
     case 'awaiting_approval':
       return 'waits for an approval'

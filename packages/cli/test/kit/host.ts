@@ -1,5 +1,5 @@
 import { fileURLToPath } from 'node:url'
-import { defineAgent, textOf, type Agent, type ModelRequest } from '@tallystick/core'
+import { defineAgent, joinText, type Agent, type ModelRequest } from '@tallystick/core'
 import { scriptedModel, testTool, type ScriptedReply } from '@tallystick/testkit'
 
 const untilSignalled = testTool({
@@ -36,7 +36,7 @@ export function hostAgents(): readonly Agent[] {
     named(
       'host',
       Array.from({ length: 9 }, () => ({ messages }) => {
-        const said = messages.flatMap((message) => (message.role === 'user' ? [textOf(message.parts)] : []))
+        const said = messages.flatMap((message) => (message.role === 'user' ? [joinText(message.parts)] : []))
         return { text: `Told: ${said.join(' | ')}`, usage }
       }),
     ),

@@ -79,9 +79,9 @@ export interface AgentTool<in Context = AnyContext> extends Tool<Context> {
   /** Limits of each child run, which replace those of the agent. */
   readonly limits?: GivenLimits
   /** Returns what the agent reads as its task in a call with this input. */
-  readonly taskOf: (input: JsonObject) => Promise<ChildTask>
+  readonly toTask: (input: JsonObject) => Promise<ChildTask>
   /** Returns what the calling model reads of an answer. Without it: the text of the answer. */
-  readonly answerOf?: (answer: ChildAnswer) => string | readonly ResultPart[]
+  readonly toAnswer?: (answer: ChildAnswer) => string | readonly ResultPart[]
 }
 
 /**
@@ -110,7 +110,7 @@ export function agentTool<Output, Context, const Schema extends InputSchema>(
     recovery: 'rerun',
     agent,
     child: agent.name,
-    ...omitUndefined({ limits, answerOf: output as AgentTool['answerOf'] }),
+    ...omitUndefined({ limits, toAnswer: output as AgentTool['toAnswer'] }),
     ...toInputParts(name, options as AgentToolOptions),
     run: () =>
       new Observable((subscriber) =>
@@ -127,7 +127,7 @@ export function agentTool<Output, Context, const Schema extends InputSchema>(
 function toInputParts(
   name: string,
   { input: schema, task }: AgentToolOptions,
-): Pick<AgentTool, 'inputSchema' | 'check' | 'taskOf'> {
+): Pick<AgentTool, 'inputSchema' | 'check' | 'toTask'> {
   if (schema === undefined) {
     if (task === undefined) return taskInWords
     throw new ConfigurationError(
@@ -138,7 +138,7 @@ function toInputParts(
   return {
     inputSchema: reader.jsonSchema,
     check: (input) => inputVerdict(reader, input),
-    taskOf: async (input) => {
+    toTask: async (input) => {
       const read = await reader.read(input)
       if ('error' in read) return { fault: read.error }
       if (task === undefined) return { task: canonicalJson(input) }
@@ -152,7 +152,7 @@ const aTask = valueThat(
   (value) => typeof value === 'string' || Array.isArray(value),
 )
 
-const taskInWords: Pick<AgentTool, 'inputSchema' | 'check' | 'taskOf'> = {
+const taskInWords: Pick<AgentTool, 'inputSchema' | 'check' | 'toTask'> = {
   inputSchema: {
     type: 'object',
     properties: {
@@ -163,7 +163,7 @@ const taskInWords: Pick<AgentTool, 'inputSchema' | 'check' | 'taskOf'> = {
   },
   check: ({ task }) =>
     isTask(task) ? { kind: 'run' } : { kind: 'refuse', outcome: 'invalid_input', text: noTask },
-  taskOf: ({ task }) => Promise.resolve(isTask(task) ? { task } : { fault: noTask }),
+  toTask: ({ task }) => Promise.resolve(isTask(task) ? { task } : { fault: noTask }),
 }
 
 const noTask = 'task: expected a text that is not empty'

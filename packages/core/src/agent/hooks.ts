@@ -165,8 +165,8 @@ export async function callHooks(
   for (const event of events) {
     if (event.type === 'run_started') agent = event.agent
     const moment = { runId: event.runId, agent, event, context: caller.context }
-    const namesOf = hooksOfType[event.type] as ((event: RuntimeEvent) => readonly HookName[]) | null
-    for (const name of namesOf?.(event) ?? []) {
+    const selectNames = hooksOfType[event.type] as ((event: RuntimeEvent) => readonly HookName[]) | null
+    for (const name of selectNames?.(event) ?? []) {
       const awaited = caller.hooks.flatMap((hooks) => callHook(hooks, name, moment, caller) ?? [])
       if (awaited.length > 0) await Promise.all(awaited)
     }

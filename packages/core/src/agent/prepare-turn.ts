@@ -6,7 +6,7 @@ import { someSettings } from '../events/model-settings-check.ts'
 import { historyDigest, readMessages } from '../machine/history.ts'
 import type { Rules, TurnChange, TurnRequest } from '../machine/rules.ts'
 import type { RunState } from '../machine/state.ts'
-import { digestOf } from '../values/digest.ts'
+import { computeDigest } from '../values/digest.ts'
 import { ConfigurationError, TallystickError } from '../values/errors.ts'
 import type { Cancel, Clock } from '../values/host.ts'
 import type { RunId } from '../values/ids.ts'
@@ -22,7 +22,7 @@ import {
   requireOptions,
   valueThat,
 } from '../values/option.ts'
-import { textOfError } from '../values/text.ts'
+import { formatError } from '../values/text.ts'
 import type { Agent, PrepareTurn } from './agent.ts'
 
 /** Two preparations of a turn, one after the other: the second sees the request that the first makes. */
@@ -111,7 +111,7 @@ export class TurnPreparation {
         // The runtime's own checks say already what to change.
         throw error instanceof ConfigurationError
           ? error
-          : failure(turn, `failed: ${textOfError(error)}`, error)
+          : failure(turn, `failed: ${formatError(error)}`, error)
       }
       if (!isThenable(answer)) return answer
       this.#await(key, turn, answer)
@@ -142,7 +142,7 @@ export class TurnPreparation {
     this.#stopTimer = this.#clock.schedule(prepareMs, () => fail(`did not answer within ${prepareMs} ms`))
     answer.then(
       (change) => settle({ change }),
-      (error: unknown) => fail(`failed: ${textOfError(error)}`, error),
+      (error: unknown) => fail(`failed: ${formatError(error)}`, error),
     )
   }
 }
@@ -158,7 +158,7 @@ function toKey({ agent, state, request }: AskedTurn): string {
   const { turn, history, definition } = state
   const { messages: _counted, ...rest } = request
   const place = { agent: agent.name, turn, definition: definition.digest, history: historyDigest(history) }
-  return digestOf({ ...place, request: rest })
+  return computeDigest({ ...place, request: rest })
 }
 
 /**

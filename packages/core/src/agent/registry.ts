@@ -126,7 +126,7 @@ export interface AgentRegistry {
   readonly find: (name: string) => Agent<unknown> | undefined
   readonly all: () => readonly Agent<unknown>[]
   /** The price of a model, if known. */
-  readonly priceOf: (model: ModelRef) => Price | undefined
+  readonly findPrice: (model: ModelRef) => Price | undefined
   /** An agent with what its models cost, which need not be known: one fork's own. */
   readonly priced: (agent: Agent<unknown>) => Agent<unknown>
 }
@@ -164,7 +164,7 @@ export function agentRegistry(prices: Prices, runtimeRules: RuntimeRules = {}): 
     priced,
     find: (name) => known.get(name),
     all: () => [...known.values()],
-    priceOf: (model) => checkedPrice(prices, model),
+    findPrice: (model) => checkedPrice(prices, model),
   }
 }
 
@@ -172,9 +172,9 @@ export function agentRegistry(prices: Prices, runtimeRules: RuntimeRules = {}): 
 export function withRuntimeRules<Output>(agent: Agent<Output>, rules: RuntimeRules): Agent<Output> {
   requireOptions('withRuntimeRules', definedAgent, agent, 'the agent')
   requireOptions('withRuntimeRules', anyObject, rules, 'the second argument')
-  const definitionOf = (next: Agent<unknown>): AgentDefinition =>
-    underRules(next, rules, definitionOf).definition
-  return underRules(agent, rules, definitionOf)
+  const toDefinition = (next: Agent<unknown>): AgentDefinition =>
+    underRules(next, rules, toDefinition).definition
+  return underRules(agent, rules, toDefinition)
 }
 
 /** The agents that a run of this one may reach: by handoffs, and as tools. */
@@ -199,13 +199,13 @@ export function agentsInRun(agent: Agent<unknown>): readonly Agent<unknown>[] {
 
 function agentsFrom(
   agent: Agent<unknown>,
-  nextOf: (agent: Agent<unknown>) => readonly Agent<unknown>[],
+  listNext: (agent: Agent<unknown>) => readonly Agent<unknown>[],
 ): readonly Agent<unknown>[] {
   const found = new Map<string, Agent<unknown>>()
   const visit = (each: Agent<unknown>): void => {
     if (found.has(each.name)) return
     found.set(each.name, each)
-    nextOf(each).forEach(visit)
+    listNext(each).forEach(visit)
   }
   visit(agent)
   return [...found.values()]
@@ -213,14 +213,14 @@ function agentsFrom(
 
 /** Each run of the agent records it: it is copied and frozen once. */
 function withPrices(definition: AgentDefinition, prices: Prices): AgentDefinition {
-  const priceOf = (model: ModelRef): { price?: Price } =>
+  const findPrice = (model: ModelRef): { price?: Price } =>
     omitUndefined({ price: checkedPrice(prices, model) })
   const { fallbacks, summarizer } = definition
   return deepFreezeOnce({
     ...definition,
-    ...priceOf(definition.model),
-    ...(fallbacks && { fallbacks: fallbacks.map((each) => ({ ...each, ...priceOf(each.model) })) }),
-    ...(summarizer && { summarizer: { ...summarizer, ...priceOf(summarizer.model) } }),
+    ...findPrice(definition.model),
+    ...(fallbacks && { fallbacks: fallbacks.map((each) => ({ ...each, ...findPrice(each.model) })) }),
+    ...(summarizer && { summarizer: { ...summarizer, ...findPrice(summarizer.model) } }),
   })
 }
 

@@ -29,7 +29,7 @@ import {
   wordOf,
 } from '../values/schema.ts'
 import { type Limits, limits, type Repeats, repeats, retry, type RetryPolicy } from './limits.ts'
-import { digestOf } from '../values/digest.ts'
+import { computeDigest } from '../values/digest.ts'
 
 /** A fallback model, and its price. */
 export interface FallbackModel {
@@ -345,7 +345,7 @@ export function digested(definition: Omit<AgentDefinition, 'digest'>): AgentDefi
     ...(fallbacks && { fallbacks: fallbacks.map(({ price: _its, ...fallback }) => fallback) }),
     ...(summarizer && { summarizer: withoutPrice(summarizer) }),
   }
-  return { ...definition, digest: digestOf(body) }
+  return { ...definition, digest: computeDigest(body) }
 }
 
 function withoutPrice<T extends { readonly price?: unknown }>({

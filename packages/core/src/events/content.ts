@@ -216,14 +216,14 @@ export interface ToolResultsMessage {
 export type Message = UserMessage | AssistantMessage | ToolResultsMessage
 
 /** The text of parts that hold text, put together. */
-export function textOf(parts: readonly { readonly type: string; readonly text?: string }[]): string {
+export function joinText(parts: readonly { readonly type: string; readonly text?: string }[]): string {
   let text = ''
   for (const part of parts) if (part.type === 'text') text += part.text ?? ''
   return text
 }
 
 /** The citations of the texts of a reply, in the order of the texts. */
-export function citationsOf(parts: readonly AssistantPart[]): readonly Citation[] {
+export function collectCitations(parts: readonly AssistantPart[]): readonly Citation[] {
   return parts.flatMap((part) => (part.type === 'text' ? (part.citations ?? []) : []))
 }
 
@@ -376,7 +376,7 @@ export interface TodoItem {
 
 /** The list that a result of `todo_list` holds; `undefined` for any other content. */
 export function readTodoItems(content: readonly ResultPart[]): readonly TodoItem[] | undefined {
-  const { items } = Object(parsed(textOf(content))) as { readonly items?: unknown }
+  const { items } = Object(parsed(joinText(content))) as { readonly items?: unknown }
   return Array.isArray(items) && items.every(isItem) ? items : undefined
 }
 

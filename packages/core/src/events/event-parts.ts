@@ -432,7 +432,7 @@ export interface EventEnvelope {
   readonly v: number
   /** On events that concern one tool call. */
   readonly toolCallId?: ToolCallId
-  /** The message that decided the event, if type and body do not say so (`usualCause`). */
+  /** The message that decided the event, if type and body do not say so (`deriveCause`). */
   readonly cause?: Cause
   /** Set if a command in the inbox caused the event: its key, by which the sender finds the decision. */
   readonly inboxKey?: string

@@ -745,14 +745,14 @@ const eventSchemas = Object.fromEntries(
 ) as { readonly [T in EventType]: Schema<EventOf<T>> }
 
 /** What decides a fact of this type and body, where nothing else is on record. */
-export function usualCause(fact: Fact | RuntimeEvent): Cause {
+export function deriveCause(fact: Fact | RuntimeEvent): Cause {
   const { cause } = eventTraits[fact.type] as EventTraits
   return typeof cause === 'function' ? cause(fact) : cause
 }
 
 /** The kind of message that decided an event. */
-export function causeOf(event: RuntimeEvent): Cause {
-  return event.cause ?? usualCause(event)
+export function findCause(event: RuntimeEvent): Cause {
+  return event.cause ?? deriveCause(event)
 }
 
 /** A field of an event that should hold an id, and holds something else. */

@@ -226,7 +226,7 @@ export const limitOfField: {
 }
 
 /** How high a grant lets a limit be; `undefined` where it does not bound it. */
-export function boundOfLimit(grant: Grant, limit: LimitName): number | undefined {
+export function findBound(grant: Grant, limit: LimitName): number | undefined {
   if (limit === 'maxDurationMs') return grant.durationMs
   const field = grantFields.find((each) => limitOfField[each] === limit)
   return field && grant[field]

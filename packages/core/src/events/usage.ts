@@ -127,7 +127,7 @@ export function searchesCost({ webSearchUsd = 0 }: Price, max: MaxWebSearches): 
  * Returns the cost of one call, in US dollars: finite, and never negative, for a price and a usage from events. Numbers
  * that the provider did not report count as 0.
  */
-export function costOf(price: Price, usage: Usage): number {
+export function computeCost(price: Price, usage: Usage): number {
   const { inputTokens = 0, outputTokens = 0, cacheReadTokens = 0, cacheWriteTokens = 0 } = usage
   const { cacheWriteLongTokens = 0, webSearches = 0 } = usage
   const plainTokens = Math.max(0, inputTokens - cacheReadTokens - cacheWriteTokens)

@@ -56,7 +56,7 @@ const onceKeys: { readonly [T in EventType]: ((event: EventOf<T>) => string | un
  * The name of the fact that an event states, where that fact may occur only once in a run: its end, a call's result,
  * one start and one decision of a call and attempt. `undefined` for events that may occur any number of times.
  */
-export function onceKeyOf(event: RuntimeEvent): string | undefined {
+export function deriveOnceKey(event: RuntimeEvent): string | undefined {
   const key = (
     getOwn(onceKeys, event.type) as ((event: RuntimeEvent) => string | undefined) | null | undefined
   )?.(event)
@@ -70,7 +70,7 @@ export interface SessionPlace {
 }
 
 /** The place that a run takes with its first event; `undefined` for a run without a session. */
-export function sessionPlaceOf(events: readonly RuntimeEvent[]): SessionPlace | undefined {
+export function readSessionPlace(events: readonly RuntimeEvent[]): SessionPlace | undefined {
   const [first] = events
   if (first?.type !== 'run_started' || first.sessionId === undefined) return undefined
   return { sessionId: first.sessionId, sessionPlace: first.sessionPlace ?? 1 }
@@ -104,7 +104,7 @@ export function requireWellFormed(
   events: readonly RuntimeEvent[],
 ): void {
   requireAppend(runId, expected, events)
-  const { sessionId = '' } = sessionPlaceOf(events) ?? {}
+  const { sessionId = '' } = readSessionPlace(events) ?? {}
   const names = events.flatMap(({ type, toolCallId = '' }) => [type, String(toolCallId)])
   if (![runId, sessionId, ...names].every(isStorableName)) {
     throw new ConfigurationError(

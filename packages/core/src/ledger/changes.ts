@@ -63,7 +63,7 @@ export interface ChangeOptions {
  * not take that for the end of the run. With a poll it rejects only with the errors of a read; without one, with an error
  * of the hints, too.
  */
-export function changesOf(
+export function followChanges(
   ledger: Pick<Ledger, 'read' | 'changes'>,
   runId: RunId,
   { after, poll }: ChangeOptions,
@@ -79,7 +79,7 @@ export function changesOf(
 }
 
 /** The same of every run, after a cursor or from the first event on, in the order of `Ledger.tail`. */
-export function changesOfEveryRun(ledger: Ledger, after?: TailCursor): Changes<TailedEvent> {
+export function followAllChanges(ledger: Ledger, after?: TailCursor): Changes<TailedEvent> {
   let cursor = after
   const read = async function* (): AsyncGenerator<TailedEvent> {
     for await (const tailed of ledger.tail(cursor)) {

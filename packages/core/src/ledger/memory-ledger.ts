@@ -9,14 +9,14 @@ import {
   emptyHead,
   endedBefore,
   endsRun,
-  onceKeyOf,
+  deriveOnceKey,
   placeTaken,
   requireHead,
   requireInboxKey,
   requireWellFormed,
   secondFact,
   type SessionPlace,
-  sessionPlaceOf,
+  readSessionPlace,
   storableText,
   takesEntries,
   unknownCursor,
@@ -132,7 +132,7 @@ export function memoryLedger(options: MemoryLedgerOptions = {}): OpenLedger {
     if (run === undefined) throw new RunNotFoundError(runId)
     return run
   }
-  function leaseOf({ lease }: MemoryRun): Lease | undefined {
+  function findLease({ lease }: MemoryRun): Lease | undefined {
     const leftMs = (lease?.until ?? 0) - clock.now()
     return lease && leftMs > 0 ? { holder: lease.holder, leftMs } : undefined
   }
@@ -157,7 +157,7 @@ export function memoryLedger(options: MemoryLedgerOptions = {}): OpenLedger {
       requireHead(runId, run.head, expected)
       const onceKeys = new Set<string>()
       for (const event of events) {
-        const key = onceKeyOf(event)
+        const key = deriveOnceKey(event)
         if (key === undefined) continue
         if (run.onceKeys.has(key) || onceKeys.has(key)) throw secondFact(runId, key)
         onceKeys.add(key)
@@ -166,7 +166,7 @@ export function memoryLedger(options: MemoryLedgerOptions = {}): OpenLedger {
       const ends = endsRun(events)
       const taken = new Set(consumedInboxKeys)
       if (ends && [...run.inbox.keys()].some((key) => !taken.has(key))) throw unreadInbox(runId)
-      const place = expectedSeq === 0 ? sessionPlaceOf(events) : undefined
+      const place = expectedSeq === 0 ? readSessionPlace(events) : undefined
       if (place) {
         const session = sessions.get(place.sessionId) ?? []
         if (session.some((other) => other.place?.sessionPlace === place.sessionPlace))
@@ -190,7 +190,7 @@ export function memoryLedger(options: MemoryLedgerOptions = {}): OpenLedger {
     async acquire(runId, claim) {
       requireTextId('ledger.acquire', runId)
       const run = requireRun(runId)
-      const lease = claim && leaseOf(run)
+      const lease = claim && findLease(run)
       if (lease && lease.holder !== claim.holder && lease.holder !== claim.from)
         throw drivenByOther(runId, lease)
       if (claim) giveLease(run, claim)
@@ -251,7 +251,7 @@ export function memoryLedger(options: MemoryLedgerOptions = {}): OpenLedger {
     async lease(runId) {
       requireTextId('ledger.lease', runId)
       const run = openStore().runs.get(runId)
-      return run && leaseOf(run)
+      return run && findLease(run)
     },
     async renew(runIds, claim) {
       const { runs } = openStore()

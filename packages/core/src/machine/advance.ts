@@ -1,5 +1,5 @@
 import type { Cause } from '../events/event-parts.ts'
-import { type EventOf, eventTraits, type Fact, type RuntimeEvent, usualCause } from '../events/event.ts'
+import { type EventOf, eventTraits, type Fact, type RuntimeEvent, deriveCause } from '../events/event.ts'
 import type { RunId } from '../values/ids.ts'
 import { freezeOwn, omitUndefined } from '../values/json.ts'
 import type { Action, Refusal, Rules, Stamp } from './rules.ts'
@@ -105,7 +105,7 @@ export interface Recording extends Writer {
 export function toEvent(fact: Fact, recording: Recording): RuntimeEvent {
   const { runId, seq, epoch, at, cause, inboxKey, draining = false } = recording
   const { v } = eventTraits[fact.type]
-  const isUsual = cause === usualCause(fact)
+  const isUsual = cause === deriveCause(fact)
   if (isUsual && inboxKey === undefined && !draining) return freezeOwn({ runId, seq, epoch, at, v, ...fact })
   const decided = omitUndefined({
     cause: isUsual ? undefined : cause,

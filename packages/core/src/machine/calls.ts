@@ -1,8 +1,8 @@
 import type { Call, CallStatus, RunState } from './state.ts'
 import type { CallRefusal, FactOf, RuntimeEvent } from '../events/event.ts'
-import { childRunIdOf, idempotencyKeyOf, type RunId, type ToolCallId } from '../values/ids.ts'
+import { deriveChildRunId, deriveIdempotencyKey, type RunId, type ToolCallId } from '../values/ids.ts'
 import { omitUndefined } from '../values/json.ts'
-import { digestOf } from '../values/digest.ts'
+import { computeDigest } from '../values/digest.ts'
 import type { ModelRef, Outcome, TextPart } from '../events/content.ts'
 import type { FallbackModel } from '../events/agent-definition.ts'
 import type { MaxWebSearches, Price } from '../events/usage.ts'
@@ -110,12 +110,12 @@ export function toToolStarted(
   call: Call,
   here: { readonly turn: number; readonly toolCallId: Call['toolCallId'] },
 ): FactOf<'tool_started'> {
-  const { toolCallId, name, attempts, effect = 'write', inputDigest = digestOf(call.input) } = call
+  const { toolCallId, name, attempts, effect = 'write', inputDigest = computeDigest(call.input) } = call
   const attempt = attempts + 1
-  const idempotencyKey = idempotencyKeyOf(runId, toolCallId)
+  const idempotencyKey = deriveIdempotencyKey(runId, toolCallId)
   const start = { type: 'tool_started' as const, ...here, name, attempt, idempotencyKey, effect, inputDigest }
   if (call.child === undefined && call.grant === undefined) return start
-  const child = call.child === undefined ? undefined : childRunIdOf(runId, toolCallId)
+  const child = call.child === undefined ? undefined : deriveChildRunId(runId, toolCallId)
   return { ...start, ...omitUndefined({ child, grant: call.grant }) }
 }
 

@@ -1,10 +1,10 @@
-import { type Message, textOf, type UserMessage } from '../events/content.ts'
+import { type Message, joinText, type UserMessage } from '../events/content.ts'
 import type { FactOf, Spending } from '../events/event.ts'
 import type { ModelRequest } from '../events/model-request.ts'
 import { omitUndefined } from '../values/json.ts'
-import { costOf, tokenCounts } from '../events/usage.ts'
+import { computeCost, tokenCounts } from '../events/usage.ts'
 import type { Signal } from '../events/signals.ts'
-import { digestOf } from '../values/digest.ts'
+import { computeDigest } from '../values/digest.ts'
 import { asPlainText, messageAt, readMessages } from './history.ts'
 import { countsTokens, getWorkDeadline, grantModelCall, replaceUnbelievable } from './limits.ts'
 import { type Compacting, type FailedAttempt, type RunState, withSpent } from './state.ts'
@@ -46,7 +46,7 @@ export function digestSummaryRequest(
   compacting: SummaryCall & Pick<Compacting, 'model'>,
 ): string {
   const { model } = compacting
-  return digestOf({ model, request: buildSummaryRequest(state, compacting) })
+  return computeDigest({ model, request: buildSummaryRequest(state, compacting) })
 }
 
 /** The place of what the user asks for now, where it is among the oldest messages; `undefined` where it is not. */
@@ -123,7 +123,7 @@ const summaryOpening = 'What was said before, summed up:\n'
 
 /** The text that a model summed up in, as it answered; empty where it said nothing. */
 export function readSummaryText(summary: UserMessage): string {
-  const text = textOf(summary.parts)
+  const text = joinText(summary.parts)
   return text.startsWith(summaryOpening) ? text.slice(summaryOpening.length) : ''
 }
 
@@ -140,7 +140,7 @@ export function toSummaryFact(
   const isCorrected = countsTokens(state) && (written !== undefined || counts !== undefined)
   const estimate = { inputTokens: grant.inputTokens ?? 0, outputTokens: estimateTextTokens(written ?? '') }
   const usage = isCorrected ? replaceUnbelievable(counts ?? {}, estimate).usage : counts
-  const spent = omitUndefined({ usage, ...(usage && price && { costUsd: costOf(price, usage), price }) })
+  const spent = omitUndefined({ usage, ...(usage && price && { costUsd: computeCost(price, usage), price }) })
   const text = written?.trim() ? `${summaryOpening}${written}` : describeLeftOut(state, replacedMessages)
   const failure = 'failure' in answer ? answer.failure : undefined
   return { ...toCompactedFact(state, replacedMessages, text), ...spent, ...omitUndefined({ failure }) }
@@ -250,7 +250,7 @@ function chargeSummary(state: RunState, { grant }: Compacting): Spending | undef
   if (!countsTokens(state)) return undefined
   const usage = { inputTokens: grant.inputTokens ?? 0, outputTokens: 0 }
   const { price } = state.definition.summarizer ?? {}
-  return { usage, ...(price && { costUsd: costOf(price, usage) }) }
+  return { usage, ...(price && { costUsd: computeCost(price, usage) }) }
 }
 
 function shortenHistory(

@@ -4,9 +4,9 @@ import type { CollectedCall, EventOf, Fact, FactOf, RuntimeEvent } from '../even
 import type { ModelRefusal } from '../events/model-request.ts'
 import type { CallVerdict, CheckedCall, GuardrailFind, Reconciliation, Signal } from '../events/signals.ts'
 import { isTokenCount, largerUsage, tokenCounts, usageFields } from '../events/usage.ts'
-import { digestOf } from '../values/digest.ts'
+import { computeDigest } from '../values/digest.ts'
 import type { ModelFailure } from '../values/errors.ts'
-import { type ToolCallId, toolCallIdOf } from '../values/ids.ts'
+import { type ToolCallId, deriveToolCallId } from '../values/ids.ts'
 import { canonicalJson, omitUndefined } from '../values/json.ts'
 import { findCall, getPrice, isAtWork, removedInput, textContent, toToolStarted } from './calls.ts'
 import { readSummaryText, toSummaryFact } from './compaction.ts'
@@ -217,7 +217,7 @@ function decideTextDelta(
 function getCallId(state: StreamingState, part: number): ToolCallId {
   const { callParts, number } = state.attempt
   const place = callParts.lastIndexOf(part)
-  return toolCallIdOf(state.runId, state.turn, number, 1 + (place === -1 ? callParts.length : place))
+  return deriveToolCallId(state.runId, state.turn, number, 1 + (place === -1 ? callParts.length : place))
 }
 
 function decideModelFailed(
@@ -276,7 +276,7 @@ function decideModelFinished(
     if (content.type === 'tool_call') {
       const ordinal = ordinals.get(part) ?? ordinals.size + 1
       ordinals.set(part, ordinal)
-      const toolCallId = toolCallIdOf(state.runId, turn, attempt.number, ordinal)
+      const toolCallId = deriveToolCallId(state.runId, turn, attempt.number, ordinal)
       const { type: _type, ...call } = content
       if (!known.has(part)) {
         facts.push({ type: 'tool_request_ready', ...here, toolCallId, part, ...call })
@@ -640,7 +640,7 @@ function recoverToolEnded(event: RuntimeEvent, state: RunState): SignalOf<'tool_
 function toCollectedCall(state: RunState, call: Call, check: CheckedCall | undefined): CollectedCall {
   const { toolCallId, name } = call
   if (call.inputRemoved) {
-    return { toolCallId, name, inputDigest: digestOf(call.input), plan: 'settle', refusal: removedInput }
+    return { toolCallId, name, inputDigest: computeDigest(call.input), plan: 'settle', refusal: removedInput }
   }
   const unknown: CallVerdict = { kind: 'refuse', outcome: 'unknown_tool', text: `There is no tool ${name}.` }
   const {
@@ -650,7 +650,12 @@ function toCollectedCall(state: RunState, call: Call, check: CheckedCall | undef
     ...found
   }: Partial<CheckedCall> = check ?? {}
   // What a person is asked about, and what runs, is what the guardrails made of the input.
-  const base = { toolCallId, name, inputDigest: digestOf(found.input ?? call.input), ...omitUndefined(found) }
+  const base = {
+    toolCallId,
+    name,
+    inputDigest: computeDigest(found.input ?? call.input),
+    ...omitUndefined(found),
+  }
   if (verdict.kind === 'refuse') {
     const { outcome, text } = verdict
     const error = isRecorded(state, 'toolErrors') ? verdict.error : undefined

@@ -6,14 +6,14 @@ import type {
   StartCommand,
 } from '../events/commands.ts'
 import {
-  causeOf,
+  findCause,
   type EventOf,
   type EventType,
   type Fact,
   type FactOf,
   type RuntimeEvent,
 } from '../events/event.ts'
-import { digestOf } from '../values/digest.ts'
+import { computeDigest } from '../values/digest.ts'
 import { omitUndefined } from '../values/json.ts'
 import { describeChangedInput } from './request.ts'
 import {
@@ -29,7 +29,7 @@ import {
 import type { RunState } from './state.ts'
 import { findCall, openTurnCalls } from './calls.ts'
 import type { Cause } from '../events/event-parts.ts'
-import { boundOfLimit } from '../events/limits.ts'
+import { findBound } from '../events/limits.ts'
 import { correctMediaTypes, correctMessage } from '../events/content.ts'
 import { type AgentDefinition, pickGiven } from '../events/agent-definition.ts'
 import { settleUsage } from './limits.ts'
@@ -90,7 +90,7 @@ function decideApproval(state: RunState, command: DecisionCommand, at: number): 
   }
   const input = command.type === 'approve' ? command.input : undefined
   // The same input changes nothing.
-  if (input === undefined || digestOf(input) === digestOf(call.input)) return { facts: [fact] }
+  if (input === undefined || computeDigest(input) === computeDigest(call.input)) return { facts: [fact] }
   return { facts: [{ ...fact, input, note: describeChangedInput(by, call.input, input) }] }
 }
 
@@ -226,7 +226,7 @@ function decideInput(
 function decideRaiseLimit(state: RunState, command: OutsideCommandOf<'raise_limit'>): Decision {
   const { limit, max, by, reason } = command
   const now = state.limits[limit]
-  const bound = boundOfLimit(state.parent?.grant ?? {}, limit)
+  const bound = findBound(state.parent?.grant ?? {}, limit)
   if (bound !== undefined && max > bound) {
     const message = `Run ${state.runId} is a child of run ${state.parent?.runId}, which has granted it ${bound} of ${limit}; ${max} is more. Raise the limit of that run, and let it ask again.`
     return refuse('not_raised', message)
@@ -415,7 +415,7 @@ export function decide(state: RunState | undefined, message: Command | Signal, s
 
 /**
  * The inverse of `decide`: returns the command or signal that the machine received in a state, made again from the events
- * that followed. `undefined` where it received none (`causeOf` says `controller`), where the record ends within the
+ * that followed. `undefined` where it received none (`findCause` says `controller`), where the record ends within the
  * decision, and for `calls_checked`: whether calls may run is asked of the agent.
  */
 export function recoverMessage(
@@ -424,7 +424,7 @@ export function recoverMessage(
 ): Command | Signal | undefined {
   const event = position.recorded[position.index]
   if (event === undefined) return undefined
-  const cause = causeOf(event)
+  const cause = findCause(event)
   if (cause === 'start') return recoverStart(position)
   if (cause === 'resume') return recoverResume(event, state?.definition)
   if (isOutsideCause(cause)) return getCommandRules(cause).recover(event)

@@ -2,7 +2,7 @@ import { pickGiven } from '../events/agent-definition.ts'
 import {
   type AssistantMessage,
   type Message,
-  textOf,
+  joinText,
   type ToolResult,
   type UserMessage,
 } from '../events/content.ts'
@@ -485,7 +485,7 @@ function replaceAnswer(state: RunState, event: EventOf<'guardrail_tripped'>): Co
   const history = createHistory(parts.length > 0 ? [...before, message] : before)
   // The new text has not been checked against the schema yet.
   const { fit: _unknown, leftOut: _before, ...reply } = state.reply
-  return { ...state, history, lastText: textOf(parts), reply: { ...reply, message } }
+  return { ...state, history, lastText: joinText(parts), reply: { ...reply, message } }
 }
 
 function replaceResult(state: RunState, event: EventOf<'guardrail_tripped'>): RunState {

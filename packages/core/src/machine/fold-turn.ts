@@ -1,7 +1,13 @@
-import { type AssistantMessage, type Outcome, sameModel, textOf, type ToolResult } from '../events/content.ts'
-import { causeOf, type CollectedCall, type EventOf, type RuntimeEvent } from '../events/event.ts'
+import {
+  type AssistantMessage,
+  type Outcome,
+  sameModel,
+  joinText,
+  type ToolResult,
+} from '../events/content.ts'
+import { findCause, type CollectedCall, type EventOf, type RuntimeEvent } from '../events/event.ts'
 import { addUsage } from '../events/usage.ts'
-import { digestOf } from '../values/digest.ts'
+import { computeDigest } from '../values/digest.ts'
 import { getOwn, omitUndefined } from '../values/json.ts'
 import { findCall, findCallPlace, openTurnCalls, toCallKey, withCall } from './calls.ts'
 import { answerDigest, appendMessage, endsInNews, logCall, showsOtherMessages } from './history.ts'
@@ -138,7 +144,7 @@ export function applyMessageFinished(
     ...omitUndefined({ keptState }),
     inputSinceReply: false,
     takeOvers: 0,
-    lastText: parts.length === 0 ? state.lastText : textOf(parts),
+    lastText: parts.length === 0 ? state.lastText : joinText(parts),
     ...computeContextTokens(state, shownLater),
   }
 }
@@ -181,7 +187,7 @@ function computeContextTokens(
 export function applyModelStreamFailed(state: RunState, event: EventOf<'model_stream_failed'>): RunState {
   const { failure, retryAt } = event
   // That a process stopped is not a failure of its model.
-  const stopped = causeOf(event) === 'resume'
+  const stopped = findCause(event) === 'resume'
   const failed = { failure, ...omitUndefined({ retryAt }) }
   const next = withAttempt(state, event, { failed })
   return { ...next, failures: next.failures + (stopped ? 0 : 1) }
@@ -343,7 +349,7 @@ function withReuse(state: RunState, event: EventOf<'tool_result'>): RunState {
   if (reused !== undefined) return { ...state, fork: { ...fork, reused: [...fork.reused, reused] } }
   if (durationMs === undefined && outcome !== 'success' && outcome !== 'failed') return state
   const call = findCall(state, event.toolCallId)
-  const own = call ? [...fork.own, { name: call.name, inputDigest: digestOf(call.input) }] : fork.own
+  const own = call ? [...fork.own, { name: call.name, inputDigest: computeDigest(call.input) }] : fork.own
   const { divergedIn = durationMs === undefined ? undefined : state.turn } = fork
   return { ...state, fork: { ...fork, own, ...omitUndefined({ divergedIn }) } }
 }
@@ -374,7 +380,7 @@ function findAnswer(
     return { ...changed, errorStreaks: call.repeats === undefined ? errors : errorStreaks }
   }
   if (!isAnswer) return {}
-  const { inputDigest = digestOf(call.input) } = call
+  const { inputDigest = computeDigest(call.input) } = call
   const result = toShownResult(call) ?? toResultForModel(event)
   // Of a result that is shown in another form, the log keeps that form and the digest of the whole.
   const resultDigest = result.content === content ? undefined : answerDigest(outcome, content)
@@ -485,7 +491,7 @@ function approveCall(event: EventOf<'approval_decided'>, before: Call): Call {
   if (input === undefined) return { ...before, ...decided }
   // What is on record answers the arguments that were asked for. Asked about from here on is what was approved.
   const { recorded: _asked, ...call } = withInput(before, input, event.removed !== undefined)
-  return { ...call, ...decided, inputDigest: digestOf(input) }
+  return { ...call, ...decided, inputDigest: computeDigest(input) }
 }
 
 function denyCall({ by, reason }: EventOf<'approval_decided'>, call: Call): Call {

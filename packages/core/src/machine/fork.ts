@@ -1,6 +1,6 @@
 import { ConfigurationError } from '../values/errors.ts'
 import type { EventOf, ForkWrites, ParentRef, RuntimeEvent } from '../events/event.ts'
-import { childRunIdOf, idempotencyKeyOf, type RunId, runIdOfCall } from '../values/ids.ts'
+import { deriveChildRunId, deriveIdempotencyKey, type RunId, extractRunId } from '../values/ids.ts'
 import { type Json, omitUndefined } from '../values/json.ts'
 import { digestSummaryRequest } from './compaction.ts'
 import { evolve } from './evolve.ts'
@@ -65,15 +65,15 @@ function moveTo(
   const { toolCallId, child } = moved
   return {
     ...moved,
-    idempotencyKey: idempotencyKeyOf(runId, toolCallId),
-    ...(child !== undefined && { child: childRunIdOf(runId, toolCallId) }),
+    idempotencyKey: deriveIdempotencyKey(runId, toolCallId),
+    ...(child !== undefined && { child: deriveChildRunId(runId, toolCallId) }),
   }
 }
 
 /** Every string that is a tool call id of one run, as that of another. */
 function withIds(value: Json, from: RunId, to: RunId): Json {
   if (typeof value === 'string') {
-    return runIdOfCall(value) === from
+    return extractRunId(value) === from
       ? value.replace(from.replaceAll('-', ''), to.replaceAll('-', ''))
       : value
   }

@@ -1,8 +1,8 @@
 import { ConfigurationError } from '../values/errors.ts'
-import { type Message, textOf, type ToolResult, type UserMessage } from '../events/content.ts'
+import { type Message, joinText, type ToolResult, type UserMessage } from '../events/content.ts'
 import { anyObject, listOf, requireNoPromise, requireOptions } from '../values/option.ts'
 import { deepFreezeOnce, isSameJson } from '../values/json.ts'
-import { digestOf } from '../values/digest.ts'
+import { computeDigest } from '../values/digest.ts'
 import { estimateMessageTokens } from './tokens.ts'
 import type { ShownChange, ShownMessages, ShownPiece } from '../events/event.ts'
 
@@ -121,14 +121,14 @@ export function historyDigest(history: History): string {
 /** The running digest of the first messages of a history, as many as `length` says, with others after them. */
 export function digestAfter({ store }: History, length: number, others: readonly Message[]): string {
   const beginning = historyDigest({ store, length })
-  return others.reduce((digest, message) => digestOf([digest, message]), beginning)
+  return others.reduce((digest, message) => computeDigest([digest, message]), beginning)
 }
 
 function digestBeginnings({ length, store }: History): readonly string[] {
   const { digests, messages } = store
   for (let index = digests.length; index < length; index++) {
     const before = digests[index - 1] ?? emptyHistoryDigest
-    digests[index] = digestOf([before, messages[index]])
+    digests[index] = computeDigest([before, messages[index]])
   }
   return digests
 }
@@ -201,7 +201,7 @@ export function shownInstead(history: History, messages: readonly Message[]): Sh
   const [only] = pieces
   const isWhole = only && 'from' in only && only.from === 0 && only.to === history.length
   if (pieces.length === 1 && isWhole) return undefined
-  return { digest: digestOfPieces(history, pieces), pieces }
+  return { digest: computePiecesDigest(history, pieces), pieces }
 }
 
 /** The messages that a turn shows. */
@@ -222,7 +222,9 @@ export function showsOtherWords(change: ShownChange): boolean {
 /** The messages that a turn shows, with the digest of those that this history gives. */
 export function withShownDigest(history: History, change: ShownChange): ShownChange {
   const { shown } = change
-  return shown ? { ...change, shown: { ...shown, digest: digestOfPieces(history, shown.pieces) } } : change
+  return shown
+    ? { ...change, shown: { ...shown, digest: computePiecesDigest(history, shown.pieces) } }
+    : change
 }
 
 function messagesIn(history: History, pieces: readonly ShownPiece[]): readonly Message[] {
@@ -231,7 +233,7 @@ function messagesIn(history: History, pieces: readonly ShownPiece[]): readonly M
 }
 
 /** The running digest of the messages that pieces give. The known links of the history are used for a beginning of it. */
-function digestOfPieces(history: History, pieces: readonly ShownPiece[]): string {
+function computePiecesDigest(history: History, pieces: readonly ShownPiece[]): string {
   const [first] = pieces
   const isBeginning = first !== undefined && 'from' in first && first.from === 0
   const others = messagesIn(history, isBeginning ? pieces.slice(1) : pieces)
@@ -280,7 +282,7 @@ function toLines(message: Message): readonly string[] {
     case 'user':
       return [`User: ${shown(message.parts)}`]
     case 'assistant': {
-      const words = textOf(message.parts)
+      const words = joinText(message.parts)
       const calls = message.parts.flatMap((part) =>
         part.type === 'tool_call'
           ? [`Assistant called ${toolName(part.name)} with ${JSON.stringify(part.input)}`]
@@ -322,7 +324,7 @@ export interface LoggedCall {
 
 /** The digest that answers are compared by. */
 export function answerDigest(outcome: ToolResult['outcome'], content: ToolResult['content']): string {
-  return digestOf([outcome, content])
+  return computeDigest([outcome, content])
 }
 
 /**

@@ -1,16 +1,16 @@
 import { LawBrokenError } from '../values/errors.ts'
 import type { EventOf, RuntimeEvent } from '../events/event.ts'
-import { idempotencyKeyOf } from '../values/ids.ts'
+import { deriveIdempotencyKey } from '../values/ids.ts'
 import { canonicalJson, getOwn, isSameJson, omitUndefined } from '../values/json.ts'
-import { digestOf } from '../values/digest.ts'
+import { computeDigest } from '../values/digest.ts'
 import { isSameRequest, listWrittenParts, readWrittenText } from './reply.ts'
 import { computeLeft, findGrantFault, getDeadline, isRecorded } from './limits.ts'
 import { isApprovedElsewhere, isHeldWrite, mayRetry } from './retry.ts'
 import { type Call, type RunState, withSpent } from './state.ts'
 import { findCall, findCallPlace, getMaxWebSearches, getPrice, openTurnCalls } from './calls.ts'
 import { type AssistantPart, sameModel } from '../events/content.ts'
-import { boundOfLimit, type Limits } from '../events/limits.ts'
-import { costOf } from '../events/usage.ts'
+import { findBound, type Limits } from '../events/limits.ts'
+import { computeCost } from '../events/usage.ts'
 import { digestSummaryRequest } from './compaction.ts'
 import { evolve } from './evolve.ts'
 import { digestAdditions, requestDigest } from './request.ts'
@@ -59,7 +59,7 @@ function auditContent(state: RunState, event: RuntimeEvent): void {
 function auditCollected(state: RunState, event: EventOf<'tool_requests_collected'>): void {
   for (const { toolCallId, inputDigest, input } of event.calls) {
     const call = findCall(state, toolCallId)
-    if (call && digestOf(input ?? call.input) === inputDigest) continue
+    if (call && computeDigest(input ?? call.input) === inputDigest) continue
     breakLaw(13, event, `the digest of call ${toolCallId} is not that of its input`)
   }
 }
@@ -122,7 +122,7 @@ function requireGrant(state: RunState, event: StartedCall): void {
   const price = summarizer && sameModel(summarizer.model, model) ? summarizer.price : getPrice(state, model)
   const { inputTokens = 0, outputTokens = 0, webSearches = 0, costUsd } = grant
   if (price === undefined || costUsd === undefined) return
-  const least = costOf(price, { inputTokens, outputTokens, webSearches })
+  const least = computeCost(price, { inputTokens, outputTokens, webSearches })
   if (costUsd < least * (1 - 1e-9))
     breakLaw(9, event, `${costUsd} dollars are granted for what costs ${least} with ${model.modelId}`)
 }
@@ -132,7 +132,7 @@ function auditStartedInput(state: RunState, event: EventOf<'tool_started'>): voi
   const { toolCallId, inputDigest } = event
   const call = findCall(state, toolCallId)
   if (call === undefined || inputDigest === undefined) return
-  if (inputDigest !== call.inputDigest || inputDigest !== digestOf(call.input))
+  if (inputDigest !== call.inputDigest || inputDigest !== computeDigest(call.input))
     breakLaw(13, event, `call ${toolCallId} starts with another input than the one on record`)
 }
 
@@ -151,7 +151,7 @@ function auditStart(state: RunState, event: EventOf<'tool_started'>): void {
   const { retryAt } = call.tries?.failed ?? {}
   if (retryAt !== undefined && at < retryAt && recorded === undefined)
     breakLaw(10, event, `call ${toolCallId} is tried again at ${at}, and ${retryAt} is due`)
-  if (idempotencyKey !== idempotencyKeyOf(event.runId, toolCallId))
+  if (idempotencyKey !== deriveIdempotencyKey(event.runId, toolCallId))
     breakLaw(
       10,
       event,
@@ -239,13 +239,13 @@ function requireWhole(
 ): void {
   if (state.phase !== 'streaming') return
   const drafts = state.attempt.drafts.filter((draft) => draft.kind === kind).sort((a, b) => a.part - b.part)
-  if (drafts.map(({ text }) => text).join('') !== joinText(event.parts, kind))
+  if (drafts.map(({ text }) => text).join('') !== joinTextOfKind(event.parts, kind))
     breakLaw(12, event, `the ${kind} of the message is not that of its deltas`)
-  if (drafts.map(readWrittenText).join('') !== joinText(listWrittenParts(event), kind))
+  if (drafts.map(readWrittenText).join('') !== joinTextOfKind(listWrittenParts(event), kind))
     breakLaw(12, event, `the ${kind} that the model wrote is not that of its deltas`)
 }
 
-function joinText(parts: readonly AssistantPart[], kind: 'text' | 'reasoning'): string {
+function joinTextOfKind(parts: readonly AssistantPart[], kind: 'text' | 'reasoning'): string {
   return parts.map((part) => (part.type === kind ? part.text : '')).join('')
 }
 
@@ -264,7 +264,7 @@ function auditTotals(state: RunState, event: EventOf<'run_finished'>): void {
 /** Law 9, for a child run: no limit is raised above what its parent granted. */
 function auditRaise({ parent }: RunState, event: EventOf<'limit_raised'>): void {
   const { limit, max } = event
-  const bound = boundOfLimit(parent?.grant ?? {}, limit)
+  const bound = findBound(parent?.grant ?? {}, limit)
   if (bound !== undefined && max > bound)
     breakLaw(9, event, `${limit} is raised to ${max}, and ${bound} are granted`)
 }

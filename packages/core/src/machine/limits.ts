@@ -14,7 +14,7 @@ import {
   type OnLimit,
 } from '../events/limits.ts'
 import {
-  costOf,
+  computeCost,
   largerUsage,
   type MaxWebSearches,
   type Price,
@@ -25,7 +25,7 @@ import {
   type UsageField,
 } from '../events/usage.ts'
 import type { FailureClass } from '../values/errors.ts'
-import { childRunIdOf } from '../values/ids.ts'
+import { deriveChildRunId } from '../values/ids.ts'
 import { getOwn, omitUndefined } from '../values/json.ts'
 import { getCurrentModel, getPrice, summarizeCalls, textContent, toCallKey } from './calls.ts'
 import { type LoggedCall, longestStreak, sameAnswers } from './history.ts'
@@ -336,7 +336,7 @@ export function toCostFields(
   price: Price | undefined,
   usage: Usage,
 ): { readonly costUsd?: number; readonly price?: Price } {
-  return price === undefined ? {} : { costUsd: costOf(price, usage), price }
+  return price === undefined ? {} : { costUsd: computeCost(price, usage), price }
 }
 
 /** A report, with the estimate in the place of each number that is missing or too small to be believed. */
@@ -624,7 +624,7 @@ export function assumeChildTotals(
   const input = inputTokens ?? Math.max(0, tokens - output)
   const isPriced = grant.costUsd !== undefined || costUsd !== undefined
   return {
-    runId: known?.runId ?? childRunIdOf(runId, toolCallId),
+    runId: known?.runId ?? deriveChildRunId(runId, toolCallId),
     turns: Math.max(grant.turns ?? 0, turns),
     toolCalls: Math.max(grant.toolCalls ?? 0, toolCalls),
     usage: { ...usage, inputTokens: Math.max(input, usage.inputTokens ?? 0), outputTokens: output },

@@ -18,7 +18,7 @@ import {
 } from './calls.ts'
 import type { Call, CallStatus, CollectingState, ExecutingState, RunState } from './state.ts'
 import { type Action, recordFacts, waitUntil } from './rules.ts'
-import { digestOf } from '../values/digest.ts'
+import { computeDigest } from '../values/digest.ts'
 import { listHeldWrites, isRerun, isStopping, describeForkReason, stubbed } from './retry.ts'
 import {
   chooseCallsToStart,
@@ -240,7 +240,7 @@ function askApprovals(state: ExecutingState, now: number): Action | undefined {
       toolCallId: call.toolCallId,
       name: call.name,
       attempt: call.attempts + 1,
-      inputDigest: call.inputDigest ?? digestOf(call.input),
+      inputDigest: call.inputDigest ?? computeDigest(call.input),
       ...(reason !== undefined && { reason }),
       ...(expiresAt !== undefined && { expiresAt }),
     }
@@ -359,7 +359,7 @@ export function settleCalls(
     toolCallId,
     name,
     plan: 'settle' as const,
-    inputDigest: digestOf(input),
+    inputDigest: computeDigest(input),
     refusal: { outcome, text },
   }))
   return [{ type: 'tool_requests_collected', turn: state.turn, calls: collected }]

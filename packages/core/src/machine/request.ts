@@ -9,7 +9,7 @@ import {
 import { type Message, type ModelRef, sameModel, type ToolResult } from '../events/content.ts'
 import type { ShownChange } from '../events/event.ts'
 import { canonicalJson, getOwn, isJson, type Json, type JsonObject, omitUndefined } from '../values/json.ts'
-import { digestOf } from '../values/digest.ts'
+import { computeDigest } from '../values/digest.ts'
 import {
   appendMessage,
   carriedMessages,
@@ -93,7 +93,7 @@ function buildRequest(state: RunState, call: Omit<CallOptions, 'model'>): ModelR
 export function requestDigest(state: RunState, options: CallOptions): string {
   const { model, toolChoice, maxOutputTokens, change } = options
   const sourced = digestSourced(state, change?.sourced)
-  return digestOf({
+  return computeDigest({
     model,
     definition: state.definition.digest,
     toolChoice,

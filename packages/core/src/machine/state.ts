@@ -28,7 +28,7 @@ import type {
 } from '../events/event.ts'
 import type { ModelFailure } from '../values/errors.ts'
 import type { Grant, LimitName, Limits, OnLimit, Repeats, RetryPolicy } from '../events/limits.ts'
-import { type RunId, timeOfRunId, type ToolCallId } from '../values/ids.ts'
+import { type RunId, extractTime, type ToolCallId } from '../values/ids.ts'
 import { deepFreeze, type Json, type JsonObject } from '../values/json.ts'
 import type { ModelRefusal, Recovery, ToolChoice, ToolEffect } from '../events/model-request.ts'
 import {
@@ -422,7 +422,7 @@ export function toRunTimes(run: Pick<RunState, 'runId' | 'parent' | 'startedAt' 
   readonly startedAt: number
   readonly lastAt: number
 } {
-  const forkedAt = run.parent?.relation === 'fork' ? timeOfRunId(run.runId) : undefined
+  const forkedAt = run.parent?.relation === 'fork' ? extractTime(run.runId) : undefined
   const startedAt = Math.max(run.startedAt, forkedAt ?? 0)
   return { startedAt, lastAt: Math.max(startedAt, run.at) }
 }

@@ -1,7 +1,7 @@
 import type { ToolDefinition } from '../events/model-request.ts'
 import type { AgentDefinition } from '../events/agent-definition.ts'
 import type { Message } from '../events/content.ts'
-import { digestOf } from '../values/digest.ts'
+import { computeDigest } from '../values/digest.ts'
 
 /**
  * Tokens for a character, by its alphabet: on the safe side of what vendors' tokenizers give, since budgets reserve by
@@ -104,7 +104,7 @@ interface Tooled {
 
 /** A list of tools as the state keeps it; `undefined` where it is empty. */
 function toSourcedTools(tools: readonly ToolDefinition[]): SourcedTools | undefined {
-  return tools.length === 0 ? undefined : { tools, digest: digestOf(tools) }
+  return tools.length === 0 ? undefined : { tools, digest: computeDigest(tools) }
 }
 
 /** The digest of the tools of the source that a call is offered; `undefined` without any. */

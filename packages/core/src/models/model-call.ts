@@ -1,4 +1,4 @@
-import { sentenceOfFault } from '../values/schema.ts'
+import { formatFault } from '../values/schema.ts'
 import type { Observer } from 'rxjs'
 import { failure as failureSchema } from '../events/event-parts.ts'
 import type { ModelRequest } from '../events/model-request.ts'
@@ -13,7 +13,7 @@ import {
 import { type ModelFailure, ProviderError } from '../values/errors.ts'
 import type { Cancel, Host } from '../values/host.ts'
 import { GuardedSubscriber } from '../values/observables.ts'
-import { namedTextOfError } from '../values/text.ts'
+import { formatNamedError } from '../values/text.ts'
 import type { Model, ModelTimeouts } from './model.ts'
 import { type OutputStage, UnfitReply } from './output.ts'
 
@@ -185,12 +185,12 @@ function signalFault(signal: ModelSignal): string | undefined {
   const fault = modelSignalSchema(signal)
   if (fault === undefined) return undefined
   const type = typeof signal?.type === 'string' ? signal.type : 'something'
-  return `it reported ${type} that is not sound: ${sentenceOfFault(fault)}`
+  return `it reported ${type} that is not sound: ${formatFault(fault)}`
 }
 
 function toFailure(error: unknown, model: Model): ModelFailure {
   if (error instanceof ProviderError) return soundFailure(error.toFailure(), model)
-  return brokenAdapter(model, `it threw ${namedTextOfError(error)}`)
+  return brokenAdapter(model, `it threw ${formatNamedError(error)}`)
 }
 
 /** Returns the failure as the ledger can record it: without invalid numbers. */
@@ -201,8 +201,7 @@ function soundFailure({ retryAfterMs, status, ...rest }: ModelFailure, model: Mo
     ...(Number.isFinite(status) && { status }),
   }
   const fault = failureSchema(known)
-  if (fault)
-    return brokenAdapter(model, `it threw a ProviderError that is not sound: ${sentenceOfFault(fault)}`)
+  if (fault) return brokenAdapter(model, `it threw a ProviderError that is not sound: ${formatFault(fault)}`)
   return known
 }
 

@@ -144,7 +144,7 @@ class UnitWriter implements OutputWriter {
     let rest = this.#held + text
     let shown = ''
     for (;;) {
-      const end = endOfUnit(unit, rest, from) ?? (rest.length > maxChars ? maxChars : undefined)
+      const end = findUnitEnd(unit, rest, from) ?? (rest.length > maxChars ? maxChars : undefined)
       if (end === undefined) break
       const cut = wholeCharacters(rest, Math.min(end, maxChars))
       shown += show(rest.slice(0, cut))
@@ -209,7 +209,7 @@ class MaskWriter implements OutputWriter {
 }
 
 /** Where the first unit of a text ends that does not end before `from`; `undefined` where it may continue. */
-function endOfUnit(unit: OutputUnit, text: string, from: number): number | undefined {
+function findUnitEnd(unit: OutputUnit, text: string, from: number): number | undefined {
   switch (unit) {
     case 'piece': {
       const end = isHighSurrogate(text, text.length - 1) ? text.length - 1 : text.length
@@ -220,7 +220,7 @@ function endOfUnit(unit: OutputUnit, text: string, from: number): number | undef
       return end < 0 ? undefined : end + 1
     }
     case 'sentence':
-      return endOfSentence(text, from)
+      return findSentenceEnd(text, from)
     case 'part':
       return undefined
   }
@@ -231,7 +231,7 @@ const mayEnd: ReadonlySet<string> = new Set(['.', '!', '?', '…', '"', "'", ')'
 const ends: ReadonlySet<string> = new Set(['\n', '。', '！', '？', '．'])
 const spaces: ReadonlySet<string> = new Set([' ', '\t', '\r', '\u00a0', '\u3000'])
 
-function endOfSentence(text: string, from: number): number | undefined {
+function findSentenceEnd(text: string, from: number): number | undefined {
   for (let at = from; at < text.length; at++) {
     const character = text[at] as string
     if (ends.has(character)) return at + 1

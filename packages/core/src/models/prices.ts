@@ -13,7 +13,7 @@ import {
   requireOptions,
   valueThat,
 } from '../values/option.ts'
-import { sentenceOfError } from '../values/text.ts'
+import { formatErrorSentence } from '../values/text.ts'
 
 /** Says what a model costs; `undefined` where it does not know. */
 export type Prices =
@@ -105,7 +105,7 @@ function askedPrice(
   } catch (cause) {
     if (cause instanceof ConfigurationError) throw cause
     throw new ConfigurationError(
-      `The function prices of createRuntime failed for ${model.modelId}: ${sentenceOfError(cause)} Let it answer undefined for a model whose price it does not know.`,
+      `The function prices of createRuntime failed for ${model.modelId}: ${formatErrorSentence(cause)} Let it answer undefined for a model whose price it does not know.`,
       { cause },
     )
   }

@@ -171,8 +171,8 @@ export function approvalTokens(options: ApprovalTokenOptions): ApprovalTokens {
       const { runId, toolCallId, attempt, inputDigest } = pending
       const { expiresInMs = day, to = '', mayEdit = false } = given
       const expiresAt = Math.ceil(clock.now() + expiresInMs)
-      const fieldsOf = [runId, toolCallId, attempt, inputDigest, expiresAt, mayEdit ? 'edit' : 'as-is']
-      const body = [version, ...fieldsOf, encodedName(to)].join('.')
+      const fields = [runId, toolCallId, attempt, inputDigest, expiresAt, mayEdit ? 'edit' : 'as-is']
+      const body = [version, ...fields, encodedName(to)].join('.')
       return `${body}.${sign(body, keys[0] as Uint8Array)}`
     },
     read,

@@ -15,10 +15,10 @@ import { isSuspended } from '../machine/next-action.ts'
 import { type Call, type ExecutingState, type RunState, withChildTotals } from '../machine/state.ts'
 import { LedgerConflictError } from '../values/errors.ts'
 import type { Cancel, Clock } from '../values/host.ts'
-import { childRunIdOf, type RunId, type ToolCallId } from '../values/ids.ts'
+import { deriveChildRunId, type RunId, type ToolCallId } from '../values/ids.ts'
 import { omitUndefined } from '../values/json.ts'
 import { requireAnswer } from '../values/option.ts'
-import { textOfError } from '../values/text.ts'
+import { formatError } from '../values/text.ts'
 import type { RunContext } from './run-context.ts'
 import type { RunDriver } from './run-driver.ts'
 import { loadState, readResult, readStart, type RunResult, toResult } from './run-result.ts'
@@ -46,7 +46,7 @@ export function driveChild(
   context: unknown,
 ): DrivenChild {
   const { ledger } = parts
-  const childId = childRunIdOf(state.runId, call.toolCallId)
+  const childId = deriveChildRunId(state.runId, call.toolCallId)
   const child = holdChild(state.runId, childId, parts, context)
   let begun: Promise<unknown> | undefined
   const begin = async (): Promise<void> => {
@@ -92,9 +92,9 @@ function holdChild(
   { runs }: Pick<RuntimeParts, 'runs'>,
   context: unknown,
 ): RunDriver {
-  const child = runs.driverOf(childId)
+  const child = runs.ensureDriver(childId)
   child.inheritContext(context)
-  if (runs.driverOf(parentId).takesOver) child.takesOver = true
+  if (runs.ensureDriver(parentId).takesOver) child.takesOver = true
   return child
 }
 
@@ -116,19 +116,19 @@ export async function forwardToChild(
 export async function reportChildEnd(child: RunState, parts: RuntimeParts, context: unknown): Promise<void> {
   const { parent, runId } = child
   const { ledger, host, agents, runs } = parts
-  if (parent?.relation !== 'child' || runs.driverOf(runId).isAwaited) return
+  if (parent?.relation !== 'child' || runs.ensureDriver(runId).isAwaited) return
   const head = await ledger.head(parent.runId)
   const state = await loadState(ledger, parent.runId)
   if (state === undefined) return
   const awaiting = listCallsAwaitingChild(state).find(
-    ({ toolCallId }) => childRunIdOf(state.runId, toolCallId) === runId,
+    ({ toolCallId }) => deriveChildRunId(state.runId, toolCallId) === runId,
   )
   const stop = toChildStop(toResult(child))
   if (awaiting === undefined || stop.kind !== 'ended') return
   const command = toSettleCommand(awaiting.toolCallId, stop)
   await unlessEnded(ledger.put(state.runId, { key: `child ${runId}`, command, at: host.clock.now() }))
   if (!isSuspended(state) || agents.find(state.agent) === undefined || runs.isDrained) return
-  const waiting = runs.driverOf(state.runId)
+  const waiting = runs.ensureDriver(state.runId)
   // A process that has taken the run over since drives it, and reads its inbox.
   if (!waiting.isDrivenHere && (await ledger.head(state.runId))?.epoch !== head?.epoch) return
   waiting.inheritContext(context)
@@ -174,7 +174,7 @@ export function startChild(
     // From the cancel on, only the cancel reports that the child waits: a call deferred now would cancel it once more.
     const deferUnlessCancelled = (): void => {
       if (isCancelled && !isOfCancel) return
-      const externalId = childRunIdOf(state.runId, toolCallId)
+      const externalId = deriveChildRunId(state.runId, toolCallId)
       post({ type: 'tool_deferred', toolCallId, attempt, externalId })
     }
     try {
@@ -187,7 +187,7 @@ export function startChild(
     } catch (error) {
       // Another process drives the child now, and settles the call when it ends.
       if (error instanceof LedgerConflictError) return deferUnlessCancelled()
-      const text = `The work could not be done: ${textOfError(error)}`
+      const text = `The work could not be done: ${formatError(error)}`
       const child = await driven.totals({ isUnderWay: false })
       end({ outcome: 'failed', content: textContent('failed', text), child })
     }
@@ -256,7 +256,7 @@ async function resumeChild(
   { parts, context }: RunContext,
   withChildren: boolean,
 ): Promise<ChildEnding | undefined> {
-  const childId = childRunIdOf(parent.runId, toolCallId)
+  const childId = deriveChildRunId(parent.runId, toolCallId)
   const child = holdChild(parent.runId, childId, parts, context)
   if ((await canContinue(parts.ledger, childId, withChildren)) && !parts.runs.isDrained) {
     await child.resume({ withChildren }).catch((error: unknown) => {
@@ -347,7 +347,7 @@ export async function readChildTotals(
 /** Reads what a parent counts of a started child run: its usage if it has ended, otherwise no less than its grant. */
 async function leftTotals(ledger: Ledger, parent: Pick<RunState, 'runId'>, call: Call): Promise<ChildTotals> {
   // One that cannot be read counts like one that is not there yet.
-  const found = await readChildTotals(ledger, childRunIdOf(parent.runId, call.toolCallId)).catch(
+  const found = await readChildTotals(ledger, deriveChildRunId(parent.runId, call.toolCallId)).catch(
     () => undefined,
   )
   return found?.isFinal === true ? found.totals : assumeChildTotals(parent, call, found?.totals)
@@ -379,7 +379,7 @@ async function isWaitOver(ledger: Ledger, state: RunState, withChildren: boolean
   if (!isSuspended(state)) return withChildren
   if ((await ledger.inbox(state.runId)).length > 0) return true
   for (const { toolCallId } of listCallsAwaitingChild(state)) {
-    const child = await loadState(ledger, childRunIdOf(state.runId, toolCallId))
+    const child = await loadState(ledger, deriveChildRunId(state.runId, toolCallId))
     if (child === undefined) continue
     // The report of its end may be lost: its process may have died before it.
     if (child.phase === 'done' || (await isWaitOver(ledger, child, withChildren))) return true
@@ -402,7 +402,7 @@ export async function readRecordedEnding(
   toolCallId: ToolCallId,
   parts: Pick<RuntimeParts, 'agents' | 'ledger'>,
 ): Promise<ChildEnding | undefined> {
-  const ending = await readChildEnding(parts.ledger, childRunIdOf(parent.runId, toolCallId))
+  const ending = await readChildEnding(parts.ledger, deriveChildRunId(parent.runId, toolCallId))
   return ending && (await readAnswer(parent, toolCallId, ending, parts))
 }
 
@@ -440,12 +440,12 @@ async function buildChildStart(
   context: unknown,
 ): Promise<StartCommand> {
   const { register, find } = agents
-  const childId = childRunIdOf(state.runId, call.toolCallId)
+  const childId = deriveChildRunId(state.runId, call.toolCallId)
   const tool = findAgentTool(state, call, { find })
   if (tool === undefined) {
     throw new TypeError(`the agent ${state.agent} has no tool ${call.name} any more that is an agent`)
   }
-  const started = await tool.taskOf(call.input)
+  const started = await tool.toTask(call.input)
   if ('fault' in started)
     throw new TypeError(`the input of ${call.name} does not fit any more: ${started.fault}`)
   const agent = register(tool.agent)
@@ -486,19 +486,19 @@ async function readAnswer(
 ): Promise<ChildEnding> {
   const call = findCall(parent, toolCallId)
   const tool = call && findAgentTool(parent, call, agents)
-  if (tool?.answerOf === undefined || ending.outcome !== 'success') return ending
-  const child = await loadState(ledger, childRunIdOf(parent.runId, toolCallId))
+  if (tool?.toAnswer === undefined || ending.outcome !== 'success') return ending
+  const child = await loadState(ledger, deriveChildRunId(parent.runId, toolCallId))
   if (child?.phase !== 'done' || child.reason !== 'answered') return ending
   try {
     const { text, output, turns, toolCalls } = await readResult(child, ledger, agents.find(child.agent))
     const subject = `output of agentTool (${tool.name})`
-    const read: unknown = requireAnswer(subject, () => tool.answerOf?.({ text, output, turns, toolCalls }))
+    const read: unknown = requireAnswer(subject, () => tool.toAnswer?.({ text, output, turns, toolCalls }))
     const content: unknown = typeof read === 'string' ? [{ type: 'text', text: read }] : read
     const fault = toolSignalSchema({ type: 'tool_ended', outcome: 'success', content })
     if (fault) throw new TypeError(`${subject} answered neither a text nor parts of a result`)
     return { ...ending, content: content as readonly ResultPart[] }
   } catch (error) {
-    const text = `The work was done, and its answer could not be read: ${textOfError(error)}`
+    const text = `The work was done, and its answer could not be read: ${formatError(error)}`
     return { ...ending, outcome: 'failed', content: textContent('failed', text) }
   }
 }

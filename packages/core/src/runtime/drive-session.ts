@@ -1,5 +1,5 @@
 import type { RuntimeEvent } from '../events/event.ts'
-import { caughtUp, changesOf } from '../ledger/changes.ts'
+import { caughtUp, followChanges } from '../ledger/changes.ts'
 import { audit } from '../machine/laws.ts'
 import { isSuspended } from '../machine/next-action.ts'
 import type { RunState } from '../machine/state.ts'
@@ -141,7 +141,7 @@ export class DriveSession {
     let leftMs = pollIntervalMs
     let isReported = driven === undefined
     const poll = { clock, delayMs: () => Math.max(1, Math.min(leftMs, pollIntervalMs)) }
-    const changes = changesOf(parts.ledger, runId, { after: state.seq, poll })
+    const changes = followChanges(parts.ledger, runId, { after: state.seq, poll })
     for await (const event of changes) {
       if (event !== caughtUp) {
         state = audit(state, event)
@@ -174,7 +174,7 @@ export class DriveSession {
     const poll = { clock, delayMs: () => pollIntervalMs }
     try {
       const after = (await parts.ledger.head(runId))?.seq ?? 0
-      for await (const event of changesOf(parts.ledger, runId, { after, poll })) {
+      for await (const event of followChanges(parts.ledger, runId, { after, poll })) {
         if (event !== caughtUp) continue
         await sent.acknowledgeLeft()
         if (!sent.hasPending || this.isDrained || clock.now() >= givenUpAt) return

@@ -1,7 +1,7 @@
 import type { Agent } from '../agent/agent.ts'
 import { checkedTool, toolNamed, toolsNow } from '../agent/source-tools.ts'
 import { answersIn } from '../events/answer-schema.ts'
-import { type Message, type ModelRef, sameModel, textOf } from '../events/content.ts'
+import { type Message, type ModelRef, sameModel, joinText } from '../events/content.ts'
 import type { ToolSpending } from '../events/event.ts'
 import { defaultLimits } from '../events/limits.ts'
 import { readResultName } from '../events/model-request.ts'
@@ -24,13 +24,13 @@ import { OutputStage } from '../models/output.ts'
 import { checkCalls } from '../tools/check-calls.ts'
 import { findsInInput, findsInOutput, findsInResults, guardrailsFor } from '../tools/guardrails.ts'
 import { isLonger, reconcileCall, shortenedResult, startTool } from '../tools/tool-call.ts'
-import { jsonOfAnswer } from '../tools/tool-schema.ts'
+import { extractJson } from '../tools/tool-schema.ts'
 import type { CallContext, ToolRun } from '../tools/tool.ts'
 import { answerInTime, CHECK_MS, late, stoppableClock } from '../values/answer-in-time.ts'
 import { ConfigurationError } from '../values/errors.ts'
 import type { Clock } from '../values/host.ts'
 import { deepFreeze, omitUndefined } from '../values/json.ts'
-import { textOfError } from '../values/text.ts'
+import { formatError } from '../values/text.ts'
 import { driveChild, startChild } from './children.ts'
 import type { AskedCall } from './fork.ts'
 import type { RunContext } from './run-context.ts'
@@ -313,7 +313,7 @@ export async function answerVerdict(
   { agent, clock }: { readonly agent: Agent<unknown>; readonly clock: Clock },
 ): Promise<AnswerVerdict> {
   const refused = (error: string): AnswerVerdict => ({ valid: false, error })
-  const written = jsonOfAnswer(textOf(state.reply.message.parts))
+  const written = extractJson(joinText(state.reply.message.parts))
   if (written === undefined) return refused('it is not JSON')
   const asked = state.definition.output
   try {
@@ -326,7 +326,7 @@ export async function answerVerdict(
     }
     return refused(`${asked?.wrapped ? 'in the field answer: ' : ''}${errors[0]}`)
   } catch (error) {
-    return refused(`the check of the schema failed: ${textOfError(error)}`)
+    return refused(`the check of the schema failed: ${formatError(error)}`)
   }
 }
 
@@ -349,6 +349,6 @@ function beginSummary(effect: EffectOf<'summarize'>, run: RunContext, post: Post
   return startModelCall(call, run.host, (signal) => {
     if (signal.type === 'model_usage') usage = largerUsage(usage ?? {}, tokenCounts(signal.usage))
     else if (signal.type === 'model_failed') say({ failure: signal.failure })
-    else if (signal.type === 'model_finished') say({ text: textOf(signal.parts) })
+    else if (signal.type === 'model_finished') say({ text: joinText(signal.parts) })
   })
 }

@@ -1,13 +1,13 @@
 import type { Unsubscribable } from 'rxjs'
 import type { RuntimeEvent } from '../events/event.ts'
-import { caughtUp, changesOf } from '../ledger/changes.ts'
+import { caughtUp, followChanges } from '../ledger/changes.ts'
 import type { Head, Ledger } from '../ledger/ledger.ts'
 import { listCallsAwaitingChild, openTurnCalls } from '../machine/calls.ts'
 import { audit } from '../machine/laws.ts'
 import { isSuspended } from '../machine/next-action.ts'
 import type { RunState } from '../machine/state.ts'
 import { type BusyRun, LedgerConflictError, LedgerUnavailableError } from '../values/errors.ts'
-import { childRunIdOf, type RunId } from '../values/ids.ts'
+import { deriveChildRunId, type RunId } from '../values/ids.ts'
 import { type RunResult, loadState, readResultWithChildren } from './run-result.ts'
 import type { LiveEvents } from './run-streams.ts'
 import type { RuntimeParts } from './runtime-parts.ts'
@@ -65,7 +65,7 @@ async function followRun(
   /** The event after which no process drove the run, and it had not stopped: what came since is to be read first. */
   let undrivenAt: number | undefined
   const poll = { clock: host.clock, delayMs: () => pollIntervalMs }
-  const changes = changesOf(ledger, from.runId, { after: from.seq, poll })
+  const changes = followChanges(ledger, from.runId, { after: from.seq, poll })
   for await (const event of changes) {
     if (event !== caughtUp) {
       state = audit(state, event)
@@ -236,7 +236,7 @@ async function isInterrupted(state: RunState, parts: RuntimeParts): Promise<bool
   if (state.phase === 'done') return false
   if (!isSuspended(state)) return !(await runs.isDriven(state.runId))
   for (const { toolCallId } of listCallsAwaitingChild(state)) {
-    const child = await loadState(ledger, childRunIdOf(state.runId, toolCallId))
+    const child = await loadState(ledger, deriveChildRunId(state.runId, toolCallId))
     if (child === undefined) continue
     if (child.phase === 'done' ? !(await runs.isDriven(child.runId)) : await isInterrupted(child, parts))
       return true

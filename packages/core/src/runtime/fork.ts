@@ -19,7 +19,7 @@ import { readMessages } from '../machine/history.ts'
 import { audit, auditAll } from '../machine/laws.ts'
 import { startOrRefuse } from '../machine/next-calls.ts'
 import type { Call, CallStatus, RunState } from '../machine/state.ts'
-import { digestOf } from '../values/digest.ts'
+import { computeDigest } from '../values/digest.ts'
 import { ConfigurationError, RunNotFoundError } from '../values/errors.ts'
 import { parseRunId, type RunId, type ToolCallId } from '../values/ids.ts'
 import { deepFreeze, type JsonObject, omitUndefined } from '../values/json.ts'
@@ -271,7 +271,7 @@ function isUnderWay(
 ): boolean {
   if (status === 'started' || status === 'deferred') return true
   if (!isAboutToStart({ status }) || effect === 'read' || inputRemoved) return false
-  return recordedInput !== undefined && digestOf(recordedInput) === digestOf(input)
+  return recordedInput !== undefined && computeDigest(recordedInput) === computeDigest(input)
 }
 
 /** Tells the results that the outside world reported from those that the controller decided, over a run's events. */
@@ -334,7 +334,7 @@ export class RecordedResults {
   ): RecordedResult | undefined {
     if (fork?.divergedIn !== undefined && fork.divergedIn < turn) return undefined
     // What runs may be what an approver made of what was asked for.
-    const inputDigest = digestOf(input)
+    const inputDigest = computeDigest(input)
     if (fork?.own.some((own) => own.name === name && own.inputDigest === inputDigest)) return undefined
     return this.#results.find(
       (result) =>
@@ -360,7 +360,7 @@ export async function readRecordedResults(
     }
     if (event.type === 'approval_decided' && event.input) {
       if (event.removed) digests.delete(event.toolCallId)
-      else digests.set(event.toolCallId, digestOf(event.input))
+      else digests.set(event.toolCallId, computeDigest(event.input))
     }
     if (!reports.take(event) || event.seq <= shared) continue
     const { toolCallId, name, outcome, content, projected, shown } = event

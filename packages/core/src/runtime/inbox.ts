@@ -1,4 +1,4 @@
-import { sentenceOfFault, type Fault } from '../values/schema.ts'
+import { formatFault, type Fault } from '../values/schema.ts'
 import type { Observer, Unsubscribable } from 'rxjs'
 import { toolsNow } from '../agent/source-tools.ts'
 import { type OutsideCommand, outsideCommand } from '../events/commands.ts'
@@ -11,9 +11,9 @@ import { findInputFault } from '../tools/tool-schema.ts'
 import { answerInTime, late, stoppableClock } from '../values/answer-in-time.ts'
 import { LedgerConflictError } from '../values/errors.ts'
 import type { Clock } from '../values/host.ts'
-import { type RunId, runIdOfCall, type ToolCallId } from '../values/ids.ts'
+import { type RunId, extractRunId, type ToolCallId } from '../values/ids.ts'
 import { canonicalJson, roundedFault } from '../values/json.ts'
-import { textOfError } from '../values/text.ts'
+import { formatError } from '../values/text.ts'
 import { forwardToChild, readRecordedEnding, toSettleCommand } from './children.ts'
 import { requireLastEpoch } from './leases.ts'
 import type { Mail } from './mailbox.ts'
@@ -124,7 +124,7 @@ export class RunInbox implements Pick<Observer<void>, 'next' | 'error'> {
   async #accept(entry: InboxEntry, state: RunState): Promise<void> {
     const { key, command } = entry
     const { runId, parts, mailbox, clock, context } = this.#run
-    const targetRunId = 'toolCallId' in command ? runIdOfCall(command.toolCallId) : undefined
+    const targetRunId = 'toolCallId' in command ? extractRunId(command.toolCallId) : undefined
     if (targetRunId !== undefined && targetRunId !== runId) {
       // The child run decides about its call. The sender is in another process: one of this process sends it there itself.
       this.#spent = [...this.#spent, key]
@@ -150,7 +150,7 @@ export class RunInbox implements Pick<Observer<void>, 'next' | 'error'> {
 
   /** Any process can put anything into an inbox: what is not a command is taken out, and stops no run. */
   #refuseMalformed(key: string, fault: Fault): void {
-    const message = `The command ${key} for run ${this.#run.runId} is wrong: ${sentenceOfFault(fault)}. No process can carry it out; send it again with the run's handle.`
+    const message = `The command ${key} for run ${this.#run.runId} is wrong: ${formatFault(fault)}. No process can carry it out; send it again with the run's handle.`
     this.#refuse(key, { code: 'malformed', message })
   }
 
@@ -232,7 +232,7 @@ async function ownFault(check: (clock: Clock) => Promise<Judged>, clock: Clock):
     if (judged.input === undefined) return undefined
     return `A guardrail would put another input in its place: ${canonicalJson(judged.input)}. Approve that one, or deny the call.`
   } catch (error) {
-    return `Its check failed: ${textOfError(error)}`
+    return `Its check failed: ${formatError(error)}`
   } finally {
     timers.stop()
   }

@@ -95,7 +95,7 @@ export async function joinRun(
 async function isSent({ runs, message, inputId }: Joining, state: RunState): Promise<boolean> {
   const { runId } = state
   const { ledger } = runs.parts
-  const driver = runs.driverOf(runId)
+  const driver = runs.ensureDriver(runId)
   const command = { type: 'steer', message, receipt: inputId } as const
   if (state.pendingInputs.some((input) => input.inputId === inputId)) return true
   if (!(await isInInbox(ledger, runId, inputId)) && (driver.isDrivenHere || isSuspended(state))) {
@@ -122,7 +122,7 @@ async function isSent({ runs, message, inputId }: Joining, state: RunState): Pro
 }
 
 function followRun(runs: RunRegistry, state: RunState): RunDriver {
-  const driver = runs.driverOf(state.runId)
+  const driver = runs.ensureDriver(state.runId)
   driver.follow(state)
   return driver
 }

@@ -79,7 +79,7 @@ export class HeldLeases {
   }
 
   /** The claim of an append: none while the lease of its drive is young. */
-  claimOf(drive: RunLoop): LeaseClaim | undefined {
+  makeClaim(drive: RunLoop): LeaseClaim | undefined {
     const held = this.#held.get(drive)
     return held && this.now() - held.at < renewedByAppendMs ? undefined : this.#claim
   }

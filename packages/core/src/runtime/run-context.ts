@@ -21,7 +21,7 @@ import { ConfigurationError } from '../values/errors.ts'
 import { type Host, type SteadyClock, steadyClock } from '../values/host.ts'
 import type { RunId } from '../values/ids.ts'
 import { canonicalJson, type Json } from '../values/json.ts'
-import { sentenceOfError } from '../values/text.ts'
+import { formatErrorSentence } from '../values/text.ts'
 import type { SentCommands } from './commands.ts'
 import { Mailbox } from './mailbox.ts'
 import type { RecordedResults } from './fork.ts'
@@ -85,7 +85,7 @@ export class RunContext implements ModelCallOwner {
   }
 
   /** The rules of the active agent. Those of the one that was active before are not kept. */
-  readonly rulesOf = (name: string): Rules => {
+  readonly findRules = (name: string): Rules => {
     if (this.#rules?.of !== name) this.#rules = { of: name, rules: this.#bindRules(this.#knownAgent(name)) }
     return this.#rules.rules
   }
@@ -108,7 +108,7 @@ export class RunContext implements ModelCallOwner {
         this.context = await contextOf(recordedRun(state))
       } catch (error) {
         throw new ConfigurationError(
-          `The contextOf of this runtime made no context for run ${state.runId}: ${sentenceOfError(error)} Nothing was written; correct it and resume the run, or give the context to resume.`,
+          `The contextOf of this runtime made no context for run ${state.runId}: ${formatErrorSentence(error)} Nothing was written; correct it and resume the run, or give the context to resume.`,
           { cause: error },
         )
       }

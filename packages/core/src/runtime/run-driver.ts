@@ -11,7 +11,7 @@ import type { RunState } from '../machine/state.ts'
 import type { Model } from '../models/model.ts'
 import { LedgerConflictError, LedgerUnavailableError } from '../values/errors.ts'
 import type { Host } from '../values/host.ts'
-import { type RunId, runIdOfCall } from '../values/ids.ts'
+import { type RunId, extractRunId } from '../values/ids.ts'
 import { deepFreeze } from '../values/json.ts'
 import type { ErrorListener } from '../values/observables.ts'
 import {
@@ -259,7 +259,7 @@ export class RunDriver implements ErrorListener {
     if (this.#session && this.#stopped) return await this.#stopped
     const known = await this.#stopped?.catch(() => undefined)
     // What stopped here has its content, which the ledger may have lost since.
-    return known && known.seq >= state.seq && !awaitsChild(state) ? known : await this.#resultOf(state)
+    return known && known.seq >= state.seq && !awaitsChild(state) ? known : await this.#readResult(state)
   }
 
   /** Another process may have continued the run since it stopped here: then the result is of its last event. */
@@ -268,10 +268,10 @@ export class RunDriver implements ErrorListener {
     const result = await (this.#stopped ?? stopped)
     if (this.#session || (state.seq <= result.seq && !awaitsChild(state))) return result
     this.#isDone = state.phase === 'done'
-    return await this.#resultOf(state)
+    return await this.#readResult(state)
   }
 
-  #resultOf(state: RunState): Promise<RunResult> {
+  #readResult(state: RunState): Promise<RunResult> {
     const { ledger, agents } = this.parts
     return readResult(state, ledger, agents.find(state.agent))
   }
@@ -329,7 +329,7 @@ export class RunDriver implements ErrorListener {
     this.#isDone = there.phase === 'done'
     if (this.#isDone || isSuspended(there)) {
       this.elsewhere.stoppedAt(there)
-      return await this.#resultOf(there)
+      return await this.#readResult(there)
     }
     return await this.#ensureDriven(true)
   }
@@ -374,7 +374,7 @@ export class RunDriver implements ErrorListener {
     const stopped = waitUntilStopped(from, this.parts, (event) => this.live.next(event))
     const result = stopped.then((state) => {
       this.elsewhere.stoppedAt(state)
-      return this.#resultOf(state)
+      return this.#readResult(state)
     })
     this.#stopped = result
     // Whoever reads the result gets the failure from there; where nobody does, the notice reports it.
@@ -390,9 +390,9 @@ export class RunDriver implements ErrorListener {
     const { runId, parts, sent } = this
     if (this.#isDone) return Promise.resolve(sent.refused(command, refusedAtEnd(runId)))
     if (parts.runs.isDrained) return Promise.resolve({ accepted: false, ...refusedByDrain(runId) })
-    const targetRunId = 'toolCallId' in command ? runIdOfCall(command.toolCallId) : undefined
+    const targetRunId = 'toolCallId' in command ? extractRunId(command.toolCallId) : undefined
     if (targetRunId !== undefined && targetRunId !== runId) {
-      const child = parts.runs.driverOf(targetRunId)
+      const child = parts.runs.ensureDriver(targetRunId)
       const acknowledgement = this.#sendDown(command, child)
       this.#onTheirWay.add(followed(acknowledgement, child))
       return acknowledgement
@@ -494,7 +494,7 @@ export class RunDriver implements ErrorListener {
       throw error
     }
     await session.release()
-    const result = await this.#resultOf(state)
+    const result = await this.#readResult(state)
     await removeEndedContent(state, this.parts)
     return result
   }

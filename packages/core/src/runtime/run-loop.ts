@@ -151,7 +151,7 @@ export class RunLoop {
   /** Makes a fork of its first events, all at once, and drives it. Returns the state in which it stops. */
   async fork(events: readonly RuntimeEvent[]): Promise<RunState> {
     const { parts, runId } = this.#run
-    const lease = parts.leases.claimOf(this)
+    const lease = parts.leases.makeClaim(this)
     await parts.ledger.append(runId, { expectedSeq: 0, epoch: this.epoch }, events, {
       durability: 'barrier',
       lease,
@@ -298,12 +298,12 @@ export class RunLoop {
   }
 
   #decide(before: RunState | undefined, mail: readonly Mail[], draining: boolean): EventBatch {
-    const { runId, clock, host, rulesOf } = this.#run
+    const { runId, clock, host, findRules } = this.#run
     return advance(
       before,
       mail.map(({ message }) => message),
       {
-        rulesOf,
+        rulesOf: findRules,
         draining,
         keys: mail.map(({ key }) => key),
         writer: { runId, epoch: this.epoch },
@@ -320,7 +320,7 @@ export class RunLoop {
     if (this.#lost) throw this.#lost.error
     const { runId, parts } = this.#run
     const expected = { expectedSeq: this.#run.state?.seq ?? 0, epoch: this.epoch }
-    const lease = events.length > 0 ? parts.leases.claimOf(this) : undefined
+    const lease = events.length > 0 ? parts.leases.makeClaim(this) : undefined
     const askedAt = lease && parts.leases.now()
     // What a run says when it stops to wait is not to be lost, though nothing follows from it yet.
     const stops = action.kind === 'suspend' && events.length > 0

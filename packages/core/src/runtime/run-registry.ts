@@ -5,7 +5,7 @@ import type { StartCommand } from '../events/commands.ts'
 import type { RunState } from '../machine/state.ts'
 import type { Model } from '../models/model.ts'
 import { ConfigurationError, RunNotFoundError } from '../values/errors.ts'
-import { parseRunId, type RunId, runIdOfKey } from '../values/ids.ts'
+import { parseRunId, type RunId, deriveRunId } from '../values/ids.ts'
 import { deepFreeze, omitUndefined } from '../values/json.ts'
 import { reportChildEnd } from './children.ts'
 import { answerTo, PendingWork } from './commands.ts'
@@ -66,7 +66,7 @@ export class RunRegistry {
   }
 
   /** The driver of a run: the one that is there, or a new one; in which `own` stands for the agent of its name. */
-  driverOf(runId: RunId, own?: Agent<unknown>): RunDriver {
+  ensureDriver(runId: RunId, own?: Agent<unknown>): RunDriver {
     const there = this.#drivers.get(runId)?.deref()
     if (there) return there
     const { agents } = this.parts
@@ -84,7 +84,7 @@ export class RunRegistry {
     if (runId === undefined) throw new RunNotFoundError(text)
     if (agent) this.parts.agents.register(agent)
     if (model) this.parts.models.add(model)
-    const driver = this.driverOf(runId)
+    const driver = this.ensureDriver(runId)
     driver.give({ context, model, hooks: listHooks(hooks) })
     return driver
   }
@@ -93,7 +93,7 @@ export class RunRegistry {
     const { agents, newId, ledger, defaults } = this.parts
     const { register } = agents
     const { limits, whenBusy, subject, context, idempotencyKey, signal, model, hooks } = options
-    const runId = idempotencyKey === undefined ? newId() : runIdOfKey(idempotencyKey)
+    const runId = idempotencyKey === undefined ? newId() : deriveRunId(idempotencyKey)
     const given = resolveOptions(register(agent), withDefaults(options, defaults), agents)
     requireRemovable(register(agent), given.recording, ledger)
     const { message, before } = parseInput(input)
@@ -138,7 +138,7 @@ export class RunRegistry {
     begun: BegunRun,
     { order, ...given }: GivenToRun & { readonly order: KeyedOrder },
   ): StartedRun {
-    const held = this.driverOf(runId)
+    const held = this.ensureDriver(runId)
     const same = held.joined(order)
     if (same) return { driver: held, same }
     const driver = this.driverFor(runId, given)
@@ -159,7 +159,7 @@ export class RunRegistry {
     this.requireOpen()
     const { ledger, agents, newId } = this.parts
     const runId = newId()
-    const driver = this.driverOf(runId, options.agent && agents.priced(options.agent))
+    const driver = this.ensureDriver(runId, options.agent && agents.priced(options.agent))
     driver.give({ context: options.context, model: undefined, hooks: [] })
     const own = { ...options, ...omitUndefined({ edit: deepFreeze(options.edit) }) }
     driver.fork(() => buildFork(ledger, { source, runId }, own))

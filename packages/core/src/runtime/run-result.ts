@@ -17,7 +17,7 @@ import { isSuspended } from '../machine/next-action.ts'
 import { transcript } from '../machine/request.ts'
 import type { RunState } from '../machine/state.ts'
 import { ConfigurationError, type ModelFailure } from '../values/errors.ts'
-import { childRunIdOf, type RunId } from '../values/ids.ts'
+import { deriveChildRunId, type RunId } from '../values/ids.ts'
 import { deepFreeze, type Json, omitUndefined } from '../values/json.ts'
 
 /** Folds a run, up to an event if given; `undefined` if the ledger has no such run. */
@@ -208,7 +208,7 @@ export async function readResultWithChildren(state: RunState, ledger: Ledger): P
   const own = toResult(state)
   let { pendingApprovals: approvals, deferredCalls: deferred } = own
   for (const { toolCallId } of listCallsAwaitingChild(state)) {
-    const child = await loadState(ledger, childRunIdOf(state.runId, toolCallId))
+    const child = await loadState(ledger, deriveChildRunId(state.runId, toolCallId))
     if (child === undefined || child.phase === 'done') continue
     const below = await readResultWithChildren(child, ledger)
     approvals = [...approvals, ...below.pendingApprovals]

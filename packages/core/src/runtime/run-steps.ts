@@ -1,4 +1,4 @@
-import { type ModelRef, type Outcome, textOf } from '../events/content.ts'
+import { type ModelRef, type Outcome, joinText } from '../events/content.ts'
 import type { EventOf, EventType } from '../events/event.ts'
 import { addUsage, type Usage } from '../events/usage.ts'
 import type { Ledger } from '../ledger/ledger.ts'
@@ -76,7 +76,7 @@ const changes: { readonly [T in EventType]: Change<T> | null } = {
   },
   assistant_message_finished: (step, { parts }) => ({
     ...step,
-    text: textOf(parts),
+    text: joinText(parts),
     calls: parts.flatMap((part) =>
       part.type === 'tool_call' ? [{ toolCallId: part.toolCallId, name: part.name }] : [],
     ),

@@ -8,7 +8,7 @@ import type { LimitName } from '../events/limits.ts'
 import type { PendingApproval } from '../machine/calls.ts'
 import { shownEvent } from '../models/output.ts'
 import { ConfigurationError } from '../values/errors.ts'
-import { type RunId, runIdOfCall } from '../values/ids.ts'
+import { type RunId, extractRunId } from '../values/ids.ts'
 import { type JsonObject, omitUndefined, type OrUndefined } from '../values/json.ts'
 import {
   anyObject,
@@ -172,7 +172,7 @@ export function createRun<Output>(
       // The schema of the agent has made the output of its run.
       const stopped = driver.result as Promise<RunResult<Output>>
       const result = same ? same.then(() => stopped) : stopped
-      shown.resultOf(result)
+      shown.takeResult(result)
       const checked = agent === undefined ? result : result.then((ended) => requireAgentsRun(agent, ended))
       // Whoever asks for the result may read it later, or never.
       checked.catch(() => {})
@@ -239,7 +239,7 @@ export class ShownApprovals {
   readonly #shown = new Map<string, ShownApproval>()
 
   /** Takes in a result that the handle gives out, in front of its reader. */
-  resultOf(result: Promise<RunResult>): void {
+  takeResult(result: Promise<RunResult>): void {
     result.then(
       ({ pendingApprovals }) => {
         for (const approval of pendingApprovals) this.#shown.set(approval.toolCallId, approval)
@@ -301,7 +301,7 @@ export const shownApproval: OptionCheck = fields<ShownApproval & OrUndefined<Par
 function otherRun(call: unknown): Fault | undefined {
   const { toolCallId, runId } = Object(call) as Partial<PendingApproval>
   if (toolCallId === undefined || runId === undefined) return undefined
-  const asking = runIdOfCall(toolCallId)
+  const asking = extractRunId(toolCallId)
   if (asking === undefined || asking === runId) return undefined
   return {
     path: 'the approval.runId',

@@ -33,7 +33,7 @@ import {
   valueThat,
 } from '../values/option.ts'
 import { jsonObject } from '../values/schema.ts'
-import { textOfError } from '../values/text.ts'
+import { formatError } from '../values/text.ts'
 import type { CommandAcknowledgement } from './commands.ts'
 import type { ForkEdit, ForkOptions } from './fork.ts'
 import type { RunDriver } from './run-driver.ts'
@@ -339,7 +339,7 @@ export function toCancelCommand(signal: CancelSignal | undefined): OutsideComman
   if (!signal?.aborted) return undefined
   const { reason } = signal
   if (reason === undefined) return { type: 'cancel' }
-  return { type: 'cancel', reason: typeof reason === 'string' ? reason : textOfError(reason) }
+  return { type: 'cancel', reason: typeof reason === 'string' ? reason : formatError(reason) }
 }
 
 /** Cancels a run when the signal is aborted, and forgets the signal when the run has ended. */

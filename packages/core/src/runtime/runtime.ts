@@ -7,7 +7,7 @@ import type { Ledger } from '../ledger/ledger.ts'
 import { requireTextId } from '../ledger/queries.ts'
 import { digestTextsByDefault } from '../values/digest.ts'
 import { ConfigurationError } from '../values/errors.ts'
-import { digestOfHost, uniqueName } from '../values/host.ts'
+import { findHostDigest, uniqueName } from '../values/host.ts'
 import { omitUndefined } from '../values/json.ts'
 import { anyText, numberFrom, requireOptions } from '../values/option.ts'
 import { unreadAnswer } from './commands.ts'
@@ -42,7 +42,7 @@ import { parseInput, type RunInput } from './start-run.ts'
 /** Creates a runtime: the ledger, agents and hooks that runs share. */
 export function createRuntime(options: RuntimeOptions): Runtime {
   requireOptions('createRuntime', runtimeOptions, options)
-  digestTextsByDefault(digestOfHost)
+  digestTextsByDefault(findHostDigest)
   const { ledger } = options
   const runs = createRegistry(options)
   return {

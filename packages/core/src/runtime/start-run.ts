@@ -33,7 +33,7 @@ import { ConfigurationError } from '../values/errors.ts'
 import type { RunId } from '../values/ids.ts'
 import { deepFreeze, isJson, isSameJson, omitUndefined } from '../values/json.ts'
 import { type OptionCheck, requireOptions, textOr, valueThat } from '../values/option.ts'
-import { sentenceOfFault, faultIn } from '../values/schema.ts'
+import { formatFault, faultIn } from '../values/schema.ts'
 import type { RunDefaults } from './runtime-parts.ts'
 import type { Past } from './session.ts'
 
@@ -168,14 +168,14 @@ export function withDefaults(
 export function resolveOptions(
   agent: Agent<unknown>,
   options: RecordedOptions,
-  { priceOf }: Pick<AgentRegistry, 'priceOf'>,
+  { findPrice }: Pick<AgentRegistry, 'findPrice'>,
 ): RunGiven {
   const { model, modelSettings, toolChoice, parallelToolCalls, recording } = options
   const { idempotencyKey, deadline, limits, owner } = options
   const { workflowName, traceId, groupId, tags, metadata } = options
   if (typeof toolChoice === 'object') requireTool(agent, toolChoice.name)
   return omitUndefined({
-    givenModel: model && givenModel(model, priceOf),
+    givenModel: model && givenModel(model, findPrice),
     modelSettings: recordedSettings(modelSettings),
     toolChoice:
       typeof toolChoice === 'string'
@@ -215,12 +215,12 @@ function givenState(
   return omitUndefined({ previousResponseId, conversationId })
 }
 
-function givenModel(given: Model, priceOf: AgentRegistry['priceOf']): GivenModel {
+function givenModel(given: Model, findPrice: AgentRegistry['findPrice']): GivenModel {
   const { provider, api, modelId, maxWebSearches = 0 } = given
   const model = { provider, api, modelId }
   return {
     model,
-    ...omitUndefined({ price: priceOf(model) }),
+    ...omitUndefined({ price: findPrice(model) }),
     ...(maxWebSearches !== 0 && { maxWebSearches }),
     ...adapterSettings(given),
   }
@@ -305,7 +305,7 @@ export function toUserMessage(input: string | readonly UserPart[]): UserMessage 
   }
   const fault = userMessage(message)
   if (fault === undefined && isJson(message)) return deepFreeze(correctMessage(message))
-  const what = fault ? sentenceOfFault(fault) : 'JSON cannot carry it'
+  const what = fault ? formatFault(fault) : 'JSON cannot carry it'
   throw new ConfigurationError(`The input of a run is wrong: ${what}. Give a text, or message parts.`)
 }
 
@@ -372,7 +372,7 @@ function wholeMessage(given: InputMessage, index: number): Message {
   const isEmpty = fault === undefined && whole.role === 'user' && whole.parts.length === 0
   if (fault === undefined && !isEmpty && isJson(whole)) return deepFreeze(correctMessage(whole))
   const what = fault
-    ? sentenceOfFault(faultIn(`[${index}]`, fault))
+    ? formatFault(faultIn(`[${index}]`, fault))
     : `[${index}] is ${isEmpty ? 'empty' : 'not what JSON can carry'}`
   throw wrong(
     `${what}. A message is { role: 'user', content: 'a text' }, the same with the role assistant, or one of result.messages`,

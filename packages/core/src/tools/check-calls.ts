@@ -15,7 +15,7 @@ import type { Clock, Host } from '../values/host.ts'
 import type { ToolCallId } from '../values/ids.ts'
 import { type JsonObject, omitUndefined } from '../values/json.ts'
 import { ignoreRejection, isThenable } from '../values/option.ts'
-import { nearestNames, stackOfError, textOfError } from '../values/text.ts'
+import { nearestNames, formatErrorStack, formatError } from '../values/text.ts'
 import {
   toGuardrailContext,
   findsInCall,
@@ -245,11 +245,11 @@ export function verdictOn(
   const own = toolVerdict(call, tool, context)
   const looking = guardrailsFor(checker.guardrails ?? [], 'tool_input')
   if (looking.length > 0 || checker.approval !== undefined)
-    return verdictOfAll(call, tool, { own, looking, approval: checker.approval }, context)
+    return judgeAll(call, tool, { own, looking, approval: checker.approval }, context)
   return isThenable(own) ? own.then((verdict) => ({ verdict })) : { verdict: own }
 }
 
-async function verdictOfAll(
+async function judgeAll(
   call: Call,
   tool: Tool,
   judges: {
@@ -323,7 +323,7 @@ function reportThrown(call: Call, verdict: CallVerdict, { report }: CheckContext
   if (verdict.kind !== 'refuse' || !('thrown' in verdict)) return verdict
   const { thrown, ...refusal } = verdict
   report?.(thrown, `The check of call ${call.toolCallId} of the tool ${call.name} failed`)
-  return { ...refusal, error: stackOfError(thrown) }
+  return { ...refusal, error: formatErrorStack(thrown) }
 }
 
 async function judged(
@@ -339,7 +339,7 @@ async function judged(
 }
 
 function failedCheck(error: unknown, what = 'The check of this call failed, so it was not run'): CallVerdict {
-  return { kind: 'refuse', outcome: 'denied', text: `${what}: ${textOfError(error)}`, thrown: error }
+  return { kind: 'refuse', outcome: 'denied', text: `${what}: ${formatError(error)}`, thrown: error }
 }
 
 /** Tools and policies may be written without a compiler. */

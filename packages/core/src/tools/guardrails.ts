@@ -4,7 +4,7 @@ import {
   type Outcome,
   type ResultPart,
   resultPart,
-  textOf,
+  joinText,
   type UserMessage,
   type UserPart,
 } from '../events/content.ts'
@@ -29,7 +29,7 @@ import {
   trueOrFalse,
 } from '../values/option.ts'
 import { jsonObject, listOf } from '../values/schema.ts'
-import { textOfError } from '../values/text.ts'
+import { formatError } from '../values/text.ts'
 
 /** The place in a run at which a guardrail checks. */
 export interface GuardrailContext<Context = unknown> {
@@ -182,7 +182,7 @@ export async function findsInInput(
     const message = messages[index]
     if (message?.role !== 'user') continue
     const found = await askInTurn(guardrails, message.parts, contents, looking, (guardrail, parts) =>
-      guardrail.check({ text: textOf(parts), message: { role: 'user', parts } }, context),
+      guardrail.check({ text: joinText(parts), message: { role: 'user', parts } }, context),
     )
     finds.push(...found.finds.map((find) => ({ ...find, index })))
     if (finds.at(-1)?.action === 'block') return finds
@@ -197,7 +197,7 @@ export async function findsInOutput(
   looking: Looking,
 ): Promise<readonly GuardrailFind[]> {
   const context = toGuardrailContext(state, looking.context)
-  const text = textOf(state.reply.message.parts)
+  const text = joinText(state.reply.message.parts)
   const found = await askInTurn(guardrails, text, texts, looking, (guardrail, shown) =>
     guardrail.check({ text: shown }, context),
   )
@@ -216,7 +216,7 @@ export async function findsInResults(
       if (result === undefined) return []
       const call = { toolCallId, name, input, outcome: result.outcome }
       const found = await askInTurn(guardrails, result.content, contents, looking, (guardrail, content) =>
-        guardrail.check({ ...call, text: textOf(content), content }, context),
+        guardrail.check({ ...call, text: joinText(content), content }, context),
       )
       return found.finds.map((find) => ({ ...find, toolCallId }))
     }),
@@ -315,7 +315,7 @@ async function askInTurn<G extends Guardrail, Value, Replacement>(
     } catch (error) {
       // A guardrail that fails has not found nothing: it could not look.
       report?.(error, `The guardrail ${name} failed`)
-      verdict = { find: blockedBy(name, `it failed: ${textOfError(error)}`) }
+      verdict = { find: blockedBy(name, `it failed: ${formatError(error)}`) }
     }
     const { find, replacement } = verdict
     if (find === undefined) continue

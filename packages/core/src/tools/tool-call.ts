@@ -1,4 +1,4 @@
-import { sentenceOfFault, type Fault } from '../values/schema.ts'
+import { formatFault, type Fault } from '../values/schema.ts'
 import { type Observable, type Observer, of, type Subscriber } from 'rxjs'
 import type { AnyContext } from '../events/agent-definition.ts'
 import type { Outcome, ResultPart } from '../events/content.ts'
@@ -15,10 +15,10 @@ import { textContent } from '../machine/calls.ts'
 import type { Call } from '../machine/state.ts'
 import { answerInTime, late } from '../values/answer-in-time.ts'
 import type { Cancel, Clock, Host } from '../values/host.ts'
-import { idempotencyKeyOf, type ToolCallId } from '../values/ids.ts'
+import { deriveIdempotencyKey, type ToolCallId } from '../values/ids.ts'
 import { omitUndefined } from '../values/json.ts'
 import { GuardedSubscriber, IsolatedObservable } from '../values/observables.ts'
-import { stackOfError, textOfError } from '../values/text.ts'
+import { formatErrorStack, formatError } from '../values/text.ts'
 import type { CallContext, Tool, ToolRun } from './tool.ts'
 
 /** The time that one attempt of a call has: `timeoutMs` at most, and `quietMs` without a report. Calls back once, with the reason. */
@@ -160,7 +160,7 @@ class ToolAttempt implements RunningTool, Observer<ToolSignal> {
     this.#reports = new GuardedSubscriber<ToolSignal>(this)
     this.#time = new AttemptTime(clock, tool, (reason) => this.#timeOut(reason))
     const { runId, toolCallId } = context
-    const idempotencyKey = idempotencyKeyOf(runId, toolCallId)
+    const idempotencyKey = deriveIdempotencyKey(runId, toolCallId)
     const cancelled$ = this.#stopRequest.reason$
     const { input, attempts: attempt } = call
     try {
@@ -223,14 +223,14 @@ class ToolAttempt implements RunningTool, Observer<ToolSignal> {
 
   error(error: unknown): void {
     if (this.#ended) return
-    this.#fail(`The tool failed: ${textOfError(error)}`, { ...this.#again, error: this.#report(error) })
+    this.#fail(`The tool failed: ${formatError(error)}`, { ...this.#again, error: this.#report(error) })
   }
 
   /** Tells the host of an exception of the tool; returns its stack for the record. */
   #report(thrown: unknown): string {
     const { name, toolCallId } = this.#call
     this.#host.report(thrown, `The tool ${name} threw (call ${toolCallId})`)
-    return stackOfError(thrown)
+    return formatErrorStack(thrown)
   }
 
   complete(): void {
@@ -281,13 +281,13 @@ const mayHaveActed = 'It may have taken effect all the same.'
 /** Tools may be written without a compiler; what they got wrong, the model reads. */
 function describeBreach(signal: ToolSignal, fault: Fault): string {
   const type = typeof signal?.type === 'string' ? signal.type : 'something'
-  return `The tool broke its contract: it reported ${type} that is not sound: ${sentenceOfFault(fault)}. ${mayHaveActed}`
+  return `The tool broke its contract: it reported ${type} that is not sound: ${formatFault(fault)}. ${mayHaveActed}`
 }
 
 /** Asks the outside world about a call in doubt, and posts one `call_reconciled`; without an answer in time there is no finding. */
 export async function reconcileCall({ tool, call, context, host }: ToolStart, post: Post): Promise<void> {
   const { toolCallId } = context
-  const idempotencyKey = idempotencyKeyOf(context.runId, toolCallId)
+  const idempotencyKey = deriveIdempotencyKey(context.runId, toolCallId)
   const run = { ...context, input: call.input, attempt: call.attempts, idempotencyKey }
   let finding: Reconciliation = { state: 'unknown' }
   try {

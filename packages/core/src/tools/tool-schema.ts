@@ -4,7 +4,7 @@ import { ConfigurationError } from '../values/errors.ts'
 import { isJson, type Json, type JsonObject, readJson } from '../values/json.ts'
 import { ignoreRejection, isThenable, type OptionCheck, valueThat } from '../values/option.ts'
 import { jsonObject } from '../values/schema.ts'
-import { sentenceOfError } from '../values/text.ts'
+import { formatErrorSentence } from '../values/text.ts'
 import { readJsonSchema } from './json-schema.ts'
 
 /** The schema of an agent's answer: a Standard Schema that also gives JSON Schema, or a JSON Schema. */
@@ -49,7 +49,7 @@ async function validated<Output>(
     result = await standard['~standard'].validate(copyJson(value))
   } catch (cause) {
     throw new ConfigurationError(
-      `validate of the ${subject} threw: ${sentenceOfError(cause)} Correct the schema.`,
+      `validate of the ${subject} threw: ${formatErrorSentence(cause)} Correct the schema.`,
       {
         cause,
       },
@@ -97,7 +97,7 @@ function fromJsonSchema<Output>(subject: string, schema: JsonObject): StandardSc
     return { '~standard': { version: 1, vendor: 'json-schema', validate } }
   } catch (cause) {
     throw new ConfigurationError(
-      `The JSON Schema of the ${subject} cannot be checked against: ${sentenceOfError(cause)} Give a Standard Schema instead.`,
+      `The JSON Schema of the ${subject} cannot be checked against: ${formatErrorSentence(cause)} Give a Standard Schema instead.`,
       { cause },
     )
   }
@@ -180,7 +180,7 @@ function toJsonSchema(subject: string, schema: StandardSchemaV1): JsonObject {
     }
   } catch (cause) {
     throw new ConfigurationError(
-      `The schema of the ${subject} (${standard.vendor}) cannot be described to a model: ${sentenceOfError(cause)} Use only what JSON can carry.`,
+      `The schema of the ${subject} (${standard.vendor}) cannot be described to a model: ${formatErrorSentence(cause)} Use only what JSON can carry.`,
       { cause },
     )
   }
@@ -204,7 +204,7 @@ function describeIssue({ path = [], message }: StandardSchemaV1.Issue, root = ''
  * Returns the JSON of an answer: the whole text, or the one fenced block in it, which some models cannot leave out.
  * `undefined` if there is no JSON.
  */
-export function jsonOfAnswer(text: string): Json | undefined {
+export function extractJson(text: string): Json | undefined {
   for (const candidate of [text, findFencedBlock(text)]) {
     if (candidate === undefined) continue
     try {

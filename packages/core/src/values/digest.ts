@@ -4,7 +4,7 @@ import { canonicalJson, type JsonLike } from './json.ts'
 import { ConfigurationError } from './errors.ts'
 
 /** SHA-256 over the canonical JSON of a value, in hex. */
-export function digestOf<Value>(value: Value & JsonLike<Value>): string {
+export function computeDigest<Value>(value: Value & JsonLike<Value>): string {
   const text = canonicalJson(value)
   return hostDigest === undefined ? bytesToHex(sha256(utf8ToBytes(text))) : hostDigest(text)
 }

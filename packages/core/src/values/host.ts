@@ -22,14 +22,14 @@ interface Machine {
   /** Unique among machines, and among the starts of one; `undefined` where that is not known. */
   readonly id: string
   /** Differs between two processes that had one number; `undefined` where there is no such process. */
-  startOf(pid: number): string | undefined
+  readStart(pid: number): string | undefined
 }
 
 /**
  * This process, as the leases of its runs name it. Processes of other machines, and of containers that number their processes
  * themselves, cannot be judged from here: those leases end by time. `undefined` where the host has no processes.
  */
-export function processOfHost(given: Partial<System> | undefined): HostProcess | undefined {
+export function findHostProcess(given: Partial<System> | undefined): HostProcess | undefined {
   if (given?.getBuiltinModule === undefined || given.pid === undefined || given.kill === undefined)
     return undefined
   const system = given as System
@@ -46,7 +46,7 @@ export function processOfHost(given: Partial<System> | undefined): HostProcess |
       const own = readMachine()
       if (named === null || own === undefined || named[2] !== own.id) return false
       try {
-        return own.startOf(Number(named[1])) !== named[3]
+        return own.readStart(Number(named[1])) !== named[3]
       } catch {
         return false
       }
@@ -57,7 +57,7 @@ export function processOfHost(given: Partial<System> | undefined): HostProcess |
 function nameProcess(system: System, machine: Machine | undefined): string {
   const { pid } = system
   const { hostname } = system.getBuiltinModule('node:os') as { readonly hostname: () => string }
-  const since = machine?.startOf(pid)
+  const since = machine?.readStart(pid)
   const where = `process ${pid} on ${hostname().replaceAll(/\s/g, '-') || 'a-machine'}`
   return machine && since !== undefined ? `${where} (${machine.id} since ${since})` : where
 }
@@ -80,7 +80,7 @@ function linux({ readFileSync, readlinkSync }: Files, system: System): Machine {
   if (boot === '' || numbers === undefined) throw new Error('This system does not say which it is.')
   return {
     id: `${boot}/${numbers}`,
-    startOf(pid) {
+    readStart(pid) {
       let stat: string
       try {
         stat = readFileSync(`/proc/${pid}/stat`, 'utf8')
@@ -107,7 +107,7 @@ function darwin({ execFileSync }: Programs, system: System): Machine {
     }).trim()
   return {
     id: ask('/usr/sbin/sysctl', ['-n', 'kern.bootsessionuuid']),
-    startOf(pid) {
+    readStart(pid) {
       if (isNoProcess(pid, system)) return undefined
       return ask('/bin/ps', ['-o', 'lstart=', '-p', String(pid)]).replaceAll(/\s+/g, '_')
     },
@@ -133,7 +133,7 @@ interface Globals {
   readonly performance?: { now(): number }
   readonly console?: { error(...data: unknown[]): void }
   /** Node, Bun and Deno have it; pages and workers do not. */
-  readonly process?: Parameters<typeof processOfHost>[0]
+  readonly process?: Parameters<typeof findHostProcess>[0]
 }
 
 type HostHash = (algorithm: 'sha256', text: string) => string
@@ -164,7 +164,7 @@ export const defaultHost: Host = {
   },
   random: () => Math.random(),
   report: (error, what) => globals.console?.error(`Tallystick: ${what}:`, error),
-  process: processOfHost(globals.process),
+  process: findHostProcess(globals.process),
 }
 
 /** A name that nothing else has: not by the host's `random`, with which tests make the ids of runs. */
@@ -173,7 +173,7 @@ export function uniqueName(): string {
 }
 
 /** SHA-256 of a text, in hex, by a function of the host that answers at once; `undefined` where it has none. */
-export function digestOfHost(): TextDigest | undefined {
+export function findHostDigest(): TextDigest | undefined {
   const crypto = globals.process?.getBuiltinModule?.('node:crypto') as
     | { readonly hash?: HostHash }
     | undefined

@@ -1,4 +1,4 @@
-import { digestOf } from './digest.ts'
+import { computeDigest } from './digest.ts'
 
 declare const brand: unique symbol
 
@@ -22,7 +22,7 @@ export function parseRunId(text: string): RunId | undefined {
 }
 
 /** The time at which a run id was made, in milliseconds since 1970 UTC; `undefined` for one that tells no time. */
-export function timeOfRunId(runId: RunId): number | undefined {
+export function extractTime(runId: RunId): number | undefined {
   return runId[14] === '7' ? Number.parseInt(runId.slice(0, 8) + runId.slice(9, 13), 16) : undefined
 }
 
@@ -32,7 +32,7 @@ export function parseToolCallId(text: string): ToolCallId | undefined {
 }
 
 /** The run that a tool call belongs to; `undefined` where the text is not a tool call id. */
-export function runIdOfCall(toolCallId: string): RunId | undefined {
+export function extractRunId(toolCallId: string): RunId | undefined {
   if (parseToolCallId(toolCallId) === undefined) return undefined
   const hex = toolCallId.slice('call_'.length, 'call_'.length + 32)
   const groups = [hex.slice(0, 8), hex.slice(8, 12), hex.slice(12, 16), hex.slice(16, 20), hex.slice(20)]
@@ -43,12 +43,12 @@ export function runIdOfCall(toolCallId: string): RunId | undefined {
  * The id of the `ordinal`-th call (from 1) of one model attempt. Derived, not drawn, so that replaying a run mints
  * the same ids; unique, because a run id is. Fits every vendor's alphabet (`[A-Za-z0-9_-]`, at most 64).
  */
-export function toolCallIdOf(runId: RunId, turn: number, attempt: number, ordinal: number): ToolCallId {
+export function deriveToolCallId(runId: RunId, turn: number, attempt: number, ordinal: number): ToolCallId {
   return `call_${runId.replaceAll('-', '')}_${turn}_${attempt}_${ordinal}` as ToolCallId
 }
 
 /** The key by which the outside world tells a second attempt from a second order: the run, and the call's place. */
-export function idempotencyKeyOf(runId: RunId, toolCallId: ToolCallId): string {
+export function deriveIdempotencyKey(runId: RunId, toolCallId: ToolCallId): string {
   return runId + toolCallId.slice('call_'.length + 32)
 }
 
@@ -56,8 +56,8 @@ export function idempotencyKeyOf(runId: RunId, toolCallId: ToolCallId): string {
  * The run that does the work of a call: derived, so that every attempt of the call finds the same run. Shaped as a
  * UUIDv7 of its parent's time.
  */
-export function childRunIdOf(runId: RunId, toolCallId: ToolCallId): RunId {
-  const digest = digestOf(idempotencyKeyOf(runId, toolCallId))
+export function deriveChildRunId(runId: RunId, toolCallId: ToolCallId): RunId {
+  const digest = computeDigest(deriveIdempotencyKey(runId, toolCallId))
   const variant = '89ab'[Number.parseInt(digest.slice(3, 4), 16) % 4]
   return `${runId.slice(0, 13)}-7${digest.slice(0, 3)}-${variant}${digest.slice(4, 7)}-${digest.slice(7, 19)}` as RunId
 }
@@ -66,8 +66,8 @@ export function childRunIdOf(runId: RunId, toolCallId: ToolCallId): RunId {
  * The run that an idempotency key begins: derived, so that every process that is given the key finds the same run, and
  * each store takes its first event once. A UUIDv8: it tells no time.
  */
-export function runIdOfKey(key: string): RunId {
-  const digest = digestOf(['run of key', key])
+export function deriveRunId(key: string): RunId {
+  const digest = computeDigest(['run of key', key])
   const variant = '89ab'[Number.parseInt(digest.slice(31, 32), 16) % 4]
   return `${digest.slice(0, 8)}-${digest.slice(8, 12)}-8${digest.slice(12, 15)}-${variant}${digest.slice(15, 18)}-${digest.slice(18, 30)}` as RunId
 }

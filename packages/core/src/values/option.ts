@@ -17,7 +17,7 @@ import {
   valueThat,
   wordOf,
 } from './schema.ts'
-import { nearestName, sentenceOfError } from './text.ts'
+import { nearestName, formatErrorSentence } from './text.ts'
 
 export {
   type Fault,
@@ -27,7 +27,7 @@ export {
   listOf,
   maybe,
   numberFrom,
-  sentenceOfFault,
+  formatFault,
   unfit,
   valueThat,
 } from './schema.ts'
@@ -180,7 +180,7 @@ export function requireAnswer<T>(subject: string, call: () => T, check?: Schema)
     // The runtime's own checks say already what to change.
     if (cause instanceof ConfigurationError) throw cause
     throw new ConfigurationError(
-      `${subject} threw: ${sentenceOfError(cause)} Correct the function: the runtime needs its answer.`,
+      `${subject} threw: ${formatErrorSentence(cause)} Correct the function: the runtime needs its answer.`,
       { cause },
     )
   }

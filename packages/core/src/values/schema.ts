@@ -62,7 +62,7 @@ export function joinPath(place: string, path: string): string {
 }
 
 /** Returns a fault as a sentence, without its full stop. */
-export function sentenceOfFault({ path, what }: Fault): string {
+export function formatFault({ path, what }: Fault): string {
   return `${path || 'it'} ${what}`
 }
 

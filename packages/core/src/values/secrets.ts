@@ -23,13 +23,15 @@ const lineBreak = /(?:\r?\n|(?:\\r)?\\n)[ \t]?/y
  * letters. Each of their characters may be written as it is, in capitals, or escaped as in URLs, JSON, JavaScript or
  * HTML, and lines may break between two of them. Every reading is tried: a `%` or a `\` before the words hides none.
  */
-export function endOfWords(words: string, text: string, from: number): number | undefined {
+export function findEndOfWords(words: string, text: string, from: number): number | undefined {
   let places: readonly number[] = [from]
   for (let index = 0; index < words.length && places.length > 0; index++) {
     const word = words[index] ?? ''
     const next = places.flatMap((place) => {
-      const behind = endsOfCharacter(word, text, place)
-      return index === 0 ? behind : [...behind, ...endsOfCharacter(word, text, behindLineBreak(text, place))]
+      const behind = findEndsOfCharacter(word, text, place)
+      return index === 0
+        ? behind
+        : [...behind, ...findEndsOfCharacter(word, text, behindLineBreak(text, place))]
     })
     places = next.length > 1 ? [...new Set(next)] : next
   }
@@ -47,7 +49,7 @@ export function inSmallLetters(text: string): string {
   return text.replaceAll(/[A-Z]/g, (letter) => letter.toLowerCase())
 }
 
-function endsOfCharacter(character: string, text: string, place: number): readonly number[] {
+function findEndsOfCharacter(character: string, text: string, place: number): readonly number[] {
   const found = text[place]
   if (found === undefined) return []
   const ends = inSmallLetters(found) === character ? [place + 1] : []
@@ -107,7 +109,7 @@ function findPlaces(form: string, text: string): readonly TextSpan[] {
   const [first = ''] = form
   const spans: TextSpan[] = []
   for (let start = 0; start < text.length;) {
-    const end = mayBeAt(first, text, start) ? endOfWords(form, text, start) : undefined
+    const end = mayBeAt(first, text, start) ? findEndOfWords(form, text, start) : undefined
     if (end !== undefined) spans.push({ start, end })
     start = end ?? start + 1
   }

@@ -6,22 +6,22 @@ const MAX_CHARACTERS = 2_000
 const MAX_FIELDS = 10
 
 /** Describes a thrown value in words. Anything can be thrown, even a value that throws when it is read. */
-export function textOfError(thrown: unknown): string {
-  return inWords(thrown, ({ name, message }) => message || name)
+export function formatError(thrown: unknown): string {
+  return formatThrown(thrown, ({ name, message }) => message || name)
 }
 
 /** Describes a thrown value as a sentence that ends in one mark: many messages bring their own, others none. */
-export function sentenceOfError(thrown: unknown): string {
-  const text = textOfError(thrown).trimEnd()
+export function formatErrorSentence(thrown: unknown): string {
+  const text = formatError(thrown).trimEnd()
   return /[.!?…]$/.test(text) ? text : `${text}.`
 }
 
 /** Describes a thrown value in words, with the kind of error it is. */
-export function namedTextOfError(thrown: unknown): string {
-  return inWords(thrown, ({ name, message }) => `${name}: ${message}`)
+export function formatNamedError(thrown: unknown): string {
+  return formatThrown(thrown, ({ name, message }) => `${name}: ${message}`)
 }
 
-function inWords(thrown: unknown, ofError: (error: Error) => string): string {
+function formatThrown(thrown: unknown, ofError: (error: Error) => string): string {
   try {
     const text = thrown instanceof Error ? ofError(thrown) : (objectText(thrown) ?? String(thrown))
     return text.slice(0, MAX_CHARACTERS)
@@ -35,13 +35,13 @@ const MAX_STACK_CHARACTERS = 8_000
 const MAX_CAUSES = 8
 
 /** The stack of what was thrown, and of its causes, for the record. Anything can be thrown, also what throws when it is looked at. */
-export function stackOfError(thrown: unknown): string {
+export function formatErrorStack(thrown: unknown): string {
   const stacks: string[] = []
   try {
     let error = thrown
     for (let depth = 0; depth < MAX_CAUSES && error !== undefined; depth++) {
       const stack = error instanceof Error && typeof error.stack === 'string' ? error.stack : undefined
-      stacks.push(stack ?? namedTextOfError(error))
+      stacks.push(stack ?? formatNamedError(error))
       error = typeof error === 'object' && error !== null && 'cause' in error ? error.cause : undefined
     }
   } catch {

@@ -3,7 +3,7 @@ import { createReadStream } from 'node:fs'
 import { open, stat } from 'node:fs/promises'
 import { LedgerDamagedError, type RunId } from '@tallystick/core'
 import { fault, type Fault, isRunId } from '../format/event-row.ts'
-import { linesOf } from '../export-events.ts'
+import { splitLines } from '../export-events.ts'
 import { isSignatureLine, isSignedBy } from './signed-note.ts'
 
 /** Where a run ended when a checkpoint was made: an entry of the log that checkpoints sign. */
@@ -110,7 +110,7 @@ class FileLines {
   constructor(file: string, size: number) {
     this.#file = file
     this.#size = size
-    this.#lines = linesOf(createReadStream(file, { end: size - 1 }))
+    this.#lines = splitLines(createReadStream(file, { end: size - 1 }))
   }
 
   async next(): Promise<string | undefined> {

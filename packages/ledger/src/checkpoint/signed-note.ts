@@ -107,7 +107,7 @@ export function readVerifyingKey(key: KeyLike): { readonly key: KeyObject; reado
 }
 
 /** Returns a public key in its one-line form, with the name of its log, for verifiers. */
-export function verifierKeyOf(origin: string, key: KeyLike): string {
+export function formatVerifierKey(origin: string, key: KeyLike): string {
   requireOrigin(origin)
   const publicKey = readPublicKey(key)
   const encoded = Buffer.concat([Buffer.of(algorithm), toRawKey(publicKey)]).toString('base64')

@@ -6,7 +6,7 @@ import {
   placeTaken,
   requireHead,
   secondFact,
-  sessionPlaceOf,
+  readSessionPlace,
   unreadInbox,
 } from '@tallystick/core/store-kit'
 import type { ExpectedHead, Head, TakeOverClaim } from '@tallystick/core/vocabulary'
@@ -302,7 +302,7 @@ export class Appender {
     if (isUnread(error)) return unreadInbox(runId)
     if (isDropped(error)) return droppedRunConflict(runId)
     const constraint = findConstraint(error)
-    const place = sessionPlaceOf(events.map(({ event }) => event))
+    const place = readSessionPlace(events.map(({ event }) => event))
     if (constraint === 'run_session' && place) return placeTaken(runId, place)
     return constraint === 'event_call' ? ((await this.#secondFactIn(runId, events)) ?? error) : error
   }
@@ -464,7 +464,7 @@ const logEntry = `pg_logical_emit_message(true, 'tallystick', '')`
 /** Where each run is to stand: one row of `head`. */
 function toHeadRow({ runId, request, rows, history, previousHash }: AppendItem, place: number): object {
   const { expected, events, lease } = request
-  const session = expected.expectedSeq === 0 ? sessionPlaceOf(events.map(({ event }) => event)) : undefined
+  const session = expected.expectedSeq === 0 ? readSessionPlace(events.map(({ event }) => event)) : undefined
   const endedAt = findEnd(request)
   return {
     ...{ run_id: runId, expected_seq: expected.expectedSeq, epoch: expected.epoch, place },

@@ -125,15 +125,16 @@ export async function readHorizon({ ask }: OpenSchema): Promise<TailHorizon> {
   return { waitingEvents, oldest: { database, applicationName: applicationName ?? '', ...seen } }
 }
 
-const ageOf = (begun: string): string => `(extract(epoch from clock_timestamp() - ${begun}) * 1000)::float8`
+const selectAge = (begun: string): string =>
+  `(extract(epoch from clock_timestamp() - ${begun}) * 1000)::float8`
 
 const horizonText = `select waiting.events as "waitingEvents", oldest.*
     from (select count(*) as events from @.event where xid >= ${horizon}) as waiting
     left join lateral (
       select pid, coalesce(datname::text, '') as database, application_name as "applicationName", state,
-        ${ageOf('xact_start')} as "ageMs"
+        ${selectAge('xact_start')} as "ageMs"
       from pg_catalog.pg_stat_activity where backend_xid = ${horizon}::xid
       union all
-      select null, database::text, gid, 'prepared', ${ageOf('prepared')}
+      select null, database::text, gid, 'prepared', ${selectAge('prepared')}
       from pg_catalog.pg_prepared_xacts where transaction = ${horizon}::xid
     ) as oldest on true limit 1`

@@ -120,11 +120,11 @@ export class ProjectionTables {
     const [row] = await this.database.query((queries) => {
       const { db, sql } = queries
       const covered = sql`case when run_summary.seq < run.head_seq then run_summary.seq else 0 end`
-      const sumOf = (events: RawBuilder<unknown>): AliasedRawBuilder<number, 'events'> =>
+      const selectSum = (events: RawBuilder<unknown>): AliasedRawBuilder<number, 'events'> =>
         sql<number>`cast(coalesce(sum(${events}), 0) as bigint)`.as('events')
       return isOfThisCode
-        ? selectLagging(queries).select(sumOf(sql`run.head_seq - ${covered}`))
-        : db.selectFrom('run').select(sumOf(sql`head_seq`))
+        ? selectLagging(queries).select(selectSum(sql`run.head_seq - ${covered}`))
+        : db.selectFrom('run').select(selectSum(sql`head_seq`))
     })
     return row?.events ?? 0
   }
@@ -158,7 +158,7 @@ export class ProjectionTables {
     beforePos?: number,
   ): Promise<readonly number[]> {
     const rows = await this.database.query(({ db, sql, isPostgres }) => {
-      const textsOf = (json: RawBuilder<unknown>): RawBuilder<unknown> =>
+      const expandTexts = (json: RawBuilder<unknown>): RawBuilder<unknown> =>
         isPostgres
           ? sql`json_array_elements_text(${json}::json) as item(value)`
           : sql`json_each(${json}) as item`
@@ -169,10 +169,10 @@ export class ProjectionTables {
       if (sessionIds) {
         // As one value: a database takes a limited number of them.
         const keys = sql`${JSON.stringify([...sessionIds].map(toKey))}`
-        rows = rows.where(sql<boolean>`session_id in (select item.value from ${textsOf(keys)})`)
+        rows = rows.where(sql<boolean>`session_id in (select item.value from ${expandTexts(keys)})`)
       }
       if (agent !== undefined) {
-        const agents = textsOf(sql`agents`)
+        const agents = expandTexts(sql`agents`)
         rows = rows.where(sql<boolean>`exists (select 1 from ${agents} where item.value = ${toKey(agent)})`)
       }
       return rows

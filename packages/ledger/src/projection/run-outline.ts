@@ -1,4 +1,4 @@
-import { type RunId, type RuntimeEvent, textOf } from '@tallystick/core'
+import { type RunId, type RuntimeEvent, joinText } from '@tallystick/core'
 import { getOwn, type TodoItem, readTodoItems, todoListName } from '@tallystick/core/internal'
 import {
   canonicalJson,
@@ -145,7 +145,7 @@ export class OutlineFold {
   #request({ toolCallId, name, seq, input }: EventOf<'tool_request_ready'>): void {
     this.#requests++
     this.#open.set(toolCallId, { toolCallId, name, seq })
-    const tool = this.#toolOf(name)
+    const tool = this.#ensureTool(name)
     for (const [key, values] of tool.inputs) addValue(values, formatValue(input, key))
     for (const key of Object.keys(input)) {
       if (tool.inputs.has(key) || tool.inputs.size >= maxKeys) continue
@@ -160,7 +160,7 @@ export class OutlineFold {
     const request = this.#open.get(toolCallId)
     if (request === undefined) return
     this.#open.delete(toolCallId)
-    const { endings } = this.#toolOf(request.name)
+    const { endings } = this.#ensureTool(request.name)
     const ending = outcome === 'success' && isEmpty(content) ? 'empty' : outcome
     endings.set(ending, (endings.get(ending) ?? 0) + 1)
     if (outcome !== 'success' || request.name !== todoListName || request.seq < (this.#todo?.seq ?? 0)) return
@@ -168,7 +168,7 @@ export class OutlineFold {
     if (items) this.#todo = { seq: request.seq, items }
   }
 
-  #toolOf(name: string): Tool {
+  #ensureTool(name: string): Tool {
     const cut = name.slice(0, maxNameCharacters)
     const known = this.#tools.has(cut) || this.#tools.size < maxTools ? cut : '…'
     const found = this.#tools.get(known)
@@ -196,5 +196,5 @@ const emptyTexts: ReadonlySet<string> = new Set(['', '[]', '{}', 'null', '""'])
 
 /** An empty result says more than that it was a success. */
 function isEmpty(content: EventOf<'tool_result'>['content']): boolean {
-  return content.every(({ type }) => type === 'text') && emptyTexts.has(textOf(content).trim())
+  return content.every(({ type }) => type === 'text') && emptyTexts.has(joinText(content).trim())
 }

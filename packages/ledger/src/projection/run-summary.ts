@@ -8,7 +8,7 @@ import {
   pendingApprovals,
 } from '@tallystick/core/machine'
 import {
-  childRunIdOf,
+  deriveChildRunId,
   type FinishReason,
   type LimitName,
   type Outcome,
@@ -209,7 +209,7 @@ function toWaits(state: RunState): RunWaits {
       .map((call) => ({ ...toNamedCall(call), externalId: call.externalId })),
     children: working.map((call) => ({
       ...toNamedCall(call),
-      runId: childRunIdOf(state.runId, call.toolCallId),
+      runId: deriveChildRunId(state.runId, call.toolCallId),
     })),
     ...(state.metLimit && { limit: toMetLimit(state, state.metLimit.limit) }),
   }

@@ -6,7 +6,7 @@ import {
   placeTaken,
   requireHead,
   secondFact,
-  sessionPlaceOf,
+  readSessionPlace,
   unreadInbox,
 } from '@tallystick/core/store-kit'
 import type { Head, Lease, LeaseClaim, TakeOverClaim } from '@tallystick/core/vocabulary'
@@ -122,7 +122,7 @@ export class SqliteRecords {
       ended = true
       if (this.#statements.unread.all(runId).some((key) => !takes.includes(key))) throw unreadInbox(runId)
     }
-    const place = run === undefined ? sessionPlaceOf(events.map(({ event }) => event)) : undefined
+    const place = run === undefined ? readSessionPlace(events.map(({ event }) => event)) : undefined
     if (place && this.#statements.placeTaken.get(place.sessionId, place.sessionPlace) !== undefined) {
       throw placeTaken(runId, place)
     }
@@ -185,7 +185,7 @@ export class SqliteRecords {
 }
 
 function toNewRun(run_id: RunId, events: AppendRequest['events'], pos: number): RunCell {
-  const place = sessionPlaceOf(events.map(({ event }) => event))
+  const place = readSessionPlace(events.map(({ event }) => event))
   return {
     ...{ pos, run_id, head_seq: 0, head_hash: genesisHash, epoch: emptyHead.epoch },
     session_id: place?.sessionId ?? null,

@@ -140,7 +140,7 @@ export class RowReader {
   /** The rows themselves if none needs anything. */
   async readable<Row extends EventRow>(rows: readonly Row[]): Promise<readonly (Row & ReadableRow)[]> {
     if (rows.every(isPlain)) return rows
-    const sealers = await this.#sealersOf(rows)
+    const sealers = await this.#readSealers(rows)
     const history = new Map<string, HistoryRow>()
     for (const row of rows) {
       const name = orUndefined(() => findHistoryName(row))
@@ -160,7 +160,7 @@ export class RowReader {
     return rows.map((row) => (isPlain(row) ? row : { ...row, decoding }))
   }
 
-  async #sealersOf(rows: readonly EventRow[]): Promise<ReadonlyMap<string, Sealer>> {
+  async #readSealers(rows: readonly EventRow[]): Promise<ReadonlyMap<string, Sealer>> {
     const sealers = new Map<string, Sealer>()
     if (this.#keyring === undefined) return sealers
     for (const id of new Set(rows.map((row) => row.key_id))) {

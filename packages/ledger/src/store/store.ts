@@ -5,7 +5,7 @@ import {
   type RunId,
   TallystickError,
 } from '@tallystick/core'
-import { onceKeyOf } from '@tallystick/core/store-kit'
+import { deriveOnceKey } from '@tallystick/core/store-kit'
 import type { ExpectedHead, Head, LeaseClaim, RunLeases, TakeOverClaim } from '@tallystick/core/vocabulary'
 import type { Observable } from 'rxjs'
 import type { EncodedEvent } from '../format/body.ts'
@@ -110,7 +110,7 @@ export function* factsOnce(
 ): Generator<{ readonly key: string; readonly envelope: RowEnvelope; readonly isRepeated: boolean }> {
   const stated = new Set<string>()
   for (const { event, envelope } of events) {
-    const key = onceKeyOf(event)
+    const key = deriveOnceKey(event)
     if (key === undefined || envelope.attempt === null) continue
     yield { key, envelope, isRepeated: stated.has(key) }
     stated.add(key)

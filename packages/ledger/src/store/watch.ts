@@ -1,6 +1,6 @@
 import { type Ledger, type RunId, RunNotFoundError, type RuntimeEvent } from '@tallystick/core'
 import { requireLedger } from '@tallystick/core/internal'
-import { caughtUp, type Changes, changesOf, changesOfEveryRun } from '@tallystick/core/store-kit'
+import { caughtUp, type Changes, followChanges, followAllChanges } from '@tallystick/core/store-kit'
 import type { TailCursor, TailedEvent } from '@tallystick/core/vocabulary'
 import { Observable } from 'rxjs'
 
@@ -20,7 +20,7 @@ export function watch(ledger: Ledger, runId: RunId, fromSeq = 1): Observable<Run
       if (head === undefined) throw new RunNotFoundError(runId)
       if (subscriber.closed) return
       // Reads the last event, though it is not asked for: no event follows the end of a run.
-      changes = changesOf(ledger, runId, { after: Math.max(1, Math.min(fromSeq, head.seq)) - 1 })
+      changes = followChanges(ledger, runId, { after: Math.max(1, Math.min(fromSeq, head.seq)) - 1 })
       for await (const event of changes) {
         if (event === caughtUp) continue
         if (event.seq >= fromSeq) subscriber.next(event)
@@ -44,7 +44,7 @@ export function watch(ledger: Ledger, runId: RunId, fromSeq = 1): Observable<Run
 export function watchLedger(ledger: Ledger, after?: TailCursor): Observable<TailedEvent> {
   requireLedger('watchLedger', ledger)
   return new Observable((subscriber) => {
-    const changes = changesOfEveryRun(ledger, after)
+    const changes = followAllChanges(ledger, after)
     const follow = async (): Promise<void> => {
       for await (const tailed of changes) if (tailed !== caughtUp) subscriber.next(tailed)
     }

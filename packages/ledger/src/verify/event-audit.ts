@@ -12,7 +12,7 @@ import {
 } from '@tallystick/core'
 import { grantFields, findEventIdFault, limitOfField, findEventShapeFault } from '@tallystick/core/internal'
 import { audit } from '@tallystick/core/machine'
-import { onceKeyOf, type SessionPlace } from '@tallystick/core/store-kit'
+import { deriveOnceKey, type SessionPlace } from '@tallystick/core/store-kit'
 import { canonicalJson, type EventOf, type Grant } from '@tallystick/core/vocabulary'
 import { fault, type Fault, quoteId } from '../format/event-row.ts'
 import { type AccumulatedRun, RunAccumulator } from '../projection/run-accumulator.ts'
@@ -56,7 +56,7 @@ export class EventAudit {
 
   /** The first law that the next event breaks, or its first field that has another shape. */
   check(event: RuntimeEvent): Fault | undefined {
-    const onceKey = onceKeyOf(event)
+    const onceKey = deriveOnceKey(event)
     if (onceKey !== undefined && this.#onceKeys.has(onceKey)) return fault(onceKey, 'once', 'twice')
     if (onceKey !== undefined) this.#onceKeys.add(onceKey)
     try {

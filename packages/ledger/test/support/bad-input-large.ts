@@ -5,7 +5,7 @@ import { Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import { createRuntime, defineAgent, type Ledger } from '@tallystick/core'
 import { scriptedModel, testTool } from '@tallystick/testkit'
-import { exportEvents, foldTo, importEvents, linesOf, verifyLedger } from '@tallystick/ledger'
+import { exportEvents, foldTo, importEvents, splitLines, verifyLedger } from '@tallystick/ledger'
 import { sqliteLedger } from '@tallystick/ledger/sqlite'
 
 /** How long a step took, and the most memory that the process has taken by then. */
@@ -46,7 +46,7 @@ export async function takeLargeResult(bytes: number, tell: (figures: StepFigures
     await measured('export', () =>
       pipeline(Readable.from(endingIn(exportEvents(ledger))), createWriteStream(file)),
     )
-    await measured('import', () => importEvents(other, linesOf(createReadStream(file))))
+    await measured('import', () => importEvents(other, splitLines(createReadStream(file))))
     await measured('read what was imported', () => requireText(other))
     await measured('verify what was imported', () => requireSound(other))
     for (const each of [ledger, other]) await each.close()

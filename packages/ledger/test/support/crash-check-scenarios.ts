@@ -1,4 +1,4 @@
-import { defineAgent, textOf, type Guardrail, type Message, type ModelRequest } from '@tallystick/core'
+import { defineAgent, joinText, type Guardrail, type Message, type ModelRequest } from '@tallystick/core'
 import { callsTools, look, saying, undeclared } from './crash-agents.ts'
 import { byTurn, stagedModel, type Stage } from './crash-effects.ts'
 import { asking, type Scenario } from './crash-user.ts'
@@ -92,7 +92,9 @@ const summedUp: Scenario = {
 }
 
 function summarized(message: Message | undefined): number {
-  return Number(/(\d+) replies before/.exec(message?.role === 'user' ? textOf(message.parts) : '')?.[1] ?? 0)
+  return Number(
+    /(\d+) replies before/.exec(message?.role === 'user' ? joinText(message.parts) : '')?.[1] ?? 0,
+  )
 }
 
 /** How many replies a request holds, those in its summary included: the place in the script. */
@@ -102,7 +104,7 @@ function repliesIn({ messages }: ModelRequest): number {
 
 /** The same, of the history that is to be summed up. */
 function repliesBefore(first: Message | undefined): number {
-  const text = first?.role === 'user' ? textOf(first.parts) : ''
+  const text = first?.role === 'user' ? joinText(first.parts) : ''
   return summarized(first) + text.split('\nAssistant').length - 1
 }
 

@@ -1,6 +1,6 @@
 import type { Agent, Ledger, RunId, RuntimeEvent } from '@tallystick/core'
 import { reachableAgents } from '@tallystick/core/internal'
-import { childRunIdOf, type InboxEntry } from '@tallystick/core/vocabulary'
+import { deriveChildRunId, type InboxEntry } from '@tallystick/core/vocabulary'
 import { verifyLedger, verifyRun, type RunVerdict, type StoreVerdict } from '@tallystick/ledger'
 import { replayRun } from '@tallystick/replay'
 import { acknowledgedIn, type Acknowledged } from './crash-acknowledged.ts'
@@ -62,7 +62,7 @@ async function readRun(
   found.set(runId, events)
   for (const event of events) {
     if (event.type !== 'tool_started' || event.child === undefined || event.toolCallId === undefined) continue
-    const childId = childRunIdOf(runId, event.toolCallId)
+    const childId = deriveChildRunId(runId, event.toolCallId)
     if (!found.has(childId) && (await ledger.head(childId))) await readRun(ledger, childId, found)
   }
 }

@@ -1,4 +1,4 @@
-import { defineAgent, handoff, textOf } from '@tallystick/core'
+import { defineAgent, handoff, joinText } from '@tallystick/core'
 import { callsTools, employer, helper, look, manager, saying, undeclared } from './crash-agents.ts'
 import { byTurn, inSmallPieces, stagedModel, stagedTool } from './crash-effects.ts'
 import { asking, runAt, runsOf, type Scenario, type Step } from './crash-user.ts'
@@ -204,7 +204,7 @@ const fork: Scenario = {
       tools: [look(stage), undeclared(stage, 'pay'), undeclared(stage, 'ship')],
       model: stagedModel(stage, (request) => {
         const [first] = request.messages
-        const ships = first?.role === 'user' && textOf(first.parts).includes('ship')
+        const ships = first?.role === 'user' && joinText(first.parts).includes('ship')
         const end = ships ? [callsTools('ship'), saying('Shipped in the fork.')] : [saying('Paid.')]
         return byTurn([callsTools('look'), callsTools('pay'), ...end])(request)
       }),

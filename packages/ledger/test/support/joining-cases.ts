@@ -1,4 +1,4 @@
-import { createRuntime, defineAgent, textOf, type Ledger } from '@tallystick/core'
+import { createRuntime, defineAgent, joinText, type Ledger } from '@tallystick/core'
 import { scriptedModel } from '@tallystick/testkit'
 import { verifyRun } from '../../src/index.ts'
 
@@ -29,7 +29,7 @@ export async function unheard(first: Ledger, second: Ledger, times: number): Pro
     )
     const history = await createRuntime({ ledger: first }).session(sessionId).history()
     const received = (history?.messages ?? []).flatMap((message) =>
-      message.role === 'user' ? [textOf(message.parts)] : [],
+      message.role === 'user' ? [joinText(message.parts)] : [],
     )
     const [due, found] = [said.flat().toSorted().join(' '), received.toSorted().join(' ')]
     if (due !== found) faults.push(`${sessionId}: heard ${found}, not ${due}`)

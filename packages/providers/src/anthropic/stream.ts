@@ -197,9 +197,9 @@ export class AnthropicReader implements ReplyReader<WireEvent> {
   }
 
   #toParts(): readonly ReplyPart[] {
-    const useOf = (id: string): JsonObject | undefined =>
+    const findUse = (id: string): JsonObject | undefined =>
       this.#blocks.find(({ kind, fields }) => kind === 'provider' && fields['id'] === id)?.fields
-    const blocks = this.#blocks.map((block) => toPart(block, useOf)).filter((part) => part !== undefined)
+    const blocks = this.#blocks.map((block) => toPart(block, findUse)).filter((part) => part !== undefined)
     const parts = this.#container === undefined ? blocks : withContainer(blocks, this.#container)
     return [...this.#notes].reduce(
       (all, [kind, note]) => withProviderState(all, kind, { block: {}, note }),

@@ -1,4 +1,4 @@
-import { type Message, type ModelRequest, textOf } from '@tallystick/core'
+import { type Message, type ModelRequest, joinText } from '@tallystick/core'
 import { omitUndefined } from '@tallystick/core/internal'
 import type {
   AssistantMessage,
@@ -150,7 +150,7 @@ function renderReply(
         arguments: wellFormed(malformed ? unreadInput(malformed.text) : input),
       },
     }))
-  const content = textOf(parts).toWellFormed()
+  const content = joinText(parts).toWellFormed()
   if (content.trim() === '' && toolCalls.length === 0) return []
   return [
     {

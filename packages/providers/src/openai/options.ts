@@ -189,7 +189,7 @@ const ownTemplates: OpenAIChatQuirks = {
   readsArguments: true,
 }
 
-export const quirksOf: { readonly [server in OpenAIChatServer]: OpenAIChatQuirks } = {
+export const quirksByServer: { readonly [server in OpenAIChatServer]: OpenAIChatQuirks } = {
   openai: {},
   azure: {},
   deepseek: {
@@ -267,7 +267,7 @@ export function allQuirks(server: OpenAIChatServer, quirks: OpenAIChatQuirks | u
     reasoningPlaceholder: false,
     readsArguments: false,
     signsCalls: false,
-    ...omitUndefined(quirksOf[server]),
+    ...omitUndefined(quirksByServer[server]),
     ...omitUndefined({ ...quirks }),
   }
 }
@@ -303,9 +303,9 @@ const openaiChatOptions = fields<OpenAIChatOptions>(
 export function checkChatOptions(modelId: string, options: OpenAIChatOptions): void {
   requireModelOptions('openaiChat', openaiChatOptions, { modelId, options })
   const { server = 'openai' } = options
-  if (Object.hasOwn(quirksOf, server)) return
+  if (Object.hasOwn(quirksByServer, server)) return
   throw new ConfigurationError(
-    `openaiChat() got the server ${JSON.stringify(server)}, which it does not know. Name one of ${Object.keys(quirksOf).join(', ')}, or describe the server in quirks.`,
+    `openaiChat() got the server ${JSON.stringify(server)}, which it does not know. Name one of ${Object.keys(quirksByServer).join(', ')}, or describe the server in quirks.`,
   )
 }
 

@@ -2,7 +2,7 @@ import type { Message } from '@tallystick/core'
 import {
   type AssistantMessage,
   type AssistantPart,
-  digestOf,
+  computeDigest,
   type Json,
   type JsonObject,
   type ToolCallId,
@@ -187,7 +187,7 @@ export function seenUpTo(messages: readonly Message[]): (place: number) => strin
   const seen = ['']
   return (place) => {
     for (let next = seen.length; next <= place; next++) {
-      seen.push(digestOf([seen[next - 1]!, digestOf(messages[next - 1]!)]))
+      seen.push(computeDigest([seen[next - 1]!, computeDigest(messages[next - 1]!)]))
     }
     return seen[place]!
   }

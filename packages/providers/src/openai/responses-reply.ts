@@ -175,7 +175,7 @@ export function readItemCall(
   const { nativeTools } = context
   switch (textAt(fields, 'type') as CallKind) {
     case 'function_call': {
-      const text = textOfInput(fields['arguments']) || inputText
+      const text = readInputText(fields['arguments']) || inputText
       const isNothing = context.takesNothing(name) && isEmptyInput(text)
       const read: CallInput = isNothing ? { input: {} } : readCallInput(text)
       const input = read.malformed === undefined ? context.cleaned(name, read.input) : read.input
@@ -184,7 +184,7 @@ export function readItemCall(
     }
     case 'custom_tool_call': {
       const field = context.customField(name)
-      const input = { [field]: textOfInput(fields['input']) || inputText }
+      const input = { [field]: readInputText(fields['input']) || inputText }
       const item = omitFields(fields, ['input', 'call_id', 'name'])
       return toCall(callId, name, { input }, { item, field })
     }
@@ -202,14 +202,14 @@ export function readItemCall(
       const input = {
         server: textAt(fields, 'server_label') ?? '',
         tool: textAt(fields, 'name') ?? '',
-        input: readExecutedInput({ arguments: textOfInput(fields['arguments']) }),
+        input: readExecutedInput({ arguments: readInputText(fields['arguments']) }),
       }
       return toCall(textAt(fields, 'id') ?? '', context.approvalTool, { input }, { item: fields })
     }
   }
 }
 
-function textOfInput(stated: Json | undefined): string {
+function readInputText(stated: Json | undefined): string {
   if (typeof stated === 'string') return stated
   // Some servers send an object where a text belongs.
   return isJsonObject(stated) ? JSON.stringify(stated) : ''

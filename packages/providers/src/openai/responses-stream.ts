@@ -390,14 +390,14 @@ export class ResponsesReader implements ReplyReader<WireEvent> {
       .map((fields): StatedItem => ({ fields, known: undefined }))
     const left = new Set(this.#items)
     const contents = (fields: JsonObject): readonly string[] => [describeContent(fields)]
-    for (const keysOf of [idKeys, contents, typeKeys]) {
+    for (const readKeys of [idKeys, contents, typeKeys]) {
       const byKey = new Map<string, Item[]>()
       for (const item of left) {
-        for (const key of keysOf(item.fields, item)) byKey.set(key, [...(byKey.get(key) ?? []), item])
+        for (const key of readKeys(item.fields, item)) byKey.set(key, [...(byKey.get(key) ?? []), item])
       }
       for (const item of stated) {
         if (item.known) continue
-        const candidates = keysOf(item.fields).flatMap((key) => byKey.get(key) ?? [])
+        const candidates = readKeys(item.fields).flatMap((key) => byKey.get(key) ?? [])
         const found = candidates.find((one) => left.has(one))
         if (found === undefined) continue
         item.known = found

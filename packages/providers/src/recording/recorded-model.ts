@@ -2,7 +2,7 @@ import { ConfigurationError, type Model, type ModelRequest, ProviderError } from
 import { calledModel, isJsonObject, requireOptions } from '@tallystick/core/internal'
 import {
   canonicalJson,
-  digestOf,
+  computeDigest,
   type Json,
   type JsonObject,
   type ModelFailure,
@@ -39,7 +39,7 @@ interface RecordedCall {
 
 /** Ids that a run gave its tool calls do not count. */
 function digestParts({ instructions, messages, tools, ...settings }: ModelRequest): RequestDigests {
-  const digest = (value: unknown): string => digestOf(withoutRunIds(canonicalJson(value as Json)))
+  const digest = (value: unknown): string => computeDigest(withoutRunIds(canonicalJson(value as Json)))
   return {
     instructions: digest(instructions),
     messages: messages.map(digest),
@@ -135,7 +135,7 @@ export function playedModel(file: string, options: PlayedModelOptions = {}): Pla
     })
     // Calls are written when they end, and numbered when they begin.
     .toSorted((one, other) => one.number - other.number)
-    .map((call) => ({ key: digestOf(call.request), entry: call }))
+    .map((call) => ({ key: computeDigest(call.request), entry: call }))
   const order = new ReplayOrder(calls, options.match ?? 'request')
   const requests: ModelRequest[] = []
   return {
@@ -155,7 +155,7 @@ export function playedModel(file: string, options: PlayedModelOptions = {}): Pla
       new Observable((subscriber) => {
         requests.push(request)
         const digests = digestParts(request)
-        const call = order.take(digestOf(digests))
+        const call = order.take(computeDigest(digests))
         if (call === undefined) {
           const [waiting] = order.left
           const why =

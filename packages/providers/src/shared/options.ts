@@ -7,7 +7,7 @@ import {
   type OptionCheck,
   requireOptions,
 } from '@tallystick/core/internal'
-import { digestOf, type Json, type JsonObject, type RequestAddition } from '@tallystick/core/vocabulary'
+import { computeDigest, type Json, type JsonObject, type RequestAddition } from '@tallystick/core/vocabulary'
 import type { Timeouts } from './body.ts'
 import { textAt } from './json.ts'
 import { secretName } from './secrets.ts'
@@ -155,7 +155,7 @@ export function describeOptions<Options extends WireOptions>(
     .filter(([, , value]) => value !== undefined)
     .map(([option, field, value, replaces = false]): RequestAddition => {
       const isCredential = typeof value === 'string' && secretName.test(field)
-      const digest = isCredential ? undefined : digestOf(withoutCredentials(value as Json))
+      const digest = isCredential ? undefined : computeDigest(withoutCredentials(value as Json))
       return { option, field, ...(replaces && { replaces }), ...omitUndefined({ digest }) }
     })
   return {

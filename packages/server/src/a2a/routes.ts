@@ -1,6 +1,6 @@
 import { type Agent, type RunId, RunNotFoundError } from '@tallystick/core'
 import { omitUndefined, readStart } from '@tallystick/core/internal'
-import { digestOf, type OutsideCommand, type UserPart } from '@tallystick/core/vocabulary'
+import { computeDigest, type OutsideCommand, type UserPart } from '@tallystick/core/vocabulary'
 import {
   toCallerKey,
   type Permission,
@@ -247,7 +247,7 @@ async function deliverMessage(scope: A2aScope, { message }: SendParams): Promise
     requirePermission(principal, 'start')
     if (parts.length === 0) throw malformed('The message has neither a text nor a file.')
     // The same message begins the same conversation, however often it is sent.
-    const sessionId = message.contextId ?? digestOf(['context of message', idempotencyKey ?? null])
+    const sessionId = message.contextId ?? computeDigest(['context of message', idempotencyKey ?? null])
     const order = { agent: agent.name, input: parts, sessionId }
     const { id } = await startRun(served, principal, order, {
       ...readStartHeaders(scope.request, principal),

@@ -1,4 +1,4 @@
-import { runIdOfKey } from '@tallystick/core/internal'
+import { deriveRunId } from '@tallystick/core/internal'
 import { toCallerKey, type Principal, readStartHeaders, type StartHeaders } from '../http/principal.ts'
 import { findMessage, findLastVisibleRun } from '../conversation/history.ts'
 import { addConversation, runHeader } from '../conversation/routes.ts'
@@ -10,7 +10,7 @@ import { requireAgent, requirePermission, type Served } from '../http/served.ts'
 import { AgUiMessages, toInterrupts, createAgUiTable, type AgUiEvent, type AgUiMessage } from './map.ts'
 import { type Routes, startParameters } from '../http/routes.ts'
 import * as z from 'zod'
-import { digestOf, type UserPart } from '@tallystick/core/vocabulary'
+import { computeDigest, type UserPart } from '@tallystick/core/vocabulary'
 
 const id = z.string().regex(/\S/, 'is empty').max(200)
 
@@ -42,7 +42,7 @@ type RunAgentInput = z.infer<typeof runAgentInput>
 
 /** Returns the key under which a run of the client takes effect once. */
 function toRunKey({ threadId, runId }: RunAgentInput): string {
-  return `ag-ui:${digestOf(['run of AG-UI', threadId, runId])}`
+  return `ag-ui:${computeDigest(['run of AG-UI', threadId, runId])}`
 }
 
 /** Returns what the user says in the last message. */
@@ -144,7 +144,7 @@ async function take(
   requirePermission(principal, 'start')
   const { threadId: sessionId, messages, forwardedProps } = input
   const idempotencyKey = headers.idempotencyKey ?? toCallerKey(principal, toRunKey(input)) ?? ''
-  const isRepeated = (await served.ledger.head(runIdOfKey(idempotencyKey))) !== undefined
+  const isRepeated = (await served.ledger.head(deriveRunId(idempotencyKey))) !== undefined
   const said = {
     ...{ agent, sessionId, parts: readUserInput(messages), whenBusy: forwardedProps?.whenBusy },
     messageId: messages.at(-1)?.id || crypto.randomUUID(),

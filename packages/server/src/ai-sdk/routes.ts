@@ -19,7 +19,7 @@ import { readState, readStatus } from '../runs/view.ts'
 import { UiMessages, uiMessageTable, type UiMessageChunk } from './map.ts'
 import { type Routes, startParameters } from '../http/routes.ts'
 import * as z from 'zod'
-import { digestOf, type UserPart } from '@tallystick/core/vocabulary'
+import { computeDigest, type UserPart } from '@tallystick/core/vocabulary'
 
 /** The AI SDK's UI message stream, version 1. */
 const uiMessageProtocol: RunProtocol<UiMessageChunk> = {
@@ -64,7 +64,7 @@ type SentMessage = ChatBody['messages'][number]
 function toMessageKey({ id, messages, trigger, messageId }: ChatBody): string | undefined {
   const last = messages.at(-1)?.id ?? ''
   const isFirst = trigger !== 'regenerate-message' && (messageId ?? undefined) === undefined
-  return isFirst && last !== '' ? `chat:${digestOf(['message of chat', id, last])}` : undefined
+  return isFirst && last !== '' ? `chat:${computeDigest(['message of chat', id, last])}` : undefined
 }
 
 /** Returns what a user says in a message of the chat. */

@@ -1,6 +1,6 @@
 import { type Ledger, LedgerConflictError, type RunId, type RuntimeEvent } from '@tallystick/core'
 import { isRunDriven } from '@tallystick/core/internal'
-import { caughtUp, changesOf } from '@tallystick/core/store-kit'
+import { caughtUp, followChanges } from '@tallystick/core/store-kit'
 import { canonicalJson, type UserMessage, type UserPart } from '@tallystick/core/vocabulary'
 import { isVisible, findLastRun, type Principal, type StartHeaders } from '../http/principal.ts'
 import { RefusedRequestError } from '../http/problem.ts'
@@ -104,7 +104,7 @@ async function followUntil(
   runId: RunId,
   isFound: (event: RuntimeEvent) => boolean,
 ): Promise<RuntimeEvent | undefined> {
-  const changes = changesOf(reads.forReader(), runId, { after: 0 })
+  const changes = followChanges(reads.forReader(), runId, { after: 0 })
   for await (const event of follow(changes, stream)) {
     if (event !== caughtUp && event !== idle && isFound(event)) return event
   }

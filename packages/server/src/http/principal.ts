@@ -1,6 +1,6 @@
 import { type Ledger, type RunId, TallystickError } from '@tallystick/core'
 import { isSameSecret, omitUndefined, option, readStart } from '@tallystick/core/internal'
-import { digestOf, type EventOf, parseRunId } from '@tallystick/core/vocabulary'
+import { computeDigest, type EventOf, parseRunId } from '@tallystick/core/vocabulary'
 import { encodeBase64Url } from 'hono/utils/encode'
 import { malformed, runNotFound } from './problem.ts'
 
@@ -99,7 +99,7 @@ export function authorizeToken(token: string): Authorize {
 export function toCallerId({ name, sees }: Principal): string {
   const subjects = sees === 'everything' ? undefined : sees.subjects
   const listed = subjects === undefined || typeof subjects === 'function' ? null : [...subjects].sort()
-  return digestOf([name, listed])
+  return computeDigest([name, listed])
 }
 
 /** Returns the key under which a request takes effect once. Keys of different callers never collide. */

@@ -1,6 +1,6 @@
 import type { Agent, Ledger, RunId, RunOptions } from '@tallystick/core'
 import { omitUndefined, reasoningEfforts } from '@tallystick/core/internal'
-import { runIdOfCall, type ReasoningEffort } from '@tallystick/core/vocabulary'
+import { extractRunId, type ReasoningEffort } from '@tallystick/core/vocabulary'
 import {
   isVisible,
   type Principal,
@@ -351,7 +351,7 @@ async function withRecordedCalls(
       continue
     }
     const { toolCallId } = item
-    const runId = runIdOfCall(toolCallId)
+    const runId = extractRunId(toolCallId)
     if (runId === undefined || !(await isVisible(ledger, principal, runId))) throwUnknownCall(toolCallId)
     recorded.push((await recordedItem(ledger, runId, item)) ?? throwUnknownCall(toolCallId))
   }
@@ -428,7 +428,7 @@ async function runAnswered(
   for (const answer of answers) {
     const callId =
       answer.kind === 'result' ? answer.toolCallId : parseApprovalId(answer.approvalId)?.toolCallId
-    const asking = runIdOfCall(callId ?? '')
+    const asking = extractRunId(callId ?? '')
     if (asking === undefined) throw malformed('An approval_request_id has to be one that this server gave.')
     await requireVisible(ledger, principal, asking)
     const first = await readRootStart(ledger, asking)

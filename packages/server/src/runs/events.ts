@@ -1,6 +1,6 @@
 import type { Ledger, RunId, RuntimeEvent } from '@tallystick/core'
 import { shownEvent } from '@tallystick/core/internal'
-import { changesOf, changesOfEveryRun } from '@tallystick/core/store-kit'
+import { followChanges, followAllChanges } from '@tallystick/core/store-kit'
 import type { TailCursor, TailedEvent } from '@tallystick/core/vocabulary'
 import type { HonoRequest } from 'hono'
 import { map } from 'rxjs'
@@ -46,7 +46,7 @@ export function addEvents(routes: Routes): void {
       // A reader that has every event of an ended run is asked not to come back.
       if (await isAtEnd(ledger, runId, after)) return new Response(null, { status: 204 })
       const followed = {
-        changes: changesOf(reads.forReader(), runId, { after }),
+        changes: followChanges(reads.forReader(), runId, { after }),
         format: (event: RuntimeEvent) => formatFrame({ id: String(event.seq), data: reads.format(event) }),
         isLast: ({ type }: RuntimeEvent) => type === 'run_finished',
       }
@@ -143,7 +143,7 @@ export function addAllEvents(routes: Routes): void {
       }
       let unseen = 0
       const followed = {
-        changes: changesOfEveryRun(ledger, after),
+        changes: followAllChanges(ledger, after),
         format: async ({ cursor, event }: TailedEvent) => {
           const isShown = await isSeen(event.runId)
           unseen = isShown || unseen === maxUnplaced ? 0 : unseen + 1

@@ -1,7 +1,7 @@
 import { type Agent, type Ledger, type RunId, RunNotFoundError, type RunState } from '@tallystick/core'
 import { omitUndefined } from '@tallystick/core/internal'
 import { evolve, isSuspended, transcript } from '@tallystick/core/machine'
-import { caughtUp, changesOf } from '@tallystick/core/store-kit'
+import { caughtUp, followChanges } from '@tallystick/core/store-kit'
 import { parseRunId } from '@tallystick/core/vocabulary'
 import { type ListedRun, runSummaries, runSummary, type SummaryFilter } from '@tallystick/ledger'
 import type { HonoRequest } from 'hono'
@@ -30,7 +30,7 @@ async function awaitStop(
   if (hasStopped(state) || waitMs === 0) return state
   const over = new AbortController()
   const stopTimer = stream.clock.schedule(waitMs, () => over.abort())
-  const changes = changesOf(reads.forReader(), state.runId, { after: state.seq })
+  const changes = followChanges(reads.forReader(), state.runId, { after: state.seq })
   let now = state
   try {
     for await (const event of follow(changes, stream, AbortSignal.any([signal, over.signal]))) {

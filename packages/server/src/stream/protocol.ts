@@ -2,7 +2,7 @@ import type { Ledger, RunId, RunState, RuntimeEvent } from '@tallystick/core'
 import {
   listCallsAwaitingChild,
   caughtUp,
-  changesOf,
+  followChanges,
   omitUndefined,
   readResultWithChildren,
 } from '@tallystick/core/internal'
@@ -140,7 +140,7 @@ async function* readProtocol<Out>(
   const format = (outs: readonly Out[]): string =>
     outs.map(protocol.format).join('') + (reader.isOver && isLast() ? protocol.ending : '')
   const followed = {
-    changes: changesOf(served.reads.forReader(), run.runId, { after: 0 }),
+    changes: followChanges(served.reads.forReader(), run.runId, { after: 0 }),
     format: (event: RuntimeEvent) => format(reader.read(event)),
     isLast: () => reader.isOver,
     endAtWait: async () => {
@@ -165,7 +165,7 @@ export async function awaitAnswer<Out>(
   signal: AbortSignal,
 ): Promise<Out | undefined> {
   const reader = new RunReader(ledger, run, table)
-  const changes = changesOf(reads.forReader(), run.runId, { after: 0 })
+  const changes = followChanges(reads.forReader(), run.runId, { after: 0 })
   for await (const event of follow(changes, stream, signal)) {
     const isPause = event === caughtUp || event === idle
     const outs = isPause ? await reader.endAtWait() : reader.read(event)

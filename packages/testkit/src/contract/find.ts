@@ -86,7 +86,7 @@ async function requireFound(
 }
 
 /** The time of an event of `stamped`, by its seq. */
-const timeOf = (seq: number): number => 1_760_000_000_000 + seq
+const toTime = (seq: number): number => 1_760_000_000_000 + seq
 
 /** A case that looks for these in the ledger of `grownLedger`; each query has to find something there. */
 function finds(promise: string, ...queries: readonly EventQuery[]): LedgerContractCase {
@@ -109,8 +109,8 @@ function everyCombination(): readonly EventQuery[] {
     { turn: 2 },
     { toolCallId: sampleCallId(second) },
     { types: ['tool_result', 'tool_started', 'assistant_text_delta'] },
-    { fromAt: timeOf(3) },
-    { toAt: timeOf(7) },
+    { fromAt: toTime(3) },
+    { toAt: toTime(7) },
   ]
   return parts.reduce<readonly EventQuery[]>(
     (queries, part) => [...queries, ...queries.map((query) => ({ ...query, ...part }))],
@@ -140,12 +140,12 @@ export const findCases: readonly LedgerContractCase[] = [
   ),
   finds(
     'events of a time are found, both ends included',
-    { fromAt: timeOf(4) },
-    { toAt: timeOf(4) },
-    { fromAt: timeOf(3), toAt: timeOf(5) },
-    { fromAt: timeOf(8), toAt: timeOf(8) },
+    { fromAt: toTime(4) },
+    { toAt: toTime(4) },
+    { fromAt: toTime(3), toAt: toTime(5) },
+    { fromAt: toTime(8), toAt: toTime(8) },
     { fromAt: -Infinity, toAt: Infinity },
-    { fromAt: timeOf(3) - 0.5, toAt: timeOf(3) + 0.5 },
+    { fromAt: toTime(3) - 0.5, toAt: toTime(3) + 0.5 },
   ),
   checkLedger('filters together find what is all of it, in every combination', async (ledger) => {
     const written = await grownLedger(ledger)
@@ -171,7 +171,7 @@ export const findCases: readonly LedgerContractCase[] = [
         { types: [] },
         { types: [], runId: first },
         { turn: 7 },
-        { fromAt: timeOf(99) },
+        { fromAt: toTime(99) },
       ]
       for (const query of queries) {
         requireEqual(await collect(ledger.find(query)), [], `what ${JSON.stringify(query)} finds`)

@@ -1,5 +1,5 @@
 import type { Ledger, RunId, RuntimeEvent } from '@tallystick/core'
-import { runIdOfKey } from '@tallystick/core/internal'
+import { deriveRunId } from '@tallystick/core/internal'
 import type { Fact } from '@tallystick/core/vocabulary'
 import { everyFact } from '../samples/events.ts'
 import { sampleCallId, sampleRunId, stamped } from '../samples/values.ts'
@@ -68,7 +68,7 @@ export const onceCases: readonly LedgerContractCase[] = [
   checkLedger(
     'a run of an idempotency key begins once, of several writers at the same moment',
     async (ledger) => {
-      const runId = runIdOfKey('order 7')
+      const runId = deriveRunId('order 7')
       const begin = (agent: string): Promise<unknown> => {
         const started = { ...everyFact(runId).run_started, agent, idempotencyKey: 'order 7' }
         const { sessionId: _session, sessionPlace: _place, ...alone } = started

@@ -5,7 +5,7 @@ import {
   type RuntimeEvent,
   TallystickError,
 } from '@tallystick/core'
-import { caughtUp, changesOfEveryRun, describeDifference, legibleText } from '@tallystick/core/internal'
+import { caughtUp, followAllChanges, describeDifference, legibleText } from '@tallystick/core/internal'
 import type {
   AppendOptions,
   Fact,
@@ -191,7 +191,7 @@ export async function tailUntil(
   after?: TailCursor,
 ): Promise<readonly TailedEvent[]> {
   const seen: TailedEvent[] = []
-  for await (const tailed of changesOfEveryRun(ledger, after)) {
+  for await (const tailed of followAllChanges(ledger, after)) {
     if (tailed !== caughtUp) seen.push(tailed)
     else if (seen.length >= count) break
   }

@@ -1,5 +1,5 @@
 import { merge, NEVER, Observable, Subject, type Subscription } from 'rxjs'
-import { type Clock, textOf, type Tool } from '@tallystick/core'
+import { type Clock, joinText, type Tool } from '@tallystick/core'
 import {
   AttemptTime,
   defaultHost,
@@ -283,5 +283,5 @@ function endingIn(
   if (ending.type === 'tool_deferred') {
     return { outcome: 'deferred', text: '', content: [], externalId: ending.externalId }
   }
-  return { outcome: ending.outcome, text: textOf(ending.content), content: ending.content }
+  return { outcome: ending.outcome, text: joinText(ending.content), content: ending.content }
 }

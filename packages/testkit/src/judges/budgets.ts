@@ -11,7 +11,7 @@ import {
 import {
   type AgentDefinition,
   type ChildTotals,
-  costOf,
+  computeCost,
   type EventOf,
   type FallbackModel,
   type Grant,
@@ -190,7 +190,7 @@ function mostCost(
   if (price === undefined) return 0
   const { inputTokens = 0, outputTokens = 0 } = grant
   const searches = toolChoice.type === 'none' ? 0 : searchesCost(price, maxWebSearches)
-  return costOf(price, { inputTokens, outputTokens }) + searches
+  return computeCost(price, { inputTokens, outputTokens }) + searches
 }
 
 /** What a parent and its child runs say of each other. */

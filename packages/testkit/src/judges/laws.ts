@@ -1,8 +1,8 @@
-import { type Message, type RuntimeEvent, textOf, type Usage } from '@tallystick/core'
+import { type Message, type RuntimeEvent, joinText, type Usage } from '@tallystick/core'
 import { option, type OptionCheck, requireOptions } from '@tallystick/core/internal'
 import {
   type ChildTotals,
-  digestOf,
+  computeDigest,
   type EventOf,
   type EventType,
   type ToolSpending,
@@ -110,7 +110,7 @@ function noCallPastALimit(events: readonly RuntimeEvent[]): readonly Violation[]
   return [
     ...pastTheLimit(events, counted, 'maxTurns'),
     ...pastTheLimit(events, ofType(firsts, 'tool_started'), 'maxToolCalls'),
-    ...pastTheLimitsOfCalls(events, ofType(firsts, 'tool_started')),
+    ...findCallsPastLimits(events, ofType(firsts, 'tool_started')),
     ...pastTheBudget(events, ofType(events, 'model_call_started')),
     ...pastTheBudget(events, ofType(events, 'compaction_started')),
     ...extra.map(({ seq }) => ({ law: 9, seq, what: 'a second finalizing call' })),
@@ -135,7 +135,7 @@ function pastTheLimit(
 }
 
 /** Calls that start though they stand too late in their reply, or though their tool was started often enough. */
-function pastTheLimitsOfCalls(
+function findCallsPastLimits(
   events: readonly RuntimeEvent[],
   starts: readonly EventOf<'tool_started'>[],
 ): readonly Violation[] {
@@ -184,10 +184,14 @@ function pastTheBudget(
   return modelCalls.flatMap(({ seq, finalizing = false }) => {
     const spent = spentBefore(events, seq)
     const raised = ofType(events, 'limit_raised').filter((event) => event.seq < seq)
-    const maxOf = (name: keyof typeof spent): number =>
+    const findMax = (name: keyof typeof spent): number =>
       raised.findLast(({ limit }) => limit === name)?.max ?? limits[name] ?? Infinity
-    const past = budgets.filter((name) => !finalizing && spent[name] >= maxOf(name))
-    return past.map((name) => ({ law: 9, seq, what: `a model call with ${name} of ${maxOf(name)} used up` }))
+    const past = budgets.filter((name) => !finalizing && spent[name] >= findMax(name))
+    return past.map((name) => ({
+      law: 9,
+      seq,
+      what: `a model call with ${name} of ${findMax(name)} used up`,
+    }))
   })
 }
 
@@ -240,21 +244,21 @@ function deltasAreTheMessage(events: readonly RuntimeEvent[]): readonly Violatio
     if ([message, ...mine].some(({ removed }) => removed !== undefined)) return []
     if (mine.length === 0 && mayLack) return []
     const parts = [...new Set(mine.map(({ part }) => part))].sort((a, b) => a - b)
-    const streamed = parts.map((part) => textOfDeltas(mine, part)).join('')
+    const streamed = parts.map((part) => joinDeltas(mine, part)).join('')
     const wrote = mine.map(({ text, written = text, ...delta }) => ({ ...delta, text: written }))
-    const writtenOf = new Map(message.written?.map(({ index, part }) => [index, part]))
-    const whole = textOf(message.parts.map((part, index) => writtenOf.get(index) ?? part))
+    const writtenByIndex = new Map(message.written?.map(({ index, part }) => [index, part]))
+    const whole = joinText(message.parts.map((part, index) => writtenByIndex.get(index) ?? part))
     const { seq } = message
     const found: Violation[] = []
-    if (streamed !== textOf(message.parts))
+    if (streamed !== joinText(message.parts))
       found.push({ law: 12, seq, what: 'the text of the message is not that of its deltas' })
-    if (parts.map((part) => textOfDeltas(wrote, part)).join('') !== whole)
+    if (parts.map((part) => joinDeltas(wrote, part)).join('') !== whole)
       found.push({ law: 12, seq, what: 'the text that the model wrote is not that of its deltas' })
     return found
   })
 }
 
-function textOfDeltas(
+function joinDeltas(
   deltas: readonly { readonly part: number; readonly text: string; readonly replaces?: true }[],
   part: number,
 ): string {
@@ -303,7 +307,7 @@ function startsAreApproved(events: readonly RuntimeEvent[]): readonly Violation[
       for (const { toolCallId, inputDigest } of event.calls) bind(toolCallId, inputDigest, event)
     }
     if (event.type === 'approval_decided') {
-      bind(event.toolCallId, event.input ? digestOf(event.input) : event.inputDigest, event)
+      bind(event.toolCallId, event.input ? computeDigest(event.input) : event.inputDigest, event)
     }
     if (event.type !== 'tool_started' || event.inputDigest === bound.get(event.toolCallId)) return []
     if (gone.has(event.toolCallId) || event.removed !== undefined) return []

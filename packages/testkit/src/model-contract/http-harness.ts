@@ -92,7 +92,7 @@ export async function onStage<T>(
 export async function until(holds: () => boolean, what: string): Promise<void> {
   for (let turns = 0; turns < maxTurns; turns++) {
     if (holds()) return
-    await turnOfTheLoop()
+    await waitForLoop()
   }
   require(holds(), what)
 }
@@ -100,7 +100,7 @@ export async function until(holds: () => boolean, what: string): Promise<void> {
 const maxTurns = 2000
 
 /** Lets everything happen that is about to. */
-function turnOfTheLoop(): Promise<void> {
+function waitForLoop(): Promise<void> {
   return new Promise((resolve) => setImmediate(resolve))
 }
 
@@ -257,7 +257,7 @@ async function playReply(
   for (const piece of cutPieces(events.slice(0, count), pieceBytes)) {
     await new Promise<void>((resolve) => void response.write(piece, () => resolve()))
     // Pieces that wait together on the other side become one there.
-    if (pieceBytes !== undefined) await turnOfTheLoop()
+    if (pieceBytes !== undefined) await waitForLoop()
   }
   if (ending === 'break') response.socket?.resetAndDestroy()
   if (ending === 'end') response.end()

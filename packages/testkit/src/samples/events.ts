@@ -1,7 +1,7 @@
 import type { RunId } from '@tallystick/core'
 import type { ShownChange } from '@tallystick/core/internal'
 import { requireTextId } from '@tallystick/core/store-kit'
-import { type EventType, type FactOf, idempotencyKeyOf } from '@tallystick/core/vocabulary'
+import { type EventType, type FactOf, deriveIdempotencyKey } from '@tallystick/core/vocabulary'
 import {
   definition,
   limits,
@@ -194,7 +194,7 @@ function createSamples(runId: RunId): { readonly [T in EventType]: Sample<T> } {
       name,
       attempt: 1,
       effect: 'read',
-      idempotencyKey: idempotencyKeyOf(runId, toolCallId),
+      idempotencyKey: deriveIdempotencyKey(runId, toolCallId),
       inputDigest: 'b'.repeat(64),
       child: sampleRunId(77),
       grant: { turns: 3, toolCalls: 4, tokens: 900, durationMs: 60_000 },

@@ -8,7 +8,7 @@ import {
   type ModelRef,
   type Price,
   type ToolCallId,
-  toolCallIdOf,
+  deriveToolCallId,
   type UserMessage,
 } from '@tallystick/core/vocabulary'
 
@@ -34,7 +34,7 @@ export function sampleRunId(ordinal: number): RunId {
 /** The `ordinal`-th call, from 1, of the first attempt of a run's first turn. */
 export function sampleCallId(runId: RunId, ordinal = 1): ToolCallId {
   requireTextId('sampleCallId', runId)
-  return toolCallIdOf(runId, 1, 1, ordinal)
+  return deriveToolCallId(runId, 1, 1, ordinal)
 }
 
 /** A user's message of one text. */

@@ -11,7 +11,7 @@ import {
   type Message,
   type ModelRequest,
   type RuntimeEvent,
-  textOf,
+  joinText,
   type Tool,
 } from '@tallystick/core'
 import type { CallVerdict, JsonObject, RetryPolicy } from '@tallystick/core/vocabulary'
@@ -255,13 +255,13 @@ function toCompaction({ by, ...rest }: NonNullable<Program['compaction']>): Comp
 /** How many replies a history holds, those in its summary included: the place in the script. */
 function repliesIn(messages: readonly Message[]): number {
   const [first] = messages
-  const summary = first?.role === 'user' ? /\b(\d+) replies before/.exec(textOf(first.parts)) : undefined
+  const summary = first?.role === 'user' ? /\b(\d+) replies before/.exec(joinText(first.parts)) : undefined
   return Number(summary?.[1] ?? 0) + messages.filter(({ role }) => role === 'assistant').length
 }
 
 /** The same, as a model that sums up reads it. */
 function repliesBefore({ messages: [first] }: ModelRequest): number {
-  const text = first?.role === 'user' ? textOf(first.parts) : ''
+  const text = first?.role === 'user' ? joinText(first.parts) : ''
   const before = Number(/\b(\d+) replies before/.exec(text)?.[1] ?? 0)
   return before + text.split('\nAssistant').length - 1
 }
@@ -295,7 +295,7 @@ function scripted({ tool, behaviour }: CallPlan): { id: string; name: string; in
 function answerForHelp({ messages, toolChoice }: ModelRequest): ScriptedReply {
   const usage = { inputTokens: 70, outputTokens: 11 }
   const [first] = messages
-  const task = first?.role === 'user' ? textOf(first.parts) : ''
+  const task = first?.role === 'user' ? joinText(first.parts) : ''
   if (task === 'throw') return { text: 'I cannot', usage, fail: 'authentication' }
   if (messages.length > 1 || toolChoice.type === 'none') return { text: 'Helped.', usage }
   const tool = task === 'hang' ? 'asking' : 'write'

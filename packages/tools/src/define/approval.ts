@@ -44,13 +44,13 @@ export function judge<Input, Context>(
   }
   try {
     const answer = ask(policy, input, context)
-    const verdictOf = (given: unknown): CallVerdict => {
+    const toVerdict = (given: unknown): CallVerdict => {
       const unusable = findUnusable(policyAnswer, given, 'its answer')
       if (unusable) return failed(unusable)
       if (given === false) return { kind: 'run' }
       return typeof given === 'string' && given !== '' ? { kind: 'ask', reason: given } : { kind: 'ask' }
     }
-    return option.isThenable(answer) ? answer.then(verdictOf, failed) : verdictOf(answer)
+    return option.isThenable(answer) ? answer.then(toVerdict, failed) : toVerdict(answer)
   } catch (error) {
     return failed(error)
   }

@@ -8,7 +8,7 @@ import {
 } from '@cfworker/json-schema'
 import type { StandardSchemaV1 } from '@standard-schema/spec'
 import { ConfigurationError } from '@tallystick/core'
-import { option, sentenceOfError } from '@tallystick/core/internal'
+import { option, formatErrorSentence } from '@tallystick/core/internal'
 import type { Json, JsonObject } from '@tallystick/core/vocabulary'
 import { RE2JS } from 're2js'
 import { toJson } from './content.ts'
@@ -84,7 +84,7 @@ function readStandard(toolName: string, schema: StandardSchemaV1): ReadSchema<un
     raw = converter.input({ target: 'draft-2020-12' })
   } catch (error) {
     throw new ConfigurationError(
-      `The input schema of the tool ${toolName} (${vendor}) cannot be described to a model: ${sentenceOfError(error)} ` +
+      `The input schema of the tool ${toolName} (${vendor}) cannot be described to a model: ${formatErrorSentence(error)} ` +
         'Use only what JSON can carry (text for dates, say), and convert it in a transform or in execute.',
       { cause: error },
     )
@@ -99,7 +99,7 @@ function readSchemaObject(toolName: string, raw: unknown): JsonObject & { readon
     schema = toJson(raw)
   } catch (error) {
     throw new ConfigurationError(
-      `The JSON Schema of the tool ${toolName} is not JSON: ${sentenceOfError(error)} Give plain objects, arrays, strings and numbers.`,
+      `The JSON Schema of the tool ${toolName} is not JSON: ${formatErrorSentence(error)} Give plain objects, arrays, strings and numbers.`,
       { cause: error },
     )
   }

@@ -1,7 +1,7 @@
 import { statSync } from 'node:fs'
 import type { Client, ClientOptions, Tool } from '@modelcontextprotocol/client'
 import { omitUndefined, estimateTextTokens } from '@tallystick/core/internal'
-import type { TraceparentOf } from '../define/run-tool.ts'
+import type { ReadTraceparent } from '../define/run-tool.ts'
 import { visibleText } from '../define/text.ts'
 import type { ProcessGuard, Timers } from '../host.ts'
 import { type OptionalPackage, declarePackage, readCode } from '../packages.ts'
@@ -36,7 +36,7 @@ export interface SharedParts {
   readonly sdk: typeof client
   readonly hooks: McpHooks
   readonly sampling: SamplingLimits
-  readonly traceparent: TraceparentOf | undefined
+  readonly traceparent: ReadTraceparent | undefined
   readonly timers: Timers
   readonly random: () => number
   readonly guard: ProcessGuard

@@ -1,4 +1,4 @@
-import { sentenceOfError } from '@tallystick/core/internal'
+import { formatErrorSentence } from '@tallystick/core/internal'
 import { ToolError } from '../define/outcome.ts'
 import type { ToolContext } from '../define/run-tool.ts'
 import type { Timers } from '../host.ts'
@@ -140,7 +140,7 @@ export function readCallFailure(error: unknown, { sdk }: Pick<SharedParts, 'sdk'
   if (error instanceof sdk.SdkError) {
     if (error.code === sdk.SdkErrorCode.NotConnected) return { kind: 'unsent' }
     if (error.code === sdk.SdkErrorCode.ConnectionClosed) return { kind: 'in_doubt' }
-    return { kind: 'answered', text: `The call failed: ${sentenceOfError(error)} ${happened}` }
+    return { kind: 'answered', text: `The call failed: ${formatErrorSentence(error)} ${happened}` }
   }
   return { kind: wasUnsent(error) ? 'unsent' : 'in_doubt' }
 }

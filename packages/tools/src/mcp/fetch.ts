@@ -30,7 +30,7 @@ function createMessageBound(maxBytes: number, isStream: boolean): TransformStrea
   let line = 0
   let longest = 0
   /** Takes a chunk apart at the ends of events, which are empty lines, and forgets what belongs to these. */
-  const eventsOf = (chunk: Uint8Array): readonly Uint8Array[] => {
+  const splitEvents = (chunk: Uint8Array): readonly Uint8Array[] => {
     const events: Uint8Array[] = []
     let begin = 0
     let from = 0
@@ -50,7 +50,7 @@ function createMessageBound(maxBytes: number, isStream: boolean): TransformStrea
   }
   return new TransformStream({
     transform(chunk, controller) {
-      const parts = isStream ? eventsOf(chunk) : [chunk]
+      const parts = isStream ? splitEvents(chunk) : [chunk]
       if (!isStream) seen += chunk.length
       if (Math.max(longest, seen + line) > maxBytes) {
         controller.error(new Error(`A message of the server is longer than ${maxBytes} bytes.`))

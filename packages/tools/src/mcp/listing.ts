@@ -1,6 +1,6 @@
 import type { StandardSchemaV1 } from '@standard-schema/spec'
 import type { KnownSecrets } from '@tallystick/core/internal'
-import { digestOf, type Json, type JsonObject } from '@tallystick/core/vocabulary'
+import { computeDigest, type Json, type JsonObject } from '@tallystick/core/vocabulary'
 import { toJson } from '../define/content.ts'
 import type { client } from './client-library.ts'
 import { cleanLine, cleanText, withoutSecrets } from './secrets.ts'
@@ -75,7 +75,7 @@ function readListedTool(server: string, raw: client.Tool, secrets: KnownSecrets)
     inputSchema,
     ...(typeof outputSchema === 'object' && { outputSchema }),
     annotations,
-    digest: digestOf({ description, inputSchema }),
+    digest: computeDigest({ description, inputSchema }),
     raw,
   }
 }
@@ -161,7 +161,7 @@ export function toExposedName(server: string, tool: string): string {
   const toReadable = (name: string, length: number): string =>
     name.slice(0, length).replaceAll(/[^\w-]/g, '_')
   const readable = `mcp__${toReadable(server, maxServerLength)}__${toReadable(tool, maxLength)}`
-  const hash = digestOf([server, tool]).slice(0, hashLength)
+  const hash = computeDigest([server, tool]).slice(0, hashLength)
   return `${readable.slice(0, maxLength - hashLength - 1)}_${hash}`
 }
 

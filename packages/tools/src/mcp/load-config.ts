@@ -393,7 +393,7 @@ function readHeaders(
       'bearer_token is not read from a file; name a variable in bearer_token_env_var.',
     )
   }
-  const valueOf = (name: string): string => {
+  const readVariable = (name: string): string => {
     const value = getOwn(env, name)
     if (value !== undefined) return value
     throw createConfigError(
@@ -405,8 +405,8 @@ function readHeaders(
   const named = Object.entries(entry.textsByName('env_http_headers') ?? {})
   return {
     ...entry.textsByName('http_headers'),
-    ...Object.fromEntries(named.map(([name, variable]) => [name, valueOf(variable)])),
-    ...(bearer !== undefined && { authorization: `Bearer ${valueOf(bearer)}` }),
+    ...Object.fromEntries(named.map(([name, variable]) => [name, readVariable(variable)])),
+    ...(bearer !== undefined && { authorization: `Bearer ${readVariable(bearer)}` }),
   }
 }
 
@@ -445,13 +445,13 @@ function parseEntry(
 ) {
   /** Values of variables that were put in, by their names. */
   const used = new Map<string, string>()
-  const valueOf = (field: string): unknown => getOwn(raw, field)
+  const readField = (field: string): unknown => getOwn(raw, field)
   const read = <Value>(
     field: string,
     expected: string,
     take: (value: unknown) => Value | undefined,
   ): Value | undefined => {
-    const value = valueOf(field)
+    const value = readField(field)
     if (value === undefined || value === null) return undefined
     const taken = take(value)
     if (taken === undefined) throw createConfigError(place, `${field} has to be ${expected}.`)
@@ -464,7 +464,7 @@ function parseEntry(
   return {
     place,
     used,
-    has: (field: string) => valueOf(field) !== undefined && valueOf(field) !== null,
+    has: (field: string) => readField(field) !== undefined && readField(field) !== null,
     /** A text that is not empty. */
     text: (field: string) => read(field, 'a text that is not empty', (value) => takeText(value) || undefined),
     flag: (field: string) =>

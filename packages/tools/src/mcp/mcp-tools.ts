@@ -169,7 +169,7 @@ function createManager(
 ): McpManager {
   const pins = createPins(options.pins ?? {})
   const made = new Map<McpConnection, { readonly from: unknown; readonly tools: readonly Tool[] }>()
-  const toolsOf = (connection: McpConnection): readonly Tool[] => {
+  const listTools = (connection: McpConnection): readonly Tool[] => {
     const from = connection.listing()
     const known = made.get(connection)
     if (known?.from === from) return known.tools
@@ -184,11 +184,11 @@ function createManager(
     const names = new Set<string>()
     // The names of two servers may be alike to the letter once they are cut: then the first one keeps its tool.
     return [...connections.values()]
-      .flatMap(toolsOf)
+      .flatMap(listTools)
       .filter(({ name }) => !names.has(name) && names.add(name))
   }
   const namesNow = (): readonly string[] => allTools().map(({ name }) => name)
-  const connectionOf = (server: string): McpConnection => {
+  const requireConnection = (server: string): McpConnection => {
     const connection = connections.get(server)
     if (connection !== undefined) return connection
     throw new ToolError(
@@ -216,14 +216,14 @@ function createManager(
     },
     changes$: changes$.asObservable(),
     call: async (server, name, input, given = {}) =>
-      await callNamed(connectionOf(server), shared, { name, input, ...given }),
-    resources: async (server) => await listResources(connectionOf(server), shared),
-    readResource: async (server, uri) => await readResource(connectionOf(server), shared, uri),
-    prompts: async (server) => await listPrompts(connectionOf(server), shared),
+      await callNamed(requireConnection(server), shared, { name, input, ...given }),
+    resources: async (server) => await listResources(requireConnection(server), shared),
+    readResource: async (server, uri) => await readResource(requireConnection(server), shared, uri),
+    prompts: async (server) => await listPrompts(requireConnection(server), shared),
     getPrompt: async (server, prompt, input = {}) =>
-      await readPrompt(connectionOf(server), shared, prompt, input),
+      await readPrompt(requireConnection(server), shared, prompt, input),
     async reconnect(server) {
-      const connection = connectionOf(server)
+      const connection = requireConnection(server)
       // How it ended, the status says.
       await connection.ready(new AbortController().signal).catch(() => {})
       return readStatus(connection)

@@ -4,7 +4,7 @@ import type { Clock, Usage } from '@tallystick/core'
 import { option, type OptionCheck, type OptionChecks, requireOptions } from '@tallystick/core/internal'
 import type { Host, JsonObject } from '@tallystick/core/vocabulary'
 import { approvalPolicy, type ApprovalPolicy } from '../define/approval.ts'
-import type { TraceparentOf } from '../define/run-tool.ts'
+import type { ReadTraceparent } from '../define/run-tool.ts'
 import type { client } from './client-library.ts'
 
 interface AnyServer {
@@ -195,7 +195,7 @@ export interface McpOptions extends McpHooks {
    */
   readonly pins?: Readonly<Record<string, string>> | undefined
   /** The `traceparent` that a call carries in its `_meta`. Default: none is sent. */
-  readonly traceparent?: TraceparentOf | undefined
+  readonly traceparent?: ReadTraceparent | undefined
   /** Waits after a connection was lost. */
   readonly reconnect?:
     | {

@@ -35,7 +35,7 @@ import {
   type JsonObject,
   parseRunId,
   type ResultPart,
-  toolCallIdOf,
+  deriveToolCallId,
   type ToolRun,
   type ToolSignal,
 } from '@tallystick/core/vocabulary'
@@ -377,7 +377,7 @@ async function callTool(tool: Tool<unknown>, parts: ServedCallParts): Promise<En
   const { input, signal, context, approve, idempotencyKey = randomUUID() } = parts
   const runId = parseRunId(randomUUID())
   if (runId === undefined) throw new Error('A UUID is not a run id.')
-  const place = { runId, turn: 1, toolCallId: toolCallIdOf(runId, 1, 1, 1), context }
+  const place = { runId, turn: 1, toolCallId: deriveToolCallId(runId, 1, 1, 1), context }
   const verdict = await tool.check(input, place)
   if (verdict.kind === 'refuse') return createTextEnding(verdict.outcome, verdict.text)
   if (verdict.kind === 'ask') {
@@ -432,11 +432,11 @@ function waitForEnd(
 
 /** Has an agent answer a client, in a run of its own that is on record. The client learns which tools it calls. */
 export async function callAgent(
-  { agent, name, taskOf, answerOf }: AgentTool,
+  { agent, name, toTask, toAnswer }: AgentTool,
   runtime: Runtime,
   { input, signal, progress, context }: ServedCallParts,
 ): Promise<Ending> {
-  const given = await taskOf(input)
+  const given = await toTask(input)
   if ('fault' in given) {
     return createTextEnding(
       'invalid_input',
@@ -457,14 +457,14 @@ export async function callAgent(
     error: () => {},
   })
   try {
-    return endRun(await run.result, answerOf)
+    return endRun(await run.result, toAnswer)
   } finally {
     following.unsubscribe()
     signal.removeEventListener('abort', cancel)
   }
 }
 
-function endRun(result: RunResult, answerOf: AgentTool['answerOf']): Ending {
+function endRun(result: RunResult, toAnswer: AgentTool['toAnswer']): Ending {
   const { runId, text, pendingApprovals } = result
   switch (result.status) {
     case 'done': {
@@ -475,9 +475,9 @@ function endRun(result: RunResult, answerOf: AgentTool['answerOf']): Ending {
         )
       }
       const { output = text, turns, toolCalls } = result
-      if (answerOf !== undefined) {
+      if (toAnswer !== undefined) {
         try {
-          const read = answerOf({ text, output: result.output, turns, toolCalls })
+          const read = toAnswer({ text, output: result.output, turns, toolCalls })
           return typeof read === 'string'
             ? createTextEnding('success', read)
             : { outcome: 'success', content: read }

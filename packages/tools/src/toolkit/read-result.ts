@@ -1,4 +1,4 @@
-import { type Ledger, type Message, type RunId, textOf, type Tool } from '@tallystick/core'
+import { type Ledger, type Message, type RunId, joinText, type Tool } from '@tallystick/core'
 import {
   leastResultChars,
   option,
@@ -6,7 +6,7 @@ import {
   readStart,
   requireOptions,
 } from '@tallystick/core/internal'
-import { type EventOf, runIdOfCall, type ToolCallId, type UserPart } from '@tallystick/core/vocabulary'
+import { type EventOf, extractRunId, type ToolCallId, type UserPart } from '@tallystick/core/vocabulary'
 import { defineTool } from '../define/define-tool.ts'
 import { ToolError } from '../define/outcome.ts'
 
@@ -91,7 +91,7 @@ interface Reader {
 
 async function joinTexts(reader: Reader, call: string): Promise<string> {
   const { ledger, ownRun } = reader
-  const runId = runIdOfCall(call)
+  const runId = extractRunId(call)
   const last = runId && (await findReach(ledger, ownRun, runId))
   if (runId === undefined || last === undefined) throw createNoResult(call)
   const toolCallId = call as ToolCallId
@@ -106,7 +106,7 @@ async function joinTexts(reader: Reader, call: string): Promise<string> {
   if (result === undefined || !(await wasShown(result, reader))) throw createNoResult(call)
   if (result.removed)
     throw new ToolError('The content of this result was removed, and cannot be read any more.')
-  return textOf(result.projected ?? result.content)
+  return joinText(result.projected ?? result.content)
 }
 
 /**

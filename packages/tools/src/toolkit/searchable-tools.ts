@@ -1,4 +1,4 @@
-import { ConfigurationError, type Message, textOf, type Tool } from '@tallystick/core'
+import { ConfigurationError, type Message, joinText, type Tool } from '@tallystick/core'
 import { option, requireOptions } from '@tallystick/core/internal'
 import type { AnyContext, ToolResult, ToolSource } from '@tallystick/core/vocabulary'
 import { defineTool } from '../define/define-tool.ts'
@@ -152,7 +152,7 @@ export function* readFoundNames(messages: readonly Message[], searchName: string
  */
 function readNames({ content }: ToolResult): readonly { readonly name: string; readonly rank: number }[] {
   try {
-    const { found } = JSON.parse(textOf(content)) as Found
+    const { found } = JSON.parse(joinText(content)) as Found
     return found.map(({ name }, rank) => ({ name, rank }))
   } catch {
     return []

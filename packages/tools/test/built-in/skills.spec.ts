@@ -4,7 +4,7 @@ import { symlinkSync } from 'node:fs'
 import { join } from 'node:path'
 import { assert, property } from 'fast-check'
 import { describe, expect, it, onTestFinished } from 'vitest'
-import { ConfigurationError, createRuntime, defineAgent, memoryLedger, textOf } from '@tallystick/core'
+import { ConfigurationError, createRuntime, defineAgent, memoryLedger, joinText } from '@tallystick/core'
 import { callTool, scriptedModel } from '@tallystick/testkit'
 import { skills, type SkillsOptions } from '@tallystick/tools/skills'
 import { tries } from '../../../../scripts/testing/effort.ts'
@@ -33,7 +33,7 @@ const office = {
 async function read(options: SkillsOptions, input: object): Promise<{ outcome: string; text: string }> {
   const { tool } = skills(options)
   const { outcome, content } = await callTool(tool, input as never)
-  return { outcome, text: textOf(content) }
+  return { outcome, text: joinText(content) }
 }
 
 describe('skills', () => {
@@ -197,7 +197,7 @@ describe('skills', () => {
   it('are what is after the head of a file, or all of it where that has lost its head since', async () => {
     const box = filled({ 'a/SKILL.md': `${head('a')}\n Do it.\n` })
     const { tool } = skills({ from: box.root })
-    const body = async (): Promise<string> => textOf((await callTool(tool, { name: 'a' })).content)
+    const body = async (): Promise<string> => joinText((await callTool(tool, { name: 'a' })).content)
     expect(await body()).toMatch(/\n\nDo it\.$/)
     for (const text of [' Do it.', 'Do it.', '---\nDo it.']) {
       box.put({ 'a/SKILL.md': text })

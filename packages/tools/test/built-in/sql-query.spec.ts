@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { ConfigurationError, textOf } from '@tallystick/core'
+import { ConfigurationError, joinText } from '@tallystick/core'
 import type { Tool } from '@tallystick/core'
 import type { ToolSignal } from '@tallystick/core/vocabulary'
 import { sqlQuery } from '@tallystick/tools/sql-query'
@@ -312,7 +312,7 @@ describe('defining it', () => {
         .subscribe(resolve)
     })
     expect(ending).toMatchObject({ type: 'tool_ended', outcome: 'success' })
-    expect(ending.type === 'tool_ended' && textOf(ending.content)).toBe(
+    expect(ending.type === 'tool_ended' && joinText(ending.content)).toBe(
       '{"columns":["max(n)"],"rows":[[1000]]}',
     )
   })

@@ -1,5 +1,5 @@
 import type { McpManager, McpOptions } from '@tallystick/tools/mcp'
-import { createRuntime, defineAgent, type Limits, memoryLedger, textOf } from '@tallystick/core'
+import { createRuntime, defineAgent, type Limits, memoryLedger, joinText } from '@tallystick/core'
 import type { EventOf, JsonObject } from '@tallystick/core/vocabulary'
 import { checkLaws, scriptedModel } from '@tallystick/testkit'
 import { describe, expect, it } from 'vitest'
@@ -16,7 +16,7 @@ async function answersTo(
   manager: McpManager,
   ask: readonly JsonObject[],
 ): Promise<readonly Record<string, unknown>[]> {
-  return JSON.parse(textOf(await manager.call('odd', 'work', { ask }))) as Record<string, unknown>[]
+  return JSON.parse(joinText(await manager.call('odd', 'work', { ask }))) as Record<string, unknown>[]
 }
 
 const words = { type: 'text', text: '\u001b[2JSay\u202e yes.' }

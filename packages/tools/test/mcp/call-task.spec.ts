@@ -1,4 +1,4 @@
-import { textOf } from '@tallystick/core'
+import { joinText } from '@tallystick/core'
 import { type ManualClock, manualClock } from '@tallystick/testkit'
 import type { Json, ResultPart } from '@tallystick/core/vocabulary'
 import type { HttpServer, McpManager } from '@tallystick/tools/mcp'
@@ -28,7 +28,7 @@ async function connected(plan: TaskPlan, more: Partial<HttpServer> = {}): Promis
 async function ended(call: Promise<readonly ResultPart[]>, clock: ManualClock): Promise<unknown> {
   const endings: unknown[] = []
   call.then(
-    (parts) => void endings.push(textOf(parts)),
+    (parts) => void endings.push(joinText(parts)),
     (error: unknown) => void endings.push(error),
   )
   await until(() => endings.length > 0, clock)

@@ -6,7 +6,7 @@ import {
   mcpTools,
   type StdioServer,
 } from '@tallystick/tools/mcp'
-import { textOf } from '@tallystick/core'
+import { joinText } from '@tallystick/core'
 import type { JsonObject } from '@tallystick/core/vocabulary'
 import { firstValueFrom } from 'rxjs'
 import { expect, onTestFinished } from 'vitest'
@@ -34,7 +34,7 @@ export async function connectFaulty(
 
 /** What a tool of that server answers, as text. */
 export async function said(manager: McpManager, tool: string, input: JsonObject = {}): Promise<string> {
-  return textOf(await manager.call('bad', tool, input))
+  return joinText(await manager.call('bad', tool, input))
 }
 
 /** Whether a process is alive. A process that has ended and whose parent has not asked about it is not. */

@@ -1,4 +1,4 @@
-import { createRuntime, defineAgent, memoryLedger, textOf, type Tool } from '@tallystick/core'
+import { createRuntime, defineAgent, memoryLedger, joinText, type Tool } from '@tallystick/core'
 import { checkLaws, manualClock, scriptedModel } from '@tallystick/testkit'
 import type { Json } from '@tallystick/core/vocabulary'
 import { ToolError } from '@tallystick/tools'
@@ -419,6 +419,6 @@ describe('a list of tools', () => {
     const manager = await connect({ raw: rawServer({ initialize: { capabilities: {} } }) })
     expect(manager.servers).toMatchObject([{ state: 'ready', tools: 0 }])
     expect(await manager.resources('raw')).toEqual([])
-    expect(textOf([])).toBe('')
+    expect(joinText([])).toBe('')
   })
 })

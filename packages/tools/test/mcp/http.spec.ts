@@ -1,6 +1,6 @@
 import type { OAuthClientProvider } from '@modelcontextprotocol/client'
 import { manualClock } from '@tallystick/testkit'
-import { textOf } from '@tallystick/core'
+import { joinText } from '@tallystick/core'
 import type { Json } from '@tallystick/core/vocabulary'
 import { describe, expect, it } from 'vitest'
 import { endingOf } from '../one-call.ts'
@@ -14,7 +14,7 @@ describe('a server at a URL', () => {
     expect(manager.servers).toMatchObject([
       { state: 'ready', transport: 'http', tools: 13, protocolVersion: '2025-11-25' },
     ])
-    expect(textOf(await manager.call('everything', 'get-sum', { a: 1, b: 2 }))).toBe(
+    expect(joinText(await manager.call('everything', 'get-sum', { a: 1, b: 2 }))).toBe(
       'The sum of 1 and 2 is 3.',
     )
   })

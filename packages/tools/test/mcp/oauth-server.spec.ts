@@ -5,7 +5,7 @@ import type { AddressInfo } from 'node:net'
 import { once } from 'node:events'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { ConfigurationError, textOf } from '@tallystick/core'
+import { ConfigurationError, joinText } from '@tallystick/core'
 import { manualClock } from '@tallystick/testkit'
 import { type McpManager, mcpTools, type OAuthOptions, oauthServer } from '@tallystick/tools/mcp'
 import { describe, expect, it, onTestFinished } from 'vitest'
@@ -23,7 +23,7 @@ async function options(more: Partial<OAuthOptions> = {}): Promise<OAuthOptions> 
 }
 
 const echo = async (manager: McpManager, text: string): Promise<string> =>
-  textOf(await manager.call('docs', 'echo', { text }))
+  joinText(await manager.call('docs', 'echo', { text }))
 
 const isReady = (manager: McpManager): unknown =>
   manager.servers.map(({ state, faults }) => [state, ...faults])

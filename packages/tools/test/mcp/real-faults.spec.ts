@@ -3,7 +3,7 @@ import { execFileSync } from 'node:child_process'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { createRuntime, defineAgent, memoryLedger, textOf } from '@tallystick/core'
+import { createRuntime, defineAgent, memoryLedger, joinText } from '@tallystick/core'
 import { checkLaws, scriptedModel } from '@tallystick/testkit'
 import type { Json } from '@tallystick/core/vocabulary'
 import type { McpManager } from '@tallystick/tools/mcp'
@@ -46,7 +46,7 @@ async function lastingCall(
 }
 
 const sum = async (manager: McpManager): Promise<string> =>
-  textOf(await manager.call('everything', 'get-sum', { a: 20, b: 22 }))
+  joinText(await manager.call('everything', 'get-sum', { a: 20, b: 22 }))
 
 describe('a server that others wrote, as a process', () => {
   it('hears of a cancel, and answers the next call', async () => {
@@ -85,7 +85,7 @@ describe('a server that others wrote, as a process', () => {
     await manager.call('memory', 'create_entities', { entities })
     for (const pid of processesWith('server-memory')) if (!before.includes(pid)) process.kill(pid, 'SIGKILL')
     // It may not be known yet that the process is gone: then the call is in doubt, and is made once more.
-    const read = (): Promise<string> => manager.call('memory', 'read_graph', {}).then(textOf)
+    const read = (): Promise<string> => manager.call('memory', 'read_graph', {}).then(joinText)
     expect(await read().catch(read)).toContain('is broken')
   })
 
@@ -93,7 +93,7 @@ describe('a server that others wrote, as a process', () => {
     const manager = await connect({ thinking: realServer('sequential-thinking') })
     const thought = { thought: 'First.', nextThoughtNeeded: true, thoughtNumber: 1, totalThoughts: 2 }
     const answer = await manager.call('thinking', 'sequentialthinking', thought)
-    expect(JSON.parse(textOf(answer))).toMatchObject({ thoughtNumber: 1, totalThoughts: 2 })
+    expect(JSON.parse(joinText(answer))).toMatchObject({ thoughtNumber: 1, totalThoughts: 2 })
   })
 })
 

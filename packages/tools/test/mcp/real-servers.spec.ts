@@ -1,7 +1,7 @@
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { createRuntime, defineAgent, memoryLedger, textOf } from '@tallystick/core'
+import { createRuntime, defineAgent, memoryLedger, joinText } from '@tallystick/core'
 import { checkLaws, scriptedModel } from '@tallystick/testkit'
 import { type McpManager, mcpTools } from '@tallystick/tools/mcp'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
@@ -68,7 +68,7 @@ describe('servers that others wrote', () => {
     for await (const event of run) events.push(event)
     expect(checkLaws(events)).toEqual([])
     const results = events.flatMap((event) =>
-      event.type === 'tool_result' ? [`${event.outcome}: ${textOf(event.content).split('\n')[0]}`] : [],
+      event.type === 'tool_result' ? [`${event.outcome}: ${joinText(event.content).split('\n')[0]}`] : [],
     )
     expect(results.sort()).toEqual([
       'invalid_input: The input does not fit the schema of mcp__everything__get-sum. Nothing was run. Correct it and call the tool again:',
@@ -89,7 +89,7 @@ describe('servers that others wrote', () => {
     const resources = await mcp.resources('everything')
     const dynamic = resources.find(({ isTemplate, uri }) => isTemplate && uri.includes('text'))
     expect(dynamic?.uri).toBe('demo://resource/dynamic/text/{resourceId}')
-    expect(textOf(await mcp.readResource('everything', 'demo://resource/dynamic/text/1'))).toMatch(
+    expect(joinText(await mcp.readResource('everything', 'demo://resource/dynamic/text/1'))).toMatch(
       /^Resource 1/,
     )
     expect(await mcp.prompts('everything')).toContainEqual(
@@ -109,11 +109,11 @@ describe('servers that others wrote', () => {
   it('answer with structure, images and links', async () => {
     const structured = await mcp.call('everything', 'get-structured-content', { location: 'New York' })
     expect(structured).toHaveLength(1)
-    expect(JSON.parse(textOf(structured))).toEqual({ temperature: 33, conditions: 'Cloudy', humidity: 82 })
+    expect(JSON.parse(joinText(structured))).toEqual({ temperature: 33, conditions: 'Cloudy', humidity: 82 })
     expect(await mcp.call('everything', 'get-tiny-image', {})).toContainEqual(
       expect.objectContaining({ type: 'image', mediaType: 'image/png' }),
     )
-    expect(textOf(await mcp.call('everything', 'get-resource-links', { count: 1 }))).toContain(
+    expect(joinText(await mcp.call('everything', 'get-resource-links', { count: 1 }))).toContain(
       'demo://resource/',
     )
   })

@@ -3,7 +3,7 @@ import { mkdtempSync, realpathSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
-import { textOf } from '@tallystick/core'
+import { joinText } from '@tallystick/core'
 import { mcpTools } from '@tallystick/tools/mcp'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { connect, tick } from './connected.ts'
@@ -24,7 +24,7 @@ describe('the roots of a server', () => {
     // The server asks for its roots once it was told that the client is there.
     while (!allowed.includes(first)) {
       await tick()
-      allowed = textOf(await manager.call('files', 'list_allowed_directories', {}).catch(() => []))
+      allowed = joinText(await manager.call('files', 'list_allowed_directories', {}).catch(() => []))
     }
     expect(allowed).toBe(`Allowed directories:\n${first}\n${second}`)
   })
@@ -32,7 +32,7 @@ describe('the roots of a server', () => {
   it('not given, are not offered to the server', async () => {
     const folder = newFolder()
     const manager = await connect({ files: realServer('filesystem', [folder]) })
-    expect(textOf(await manager.call('files', 'list_allowed_directories', {}))).toBe(
+    expect(joinText(await manager.call('files', 'list_allowed_directories', {}))).toBe(
       `Allowed directories:\n${folder}`,
     )
   })

@@ -1,7 +1,7 @@
 import { once } from 'node:events'
 import { type IncomingMessage, request } from 'node:http'
 import { createConnection } from 'node:net'
-import { agentTool, createRuntime, defineAgent, memoryLedger, textOf } from '@tallystick/core'
+import { agentTool, createRuntime, defineAgent, memoryLedger, joinText } from '@tallystick/core'
 import { manualClock, scriptedModel } from '@tallystick/testkit'
 import type { Json } from '@tallystick/core/vocabulary'
 import { type McpManager, serveMcp, type ServeMcpOptions } from '@tallystick/tools/mcp'
@@ -36,7 +36,7 @@ describe.each(['auto', 'legacy'] as const)('tools served over HTTP, to a client 
       'mcp__own__slow write',
       'mcp__own__pay write',
     ])
-    const answer = JSON.parse(textOf(await mcp.call('own', 'add', { a: 1, b: 2 }))) as unknown
+    const answer = JSON.parse(joinText(await mcp.call('own', 'add', { a: 1, b: 2 }))) as unknown
     expect(answer).toEqual({ sum: 3, key: expect.stringMatching(/^[0-9a-f-]{36}$/) as string })
   })
 
@@ -45,12 +45,12 @@ describe.each(['auto', 'legacy'] as const)('tools served over HTTP, to a client 
     await expect(mcp.call('own', 'add', { a: 'one', b: 2 })).rejects.toThrow(
       '- a: expected number, received string',
     )
-    expect(textOf(await mcp.call('own', 'pay', { euros: 5 }))).toBe('paid 5')
+    expect(joinText(await mcp.call('own', 'pay', { euros: 5 }))).toBe('paid 5')
     await expect(mcp.call('own', 'pay', { euros: 60 })).rejects.toThrow('more than 50 euros')
     const asked: unknown[] = []
     const approve = (call: unknown): boolean => asked.push(call) > 0
     const { mcp: other } = await servedTools({ approve }, era)
-    expect(textOf(await other.call('own', 'pay', { euros: 60 }))).toBe('paid 60')
+    expect(joinText(await other.call('own', 'pay', { euros: 60 }))).toBe('paid 60')
     expect(asked).toEqual([{ tool: 'pay', input: { euros: 60 }, reason: 'more than 50 euros' }])
   })
 })
@@ -172,7 +172,9 @@ describe('an agent that is served', () => {
     const mcp = await connect({ own: { url: server.url ?? '' } })
     const reports: Json[] = []
     const onProgress = (data: Json): void => void reports.push(data)
-    expect(textOf(await mcp.call('own', 'counter', { task: 'One and two?' }, { onProgress }))).toBe('Three.')
+    expect(joinText(await mcp.call('own', 'counter', { task: 'One and two?' }, { onProgress }))).toBe(
+      'Three.',
+    )
     expect(reports).toEqual([{ progress: 1, message: 'calls add' }])
     const runs = []
     for await (const run of ledger.runs()) runs.push(run)
@@ -207,7 +209,7 @@ describe('tools served over standard input and output', () => {
     expect(mcp.servers).toMatchObject([
       { state: 'ready', transport: 'stdio', tools: 4, server: { name: 'own' } },
     ])
-    expect(textOf(await mcp.call('own', 'add', { a: 1, b: 2 }))).toContain('"sum":3')
+    expect(joinText(await mcp.call('own', 'add', { a: 1, b: 2 }))).toContain('"sum":3')
     const abort = new AbortController()
     const reports: Json[] = []
     const call = mcp.call(
@@ -221,7 +223,7 @@ describe('tools served over standard input and output', () => {
     expect(reports).toEqual([{ progress: 1, total: 2, message: 'begun' }])
     abort.abort(new Error('enough'))
     await expect(call).rejects.toThrow('enough')
-    expect(textOf(await mcp.call('own', 'counter', { task: 'One and two?' }))).toBe('It is three.')
+    expect(joinText(await mcp.call('own', 'counter', { task: 'One and two?' }))).toBe('It is three.')
     await expect(mcp.call('own', 'ad', {})).rejects.toThrow('Did you mean add?')
   })
 })

@@ -25,7 +25,7 @@ interface CallOptions {
   /** Of the agent: the schema of its answers. */
   readonly output?: z.ZodType
   /** Of its tool: what is read of an answer. */
-  readonly answer?: AgentTool['answerOf']
+  readonly answer?: AgentTool['toAnswer']
 }
 
 /** An agent of these steps that is called once, as a client calls it, and what is heard of it. */

@@ -6,7 +6,7 @@ import { manualClock } from '@tallystick/testkit'
 import {
   type CallVerdict,
   type ResultPart,
-  toolCallIdOf,
+  deriveToolCallId,
   type ToolRun,
   type ToolSignal,
 } from '@tallystick/core/vocabulary'
@@ -148,7 +148,7 @@ describe('a call of a client', () => {
       { input: {}, attempt: 1, turn: 1, context: { user: 'ada' } },
       { input: { a: 1 } },
     ])
-    for (const { runId, toolCallId } of runs) expect(toolCallId).toBe(toolCallIdOf(runId, 1, 1, 1))
+    for (const { runId, toolCallId } of runs) expect(toolCallId).toBe(deriveToolCallId(runId, 1, 1, 1))
   })
 
   it('given a number beyond 2^53, when it is called, then the client reads a refusal, and nothing runs', async () => {

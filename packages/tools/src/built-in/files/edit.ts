@@ -212,8 +212,8 @@ function showAround(
   newText: string,
 ): string {
   const count = splitLines(newText).length + 2
-  let start = startOfLine(edited, place)
-  if (line > 1) start = startOfLine(edited, start - 1)
+  let start = findLineStart(edited, place)
+  if (line > 1) start = findLineStart(edited, start - 1)
   let end = start
   for (let each = 0; each < Math.min(count, maxShownLines) && end < edited.length; each++) {
     const next = edited.indexOf('\n', end)
@@ -222,7 +222,7 @@ function showAround(
   return `\n${showNumbered(splitLines(edited.slice(start, end)), Math.max(1, line - 1), count)}`
 }
 
-function startOfLine(text: string, place: number): number {
+function findLineStart(text: string, place: number): number {
   return place <= 0 ? 0 : text.lastIndexOf('\n', place - 1) + 1
 }
 

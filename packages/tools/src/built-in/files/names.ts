@@ -112,7 +112,7 @@ function translateGlob(characters: readonly string[]): string {
     place++
     return '(?:.*/)?'
   }
-  const takeOfSet = (): number => {
+  const takeSetCharacter = (): number => {
     const fault = 'has a [ without its ]'
     const character = take(fault)
     return (character === '\\' ? take(fault) : character).codePointAt(0) as number
@@ -122,10 +122,10 @@ function translateGlob(characters: readonly string[]): string {
     if (isNegated) place++
     const ranges: (readonly [number, number])[] = []
     while (characters[place] !== ']' || ranges.length === 0) {
-      const from = takeOfSet()
+      const from = takeSetCharacter()
       const isRange = characters[place] === '-' && characters[place + 1] !== ']'
       if (isRange) place++
-      ranges.push([from, isRange ? takeOfSet() : from])
+      ranges.push([from, isRange ? takeSetCharacter() : from])
     }
     place++
     // A slash is never within a name.

@@ -3,7 +3,7 @@ import { option, requireOptions } from '@tallystick/core/internal'
 import type { JsonObject } from '@tallystick/core/vocabulary'
 import { approvalPolicy, type ApprovalPolicy } from '../../define/approval.ts'
 import { defineTool } from '../../define/define-tool.ts'
-import { type ToolContext, askTraceparent, type TraceparentOf } from '../../define/run-tool.ts'
+import { type ToolContext, askTraceparent, type ReadTraceparent } from '../../define/run-tool.ts'
 import { hostTimers, type Timers } from '../../host.ts'
 import {
   createHeaderPolicy,
@@ -66,7 +66,7 @@ export interface HttpFetchOptions {
   /** When a person has to approve a call first. Default: never. */
   readonly approval?: ApprovalPolicy<JsonObject> | undefined
   /** The `traceparent` header of a call. Any place that the model can reach gets it. Default: none is sent. */
-  readonly traceparent?: TraceparentOf | undefined
+  readonly traceparent?: ReadTraceparent | undefined
   /** Resolves host names. Default: as the host does. */
   readonly resolve?: Resolve | undefined
   /** The clock that `timeoutMs` is measured by. Default: the host's. */

@@ -9,7 +9,7 @@ import {
   type Ledger,
   memoryLedger,
   type RunOptions,
-  textOf,
+  joinText,
 } from '@tallystick/core'
 import { mortalLedger, scriptedModel, type ScriptedStep } from '@tallystick/testkit'
 import type { JsonObject, ToolCallId } from '@tallystick/core/vocabulary'
@@ -45,7 +45,7 @@ function stage(options: Partial<MemoryOptions> = {}, ledger: Ledger = memoryLedg
     const { messages } = await createRuntime({ ledger, agents: [agent] }).run(agent, 'Go.', given).result
     return messages.flatMap((message) =>
       message.role === 'tool'
-        ? message.results.map(({ outcome, content }) => ({ outcome, text: textOf(content) }))
+        ? message.results.map(({ outcome, content }) => ({ outcome, text: joinText(content) }))
         : [],
     )
   }

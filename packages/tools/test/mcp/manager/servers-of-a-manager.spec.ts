@@ -1,5 +1,5 @@
 // What a manager offers of its servers: which of their tools, under which names, how they are, and how all of it ends.
-import { textOf } from '@tallystick/core'
+import { joinText } from '@tallystick/core'
 import { lastValueFrom, toArray } from 'rxjs'
 import { type McpManager, mcpTools } from '@tallystick/tools/mcp'
 import { describe, expect, it } from 'vitest'
@@ -98,7 +98,7 @@ describe('a call that no agent makes', () => {
       const manager = await connect({ own: { url, ...old, trusted } })
       const ended = await manager
         .call('own', 'look', {})
-        .then(textOf, ({ outcome }: { outcome: string }) => outcome)
+        .then(joinText, ({ outcome }: { outcome: string }) => outcome)
       expect(ended).toBe(ends)
     },
   )

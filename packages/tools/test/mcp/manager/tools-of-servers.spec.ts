@@ -1,6 +1,6 @@
 // The tools of servers as tools of an agent: their time, how results are read, and what happens where the list changes.
 import type { Tool } from '@tallystick/core'
-import { toolCallIdOf } from '@tallystick/core/vocabulary'
+import { deriveToolCallId } from '@tallystick/core/vocabulary'
 import type { HttpServer, McpManager, McpOptions } from '@tallystick/tools/mcp'
 import { describe, expect, it, onTestFinished, vi } from 'vitest'
 import { callContext, endingOf } from '../../one-call.ts'
@@ -154,7 +154,7 @@ describe('a tool that changes', () => {
     ])
     const manager = await connect({ own: { url: server.url, ...old } })
     const [tool] = manager.tools
-    const idOf = (call: number) => ({ toolCallId: toolCallIdOf(callContext.runId, 1, 1, call) })
+    const idOf = (call: number) => ({ toolCallId: deriveToolCallId(callContext.runId, 1, 1, call) })
     const check = async (call: number): Promise<unknown> =>
       await tool!.check({}, { ...callContext, ...idOf(call) })
     const change = async (): Promise<void> => {

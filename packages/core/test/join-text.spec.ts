@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
-import { textOf } from '@tallystick/core'
+import { joinText } from '@tallystick/core'
 import type { AssistantPart } from '@tallystick/core/vocabulary'
-import { citationsOf } from '../src/events/content.ts'
+import { collectCitations } from '../src/events/content.ts'
 
 describe('the text of parts', () => {
   it('is that of the text parts, put together', () => {
@@ -12,8 +12,8 @@ describe('the text of parts', () => {
       { type: 'image' },
       { type: 'text', text: 'warm.' },
     ]
-    expect(textOf(parts)).toBe('It is warm.')
-    expect(textOf([])).toBe('')
+    expect(joinText(parts)).toBe('It is warm.')
+    expect(joinText([])).toBe('')
   })
 
   it('has the citations of its parts, in their order', () => {
@@ -24,7 +24,7 @@ describe('the text of parts', () => {
       { type: 'text', text: 'warm' },
       { type: 'text', text: '.', citations: [three!] },
     ]
-    expect(citationsOf(parts)).toEqual([one, two, three])
-    expect(citationsOf([])).toEqual([])
+    expect(collectCitations(parts)).toEqual([one, two, three])
+    expect(collectCitations([])).toEqual([])
   })
 })
