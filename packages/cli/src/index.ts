@@ -1,4 +1,4 @@
-// What `tallystick.config.ts` exports.
+// For `tallystick.config.ts`.
 export { defineConfig } from './drive/config.ts'
 export type { ConfigContext, ConfigSource, TallystickConfig } from './drive/config.ts'
 

@@ -1,4 +1,4 @@
-// What an application needs: agents, runs, ledgers, errors. All else is in the other entries of this package.
+// For applications: agents, runs, ledgers, errors. The other entries of this package have the rest.
 export type { PendingApproval } from './machine/calls.ts'
 export type { RunState } from './machine/state.ts'
 export type { Ledger } from './ledger/ledger.ts'

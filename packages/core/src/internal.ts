@@ -1,4 +1,4 @@
-// What the other packages of Tallystick build on. Not for users: a name here may change or go in any release.
+// For the other packages of Tallystick, not for users: a name here may change or go in any release.
 /** The checks that options are made of; what refuses by them is named by itself. */
 export * as option from './values/option.ts'
 export {

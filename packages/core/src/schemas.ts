@@ -56,8 +56,10 @@ function numberWithin(number: z.ZodNumber, min: number, max: number): z.ZodType 
 }
 
 /**
- * What each event carries beside its envelope, for what comes from outside. Fields that are not named are kept. A schema is
- * built when its field is first read.
+ * The schema of each event's body, to check events from outside. Unknown fields are kept. A schema is built when it is
+ * first read.
+ *
+ * @example eventSchemas.tool_result.parse(JSON.parse(line))
  */
 export const eventSchemas: { readonly [T in EventType]: z.ZodType<EventBodies[T]> } = Object.defineProperties(
   {} as typeof eventSchemas,

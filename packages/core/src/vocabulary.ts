@@ -1,4 +1,4 @@
-// What is said in a ledger, and the ports: events, messages, commands, limits, usage, and the functions that read them.
+// The words of a ledger, and the ports: events, messages, commands, limits, usage, and the functions that read them.
 export type {
   AppendOptions,
   EventQuery,

@@ -230,7 +230,7 @@ function parseJson(line: number, text: string | Uint8Array): Json | undefined {
   }
 }
 
-// What is not UTF-8 must not be read as something that it is not.
+// Bytes that are not UTF-8 throw, instead of turning into replacement characters.
 const decoder = new TextDecoder('utf-8', { fatal: true })
 
 function decodeText(text: string | Uint8Array): string {

@@ -148,7 +148,7 @@ export function toMeasurements(span: Span): readonly Measurement[] {
   if (operation === operations.chat) return measureChat(span)
   if (operation === operations.agent)
     return attributes[own.finishReason] === undefined ? [] : measureRun(span)
-  // What was never started takes no time; and its tool may have any name that a model thinks of.
+  // A call that never started has no duration, and its tool may have any name that a model invents.
   return operation === operations.tool && attributes[own.attempts] !== undefined ? measureCall(span) : []
 }
 

@@ -35,7 +35,7 @@ export function fromAiSdk(model: AiSdkModel, given: AiSdkOptions = {}): Model {
   const options = copyOptions('fromAiSdk', given)
   const { modelId } = model
   const provider = options.provider ?? model.provider.split('.', 1)[0] ?? model.provider
-  // Whether it passes the schema of an answer on may be learnt from one call for every later one.
+  // One call may show for all later ones that the model ignores the schema of an answer.
   let dropsAnswerSchema = model.supportsStructuredOutputs === false
   return createModel<AiSdkOptions, AiSdkModel, AiSdkWarning>({
     provider,

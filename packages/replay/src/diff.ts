@@ -113,8 +113,8 @@ function isContainer(value: unknown): value is Readonly<Record<string, unknown>>
 }
 
 /**
- * What a comparison of runs does with events: it compares them, only lists them (`noted`: they say how something went), or leaves
- * them out (`delta`: the message says what they say).
+ * How runs are compared by type of event: compared (`yes`), only listed (`noted`: how something went), or left out (`delta`: its
+ * content is in the message).
  */
 const compared: Readonly<Record<EventType, 'yes' | 'noted' | 'delta'>> = {
   run_started: 'yes',

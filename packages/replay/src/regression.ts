@@ -105,11 +105,11 @@ export interface Regression {
  * again by today's code of its agents (`replayRegression`), offline, and fails at the first event that comes out
  * otherwise.
  *
- * What looks like a secret is masked by a text of the same length in everything that was said: keys with the
+ * Texts that look like secrets are masked by a text of the same length, everywhere: keys with the
  * prefix of a vendor, JSON web tokens, private keys, headers such as `Authorization` and `Cookie`, passwords in
  * URLs, and values under names such as `password` or `api_key`, in JSON as in texts, also where they were streamed in
- * pieces. Digests on record are computed anew over what is left. What a pattern cannot know stays: look at the fixture
- * before it is committed. Two secrets of one length become the same text.
+ * pieces. Recorded digests are computed again afterwards. Secrets that no pattern matches stay: read the fixture before
+ * you commit it. Two secrets of the same length become the same text.
  *
  * Ids that the runtime made, of runs and of calls, stay, whatever a pattern matches.
  *
@@ -200,8 +200,8 @@ it(${stringLiteral(`run ${runId} of ${agent.replaceAll(/\s+/g, ' ')} comes out a
 }
 
 /**
- * What a regression test passes to the setup of its agents: nothing is driven for real, so the agents need no real
- * services.
+ * The argument of the function that sets up a regression test's agents. No model is asked and no tool runs, so the agents
+ * need no real services.
  */
 export interface RegressionContext {
   readonly verb: 'replay'
@@ -268,8 +268,8 @@ export interface RegressionReport {
 
 /**
  * Drives the run of a fixture again by today's agents, as `replayRun` does, and reports the first event that differs.
- * What the agents say is masked as the fixture is; `secrets` are the patterns that it was written with. `definitions` is
- * what `replayRun` takes.
+ * The agents' texts are masked like the fixture, by the patterns `secrets` that it was written with. `definitions` is the
+ * option of `replayRun`.
  *
  * Rejects with `LedgerDamagedError` where the fixture is not what was written, and with `ConfigurationError` where an
  * agent of the run is not among those of today, or an option is wrong.

@@ -170,7 +170,7 @@ export function replayedRules(
   const { handOff } = agent.rules
   const rules: Rules = {
     ...bindRules(agent, context, preparedThen(place)),
-    // What the next agent says in a handoff is on record; its instructions are not made again.
+    // The words of a handoff are on record; the instructions of the next agent are not built again.
     ...(handOff && {
       handOff(tool, messages) {
         const taking = handOff(tool, messages)
@@ -199,8 +199,8 @@ export function replayedRules(
 }
 
 /**
- * What `stopWhen` answered. The decision itself records it: it ends the run as `stopped`, with an edit of the history and
- * receipts for input in front at most. Any other event in its place says that the answer was no.
+ * Returns the recorded answer of `stopWhen`: true if the run ends as `stopped` here, after at most an edit of the history
+ * and receipts for input.
  */
 function hasStopped({ recorded, from }: Place): boolean {
   const next = recorded.slice(from).find(({ type }) => type !== 'history_edited' && type !== 'input_settled')
@@ -208,8 +208,8 @@ function hasStopped({ recorded, from }: Place): boolean {
 }
 
 /**
- * What `prepareTurn` answered, as the next model call records it. Where a limit is met before the call, no event says the
- * answer of then: that of the call after it is taken.
+ * Returns the recorded answer of `prepareTurn`, from the next model call. If a limit came before that call, the answer was
+ * not recorded: that of the call after it is used.
  */
 function toTurnChange({ recorded, from }: Place, { history }: RunState): TurnChange | undefined {
   const next = recorded.slice(from).find((event) => event.type === 'model_call_started')

@@ -111,7 +111,7 @@ function recoverStamp({ recorded }: Driven, state: RunState | undefined, index: 
   const { at } = event
   if (state && event.type === 'tool_attempt_failed') return { at, random: recoverRandom(state, event) }
   if (state?.phase !== 'streaming' || !findCause(event).startsWith('model_')) return { at, random: 0 }
-  // What the attempt used may be settled in front of its failure.
+  // The usage of the attempt may be settled right before its failure.
   const failed = event.type === 'usage_updated' && event.estimated ? recorded[index + 1] : event
   return { at, random: failed?.type === 'model_stream_failed' ? recoverRandom(state, failed) : 0 }
 }
@@ -215,7 +215,7 @@ async function driveAgain(
   onEvents(done)
   while (done < recorded.length) {
     const { happened, unfinished } = await decideNext(driven, state, done)
-    // What was recorded of a run that is still under way may end within a decision.
+    // The record of a run that is still under way may end within a decision.
     const decided = recorded.slice(done, unfinished ? undefined : done + Math.max(1, happened.length))
     const divergence = unfinished ? undefined : findFirstDifference(decided, happened, state)
     if (divergence) return divergence

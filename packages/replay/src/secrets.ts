@@ -362,7 +362,7 @@ export class SecretMask {
     if (typeof value !== 'object' || value === null) return value
     if (Array.isArray(value)) return value.map((item: Json) => this.#masked(item, isSecret))
     return Object.fromEntries(
-      // What a secret name holds as an object may be the schema of a field: only texts are secrets.
+      // An object under a secret name may be the schema of a field: only texts are secrets.
       Object.entries(value).map(([name, field]) => [name, this.#masked(field, isSecretName(name))]),
     )
   }

@@ -84,7 +84,7 @@ function endProcesses(isMeant: (name: string) => boolean): number {
   return ended
 }
 
-/** What is read of a process; `instead` where it has ended, or belongs to another user. */
+/** Reads a fact about a process; returns `instead` if the process has ended or belongs to another user. */
 function readOr<Value>(read: () => Value, instead: Value): Value {
   try {
     return read()

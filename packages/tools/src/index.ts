@@ -11,7 +11,7 @@ export type {
 export type { ToolContext } from './define/run-tool.ts'
 export type { InputOf, InputSchema } from './define/schema.ts'
 
-// What a tool gives back.
+// Results of a tool.
 export { file, image, json, text } from './define/content.ts'
 export type { FileSource, ImageSource, Source } from './define/content.ts'
 export { settledLater } from './define/run-tool.ts'

@@ -31,7 +31,7 @@ export function hidePassword(ledger: string): string {
   if (!isAddress(ledger)) return ledger
   const address = ledger.trim()
   const url = URL.parse(address)
-  // What cannot be read may have its password anywhere.
+  // An address that cannot be parsed may have its password anywhere.
   if (url === null) return `${address.slice(0, address.indexOf('://'))}://…`
   url.password = ''
   for (const name of [...url.searchParams.keys()])

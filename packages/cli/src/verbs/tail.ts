@@ -80,7 +80,7 @@ function createHandler(
       else show(event)
     }
     if (state.phase === 'done') return 'done'
-    // What follows at once may show that the run does not wait, or waits for more.
+    // Events that follow at once may show that the run does not wait, or waits for more.
     if (!isSuspended(state) || (await ledger.head(state.runId))?.seq !== state.seq) return 'continuing'
     const waits = await readWaits(ledger, state)
     if (!json) say(`The run is ${formatStatus(toStatusView(state, { waits, isDriven: true }))}.`)

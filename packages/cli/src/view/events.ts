@@ -57,7 +57,7 @@ const printed: { readonly [T in EventType]: ((event: EventOf<T>, screen: Screen)
   history_carried: ({ messages, missing = 0 }, { note }) =>
     note(`${formatCount(missing + messages.length, 'earlier message')} carried over`),
   history_edited: ({ edits, by, reason }, { note }) => {
-    // What the model reads in place of what the user said stands nowhere else.
+    // The model's version of a user's message is shown nowhere else.
     const instead = edits.flatMap(({ message }) =>
       message?.role === 'user' ? [` (now: ${toOneLine(formatContent(message.parts), 200)})`] : [],
     )

@@ -104,8 +104,8 @@ export interface AgentDefinition {
 }
 
 /**
- * What later turns show the model of a reply in which `outputStream` showed another text: what it wrote, or what was shown.
- * Reasoning is always as it was written: its provider takes it back in no other form.
+ * The text that later turns show the model if `outputStream` changed a reply: as the model wrote it, or as it was shown.
+ * Reasoning always stays as written, since the provider accepts it in no other form.
  */
 export const nextTurns = ['written', 'shown'] as const
 export type NextTurn = (typeof nextTurns)[number]
@@ -320,8 +320,8 @@ export interface RecordingPolicy {
   /** The stack of an exception that a tool threw (`error` of `tool_result` and `tool_attempt_failed`); its result holds the message. */
   readonly toolErrors?: boolean | undefined
   /**
-   * What stays once a run has ended: all contents (`full`, by default), or only their digests and the facts (`digests`). A run
-   * that is under way needs its contents, to be resumed in any process.
+   * The content kept after a run has ended: all of it (`full`, the default), or only digests and facts (`digests`). Until
+   * then a run keeps its content, so that any process can resume it.
    */
   readonly content?: 'full' | 'digests' | undefined
 }

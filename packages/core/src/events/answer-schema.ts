@@ -173,8 +173,8 @@ function rootName({ $defs }: JsonObject): string {
 }
 
 /**
- * What the JSON of a reply may be as an answer, the likeliest first: out of the object that wraps it, or as it is, for a
- * model that left the object out; without the nulls that stand for what was left out.
+ * Returns the possible answers in the JSON of a reply, the likeliest first: the value unwrapped, or as it is if the model
+ * left the wrapping object out. Nulls that stand for absent fields are removed.
  */
 export function answersIn({ schema, wrapped }: AskedSchema, value: Json): readonly Json[] {
   if (!wrapped) return [withoutAddedNulls(schema, value)]

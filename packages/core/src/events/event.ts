@@ -450,7 +450,7 @@ export interface EventTraits<T extends EventType = EventType> {
    * again is lazy, and so is the first start of one that also only reads.
    */
   readonly durability: 'barrier' | 'lazy'
-  /** What decides it, where nothing else is on record: always the same, or what its body says. */
+  /** The cause of an event that records none: always the same one, or read from its body. */
   readonly cause: Cause | ((fact: FactOf<T>) => Cause)
   /** The schemas of the fields of its body, for events from outside: an import, another's store. */
   readonly fields: ShapeOf<EventBodies[T]>
@@ -744,7 +744,7 @@ const eventSchemas = Object.fromEntries(
   }),
 ) as { readonly [T in EventType]: Schema<EventOf<T>> }
 
-/** What decides a fact of this type and body, where nothing else is on record. */
+/** Returns the cause of a fact that records none. */
 export function deriveCause(fact: Fact | RuntimeEvent): Cause {
   const { cause } = eventTraits[fact.type] as EventTraits
   return typeof cause === 'function' ? cause(fact) : cause

@@ -48,7 +48,7 @@ export interface Limits {
    */
   readonly graceMs?: number
   /**
-   * What happens at a limit: `finalize` (open calls get `limit_reached`, one last model call without tools writes the
+   * The reaction to a limit: `finalize` (open calls get `limit_reached`, one last model call without tools writes the
    * answer), `stop` (at once), or `ask` (the run is suspended until the limit is raised). The calls before the last
    * one leave enough of the limit for it; if that is impossible, there is no last call.
    */

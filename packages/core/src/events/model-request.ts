@@ -121,8 +121,8 @@ export interface ModelRefusal {
 /** The handling of a refusal. Default of each field: as the vendor advises. */
 export interface RefusalPolicy {
   /**
-   * What later runs of the session see of the refused turn. `leave_out` records its removal; tools that ran in it
-   * stay known by name and outcome.
+   * The refused turn in later runs of the session: `keep` shows it, `leave_out` records its removal, after which only the
+   * names and outcomes of its tools remain.
    */
   readonly history?: 'keep' | 'leave_out' | undefined
   /** True if the agent's next fallback, if any, is tried instead. */

@@ -369,7 +369,7 @@ export const repairedInputSchema: Schema<RepairedInput> = objectOf({
 /** The possible answers about a call in doubt. */
 export const reconciliationSchema: Schema<Reconciliation> = variantOf('state', {
   done: {
-    // What an outcome of another kind says, a call that may have run cannot have ended in.
+    // The other outcomes belong to calls that cannot have run.
     outcome: wordOf(['success', 'failed', 'cancelled']),
     content,
   },

@@ -12,7 +12,7 @@ import { anyText, requireOptions } from '../values/option.ts'
 /** The head of a run before its first event, which its first append expects. */
 export const emptyHead: { readonly seq: 0; readonly epoch: 1 } = { seq: 0, epoch: 1 }
 
-/** What tells apart the events of a type that a run may hold only once each; `null` for types that it may repeat. */
+/** The key under which a run may hold an event only once; `null` for types that it may repeat. */
 const onceKeys: { readonly [T in EventType]: ((event: EventOf<T>) => string | undefined) | null } = {
   run_started: null,
   history_carried: null,

@@ -185,7 +185,7 @@ export function compactAfterOverflow(
 function cutAfterOverflow(state: RunState, keepMessages: number): number | undefined {
   const messages = readMessages(state.history)
   const isAgain = state.compactedTurn === state.turn
-  // What the user asks for stays.
+  // The task of the user stays.
   const isEnough = (cut: number): boolean =>
     isAgain ? isWorthwhile(state, cut) : cut > (findTask(state, cut) === undefined ? 0 : 1)
   let keep = isAgain ? Math.min(keepMessages, Math.floor(messages.length / 2)) : keepMessages

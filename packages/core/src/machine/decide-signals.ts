@@ -520,7 +520,7 @@ export const toolSignals: {
     T in 'calls_checked' | 'tool_progressed' | 'tool_deferred' | 'tool_ended' | 'call_reconciled'
   ]: SignalRules<T>
 } = {
-  // Whether calls may run is asked of the agent again: the record does not give it back.
+  // The record cannot restore this check: the agent is asked again.
   calls_checked: { decide: decideCallsChecked, recover: () => undefined },
   tool_progressed: whileAtWork({
     decide(state, { toolCallId }, { attempt, data, spent }) {
@@ -649,7 +649,7 @@ function toCollectedCall(state: RunState, call: Call, check: CheckedCall | undef
     finds: _recorded,
     ...found
   }: Partial<CheckedCall> = check ?? {}
-  // What a person is asked about, and what runs, is what the guardrails made of the input.
+  // A person approves, and the tool gets, the input as the guardrails changed it.
   const base = {
     toolCallId,
     name,

@@ -79,7 +79,7 @@ export function evolve(state: RunState | undefined, event: RuntimeEvent): RunSta
   const gone = event.removed && state.removedFrom === undefined ? { removedFrom: seq } : undefined
   const fold = folds[event.type] as (state: RunState, event: RuntimeEvent) => RunState
   const next = fold({ ...state, seq, epoch, at, turn, waitedMs, ...gone }, event)
-  // What a fork shares with another run says nothing about its own repeats.
+  // The shared events of a fork do not count as its own repeats.
   const isForked = state.parent?.relation === 'fork' && seq === state.parent.seq + 1
   return isForked ? withChange(next) : next
 }
@@ -89,7 +89,7 @@ type Fold<T extends EventType> = (state: RunState, event: EventOf<T>) => RunStat
 /**
  * EVERY EVENT once: the state that it leads to. `changing` marks those that may change what a call answers, or what the
  * model makes of it: someone said or decided something, time passed unwatched, or the model was shown less of what it knew.
- * What tools do, and what they answer, is folded with their calls.
+ * Tool events are folded with their calls.
  */
 const folds: { readonly [T in EventType]: Fold<T> } = {
   run_started(state, event) {
@@ -144,7 +144,7 @@ function measureWait(state: RunState, event: RuntimeEvent): number {
   // Events of one append have one time: nothing was waited for between them.
   if (waitedMs <= 0) return 0
   if (event.type === 'run_resumed') return waitedMs
-  // Whether the writer had to wait here, whatever was removed from the record since.
+  // Judged as the writer saw it: content removed since does not count.
   const known =
     state.phase === 'executing' && state.removedFrom !== undefined
       ? { ...state, calls: state.calls.map(({ inputRemoved: _since, ...call }) => call) }

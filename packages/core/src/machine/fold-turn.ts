@@ -489,7 +489,7 @@ function approveCall(event: EventOf<'approval_decided'>, before: Call): Call {
   const status = before.tries?.failed ? 'to_retry' : 'ready'
   const decided = { status, approvedSeq, ...omitUndefined({ changeNote }) } as const
   if (input === undefined) return { ...before, ...decided }
-  // What is on record answers the arguments that were asked for. Asked about from here on is what was approved.
+  // The recorded result belongs to the requested arguments; from here on the approved ones count.
   const { recorded: _asked, ...call } = withInput(before, input, event.removed !== undefined)
   return { ...call, ...decided, inputDigest: computeDigest(input) }
 }

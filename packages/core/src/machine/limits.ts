@@ -250,7 +250,7 @@ export function findCallsAwaitingEqual(state: ExecutingState): ReadonlySet<Call>
   const open = new Map<string, number>()
   for (const call of calls) {
     const { status, attempts } = call
-    // What stands behind a change is not a repeat of what stands before it.
+    // A call after a change does not repeat one from before it.
     if (mayChangeAnswers(call)) break
     if (status === 'settled' || !isComparable(call)) continue
     const key = toCallKey(call) ?? ''
@@ -502,7 +502,7 @@ function computeOutputAllowed(call: PlannedCall, left: Amounts): readonly (reado
       ['inputTokens', input > left.inputTokens ? 0 : Infinity],
     ]
   }
-  // What this call puts out, the finalizing call takes in: each token counts twice.
+  // The output of this call is input of the finalizing call: each token counts twice.
   return [
     ['tokens', (left.tokens - 2 * input - FINALIZING_OUTPUT_TOKENS) / 2],
     ['outputTokens', left.outputTokens - FINALIZING_OUTPUT_TOKENS],
@@ -709,7 +709,7 @@ function listCallsPastLimit(state: ExecutingState): readonly Call[] {
   const left = computeLeft(state).toolCalls
   const unstarted = listUnstarted(state)
   if (unstarted.length <= left) return []
-  // What a child run does not use of its grant is left for the calls that wait.
+  // Calls that wait may get the unused part of a child run's grant.
   if (state.calls.some(({ grant, status }) => grant && status !== 'settled')) return []
   // A call that is served a recorded answer takes no start, nor does one that may yet be.
   const waiting = findCallsAwaitingEqual(state)

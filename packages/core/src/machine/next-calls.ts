@@ -249,7 +249,7 @@ function askApprovals(state: ExecutingState, now: number): Action | undefined {
 }
 
 function startCalls(state: ExecutingState, now: number): readonly Fact[] {
-  // What is in doubt is not started again unless its tool declared a recovery.
+  // A call in doubt is not started again unless its tool declared a recovery.
   const doubtful = listCallsWithStatus(state, 'in_doubt').filter(
     ({ recovery = 'report' }) => recovery === 'report',
   )

@@ -139,7 +139,7 @@ class UnitWriter implements OutputWriter {
 
   write(text: string): string {
     const { unit, maxChars, show } = this.#options
-    // What was held back has no end of a unit in it, but for a last character that the next one may continue.
+    // The held text contains no end of a unit, except that the next character may turn its last one into an end.
     let from = Math.max(0, this.#held.length - 1)
     let rest = this.#held + text
     let shown = ''

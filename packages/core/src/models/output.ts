@@ -50,9 +50,9 @@ export interface OutputStreamOptions<Context = AnyContext> {
   /** Each gets the text that the one before it shows. */
   readonly transforms: readonly OutputTransform<Context>[]
   /**
-   * What the model sees of a changed reply in later turns: what it wrote (`written`, the default), or what was shown
-   * (`shown`). Reasoning is always as it was written. So is a reply that the provider keeps (`previousResponseId`,
-   * `conversationId`), since it gets only new messages.
+   * A changed reply in later turns: as the model wrote it (`written`, the default), or as it was shown (`shown`). Reasoning
+   * is always as written. So is a reply that the provider keeps (`previousResponseId`, `conversationId`), since the
+   * provider gets only new messages.
    */
   readonly nextTurn?: NextTurn | undefined
 }

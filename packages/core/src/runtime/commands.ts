@@ -189,7 +189,7 @@ async function findDecider(
     const short = by.length > maxNameLength ? `${by.slice(0, maxNameLength)}…` : by
     const name = short.replaceAll(unseen, '\ufffd')
     const decided = `Tool call ${toolCallId} was ${approved ? 'approved' : 'denied'} before, by ${name} (event ${seq} of run ${runId}); a call is decided once. Show the run to see what followed.`
-    // What the machine says about a question names what is asked now.
+    // The message of the machine names the question that is open now.
     const isAsked = refusal.code === 'not_awaiting_approval'
     return { code: 'not_awaiting_approval', message: isAsked ? `${refusal.message} ${decided}` : decided }
   }

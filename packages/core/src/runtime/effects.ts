@@ -132,7 +132,7 @@ export class Effects {
 interface InFlight {
   readonly effect: Effect
   begun: Begun
-  /** What it reports counts no more. */
+  /** True once its reports are ignored. */
   isStopped: boolean
 }
 
@@ -246,7 +246,7 @@ function beginTool(effect: EffectOf<'tool'>, run: RunContext, post: Post): Begun
   const left: NonNullable<ToolRun['left']> = () => {
     const now = run.state?.phase === 'executing' ? run.state : state
     const { modelCalls = 0 } = findCall(now, call.toolCallId) ?? call
-    // What the tool has just reported is not on record yet.
+    // The latest reports of the tool are not on record yet.
     const pending = reported.slice(modelCalls - (call.modelCalls ?? 0))
     return computeLeftForCall(now, pending, host.clock.now())
   }

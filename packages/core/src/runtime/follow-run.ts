@@ -126,7 +126,7 @@ export class StoppedElsewhere {
     this.#isDrivenHere = false
     this.#isDone = state?.phase === 'done'
     this.#from = this.#isDone ? undefined : state
-    // What others recorded after the stop, and before this listens, no hint is about.
+    // Events that others recorded between the stop and this subscription sent no hint.
     if (this.#listen()) this.#refreshUnobserved()
   }
 
@@ -197,7 +197,7 @@ export class StoppedElsewhere {
       if (this.#from === from) this.stoppedAt(state)
       return state
     } catch (error) {
-      // What was known before holds, as long as the ledger cannot be read.
+      // While the ledger cannot be read, the last known state holds.
       if (error instanceof LedgerUnavailableError) return from
       throw error
     }

@@ -333,7 +333,7 @@ export class RecordedResults {
     taken: ReadonlySet<string>,
   ): RecordedResult | undefined {
     if (fork?.divergedIn !== undefined && fork.divergedIn < turn) return undefined
-    // What runs may be what an approver made of what was asked for.
+    // An approver may have changed the input: compare the one that runs.
     const inputDigest = computeDigest(input)
     if (fork?.own.some((own) => own.name === name && own.inputDigest === inputDigest)) return undefined
     return this.#results.find(

@@ -258,7 +258,7 @@ export class RunDriver implements ErrorListener {
     if (state === undefined) return await this.resume({ withChildren: false })
     if (this.#session && this.#stopped) return await this.#stopped
     const known = await this.#stopped?.catch(() => undefined)
-    // What stopped here has its content, which the ledger may have lost since.
+    // The state that stopped here still has its content; the ledger may have removed it since.
     return known && known.seq >= state.seq && !awaitsChild(state) ? known : await this.#readResult(state)
   }
 

@@ -283,9 +283,9 @@ export class RunLoop {
           context,
           host: parts.host,
         })
-      // What was asked of the run before it was there comes into its inbox now: a slow ledger would let the run end first.
+      // Commands sent before the run existed enter its inbox now: with a slow ledger, the run would end first.
       if (before === undefined && sent.hasPending) await sent.allDelivered()
-      // What was refused leaves the inbox at once: its sender may wait for that in another process.
+      // Refused commands leave the inbox at once: their sender may wait for that in another process.
     } else if (consumed.length > 0) await this.#append({ ...batch, events: [] }, consumed)
     this.#acknowledge(mail, batch)
     return { ...batch, state: run.state ?? batch.state }
@@ -322,7 +322,7 @@ export class RunLoop {
     const expected = { expectedSeq: this.#run.state?.seq ?? 0, epoch: this.epoch }
     const lease = events.length > 0 ? parts.leases.makeClaim(this) : undefined
     const askedAt = lease && parts.leases.now()
-    // What a run says when it stops to wait is not to be lost, though nothing follows from it yet.
+    // Events before a suspension must survive a power loss, although nothing follows from them yet.
     const stops = action.kind === 'suspend' && events.length > 0
     try {
       await parts.ledger.append(runId, expected, events, {

@@ -237,7 +237,7 @@ class ToolAttempt implements RunningTool, Observer<ToolSignal> {
     this.#fail('The tool ended without a result.')
   }
 
-  /** What is said of an attempt that the tool has not ended as its port asks. */
+  /** Marks an attempt as retryable if the call allows a retry. */
   get #again(): Retryable {
     return this.#call.retry ? { retryable: true } : {}
   }

@@ -66,7 +66,7 @@ function toRowEnvelope(event: RuntimeEvent, key_id: string | null): RowEnvelope 
 function findAttempt(event: RuntimeEvent): number | null {
   if (event.type === 'tool_result') return 0
   if (event.type !== 'tool_started' && event.type !== 'approval_decided') return null
-  // What another run decided is asked about anew.
+  // A decision of another run does not count: the question is asked again.
   if (event.type === 'approval_decided' && event.elsewhere) return null
   return Number.isSafeInteger(event.attempt) ? event.attempt : null
 }

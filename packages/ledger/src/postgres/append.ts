@@ -101,7 +101,7 @@ export class GroupCommit<Item extends Queued, Result> {
         events += item.events
         bytes += item.bytes
       }
-      // What comes later of the same run waits for what came before.
+      // Later appends of the same run wait for earlier ones.
       runs.add(item.runId)
     }
     this.#waiting = left

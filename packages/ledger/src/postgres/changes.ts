@@ -46,7 +46,7 @@ export class ChangeFeed {
     this.#tailPoller = new TailPoller(readMark, pollIntervalMs, () => this.#hints.notifyFollowersOfAny())
     if (!pooled) {
       this.#listener = new ChangeListener(options, channel, ({ from, runIds }) => {
-        // What this ledger wrote it has hinted at already.
+        // This ledger has sent the hints for its own writes already.
         if (from === own) return
         for (const runId of runIds) this.#hints.notify(runId, true)
         if (runIds.length === 0) this.#hints.notifyAll()

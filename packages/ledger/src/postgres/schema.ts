@@ -288,7 +288,7 @@ export async function makeSchema(
 }
 
 async function makeWithin(client: ClientBase, place: DatabasePlace): Promise<void> {
-  // What was committed while this process waited has to be seen.
+  // Read committed, to see the changes of the process that held the lock.
   await client.query('begin isolation level read committed')
   // A process that is stopped half-way must not keep the others waiting for ever.
   await client.query(`select set_config('statement_timeout', '0', true),

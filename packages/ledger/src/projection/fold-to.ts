@@ -118,7 +118,7 @@ export async function eventsToFold(ledger: Ledger, runId: RunId, seq: number): P
   requireLedger('eventsToFold', ledger)
   const database = getDatabase(ledger)
   if (database === undefined) return undefined
-  // What cannot be read is done without.
+  // Unreadable snapshots are ignored.
   const places = await orElse([], () => listSnapshotPlaces(database, runId))
   return seq - (places.findLast((place) => place <= seq) ?? 0)
 }

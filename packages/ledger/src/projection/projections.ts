@@ -62,7 +62,7 @@ export interface StoredRunRow {
   readonly agents: string
   /** As JSON. */
   readonly summary: string
-  /** What was accumulated, as JSON: a later projection of the run continues from it. */
+  /** The accumulator as JSON, from which a later projection of the run continues. */
   readonly notes: string | null
 }
 
@@ -427,7 +427,7 @@ export async function projectRun(
     if (known && record && !hasIds(record.summary, runId)) return await projectRun(ledger, runId, toSeq)
     return record
   } catch (error) {
-    // What was known may be what is wrong.
+    // The row from before may be the fault: project the run from its first event.
     if (known) return await projectRun(ledger, runId, toSeq)
     if (!(error instanceof TallystickError && ofOneRun.has(error.code))) throw error
     return toUnreadableRecord(runId, toSeq, error)

@@ -30,7 +30,7 @@ function countCall(counts: readonly CallCount[], event: EventOf<'tool_result'>):
 
 export const hourMs: number = 60 * 60 * 1000
 
-/** What model calls took. */
+/** Count, usage and cost of model calls. */
 export interface Spent {
   readonly calls: number
   readonly usage: Usage

@@ -114,7 +114,7 @@ export function fitsFilter(run: ListedRun, filter: SummaryFilter): boolean {
 /** Every run of the ledger or of a session. */
 async function* walkRuns(ledger: Ledger, filter: SummaryFilter): AsyncGenerator<ListedRun> {
   const { sessionId, before, statuses } = filter
-  // What the end of a run says does not show whether all before it can be read.
+  // The last event of a run does not show whether those before it can be read.
   const readsAll = statuses?.includes('unreadable') ?? false
   let batch: RunRecord[] = []
   const asked = { ...(sessionId !== undefined && { sessionId }), ...(before !== undefined && { before }) }

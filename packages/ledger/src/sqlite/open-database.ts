@@ -27,7 +27,7 @@ export function sqliteCode(error: unknown): string | undefined {
  */
 const damage = /^SQLITE_(CORRUPT|NOTADB|IOERR_SHORT_READ|IOERR_CORRUPTFS|IOERR_DATA|FORMAT|ERROR$|CONSTRAINT)/
 
-/** What SQLite says of a statement that no file could answer: the fault is ours. */
+/** Messages of SQLite about a statement that is wrong for any file: our fault. */
 const faultyStatement =
   /syntax error|incomplete input|unrecognized token|too many SQL variables|Expression tree is too large/
 
@@ -159,7 +159,7 @@ export function openDatabase(name: string, options: SqliteLedgerOptions): Opened
     const fileMustExist = found.kind !== 'nothing'
     database = openSqlite(path, { readonly: readOnly, fileMustExist, timeout: busyTimeoutMs })
     database.pragma('trusted_schema = off')
-    // What is taken away is written over, and pages leave no copies of it where rows are moved.
+    // Removed content is overwritten, also where a page was when its rows moved.
     database.pragma('secure_delete = on')
     database.pragma('foreign_keys = on')
     if (!readOnly) prepareForWriting(database, path, options.maxWalBytes ?? maxWalBytesUnlessGiven)

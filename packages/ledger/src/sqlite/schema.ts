@@ -21,7 +21,7 @@ const recordTables: readonly string[] = [
   // Commands from outside. Rows stay when they are taken, so that a key is known for ever.
   `create table inbox (pos integer primary key, run_id text not null references run (run_id), key text not null, at integer not null,
   command text not null, taken_seq integer, unique (run_id, key)) strict`,
-  // What was removed, by whom and why: a chain of its own, which outlives dropped runs.
+  // The removals, by whom and why: a separate chain, which outlives dropped runs.
   `create table removal (pos integer primary key, run_id text not null, seq integer not null, kind text not null, at integer not null,
   by text not null, reason text, digest text not null, hash text not null) strict`,
 ]

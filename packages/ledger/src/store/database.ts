@@ -38,7 +38,7 @@ export interface Schema {
   readonly projection: { readonly name: string; readonly version: string; readonly revision: number }
 }
 
-/** What queries are built with, and in which of the two databases they will run. */
+/** The builders of queries, and the database that runs them. */
 export interface Queries {
   readonly db: Kysely<Schema>
   readonly sql: Sql

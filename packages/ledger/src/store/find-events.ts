@@ -138,7 +138,7 @@ export async function findRuns(
   { query }: Pick<StoreDatabase, 'query'>,
   { runId, sessionId, toolCallId }: AskedEvents,
 ): Promise<readonly SearchedRun[]> {
-  // What a database cannot hold names nothing that is there.
+  // A name that a database cannot store matches nothing.
   if (![runId, sessionId, toolCallId].every((name) => isStorableName(name ?? ''))) return []
   const rows = await query(({ db }) => {
     let runs = db.selectFrom('run').select(['run_id', 'pos', 'head_seq'])

@@ -95,7 +95,7 @@ async function* readBatches(
     } catch (error) {
       failure = error
     }
-    // What is sound before a damaged event is handed out first.
+    // The sound events before a damaged one are returned first.
     if (events.length > 0) yield events
     // oxlint-disable-next-line typescript/only-throw-error -- it is thrown on as it came
     if (failure !== undefined) throw failure

@@ -251,7 +251,7 @@ const nameRules: ReadonlyMap<string, ToolNameRules> = new Map([
   ['google', { maxLength: 128, pattern: /^[a-zA-Z_][a-zA-Z0-9_.:-]*$/ }],
 ])
 
-/** What decides how a call is made. */
+/** The settings of a call. */
 export interface CallSettings extends Pick<
   AiSdkOptions,
   'headers' | 'maxOutputTokens' | 'providerOptions' | 'settings'

@@ -30,8 +30,8 @@ export interface AnthropicThinkingDetails {
   /** `updates` shows short notes on the progress. Default: as the model has it. */
   readonly display?: 'summarized' | 'omitted' | 'updates' | undefined
   /**
-   * What the service does with earlier thinking that belongs to another beginning of the conversation, because a
-   * compaction, a handoff or other tools changed it. `drop_block` leaves it out, and the reply's record says so; `error`
+   * How the service treats earlier thinking if the beginning of the conversation has changed since, by a compaction, a
+   * handoff or other tools. `drop_block` leaves it out, and the reply's record says so; `error`
    * refuses the request, which then goes out once more without any earlier thinking; `unset` leaves it to the account.
    * Default: `drop_block` for models that bind their thinking, `unset` for others.
    */

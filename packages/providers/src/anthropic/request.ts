@@ -138,7 +138,7 @@ export function renderRequest(
   // If thinking is off, the vendor wants bound thinking removed.
   const isOff = settings.bindsThinking === true && settings.thinking?.type === 'disabled'
   const withoutThinking = isOff || changes.withoutThinking === true
-  // What was left out once stays out: later thinking does not build on it.
+  // Thinking that was left out once stays out: later thinking does not build on it.
   const thinksFrom = withoutThinking
     ? Infinity
     : request.messages.findLastIndex(

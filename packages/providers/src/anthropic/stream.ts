@@ -72,7 +72,7 @@ export class AnthropicReader implements ReplyReader<WireEvent> {
       case 'content_block_stop':
         return this.#stopBlock(index)
       case 'message_delta': {
-        // What the vendor left out of the history before the model saw it.
+        // Parts of the history that the vendor removed before the model saw it.
         if (listAt(event.context_management, 'applied_edits').length > 0)
           this.#notes.set('context_management', event.context_management!)
         this.#noteTransformations(event.input_transformations)

@@ -90,7 +90,7 @@ function toWords(part: UserPart | ResultPart): readonly string[] {
   }
 }
 
-// What every engine of the server can decode. An image that it cannot would fail this request and all that follow.
+// The types that every engine of the server decodes. Any other image would fail this request and all that follow.
 const imageTypes = /^image\/(png|jpe?g)\s*(;|$)/i
 
 const base64 = /^(?:[A-Za-z0-9+/]{4})+$|^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)$/

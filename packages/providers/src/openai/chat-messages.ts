@@ -91,7 +91,7 @@ export const nineAlphanumeric: CallIdRule = {
   },
 }
 
-/** What decides how a history is rendered. */
+/** The model and the quirks that a history is rendered for. */
 interface Rendering {
   readonly provider: string
   readonly binding: Binding

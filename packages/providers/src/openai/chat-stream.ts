@@ -111,7 +111,6 @@ class StreamedCall {
   }
 }
 
-/** What a piece of a call says. */
 interface CallPiece {
   readonly id: string
   readonly name: string

@@ -49,7 +49,7 @@ export function openaiChat(modelId: string, given: OpenAIChatOptions = {}): Mode
     customTools: options.customTools ?? {},
     toolFields: options.toolFields ?? {},
   }
-  // What the model refused once, it refuses in every later call.
+  // A parameter that the model refused once is left out of every later call.
   let refused: readonly string[] = []
   return createModel<OpenAIChatOptions, OpenAIChatClient, OpenAIWarning>({
     provider,

@@ -8,7 +8,7 @@ import type { OpenAIChatClient, OpenAIClient, OpenAIClientOptions } from './clie
 
 /** Something in a request that this wire, or this server, cannot express. The request is sent without it. */
 export interface OpenAIWarning {
-  /** What was left out or changed. */
+  /** The part of the request that was left out or changed. */
   readonly what:
     | 'schema'
     | 'tool_name'
@@ -114,8 +114,8 @@ export interface OpenAIChatQuirks {
    */
   readonly toolChoice?: 'all' | 'none' | undefined
   /**
-   * What it can enforce of an answer: a schema, only JSON, or nothing. If it cannot enforce the schema, the instructions
-   * contain it. Default: `json_schema`.
+   * The strongest form of an answer that it enforces: a schema, only JSON, or nothing. If it cannot enforce the schema, the
+   * instructions contain it. Default: `json_schema`.
    */
   readonly structuredOutput?: 'json_schema' | 'json_object' | 'none' | undefined
   /** It knows `strict` on tools and schemas. Default: `true`. */

@@ -22,7 +22,6 @@ import {
   readOpaque,
 } from './responses-wire.ts'
 
-/** What decides how a history is rendered. */
 interface Rendering {
   readonly provider: string
   readonly modelId: string

@@ -34,7 +34,7 @@ export function openai(modelId: string, given: OpenAIOptions = {}): Model {
     background: options.background ?? false,
     nativeTools: { ...options.nativeTools },
   }
-  // What the service taught once holds for every later call of this model.
+  // A change that the service demanded once holds for every later call of this model.
   let learnt: FallbackChanges = {}
   return createModel<OpenAIOptions, OpenAIClient, OpenAIWarning>({
     provider,

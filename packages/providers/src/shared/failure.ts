@@ -36,7 +36,7 @@ const timeoutCodes = new Set([
   'UND_ERR_BODY_TIMEOUT',
 ])
 
-// What Node, Chromium, Firefox, Safari and Deno call a request that broke, in this order.
+// The words of Node, Chromium, Firefox, Safari and Deno for a request that broke.
 const brokenFetch =
   /^(terminated|fetch failed|failed to fetch|network ?error|load failed|error sending request)/i
 

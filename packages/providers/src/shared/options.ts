@@ -183,7 +183,7 @@ function withoutCredentials(value: Json): Json {
 
 /** Something in a request that a wire cannot express. The request is sent without it. */
 export interface Warning {
-  /** What was left out or changed. */
+  /** The part of the request that was left out or changed. */
   readonly what: string
   /** One sentence for people: names and places, no content. */
   readonly message: string

@@ -110,7 +110,7 @@ export const changeCases: readonly LedgerContractCase[] = [
   }),
   checkLedger('every subscriber hears for itself, and one that left hears no more', async (ledger) => {
     let hintCount = 0
-    // What goes wrong with the feed the others hear too.
+    // A failure of the feed reaches all its subscribers.
     const first = ledger.changes(run).subscribe({ next: () => hintCount++, error: () => {} })
     await hinted(ledger, () => startRun(ledger), reaches(ledger, 1))
     first.unsubscribe()

@@ -42,7 +42,7 @@ async function requireWhole(ledger: Ledger, runId: RunId, isWhole: boolean): Pro
   if (found !== undefined) requireEqual(found, isWhole, `whether run ${runId} is whole`)
 }
 
-/** What was said comes back as it was said. */
+/** Checks that the facts are read as they were appended. */
 function keeps(promise: string, facts: readonly Fact[]): LedgerContractCase {
   return checkRun(promise, async (ledger, head) => {
     await appendAt(ledger, head, facts)
@@ -194,7 +194,7 @@ function pair(input: JsonObject): readonly Message[] {
   ]
 }
 
-/** What runs of a session begin with: most of it is what the run before began with, and a store may keep that once. */
+/** The histories that the runs of a session begin with. Most of one is in the one before, so a store may keep it once. */
 export const historyCases: readonly LedgerContractCase[] = [
   checkLedger(
     'a run of a session is read with all that it began with, however much of it stood there before',

@@ -29,7 +29,7 @@ const sessions = new Map([
   [third, { sessionId: 'b', sessionPlace: 1 }],
 ])
 
-/** What each run continues with, one append after the other, runs in turns. */
+/** The appends of each run, one after the other, the runs in turn. */
 function createRounds(runId: RunId, toolCallId = sampleCallId(runId)): readonly Fact[][] {
   const facts = everyFact(runId)
   return [
@@ -67,7 +67,7 @@ async function grownLedger(ledger: Ledger): Promise<readonly RuntimeEvent[]> {
   return written
 }
 
-/** What a query is to find of what was written. */
+/** The events that a query must find among those written. */
 function wanted(written: readonly RuntimeEvent[], query: EventQuery): readonly RuntimeEvent[] {
   const { sessionId } = query
   return written.filter((event) => {
@@ -338,7 +338,7 @@ const entriesByRun: readonly (readonly [string, Asking])[] = [
   ['an append', (ledger, runId) => ledger.append(runId, { expectedSeq: 1, epoch: 1 }, [next], barrier)],
 ]
 
-/** What plain JavaScript may ask a ledger by mistake: an answer without the filter would be another answer. */
+/** Mistakes that plain JavaScript allows: with the filter ignored, the answer would be wrong. */
 export const askedCases: readonly LedgerContractCase[] = [
   refuses(
     'a search refuses filters that it does not know, and values that no event has',

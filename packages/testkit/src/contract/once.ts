@@ -114,7 +114,7 @@ export const onceCases: readonly LedgerContractCase[] = [
     const again = Object.values(facts).filter(
       ({ type }) => !['run_finished', 'tool_result', 'tool_started', 'approval_decided'].includes(type),
     )
-    // What the run that a fork shares its first events with decided, the fork asks about anew.
+    // A fork asks again about decisions of the run that it shares its first events with.
     again.push({ ...facts.approval_decided, elsewhere: true })
     await appendAt(ledger, head, again)
     await appendAt(ledger, { ...head, seq: head.seq + again.length }, again)
@@ -161,7 +161,7 @@ function listAppends(name: string): readonly (readonly [RunId, RuntimeEvent])[] 
   ]
 }
 
-/** What has no name that every store can hold is refused, and nothing is found under such a name. */
+/** Names that not every store can hold are refused, and match nothing. */
 export const nameCases: readonly LedgerContractCase[] = oddNames.map(([name, mended]) =>
   checkLedger(
     `an id or a type with a NUL or half a surrogate pair is refused, and names nothing: ${JSON.stringify(name)}`,

@@ -139,10 +139,10 @@ export type OpenLedger = () => Promise<Ledger>
 
 /** One promise of the ledger port, and how to find out whether a store keeps it. */
 export interface LedgerContractCase {
-  /** What the store promises, as a sentence. */
+  /** The promise of the store, as a sentence. */
   readonly promise: string
   /**
-   * What a store has to be for the promise to mean anything. Skip the case, with that reason, where yours is not.
+   * The property of a store without which the promise means nothing. If yours lacks it, skip the case with that reason.
    * - `durable`: what was closed can be opened again
    * - `shared`: two ledgers may be open over one store at the same time
    */
@@ -181,9 +181,9 @@ export function checkShared(
 }
 
 /**
- * What tails yield after a cursor, one after the other, once they have yielded so many events: what others do in the
- * same database may keep back for a while what was acknowledged. Looks again at each hint, and so hangs for the
- * runner's time limit where the events never come.
+ * Reads tails from a cursor, one after the other, until they have yielded so many events: other work in the same database
+ * may delay acknowledged events. Reads again at each hint, so if the events never come it hangs until the runner's time
+ * limit.
  */
 export async function tailUntil(
   ledger: Ledger,

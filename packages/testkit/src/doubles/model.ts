@@ -33,7 +33,11 @@ const {
   valueThat,
 } = option
 
-/** What a scripted model answers to one call. */
+/**
+ * The answer of a scripted model to one call.
+ *
+ * @example scriptedModel([{ toolCalls: [{ name: 'get_weather', input: { city: 'Seoul' } }] }, { text: '18 degrees.' }])
+ */
 export interface ScriptedReply {
   readonly reasoning?: string | undefined
   readonly text?: string | undefined

@@ -52,13 +52,13 @@ export interface TestToolOptions {
   readonly repeats?: Repeats | undefined
   readonly check?: ((input: JsonObject) => CallVerdict | Promise<CallVerdict>) | undefined
   /**
-   * What the tool does. A returned text is its success, a thrown error its failure; a promise that never settles hangs.
+   * The work of the tool. A returned text is its success, a thrown error its failure; a promise that never settles hangs.
    */
   readonly run?: ((run: ToolRun, report: TestReport) => string | Promise<string>) | undefined
   readonly reconcile?: ((run: Omit<ToolRun, 'cancelled$'>) => Promise<Reconciliation>) | undefined
 }
 
-/** What a test tool may report beside its result. */
+/** Reports of a test tool besides its result. */
 export interface TestReport {
   progress(data: Json): void
   /** The call is settled later: what the tool returns after this does not count. */
@@ -128,13 +128,13 @@ export function testTool(options: TestToolOptions): TestTool {
   }
 }
 
-/** What a tool made of one call. */
+/** The end of one call, as `callTool` returns it. */
 export interface CalledTool {
   /** How the call ended. With `deferred`, its result comes later, and the following fields are empty. */
   readonly outcome: Outcome | 'deferred'
-  /** What the model reads, as one text. */
+  /** The result for the model, as one text. */
   readonly text: string
-  /** What the model reads, in parts: texts, images, files. */
+  /** The result for the model in parts: texts, images, files. */
   readonly content: readonly ResultPart[]
   /** The progress that the tool reported. */
   readonly progress: readonly Json[]
@@ -148,7 +148,7 @@ export interface CalledTool {
   readonly externalId?: string
 }
 
-/** What a runtime gives a call, and the clock by which the call's time is measured. */
+/** The arguments of a call that a runtime provides, and the clock that measures its time. */
 type Given<Context> = Omit<ToolRun<Context>, 'input'> & { readonly clock: Pick<Clock, 'schedule'> }
 
 /** Replacements for what a runtime gives a call; the context is required if the tool needs one. */

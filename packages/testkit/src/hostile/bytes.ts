@@ -1,6 +1,6 @@
 /** Bytes from outside, as a file or as the body of a response. */
 export interface HostileBytes {
-  /** What is wrong with them, in a few words; unique. */
+  /** The fault, in a few words; unique. */
   readonly name: string
   readonly bytes: Uint8Array
 }

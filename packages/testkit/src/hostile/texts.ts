@@ -12,7 +12,7 @@ export type HostileBorder = 'terminal' | 'shell' | 'code' | 'name' | 'speaker' |
 /** A text that has broken a program which read text from outside. */
 export interface HostileText {
   readonly border: HostileBorder
-  /** What the text attacks, in a few words; unique among all hostile texts. */
+  /** The target of the text, in a few words; unique among all hostile texts. */
   readonly name: string
   readonly text: string
 }

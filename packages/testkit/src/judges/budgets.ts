@@ -53,7 +53,7 @@ interface Open {
   readonly used: Amounts
 }
 
-/** What the events of one run add up to, event by event. */
+/** The totals of one run, event by event. */
 class Book {
   readonly violations: BudgetViolation[] = []
   limits: Limits = {}
@@ -170,7 +170,7 @@ class Book {
     const known = [this.#definition, ...(this.#definition?.fallbacks ?? [])].find(
       (each) => each?.model.modelId === model.modelId && each.model.provider === model.provider,
     )
-    // What a limit counts has to be bounded: no money is granted where the grant names none.
+    // Under a limit of costs, a grant without an amount grants no money.
     const granted = grant.costUsd ?? (this.limits.maxCostUsd === undefined ? Infinity : 0)
     const cost = known ? mostCost(known, event) : 0
     if (granted < cost * (1 - ROUNDING))
@@ -193,7 +193,7 @@ function mostCost(
   return computeCost(price, { inputTokens, outputTokens }) + searches
 }
 
-/** What a parent and its child runs say of each other. */
+/** Checks the totals that a parent and its child runs record of each other. */
 function familyFaults(parent: Book, books: ReadonlyMap<RunId, Book>): readonly BudgetViolation[] {
   const results = new Map<string, EventOf<'tool_result'>>()
   for (const event of parent.events) {

@@ -151,7 +151,7 @@ function findCallsPastLimits(
   })
 }
 
-/** What a limit was when an event took place. */
+/** Returns the value of a limit at the time of an event. */
 function maxBefore(
   events: readonly RuntimeEvent[],
   seq: number,
@@ -161,7 +161,7 @@ function maxBefore(
   return raised?.max ?? ofType(events, 'run_started')[0]?.limits[limit] ?? Infinity
 }
 
-/** What child runs took that had ended by then. */
+/** Returns the totals of the child runs that had ended before `seq`. */
 function childrenBefore(events: readonly RuntimeEvent[], seq: number): readonly ChildTotals[] {
   return ofType(events, 'tool_result').flatMap((result) =>
     result.seq < seq && result.child ? [result.child] : [],

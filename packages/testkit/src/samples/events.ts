@@ -14,7 +14,7 @@ import {
   wholeDefinition,
 } from './values.ts'
 
-/** What a turn may show of its own. */
+/** A change of what one turn shows the model. */
 const shownChange: ShownChange = {
   instructions: 'Look first.',
   tools: ['get_weather'],

@@ -58,7 +58,6 @@ export function stamped(
   })
 }
 
-/** What samples hold. */
 export const model: ModelRef = { provider: 'scripted', api: 'script', modelId: 'sample-1' }
 export const limits: Limits = {
   maxTurns: 8,

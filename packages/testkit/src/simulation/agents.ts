@@ -52,7 +52,7 @@ async function giveVerdict<Replacement>(
   }[says]
 }
 
-/** What really happened, as the tools saw it. */
+/** The effects that really took place, as the tools saw them. */
 export interface World {
   /** Effects of write tools, by call. */
   readonly effects: Map<string, number>
@@ -291,7 +291,7 @@ function scripted({ tool, behaviour }: CallPlan): { id: string; name: string; in
   return { id: 'call_0', name: tool, input }
 }
 
-/** What the helper does for a task: a call that goes as the task says, and then its answer. */
+/** Scripts the helper: a call with the ending that the task names, then its answer. */
 function answerForHelp({ messages, toolChoice }: ModelRequest): ScriptedReply {
   const usage = { inputTokens: 70, outputTokens: 11 }
   const [first] = messages

@@ -27,7 +27,7 @@ export const crashPoint: OptionCheck = fields<CrashPoint>(
   { at: 'append', atAppend: 'append', lost: 'stored' },
 )
 
-/** What a dead process's ledger answers. */
+/** Thrown by the ledger of a process that has died. */
 export class SimulatedCrash extends Error {
   constructor() {
     super('The process died here.')
@@ -40,9 +40,9 @@ export interface MortalLedger extends Ledger {
   readonly dead: boolean
   /** Appends so far. */
   readonly appends: number
-  /** What this process knows to be durable: acknowledged by a barrier, or before one. */
+  /** Events that this process knows to be durable: acknowledged by a barrier, or before one. */
   readonly durable: readonly RuntimeEvent[]
-  /** What this process knows to be on record, durable or not. */
+  /** Events that this process knows to be on record, durable or not. */
   readonly acknowledged: readonly RuntimeEvent[]
 }
 
@@ -75,7 +75,7 @@ export function mortalLedger(ledger: Ledger, crash?: CrashPoint): MortalLedger {
     try {
       return await call()
     } catch (error) {
-      // What was under way when the process died has no answer.
+      // Appends in flight when the process died are never answered.
       requireAlive()
       throw error
     }

@@ -31,17 +31,17 @@ const partialStamp = fields<OrUndefined<Partial<Stamp>>>({
   random: maybe(numberFrom(0)),
 })
 
-/** What is on record. */
+/** A record, on which messages are tried. */
 export interface Given {
   /** The state that the record folds to; `undefined` where nothing is on record. */
   readonly state: RunState | undefined
   /** Lets the machine decide about a message. `stamp` is what it may use of the world: the last event's time, and 0. */
   when(message: Command | Signal, stamp?: OrUndefined<Partial<Stamp>>): When
-  /** What the controller decides next, `afterMs` after the last event. */
+  /** Returns the next action of the controller, `afterMs` after the last event. */
   pending(afterMs?: number): Action
 }
 
-/** What was decided. Each check throws an error that shows both sides where they differ. */
+/** A decision, and checks of it. A check that fails throws an error that shows both sides. */
 export interface When {
   /** The facts that follow, and no others; none, when the message changes nothing. */
   then(facts: readonly Fact[]): void

@@ -21,7 +21,7 @@ export interface Program {
   readonly crashes: readonly CrashPoint[]
   readonly cancelAtSeq: number | undefined
   readonly inputs: readonly { readonly atSeq: number; readonly delivery: 'steer' | 'queue' }[]
-  /** What the first, the second … approval is answered; `late`: approved, when the time to decide may be over. */
+  /** The answers to the first, second … approval; `late` approves when the time to decide may be over. */
   readonly decisions: readonly ('approve' | 'deny' | 'edit' | 'late')[]
   /** The first process that sees the event of this number is drained. */
   readonly drainAtSeq?: number | undefined
@@ -41,7 +41,7 @@ export interface GuardrailPlan {
   readonly says: 'pass' | 'block' | 'replace' | 'record' | 'throw' | 'hang'
 }
 
-/** What the model says at one turn. */
+/** One reply of the model. */
 export interface Step {
   readonly text: string
   readonly reasoning: string

@@ -18,7 +18,7 @@ export type Played = Simulated & {
   readonly lost: readonly RuntimeEvent[]
 }
 
-/** What the scripted models cost: 0.003 dollars for 1,000 tokens in, 0.015 for 1,000 out. */
+/** US dollars per million tokens. */
 const prices = {
   'scripted-1': { inputUsd: 3, outputUsd: 15, source: 'test' },
   'scripted-2': { inputUsd: 1, outputUsd: 5, source: 'test' },

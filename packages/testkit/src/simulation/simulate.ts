@@ -83,7 +83,7 @@ const personsAnswer: OptionCheck = fields<{
 export interface Simulated {
   readonly result: RunResult
   readonly events: readonly RuntimeEvent[]
-  /** What the ledger holds of each child run. */
+  /** The recorded events of each child run. */
   readonly others: readonly (readonly RuntimeEvent[])[]
   readonly processes: number
   /** Every state that a subscriber of the last process saw live. */
@@ -211,7 +211,7 @@ async function hasWaited(outside: Simulation['outside'] = () => undefined): Prom
   return waited
 }
 
-/** What happens from outside while the run is at work. */
+/** Cancels the run, and sends it inputs, while it works. */
 function interfere(run: Run, { cancelAtSeq, inputs = [] }: Simulation): void {
   run.events$.subscribe({
     next: ({ seq }) => {
@@ -244,7 +244,7 @@ function answer(
   }
 }
 
-/** What a person answers to an approval, and how many milliseconds later. */
+/** A person's answer to an approval, `afterMs` later. */
 export type SimulatedDecision = { readonly afterMs?: number | undefined } & (
   | { readonly approve: true; readonly input?: JsonObject | undefined }
   | { readonly approve: false; readonly reason: string }

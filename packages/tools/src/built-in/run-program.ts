@@ -83,7 +83,7 @@ export async function runProgram(start: Start, bounds: Bounds, caller: Caller): 
   })
   cancelTimer()
   caller.signal.removeEventListener('abort', abort)
-  // What it started in its group ends with it, also what ignores the signal that asks.
+  // All processes of its group end with it, also those that ignore SIGTERM.
   signalGroup(group, 'SIGKILL')
   await drainOutput(streams, ends, timers)
   input?.destroy()

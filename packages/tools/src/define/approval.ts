@@ -35,7 +35,7 @@ export function judge<Input, Context>(
   context: ApprovalContext<Context>,
 ): CallVerdict | Promise<CallVerdict> {
   const failed = (thrown: unknown): CallVerdict => {
-    // What else a policy throws is the caller's own affair, and may hold what a model must not see.
+    // Any other error belongs to the caller, and may contain content that a model must not see.
     const cause = thrown instanceof UnusableAnswer ? ` (${thrown.message})` : ''
     const text =
       `Nothing was run: the approval policy of ${context.tool} failed${cause}, so it is unknown whether this call is allowed. ` +

@@ -53,7 +53,7 @@ function fitFields(schema: Json | undefined, value: Json, path: readonly string[
   const { properties } = schema
   return Object.fromEntries(
     Object.entries(own).map(([key, item]) => {
-      // What every object inherits says nothing as a schema.
+      // Inherited properties are not schemas.
       const inner = isJsonObject(properties) ? properties[key] : undefined
       return [key, fitFields(inner, item, [...path, key], repairs)]
     }),

@@ -306,7 +306,7 @@ function readIssues(errors: readonly OutputUnit[]): readonly InputIssue[] {
   const issues: InputIssue[] = []
   let choice: string | undefined
   for (const { keyword, keywordLocation, instanceLocation, error } of errors) {
-    // What each branch of a choice has against the input would contradict the others.
+    // The errors of the branches of a choice would contradict each other.
     if (choice !== undefined && keywordLocation.startsWith(`${choice}/`)) continue
     choice = keyword === 'anyOf' || keyword === 'oneOf' || keyword === 'not' ? keywordLocation : undefined
     if (wrappers.has(keyword)) continue

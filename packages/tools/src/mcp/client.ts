@@ -166,7 +166,7 @@ async function openProcess(
     kind: 'stdio',
     whyLost: () => `its process ended (${transport.process.exit()})${describeStderr(transport, secrets)}`,
     close: () => transport.close(),
-    // What a process was asked ends with it.
+    // Requests to a process end with it.
     idle: () => Promise.resolve(),
   }
 }
@@ -519,7 +519,7 @@ async function askHook<Answer>(
   try {
     return await answer()
   } catch {
-    // What a hook throws is the application's own affair: the server only learns that there is no answer.
+    // Errors of a hook are for the application only: the server just learns that there is no answer.
     throw new Error('The user of this client did not answer.')
   } finally {
     onAnswer()

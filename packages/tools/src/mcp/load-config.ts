@@ -214,7 +214,7 @@ export function parseEnvFile(text: string): Readonly<Record<string, string>> {
   return Object.fromEntries(entries)
 }
 
-/** What the places of a host's files depend on. */
+/** The facts about a machine that decide where a host keeps its files. */
 export interface HostPlace {
   readonly platform: NodeJS.Platform
   readonly home: string

@@ -146,7 +146,7 @@ export async function mcpTools(options: McpOptions): Promise<McpManager> {
   )
   const manager = createManager(connections, shared, options, changes$)
   await Promise.all([...connections.values()].map((connection) => connection.start()))
-  // What is listed first is what later lists are compared with.
+  // Later lists are compared with this first one.
   void manager.tools
   const missing = [...connections.values()].filter(
     (connection) => connection.server.options.required === true && connection.state() !== 'ready',
@@ -195,7 +195,7 @@ function createManager(
       `There is no MCP server ${JSON.stringify(server)} here. ${known([...connections.keys()], server)}`,
     )
   }
-  // What a change adds is listed first now.
+  // List the tools again after each change.
   changes$.subscribe(() => void namesNow())
   let closing: Promise<void> | undefined
   const close = async (): Promise<void> => {

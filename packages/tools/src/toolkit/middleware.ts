@@ -118,7 +118,7 @@ function runAround<Context>(
       try {
         passed = progress ? progress(data, call) : data
       } catch {
-        // What cannot be changed as it should be is not reported.
+        // Progress that the middleware could not change is not reported.
       }
       if (passed === undefined && spent === undefined) return
       subscriber.next({ type: 'tool_progressed', data: passed ?? null, ...omitUndefined({ spent }) })

@@ -75,7 +75,7 @@ export function searchableTools<Context = AnyContext>(
       additionalProperties: false,
     } as const,
     effect: 'read',
-    // What was found is read from the result, which must not be cut for that.
+    // The names are read from the result later, so it must not be cut.
     maxResultChars: 1_000_000,
     execute: (input) => {
       const now = toolsNow()
@@ -97,7 +97,7 @@ export function searchableTools<Context = AnyContext>(
       const shown = new Set(
         latest.filter((name) => names.has(name) && !fixed.includes(name)).slice(0, maxShown),
       )
-      // What was shown before keeps its place, so that a provider finds the beginning of the request again.
+      // Tools that were shown before keep their places, so that the provider can reuse its cached prefix.
       const inPlace = before.filter((name) => shown.has(name))
       return [...fixed, ...new Set([...inPlace, ...shown])]
     },

@@ -93,7 +93,7 @@ export async function editFile(
     const call = { idempotencyKey, attempt }
     await putFile(await rules.root.access(), { folder, name, text: edited, replaced: stats, call }, () => {
       signal.throwIfAborted()
-      // What another process wrote since must not be lost. ctime rises with each write, also where a program sets mtime back;
+      // Writes of another process since then must not be lost. ctime rises with each write, also where a program sets mtime back;
       // some file systems, such as FAT, keep only the latter.
       const now = lstatSync(folder.at(name))
       const facts = ['ino', 'size', 'mtimeMs', 'ctimeMs'] as const

@@ -119,7 +119,7 @@ function openReadOnly(path: string, busyMs: number): Database {
   const Constructor = require('better-sqlite3') as new (path: string, options: object) => Database
   const database = new Constructor(path, { readonly: true, fileMustExist: true, timeout: busyMs })
   database.pragma('query_only = ON')
-  // What the file itself brings along (views, generated columns) may not call what could do harm.
+  // Views and generated columns of the file itself may not call unsafe functions.
   database.pragma('trusted_schema = OFF')
   // Sorting and recursion stay in memory, which is watched, and do not fill the disk.
   database.pragma('temp_store = MEMORY')
