@@ -69,7 +69,7 @@ export {
 export type { ShownApproval } from './runtime/run.ts'
 export type { CommandAcknowledgement } from './runtime/commands.ts'
 export type { ForkApproval, ForkEdit, ForkOptions } from './runtime/fork.ts'
-export type { Rest, StartData } from './runtime/rest.ts'
+export type { DriveOptions, PostOptions, Rest, StartData } from './runtime/drive.ts'
 export type {
   AnsweredRun,
   EndedRun,

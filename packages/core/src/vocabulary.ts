@@ -130,6 +130,7 @@ export type { Cancel, Host, Random } from './values/host.ts'
 export {
   deriveChildRunId,
   deriveIdempotencyKey,
+  deriveRunId,
   parseRunId,
   parseToolCallId,
   extractRunId,

@@ -66,7 +66,8 @@ describe('the ending of a run', () => {
 it('continues no run whose child runs still wait for a person', async () => {
   const set = office()
   const { rootId } = await set.begin()
-  for (const takeOver of [false, true]) expect(await canContinue(set.ledger, rootId, takeOver)).toBe(false)
+  for (const takeOver of [false, true])
+    expect(await canContinue(set.ledger, rootId, { withChildren: takeOver, now: 0 })).toBe(false)
 })
 
 describe('the ending of a run that has none yet', () => {

@@ -154,7 +154,7 @@ describe('a run that is resumed', () => {
     expect(reported).toHaveLength(1)
     // That it may continue is on record: also for a reader that takes no child run over.
     for (const takeOver of [false, true])
-      expect(await canContinue(set.ledger, set.rootId, takeOver)).toBe(true)
+      expect(await canContinue(set.ledger, set.rootId, { withChildren: takeOver, now: 0 })).toBe(true)
     const { ledger: view, put } = listening(set.ledger)
     const other = set.open({ view })
     expect(await set.settled(other.runtime.resume(set.rootId).result)).toMatchObject({ text: 'All done.' })

@@ -45,7 +45,14 @@ it('docs/run-options.md names every field of a result, and no other', () => {
   const fields: { readonly [Name in keyof Required<RunResult>]: true } = {
     ...{ runId: true, status: true, reason: true, limit: true, detail: true, failure: true, agent: true },
     ...{ text: true, output: true, usage: true, costUsd: true, turns: true, toolCalls: true, children: true },
-    ...{ pendingApprovals: true, deferredCalls: true, seq: true, messages: true, providerState: true },
+    ...{
+      pendingApprovals: true,
+      deferredCalls: true,
+      wakeAt: true,
+      seq: true,
+      messages: true,
+      providerState: true,
+    },
     toInput: true,
   }
   const page = readFileSync(new URL('../../../docs/run-options.md', import.meta.url), 'utf8')

@@ -68,6 +68,32 @@ export function isSuspended(state: RunState): boolean {
   return mayBeSuspended(state) && pendingAction(state, state.at, {}).kind === 'suspend'
 }
 
+/**
+ * Finds the earliest time at which a run has something to do by itself, in milliseconds since 1970 UTC: the time of its last event
+ * where it waits for nothing. `undefined` if it is done, or only a command can continue it.
+ */
+export function findWakeTime(state: RunState): number | undefined {
+  if (state.phase === 'done') return undefined
+  if (isSuspended(state)) return findEndOfSuspension(state)
+  // Between turns, the controller would ask the agent's rules.
+  const isHeld = state.phase === 'executing' || (state.phase === 'streaming' && state.attempt.failed)
+  const action = isHeld && !requiresEffects(state) ? pendingAction(state, state.at, {}) : undefined
+  return (action?.kind === 'wait' ? action.wakeAt : undefined) ?? state.at
+}
+
+/** Finds the first millisecond at which the controller has an action for a suspended run, which it then always has. */
+function findEndOfSuspension(state: RunState): number | undefined {
+  const isOver = (now: number): boolean => nextAction(state, now).kind !== 'suspend'
+  let [before, after] = [state.at, Number.MAX_SAFE_INTEGER]
+  if (!isOver(after)) return undefined
+  while (after - before > 1) {
+    const middle = Math.floor(before + (after - before) / 2)
+    if (isOver(middle)) after = middle
+    else before = middle
+  }
+  return after
+}
+
 /** Spares most states the controller's answer, and those in which it asks an agent's rules, which a reader lacks. */
 function mayBeSuspended(state: RunState): boolean {
   const isHeld =

@@ -11,7 +11,7 @@ import { toEvent } from '../machine/advance.ts'
 import { findCall, listCallsAwaitingChild, openTurnCalls, textContent } from '../machine/calls.ts'
 import { evolve } from '../machine/evolve.ts'
 import { assumeChildTotals, getGraceEnd, limitChild, settleUsage } from '../machine/limits.ts'
-import { isSuspended } from '../machine/next-action.ts'
+import { findWakeTime, isSuspended } from '../machine/next-action.ts'
 import { type Call, type ExecutingState, type RunState, withChildTotals } from '../machine/state.ts'
 import { LedgerConflictError } from '../values/errors.ts'
 import type { Cancel, Clock } from '../values/host.ts'
@@ -94,7 +94,9 @@ function holdChild(
 ): RunDriver {
   const child = runs.ensureDriver(childId)
   child.inheritContext(context)
-  if (runs.ensureDriver(parentId).takesOver) child.takesOver = true
+  const parent = runs.ensureDriver(parentId)
+  if (parent.takesOver) child.takesOver = true
+  child.stretch = parent.stretch
   return child
 }
 
@@ -258,7 +260,8 @@ async function resumeChild(
 ): Promise<ChildEnding | undefined> {
   const childId = deriveChildRunId(parent.runId, toolCallId)
   const child = holdChild(parent.runId, childId, parts, context)
-  if ((await canContinue(parts.ledger, childId, withChildren)) && !parts.runs.isDrained) {
+  const about = { withChildren, now: parts.host.clock.now() }
+  if ((await canContinue(parts.ledger, childId, about)) && !parts.runs.isDrained) {
     await child.resume({ withChildren }).catch((error: unknown) => {
       // Another process drives the run now, and reports its end.
       if (!(error instanceof LedgerConflictError)) throw error
@@ -367,22 +370,32 @@ function withCallUnderWay(state: RunState): RunState {
 }
 
 /**
- * True if a run that waits for an answer, its own or one of a child run, has got one, or waits for a child run that
- * has ended. With `withChildren`, also if one of them is under way.
+ * True if a run that waits for an answer, its own or one of a child run, has got one, has waited long enough, or waits for a
+ * child run that has ended. With `withChildren`, also if one of them is under way.
  */
-export async function canContinue(ledger: Ledger, runId: RunId, withChildren: boolean): Promise<boolean> {
+export async function canContinue(
+  ledger: Ledger,
+  runId: RunId,
+  about: { readonly withChildren: boolean; readonly now: number },
+): Promise<boolean> {
   const state = await loadState(ledger, runId)
-  return state !== undefined && state.phase !== 'done' && (await isWaitOver(ledger, state, withChildren))
+  return state !== undefined && state.phase !== 'done' && (await isWaitOver(ledger, state, about))
 }
 
-async function isWaitOver(ledger: Ledger, state: RunState, withChildren: boolean): Promise<boolean> {
+async function isWaitOver(
+  ledger: Ledger,
+  state: RunState,
+  about: { readonly withChildren: boolean; readonly now: number },
+): Promise<boolean> {
+  const { now, withChildren } = about
   if (!isSuspended(state)) return withChildren
+  if ((findWakeTime(state) ?? Infinity) <= now) return true
   if ((await ledger.inbox(state.runId)).length > 0) return true
   for (const { toolCallId } of listCallsAwaitingChild(state)) {
     const child = await loadState(ledger, deriveChildRunId(state.runId, toolCallId))
     if (child === undefined) continue
     // The report of its end may be lost: its process may have died before it.
-    if (child.phase === 'done' || (await isWaitOver(ledger, child, withChildren))) return true
+    if (child.phase === 'done' || (await isWaitOver(ledger, child, about))) return true
   }
   return false
 }

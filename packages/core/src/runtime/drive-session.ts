@@ -87,7 +87,7 @@ export class DriveSession {
    */
   async start(run: BegunRun): Promise<RunState> {
     try {
-      return await this.#loop.start(await run.prepare(), run.asked?.())
+      return await this.#loop.start(await run.prepare(), run)
     } catch (error) {
       // The same loop begins again: it knows whether it was drained meanwhile.
       if (!isPlaceTaken(error) || (await this.#run.ledger.head(this.#run.runId))) throw error
@@ -111,7 +111,8 @@ export class DriveSession {
       try {
         return await this.#loop.resume({ withChildren, takeOver: this.#run.takesOver })
       } catch (error) {
-        if (!isDrivenByOther(error)) throw error
+        // A stretch ends where another process drives the run.
+        if (!isDrivenByOther(error) || this.#run.stretch) throw error
         const state = await this.#followedElsewhere(error)
         if (state) return state
       }

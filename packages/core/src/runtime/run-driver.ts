@@ -26,6 +26,7 @@ import {
   unreadAnswer,
 } from './commands.ts'
 import { isDescendantOf } from './children.ts'
+import type { Stretch } from './drive.ts'
 import { DriveSession } from './drive-session.ts'
 import { removeEndedContent } from './ended-content.ts'
 import { StoppedElsewhere, waitUntilStopped } from './follow-run.ts'
@@ -145,6 +146,8 @@ export class RunDriver implements ErrorListener {
   readonly elsewhere: StoppedElsewhere
   /** Given by the application, from the next drive on: a loop under way keeps what it began with. */
   given: Given = { context: undefined, model: undefined, hooks: [] }
+  /** The stretch that it is driven for, from the next drive on; without one, it is driven until it stops. */
+  stretch: Stretch | undefined
   /** The next drive takes the run over also from a process that may be alive. */
   takesOver = false
   /** A call of this process waits for the run, so that its parent needs no other report of its end. */
@@ -327,7 +330,7 @@ export class RunDriver implements ErrorListener {
     await requireSameRun(ledger, this.runId, order)
     onFound()
     this.#isDone = there.phase === 'done'
-    if (this.#isDone || isSuspended(there)) {
+    if (this.#isDone || isSuspended(there) || run.isQueued) {
       this.elsewhere.stoppedAt(there)
       return await this.#readResult(there)
     }

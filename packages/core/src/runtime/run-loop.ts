@@ -1,17 +1,18 @@
 import { callHooks } from '../agent/hooks.ts'
-import type { OutsideCommand, ResumeCommand } from '../events/commands.ts'
+import type { ResumeCommand } from '../events/commands.ts'
 import { eventTraits, type RuntimeEvent } from '../events/event.ts'
 import { emptyHead, isUnreadInbox } from '../ledger/append-rules.ts'
 import { advance, chooseDurability, type EventBatch, joinBatches } from '../machine/advance.ts'
 import { summarizeCalls } from '../machine/calls.ts'
 import { audit } from '../machine/laws.ts'
 import { isSuspended } from '../machine/next-action.ts'
-import { requiredEffects } from '../machine/required-effects.ts'
+import { requiredEffects, requiresEffects } from '../machine/required-effects.ts'
 import type { RunState } from '../machine/state.ts'
 import { ConfigurationError, LedgerConflictError, RunNotFoundError } from '../values/errors.ts'
 import type { Cancel, Clock } from '../values/host.ts'
 import type { RunId } from '../values/ids.ts'
 import { postEndedChildren } from './children.ts'
+import type { Stretch } from './drive.ts'
 import { Effects } from './effects.ts'
 import { RunInbox } from './inbox.ts'
 import { requireLast, requireOwnEpoch } from './leases.ts'
@@ -19,7 +20,7 @@ import type { Mail, MailKind } from './mailbox.ts'
 import { readRecordedResults } from './fork.ts'
 import { RunContext } from './run-context.ts'
 import type { RunDriver } from './run-driver.ts'
-import type { ReadyStart } from './runtime-parts.ts'
+import type { BegunRun, ReadyStart } from './runtime-parts.ts'
 
 /** A ledger that asks for more, in milliseconds, gets this. */
 const MAX_DELTA_DELAY_MS = 1_000
@@ -96,9 +97,13 @@ export class RunLoop {
   /** The command `resume` of a run that is taken over, until its event is on record. */
   #pendingResume: ResumeCommand | undefined
   #isResumeRedundant = false
+  /** The start of the run is recorded, and nothing of it is begun here. */
+  #isQueued = false
+  readonly #stretch: Stretch | undefined
 
   constructor(run: RunDriver) {
     this.#run = new RunContext(run)
+    this.#stretch = run.stretch
     this.#inbox = new RunInbox(this.#run)
     this.#effects = new Effects(this.#run)
   }
@@ -139,12 +144,18 @@ export class RunLoop {
    * Starts a run that does not exist yet, and drives it; what is asked with its start is decided with it. Returns the
    * state in which it stops.
    */
-  start({ command, context }: ReadyStart, asked?: OutsideCommand): Promise<RunState> {
+  start(
+    { command, context }: ReadyStart,
+    { asked, isQueued = false }: Omit<BegunRun, 'prepare'> = {},
+  ): Promise<RunState> {
     this.#run.context = context
     this.isWriter = true
     this.#inbox.startsEmpty()
     this.#run.mailbox.post({ message: command })
-    if (asked) this.#run.mailbox.post({ message: asked })
+    const cancel = asked?.()
+    if (cancel) this.#run.mailbox.post({ message: cancel })
+    this.#isQueued = isQueued
+    if (isQueued) this.drain(0)
     return this.#drive()
   }
 
@@ -216,10 +227,11 @@ export class RunLoop {
     const { parent } = run.state ?? {}
     if (parent?.relation === 'fork') run.results = await readRecordedResults(run.parts.ledger, parent)
     this.#inbox.watch()
+    const leaveStretch = this.#stretch?.began(this)
     try {
       for (;;) {
         if (this.#inbox.isUnread && run.state) await this.#inbox.read({ epoch: this.epoch, state: run.state })
-        const draining = this.isDraining && run.state !== undefined
+        const draining = this.isDraining && (run.state !== undefined || this.#isQueued)
         const batch = await this.#advance(draining)
         if (batch === undefined) continue
         this.#effects.follow(batch.state, { draining })
@@ -231,6 +243,7 @@ export class RunLoop {
       throw withContinuation(error, run)
     } finally {
       this.#inbox.unwatch()
+      leaveStretch?.()
       this.#timer?.()
       run.parts.leases.ended(this)
       this.#effects.stopAll()
@@ -245,7 +258,14 @@ export class RunLoop {
       return isOver || this.#arrives(this.#drainUntil)
     }
     if (action.kind === 'finished') return true
-    return action.kind === 'suspend' ? this.#mayStop(state) : this.#arrives(action.wakeAt)
+    if (action.kind === 'suspend') return this.#mayStop(state)
+    return this.#parks(state, action.wakeAt) ? this.#mayStop(state) : this.#arrives(action.wakeAt)
+  }
+
+  /** True if the run waits only for a time, and longer than its stretch lets it. */
+  #parks(state: RunState, wakeAt: number | undefined): boolean {
+    if (this.#stretch === undefined || wakeAt === undefined || requiresEffects(state)) return false
+    return wakeAt - this.#run.clock.now() > this.#stretch.parkMs && this.#run.mailbox.empty
   }
 
   /** Decides about everything that has arrived, appends what follows, and only then publishes it. */

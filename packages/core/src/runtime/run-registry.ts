@@ -9,6 +9,7 @@ import { parseRunId, type RunId, deriveRunId } from '../values/ids.ts'
 import { deepFreeze, omitUndefined } from '../values/json.ts'
 import { reportChildEnd } from './children.ts'
 import { answerTo, PendingWork } from './commands.ts'
+import type { Stretch } from './drive.ts'
 import { requireRemovable } from './ended-content.ts'
 import { buildFork, type ForkOptions } from './fork.ts'
 import { RunDriver } from './run-driver.ts'
@@ -35,6 +36,17 @@ export interface GivenToRun {
   readonly context?: unknown
   readonly model?: Model | undefined
   readonly hooks?: GivenHooks | undefined
+  readonly stretch?: Stretch | undefined
+}
+
+/** How a run that begins is driven; by this process until it stops, unless it says otherwise. */
+interface HowDriven {
+  /** The run that it is, unless its idempotency key or chance says so. */
+  readonly runId?: RunId
+  /** Its start is recorded, and no more. */
+  readonly isQueued?: boolean
+  /** It is driven for a stretch. */
+  readonly stretch?: Stretch
 }
 
 /** A run that was asked for, as this process holds it. */
@@ -89,17 +101,28 @@ export class RunRegistry {
     return driver
   }
 
-  start(agent: Agent<unknown>, input: RunInput, options: InContext<RunOptions>): StartedRun {
+  start(
+    agent: Agent<unknown>,
+    input: RunInput,
+    options: InContext<RunOptions>,
+    { runId: given, isQueued = false, stretch }: HowDriven = {},
+  ): StartedRun {
     const { agents, newId, ledger, defaults } = this.parts
     const { register } = agents
     const { limits, whenBusy, subject, context, idempotencyKey, signal, model, hooks } = options
-    const runId = idempotencyKey === undefined ? newId() : deriveRunId(idempotencyKey)
-    const given = resolveOptions(register(agent), withDefaults(options, defaults), agents)
-    requireRemovable(register(agent), given.recording, ledger)
+    const keyed = given ?? (idempotencyKey === undefined ? undefined : deriveRunId(idempotencyKey))
+    const runId = keyed ?? newId()
+    const own = resolveOptions(register(agent), withDefaults(options, defaults), agents)
+    requireRemovable(register(agent), own.recording, ledger)
     const { message, before } = parseInput(input)
     const commandIn = (made: unknown): StartCommand => {
-      const own = { ...omitUndefined({ limits, defaults: defaults.limits }), given, register, context: made }
-      return deepFreeze(startCommand(runId, register(agent), message, own))
+      const about = {
+        ...omitUndefined({ limits, defaults: defaults.limits }),
+        given: own,
+        register,
+        context: made,
+      }
+      return deepFreeze(startCommand(runId, register(agent), message, about))
     }
     // A context that is made of the record comes later, when it is known what that will say.
     const command = context instanceof ContextOfRecord ? undefined : commandIn(context)
@@ -109,16 +132,16 @@ export class RunRegistry {
       const { subject: inherited, ...found } = withGiven(await readPast(this.parts, past), before)
       const about = { ...found, ...omitUndefined({ subject: subject ?? inherited, receipt: inputId }) }
       if (command) return { command: { ...command, ...about }, context }
-      const record = recordedRun({ runId, agent: agent.name, ...given, ...about, sessionId })
+      const record = recordedRun({ runId, agent: agent.name, ...own, ...about, sessionId })
       const made = await (context as ContextOfRecord).contextFor(record)
       return { command: { ...commandIn(made), ...about }, context: made }
     }
-    const begun = { prepare, waits: whenBusy === 'wait', asked: () => toCancelCommand(signal) }
-    const started = { context, model, hooks }
+    const begun = { prepare, isQueued, waits: whenBusy === 'wait', asked: () => toCancelCommand(signal) }
+    const started = { context, model, hooks, stretch }
     const history = from || sessionId !== undefined ? undefined : (withGiven({}, before).history ?? [])
-    const order = { agent: agent.name, message, history, sessionId, subject, ...given }
+    const order = { agent: agent.name, message, history, sessionId, subject, ...own }
     const run =
-      idempotencyKey === undefined
+      keyed === undefined
         ? { driver: this.#begin(runId, begun, started) }
         : this.#beginOnce(runId, begun, { ...started, order })
     if (signal) cancelWith(signal, run.driver)
@@ -128,6 +151,7 @@ export class RunRegistry {
   #begin(runId: RunId, begun: BegunRun, given: GivenToRun): RunDriver {
     const driver = this.driverFor(runId, given)
     driver.live.beginsHere()
+    driver.stretch = given.stretch
     driver.start(begun)
     return driver
   }
@@ -142,6 +166,7 @@ export class RunRegistry {
     const same = held.joined(order)
     if (same) return { driver: held, same }
     const driver = this.driverFor(runId, given)
+    driver.stretch = given.stretch
     driver.startOnce(begun, order)
     return { driver }
   }

@@ -13,7 +13,7 @@ import {
   pendingApprovals,
 } from '../machine/calls.ts'
 import { evolve } from '../machine/evolve.ts'
-import { isSuspended } from '../machine/next-action.ts'
+import { findWakeTime, isSuspended } from '../machine/next-action.ts'
 import { transcript } from '../machine/request.ts'
 import type { RunState } from '../machine/state.ts'
 import { ConfigurationError, type ModelFailure } from '../values/errors.ts'
@@ -72,6 +72,11 @@ export interface StoppedRun {
   readonly pendingApprovals: readonly PendingApproval[]
   /** Calls of the run and of its child runs that continue outside, until `runtime.settle`. */
   readonly deferredCalls: readonly DeferredCall[]
+  /**
+   * The earliest time at which the run or a child run has something to do by itself, in milliseconds since 1970 UTC: a deadline,
+   * or the next attempt of a call. It does so if a process drives it then. Absent if only a command can continue it.
+   */
+  readonly wakeAt?: number
   /** The number of the last event. */
   readonly seq: number
   /** The conversation so far, as a model may see it: every call in it has its result. */
@@ -156,7 +161,13 @@ export function toResult(state: RunState): RunResult<Json> {
   }
   if (state.phase !== 'done') {
     const status = isSuspended(state) ? 'suspended' : 'interrupted'
-    return { ...resting, status, output, ...omitUndefined({ limit: state.metLimit?.limit }) }
+    const { metLimit } = state
+    return {
+      ...resting,
+      status,
+      output,
+      ...omitUndefined({ limit: metLimit?.limit, wakeAt: findWakeTime(state) }),
+    }
   }
   const { reason, detail } = state
   // An answer that does not fit ends the run as `output_invalid`, so where the reason is `answered`, there is one.
@@ -206,13 +217,22 @@ async function withFailure<Result extends StoppedRun>(
 /** Replaces the wait for child runs by what these wait for. */
 export async function readResultWithChildren(state: RunState, ledger: Ledger): Promise<RunResult<Json>> {
   const own = toResult(state)
-  let { pendingApprovals: approvals, deferredCalls: deferred } = own
+  let { pendingApprovals: approvals, deferredCalls: deferred, wakeAt = Infinity } = own
   for (const { toolCallId } of listCallsAwaitingChild(state)) {
     const child = await loadState(ledger, deriveChildRunId(state.runId, toolCallId))
-    if (child === undefined || child.phase === 'done') continue
+    if (child === undefined) continue
+    // A child run that has ended is reported to its parent as soon as that is driven.
+    if (child.phase === 'done') wakeAt = Math.min(wakeAt, child.at)
+    if (child.phase === 'done') continue
     const below = await readResultWithChildren(child, ledger)
+    wakeAt = Math.min(wakeAt, below.wakeAt ?? Infinity)
     approvals = [...approvals, ...below.pendingApprovals]
     deferred = [...deferred.filter((call) => call.toolCallId !== toolCallId), ...below.deferredCalls]
   }
-  return { ...own, pendingApprovals: approvals, deferredCalls: deferred }
+  return {
+    ...own,
+    pendingApprovals: approvals,
+    deferredCalls: deferred,
+    ...(wakeAt < Infinity && { wakeAt }),
+  }
 }

@@ -14,6 +14,7 @@ import type { Model } from '../models/model.ts'
 import { modelPrice, type Prices } from '../models/prices.ts'
 import { ConfigurationError } from '../values/errors.ts'
 import type { Host } from '../values/host.ts'
+import type { RunId } from '../values/ids.ts'
 import {
   anyFunction,
   anyObject,
@@ -35,6 +36,7 @@ import {
 import { jsonObject } from '../values/schema.ts'
 import { formatError } from '../values/text.ts'
 import type { CommandAcknowledgement } from './commands.ts'
+import type { DriveOptions, PostOptions, Rest } from './drive.ts'
 import type { ForkEdit, ForkOptions } from './fork.ts'
 import type { RunDriver } from './run-driver.ts'
 import type { RunResult } from './run-result.ts'
@@ -290,6 +292,32 @@ export interface Runtime {
     >,
   ): Promise<CommandAcknowledgement>
   /**
+   * Drives a run for a stretch: until it is done, waits, is parked or is handed back. For an engine that tells many processes
+   * which runs to drive: what the rest says is all that it has to know. It never follows a run that another process drives: that
+   * rest is `lost`. Child runs are driven with it. Rejects as the result of a run does.
+   */
+  drive(runId: string, options?: DriveOptions): Promise<Rest>
+  /**
+   * Puts a command into the inbox of a run, for the process that drives it next, and drives nothing: `wake` is the run to drive.
+   * The answer says whether the run as it is on record allows the command; the driver decides in the end. A second post under a
+   * key changes nothing, and is accepted. Rejects with `RunNotFoundError` for an unknown run.
+   */
+  post(
+    runId: string,
+    command: OutsideCommand,
+    options: PostOptions,
+  ): Promise<CommandAcknowledgement & { readonly wake: RunId }>
+  /**
+   * Records the start of a run and drives nothing: the process that drives it next makes the first model call. Resolves when the
+   * start is on record. With an `idempotencyKey`, a second time changes nothing. If its session is busy, it rejects with a
+   * `LedgerConflictError` of kind `session`.
+   */
+  enqueue<Output, Context>(
+    agent: Agent<Output, Context>,
+    input: RunInput,
+    ...options: Given<Omit<RunOptions, 'signal' | 'hooks'>, Context>
+  ): Promise<RunId>
+  /**
    * The runs of the ledger that only a command can continue, and what they wait for. A child run is not listed: its
    * root run waits for the same.
    */
@@ -318,7 +346,7 @@ export interface Runtime {
 export type SettledResult = string | readonly ResultPart[] | { readonly failed: string }
 
 /** An `AbortSignal`, as every JavaScript host has it. */
-interface CancelSignal {
+export interface CancelSignal {
   readonly aborted: boolean
   readonly reason?: unknown
   addEventListener(type: 'abort', listener: () => void): void

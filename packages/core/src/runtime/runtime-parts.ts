@@ -52,6 +52,8 @@ export interface BegunRun {
   readonly prepare: () => Promise<ReadyStart>
   /** The run begins after another one that takes its place in the session. */
   readonly waits?: boolean
+  /** Its start is recorded, and no more. */
+  readonly isQueued?: boolean
   /** A command to decide together with its start. */
   readonly asked?: () => OutsideCommand | undefined
 }

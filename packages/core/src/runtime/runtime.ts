@@ -11,6 +11,7 @@ import { findHostDigest, uniqueName } from '../values/host.ts'
 import { omitUndefined } from '../values/json.ts'
 import { anyText, numberFrom, requireOptions } from '../values/option.ts'
 import { unreadAnswer } from './commands.ts'
+import { driveOptions, driveRun, postCommand, postOptions, requireQueueable } from './drive.ts'
 import { interruptedRuns, suspendedRuns } from './follow-run.ts'
 import type { ForkOptions } from './fork.ts'
 import { checkedHost, runIdMaker } from './host.ts'
@@ -84,6 +85,27 @@ export function createRuntime(options: RuntimeOptions): Runtime {
         return await runs
           .driverFor(runId, own)
           .send({ type: 'settle', toolCallId, ...toSettlement(result), ...omitUndefined({ by, reason }) })
+      }),
+    drive: (runId, own = {}) =>
+      runs.answer(unreadAnswer('drive', runId), async () => {
+        requireTextId('drive', runId)
+        requireOptions('drive', driveOptions, own)
+        return await driveRun(runs, runId, own)
+      }),
+    post: (runId, command, own) =>
+      runs.answer(unreadAnswer('post', runId), async () => {
+        requireTextId('post', runId)
+        requireOptions('post', postOptions, own)
+        return await postCommand(runs.parts, runId, command, own)
+      }),
+    enqueue: (agent, input, ...[own = {}]) =>
+      runs.answer(`A run of ${agent.name} was not enqueued, and nobody waited for it`, async () => {
+        requireRunOptions(own)
+        requireQueueable(own.whenBusy)
+        const { driver, same } = runs.start(agent, input, own, { isQueued: true })
+        await same
+        await driver.result
+        return driver.runId
       }),
     suspended(...given: readonly unknown[]) {
       requireOptions('suspended', noOptions, given[0])

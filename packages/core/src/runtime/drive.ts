@@ -1,0 +1,264 @@
+import { type OutsideCommand, outsideCommand } from '../events/commands.ts'
+import { unlessEnded } from '../ledger/append-rules.ts'
+import type { Ledger } from '../ledger/ledger.ts'
+import { decide } from '../machine/decide.ts'
+import { ConfigurationError, RunNotFoundError } from '../values/errors.ts'
+import { parseRunId, type RunId, extractRunId } from '../values/ids.ts'
+import { omitUndefined } from '../values/json.ts'
+import { anyObject, fields, filledText, maybe, milliseconds, type OptionCheck } from '../values/option.ts'
+import { faultIn } from '../values/schema.ts'
+import { isDescendantOf } from './children.ts'
+import {
+  type CommandAcknowledgement,
+  isOvertaken,
+  refusedAtEnd,
+  SentCommands,
+  unknownCall,
+} from './commands.ts'
+import { changedInputRefusal } from './inbox.ts'
+import { isDrivenByOther } from './leases.ts'
+import type { RunLoop } from './run-loop.ts'
+import { loadState, readStart, type RunResult } from './run-result.ts'
+import type { RunRegistry } from './run-registry.ts'
+import { malformed } from './run.ts'
+import { type CancelSignal, requireRunOptions, someSignal } from './runtime-options.ts'
+import type { RuntimeParts } from './runtime-parts.ts'
+import type { RunInput } from './start-run.ts'
+
+/** How a stretch of driving a run ended, and what has to happen next. */
+export interface Rest {
+  /**
+   * - `done`: the run has ended.
+   * - `waiting`: the run is suspended: it continues by a command, or at `wakeAt`.
+   * - `parked`: the run waits only for a time that is further away than `parkMs`, such as a retry-after; it continues at `wakeAt`.
+   * - `handedBack`: the stretch was told to end, by `maxMs` or its signal: drive the run again, here or elsewhere.
+   * - `lost`: another process drives the run. What was under way here was told to stop, and nothing is left to do.
+   */
+  readonly status: 'done' | 'waiting' | 'parked' | 'handedBack' | 'lost'
+  readonly runId: RunId
+  /** The number of the run's last event that this process knows. */
+  readonly seq: number
+  /**
+   * The earliest time at which the run or a child run has something to do by itself, in milliseconds since 1970 UTC. Absent
+   * where only a command can wake it.
+   */
+  readonly wakeAt?: number
+  /** The inbox was not empty at the end: drive the run again. */
+  readonly pending: boolean
+}
+
+/** How a run begins that a driver starts: plain JSON, which an engine carries to whichever process drives it first. */
+export interface StartData {
+  /** The name of an agent that the runtime of each worker knows. */
+  readonly agent: string
+  /** The user's message, or the messages with which the run begins. */
+  readonly input: RunInput
+  /** Options of `runtime.run` that are JSON, such as `sessionId`, `limits`, `subject` and `metadata`. */
+  readonly options?: Readonly<Record<string, unknown>> | undefined
+}
+
+/** Options of one stretch of driving a run. */
+export interface DriveOptions {
+  /** Starts the run if it is not on record. One that is there is driven as it is. */
+  readonly start?: StartData | undefined
+  /** Hands the run back when it is aborted: starts nothing more, and gives what is in flight `graceMs` to end. */
+  readonly signal?: CancelSignal | undefined
+  /** Hands the run back after this time, once what is in flight has ended, however long that takes. In milliseconds; default: never. */
+  readonly maxMs?: number | undefined
+  /** Parks a run that waits only for a time that is further away than this, in milliseconds. Default: 5 seconds. */
+  readonly parkMs?: number | undefined
+  /** How long what is in flight may take after `signal`, in milliseconds; then it is stopped. Default: 5 seconds. */
+  readonly graceMs?: number | undefined
+  /** The application's context of the run, as for `resume`. */
+  readonly context?: unknown
+}
+
+/** Options of a command that another process is to carry out. */
+export interface PostOptions {
+  /** The place of the command in the run's inbox: a retry under the same key puts no second command. */
+  readonly key: string
+}
+
+const startData = fields<StartData>({
+  agent: filledText,
+  input: (value) => (value === undefined ? { path: '', what: 'is missing' } : undefined),
+  options: maybe(anyObject),
+})
+
+export const driveOptions: OptionCheck = fields<DriveOptions>(
+  {
+    start: maybe(startData),
+    signal: maybe(someSignal),
+    maxMs: maybe(milliseconds),
+    parkMs: maybe(milliseconds),
+    graceMs: maybe(milliseconds),
+    context: maybe(() => undefined),
+  },
+  { timeoutMs: 'maxMs' },
+)
+
+export const postOptions: OptionCheck = fields<PostOptions>({ key: filledText }, { idempotencyKey: 'key' })
+
+/**
+ * A stretch of driving: a run and its child runs, until they rest or are handed back. Loops that drive one of them ask it how
+ * long they may wait, and are drained with it.
+ */
+export class Stretch {
+  /** A loop that waits only for a time further away than this stops, in milliseconds. */
+  readonly parkMs: number
+  readonly #loops = new Set<RunLoop>()
+  #graceMs: number | undefined
+
+  constructor(parkMs: number) {
+    this.parkMs = parkMs
+  }
+
+  get isHandedBack(): boolean {
+    return this.#graceMs !== undefined
+  }
+
+  /** A loop begins to drive. Returns what ends that. */
+  began(loop: RunLoop): () => void {
+    this.#loops.add(loop)
+    if (this.#graceMs !== undefined) loop.drain(this.#graceMs)
+    return () => void this.#loops.delete(loop)
+  }
+
+  /** Begins nothing more; what is in flight has this time to end, in milliseconds. */
+  handBack(graceMs: number): void {
+    this.#graceMs = Math.min(graceMs, this.#graceMs ?? Infinity)
+    for (const loop of this.#loops) loop.drain(this.#graceMs)
+  }
+}
+
+const [defaultParkMs, defaultGraceMs] = [5_000, 5_000]
+
+/** As long as it takes. */
+const UNLIMITED_MS = 2 ** 52
+
+/** Drives a run until it rests. */
+export async function driveRun(
+  runs: RunRegistry,
+  text: string,
+  { start, signal, maxMs, parkMs = defaultParkMs, graceMs = defaultGraceMs, context }: DriveOptions,
+): Promise<Rest> {
+  runs.requireOpen()
+  const runId = parseRunId(text)
+  if (runId === undefined) throw new RunNotFoundError(text)
+  const { ledger, host } = runs.parts
+  const stretch = new Stretch(parkMs)
+  const stopTimer =
+    maxMs === undefined ? undefined : host.clock.schedule(maxMs, () => stretch.handBack(UNLIMITED_MS))
+  const onAbort = (): void => stretch.handBack(graceMs)
+  signal?.addEventListener('abort', onAbort)
+  if (signal?.aborted) onAbort()
+  try {
+    const isThere = start === undefined || (await ledger.head(runId)) !== undefined
+    const driver = isThere ? runs.driverFor(runId, { context }) : undefined
+    if (driver) driver.stretch = stretch
+    const result = driver
+      ? await driver.resume({ withChildren: true })
+      : await startDriven(runs, runId, start as StartData, { context, stretch })
+    return await toRest(result, stretch, runs.parts)
+  } catch (error) {
+    if (!isDrivenByOther(error) && !isOvertaken(error)) throw error
+    const { seq = 0 } = (await ledger.head(runId)) ?? {}
+    return { status: 'lost', runId, seq, pending: false }
+  } finally {
+    stopTimer?.()
+    signal?.removeEventListener('abort', onAbort)
+  }
+}
+
+async function startDriven(
+  runs: RunRegistry,
+  runId: RunId,
+  { agent: name, input, options = {} }: StartData,
+  { context, stretch }: { readonly context: unknown; readonly stretch: Stretch },
+): Promise<RunResult> {
+  requireRunOptions(options)
+  const agent = runs.parts.agents.find(name)
+  if (agent === undefined) {
+    throw new ConfigurationError(
+      `Run ${runId} is to be started with the agent ${name}, which this runtime does not know. Give it to createRuntime in agents.`,
+    )
+  }
+  const { driver, same } = runs.start(agent, input, { ...options, context }, { runId, stretch })
+  await same
+  return await driver.result
+}
+
+async function toRest(
+  result: RunResult,
+  { isHandedBack }: Stretch,
+  { ledger, host }: RuntimeParts,
+): Promise<Rest> {
+  const { runId, seq, status, wakeAt } = result
+  if (status === 'done') return { status, runId, seq, pending: false }
+  const pending = (await ledger.inbox(runId)).length > 0
+  const rest = { runId, seq, pending, ...omitUndefined({ wakeAt }) }
+  // A child run may have been handed back while its parent waits for it.
+  if (isHandedBack && wakeAt !== undefined && wakeAt <= host.clock.now())
+    return { ...rest, status: 'handedBack' }
+  return { ...rest, status: status === 'suspended' ? 'waiting' : isHandedBack ? 'handedBack' : 'parked' }
+}
+
+/**
+ * Puts a command into the inbox of a run, if the run as it is on record allows it, and drives nothing. The process that drives
+ * the run next decides about it. The answer names the run to wake.
+ */
+export async function postCommand(
+  parts: RuntimeParts,
+  text: string,
+  command: OutsideCommand,
+  { key }: PostOptions,
+): Promise<CommandAcknowledgement & { readonly wake: RunId }> {
+  const { ledger, host } = parts
+  const runId = parseRunId(text)
+  if (runId === undefined) throw new RunNotFoundError(text)
+  const fault = faultIn('the command', outsideCommand(command))
+  if (fault) return { ...malformed('post', fault), wake: runId }
+  const asked = ('toolCallId' in command && extractRunId(command.toolCallId)) || runId
+  const wake = await findOpenRoot(ledger, runId)
+  if (!(await isDescendantOf(ledger, asked, runId))) return { accepted: false, ...unknownCall(runId), wake }
+  const state = await loadState(ledger, asked)
+  if (state === undefined) throw new RunNotFoundError(asked)
+  const decision = decide(state, command, { at: host.clock.now(), random: host.random() })
+  const refusal =
+    'refused' in decision
+      ? decision.refused
+      : await changedInputRefusal(command, { runId: asked, parts, context: undefined })
+  if (refusal) {
+    const sent = new SentCommands(asked, ledger, host.clock)
+    return { ...(await sent.refused(command, refusal)), wake }
+  }
+  // The root is driven, and hands a command about a call of a child run down to it.
+  const target = asked === runId ? runId : wake
+  const isFresh = await unlessEnded(ledger.put(target, { key, command, at: host.clock.now() }))
+  if (isFresh === undefined) return { accepted: false, ...refusedAtEnd(target), wake }
+  return { accepted: true, wake }
+}
+
+/** Finds the run to drive for a run: the highest one above it that has not ended. */
+async function findOpenRoot(ledger: Ledger, runId: RunId): Promise<RunId> {
+  let root = runId
+  for (;;) {
+    const above: RunId | undefined = await readParent(ledger, root)
+    if (above === undefined || (await loadState(ledger, above))?.phase === 'done') return root
+    root = above
+  }
+}
+
+async function readParent(ledger: Ledger, runId: RunId): Promise<RunId | undefined> {
+  const start = await readStart(ledger, runId)
+  if (start === undefined) throw new RunNotFoundError(runId)
+  return start.parent?.relation === 'child' ? start.parent.runId : undefined
+}
+
+/** Refuses a driver that cannot record a start without driving it. */
+export function requireQueueable(whenBusy: unknown): void {
+  if (whenBusy !== 'wait') return
+  throw new ConfigurationError(
+    'enqueue: whenBusy is wait, and enqueue drives nothing that could wait. Leave it out: while another run of the session is under way, enqueue rejects with a LedgerConflictError of kind session; try again when that one has ended.',
+  )
+}
