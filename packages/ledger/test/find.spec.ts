@@ -104,6 +104,25 @@ describe('a search in SQLite', () => {
     expect(plan('placesAt')).toMatch(/^SEARCH event USING COVERING INDEX event_at/)
   })
 
+  it('prepares its statements once, however often it is asked and however many runs it reads', async () => {
+    const { database, store, append } = openStore()
+    const search = (runId: RunId): Promise<readonly RuntimeEvent[]> =>
+      Array.fromAsync(
+        findEvents(store.database, new RowReader(store.database, undefined), {
+          runId,
+          types: ['run_started'],
+        }),
+      )
+    const runIds = [first, sampleRunId(2), sampleRunId(3)]
+    for (const runId of runIds) {
+      await append(runId, { expectedSeq: 0, epoch: 1 }, stamped(runId, [everyFact(runId).run_started]), lazy)
+    }
+    const prepare = vi.spyOn(database, 'prepare')
+    for (const runId of runIds) expect(await search(runId)).toHaveLength(1)
+    // One finds the run, and one its events.
+    expect(prepare).toHaveBeenCalledTimes(2)
+  })
+
   it('finds what lies within a time that others are far from, whatever the order of times', async () => {
     const ledger = openFile(emptyLedgerFile())
     const events: RuntimeEvent[] = []
@@ -188,8 +207,8 @@ function searched(batches: readonly FoundBatch['rows'][]): Promise<readonly Runt
   const database = {
     maxScanned: 40,
     requireOpen: () => {},
-    query: async () => [{ first: 1, last: 100 }],
-    queryBatch: async () => left.shift() ?? [],
+    ask: async () => [{ first: 1, last: 100 }],
+    askBatch: async () => left.shift() ?? [],
   } as unknown as StoreDatabase
   return Array.fromAsync(findEvents(database, new RowReader(database, undefined)))
 }

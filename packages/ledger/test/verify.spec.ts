@@ -71,10 +71,10 @@ describe('verify on a sound ledger', () => {
       lendWith(file, {
         database: {
           ...database,
-          async queryBatch(build, order) {
+          async askBatch(text, order, values) {
             if (!isAppended) await append(file)
             isAppended = true
-            return await database.queryBatch(build, order)
+            return await database.askBatch(text, order, values)
           },
         },
       }),

@@ -1,7 +1,6 @@
 import { hash } from 'node:crypto'
 import type { EventRow } from '../format/event-row.ts'
 import {
-  type Build,
   bytesPerBatch,
   type Queries,
   rowsPerBatch,
@@ -37,10 +36,6 @@ export function openSchema(connections: Connections, quotedSchema: string, queri
     query(build, { patiently = false } = {}) {
       const { sql: text, parameters: values } = build(queries).compile(queries.db)
       return patiently ? connections.patiently({ text, values }) : connections.rows({ text, values })
-    },
-    queryBatch<Row extends EventRow>(build: Build<Row>, order: readonly string[]) {
-      const { sql: text, parameters: values } = build(queries).compile(queries.db)
-      return connections.rows<Row>({ text: boundedText(text, order), values })
     },
     change: (steps) =>
       connections.transact(async (query) => {

@@ -62,7 +62,6 @@ export class PostgresStore implements Store {
       ask: (text, values) => this.#read(({ database }) => database.ask(text, values)),
       askBatch: (text, order, values) => this.#read(({ database }) => database.askBatch(text, order, values)),
       query: (build, options) => this.#read(({ database }) => database.query(build, options)),
-      queryBatch: (build, order) => this.#read(({ database }) => database.queryBatch(build, order)),
       change: (steps) => this.#write(({ database }) => database.change(steps)),
     }
     this.#feed = new ChangeFeed(

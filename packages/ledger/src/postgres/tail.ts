@@ -1,6 +1,6 @@
 import { LedgerUnavailableError } from '@tallystick/core'
 import { isStorableName } from '@tallystick/core/store-kit'
-import { isFull, selectLinked } from '../store/database.ts'
+import { eventColumnsText, isFull, selectLinked } from '../store/database.ts'
 import type { BegunTail, TailRow, TailStart } from '../store/tail-events.ts'
 import type { OpenSchema } from './database.ts'
 import type { OpenTransaction, TailHorizon } from './options.ts'
@@ -38,7 +38,7 @@ export interface BegunPostgresTail extends BegunTail {
  * makes every commit before it durable.
  */
 export async function beginTail(
-  { ask, queryBatch }: OpenSchema,
+  { ask, askBatch }: OpenSchema,
   start: TailStart,
   { harden, description }: { readonly harden: () => Promise<unknown>; readonly description: string },
 ): Promise<BegunPostgresTail> {
@@ -65,16 +65,9 @@ export async function beginTail(
     isHeldBack: begun.is_held_back,
     batch: async ({ xid, pos }) => {
       if (!begun.is_more) return { rows: [], isLast: true }
-      const rows = await queryBatch<TailRow>(
-        (queries) => {
-          const { sql } = queries
-          return selectLinked(queries)
-            .select(sql<string>`event.xid`.as('xid'))
-            .where(sql<boolean>`(event.xid, event.pos) > (${xid}::xid8, ${pos}::int8)`)
-            .where(sql<boolean>`event.xid < ${begun.horizon}::xid8`)
-        },
-        ['xid', 'pos'],
-      )
+      const condition = '(event.xid, event.pos) > ($1::xid8, $2::int8) and event.xid < $3::xid8'
+      const text = selectLinked(condition, `${eventColumnsText}, event.xid`)
+      const rows = await askBatch<TailRow>(text, ['xid', 'pos'], [xid, pos, begun.horizon])
       return { rows, isLast: !isFull(rows) }
     },
   }

@@ -10,7 +10,7 @@ import {
   type RunRecord,
 } from '@tallystick/core/vocabulary'
 import { isPlain } from '../format/body.ts'
-import { eventColumnsText, type FoundRow, isFull, type StoreDatabase } from '../store/database.ts'
+import { type FoundRow, isFull, listParameters, selectLinked, type StoreDatabase } from '../store/database.ts'
 import { readFound } from '../store/find-events.ts'
 import { getDatabase, orElse } from '../store/store.ts'
 import { RunAccumulator } from './run-accumulator.ts'
@@ -45,31 +45,23 @@ export async function summarizeEndedRuns(
   return found
 }
 
-/** Every type in every version that this release knows. */
-const knownVersions: readonly string[] = Object.entries(eventTraits).flatMap(([type, { v }]) =>
-  Array.from({ length: v }, (_, index) => `${type} ${index + 1}`),
-)
+/** Every type in every version that this release knows, as a list of SQL. */
+const knownVersions = Object.entries(eventTraits)
+  .flatMap(([type, { v }]) => Array.from({ length: v }, (_, index) => `'${type} ${index + 1}'`))
+  .join(', ')
 
 /** Finds those of the runs that have ended, and of which every event is there and known, with their last `seq`. */
 async function findWholeRuns(
   database: StoreDatabase,
   runIds: readonly RunId[],
 ): Promise<ReadonlyMap<string, number>> {
-  const rows = await database.query((queries) => {
-    const { db, sql } = queries
-    const ended = db
-      .selectFrom('run')
-      .select('run_id')
-      .where('ended_at', 'is not', null)
-      .where('run_id', 'in', runIds)
-    const isKnown = sql`type || ' ' || v in (${sql.join(knownVersions)})`
-    return db
-      .selectFrom('event')
-      .select(['run_id', sql<number>`max(seq)`.as('last_seq')])
-      .where('run_id', 'in', ended)
-      .groupBy('run_id')
-      .having(sql<boolean>`count(*) = max(seq) and count(*) = count(*) filter (where ${isKnown})`)
-  })
+  const rows = await database.ask<{ readonly run_id: string; readonly last_seq: number }>(
+    `select run_id, max(seq) as last_seq from @.event
+      where run_id in (select run_id from @.run where ended_at is not null and run_id in (${listParameters(runIds)}))
+      group by run_id
+      having count(*) = max(seq) and count(*) = count(*) filter (where type || ' ' || v in (${knownVersions}))`,
+    runIds,
+  )
   return new Map(rows.map(({ run_id, last_seq }) => [run_id, last_seq]))
 }
 
@@ -131,10 +123,9 @@ const takes: { readonly [T in EventType]: ((known: Known, event: EventOf<T>) => 
 const summaryTypes = eventTypes.filter((type) => takes[type] !== null)
 
 /** The events of a run that say how it ended, in order; prepared once, since a list asks it of each run. */
-const endingRows = `select ${eventColumnsText}, previous.pos as previous_pos, previous.epoch as previous_epoch,
-    previous.hash as previous_hash
-  from @.event as event left join @.event as previous on previous.run_id = event.run_id and previous.seq = event.seq - 1
-  where event.run_id = $1 and event.seq > $2 and event.type in (${summaryTypes.map((type) => `'${type}'`).join(', ')})`
+const endingRows = selectLinked(
+  `event.run_id = $1 and event.seq > $2 and event.type in (${summaryTypes.map((type) => `'${type}'`).join(', ')})`,
+)
 
 /** `undefined` where an event needs more than its own text, or has lost some: what is left is not all that it said. */
 async function summarizeEndedRun(database: StoreDatabase, ofRun: RunId): Promise<RunSummary | undefined> {

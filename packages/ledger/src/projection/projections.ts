@@ -11,7 +11,7 @@ import { foldVersion } from '@tallystick/core/machine'
 import { limitNames, parseToolCallId } from '@tallystick/core/vocabulary'
 import type { AliasedRawBuilder, Nullable, RawBuilder, SelectQueryBuilder } from 'kysely'
 import { isRunId } from '../format/event-row.ts'
-import { perform, type Queries, type Schema, type StoreDatabase } from '../store/database.ts'
+import { listParameters, perform, type Queries, type Schema, type StoreDatabase } from '../store/database.ts'
 import { getDatabase, orElse } from '../store/store.ts'
 import { foldStoredRun } from './fold-to.ts'
 import { type AccumulatedRun, listSpending, RunAccumulator, type SpendingLine } from './run-accumulator.ts'
@@ -92,8 +92,8 @@ export class ProjectionTables {
 
   /** The version of the code that made the rows, and how often rows were taken away. */
   async state(): Promise<{ readonly version: string; readonly revision: number }> {
-    const [row] = await this.database.query(({ db }) =>
-      db.selectFrom('projection').select(['version', 'revision']).where('name', '=', 'runs'),
+    const [row] = await this.database.ask<{ readonly version: string; readonly revision: number }>(
+      `select version, revision from @.projection where name = 'runs'`,
     )
     return row ?? { version: '', revision: 0 }
   }
@@ -131,24 +131,27 @@ export class ProjectionTables {
 
   /** The place of a run; `undefined` if it is not there. */
   async findPlace(runId: RunId): Promise<number | undefined> {
-    const [row] = await this.database.query(({ db }) =>
-      db.selectFrom('run').select('pos').where('run_id', '=', runId),
+    const [row] = await this.database.ask<{ readonly pos: number }>(
+      'select pos from @.run where run_id = $1',
+      [runId],
     )
     return row?.pos
   }
 
   /** The run at a place; `undefined` if it is not there. */
   async headAt(pos: number): Promise<Pick<LaggingRun, 'run_id' | 'head_seq'> | undefined> {
-    const [row] = await this.database.query(({ db }) =>
-      db.selectFrom('run').select(['run_id', 'head_seq']).where('pos', '=', pos),
+    const [row] = await this.database.ask<Pick<LaggingRun, 'run_id' | 'head_seq'>>(
+      'select run_id, head_seq from @.run where pos = $1',
+      [pos],
     )
     return row
   }
 
   /** The rows of some runs. */
   rows(column: 'run_id' | 'pos', keys: readonly (string | number)[]): Promise<readonly StoredRunRow[]> {
-    return this.database.query(({ db }) =>
-      db.selectFrom('run_summary').select(rowColumns).where(column, 'in', keys),
+    return this.database.ask(
+      `select ${rowColumns.join(', ')} from @.run_summary where ${column} in (${listParameters(keys)})`,
+      keys,
     )
   }
 

@@ -164,8 +164,9 @@ export class Snapshots {
   }
 
   async #hashAt(seq: number): Promise<string | undefined> {
-    const [row] = await this.#database.query(({ db }) =>
-      db.selectFrom('event').select('hash').where('run_id', '=', this.#runId).where('seq', '=', seq),
+    const [row] = await this.#database.ask<{ readonly hash: string }>(
+      'select hash from @.event where run_id = $1 and seq = $2',
+      [this.#runId, seq],
     )
     return row?.hash
   }
@@ -184,7 +185,6 @@ export async function findSnapshot(
   runId: RunId,
   upTo: number,
 ): Promise<StoredSnapshot | undefined> {
-  // A prepared statement, since most folds find none, and then need nothing of the builder of queries.
   const [row] = await database.ask<StoredSnapshot>(
     `select snapshot.seq, state, head_hash as "headHash", snapshot.seal from @.snapshot as snapshot
       join @.event as event
@@ -197,13 +197,9 @@ export async function findSnapshot(
 
 /** The events after which a run has snapshots of this code, in order. */
 export async function listSnapshotPlaces(database: StoreDatabase, runId: RunId): Promise<readonly number[]> {
-  const rows = await database.query(({ db }) =>
-    db
-      .selectFrom('snapshot')
-      .select('seq')
-      .where('run_id', '=', runId)
-      .where('reducer', '=', snapshotVersion)
-      .orderBy('seq'),
+  const rows = await database.ask<{ readonly seq: number }>(
+    'select seq from @.snapshot where run_id = $1 and reducer = $2 order by seq',
+    [runId, snapshotVersion],
   )
   return rows.map(({ seq }) => seq)
 }

@@ -8,6 +8,7 @@ import {
   type Build,
   bytesPerBatch,
   type Durability,
+  type FoundRow,
   type InboxRow,
   isFull,
   loadQueries,
@@ -30,6 +31,9 @@ import { now, SqliteRecords } from './records.ts'
 /** How often, and after which pauses, a change is tried again that another process was in the way of. */
 const maxTries = 40
 const pauseMs = 25
+
+/** As many statements stay prepared; the texts of most have one form, and of some one for each length of a list. */
+const maxStatements = 200
 
 /** One writer at a time holds the file, so the order of `pos` is that of commits. */
 const xid = '0'
@@ -123,27 +127,21 @@ export class SqliteStore implements Store {
   }
 
   async beginTail(after: TailStart): Promise<BegunTail> {
-    const { query, queryBatch } = this.database
+    const { ask, askBatch } = this.database
     const toPos = await this.#lastPlace()
-    const [row] = await query(({ db }) =>
-      db.selectFrom('event').select(['run_id as runId', 'hash']).where('pos', '=', after.pos),
+    const [atCursor] = await ask<{ readonly runId: string; readonly hash: string }>(
+      'select run_id as "runId", hash from @.event where pos = $1',
+      [after.pos],
     )
-    const dropped = await query(({ db }) =>
-      db
-        .selectFrom('removal')
-        .select('pos')
-        .where('run_id', '=', after.runId)
-        .where('kind', '=', 'dropped')
-        .limit(1),
-    )
+    const dropped = await ask(`select pos from @.removal where run_id = $1 and kind = 'dropped' limit 1`, [
+      after.runId,
+    ])
     return {
-      atCursor: after.xid === xid ? row : undefined,
+      atCursor: after.xid === xid ? atCursor : undefined,
       isDropped: dropped.length > 0 && after.xid === xid,
       batch: async ({ pos }) => {
-        const rows = await queryBatch(
-          (queries) => selectLinked(queries).where('event.pos', '>', pos).where('event.pos', '<=', toPos),
-          ['pos'],
-        )
+        const text = selectLinked('event.pos > $1 and event.pos <= $2')
+        const rows = await askBatch<FoundRow>(text, ['pos'], [pos, toPos])
         return { rows: rows.map((found) => ({ ...found, xid })), isLast: !isFull(rows) }
       },
     }
@@ -243,13 +241,13 @@ export class SqliteStore implements Store {
   #prepared(text: string): Statement<[Named]> {
     const known = this.#statements.get(text)
     if (known) return known
+    if (this.#statements.size === maxStatements) this.#statements.clear()
     const statement = this.#opened.database.prepare<[Named]>(text.replaceAll('@.', ''))
     this.#statements.set(text, statement)
     return statement
   }
 
   #storeDatabase(): StoreDatabase {
-    const { database } = this.#opened
     const ask = <Row>(text: string, values: readonly unknown[] = []): Promise<readonly Row[]> =>
       this.#read(() => this.#prepared(text).all(nameValues(values)) as readonly Row[])
     const queries = (): Promise<Queries> => this.#loadQueries()
@@ -266,15 +264,7 @@ export class SqliteStore implements Store {
       query: async <Row>(build: Build<Row>) => {
         const on = await queries()
         const { sql, parameters } = build(on).compile(on.db)
-        return await this.#read(() => database.prepare<[Named], Row>(sql).all(nameValues(parameters)))
-      },
-      queryBatch: async <Row extends EventRow>(build: Build<Row>, order: readonly string[]) => {
-        const on = await queries()
-        const { sql, parameters } = build(on).compile(on.db)
-        return await this.#read(() => {
-          const statement = database.prepare<[Named], Row>(orderText(sql, order))
-          return takeBatch(statement.iterate(nameValues(parameters)))
-        })
+        return await this.#read(() => this.#prepared(sql).all(nameValues(parameters)) as readonly Row[])
       },
       change: (steps) => this.#change(steps),
     }

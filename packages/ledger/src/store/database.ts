@@ -1,4 +1,4 @@
-import type { CompiledQuery, Kysely, Nullable, SelectQueryBuilder, Sql } from 'kysely'
+import type { CompiledQuery, Kysely, Sql } from 'kysely'
 import type { AppendOptions } from '@tallystick/core/vocabulary'
 import type { RemovalRow, RunCell } from '../format/chain.ts'
 import { eventColumns, type EventRow } from '../format/event-row.ts'
@@ -98,16 +98,11 @@ export interface StoreDatabase {
     build: Build<Row>,
     options?: { readonly patiently?: boolean },
   ) => Promise<readonly Row[]>
-  /** Returns the first rows of a query over events, as many as a batch holds; `order` names columns of `event`. */
-  readonly queryBatch: <Row extends EventRow>(
-    build: Build<Row>,
-    order: readonly string[],
-  ) => Promise<readonly Row[]>
   /** Changes rows, all of it or nothing, in a transaction that keeps no writer waiting and syncs nothing. */
   readonly change: <T>(steps: (queries: Queries) => Steps<T>) => Promise<T>
   /** A statement that is prepared once: `@.` stands before the names of tables, and `$1`, `$2` … for values. */
   readonly ask: <Row>(text: string, values?: readonly unknown[]) => Promise<readonly Row[]>
-  /** The same for a batch, as `queryBatch` returns it. */
+  /** The same for the first rows of events, as many as a batch holds; `order` names columns of `event`. */
   readonly askBatch: <Row extends EventRow>(
     text: string,
     order: readonly string[],
@@ -130,6 +125,11 @@ export function isFull(rows: readonly EventRow[]): boolean {
   return rows.length >= rowsPerBatch || 3 * characters >= bytesPerBatch
 }
 
+/** `$1, $2` …, a parameter for each value. */
+export function listParameters(values: readonly unknown[]): string {
+  return values.map((_, index) => `$${index + 1}`).join(', ')
+}
+
 /** The columns of a run's row beside its lease, in the order in which they are inserted. */
 export const runColumns: readonly (keyof RunRow)[] = [
   ...(['pos', 'run_id', 'head_seq', 'head_hash', 'epoch', 'session_id', 'session_place'] as const),
@@ -150,25 +150,10 @@ export interface FoundRow extends EventRow {
   readonly previous_hash: string | null
 }
 
-type LinkedEvents = SelectQueryBuilder<
-  Schema & { readonly previous: Nullable<EventRow> },
-  'event' | 'previous',
-  FoundRow
->
-
-/** Selects events, each with the link that it is chained to. */
-export function selectLinked(queries: Queries): LinkedEvents {
-  return queries.db
-    .selectFrom('event')
-    .leftJoin('event as previous', (on) =>
-      on
-        .onRef('previous.run_id', '=', 'event.run_id')
-        .on('previous.seq', '=', queries.sql<number>`event.seq - 1`),
-    )
-    .select(eventRefs)
-    .select([
-      'previous.pos as previous_pos',
-      'previous.epoch as previous_epoch',
-      'previous.hash as previous_hash',
-    ])
+/** Selects events that fulfil a condition, each with the link that it is chained to. */
+export function selectLinked(condition: string, columns: string = eventColumnsText): string {
+  return `select ${columns}, previous.pos as previous_pos, previous.epoch as previous_epoch, previous.hash as previous_hash
+    from @.event as event
+    left join @.event as previous on previous.run_id = event.run_id and previous.seq = event.seq - 1
+    where ${condition}`
 }

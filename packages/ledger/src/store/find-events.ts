@@ -11,7 +11,7 @@ import {
   type ReadableRow,
 } from '../format/event-row.ts'
 import type { RowReader } from './read-events.ts'
-import { type FoundRow, isFull, selectLinked, type StoreDatabase } from './database.ts'
+import { type FoundRow, isFull, type RunRow, selectLinked, type StoreDatabase } from './database.ts'
 
 /** A query with its bounds made whole: what a store compares with the columns of an event. */
 export interface AskedEvents {
@@ -135,20 +135,20 @@ function firstPlaceIn(source: SearchSource): number {
 
 /** The runs that match all filters: with that id, of that session, with events of that call. */
 export async function findRuns(
-  { query }: Pick<StoreDatabase, 'query'>,
+  { ask }: Pick<StoreDatabase, 'ask'>,
   { runId, sessionId, toolCallId }: AskedEvents,
 ): Promise<readonly SearchedRun[]> {
   // A name that a database cannot store matches nothing.
   if (![runId, sessionId, toolCallId].every((name) => isStorableName(name ?? ''))) return []
-  const rows = await query(({ db }) => {
-    let runs = db.selectFrom('run').select(['run_id', 'pos', 'head_seq'])
-    if (runId !== undefined) runs = runs.where('run_id', '=', runId)
-    if (sessionId !== undefined) runs = runs.where('session_id', '=', sessionId)
-    if (toolCallId === null) return runs
-    return runs.where('run_id', 'in', (of) =>
-      of.selectFrom('event').select('run_id').where('tool_call_id', '=', toolCallId),
-    )
-  })
+  const [conditions, values] = writeConditions((value) => [
+    runId !== undefined && `run_id = ${value(runId)}`,
+    sessionId !== undefined && `session_id = ${value(sessionId)}`,
+    toolCallId !== null && `run_id in (select run_id from @.event where tool_call_id = ${value(toolCallId)})`,
+  ])
+  const rows = await ask<Pick<RunRow, 'run_id' | 'pos' | 'head_seq'>>(
+    `select run_id, pos, head_seq from @.run where ${conditions}`,
+    values,
+  )
   return rows.flatMap(({ run_id, pos, head_seq }) =>
     isRunId(run_id) ? [{ runId: run_id, pos, headSeq: head_seq }] : [],
   )
@@ -156,28 +156,17 @@ export async function findRuns(
 
 /** The first and the last place of an event in the time that is asked for; `undefined` if there is none. */
 export async function findPlaces(
-  { query }: Pick<StoreDatabase, 'query'>,
+  { ask }: Pick<StoreDatabase, 'ask'>,
   asked: AskedEvents,
 ): Promise<{ readonly fromPos: number; readonly toPos: number } | undefined> {
-  const [found] = await query(({ db, sql }) =>
-    isTimed(asked)
-      ? db
-          .selectFrom('event')
-          .select([sql<number | null>`min(pos + 0)`.as('first'), sql<number | null>`max(pos + 0)`.as('last')])
-          .where('at', '>=', asked.fromAt)
-          .where('at', '<=', asked.toAt)
-      : // One query each, so that each reads one end of the table.
-        db.selectNoFrom((of) => [
-          of
-            .selectFrom('event')
-            .select(({ fn }) => fn.min('pos').as('pos'))
-            .as('first'),
-          of
-            .selectFrom('event')
-            .select(({ fn }) => fn.max('pos').as('pos'))
-            .as('last'),
-        ]),
-  )
+  const [text, values] = isTimed(asked)
+    ? [
+        'select min(pos + 0) as first, max(pos + 0) as last from @.event where at >= $1 and at <= $2',
+        [asked.fromAt, asked.toAt],
+      ]
+    : // One query each, so that each reads one end of the table.
+      ['select (select min(pos) from @.event) as first, (select max(pos) from @.event) as last', []]
+  const [found] = await ask<{ readonly first: number | null; readonly last: number | null }>(text, values)
   const { first = null, last = null } = found ?? {}
   return first === null || last === null ? undefined : { fromPos: first, toPos: last }
 }
@@ -188,7 +177,7 @@ function isTimed({ fromAt, toAt }: AskedEvents): boolean {
 
 /** The next events of a source that pass all filters. */
 export async function searchBatch(
-  { queryBatch, maxScanned }: Pick<StoreDatabase, 'queryBatch' | 'maxScanned'>,
+  { askBatch, maxScanned }: Pick<StoreDatabase, 'askBatch' | 'maxScanned'>,
   asked: AskedEvents,
   source: SearchSource,
   after: Cursor,
@@ -198,34 +187,30 @@ export async function searchBatch(
   const last = source.by === 'place' ? source.toPos : source.run.headSeq
   const far = source.by === 'call' ? last : after[order] + maxScanned
   const scanned = { ...after, [order]: Math.min(far, last) }
-  const { types } = asked
-  const rows = await queryBatch(
-    (queries) => {
-      const { sql } = queries
-      // Additions keep planners from another index than that of the source.
-      let found = selectLinked(queries)
-        .where(`event.${order}`, '>', after[order])
-        .where(`event.${order}`, '<=', scanned[order])
-      if (source.by === 'run') found = found.where('event.run_id', '=', source.run.runId)
-      if (source.by === 'call')
-        found = found
-          .where('event.tool_call_id', '=', asked.toolCallId)
-          .where(sql<string>`event.run_id || ''`, '=', source.run.runId)
-      if (isTimed(asked))
-        found = found
-          .where(sql<number>`event.at + 0`, '>=', asked.fromAt)
-          .where(sql<number>`event.at + 0`, '<=', asked.toAt)
-      if (asked.turn !== null) found = found.where(sql<number>`event.turn + 0`, '=', asked.turn)
-      return types === null
-        ? found
-        : found.where(sql<string>`event.type || ''`, 'in', types.filter(isStorableName))
-    },
-    [order],
-  )
+  // Additions keep planners from another index than that of the source.
+  const [conditions, values] = writeConditions((value) => [
+    `event.${order} > ${value(after[order])} and event.${order} <= ${value(scanned[order])}`,
+    source.by === 'run' && `event.run_id = ${value(source.run.runId)}`,
+    source.by === 'call' &&
+      `event.tool_call_id = ${value(asked.toolCallId)} and event.run_id || '' = ${value(source.run.runId)}`,
+    isTimed(asked) && `event.at + 0 >= ${value(asked.fromAt)} and event.at + 0 <= ${value(asked.toAt)}`,
+    asked.turn !== null && `event.turn + 0 = ${value(asked.turn)}`,
+    asked.types && `event.type || '' in (${asked.types.map(value).join(', ')})`,
+  ])
+  const rows = await askBatch<FoundRow>(selectLinked(conditions), [order], values)
   const lastRow = rows.at(-1)
   // After the last row if there may be more of them, else after every event that was looked at.
   if (lastRow && isFull(rows)) return { rows, next: lastRow }
   return scanned[order] < last ? { rows, next: scanned } : { rows }
+}
+
+/** Joins those conditions that are asked for; `value` takes a value, and returns the name of its parameter. */
+function writeConditions(
+  write: (value: (each: unknown) => string) => readonly (string | false | null)[],
+): readonly [text: string, values: readonly unknown[]] {
+  const values: unknown[] = []
+  const conditions = write((each) => `$${values.push(each)}`)
+  return [conditions.filter(Boolean).join(' and '), values]
 }
 
 /** The rows of a source, batch after batch. */

@@ -1,12 +1,12 @@
-import type { SelectQueryBuilder } from 'kysely'
+import type { Nullable, SelectQueryBuilder } from 'kysely'
 import type { RunId } from '@tallystick/core'
 import { firstRemoval, isRemovalIntact, type RemovalLink } from '../format/chain.ts'
 import { type EventRow, fault, type Fault, isRunId, outOfOrder } from '../format/event-row.ts'
 import { isHistoryRow } from '../format/history.ts'
 import {
-  eventRefs,
+  eventColumnsText,
   type Queries,
-  runColumns,
+  runColumnsText,
   type RunRow,
   type Schema,
   type StoreDatabase,
@@ -26,21 +26,14 @@ export interface StoredRun {
 }
 
 /** `undefined` if the store has nothing of the run. */
-export async function readStoredRun({ query }: StoreDatabase, runId: RunId): Promise<StoredRun | undefined> {
+export async function readStoredRun({ ask }: StoreDatabase, runId: RunId): Promise<StoredRun | undefined> {
   if (!isRunId(runId)) return undefined
   // In one statement, and so at one moment.
-  const [found] = await query(({ db, sql }) =>
-    db
-      .selectFrom(
-        db
-          .selectFrom('event')
-          .select([sql<number>`count(*)`.as('events'), sql<number | null>`max(seq)`.as('last_seq')])
-          .where('run_id', '=', runId)
-          .as('extent'),
-      )
-      .leftJoin('run', (on) => on.on('run.run_id', '=', runId))
-      .select(['extent.events', 'extent.last_seq'])
-      .select(runColumns),
+  const [found] = await ask<Nullable<RunRow> & { readonly events: number; readonly last_seq: number | null }>(
+    `select events, last_seq, ${runColumnsText}
+      from (select count(*) as events, max(seq) as last_seq from @.event where run_id = $1) as extent
+      left join @.run on run_id = $1`,
+    [runId],
   )
   if (found === undefined) return undefined
   const { events, last_seq: lastSeq, ...row } = found
@@ -53,29 +46,18 @@ export type AuditedRow = EventRow & { readonly removal: string | null }
 
 /** The first rows of a range. */
 export async function readAuditedRows(
-  { queryBatch }: StoreDatabase,
+  { askBatch }: StoreDatabase,
   { runId, fromSeq, toSeq }: EventRange,
 ): Promise<readonly AuditedRow[]> {
   if (!isRunId(runId)) return []
-  const rows = await queryBatch<AuditedRow>(
-    ({ db }) =>
-      db
-        .selectFrom('event')
-        .select(eventRefs)
-        .select((of) =>
-          of
-            .selectFrom('removal')
-            .select('digest')
-            .whereRef('removal.run_id', '=', 'event.run_id')
-            .whereRef('removal.seq', '=', 'event.seq')
-            .where('kind', '<>', 'dropped')
-            .limit(1)
-            .as('removal'),
-        )
-        .where('run_id', '=', runId)
-        .where('seq', '>=', fromSeq)
-        .where('seq', '<=', toSeq),
+  const rows = await askBatch<AuditedRow>(
+    `select ${eventColumnsText}, (
+        select digest from @.removal as removal
+        where removal.run_id = event.run_id and removal.seq = event.seq and kind <> 'dropped' limit 1
+      ) as removal
+      from @.event as event where run_id = $1 and seq >= $2 and seq <= $3`,
     ['seq'],
+    [runId, fromSeq, toSeq],
   )
   let last = fromSeq
   for (const { seq } of rows) {

@@ -51,13 +51,13 @@ export function watchedDatabase(
       const seen = watched(build)
       return seen.answer(await database.query(seen.telling, options))
     },
-    async queryBatch(build, order) {
-      const seen = watched(build)
-      return seen.answer(await database.queryBatch(seen.telling, order))
-    },
     async ask(text, values = []) {
       tell({ text, values })
       return answer(await database.ask(text, values), { text, values })
+    },
+    async askBatch(text, order, values) {
+      tell({ text, values })
+      return answer(await database.askBatch(text, order, values), { text, values })
     },
   }
 }
