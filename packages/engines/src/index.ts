@@ -1,1 +1,3 @@
+export { createClient, type EngineClient, type EnqueueOptions, type WakeOptions } from './client.ts'
 export type { Drive, Engine, EngineCapability, EngineWorker, Wake } from './engine.ts'
+export { createDrive, startWorker, type WorkerOptions } from './worker.ts'
