@@ -69,7 +69,7 @@ const badFiles: Readonly<Record<string, BadFile>> = {
   },
   'an empty file': {
     spoil: ({ ledgerPath }) => writeFile(ledgerPath, ''),
-    said: /is empty, and opening it to read creates none\. Look at the path/,
+    said: /is empty, and opening it for reading does not create one\. Check the path/,
     codes: [1, 1, 1, 1],
   },
   'a ledger that is cut off within its header': {

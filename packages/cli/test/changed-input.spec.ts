@@ -66,7 +66,10 @@ describe('a decision', () => {
       tallystickHere('approve', ledger, 'latest', ...words)
     expect(await approve('')).toMatchObject({ code: 2, stderr: expect.stringContaining('Name the call') })
     // The call of the first turn ends so, too.
-    expect(await approve('_1_1')).toMatchObject({ code: 2, stderr: expect.stringContaining('fits 2 calls') })
+    expect(await approve('_1_1')).toMatchObject({
+      code: 2,
+      stderr: expect.stringContaining('matches 2 calls'),
+    })
     expect(await approve(call, '--by', ' ')).toMatchObject({ code: 2 })
     expect(await tallystickHere('deny', ledger, 'latest', call, '--by', '', '--reason', 'no')).toMatchObject({
       code: 2,

@@ -68,9 +68,9 @@ describe('a run that is named on the command line', () => {
         .map(({ runId }) => runId)
         .join(', ')
     const rest = 'Give more of the id. See all: tallystick list runs.db'
-    expect(await refusal(five)).toBe(`usage: 01932f00 fits 5 runs (${await inOrder(five)}). ${rest}`)
+    expect(await refusal(five)).toBe(`usage: 01932f00 matches 5 runs (${await inOrder(five)}). ${rest}`)
     const six = await ledgerOf(...ids.map((runId) => [runId] as const))
-    expect(await refusal(six)).toBe(`usage: 01932f00 fits 6 runs (${await inOrder(six)}, …). ${rest}`)
+    expect(await refusal(six)).toBe(`usage: 01932f00 matches 6 runs (${await inOrder(six)}, …). ${rest}`)
   })
 
   it('has to be distinguished from child runs of other ledgers, too', async () => {

@@ -148,7 +148,7 @@ describe.concurrent('a ledger with two runs that wait', () => {
     })
     const ambiguous = await tallystickHere('show', shop.ledgerPath, older.runId.slice(0, 4))
     expect(ambiguous).toMatchObject({ code: 2, stdout: '' })
-    expect(ambiguous.stderr).toContain(`fits 2 runs (${newer.runId}, ${older.runId})`)
+    expect(ambiguous.stderr).toContain(`matches 2 runs (${newer.runId}, ${older.runId})`)
     expect(ambiguous.stderr).toContain(`tallystick list ${shop.ledgerPath}`)
   })
 

@@ -73,7 +73,7 @@ describe('a run that waits for something other than an approval', () => {
     })
     expect(await drive(agent, path, runId)).toMatchObject({ reason: 'answered', text: 'Exported.', turns: 2 })
     expect(await tallystickHere('raise', path, runId, 'maxTurns', '9')).toMatchObject({
-      ...{ code: 1, stderr: expect.stringContaining('is done (answered), so no limit applies') },
+      ...{ code: 1, stderr: expect.stringContaining('is done (answered), so its limits no longer apply') },
     })
     expect(await tallystickHere('verify', path)).toMatchObject({ code: 0 })
   })

@@ -157,7 +157,7 @@ describe.concurrent('tail without a run', () => {
     await elsewhere.start()
     const [first] = await lines(1, elsewhere.ledgerPath)
     const wrong = [
-      [['--after', first?.cursor ?? ''], 'names no event of this ledger'],
+      [['--after', first?.cursor ?? ''], 'does not belong to an event of this ledger'],
       [['--from', '3'], 'belong to one run'],
       [['--until-suspended'], 'belong to one run'],
       [[runId, '--after', 'x'], 'belongs to every run'],

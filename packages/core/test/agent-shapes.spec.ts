@@ -153,7 +153,7 @@ describe('a JSON Schema of an answer', () => {
 
   it('has a keyword: where no field is a keyword, the first five fields are named', () => {
     const fields = Object.fromEntries(['a', 'b', 'c', 'd', 'e', 'f'].map((name) => [name, 'string']))
-    expect(() => define({ output: fields })).toThrow('has the fields a, b, c, d, e, and none that a JSON')
+    expect(() => define({ output: fields })).toThrow('has the fields a, b, c, d, e, but none that a JSON')
     expect(() => define({ output: { $ref: '#/x' } })).not.toThrow('none that a JSON Schema has')
   })
 

@@ -128,7 +128,7 @@ describe('what JSON cannot carry', () => {
       (): unknown => storableDigests([sampleMessage(count)], 'The command'),
     ]) {
       expect(act).toThrow(ConfigurationError)
-      expect(act).toThrow(/^The command cannot be stored: .*Nothing was written\. Hand over values that JSON/)
+      expect(act).toThrow(/^The command cannot be stored: .*Nothing was written\. Pass values that JSON/)
     }
     expect(storableText({ b: 1, a: 'x' }, 'The command')).toBe('{"a":"x","b":1}')
     expect(storableDigests([sampleMessage('a'), sampleMessage('b')], 'The command')).toHaveLength(2)

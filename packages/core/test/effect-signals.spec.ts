@@ -230,7 +230,7 @@ describe('a tool', () => {
     [
       'an outcome that is not its own to give',
       { ...success, outcome: 'denied' },
-      /the outcome denied, which is not/,
+      /the outcome denied, which a tool cannot report/,
     ],
     [
       'an end without content',

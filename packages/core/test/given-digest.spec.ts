@@ -32,7 +32,7 @@ describe('a digest of the host', () => {
     const md5 = (text: string): string => createHash('md5').update(text).digest('hex')
     const upper = (text: string): string => digestOfNode(text).toUpperCase()
     for (const other of [md5, upper, () => '']) {
-      expect(() => digestTextsWith(other)).toThrow('computes no SHA-256 in hex')
+      expect(() => digestTextsWith(other)).toThrow('does not compute SHA-256 in hex')
     }
     expect(computeDigest(fresh())).toBe(digestOfNode(canonicalJson(`A text of this test, number ${made}.`)))
   })

@@ -55,7 +55,10 @@ describe('a model adapter that breaks its contract', () => {
       stream: () => throwError(() => 'out of paper'),
       what: 'it threw out of paper',
     },
-    'answers no Observable': { stream: () => undefined as never, what: 'its stream answered no Observable' },
+    'answers no Observable': {
+      stream: () => undefined as never,
+      what: 'its stream did not return an Observable',
+    },
     'reports nothing at all': { stream: () => signals(null), what: 'it reported' },
     'reports an unknown signal': {
       stream: () => signals({ type: 'model_dreamt' }, finished),

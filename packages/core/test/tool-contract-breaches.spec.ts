@@ -72,7 +72,7 @@ describe('a tool that breaks its contract', () => {
     },
     'answers no Observable': {
       run: () => 'done',
-      says: 'The tool broke its contract: its run answered no Observable',
+      says: 'The tool broke its contract: its run did not return an Observable',
     },
     'reports nothing at all': { run: () => signals(null), says: 'The tool broke its contract' },
     'reports an unknown signal': {
@@ -81,7 +81,7 @@ describe('a tool that breaks its contract', () => {
     },
     'reports an outcome that is not its own to give': {
       run: () => signals({ ...success, outcome: 'denied' }),
-      says: 'The tool reported the outcome denied, which is not its to give.',
+      says: 'The tool reported the outcome denied, which a tool cannot report.',
     },
     'reports an outcome that does not exist': {
       run: () => signals({ ...success, outcome: 'splendid' }),

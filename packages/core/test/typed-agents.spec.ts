@@ -158,7 +158,7 @@ describe('an agent as a tool', () => {
   it.each([
     [{ input: z.string() }, /The schema of the input of the tool payer allows values that are not objects/],
     [{ input: 'number' }, /agentTool: input is a text; expected a schema/],
-    [{ input: { number: 'string' } }, /has the fields number, and none that a JSON Schema has/],
+    [{ input: { number: 'string' } }, /has the fields number, but none that a JSON Schema has/],
     [{ output: async () => 'x' }, /output is an async function/],
     [{ task: () => 'x' }, /agentTool \(payer\): task was given without input/],
     [{ customOutputExtractor: () => 'x' }, /Did you mean output\?/],
@@ -275,7 +275,7 @@ describe('a handoff with input', () => {
     [
       'a renderer that answers nothing to read',
       { foldHistory: { heading: '', render: () => '' } },
-      /render of foldHistory: its answer is an empty text/,
+      /render of foldHistory: it returned an empty text/,
     ],
   ])('given %s, then the result rejects with what to do', async (_what, options, message) => {
     await expect(office(options as never, [{}]).result).rejects.toThrow(message)

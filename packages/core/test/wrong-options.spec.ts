@@ -70,7 +70,7 @@ const misshaped: readonly (readonly [string, () => unknown, string])[] = [
     'wrap it with fromAiSdk(…)',
   ],
   ['an adapter that was not called', define({ model: () => 1 }), 'model is a function; call it'],
-  ['a shape for a schema', define({ output: { a: 'string' } }), 'has the fields a, and none that a JSON'],
+  ['a shape for a schema', define({ output: { a: 'string' } }), 'has the fields a, but none that a JSON'],
   [
     'a promise of a ledger',
     () => createRuntime({ ledger: Promise.resolve() as never }),

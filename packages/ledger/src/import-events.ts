@@ -115,7 +115,7 @@ class RunImport {
       throw new LedgerConflictError(
         'epoch',
         `Run ${this.runId} ends at event ${this.#seq} in this ledger, and was taken over since, by writer ` +
-          `${this.#epoch}: event ${seq} of the imported lines, by writer ${epoch}, cannot follow any more. Import into another ledger.`,
+          `${this.#epoch}: event ${seq} of the imported lines, by writer ${epoch}, can no longer follow. Import into another ledger.`,
       )
     }
     if (epoch === this.#epoch) return
@@ -225,7 +225,7 @@ function parseJson(line: number, text: string | Uint8Array): Json | undefined {
       throw damagedLine(line, `it holds a number that no ledger wrote so. ${error.message}`)
     }
     throw new ConfigurationError(
-      `Line ${line} cannot be imported: it is nested deeper than 500 levels, and not every store can read that. Nothing was written of it.`,
+      `Line ${line} cannot be imported: it is nested deeper than 500 levels, and not every store can read that. Nothing of it was written.`,
     )
   }
 }

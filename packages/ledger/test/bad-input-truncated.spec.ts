@@ -90,7 +90,7 @@ describe('a ledger file that is cut off', () => {
     const path = cut(0)
     const read = (): Ledger => sqliteLedger(path, { readOnly: true })
     expect(read).toThrow(LedgerUnavailableError)
-    expect(read).toThrow(/is empty, and opening it to read creates none/)
+    expect(read).toThrow(/is empty, and opening it for reading does not create one/)
     expect(statSync(path).size).toBe(0)
   })
 })

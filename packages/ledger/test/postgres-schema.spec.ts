@@ -251,7 +251,7 @@ describe.skipIf(!hasPostgres)('opening what is not a ledger', () => {
   it('makes nothing where it is to read only, and says what is missing', async () => {
     const schema = freshSchema()
     expect(await refusalOf(openLedger(schema, { readOnly: true }))).toMatch(
-      /There is no ledger at .*creates none/,
+      /There is no ledger at .*does not create one/,
     )
     await expect(openLedger(schema, { readOnly: true }).head(run)).rejects.toMatchObject({ reason: 'absent' })
     expect(await rowsOf('select from pg_namespace where nspname = $1', [schema])).toEqual([])

@@ -156,7 +156,7 @@ describe.skipIf(!hasPostgres)('a tail in Postgres', () => {
     await start(ledger, second)
     expect(await runsBehind(ledger, undefined, 3)).toEqual([first, first, second])
     await expect(Array.fromAsync(ledger.tail(before?.cursor))).rejects.toThrow(
-      /names no event of this ledger/,
+      /does not belong to an event of this ledger/,
     )
   })
 

@@ -106,7 +106,7 @@ describe('opening what is not a ledger', () => {
     for (const missing of ['missing', 'file']) {
       const path = join(folder, missing, 'runs.db')
       expect(String(refusalOf(() => sqliteLedger(path)))).toBe(
-        `LedgerUnavailableError: The folder of the ledger ${path} is not there, so the file cannot be made. Make the folder first.`,
+        `LedgerUnavailableError: The folder of the ledger ${path} does not exist, so the file cannot be created. Create the folder first.`,
       )
     }
     expect(readdirSync(folder)).toEqual(['file'])

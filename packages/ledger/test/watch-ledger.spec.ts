@@ -73,7 +73,7 @@ describe.each(pairs)('watching every run of a ledger %s', (_where, open) => {
     await append(writer, run, 1)
     const lost = firstValueFrom(watchLedger(reader, 'nowhere'))
     await expect(lost).rejects.toThrow(ConfigurationError)
-    await expect(lost).rejects.toThrow(/The cursor "nowhere" names no event of this ledger/)
+    await expect(lost).rejects.toThrow(/The cursor "nowhere" does not belong to an event of this ledger/)
   })
 
   it('is cut off with an error when its ledger is closed, and so is one that comes later', async () => {

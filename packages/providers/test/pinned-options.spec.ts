@@ -189,6 +189,8 @@ describe('what the ledger keeps of what options add to a request', () => {
   })
 
   it('refuses what no request can carry', () => {
-    expect(() => openai('m', { extraBody: { a: 1n as never } })).toThrow(/option extraBody that no JSON/)
+    expect(() => openai('m', { extraBody: { a: 1n as never } })).toThrow(
+      /option extraBody that JSON cannot carry/,
+    )
   })
 })

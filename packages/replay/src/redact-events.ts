@@ -80,7 +80,7 @@ function auditRedacted(state: RunState | undefined, event: RuntimeEvent, mask: S
     if (!mask.hasOwnPatterns) throw cause
     throw new ConfigurationError(
       `exportRegression: a pattern in secrets masks more than secrets, so event ${event.seq}, ${event.type}, no longer ` +
-        'fits its run. Write a pattern that matches only secrets, and no names such as those of tools.',
+        'fits its run. Write a pattern that matches only secrets, and not names such as those of tools.',
       { cause },
     )
   }

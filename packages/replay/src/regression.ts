@@ -309,7 +309,7 @@ export async function replayRegression(
       const found = known.get(name)
       if (found) return found
       throw new ConfigurationError(
-        `The run was recorded with an agent named ${name}, and today's agents have none of that name, so it cannot be driven ` +
+        `The run was recorded with an agent named ${name}, and no agent of today has that name, so it cannot be driven ` +
           'again. Add the agent, or remove the test.',
       )
     }

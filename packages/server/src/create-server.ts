@@ -179,7 +179,7 @@ function requireServerOptions(options: ServerOptions): void {
   const { runtime, ledger = runtime.ledger } = options
   if (ledger !== runtime.ledger) {
     throw new ConfigurationError(
-      'createServer: ledger is not the ledger of the runtime, so requests would start runs that none of them finds again. Leave it out.',
+      'createServer: ledger is not the ledger of the runtime, so requests would start runs that later ones could not find. Leave it out.',
     )
   }
   requireOptions(
@@ -243,7 +243,7 @@ export function createServer(options: ServerOptions): Server {
         throw new RefusedRequestError(
           503,
           'stopping',
-          'This process stops. Send the request again, to another one.',
+          'This process is stopping. Send the request to another one.',
         )
       }
       return await app.fetch(request)
@@ -301,7 +301,7 @@ function createApp(served: Served, options: ServerOptions, token: string | undef
       throw new RefusedRequestError(
         401,
         'unauthorized',
-        'The request names no caller that this server knows. Send authorization: Bearer TOKEN.',
+        'The request does not name a caller that this server knows. Send authorization: Bearer TOKEN.',
         { headers: { 'www-authenticate': 'Bearer' } },
       )
     }
@@ -311,7 +311,7 @@ function createApp(served: Served, options: ServerOptions, token: string | undef
       throw new RefusedRequestError(
         429,
         'too_many_requests',
-        'You send more requests than you may. Wait before the next one.',
+        'You have sent too many requests. Wait before the next one.',
         { headers: { 'retry-after': String(Math.max(1, Math.ceil(Number(admission)))) } },
       )
     }

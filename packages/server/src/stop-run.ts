@@ -31,7 +31,7 @@ export async function stopRun(
       cause = error
     }
     if (isRefused || attempt === tries) {
-      return onStopError(new Error('The run could not be stopped, and goes on.', { cause }))
+      return onStopError(new Error('The run could not be stopped, and continues.', { cause }))
     }
     await new Promise((resolve) => setTimeout(resolve, retryMs * attempt))
   }

@@ -384,7 +384,7 @@ describe('a stop that the server refuses', () => {
     expect(printed.mock.calls.length).toBe(where === 'the page' ? 0 : 1)
     expect(told).toEqual([
       expect.objectContaining({
-        message: 'The run could not be stopped, and goes on.',
+        message: 'The run could not be stopped, and continues.',
         cause: expect.objectContaining({ message: expect.stringContaining('not_permitted') }),
       }),
     ])

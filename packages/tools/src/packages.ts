@@ -107,7 +107,7 @@ export function explainNativeFailure(subject: string, error: unknown): Configura
   if (code !== 'MODULE_NOT_FOUND' && code !== 'ERR_DLOPEN_FAILED') return undefined
   const what = code === 'MODULE_NOT_FOUND' ? 'is missing' : 'could not be loaded'
   return new ConfigurationError(
-    `${subject} needs the native part of better-sqlite3, which ${what} here (${process.platform}, ${process.arch}, Node ${process.versions.node}). Install the package anew on this machine; if it brings none for it, build it: npm explore better-sqlite3 -- npm run build-release.`,
+    `${subject} needs the native part of better-sqlite3, which ${what} here (${process.platform}, ${process.arch}, Node ${process.versions.node}). Reinstall the package on this machine; if it has none for it, build it: npm explore better-sqlite3 -- npm run build-release.`,
     { cause: error },
   )
 }

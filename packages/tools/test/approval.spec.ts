@@ -134,7 +134,7 @@ describe('approval policies', () => {
         `${name}: policies[1] is a list; ${expected}`,
       )
       expect(refusal(() => join(undefined as never))).toContain(`${name}: policies[0] is missing`)
-      expect(refusal(() => join())).toContain(`${name}: it was given no policy`)
+      expect(refusal(() => join())).toContain(`${name}: it got no policy`)
     }
   })
 })

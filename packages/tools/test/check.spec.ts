@@ -112,7 +112,7 @@ describe('a schema of the application', () => {
     expect(await tool.check({ seats: 1 }, callContext)).toEqual({
       kind: 'refuse',
       outcome: 'invalid_input',
-      text: 'Nothing was run: the input could not be checked against the schema of book (TypeError: its validate answered neither a value nor issues).',
+      text: 'Nothing was run: the input could not be checked against the schema of book (TypeError: its validate returned neither a value nor issues).',
     })
   })
 })
@@ -167,8 +167,8 @@ describe('reconcile', () => {
   })
 
   it.each<[string, () => unknown, string]>([
-    ['an answer that is not one', () => undefined, 'reconcile has to answer'],
-    ['an answer of another shape', () => ({ happened: 'yes' }), 'reconcile has to answer'],
+    ['an answer that is not one', () => undefined, 'reconcile has to return'],
+    ['an answer of another shape', () => ({ happened: 'yes' }), 'reconcile has to return'],
     [
       'a throw',
       () => {

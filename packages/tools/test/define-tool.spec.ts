@@ -191,9 +191,13 @@ describe('defineTool', () => {
     [
       'properties that are a number',
       { input: { type: 'object', properties: 5 } },
-      /properties are no object/,
+      /properties are not an object/,
     ],
-    ['properties that are a list', { input: { type: 'object', properties: [] } }, /properties are no object/],
+    [
+      'properties that are a list',
+      { input: { type: 'object', properties: [] } },
+      /properties are not an object/,
+    ],
     ['a list as a schema', { input: [{ type: 'object' }] }, /is not a schema/],
     ['no schema at all', { input: null }, /is not a schema|is null/],
     [

@@ -294,9 +294,9 @@ describe('toModel and output', () => {
       },
       'Error: no rule',
     ],
-    ['answers nothing', () => undefined, 'answered neither a value nor issues'],
-    ['answers 7', () => 7, 'answered neither a value nor issues'],
-    ['answers issues of no form', () => ({ issues: 'many' }), 'answered neither a value nor issues'],
+    ['answers nothing', () => undefined, 'returned neither a value nor issues'],
+    ['answers 7', () => 7, 'returned neither a value nor issues'],
+    ['answers issues of no form', () => ({ issues: 'many' }), 'returned neither a value nor issues'],
   ])(
     'a result whose schema %s is not shown, and the model reads that the tool ran',
     async (_how, validate, why) => {

@@ -79,7 +79,7 @@ export async function findRun(
   const named = fitting.slice(0, maxNamed).join(', ') + (fitting.length > maxNamed ? ', …' : '')
   throw new CommandError(
     'usage',
-    `${given} fits ${fitting.length} runs (${named}). Give more of the id. See all: ${list}`,
+    `${given} matches ${fitting.length} runs (${named}). Give more of the id. See all: ${list}`,
   )
 }
 
@@ -141,7 +141,7 @@ export async function findCall<Waiting extends WaitingCall>(
   const some = [...fitting].slice(0, maxNamed).join(', ')
   throw new CommandError(
     'usage',
-    `${given} fits ${fitting.size} calls (${some}). Give more of the id. Waiting: ${ids}.`,
+    `${given} matches ${fitting.size} calls (${some}). Give more of the id. Waiting: ${ids}.`,
   )
 }
 

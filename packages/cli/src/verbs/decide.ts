@@ -160,7 +160,7 @@ export function declareRaise(verb: Command, context: CommandContext): void {
         if (state.phase === 'done') {
           throw new CommandError(
             'refused',
-            `Run ${runId} is done (${state.reason}), so no limit applies any more. To continue after its end, start a run of its session, or fork it.`,
+            `Run ${runId} is done (${state.reason}), so its limits no longer apply. To continue after its end, start a run of its session, or fork it.`,
           )
         }
         if (present === undefined) {
@@ -193,7 +193,7 @@ export function declareCancel(verb: Command, context: CommandContext): void {
           const show = formatCommand(context.programName, 'show', ledgerPath, runId)
           throw new CommandError(
             'refused',
-            `Run ${runId} is done (${state.reason}), so nothing is left to stop. See it: ${show}`,
+            `Run ${runId} is done (${state.reason}), so there is nothing to stop. See it: ${show}`,
           )
         }
         const command = { type: 'cancel' as const, by, ...omitUndefined({ reason }) }

@@ -27,7 +27,7 @@ export function declareRedact(verb: Command, context: CommandContext): void {
     .requiredOption('--reason <text>', 'why; it is recorded, so it must not repeat the content')
     .action(async (ledgerPath, run, { events, all = false, by = readAccountName(), reason }) => {
       if ((events === undefined) !== all) {
-        throw new CommandError('usage', 'What is to be removed? Give either --events SEQS or --all.')
+        throw new CommandError('usage', 'What should be removed? Give either --events SEQS or --all.')
       }
       await withRun(context, { ledger: ledgerPath, run }, 'write', async (ledger, runId) => {
         const removed = await redact(ledger, runId, events ?? 'all', { by, reason })
@@ -94,7 +94,7 @@ export function declareRetain(verb: Command, context: CommandContext): void {
       if (deltas === undefined && content === undefined && facts === undefined) {
         throw new CommandError(
           'usage',
-          'What is to be removed? Give at least one of --deltas, --content and --facts with an age, such as --content 90d.',
+          'What should be removed? Give at least one of --deltas, --content and --facts with an age, such as --content 90d.',
         )
       }
       const ages = omitUndefined({ deltasMs: deltas, contentMs: content, factsMs: facts })

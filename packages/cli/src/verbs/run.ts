@@ -78,7 +78,7 @@ async function readInput({ stdin }: CommandContext, given: string | undefined): 
   const what = given === '-' ? 'Standard input is empty' : 'There is no text'
   throw new CommandError(
     'usage',
-    `${what}, so the agent would not know what to do. Say it: tallystick run LEDGER AGENT TEXT`,
+    `${what}, so the agent would not know what to do. Give it: tallystick run LEDGER AGENT TEXT`,
   )
 }
 

@@ -58,7 +58,7 @@ export function foldHistory(
     const rendered = requireAnswer('render of foldHistory', () => render(messages), anyText)
     if (heading + rendered === '') {
       throw new ConfigurationError(
-        'render of foldHistory: its answer is an empty text, and heading is empty, so the next agent would read nothing of the past. Let it answer a text that is not empty.',
+        'render of foldHistory: it returned an empty text, and heading is empty, so the next agent would read nothing of the past. Let it return a text that is not empty.',
       )
     }
     const text = heading === '' ? rendered : `${heading}\n${rendered}`
@@ -111,7 +111,7 @@ export function handoff<Context, const Schema extends InputSchema>(
   const { description, input, foldHistory: fold = false } = options
   if (fold !== false && options.filter) {
     throw new ConfigurationError(
-      `handoff (${agent.name}): filter and foldHistory were given, and both say what the next agent sees of the past. Give one of them.`,
+      `handoff (${agent.name}): filter and foldHistory were given, but both decide what the next agent sees of the past. Give one of them.`,
     )
   }
   const filter = fold === false ? options.filter : foldHistory(fold === true ? {} : fold)

@@ -149,7 +149,7 @@ export function agentRegistry(prices: Prices, runtimeRules: RuntimeRules = {}): 
       const what =
         other.definition.digest === definition.digest ? 'agents of different code' : 'different agents'
       throw new ConfigurationError(
-        `Two ${what} are named ${name}; a resume could not tell which one a run belongs to, and whose tools are run. Make an agent once and use it for every run, or rename one.`,
+        `Two ${what} are named ${name}; a resume could not tell which of them a run belongs to. Create an agent once and use it for every run, or rename one.`,
       )
     }
     const own = priced(agent)

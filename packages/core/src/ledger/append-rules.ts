@@ -223,7 +223,7 @@ export function storableText(value: object, subject: string | (() => string)): s
   } catch (cause) {
     const reason = cause instanceof Error ? cause.message : 'it is not JSON'
     throw new ConfigurationError(
-      `${typeof subject === 'string' ? subject : subject()} cannot be stored: ${reason}. Nothing was written. Hand over values that JSON can carry.`,
+      `${typeof subject === 'string' ? subject : subject()} cannot be stored: ${reason}. Nothing was written. Pass values that JSON can carry.`,
       { cause },
     )
   }
@@ -262,7 +262,7 @@ export function drivenByOther(runId: RunId, lease: Lease): LedgerConflictError {
   return new LedgerConflictError(
     'lease',
     `Run ${runId} is driven by ${lease.holder}, whose lease lasts ${lease.leftMs} ms more unless it is renewed. To take the ` +
-      'run over now would interrupt what that one has under way, and may do it twice. Nothing was changed.',
+      'run over now would interrupt its work in flight, and may repeat it. Nothing was changed.',
     { lease },
   )
 }
@@ -274,8 +274,8 @@ export function unknownCursor(cursor: TailCursor): ConfigurationError {
   if (typeof cursor !== 'string') requireOptions('ledger.tail', anyText, cursor, 'the cursor')
   const shown = cursor.length > maxShown ? `${cursor.slice(0, maxShown)}…` : cursor
   return new ConfigurationError(
-    `The cursor ${JSON.stringify(shown)} names no event of this ledger, so the events after it are not known, and continuing ` +
-      'from another place would leave events out. It is of another ledger, or of events that were lost when a disk failed or ' +
+    `The cursor ${JSON.stringify(shown)} does not belong to an event of this ledger, so the events after it are unknown, and continuing ` +
+      'from another place would leave events out. It is from another ledger, or from events that were lost when a disk failed or ' +
       'an older copy was restored. Pass a cursor that this ledger returned, or none, and begin with the first event.',
   )
 }

@@ -116,7 +116,7 @@ export function memoryLedger(options: MemoryLedgerOptions = {}): OpenLedger {
   function openStore(): MemoryStore {
     if (store) return store
     throw new LedgerUnavailableError(
-      'This in-memory ledger is closed, and what it held is gone. Make a new one with memoryLedger().',
+      'This in-memory ledger is closed, and its content is gone. Create another with memoryLedger().',
     )
   }
   /** Yields the events that are there when the first is asked for, and nothing more once the ledger was closed. */

@@ -86,9 +86,7 @@ export function advance(
     if (!('facts' in action)) return batch(action)
     record(action.facts, at, 'controller')
   }
-  throw new Error(
-    `The loop controller of run ${writer.runId} did not come to an end in ${MAX_ROUNDS} rounds.`,
-  )
+  throw new Error(`The loop controller of run ${writer.runId} did not end within ${MAX_ROUNDS} rounds.`)
 }
 
 /** Who records a fact, where, when, and what it follows from. */

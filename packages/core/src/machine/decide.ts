@@ -67,7 +67,7 @@ function decideApproval(state: RunState, command: DecisionCommand, at: number): 
   if (call.expiresAt !== undefined && at >= call.expiresAt) {
     return refuse(
       'approval_expired',
-      `The time to decide about tool call ${toolCallId} is over; it counts as denied. To have it made, ask the run for it anew.`,
+      `The time to decide about tool call ${toolCallId} is over; the call counts as denied. To have it made, ask the run for it again.`,
     )
   }
   const { attempt = 1, inputDigest: shown = inputDigest } = command

@@ -76,7 +76,7 @@ class ModelAttempt implements Observer<ModelSignal> {
       this.#stopTotal = clock.schedule(totalMs, () => this.#giveUp(`it took longer than ${totalMs} ms`))
     try {
       if (!this.#reports.follow(model.stream(request, { clock })))
-        this.#fail(brokenAdapter(model, 'its stream answered no Observable'))
+        this.#fail(brokenAdapter(model, 'its stream did not return an Observable'))
     } catch (error) {
       this.#fail(toFailure(error, model))
     }

@@ -105,7 +105,7 @@ function askedPrice(
   } catch (cause) {
     if (cause instanceof ConfigurationError) throw cause
     throw new ConfigurationError(
-      `The function prices of createRuntime failed for ${model.modelId}: ${formatErrorSentence(cause)} Let it answer undefined for a model whose price it does not know.`,
+      `The function prices of createRuntime failed for ${model.modelId}: ${formatErrorSentence(cause)} Let it return undefined for a model whose price it does not know.`,
       { cause },
     )
   }

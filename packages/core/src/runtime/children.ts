@@ -459,8 +459,7 @@ async function buildChildStart(
     throw new TypeError(`the agent ${state.agent} has no tool ${call.name} any more that is an agent`)
   }
   const started = await tool.toTask(call.input)
-  if ('fault' in started)
-    throw new TypeError(`the input of ${call.name} does not fit any more: ${started.fault}`)
+  if ('fault' in started) throw new TypeError(`the input of ${call.name} no longer fits: ${started.fault}`)
   const agent = register(tool.agent)
   const own = {
     ...agent.limits,
@@ -508,7 +507,7 @@ async function readAnswer(
     const read: unknown = requireAnswer(subject, () => tool.toAnswer?.({ text, output, turns, toolCalls }))
     const content: unknown = typeof read === 'string' ? [{ type: 'text', text: read }] : read
     const fault = toolSignalSchema({ type: 'tool_ended', outcome: 'success', content })
-    if (fault) throw new TypeError(`${subject} answered neither a text nor parts of a result`)
+    if (fault) throw new TypeError(`${subject} returned neither a text nor parts of a result`)
     return { ...ending, content: content as readonly ResultPart[] }
   } catch (error) {
     const text = `The work was done, and its answer could not be read: ${formatError(error)}`

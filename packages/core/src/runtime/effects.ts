@@ -187,7 +187,7 @@ function beginModelCall(effect: EffectOf<'model_call'>, run: RunContext, post: P
   if (model === undefined) {
     const { provider, api, modelId } = attempt.model
     throw new ConfigurationError(
-      `The agent ${name} has no model ${provider} ${api} ${modelId}, which the ledger says is called now. Put it back, or resume the run with the agent's code of today.`,
+      `The agent ${name} has no model ${provider} ${api} ${modelId}, which is being called, according to the ledger. Put it back, or resume the run with the agent's code of today.`,
     )
   }
   const { timeouts, outputStream } = agent

@@ -165,7 +165,7 @@ function takenElsewhere(runId: RunId, keys: readonly string[]): LedgerConflictEr
   return new LedgerConflictError(
     'epoch',
     `Command ${keys.join(', ')} for run ${runId} was taken out of its inbox by another process, which drove the run ` +
-      `in between. What became of it is on record: load the run with resume() and look before you ask again.`,
+      `in between. Its effect is on record: load the run with resume(), and look before you ask again.`,
   )
 }
 

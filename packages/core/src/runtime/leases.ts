@@ -227,7 +227,7 @@ function takeOverWarning(runId: RunId, holder: string): string {
 function notRenewed(runId: RunId): LedgerUnavailableError {
   return new LedgerUnavailableError(
     `The lease of run ${runId} could not be renewed for ${leaseMs / 1000} seconds, since its ledger did not answer, so another ` +
-      'process may drive the run by now. What it had under way here was told to stop, and nothing more is recorded here.',
+      'process may drive the run by now. Its work in flight here was told to stop, and nothing more is recorded here.',
   )
 }
 

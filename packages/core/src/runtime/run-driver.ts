@@ -463,7 +463,7 @@ export class RunDriver implements ErrorListener {
     this.#session?.loop.drain(graceMs)
     const silent = new LedgerUnavailableError(
       `The ledger has not answered for ${answerTimeoutMs} ms after the grace time of a drain, so run ${this.runId} was left where it ` +
-        'is. Whether its last append was carried out is not known; what was acknowledged is not lost. Resume it when the ledger answers.',
+        'is. Its last append may or may not have been carried out; acknowledged events are not lost. Resume it when the ledger answers.',
     )
     const { clock } = this.parts.host
     const stopTimer = clock.schedule(graceMs + answerTimeoutMs, () => this.#session?.abort(silent))

@@ -185,7 +185,7 @@ export async function readResult<Output>(
   const read = await agent.output.read(state.output.value)
   if ('output' in read) return { ...result, output: read.output }
   throw new ConfigurationError(
-    `The answer of run ${state.runId} does not fit today's output schema of the agent ${state.agent}: ${read.error}. The recorded answer is unchanged; read the run with the schema that it was started with.`,
+    `The answer of run ${state.runId} does not match today's output schema of the agent ${state.agent}: ${read.error}. The recorded answer is unchanged; read the run with the schema that it was started with.`,
   )
 }
 

@@ -163,8 +163,8 @@ function toEdits({ of, edits, by, reason }: PastEdits, source: RunState | undefi
     const what = source ? `follows run ${source.runId}` : 'has no past'
     throw new LedgerConflictError(
       'session',
-      `The edits are of the history of run ${of}, but this run ${what}: their places may mean other messages. Nothing ` +
-        'was written. Read the history again and decide anew.',
+      `The edits belong to the history of run ${of}, but this run ${what}: their places may mean other messages. Nothing ` +
+        'was written. Read the history again, and decide again.',
     )
   }
   requireSoundEdits(of, edits, transcript(source))

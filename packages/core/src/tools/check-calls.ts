@@ -51,7 +51,7 @@ async function policyVerdict<Context>(
 ): Promise<PolicyVerdict> {
   const verdict: unknown = await policy(call)
   if (isVerdict(verdict)) return verdict
-  throw new TypeError("it answered neither 'run', 'ask', { ask: 'why' } nor { deny: 'why' }")
+  throw new TypeError("it returned neither 'run', 'ask', { ask: 'why' } nor { deny: 'why' }")
 }
 
 function isVerdict(verdict: unknown): verdict is PolicyVerdict {

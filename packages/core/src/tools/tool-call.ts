@@ -166,7 +166,7 @@ class ToolAttempt implements RunningTool, Observer<ToolSignal> {
     try {
       const answer = tool.run({ ...context, input, attempt, idempotencyKey, cancelled$ })
       if (!this.#reports.follow(answer))
-        this.#fail(`The tool broke its contract: its run answered no Observable. ${mayHaveActed}`)
+        this.#fail(`The tool broke its contract: its run did not return an Observable. ${mayHaveActed}`)
     } catch (error) {
       this.error(error)
     }
@@ -213,7 +213,7 @@ class ToolAttempt implements RunningTool, Observer<ToolSignal> {
       })
     }
     if (!reportable.has(signal.outcome)) {
-      return this.#fail(`The tool reported the outcome ${signal.outcome}, which is not its to give.`)
+      return this.#fail(`The tool reported the outcome ${signal.outcome}, which a tool cannot report.`)
     }
     const { outcome, content, projected, retryable, retryAfterMs } = signal
     const error = 'thrown' in signal ? this.#report(signal.thrown) : undefined

@@ -59,7 +59,7 @@ async function validated<Output>(
   const isResult = issues === undefined ? 'value' in Object(result) : Array.isArray(issues)
   if (isResult) return result as StandardSchemaV1.Result<Output>
   throw new ConfigurationError(
-    `validate of the ${subject} answered neither a value nor issues. Correct the schema.`,
+    `validate of the ${subject} returned neither a value nor issues. Correct the schema.`,
   )
 }
 
@@ -85,7 +85,7 @@ function fromJsonSchema<Output>(subject: string, schema: JsonObject): StandardSc
   const endless = patternsIn(schema).find(repeatsWithinRepeats)
   if (endless !== undefined) {
     throw new ConfigurationError(
-      `The JSON Schema of the ${subject} has the pattern "${endless}", which repeats within what it repeats: to try it on thirty characters that a model wrote could take longer than any process lives. Write it with one repeat, or give a Standard Schema with a check of your own.`,
+      `The JSON Schema of the ${subject} has the pattern "${endless}", which repeats within what it repeats: matching it against thirty characters of a model could take longer than any process lives. Write it with one repeat, or give a Standard Schema with a check of your own.`,
     )
   }
   try {
@@ -163,7 +163,7 @@ function requireKeyword(subject: string, schema: JsonObject): void {
   const names = Object.keys(schema)
   if (names.length === 0 || names.some((name) => keywords.has(name))) return
   throw new ConfigurationError(
-    `The ${subject} has the fields ${names.slice(0, 5).join(', ')}, and none that a JSON Schema has, so every value would pass. Give z.object({ … }) or { type: 'object', properties: { … } }.`,
+    `The ${subject} has the fields ${names.slice(0, 5).join(', ')}, but none that a JSON Schema has, so every value would pass. Give z.object({ … }) or { type: 'object', properties: { … } }.`,
   )
 }
 

@@ -30,8 +30,8 @@ const knownExample = 'ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f2
 export function digestTextsWith(digest: TextDigest): void {
   if (digest('abc') !== knownExample) {
     throw new ConfigurationError(
-      'The function given to digestTextsWith computes no SHA-256 in hex, so nothing uses it: a ledger would hold digests that ' +
-        'other processes cannot compute. Give a function that answers with the SHA-256 of the UTF-8 bytes of a text, in hex.',
+      'The function given to digestTextsWith does not compute SHA-256 in hex, so it is not used: a ledger would hold digests that ' +
+        'other processes cannot compute. Give a function that returns the SHA-256 of the UTF-8 bytes of a text, in hex.',
     )
   }
   useHostDigest(digest)

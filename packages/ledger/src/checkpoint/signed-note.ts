@@ -135,7 +135,7 @@ function readEd25519(use: string, type: 'private' | 'public', read: () => KeyObj
 
 function unusable(use: string, why: string, cause?: unknown): ConfigurationError {
   return new ConfigurationError(
-    `The key that ${use} cannot be used: ${why}. Make one with: openssl genpkey -algorithm ed25519 -out key.pem; its ` +
+    `The key that ${use} cannot be used: ${why}. Create one with: openssl genpkey -algorithm ed25519 -out key.pem; its ` +
       'public half with: openssl pkey -in key.pem -pubout',
     { cause },
   )

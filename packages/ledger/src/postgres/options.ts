@@ -93,7 +93,7 @@ export function parseDatabasePlace({
   requireSchemaName(schema)
   if (typeof connectionString !== 'string' || connectionString.trim() === '') {
     throw new ConfigurationError(
-      'postgresLedger needs a connectionString, and without one it would guess which database to write to. ' +
+      'postgresLedger needs a connectionString, and without one it would have to guess the database. ' +
         'Give one such as postgres://user@host:5432/database.',
     )
   }

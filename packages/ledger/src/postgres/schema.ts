@@ -234,13 +234,13 @@ export async function inspectSchema(ask: Ask, place: DatabasePlace, readOnly: bo
   if (encoding !== 'UTF8') {
     throw new LedgerUnavailableError(
       `The database of the ledger at ${place.description} has the encoding ${encoding}, which cannot hold every text. ` +
-        'Make a database with the encoding UTF8, and name that one.',
+        'Create a database with the encoding UTF8, and name that one.',
     )
   }
   if (present.length === 0) {
     if (!readOnly) return { kind: 'nothing' }
     throw new LedgerUnavailableError(
-      `There is no ledger at ${place.description}, and opening it to read creates none. Look at the connection string and the schema.`,
+      `There is no ledger at ${place.description}, and opening it for reading does not create one. Check the connection string and the schema.`,
       { reason: 'absent' },
     )
   }

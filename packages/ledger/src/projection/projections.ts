@@ -648,7 +648,7 @@ export async function rebuildProjections(
   if (database === undefined) {
     throw new ConfigurationError(
       'This ledger keeps no projections, so there is nothing to rebuild: only sqliteLedger and postgresLedger do. ' +
-        'Hand over the ledger itself, not something wrapped around it.',
+        'Pass the ledger itself, not something wrapped around it.',
     )
   }
   if (!database.isWritable) {

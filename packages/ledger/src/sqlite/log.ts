@@ -293,7 +293,7 @@ export class OpenFiles {
     return new LedgerUnavailableError(
       `The file ${path} was removed, moved or replaced while the ledger was open. What is written now would be lost, ` +
         'so it is not acknowledged. What was acknowledged can still be read through this ledger as long as it is open: ' +
-        'export it if the file is not there any more, then close the ledger and open it again.',
+        'export it if the file no longer exists, then close the ledger and open it again.',
     )
   }
 }

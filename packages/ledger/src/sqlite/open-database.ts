@@ -78,7 +78,7 @@ function toNativeError(error: unknown): ConfigurationError | undefined {
   if (code !== 'MODULE_NOT_FOUND' && code !== 'ERR_DLOPEN_FAILED') return undefined
   const what = code === 'MODULE_NOT_FOUND' ? 'is missing' : 'could not be loaded'
   return new ConfigurationError(
-    `A SQLite file needs the native part of better-sqlite3, which ${what} here (${process.platform}, ${process.arch}, Node ${process.versions.node}). Install the package anew on this machine; if it brings none for it, build it: npm explore better-sqlite3 -- npm run build-release.`,
+    `A SQLite file needs the native part of better-sqlite3, which ${what} here (${process.platform}, ${process.arch}, Node ${process.versions.node}). Reinstall the package on this machine; if it has none for it, build it: npm explore better-sqlite3 -- npm run build-release.`,
     { cause: error },
   )
 }
@@ -185,7 +185,7 @@ function requireUsable(path: string, found: Found, readOnly: boolean): void {
         ? ['is not there', '']
         : ['is empty', ', and copy an open ledger together with its -wal file']
     throw new LedgerUnavailableError(
-      `The ledger ${path} ${what}, and opening it to read creates none. Look at the path${hint}.`,
+      `The ledger ${path} ${what}, and opening it for reading does not create one. Check the path${hint}.`,
       { reason: 'absent' },
     )
   }
@@ -271,7 +271,7 @@ function requireFolder(path: string): Found {
   const folder = statSync(dirname(path), { throwIfNoEntry: false })
   if (folder?.isDirectory()) return { kind: 'nothing' }
   throw new LedgerUnavailableError(
-    `The folder of the ledger ${path} is not there, so the file cannot be made. Make the folder first.`,
+    `The folder of the ledger ${path} does not exist, so the file cannot be created. Create the folder first.`,
   )
 }
 

@@ -158,7 +158,7 @@ export const badInputCases: Readonly<Record<string, (bed: BadInputBed) => Promis
       const ledger = bed.open()
       const importing = importEvents(ledger, [...lines.slice(0, -1), last])
       await expect(importing).rejects.toBeInstanceOf(TallystickError)
-      await expect(importing).rejects.toThrow(/Nothing was written/)
+      await expect(importing).rejects.toThrow(/Nothing of it was written/)
       const left = await Array.fromAsync(ledger.read(run.id))
       expect(left.map(({ seq }) => seq)).not.toContain(lines.length)
       expect((await Array.fromAsync(verifyLedger(ledger))).filter(({ ok }) => !ok)).toEqual([])

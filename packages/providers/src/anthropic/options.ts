@@ -208,7 +208,7 @@ export function checkOptions(modelId: string, options: AnthropicOptions): void {
   const names = (options.mcpServers ?? []).map(({ name }) => name)
   if (new Set(names).size < names.length || names.includes('')) {
     throw new ConfigurationError(
-      'anthropic() got MCP servers without a name, or with the same name, which the service refuses. Give each of mcpServers a name of its own.',
+      'anthropic() got MCP servers without a name, or with the same name, which the service refuses. Give each of mcpServers its own name.',
     )
   }
   const { extraBody = {} } = options

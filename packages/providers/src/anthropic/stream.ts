@@ -169,7 +169,7 @@ export class AnthropicReader implements ReplyReader<WireEvent> {
       throw new ProviderError({
         class: 'truncated',
         message:
-          'Anthropic ended its reply without a stop reason, so whether it is whole cannot be told. Try the call again.',
+          'Anthropic ended its reply without a stop reason, so it may be incomplete. Try the call again.',
         retryable: true,
       })
     }

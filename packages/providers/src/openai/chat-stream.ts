@@ -252,7 +252,7 @@ export class ChatReader implements ReplyReader<WireChunk> {
     if (reason) this.#rawStopReason = reason
     if (reason !== undefined && isBroken(reason)) {
       this.failure = failureInStream(
-        choice['error'] || { code: reason, message: 'the server gave the reply up' },
+        choice['error'] || { code: reason, message: 'the server abandoned the reply' },
       )
     }
     return signals

@@ -187,5 +187,5 @@ export function unrunCall(type: string): ProviderError {
 
 /** The model stopped for tools, and the server passed no call on: some leave out what they cannot read. */
 export function lostCall(reason: string): ProviderError {
-  return failed(retryable('server'), `The reply stopped for tools${named(reason)}, and no call came with it`)
+  return failed(retryable('server'), `The reply stopped for tools${named(reason)}, but contained no call`)
 }

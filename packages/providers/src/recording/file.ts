@@ -26,7 +26,7 @@ export class RecordingWriter {
       accessSync(dirname(file), constants.W_OK)
     } catch (cause) {
       throw new ConfigurationError(
-        `The folder of the recording ${file} is not there, or nothing can be written in it. Make the folder first.`,
+        `The folder of the recording ${file} does not exist, or cannot be written to. Create the folder first.`,
         { cause },
       )
     }
@@ -56,7 +56,7 @@ export function readRecording(file: string, kind: RecordingKind): readonly JsonO
     const value = parseJson(line)
     if (isJsonObject(value)) return value
     throw new ConfigurationError(
-      `Line ${place + 1} of the recording ${file} is not a JSON object, so the recording is damaged. Record it anew.`,
+      `Line ${place + 1} of the recording ${file} is not a JSON object, so the recording is damaged. Record it again.`,
     )
   })
   const found = textAt(header, 'recording')
@@ -64,7 +64,7 @@ export function readRecording(file: string, kind: RecordingKind): readonly JsonO
   if (found !== kind || foundVersion !== version) {
     const other = found === undefined ? 'no recording' : `a recording of ${found}, version ${foundVersion}`
     throw new ConfigurationError(
-      `${file} is ${other}, so it cannot be played as one of ${kind}, version ${version}. Record it anew, or play it with what wrote it.`,
+      `${file} is ${other}, so it cannot be played as one of ${kind}, version ${version}. Record it again, or play it with what wrote it.`,
     )
   }
   return lines

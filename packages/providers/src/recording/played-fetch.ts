@@ -52,7 +52,7 @@ export function playedFetch(file: string, options: PlayedFetchOptions = {}): Pla
   const exchanges = readExchanges(readRecording(file, 'exchanges'))
   if (exchanges === undefined) {
     throw new ConfigurationError(
-      `The recording ${file} holds a line that belongs to no exchange, so it is damaged. Record it anew.`,
+      `The recording ${file} holds a line that belongs to no exchange, so it is damaged. Record it again.`,
     )
   }
   const order = new ReplayOrder(
@@ -70,7 +70,7 @@ export function playedFetch(file: string, options: PlayedFetchOptions = {}): Pla
       waiting === undefined
         ? 'all of its exchanges have been played'
         : `the next one differs at ${findDifference(request, waiting.request) ?? 'nothing that is kept'}`
-    const message = `No answer to this request is recorded in ${file.split(/[/\\]/).at(-1)}: ${why}. Record it anew.`
+    const message = `No answer to this request is recorded in ${file.split(/[/\\]/).at(-1)}: ${why}. Record it again.`
     // Said as an answer, since clients hide what a `fetch` throws, and try again.
     const body = { type: 'error', error: { type: 'invalid_request_error', message } }
     return Response.json(body, { status: 400, headers: { 'x-should-retry': 'false' } })
@@ -80,7 +80,7 @@ export function playedFetch(file: string, options: PlayedFetchOptions = {}): Pla
       const { length } = order.left
       if (length === 0) return
       throw new ConfigurationError(
-        `${length} of ${exchanges.length} exchanges in ${file} were not played: fewer requests were made than when it was recorded. Record it anew if that is meant.`,
+        `${length} of ${exchanges.length} exchanges in ${file} were not played: fewer requests were made than when it was recorded. Record it again if that is meant.`,
       )
     },
   })

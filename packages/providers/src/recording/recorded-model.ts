@@ -130,7 +130,7 @@ export function playedModel(file: string, options: PlayedModelOptions = {}): Pla
         listAt(line, 'signals').every(isJsonObject)
       if (isCall) return line as unknown as RecordedCall
       throw new ConfigurationError(
-        `Line ${place + 2} of the recording ${file} is not a call of a model, so the recording is damaged. Record it anew.`,
+        `Line ${place + 2} of the recording ${file} is not a call of a model, so the recording is damaged. Record it again.`,
       )
     })
     // Calls are written when they end, and numbered when they begin.
@@ -148,7 +148,7 @@ export function playedModel(file: string, options: PlayedModelOptions = {}): Pla
       const { length } = order.left
       if (length === 0) return
       throw new ConfigurationError(
-        `${length} of ${calls.length} calls in ${file} were not played: fewer were made than when it was recorded. Record it anew if that is meant.`,
+        `${length} of ${calls.length} calls in ${file} were not played: fewer were made than when it was recorded. Record it again if that is meant.`,
       )
     },
     stream: (request) =>
@@ -162,7 +162,7 @@ export function playedModel(file: string, options: PlayedModelOptions = {}): Pla
             waiting === undefined
               ? 'all of its calls have been played'
               : `the next one differs in ${findDifference(digests, waiting.request)}`
-          const message = `No reply to this request is recorded in ${file.split(/[/\\]/).at(-1)}: ${why}. Record it anew.`
+          const message = `No reply to this request is recorded in ${file.split(/[/\\]/).at(-1)}: ${why}. Record it again.`
           return subscriber.error(new ProviderError({ class: 'invalid_request', retryable: false, message }))
         }
         void play(call, subscriber)
@@ -177,7 +177,7 @@ function readModel(
 ): Pick<Model, 'provider' | 'api' | 'modelId'> {
   const [first, ...others] = calls.map(({ model }) => model)
   if (first === undefined) {
-    throw new ConfigurationError(`The recording ${file} holds no call. Record it anew.`)
+    throw new ConfigurationError(`The recording ${file} holds no call. Record it again.`)
   }
   const { provider, api, modelId } = first
   const same = others.every((one) => one.provider === provider && one.api === api && one.modelId === modelId)

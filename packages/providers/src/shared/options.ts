@@ -107,7 +107,7 @@ export function copyOptions<Options extends object>(maker: string, options: Opti
       return [name, JSON.parse(JSON.stringify(value))]
     } catch (error) {
       throw new ConfigurationError(
-        `${maker}() got an option ${name} that no JSON can carry, so no request could: ${error instanceof Error ? error.message : 'it is not JSON'}. Give plain data.`,
+        `${maker}() got an option ${name} that JSON cannot carry, so no request could: ${error instanceof Error ? error.message : 'it is not JSON'}. Give plain data.`,
         { cause: error },
       )
     }

@@ -147,7 +147,7 @@ async function join(served: Served, principal: Principal, said: Said): Promise<F
       throw new RefusedRequestError(
         409,
         'key_used',
-        `Run ${runId} has a message with the id ${messageId.slice(0, 80)} and other words. Give each message an id of its own, or name the message as messageId to rewrite it.`,
+        `Run ${runId} has a message with the id ${messageId.slice(0, 80)} and other content. Give each message its own id, or name the message as messageId to rewrite it.`,
       )
     }
     if (here.isFirst) return { runId, after: 0 }

@@ -179,7 +179,7 @@ async function requireResumable(ledger: Ledger, runId: RunId, takeOver: boolean)
   throw new RefusedRequestError(
     409,
     'under_way',
-    'A process drives the run: follow its events. If it died on another machine, its lease ends within seconds; {"takeOver":true} does not wait for that, and what a process that lives has under way may then happen twice.',
+    'A process drives the run: follow its events. If it died on another machine, its lease ends within seconds; {"takeOver":true} does not wait for that, and work in flight of a process that is still alive may then happen twice.',
   )
 }
 

@@ -140,7 +140,7 @@ export async function startRun(
       throw new RefusedRequestError(
         409,
         'key_used',
-        'This Idempotency-Key, or this id of a message, began another run before. Give each order a key, and each message an id, of its own.',
+        'This Idempotency-Key, or this id of a message, has started another run already. Give each order its own key, and each message its own id.',
       )
     }
     await untilBegun(run)

@@ -85,7 +85,7 @@ export const tailCases: readonly LedgerContractCase[] = [
     requireEqual(await collect(ledger.tail(only?.cursor)), [], 'the tail after the last event')
   }),
   checkLedger(
-    'a cursor that names no event of the ledger is refused, and nothing is yielded for it',
+    'a cursor that does not belong to an event of the ledger is refused, and nothing is yielded for it',
     async (ledger) => {
       await inTurns(ledger)
       const [first] = await tailUntil(ledger, 1)

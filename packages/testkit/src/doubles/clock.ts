@@ -130,12 +130,12 @@ export async function untilSettled<T>(
     else if (clock.advanceToNext() || (await isMoving(clock, watched))) jumps++
     else throw nothingMoves()
   }
-  throw new Error(`Time has jumped ${MAX_JUMPS} times, and the promise has not settled.`)
+  throw new Error(`Time has jumped ${MAX_JUMPS} times, but the promise has not settled.`)
 }
 
 function nothingMoves(): Error {
   return new Error(
-    'Nothing moves any more: the promise waits for something that no timer of the clock will bring, so the test would hang. ' +
+    'No work is left: the promise waits for something that no timer of the clock will bring, so the test would hang. ' +
       'Where a tool, a model or a ledger waits for the world outside (a file, a process, a network), return what is under way there from `outside`, ' +
       'an option of simulate and the last argument of untilSettled: time stands still until it has ended. Else something never settles.',
   )
@@ -150,7 +150,7 @@ async function quiet(clock: ManualClock, watched: { readonly settled: boolean })
     if (clock.uses === uses) continue
     uses = clock.uses
     if (uses - begun > MAX_LOOKS) {
-      throw new Error(`Something has looked at the clock ${MAX_LOOKS} times, and has not waited for it once.`)
+      throw new Error(`Something has read the clock ${MAX_LOOKS} times without waiting for it.`)
     }
     turns = 0
   }

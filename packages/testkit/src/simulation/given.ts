@@ -93,5 +93,5 @@ function whenDecided(decision: Decision): When {
 function requireSame(actual: unknown, expected: unknown): void {
   const [found, wanted] = [actual, expected].map((value) => canonicalJson(value as Json))
   if (found === wanted) return
-  throw Object.assign(new Error(`It was decided: ${found}. Expected was: ${wanted}.`), { actual, expected })
+  throw Object.assign(new Error(`Decided: ${found}. Expected: ${wanted}.`), { actual, expected })
 }

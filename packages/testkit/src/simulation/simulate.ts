@@ -195,9 +195,7 @@ async function attend(
     } else if (limit) run.raiseLimit(limit, Number.MAX_SAFE_INTEGER, { by: 'simulated' }).catch(() => {})
     else if (!(await hasWaited(outside))) return result
   }
-  throw new Error(
-    `The run has stopped ${MAX_STOPS} times, whatever it was answered: the answers lead nowhere.`,
-  )
+  throw new Error(`The run has stopped ${MAX_STOPS} times, whatever the answers were: they lead nowhere.`)
 }
 
 /** Waits until nothing is under way outside, and for what follows from it; answers whether there was anything. */

@@ -115,7 +115,7 @@ function combine<Input, Context>(
   requireOptions(subject, option.listOf(approvalPolicy), policies, 'policies')
   if (policies.length === 0) {
     throw new ConfigurationError(
-      `${subject}: it was given no policy, so no call would need an approval. Give at least one, or the policy 'never'.`,
+      `${subject}: it got no policy, so no call would need an approval. Give at least one, or the policy 'never'.`,
     )
   }
   return async (input, context) => {

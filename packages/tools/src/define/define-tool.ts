@@ -266,7 +266,7 @@ export function createTool<
         const { happened, result } = Object(answer) as { happened?: unknown; result?: unknown }
         if (typeof happened !== 'boolean') {
           throw new TypeError(
-            "reconcile has to answer { happened: true, result }, { happened: false } or 'unknown'",
+            "reconcile has to return { happened: true, result }, { happened: false } or 'unknown'",
           )
         }
         return happened ? { state: 'done', ...createEnding(result, effect) } : { state: 'not_done' }

@@ -123,7 +123,7 @@ function createStandardParse(schema: StandardSchemaV1): OutputCheck {
 function readStandardResult(result: StandardSchemaV1.Result<unknown>): Parsed<unknown> {
   const { issues } = Object(result) as Partial<StandardSchemaV1.FailureResult>
   if (issues === undefined ? !('value' in Object(result)) : !Array.isArray(issues))
-    throw new TypeError('its validate answered neither a value nor issues')
+    throw new TypeError('its validate returned neither a value nor issues')
   return result.issues
     ? { ok: false, issues: result.issues.map(readStandardIssue) }
     : { ok: true, value: result.value }
@@ -212,7 +212,7 @@ function assertSound(toolName: string, schema: Schema): void {
       `The JSON Schema of the tool ${toolName} cannot be checked against: ${detail}. Correct it.`,
     )
   const unfit = option.maybe(option.anyObject)(schema.properties)
-  if (unfit) throw broken('its properties are no object of schemas by name')
+  if (unfit) throw broken('its properties are not an object of schemas by name')
   const known = dereference(schema)
   for (const part of Object.values(known)) {
     if (typeof part === 'boolean') continue
@@ -267,7 +267,7 @@ function boundPatterns(toolName: string, schema: Schema): boolean {
 
 function createEndlessPattern(toolName: string, source: string): ConfigurationError {
   return new ConfigurationError(
-    `The JSON Schema of the tool ${toolName} has the pattern "${source}", and to try it on what a model wrote could take longer than any process lives: it looks ahead or behind, refers back, repeats more than 1,000 times, or, for names of properties, repeats in several places. Write it without that, or give a Standard Schema with a check of your own.`,
+    `The JSON Schema of the tool ${toolName} has the pattern "${source}", and matching it against text of a model could take longer than any process lives: it looks ahead or behind, refers back, repeats more than 1,000 times, or, for names of properties, repeats in several places. Write it without that, or give a Standard Schema with a check of your own.`,
   )
 }
 

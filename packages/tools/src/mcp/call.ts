@@ -369,7 +369,7 @@ function createForgotten(error: unknown, { connection: { server } }: TaskParts):
   const why = error instanceof Error ? error.message : String(error)
   const shown = cleanLine(withoutAnySecrets(why, server.secrets), 300)
   return new ToolError(
-    `The MCP server ${server.name} began this call as a task and does not say what became of it (${shown}). It may have taken effect: find out before you ask for it again.`,
+    `The MCP server ${server.name} began this call as a task and does not say how it ended (${shown}). It may have taken effect: find out before you ask for it again.`,
     { outcome: 'interrupted' },
   )
 }

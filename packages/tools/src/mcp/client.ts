@@ -392,7 +392,7 @@ function showValue(value: unknown, name: string): unknown {
   return Object.fromEntries(
     Object.entries(value).map(([field, each]) => {
       if (visibleText(field) !== field)
-        throw new Error('The question has a field whose name is not all visible.')
+        throw new Error('The question has a field whose name has invisible characters.')
       return [field, showValue(each, field)]
     }),
   )
@@ -487,7 +487,7 @@ async function sampleWithin(
   const room =
     'limit' in left ? 0 : Math.min(left.outputTokens ?? Infinity, (left.tokens ?? Infinity) - inputTokens)
   if ('limit' in left || room < minSampleTokens || inputTokens > (left.inputTokens ?? Infinity))
-    throw new Error('The limits of this run leave too little for another answer of a model.')
+    throw new Error('The limits of this run leave too little for another model call.')
   const {
     usage,
     costUsd = left.costUsd,

@@ -214,7 +214,7 @@ describe('a request', () => {
   it.each([
     [
       'not a url',
-      'That is not a URL. Give a whole one, as in https://example.com/page. Nothing was requested.',
+      'That is not a URL. Give a complete one, as in https://example.com/page. Nothing was requested.',
     ],
     ['/page', 'That is not a URL.'],
     [

@@ -77,7 +77,7 @@ describe('an answer that does not come', () => {
     await timers.fire(900)
     expect(await ending).toEqual({
       outcome: 'timed_out',
-      text: 'There was no whole answer within 900 ms. Try again later, or ask for less.',
+      text: 'The answer was not complete within 900 ms. Try again later, or ask for less.',
     })
     await closed
     await new Promise((resolve) => void silent.close(resolve))

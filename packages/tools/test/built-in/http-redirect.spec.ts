@@ -43,7 +43,10 @@ describe('a redirect', () => {
       '169.254.169.254 cannot be reached: its address is linkLocal',
     ],
     ['http://[::1]:8080/', '[::1]:8080 cannot be reached: its address is loopback'],
-    ['http://[::1]:9/', 'The port of that URL belongs to another protocol, and is never connected to.'],
+    [
+      'http://[::1]:9/',
+      'The port of that URL belongs to another protocol, and this tool never connects to it.',
+    ],
     ['//10.0.0.1/', '10.0.0.1:80 cannot be reached: its address is private'],
     ['file:///etc/passwd', 'file:// is refused: only http: and https:'],
     ['http://user:pass@example.com/', 'http://example.com is refused: a URL with a user or password'],
@@ -104,7 +107,7 @@ describe('a redirect', () => {
       (_request, response) => void response.writeHead(307, { location: '/again' }).end(),
     )
     expect(await said(loop.origin, { allow: [loop.place], maxRedirects: 2 })).toBe(
-      'failed: More than 2 redirects followed each other. Ask for where they lead in the end.',
+      'failed: More than 2 redirects followed each other. Request their final address.',
     )
     expect(loop.received).toHaveLength(3)
     expect(await said(loop.origin, { allow: [loop.place], maxRedirects: 0 })).toContain(

@@ -88,7 +88,7 @@ export async function exchangePage(
       throw new ToolError(
         way.isConnecting
           ? `There was no connection ${within} to where the answer redirects. Try again later.`
-          : `There was no whole answer ${within}. Try again later, or ask for less.`,
+          : `The answer was not complete ${within}. Try again later, or ask for less.`,
         { outcome: 'timed_out' },
       )
     }
@@ -132,7 +132,7 @@ async function follow(
     await response.body?.cancel()
     if (redirects === maxRedirects) {
       throw new ToolError(
-        `More than ${maxRedirects} redirects followed each other. Ask for where they lead in the end.`,
+        `More than ${maxRedirects} redirects followed each other. Request their final address.`,
       )
     }
     hop = next
@@ -289,7 +289,9 @@ export function describeFailure(thrown: unknown, show: (text: string) => string)
   const refused = chain.find((error) => error instanceof ToolError)
   if (refused) return new ToolError(show(refused.message), { outcome: refused.outcome })
   if (chain.some(({ message }) => message === 'bad port')) {
-    return new ToolError('The port of that URL belongs to another protocol, and is never connected to.')
+    return new ToolError(
+      'The port of that URL belongs to another protocol, and this tool never connects to it.',
+    )
   }
   const code = chain
     .map((error) => readCode(error))

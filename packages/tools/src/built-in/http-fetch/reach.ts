@@ -83,7 +83,7 @@ export function readUrl(text: string, { origins }: ReachPolicy, base?: URL): URL
   const url = URL.canParse(text, base?.href) ? new URL(text, base) : undefined
   if (!url)
     throw new ToolError(
-      'That is not a URL. Give a whole one, as in https://example.com/page. Nothing was requested.',
+      'That is not a URL. Give a complete one, as in https://example.com/page. Nothing was requested.',
     )
   if (!isWeb(url)) throw createRefusal(url, 'only http: and https: URLs can be fetched')
   if (url.username !== '' || url.password !== '')

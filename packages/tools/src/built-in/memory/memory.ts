@@ -118,7 +118,7 @@ function searchTool({ store, maxShown, readOwner }: Memories): Tool {
     execute: async (input, { runId }) => {
       const { query } = input as { query: string }
       const phrases = searchPhrases(query)
-      if (phrases.length === 0) throw new ToolError('The query has no word. Give one word at least.')
+      if (phrases.length === 0) throw new ToolError('The query contains no word. Give at least one.')
       return showMemories(await store.search(await readOwner(runId), phrases, maxShown))
     },
   })
@@ -163,7 +163,7 @@ function saveTool({ store, now, approval, maxChars, maxMemories, readOwner }: Me
     timeoutMs,
     execute: async (input, { runId, idempotencyKey: key }) => {
       const text = visibleText((input as { text: string }).text).trim()
-      if (text === '') throw new ToolError('The text has nothing that a reader sees. Nothing was saved.')
+      if (text === '') throw new ToolError('The text contains nothing visible. Nothing was saved.')
       const saved = await store.save(await readOwner(runId), { key, text, at: now(), max: maxMemories })
       if (saved === 'full') {
         throw new ToolError(

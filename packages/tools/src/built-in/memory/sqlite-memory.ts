@@ -173,6 +173,6 @@ function requireOwnFile(database: Database, path: string): void {
   const other = database.prepare(`select 1 from sqlite_schema where tbl_name not glob 'memory*' limit 1`)
   if (other.get() === undefined) return
   throw new ConfigurationError(
-    `${path} is a database of something else, and no file of memories. It was left as it is. Name another file; one that does not exist is created.`,
+    `${path} is a database of another application, not a file of memories. It was left as it is. Name another file; one that does not exist is created.`,
   )
 }

@@ -226,7 +226,7 @@ describe('memoryTools', () => {
       outcome: 'invalid_input',
     })
     expect(await call('save_memory', { text: '\u001b[m ' })).toEqual(
-      failed('The text has nothing that a reader sees. Nothing was saved.'),
+      failed('The text contains nothing visible. Nothing was saved.'),
     )
     expect(await call('save_memory', { text: '\u202etea ' })).toMatchObject({ outcome: 'success' })
     expect((await call('list_memories', {})).text).toContain('"text":"tea"')
@@ -237,7 +237,7 @@ describe('memoryTools', () => {
       outcome: 'invalid_input',
     })
     expect(await call('search_memories', { query: '…!' })).toEqual(
-      failed('The query has no word. Give one word at least.'),
+      failed('The query contains no word. Give at least one.'),
     )
     expect(await call('delete_memory', { id: 0 })).toMatchObject({ outcome: 'invalid_input' })
     expect(await call('delete_memory', { id: 2 ** 31 })).toMatchObject({ outcome: 'invalid_input' })

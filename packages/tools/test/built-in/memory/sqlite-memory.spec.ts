@@ -96,7 +96,7 @@ describe('sqliteMemory', () => {
     other.close()
     const before = readFileSync(path)
     const open = openFiles()
-    expect(() => sqliteMemory(path)).toThrow(`${path} is a database of something else`)
+    expect(() => sqliteMemory(path)).toThrow(`${path} is a database of another application`)
     expect(openFiles()).toBeLessThanOrEqual(open)
     expect(readFileSync(path).equals(before)).toBe(true)
     const text = join(folder, 'text.db')

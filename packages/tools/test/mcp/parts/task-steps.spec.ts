@@ -183,7 +183,7 @@ describe('a task', () => {
 describe('a task over connections that are lost', () => {
   const doubt = (why: string): object => ({
     outcome: 'interrupted',
-    message: `The MCP server shop began this call as a task and does not say what became of it (${why}). It may have taken effect: find out before you ask for it again.`,
+    message: `The MCP server shop began this call as a task and does not say how it ended (${why}). It may have taken effect: find out before you ask for it again.`,
   })
 
   it('is found again, also after six losses with an answer in between', async () => {
