@@ -12,10 +12,16 @@ export const allTests: readonly string[] = [
 ]
 
 /** Tests that need a Postgres server, which is started before the first and ended after the last of them. */
-export const onPostgres: readonly string[] = ['packages/*/test/postgres-*.{spec,property,contract}.ts']
+export const onPostgres: readonly string[] = [
+  'packages/*/test/postgres-*.{spec,property,contract}.ts',
+  'packages/engines/test/pg-boss.spec.ts',
+]
 
 /** Those of them that `pnpm test` runs: the promises of a ledger. */
-export const quickOnPostgres: readonly string[] = ['packages/ledger/test/postgres-ledger.contract.ts']
+export const quickOnPostgres: readonly string[] = [
+  'packages/ledger/test/postgres-ledger.contract.ts',
+  'packages/engines/test/pg-boss.spec.ts',
+]
 
 /** Tests that start many processes, or write large ledgers: too slow for a run that is to take three minutes on two cores. */
 export const thoroughOnly: readonly string[] = [
