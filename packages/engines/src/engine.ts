@@ -59,7 +59,7 @@ export interface Engine {
   /** Names the engine in messages, such as `pg-boss`. */
   readonly name: string
   readonly capabilities: ReadonlySet<EngineCapability>
-  /** Rejects where the wake may not be on record. `within` is a transaction of an engine that is `transactional`. */
+  /** Rejects if the wake may not be on record. `within` is a transaction of an engine that is `transactional`. */
   wake(wake: Wake, within?: unknown): Promise<void>
   work(drive: Drive, options: { readonly concurrency: number }): Promise<EngineWorker>
 }

@@ -57,7 +57,7 @@ export class ImportedHistories {
     this.#ledger = ledger
   }
 
-  /** The value of a line, whole. Throws a `LedgerDamagedError` where what it shares was not in a line before it. */
+  /** The value of a line, whole. Throws a `LedgerDamagedError` if what it shares was not in a line before it. */
   async whole(value: unknown): Promise<unknown> {
     if (!isCarried(value)) return value
     const { runId, shared, ...event } = value

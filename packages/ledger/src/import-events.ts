@@ -65,7 +65,7 @@ class RunImport {
   }
 
   /**
-   * Imports the next event. Throws a `LedgerDamagedError` where it cannot be the next one, and a `LedgerConflictError`
+   * Imports the next event. Throws a `LedgerDamagedError` if it cannot be the next one, and a `LedgerConflictError`
    * where the ledger holds another one in its place.
    */
   async add(line: ImportedLine): Promise<void> {
@@ -256,7 +256,7 @@ function isEventCutOff(text: string | Uint8Array): boolean {
 }
 
 /**
- * The event that a line holds; `undefined` where the line is an event that was cut off. Throws an `UnknownEventError` for
+ * The event that a line holds; `undefined` if the line is an event that was cut off. Throws an `UnknownEventError` for
  * what this release does not know, and a `LedgerDamagedError` for anything else that is not an event.
  */
 async function parseLine(

@@ -401,7 +401,7 @@ export class RunSpans {
   }
 
   #requestApproval({ at, runId, turn, toolCallId, name, attempt }: EventOf<'approval_requested'>): void {
-    // A fork asks anew about a call that waits where it begins: that is one wait.
+    // A fork asks again about a call that waits where it begins: that is one wait.
     if (this.#approvals.has(toolCallId)) return
     const span = this.#begin({
       id: toSpanId(runId, 'approval', toolCallId, attempt),

@@ -139,7 +139,7 @@ export class OpenSpan {
     this.#events.push({ name, at, attributes: keepKnown(attributes) })
   }
 
-  /** Lets it begin anew, later: what came before belongs to another run. */
+  /** Lets it begin again, later: what came before belongs to another run. */
   beginAt(at: number): void {
     this.#started = { ...this.#started, startedAt: at }
     this.#events = []

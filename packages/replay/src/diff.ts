@@ -17,7 +17,7 @@ import {
   extractRunId,
 } from '@tallystick/core/vocabulary'
 
-/** One place in which two values differ; `undefined` where one has nothing there. */
+/** One place in which two values differ; `undefined` if one has nothing there. */
 export interface Difference {
   /** Such as `content[0].text`; items with a name are identified by it: `definition.tools[pay].description`. */
   readonly path: string
@@ -98,7 +98,7 @@ function compareLists(
   return moved ? [{ path: `${path}, in order`, recorded: namesBefore, happened: namesAfter }] : found
 }
 
-/** Items by their names; `undefined` where not each has one of its own. */
+/** Items by their names; `undefined` if not each has one of its own. */
 function indexByName(items: readonly unknown[]): ReadonlyMap<string, unknown> | undefined {
   const named = new Map<string, unknown>()
   for (const item of items) {

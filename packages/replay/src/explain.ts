@@ -146,7 +146,7 @@ function originsAfter(
 }
 
 /**
- * Messages that stood there before, and those of before that are gone. Where messages were written down anew, as those
+ * Messages that stood there before, and those of before that are gone. Where messages were written down again, as those
  * that are handed over, the ones that say the same word for word are the same.
  */
 export function matched(

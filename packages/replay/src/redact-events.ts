@@ -55,9 +55,9 @@ export function redactAgent(agent: Agent<unknown>, mask: SecretMask): Agent<unkn
 
 /**
  * The events of a run without secrets. What was streamed is masked as a whole, since a secret may come in pieces; the
- * recorded digests are computed anew from what is left, so that the laws hold over the result too.
+ * recorded digests are computed again from what is left, so that the laws hold over the result too.
  *
- * Throws what `audit` throws where the run breaks a law, and `ConfigurationError` where it does so only because a pattern
+ * Throws what `audit` throws if the run breaks a law, and `ConfigurationError` where it does so only because a pattern
  * of the caller masks more than secrets.
  */
 export function redactEvents(events: readonly RuntimeEvent[], mask: SecretMask): readonly RuntimeEvent[] {

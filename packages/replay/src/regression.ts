@@ -114,7 +114,7 @@ export interface Regression {
  * Ids that the runtime made, of runs and of calls, stay, whatever a pattern matches.
  *
  * Rejects with `RunNotFoundError` for an unknown run, with `ConfigurationError` if the file exists already or a pattern of
- * `secrets` masks so much that the rest is not a run, and with what `audit` throws where the run breaks a law. Nothing is
+ * `secrets` masks so much that the rest is not a run, and with what `audit` throws if the run breaks a law. Nothing is
  * written then.
  */
 export async function exportRegression(
@@ -258,7 +258,7 @@ export interface RegressionReport {
   readonly divergence?: {
     readonly seq: number
     readonly turn: number
-    /** Absent where the recording ends, or where nothing happened. */
+    /** Absent if the recording ends, or where nothing happened. */
     readonly recorded?: EventType
     readonly happened?: EventType
     /** As `reportedDifferences` returns them. */
@@ -271,7 +271,7 @@ export interface RegressionReport {
  * The agents' texts are masked like the fixture, by the patterns `secrets` that it was written with. `definitions` is the
  * option of `replayRun`.
  *
- * Rejects with `LedgerDamagedError` where the fixture is not what was written, and with `ConfigurationError` where an
+ * Rejects with `LedgerDamagedError` if the fixture is not what was written, and with `ConfigurationError` where an
  * agent of the run is not among those of today, or an option is wrong.
  */
 export async function replayRegression(

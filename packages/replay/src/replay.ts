@@ -66,7 +66,7 @@ interface Driven {
 }
 
 /**
- * The command or signal that the next event followed from, as the facts on record say it; `undefined` where the record
+ * The command or signal that the next event followed from, as the facts on record say it; `undefined` if the record
  * ends before all of it was said. Whether calls may run and answers fit is asked of the agent's tools and schema as they
  * are now.
  */
@@ -132,9 +132,9 @@ const replayOptions = fields<ReplayOptions>({
 /** The first place where a run that is driven again differs from its record. */
 export interface Divergence {
   readonly seq: number
-  /** Absent where the recording ends. */
+  /** Absent if the recording ends. */
   readonly recorded?: RuntimeEvent
-  /** Absent where nothing happened. */
+  /** Absent if nothing happened. */
   readonly happened?: RuntimeEvent
   /** The differences of the two events, by path; if their types differ, only that. */
   readonly differences: readonly Difference[]
@@ -227,7 +227,7 @@ async function driveAgain(
   return undefined
 }
 
-/** The events that follow now in the place of the recorded ones. */
+/** The events that follow now in place of the recorded ones. */
 interface Decided {
   readonly happened: readonly RuntimeEvent[]
   /** The record ends before all is said that was decided about. */
@@ -316,7 +316,7 @@ function pendingBefore(
   return 'facts' in action ? toEvents(action.facts, next) : []
 }
 
-/** Facts as events in the place of those on record: who wrote them, when and why is the record's. */
+/** Facts as events in place of those on record: who wrote them, when and why is the record's. */
 function toEvents(facts: readonly Fact[], next: RuntimeEvent): readonly RuntimeEvent[] {
   const { runId, epoch, seq, at } = next
   const cause = findCause(next)

@@ -106,7 +106,7 @@ interface Name {
   readonly apart: boolean
 }
 
-/** The name before a separator; empty where none is. */
+/** The name before a separator; empty if none is. */
 function nameBefore(text: string, separator: number): Name {
   // The separator `:=`.
   const before = text[separator] === '=' && text[separator - 1] === ':' ? separator - 1 : separator

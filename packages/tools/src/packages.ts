@@ -8,7 +8,7 @@ import { ToolError } from './define/outcome.ts'
  * such as `mcpTools()`.
  */
 export interface OptionalPackage<Module> {
-  /** Throws `ConfigurationError` where the host can tell at once that the package is missing. */
+  /** Throws `ConfigurationError` if the host can tell at once that the package is missing. */
   require(user: string): void
   /** Loads the package once. Rejects with a `ConfigurationError`. */
   load(user: string): Promise<Module>

@@ -106,7 +106,7 @@ export function approvalRules(given: ApprovalRules): ApprovalPolicy {
 /** The decision of rules about a call. */
 export interface RuledDecision {
   readonly decision: RuleDecision
-  /** The number of the rule that decided, from 1; absent where no rule fits. */
+  /** The number of the rule that decided, from 1; absent if no rule fits. */
   readonly rule?: number
   /** Why, with the rule that says so: for the person who is asked, or the model whose call is denied. */
   readonly reason: string

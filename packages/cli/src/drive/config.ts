@@ -19,7 +19,7 @@ export interface NewRunContext {
   readonly verb: 'run' | 'serve'
   /** Absolute path of the ledger's file, or the connection string of its database without the password. */
   readonly ledgerPath: string
-  /** The agent that was named; absent where the configuration's only one is meant. */
+  /** The agent that was named; absent if the configuration's only one is meant. */
   readonly agent?: string
   readonly runId?: undefined
   readonly model?: undefined
@@ -250,7 +250,7 @@ async function startServers(config: TallystickConfig, path: string): Promise<Loa
   }
 }
 
-/** The default export of a configuration. Throws a `ConfigurationError` where it cannot be imported. */
+/** The default export of a configuration. Throws a `ConfigurationError` if it cannot be imported. */
 export async function importConfig(path: string): Promise<unknown> {
   try {
     const module = (await import(pathToFileURL(path).href)) as { readonly default?: unknown }
@@ -268,7 +268,7 @@ export async function importConfig(path: string): Promise<unknown> {
   }
 }
 
-/** The MCP servers that a configuration of this command names. Throws a `ConfigurationError` where it names no server. */
+/** The MCP servers that a configuration of this command names. Throws a `ConfigurationError` if it names no server. */
 export async function readMcpOptions(path: string): Promise<McpOptions> {
   const source = await importConfig(path)
   const { mcp } = Object(source) as { readonly mcp?: McpOptions }

@@ -164,7 +164,7 @@ export interface ForkNeeds {
   readonly calls: readonly string[]
   /** True if the fork decides about calls that wait for an approval. */
   readonly decides: boolean
-  /** True if the last input is replaced. The fork then begins right after it, and asks for approvals anew. */
+  /** True if the last input is replaced. The fork then begins right after it, and asks for approvals again. */
   readonly replacesInput: boolean
 }
 

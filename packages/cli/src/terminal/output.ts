@@ -87,7 +87,7 @@ export interface Output {
   readonly print: (text: string) => Promise<void>
   /** Writes text as it is where the stream is not a terminal: data, for a file or a program. */
   readonly printData: (text: string) => Promise<void>
-  /** Writes a line in the place of the one that it wrote before; an empty text takes that away. */
+  /** Writes a line in place of the one that it wrote before; an empty text takes that away. */
   readonly rewriteLine: (text: string) => void
   /** Opens a pager on the terminal. Returns `undefined` if stdout is not a terminal, or if no pager is wanted or found. */
   readonly openPager: () => Promise<Pager | undefined>

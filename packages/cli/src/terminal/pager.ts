@@ -14,7 +14,7 @@ export interface Pager {
 /** `less` ends where all of it fits one screen, shows colours, and leaves what was read on the screen. */
 const lessOptions = 'FRX'
 
-/** Starts the pager of the environment, `less` where it names none; `undefined` where it wants none. */
+/** Starts the pager of the environment, `less` where it names none; `undefined` if it wants none. */
 export function openPager(
   environment: NodeJS.ProcessEnv,
   shownText: (text: string) => string,

@@ -177,7 +177,7 @@ function formatVerdict(verdict: ReportedVerdict, paint: Paint): string {
   return `${name}  ${paint('red', 'DAMAGED')}  ${formatDamage(verdict)}, ${found} sound`
 }
 
-/** Faults of projections are reported apart from those of events: projections can be made anew. */
+/** Faults of projections are reported apart from those of events: projections can be made again. */
 function formatDifference(verdict: RunVerdict | StoreVerdict, paint: Paint): string {
   if (verdict.differs === undefined) return ''
   const { what, expected, found } = verdict.differs

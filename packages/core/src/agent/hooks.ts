@@ -103,7 +103,7 @@ export function listHooks(given: GivenHooks | undefined): readonly RunHooks[] {
   return Array.isArray(given) ? (given as readonly RunHooks[]) : [given as RunHooks]
 }
 
-/** The hooks that an event of each type is for; `null` where there are none. */
+/** The hooks that an event of each type is for; `null` if there are none. */
 const hooksOfType: { readonly [T in EventType]: ((event: EventOf<T>) => readonly HookName[]) | null } = {
   run_started: () => ['runStarted'],
   history_carried: null,

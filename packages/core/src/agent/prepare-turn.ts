@@ -87,7 +87,7 @@ interface AskedOnce {
 
 /**
  * Asks agents to prepare turns, and waits for those that answer later. A turn whose request has changed meanwhile, since
- * the user said more, is prepared anew: the answer of before is of another request.
+ * the user said more, is prepared again: the answer of before is of another request.
  */
 export class TurnPreparation {
   readonly #clock: Clock
@@ -250,7 +250,7 @@ export function requireContext({ runId, withContext }: RunState, context: unknow
 }
 
 /**
- * Stands for the context of a run that is made anew each time a process begins to drive it, from what is on record of the
+ * Stands for the context of a run that is made again each time a process begins to drive it, from what is on record of the
  * run: so that whoever decides about it, or resumes it, lends it nothing of theirs. Pass it as `context`.
  */
 export class ContextOfRecord {
@@ -260,7 +260,7 @@ export class ContextOfRecord {
     this.#make = make
   }
 
-  /** Makes the context. Rejects with a `TallystickError` of the code `context_unavailable` where it cannot be had. */
+  /** Makes the context. Rejects with a `TallystickError` of the code `context_unavailable` if it cannot be had. */
   async contextFor(run: RecordedRun): Promise<unknown> {
     try {
       return await this.#make(run)

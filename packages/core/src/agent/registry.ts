@@ -119,7 +119,7 @@ function listCode(agent: Agent<unknown>): readonly unknown[] {
 /** The agents that a runtime knows, by the name that the ledger records, with what their models cost. */
 export interface AgentRegistry {
   /**
-   * Takes an agent in, with all that it may hand over to and that it has as tools. Throws a `ConfigurationError` where
+   * Takes an agent in, with all that it may hand over to and that it has as tools. Throws a `ConfigurationError` if
    * another has its name.
    */
   readonly register: (agent: Agent<unknown>) => Agent<unknown>

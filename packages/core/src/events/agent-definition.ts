@@ -355,7 +355,7 @@ function withoutPrice<T extends { readonly price?: unknown }>({
   return rest
 }
 
-/** A definition with other instructions; the same one where they are as they were. */
+/** A definition with other instructions; the same one if they are as they were. */
 export function withInstructions(definition: AgentDefinition, instructions: string): AgentDefinition {
   return definition.instructions === instructions ? definition : digested({ ...definition, instructions })
 }

@@ -59,7 +59,7 @@ function resolved(schema: Json | undefined, root: JsonObject, steps = 0): JsonOb
   return inner.length === 1 ? resolved(inner[0], root, steps) : schema
 }
 
-/** The schema that a reference within `root` leads to, such as `#/$defs/a~1b`; `undefined` where there is none. */
+/** The schema that a reference within `root` leads to, such as `#/$defs/a~1b`; `undefined` if there is none. */
 export function findReferred(reference: string, root: JsonObject): JsonObject | undefined {
   const target = reference === '#' || reference.startsWith('#/') ? findPointed(reference, root) : undefined
   return isJsonObject(target) ? target : undefined

@@ -427,7 +427,7 @@ function correctMediaType<Part extends TextPart | ImagePart | FilePart>(
   return isImage ? { type: 'image', mediaType, data } : { type: 'file', mediaType, data }
 }
 
-/** Returns parts with the media types that their bytes have; the same list where nothing is corrected. */
+/** Returns parts with the media types that their bytes have; the same list if nothing is corrected. */
 export function correctMediaTypes<Part extends UserPart | ResultPart>(
   parts: readonly Part[],
 ): readonly Part[] {

@@ -852,7 +852,7 @@ export function parseEvent(value: unknown): RuntimeEvent {
 }
 
 /**
- * The first field of an event that does not have the shape of its type; `undefined` where every field fits, and for
+ * The first field of an event that does not have the shape of its type; `undefined` if every field fits, and for
  * types and versions that this release does not know. Of an event whose content was removed only what is left is
  * checked: its envelope. The value of the field is not shown.
  */

@@ -35,7 +35,7 @@ export interface Limits {
    * How often one read (tool and input) may give the same answer while nothing else happens. After that it is not run:
    * the recorded answer is served as `repeated`. The limit is met when that has happened as often again, or when a tool
    * has failed with the same error so often in a row (twice at least). A write, new input, an approval, an answer that was not
-   * known and the like make all counts begin anew; a tool that says `repeats` is not counted. Default 6.
+   * known and the like make all counts begin again; a tool that says `repeats` is not counted. Default 6.
    */
   readonly maxRepeats?: number
   /** Read tools that run at the same time. */
@@ -225,7 +225,7 @@ export const limitOfField: {
   costUsd: 'maxCostUsd',
 }
 
-/** How high a grant lets a limit be; `undefined` where it does not bound it. */
+/** How high a grant lets a limit be; `undefined` if it does not bound it. */
 export function findBound(grant: Grant, limit: LimitName): number | undefined {
   if (limit === 'maxDurationMs') return grant.durationMs
   const field = grantFields.find((each) => limitOfField[each] === limit)

@@ -117,7 +117,7 @@ export type GivenPrice = OrUndefined<Omit<Price, 'longInput'>> & {
 /** The most web searches that a provider runs within one model call; `unbounded` if no setting bounds them. */
 export type MaxWebSearches = number | 'unbounded'
 
-/** Returns the most that the web searches of one call can cost, in US dollars; `Infinity` where they are not bounded. */
+/** Returns the most that the web searches of one call can cost, in US dollars; `Infinity` if they are not bounded. */
 export function searchesCost({ webSearchUsd = 0 }: Price, max: MaxWebSearches): number {
   if (webSearchUsd === 0) return 0
   return max === 'unbounded' ? Infinity : max * webSearchUsd

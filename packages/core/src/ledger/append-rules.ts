@@ -32,7 +32,7 @@ const onceKeys: { readonly [T in EventType]: ((event: EventOf<T>) => string | un
   model_stream_failed: null,
   tool_requests_collected: null,
   approval_requested: null,
-  // A decision of another run is asked for anew.
+  // A decision of another run is asked for again.
   approval_decided: ({ toolCallId, attempt, elsewhere }) =>
     elsewhere ? undefined : ` ${toolCallId} ${attempt}`,
   tool_started: ({ toolCallId, attempt }) => ` ${toolCallId} ${attempt}`,
@@ -201,7 +201,7 @@ export function isEndedBefore(error: unknown): boolean {
   return error instanceof LedgerConflictError && error.kind === 'ended'
 }
 
-/** The answer of a put; `undefined` where it came after the end of its run. */
+/** The answer of a put; `undefined` if it came after the end of its run. */
 export async function unlessEnded(put: Promise<boolean>): Promise<boolean | undefined> {
   try {
     return await put

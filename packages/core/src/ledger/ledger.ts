@@ -63,7 +63,7 @@ export interface RunFilter {
   readonly limit?: number | undefined
 }
 
-/** Who removes content, when (in milliseconds since 1970 UTC), and why. It stays on record in the place of the content. */
+/** Who removes content, when (in milliseconds since 1970 UTC), and why. It stays on record in place of the content. */
 export interface ContentRemoval {
   readonly by: string
   readonly reason: string
@@ -232,7 +232,7 @@ export interface Lease {
  *   ended and that nobody has taken since is renewed too. It is called when a tool or a model has been silent for long, for all
  *   such runs of a process at once. It need not be durable, and must not wait behind long work.
  * - `release` ends the lease of a run if that holder has it. It need not be durable.
- * - `lease` returns the lease of a run that lasts; `undefined` where there is none, or no such run.
+ * - `lease` returns the lease of a run that lasts; `undefined` if there is none, or no such run.
  * - A lease refuses no append: only the epoch decides which writer may. It keeps others from raising the epoch while a tool is
  *   at work, which no epoch can stop.
  * - A store judges nothing else. Whether the process of a holder has died is for the runtime to say, which knows its machine.

@@ -163,7 +163,7 @@ export function getPrice(state: RunState, model: ModelRef): Price | undefined {
   return findModelInfo(state, model)?.price
 }
 
-/** How many web searches one call may hold: none where its provider runs none, or the call allows no tool. */
+/** How many web searches one call may hold: none if its provider runs none, or the call allows no tool. */
 export function getMaxWebSearches(
   state: RunState,
   { model, toolChoice }: { readonly model: ModelRef; readonly toolChoice: ToolChoice },

@@ -49,7 +49,7 @@ export function digestSummaryRequest(
   return computeDigest({ model, request: buildSummaryRequest(state, compacting) })
 }
 
-/** The place of what the user asks for now, where it is among the oldest messages; `undefined` where it is not. */
+/** The place of what the user asks for now, where it is among the oldest messages; `undefined` if it is not. */
 function findTask({ history, exchangeFrom }: RunState, replacedMessages: number): number | undefined {
   const isTask = exchangeFrom < replacedMessages && messageAt(history, exchangeFrom)?.role === 'user'
   return isTask ? exchangeFrom : undefined
@@ -121,7 +121,7 @@ function describeLeftOut(state: RunState, replacedMessages: number): string {
 /** The words that introduce a summary to the model. */
 const summaryOpening = 'What was said before, summed up:\n'
 
-/** The text that a model summed up in, as it answered; empty where it said nothing. */
+/** The text that a model summed up in, as it answered; empty if it said nothing. */
 export function readSummaryText(summary: UserMessage): string {
   const text = joinText(summary.parts)
   return text.startsWith(summaryOpening) ? text.slice(summaryOpening.length) : ''
@@ -267,7 +267,7 @@ function shortenHistory(
   return toCompactedFact(state, cut, text ?? describeLeftOut(state, cut))
 }
 
-/** Law 9 holds for the call that sums up as for any other: `undefined` where too little is left for it. */
+/** Law 9 holds for the call that sums up as for any other: `undefined` if too little is left for it. */
 function summaryCall(
   state: RunState,
   replacedMessages: number,

@@ -109,7 +109,7 @@ function recordsDecision(event: RuntimeEvent, { type, toolCallId, by }: Decision
 interface CommandRules<T extends OutsideCommand['type'] = OutsideCommand['type']> {
   /** Returns what follows from the command in a run that is not done. */
   decide(state: RunState, command: OutsideCommandOf<T>, at: number): Decision
-  /** The inverse of `decide`: returns the command that an event records; `undefined` where the event records none of this type. */
+  /** The inverse of `decide`: returns the command that an event records; `undefined` if the event records none of this type. */
   recover(event: RuntimeEvent): OutsideCommandOf<T> | undefined
   /** Returns whether an event records this very command, by what the event says. */
   isRecordedBy(event: RuntimeEvent, command: OutsideCommandOf<T>): boolean
@@ -415,7 +415,7 @@ export function decide(state: RunState | undefined, message: Command | Signal, s
 
 /**
  * The inverse of `decide`: returns the command or signal that the machine received in a state, made again from the events
- * that followed. `undefined` where it received none (`findCause` says `controller`), where the record ends within the
+ * that followed. `undefined` if it received none (`findCause` says `controller`), where the record ends within the
  * decision, and for `calls_checked`: whether calls may run is asked of the agent.
  */
 export function recoverMessage(

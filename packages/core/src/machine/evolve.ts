@@ -316,7 +316,7 @@ function countRemovedBefore(edits: readonly HistoryEdit[], place: number): numbe
   return edits.filter(({ index, message }) => !message && index < place).length
 }
 
-/** The messages after some edits; `undefined` where the edits name places that are not there, or not in order. */
+/** The messages after some edits; `undefined` if the edits name places that are not there, or not in order. */
 export function withEdits(
   messages: readonly Message[],
   edits: readonly HistoryEdit[],

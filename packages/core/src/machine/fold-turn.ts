@@ -467,7 +467,7 @@ function withPlan(before: Call, plan: CollectedCall, isRemoved: boolean): Call {
   }
 }
 
-/** A call with another input in the place of its own, as far as the record still has that. */
+/** A call with another input in place of its own, as far as the record still has that. */
 function withInput({ inputRemoved: _own, ...call }: Call, input: Call['input'], isRemoved: boolean): Call {
   return { ...call, input, ...(isRemoved && { inputRemoved: true as const }) }
 }

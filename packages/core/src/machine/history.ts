@@ -214,7 +214,7 @@ export function showsOtherMessages({ shown, messages }: ShownChange = {}): boole
   return shown !== undefined || messages !== undefined
 }
 
-/** Returns whether a turn shows other messages, instructions or tools, so that its input is to be counted anew. */
+/** Returns whether a turn shows other messages, instructions or tools, so that its input is to be counted again. */
 export function showsOtherWords(change: ShownChange): boolean {
   return showsOtherMessages(change) || change.instructions !== undefined || change.tools !== undefined
 }
@@ -244,7 +244,7 @@ function computePiecesDigest(history: History, pieces: readonly ShownPiece[]): s
 function toPieces(all: readonly Message[], messages: readonly Message[]): readonly ShownPiece[] {
   const places = new Map(all.map((message, place) => [message, place]))
   const pieces: ShownPiece[] = []
-  /** Where the next message would be, if each one stood in the place of one of the history. */
+  /** Where the next message would be, if each one stood in place of one of the history. */
   let expected = 0
   for (const message of messages) {
     const likely = all[expected]

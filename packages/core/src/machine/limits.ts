@@ -100,7 +100,7 @@ function toAmounts(grant: Grant): Amounts {
   return mapFields((field) => getBound(grant, field) ?? 0)
 }
 
-/** How much of a field a grant allows; `undefined` where it does not bound it. */
+/** How much of a field a grant allows; `undefined` if it does not bound it. */
 function getBound(grant: Grant, field: GrantField): number | undefined {
   const { inputTokens, outputTokens } = grant
   if (field !== 'tokens' || grant.tokens !== undefined) return grant[field]
@@ -331,7 +331,7 @@ export function settleUsage(
   return [{ ...here, usage, ...toCostFields(price, usage), estimated: fields }]
 }
 
-/** The cost of some usage at a price, as fields of an event; none where the price is unknown. */
+/** The cost of some usage at a price, as fields of an event; none if the price is unknown. */
 export function toCostFields(
   price: Price | undefined,
   usage: Usage,
@@ -339,7 +339,7 @@ export function toCostFields(
   return price === undefined ? {} : { costUsd: computeCost(price, usage), price }
 }
 
-/** A report, with the estimate in the place of each number that is missing or too small to be believed. */
+/** A report, with the estimate in place of each number that is missing or too small to be believed. */
 export function replaceUnbelievable(
   report: Usage,
   estimate: Pick<Usage, 'inputTokens' | 'outputTokens'>,
@@ -372,9 +372,9 @@ const FINALIZING_OUTPUT_TOKENS = 256
 
 /** A model call that is to be granted. */
 export interface PlannedCall {
-  /** Of the model that is called; `undefined` where it is unknown. */
+  /** Of the model that is called; `undefined` if it is unknown. */
   readonly price: Price | undefined
-  /** How many web searches its provider may run within it; none where absent. */
+  /** How many web searches its provider may run within it; none if absent. */
   readonly maxWebSearches?: MaxWebSearches
   /** About how many input tokens its request has. */
   readonly inputTokens: number

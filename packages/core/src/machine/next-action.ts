@@ -528,7 +528,7 @@ function planToolChoice(
   return given?.type === 'none' || (given && turn === 0) ? given : { type: 'auto' }
 }
 
-/** About how many input tokens the request has: what a turn shows instead of the history is counted anew. */
+/** About how many input tokens the request has: what a turn shows instead of the history is counted again. */
 function estimateInputTokens(state: RunState, change: ShownChange): number {
   const { instructions, tools, sourced } = change
   if (!showsOtherWords(change)) return Math.max(0, state.contextTokens + estimateChangeTokens(state, sourced))

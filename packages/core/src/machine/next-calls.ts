@@ -317,7 +317,7 @@ function waitOrSuspend(state: ExecutingState, now: number): Action {
 }
 
 /**
- * When the next call is tried or polled again; `Infinity` where none waits for that, or a limit is asked about first. A call
+ * When the next call is tried or polled again; `Infinity` if none waits for that, or a limit is asked about first. A call
  * whose time has come waits for another call to end, and no time helps it.
  */
 function nextRetry(state: ExecutingState, now: number): number {

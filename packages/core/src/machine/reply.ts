@@ -6,7 +6,7 @@ import { isSameJson, omitUndefined } from '../values/json.ts'
 import type { Signal } from '../events/signals.ts'
 import type { Attempt, PartDraft } from './state.ts'
 
-/** The places of a reply's parts, as `assistant_message_finished` says them: nothing where they are 0, 1, 2 … */
+/** The places of a reply's parts, as `assistant_message_finished` says them: nothing if they are 0, 1, 2 … */
 export function toPartPositions(parts: readonly { readonly part: number }[]): {
   readonly places?: readonly number[]
 } {

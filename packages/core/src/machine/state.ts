@@ -297,7 +297,7 @@ export interface Call {
   readonly askReason?: string
   /** When an approval that is asked for counts as denied. */
   readonly expiresAt?: number
-  /** It waits for an approval that was asked for before the fork began, with a time limit: the fork asks anew. */
+  /** It waits for an approval that was asked for before the fork began, with a time limit: the fork asks again. */
   readonly askedElsewhere?: true
   /** The text for the model in front of the result, if an approver changed the input. */
   readonly changeNote?: string

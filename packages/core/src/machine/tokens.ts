@@ -102,7 +102,7 @@ interface Tooled {
   readonly estimateFactor: number
 }
 
-/** A list of tools as the state keeps it; `undefined` where it is empty. */
+/** A list of tools as the state keeps it; `undefined` if it is empty. */
 function toSourcedTools(tools: readonly ToolDefinition[]): SourcedTools | undefined {
   return tools.length === 0 ? undefined : { tools, digest: computeDigest(tools) }
 }

@@ -208,7 +208,7 @@ class MaskWriter implements OutputWriter {
   }
 }
 
-/** Where the first unit of a text ends that does not end before `from`; `undefined` where it may continue. */
+/** Where the first unit of a text ends that does not end before `from`; `undefined` if it may continue. */
 function findUnitEnd(unit: OutputUnit, text: string, from: number): number | undefined {
   switch (unit) {
     case 'piece': {

@@ -65,7 +65,7 @@ export const someOutputStream: OptionCheck = fields<OutputStreamOptions>(
   { history: 'nextTurn' },
 )
 
-/** The part that the ledger records; `undefined` where replies are shown as they are. */
+/** The part that the ledger records; `undefined` if replies are shown as they are. */
 export function recordedOutput(options: OutputStreamOptions | undefined): OutputPolicy | undefined {
   if (options === undefined || options.transforms.length === 0) return undefined
   const { transforms, nextTurn } = options
@@ -125,7 +125,7 @@ export class OutputStage {
     this.#options = options
   }
 
-  /** Returns what is reported in the place of an adapter's report. */
+  /** Returns what is reported in place of an adapter's report. */
   take(signal: ModelSignal): readonly StreamedSignal[] {
     switch (signal.type) {
       case 'model_text':
@@ -144,7 +144,7 @@ export class OutputStage {
 
   #more({ type, part, text, replaces }: TextSignal): readonly StreamedSignal[] {
     const open = this.#open(type, part)
-    // More of a part whose end was shown: all of it is shown anew, so that no match is missed between its texts.
+    // More of a part whose end was shown: all of it is shown again, so that no match is missed between its texts.
     const again = open.isEnded && !replaces ? open.written + text : text
     if (replaces || open.isEnded) {
       Object.assign(open, { writers: this.#begin(type), written: '', shown: '', isEnded: false })

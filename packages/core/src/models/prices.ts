@@ -15,7 +15,7 @@ import {
 } from '../values/option.ts'
 import { formatErrorSentence } from '../values/text.ts'
 
-/** Says what a model costs; `undefined` where it does not know. */
+/** Says what a model costs; `undefined` if it does not know. */
 export type Prices =
   | { readonly [modelId: string]: GivenPrice }
   | ((model: ModelRef) => GivenPrice | undefined)

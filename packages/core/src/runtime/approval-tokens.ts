@@ -205,7 +205,7 @@ export function approvalTokens(options: ApprovalTokenOptions): ApprovalTokens {
   }
 }
 
-/** Reads a signed body. `undefined` where a later version of the format signed it. */
+/** Reads a signed body. `undefined` if a later version of the format signed it. */
 function readClaims(body: string): ApprovalClaims | undefined {
   const [format, run = '', call = '', attempt, inputDigest = '', expiresAt, edit, to = '', ...rest] =
     body.split('.')

@@ -249,7 +249,7 @@ export async function postEndedChildren(
 }
 
 /**
- * Returns how a child run ended; `undefined` where it has not. One that waits, and has been answered, is resumed
+ * Returns how a child run ended; `undefined` if it has not. One that waits, and has been answered, is resumed
  * first; with `withChildren`, one that is under way is taken over too, since no process drives it any more.
  */
 async function resumeChild(
@@ -400,7 +400,7 @@ async function isWaitOver(
   return false
 }
 
-/** Returns how a child run ended, as its ledger says; `undefined` where it has not. */
+/** Returns how a child run ended, as its ledger says; `undefined` if it has not. */
 export async function readChildEnding(ledger: Ledger, childId: RunId): Promise<ChildEnding | undefined> {
   // Only a run that has ended is folded whole.
   if (!(await hasEnded(ledger, childId))) return undefined
@@ -409,7 +409,7 @@ export async function readChildEnding(ledger: Ledger, childId: RunId): Promise<C
   return stop?.kind === 'ended' ? stop : undefined
 }
 
-/** Returns how the child run of a call ended, as its ledger says; `undefined` where it has not. */
+/** Returns how the child run of a call ended, as its ledger says; `undefined` if it has not. */
 export async function readRecordedEnding(
   parent: RunState,
   toolCallId: ToolCallId,

@@ -136,7 +136,7 @@ export class SentCommands {
     for (const key of [...this.#sent.keys()]) this.acknowledge(key, refusal)
   }
 
-  /** Rejects the sender of a command that this process will not decide, or all senders where no key is given. */
+  /** Rejects the sender of a command that this process will not decide, or all senders if no key is given. */
   fail(error: unknown, key?: string): void {
     for (const each of key === undefined ? [...this.#sent.keys()] : [key]) this.#take(each)?.reject(error)
   }

@@ -40,7 +40,7 @@ export interface Rest {
   readonly seq: number
   /**
    * The earliest time at which the run or a child run has something to do by itself, in milliseconds since 1970 UTC. Absent
-   * where only a command can wake it.
+   * if only a command can wake it.
    */
   readonly wakeAt?: number
   /** The inbox was not empty at the end: drive the run again. */

@@ -34,7 +34,7 @@ export function waitUntilStopped(
 
 /**
  * The same for the state in which the run has shown its model the input of an id, or is suspended with it on record;
- * `undefined` where the run did not take it, or ended without showing it. `shown` says which.
+ * `undefined` if the run did not take it, or ended without showing it. `shown` says which.
  */
 export async function waitForInput(
   from: RunState,
@@ -121,7 +121,7 @@ export class StoppedElsewhere {
     this.#listen()
   }
 
-  /** Sets the state in which the run stopped here; `undefined` where it is not followed from there. */
+  /** Sets the state in which the run stopped here; `undefined` if it is not followed from there. */
   stoppedAt(state: RunState | undefined): void {
     this.#isDrivenHere = false
     this.#isDone = state?.phase === 'done'
@@ -130,7 +130,7 @@ export class StoppedElsewhere {
     if (this.#listen()) this.#refreshUnobserved()
   }
 
-  /** Returns the state in which the run has stopped now; `undefined` where it has not stopped here. */
+  /** Returns the state in which the run has stopped now; `undefined` if it has not stopped here. */
   refresh(): Promise<RunState> | undefined {
     const from = this.#from
     if (from === undefined) return undefined

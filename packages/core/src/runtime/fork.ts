@@ -145,7 +145,7 @@ export interface ForkOptions {
    * The treatment of a write that no recorded result answers, since the source run has performed its own: `ask` waits
    * for an approval in the fork, including one in `edit`; `stub` does not perform it, and the model reads so; `run`
    * performs it, under a new idempotency key. Applies to child runs of the fork as well. An approval counts in its own run
-   * alone: what was approved before the fork begins, a read included, is asked about anew. Default: `ask`.
+   * alone: what was approved before the fork begins, a read included, is asked about again. Default: `ask`.
    */
   readonly writes?: ForkWrites | undefined
   /** The conversation that the fork belongs to; if not given, the fork belongs to none. */

@@ -179,7 +179,7 @@ interface Approver {
 }
 
 /**
- * Says why the input that an approver gives in the place of the model's would not run; `undefined` where it would, or
+ * Says why the input that an approver gives in place of the model's would not run; `undefined` if it would, or
  * where the call is not there. Where this process knows the tool, the input goes the way of the model's: the tool's own
  * check, the guardrails on tool input and the agent's policy. Elsewhere the schema on record says so.
  */

@@ -18,7 +18,7 @@ async function isInInbox(ledger: Ledger, runId: RunId, inputId: string): Promise
 
 /**
  * The run of a session that has taken the input of an id last, and whether it has shown it to its model: a run shows what
- * it began with. `undefined` where none is on record.
+ * it began with. `undefined` if none is on record.
  */
 async function recordedInput(
   ledger: Ledger,
@@ -58,8 +58,8 @@ interface Joining extends JoiningInput {
 
 /**
  * Gives input to the run of a session that is under way, and answers it once that run has shown the input or is suspended
- * with it; `undefined` where none is under way, or where it ended without showing it: then the input is the next run's.
- * Input of an id that is on record is not sent again. Rejects with a `LedgerConflictError` where the run was interrupted.
+ * with it; `undefined` if none is under way, or where it ended without showing it: then the input is the next run's.
+ * Input of an id that is on record is not sent again. Rejects with a `LedgerConflictError` if the run was interrupted.
  */
 export async function joinRun(
   runs: RunRegistry,
@@ -91,7 +91,7 @@ export async function joinRun(
   }
 }
 
-/** Leaves the input in the run's inbox, once; answers `false` where the run has ended, or has to be looked at again. */
+/** Leaves the input in the run's inbox, once; answers `false` if the run has ended, or has to be looked at again. */
 async function isSent({ runs, message, inputId }: Joining, state: RunState): Promise<boolean> {
   const { runId } = state
   const { ledger } = runs.parts

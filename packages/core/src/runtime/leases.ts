@@ -25,7 +25,7 @@ export async function requireLastEpoch(ledger: Ledger, runId: RunId, own: number
 }
 
 /**
- * Refuses to stop where another writer has recorded more: it may have consumed the inbox that this one found empty, so
+ * Refuses to stop if another writer has recorded more: it may have consumed the inbox that this one found empty, so
  * the state after `seq` is not the last. Throws a `LedgerConflictError` of kind `epoch`.
  */
 export async function requireLast(ledger: Ledger, runId: RunId, seq: number): Promise<void> {

@@ -73,7 +73,7 @@ export class RunContext implements ModelCallOwner {
     this.hooks = given.hooks.length === 0 ? hooks : [...hooks, ...given.hooks]
   }
 
-  /** The agent with the tools of its turn; throws a `ConfigurationError` where this runtime does not know it. */
+  /** The agent with the tools of its turn; throws a `ConfigurationError` if this runtime does not know it. */
   findAgent(name: string): Agent<unknown> {
     const agent = this.#knownAgent(name)
     return agent.toolsInTurn === undefined ? agent : this.#toolsOfTurn.within(agent, this.state)
@@ -96,7 +96,7 @@ export class RunContext implements ModelCallOwner {
   }
 
   /**
-   * Has a run that is taken up driven with the context that was given, or with one that is made of the record, each time anew:
+   * Has a run that is taken up driven with the context that was given, or with one that is made of the record, each time again:
    * by what was given in its place, or by the runtime, where the run was started with one.
    */
   async restoreContext(state: RunState): Promise<void> {

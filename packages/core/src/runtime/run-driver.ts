@@ -288,7 +288,7 @@ export class RunDriver implements ErrorListener {
 
   /**
    * For a run that this process holds already: what checks that it was begun with this order, which rejects otherwise.
-   * Throws a `ConfigurationError` where this process began it with another; `undefined` where it is not held.
+   * Throws a `ConfigurationError` if this process began it with another; `undefined` if it is not held.
    */
   joined(order: KeyedOrder): Promise<void> | undefined {
     if (this.#order) requireSameOrder(this.runId, this.#order, order)
@@ -298,7 +298,7 @@ export class RunDriver implements ErrorListener {
 
   /**
    * Starts the run, unless it was begun already in another process: then joins it, and takes it up if no process drives it
-   * any more. The result rejects where it was begun with another order.
+   * any more. The result rejects if it was begun with another order.
    */
   startOnce(run: BegunRun, order: KeyedOrder): void {
     this.#order = order

@@ -52,7 +52,7 @@ interface HowDriven {
 /** A run that was asked for, as this process holds it. */
 export interface StartedRun {
   readonly driver: RunDriver
-  /** For a run that was there: rejects where another order began it under the key. */
+  /** For a run that was there: rejects if another order began it under the key. */
   readonly same?: Promise<void>
 }
 

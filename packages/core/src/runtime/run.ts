@@ -117,7 +117,7 @@ export function malformed(command: string, { path, what }: Fault): CommandAcknow
 const begun = new WeakMap<object, () => Promise<unknown>>()
 
 /**
- * Resolves when the run of a handle is on record, as its caller asked for it: rejects where the idempotency key began
+ * Resolves when the run of a handle is on record, as its caller asked for it: rejects if the idempotency key began
  * something else, which the events of that run do not tell.
  */
 export async function untilBegun(run: Pick<Run, 'id'>): Promise<void> {
@@ -309,7 +309,7 @@ function otherRun(call: unknown): Fault | undefined {
   }
 }
 
-/** Returns what is wrong with a decision that a caller gave; `undefined` where nothing is. */
+/** Returns what is wrong with a decision that a caller gave; `undefined` if nothing is. */
 export function decisionFault(kind: 'approve' | 'deny', call: unknown, decision: unknown): Fault | undefined {
   const fault =
     typeof call === 'object'
@@ -323,7 +323,7 @@ const raising = fields<{ readonly by: string; readonly reason?: string | undefin
   reason: maybe(anyText),
 })
 
-/** Returns what is wrong with a limit that a caller raises; `undefined` where nothing is. */
+/** Returns what is wrong with a limit that a caller raises; `undefined` if nothing is. */
 export function raiseFault(limit: unknown, max: unknown, decision: unknown): Fault | undefined {
   return (
     faultIn('the limit', limitName(limit)) ??
@@ -337,7 +337,7 @@ const cancelling = fields<{ readonly by?: string | undefined; readonly reason?: 
   reason: maybe(anyText),
 })
 
-/** Returns what is wrong with what a caller says of a cancel; `undefined` where nothing is. */
+/** Returns what is wrong with what a caller says of a cancel; `undefined` if nothing is. */
 function cancelFault(decision: unknown): Fault | undefined {
   return faultIn('the decision', cancelling(decision))
 }

@@ -82,7 +82,7 @@ export class KnownEnds {
   }
 
   /**
-   * The state in which the last run of a session ended; `undefined` where it has to be read: another process drove the run,
+   * The state in which the last run of a session ended; `undefined` if it has to be read: another process drove the run,
    * or something of it was removed since, or the ledger cannot tell.
    */
   async find({ runId, sessionId = '', head }: RunRecord, ledger: Ledger): Promise<RunState | undefined> {

@@ -44,7 +44,7 @@ export type ApprovalPolicy<Context = AnyContext> = (
 /** The result of a policy. */
 export type PolicyVerdict = 'run' | 'ask' | { readonly ask: string } | { readonly deny: string }
 
-/** Returns the verdict of a policy. Rejects where it answers none: a policy may be written without a compiler. */
+/** Returns the verdict of a policy. Rejects if it answers none: a policy may be written without a compiler. */
 async function policyVerdict<Context>(
   policy: ApprovalPolicy<Context>,
   call: PolicyCall<Context>,
@@ -125,7 +125,7 @@ export function isUnfit(verdict: CallVerdict): boolean {
   return verdict.kind === 'refuse' && verdict.outcome === 'invalid_input'
 }
 
-/** Returns an input that a tool has repaired; `undefined` where it cannot, or where the repair cannot be kept. */
+/** Returns an input that a tool has repaired; `undefined` if it cannot, or where the repair cannot be kept. */
 export function repairedBy(tool: Tool<never>, unfit: UnfitInput): RepairedInput | undefined {
   const { toolCallId, input, malformed } = unfit
   try {

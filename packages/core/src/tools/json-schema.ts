@@ -3,11 +3,11 @@ import type { StandardSchemaV1 } from '@standard-schema/spec'
 import { findPointed, readPointer } from '../events/answer-schema.ts'
 import { isJsonObject, type Json, type JsonObject } from '../values/json.ts'
 
-/** Resolves to what of a value does not fit: nothing where all of it does. */
+/** Resolves to what of a value does not fit: nothing if all of it does. */
 export type JsonSchemaCheck = (value: Json) => Promise<readonly StandardSchemaV1.Issue[]>
 
 /**
- * Reads a JSON Schema of draft 2020-12, which is checked without `eval`. Throws a `TypeError` where no value can be checked
+ * Reads a JSON Schema of draft 2020-12, which is checked without `eval`. Throws a `TypeError` if no value can be checked
  * against it: a keyword holds no schema, a `$ref` leads nowhere, a pattern is not a regular expression.
  */
 export function readJsonSchema(schema: JsonObject): JsonSchemaCheck {

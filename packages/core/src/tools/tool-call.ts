@@ -105,7 +105,7 @@ export interface RunningTool {
 
 /** One start of one call. */
 export interface ToolStart {
-  /** Absent where the agent has no tool any more that is the one whose call was checked. */
+  /** Absent if the agent has no tool any more that is the one whose call was checked. */
   readonly tool: Tool | undefined
   readonly call: Call
   readonly context: CallContext<AnyContext> & Pick<ToolRun, 'messages' | 'left'>

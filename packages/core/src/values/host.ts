@@ -19,15 +19,15 @@ interface Programs {
 
 /** How a system names the machine, and the moment in which a process began: a number of a process is used again. */
 interface Machine {
-  /** Unique among machines, and among the starts of one; `undefined` where that is not known. */
+  /** Unique among machines, and among the starts of one; `undefined` if that is not known. */
   readonly id: string
-  /** Differs between two processes that had one number; `undefined` where there is no such process. */
+  /** Differs between two processes that had one number; `undefined` if there is no such process. */
   readStart(pid: number): string | undefined
 }
 
 /**
  * This process, as the leases of its runs name it. Processes of other machines, and of containers that number their processes
- * themselves, cannot be judged from here: those leases end by time. `undefined` where the host has no processes.
+ * themselves, cannot be judged from here: those leases end by time. `undefined` if the host has no processes.
  */
 export function findHostProcess(given: Partial<System> | undefined): HostProcess | undefined {
   if (given?.getBuiltinModule === undefined || given.pid === undefined || given.kill === undefined)
@@ -172,7 +172,7 @@ export function uniqueName(): string {
   return [1, 2].map(() => Math.floor(Math.random() * 2 ** 40).toString(36)).join('')
 }
 
-/** SHA-256 of a text, in hex, by a function of the host that answers at once; `undefined` where it has none. */
+/** SHA-256 of a text, in hex, by a function of the host that answers at once; `undefined` if it has none. */
 export function findHostDigest(): TextDigest | undefined {
   const crypto = globals.process?.getBuiltinModule?.('node:crypto') as
     | { readonly hash?: HostHash }
@@ -208,7 +208,7 @@ export interface HostProcess {
   /** Names the process for people and for `hasEnded`: a line of text, of this process alone. */
   readonly name: string
   /**
-   * Returns true if the process that a name begins with is known to have ended. `false` where that cannot be known: for processes of
+   * Returns true if the process that a name begins with is known to have ended. `false` if that cannot be known: for processes of
    * other machines.
    */
   hasEnded(name: string): boolean

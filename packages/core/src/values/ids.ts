@@ -31,7 +31,7 @@ export function parseToolCallId(text: string): ToolCallId | undefined {
   return /^call_[0-9a-f]{32}_\d+_\d+_\d+$/.test(text) ? (text as ToolCallId) : undefined
 }
 
-/** The run that a tool call belongs to; `undefined` where the text is not a tool call id. */
+/** The run that a tool call belongs to; `undefined` if the text is not a tool call id. */
 export function extractRunId(toolCallId: string): RunId | undefined {
   if (parseToolCallId(toolCallId) === undefined) return undefined
   const hex = toolCallId.slice('call_'.length, 'call_'.length + 32)

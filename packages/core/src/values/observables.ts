@@ -135,7 +135,7 @@ export class GuardedSubscriber<T> extends Subscriber<T> {
     this.#observer = observer
   }
 
-  /** Subscribes to what a model or a tool answered. Returns `false` where that is not an Observable: either may be written without a compiler. */
+  /** Subscribes to what a model or a tool answered. Returns `false` if that is not an Observable: either may be written without a compiler. */
   follow(answer: Observable<T>): boolean {
     const isObservable = typeof (Object(answer) as Partial<Observable<T>>).subscribe === 'function'
     if (isObservable) answer.subscribe(this)

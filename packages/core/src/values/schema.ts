@@ -3,7 +3,7 @@ import { nearestName } from './text.ts'
 
 /** A fault of a value: a sentence without its subject, and a path such as `limits.maxTurns` or `parts[0]`. */
 export interface Fault {
-  /** From the value that was checked; empty where it is at fault itself. */
+  /** From the value that was checked; empty if it is at fault itself. */
   readonly path: string
   /** Such as `is missing; expected a text`. Holds no text that was given, unless the schema says so: it may be a secret. */
   readonly what: string
@@ -17,7 +17,7 @@ export interface Fault {
  */
 export interface Schema<T = unknown> {
   (value: unknown): Fault | undefined
-  /** The same as data, for those who make other schemas from it. Absent where only the function itself can tell. */
+  /** The same as data, for those who make other schemas from it. Absent if only the function itself can tell. */
   readonly kind?: Kind
   /** For the compiler alone. */
   readonly of?: T

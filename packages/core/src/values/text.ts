@@ -50,7 +50,7 @@ export function formatErrorStack(thrown: unknown): string {
   return stacks.join('\nCaused by: ').slice(0, MAX_STACK_CHARACTERS)
 }
 
-/** The message of an object that is not an `Error`; `undefined` where its text says it. */
+/** The message of an object that is not an `Error`; `undefined` if its text says it. */
 function objectText(thrown: unknown): string | undefined {
   if (typeof thrown !== 'object' || thrown === null) return undefined
   // Some libraries throw objects with a message, and errors of another realm are not an `Error` here.
@@ -80,7 +80,7 @@ export function legibleText(value: unknown, max = 300): string {
 }
 
 /**
- * Two values that are not the same JSON, as texts from shortly before the first difference; `undefined` where they are
+ * Two values that are not the same JSON, as texts from shortly before the first difference; `undefined` if they are
  * the same.
  */
 export function describeDifference(
@@ -140,7 +140,7 @@ function errorText(error: Error): string {
   return `${error.name}: ${error.message}${code}`
 }
 
-/** The known name that a misspelt one most likely stands for; `undefined` where none is near. */
+/** The known name that a misspelt one most likely stands for; `undefined` if none is near. */
 export function nearestName(given: string, known: readonly string[]): string | undefined {
   return nearestNames(given, known, 1)[0]
 }
@@ -160,7 +160,7 @@ export function nearestNames(given: string, known: readonly string[], count: num
 /** Names longer than this are not compared: they are not misspelt options. */
 const MAX_LENGTH = 64
 
-/** How far two names are apart: in letters, or in the order of their words; `undefined` where too far. */
+/** How far two names are apart: in letters, or in the order of their words; `undefined` if too far. */
 function distanceBetween(given: string, known: string): number | undefined {
   const [a, b] = [splitWords(given), splitWords(known)]
   if (given.length > MAX_LENGTH || a.length === 0) return undefined

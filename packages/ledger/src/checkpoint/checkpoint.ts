@@ -46,7 +46,7 @@ export interface Checkpoint extends CheckpointHeader {
 
 /**
  * Signs the current end of every run of a ledger, and adds the checkpoint to a file. A checkpoint lets
- * `verifyCheckpoints` detect later whether covered events were rewritten, even if the chain was computed anew. It
+ * `verifyCheckpoints` detect later whether covered events were rewritten, even if the chain was computed again. It
  * covers no events after its heads, and does not prove that events were true before it was made.
  *
  * Rejects with `ConfigurationError` for a key, an origin or a ledger that cannot be used, and with

@@ -57,7 +57,7 @@ export class RunIdSieve {
     return false
   }
 
-  /** Throws a `BadRunIdsError` where rows were left out. */
+  /** Throws a `BadRunIdsError` if rows were left out. */
   end(): void {
     if (this.#bad.length > 0) throw new BadRunIdsError(this.#bad)
   }

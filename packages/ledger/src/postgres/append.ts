@@ -241,7 +241,7 @@ export class Appender {
     )
   }
 
-  /** Answers the hash of the new head; `undefined` where the head is not the expected one. */
+  /** Answers the hash of the new head; `undefined` if the head is not the expected one. */
   async #swap(request: AppendRequest): Promise<string | undefined> {
     const { runId, expected, events } = request
     const previousHash = await this.#hashAt(runId, expected)

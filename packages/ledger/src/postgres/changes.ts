@@ -175,7 +175,7 @@ const maxPayloadBytes = 7_900
 interface Word {
   /** Who tells it: one ledger of one process. */
   readonly from: string
-  /** The runs that changed; none where they are too many to name. */
+  /** The runs that changed; none if they are too many to name. */
   readonly runIds: readonly RunId[]
 }
 

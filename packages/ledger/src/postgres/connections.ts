@@ -150,7 +150,7 @@ export type Pg = Pick<typeof driver, 'Client' | 'Pool' | 'types'>
 
 let loading: Promise<Pg> | undefined
 
-/** Throws a `ConfigurationError`, with the line that installs the driver, where the host can tell at once that it is missing. */
+/** Throws a `ConfigurationError`, with the line that installs the driver, if the host can tell at once that it is missing. */
 export function requirePg(): void {
   try {
     if (resolvesPackages()) import.meta.resolve('pg')
@@ -254,7 +254,7 @@ export class Connections {
   readonly #keepsStatements: boolean
   #ended: Promise<void> | undefined
 
-  /** Throws a `ConfigurationError` where the driver cannot read the connection string. */
+  /** Throws a `ConfigurationError` if the driver cannot read the connection string. */
   constructor(options: PostgresLedgerOptions, pg: Pg) {
     const { statementTimeoutMs = 30_000, maxConnections = 10, pooled = false } = options
     requireReadable(options, pg)

@@ -137,7 +137,7 @@ export interface Endpoint {
 
 /**
  * The endpoint that a connection string names, read as pg reads it, with the same variables of the environment for what it
- * leaves out; so it is known before pg is loaded. Throws where the string cannot be read; the error may repeat it.
+ * leaves out; so it is known before pg is loaded. Throws if the string cannot be read; the error may repeat it.
  */
 export function parseEndpoint(connectionString: string): Endpoint {
   const named = parse(connectionString)
@@ -152,7 +152,7 @@ export function parseEndpoint(connectionString: string): Endpoint {
 
 /** A transaction that is under way somewhere on the server, in any of its databases. */
 export interface OpenTransaction {
-  /** Its server process, as `pg_terminate_backend` takes it; absent where it was prepared and waits for its second phase. */
+  /** Its server process, as `pg_terminate_backend` takes it; absent if it was prepared and waits for its second phase. */
   readonly pid?: number
   readonly database: string
   /** As its client calls itself; the name of the transaction where it was prepared. */
@@ -170,6 +170,6 @@ export interface OpenTransaction {
 export interface TailHorizon {
   /** Committed events that no tail yields yet, since the oldest transaction may put others in front of them. */
   readonly waitingEvents: number
-  /** The oldest transaction that has written; absent where none has. */
+  /** The oldest transaction that has written; absent if none has. */
   readonly oldest?: OpenTransaction
 }

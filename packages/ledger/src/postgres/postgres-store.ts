@@ -47,7 +47,7 @@ export class PostgresStore implements Store {
   readonly #underWay = new Set<Promise<unknown>>()
   #isClosed = false
 
-  /** Throws a `ConfigurationError` where the options cannot work. Connects to nothing yet. */
+  /** Throws a `ConfigurationError` if the options cannot work. Connects to nothing yet. */
   constructor(options: PostgresLedgerOptions) {
     requireOptions('postgresLedger', postgresLedgerOptions, options)
     requirePg()

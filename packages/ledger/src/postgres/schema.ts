@@ -258,7 +258,7 @@ export async function inspectSchema(ask: Ask, place: DatabasePlace, readOnly: bo
   )
 }
 
-/** How often the schema is made anew where Postgres undid that for the sake of others. */
+/** How often the schema is made again where Postgres undid that for the sake of others. */
 const maxTries = 20
 
 /**
@@ -309,7 +309,7 @@ async function makeWithin(client: ClientBase, place: DatabasePlace): Promise<voi
   await client.query('commit')
 }
 
-/** A statement with the name of the schema, which is quoted already, in the place of `@`. */
+/** A statement with the name of the schema, which is quoted already, in place of `@`. */
 export function inSchema(statement: string, quotedSchema: string): string {
   const literal = quotedSchema.replaceAll("'", "''")
   return statement.replaceAll("'@.", () => `'${literal}.`).replaceAll('@.', () => `${quotedSchema}.`)

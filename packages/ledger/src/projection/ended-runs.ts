@@ -127,7 +127,7 @@ const endingRows = selectLinked(
   `event.run_id = $1 and event.seq > $2 and event.type in (${summaryTypes.map((type) => `'${type}'`).join(', ')})`,
 )
 
-/** `undefined` where an event needs more than its own text, or has lost some: what is left is not all that it said. */
+/** `undefined` if an event needs more than its own text, or has lost some: what is left is not all that it said. */
 async function summarizeEndedRun(database: StoreDatabase, ofRun: RunId): Promise<RunSummary | undefined> {
   const accumulator = new RunAccumulator()
   let known: Known = { limits: {}, children: { runs: 0, turns: 0, toolCalls: 0 } }

@@ -111,7 +111,7 @@ async function requireSeq(subject: string, { ledger, runId, seq, options }: Fold
 }
 
 /**
- * Returns how many events a fold to `seq` reads, from the last snapshot before it on; `undefined` where the store keeps no
+ * Returns how many events a fold to `seq` reads, from the last snapshot before it on; `undefined` if the store keeps no
  * snapshots.
  */
 export async function eventsToFold(ledger: Ledger, runId: RunId, seq: number): Promise<number | undefined> {
@@ -142,7 +142,7 @@ const eventsFar = 200
 
 /**
  * Folds a run up to an event, from the last snapshot on; `undefined` if the run has no events. Throws what `evolve` throws
- * where an event is not legal.
+ * if an event is not legal.
  */
 export async function foldStoredRun(
   ledger: Ledger,
@@ -153,7 +153,7 @@ export async function foldStoredRun(
   const database = usesSnapshots && toSeq >= longSeqMin ? getDatabase(ledger) : undefined
   const snapshots = database && new Snapshots(database, ledger, runId)
   await snapshots?.begin()
-  // A snapshot spares nothing where every event is passed on.
+  // A snapshot spares nothing if every event is passed on.
   const begun = onEventAfter === 0 ? undefined : await snapshots?.findLast(toSeq)
   const begunSeq = begun?.seq ?? 0
   const after = onEventAfter ?? begunSeq

@@ -31,7 +31,7 @@ import {
  */
 const version = 4
 
-/** The version that the row of `projection` names: summaries of another version are made anew. */
+/** The version that the row of `projection` names: summaries of another version are made again. */
 export const projectionVersion: string = `projection ${version}, fold ${foldVersion}`
 
 /** A run whose row is missing, or is not of its last event. */
@@ -456,7 +456,7 @@ async function projectLagging(
   return projected
 }
 
-/** How often a change is tried anew after content was removed meanwhile. */
+/** How often a change is tried again after content was removed meanwhile. */
 const maxTries = 50
 
 /** Called with the number of further events that were folded. */
@@ -632,11 +632,11 @@ export interface RebuildReport {
 }
 
 /**
- * Drops everything that a store keeps beside its events, and makes the summaries of its runs anew from them. Snapshots
+ * Drops everything that a store keeps beside its events, and makes the summaries of its runs again from them. Snapshots
  * come back with the next long folds. Writers are not kept waiting.
  *
  * Rejects with a `ConfigurationError` for a ledger that keeps nothing of the kind, and with a `LedgerUnavailableError`
- * where it was opened with `readOnly`.
+ * if it was opened with `readOnly`.
  */
 export async function rebuildProjections(
   ledger: Ledger,

@@ -208,7 +208,7 @@ export function toCostNano(costUsd: number | undefined): number {
   return Math.round((costUsd ?? 0) * usdNano)
 }
 
-/** US dollars of what had a price among `count` things; `undefined` where none had. */
+/** US dollars of what had a price among `count` things; `undefined` if none had. */
 export function toCostUsd(costNano: number, unpriced: number, count: number): number | undefined {
   return unpriced < count ? costNano / usdNano : undefined
 }

@@ -54,7 +54,7 @@ export interface InputOutline {
   readonly key: string
   /**
    * Each other one once, in the order in which they first came, a hundred and one at most: the beginning of its canonical JSON;
-   * `null` where a call had none.
+   * `null` if a call had none.
    */
   readonly values: readonly (string | null)[]
 }

@@ -40,7 +40,7 @@ export function sealSnapshot(runId: RunId, { seq, state, headHash }: Omit<Stored
   return digestText(`snapshot ${of}\n${state}`)
 }
 
-/** The state that a snapshot holds; `undefined` where it is not as it was written. */
+/** The state that a snapshot holds; `undefined` if it is not as it was written. */
 export async function decodeSnapshot(
   runId: RunId,
   snapshot: StoredSnapshot,
@@ -98,7 +98,7 @@ export class Snapshots {
     })
   }
 
-  /** Writes a snapshot, in the place of an earlier one, unless content was removed since `begin`. */
+  /** Writes a snapshot, in place of an earlier one, unless content was removed since `begin`. */
   async keep(state: RunState): Promise<void> {
     const forgotten = this.#forgotten
     // A snapshot would outlive the key that content about a subject is sealed with.

@@ -149,7 +149,7 @@ export interface DaySpending {
   readonly model: ModelRef
   readonly calls: number
   readonly usage: Usage
-  /** US dollars for the calls that had a price; absent where none had. */
+  /** US dollars for the calls that had a price; absent if none had. */
   readonly costUsd?: number
   /** Calls that had no price. */
   readonly unpriced: number
@@ -165,7 +165,7 @@ export interface SessionTotals {
   readonly turns: number
   readonly toolCalls: number
   readonly usage: Usage
-  /** US dollars of the runs that have a cost; absent where none has. */
+  /** US dollars of the runs that have a cost; absent if none has. */
   readonly costUsd?: number
   /** Runs that have no cost. */
   readonly unpriced: number

@@ -15,7 +15,7 @@ export interface LogSyncOptions {
   readonly clock: Pick<Clock, 'now' | 'schedule'>
   /** There are lazy commits that no barrier has hardened. */
   readonly hasUnsynced: () => boolean
-  /** Makes the disk hold what was written to a file; rejects where it cannot. */
+  /** Makes the disk hold what was written to a file; rejects if it cannot. */
   readonly sync?: (path: string) => Promise<void>
 }
 
@@ -95,7 +95,7 @@ const restMs = 60_000
 
 /**
  * A log that was copied stays as long as this, to be written over from its start: where a file has to grow, each sync also
- * records its new size. SQLite begins a log anew at half of that, as long as no reader prevents it.
+ * records its new size. SQLite begins a log again at half of that, as long as no reader prevents it.
  */
 const keptBytes = 8 * 1024 * 1024
 
@@ -198,7 +198,7 @@ export class WalCheckpointer {
     this.#cancel = this.#clock.schedule(left > 0 ? left : this.#restMs, () => this.#whenIdle())
   }
 
-  /** Has the next commit begin the log anew; returns false if a reader prevented it. */
+  /** Has the next commit begin the log again; returns false if a reader prevented it. */
   #isCopied(): boolean {
     const bytes = this.#bytes()
     const isCut = this.#restMs === restAfterRemovalMs || bytes > Math.min(keptBytes, this.#maxBytes)
@@ -211,7 +211,7 @@ export class WalCheckpointer {
     this.#bytesEndured = this.#maxBytes
   }
 
-  /** Copies the log into the database, and has it begun anew; returns false if a reader prevented it. */
+  /** Copies the log into the database, and has it begun again; returns false if a reader prevented it. */
   #checkpoint(mode: 'truncate' | 'restart', waitMs: number): boolean {
     if (this.#database.inTransaction) return false
     const timeout = this.#database.pragma('busy_timeout', { simple: true }) as number
@@ -255,7 +255,7 @@ export class OpenFiles {
   /**
    * Called before a transaction that has to be durable, and after it before it is acknowledged. Throws
    * `LedgerUnavailableError` where the file or its log was removed, moved or replaced since it was opened. Returns the bytes
-   * of the log, or `undefined` where the folder tells that the files are in their places, so that none was looked at.
+   * of the log, or `undefined` if the folder tells that the files are in their places, so that none was looked at.
    */
   requireSame(): number | undefined {
     return this.#folder.unlessUnchanged(() => this.#requireSameFiles())
@@ -330,7 +330,7 @@ export class UnchangedFolder {
     this.#now = now
   }
 
-  /** Returns what `look` returns, or `undefined` where nothing has changed since it returned last. If it throws, so does this. */
+  /** Returns what `look` returns, or `undefined` if nothing has changed since it returned last. If it throws, so does this. */
   unlessUnchanged<T>(look: () => T): T | undefined {
     const folder = this.#stat()
     if (folder && this.#seen && isUnchanged(folder, this.#seen)) return undefined

@@ -213,7 +213,7 @@ function prepareForWriting(database: Database, path: string, maxWalBytes: number
   // Where it exists (macOS), only this makes the drive itself write.
   database.pragma('fullfsync = on')
   database.pragma('checkpoint_fullfsync = on')
-  // A log that is begun anew is cut back to this size; a long burst would leave it large for ever.
+  // A log that is begun again is cut back to this size; a long burst would leave it large for ever.
   database.pragma(`journal_size_limit = ${maxWalBytes}`)
 }
 
@@ -317,7 +317,7 @@ let Constructor: typeof BetterSqlite3 | undefined
 
 /**
  * Opens a SQLite file. The first call loads better-sqlite3: users of Postgres, or of the ledger in memory, need no native
- * code. Throws a `ConfigurationError`, with the line that installs the package, where it is missing.
+ * code. Throws a `ConfigurationError`, with the line that installs the package, if it is missing.
  */
 export function openSqlite(path: string, options?: BetterSqlite3.Options): BetterSqlite3.Database {
   Constructor ??= loadDriver()

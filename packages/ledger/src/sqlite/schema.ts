@@ -57,7 +57,7 @@ const indexes: readonly string[] = [
   'create unique index run_summary_head on run_summary (run_id, seq, head_hash)',
 ]
 
-/** Refuses a statement where the condition holds. */
+/** Refuses a statement if the condition holds. */
 function refusal(name: string, on: string, when: string, why: string): string {
   const condition = when === '' ? '' : `\n  when ${when}`
   return `create trigger ${name} before ${on}${condition}\n  begin select raise(abort, 'tallystick: ${why}'); end`

@@ -140,7 +140,7 @@ const maxRuns = 4096
 class Sealing {
   readonly #keyring: Keyring | undefined
   readonly #database: StoreDatabase
-  /** Ids of keys; null where nothing is sealed. The most recently used run is last. */
+  /** Ids of keys; null if nothing is sealed. The most recently used run is last. */
   readonly #keyIds = new Map<RunId, string | null>()
   /** The last append under way of each run that has one which waits; none of them rejects. */
   readonly #last = new Map<RunId, Promise<unknown>>()

@@ -127,7 +127,7 @@ function* dropRun(queries: Queries, runId: RunId): Steps<number> {
 }
 
 /**
- * Deletes the snapshots of a run and its row in `run_summary`, which the next reader makes anew. A fold or a projection of the
+ * Deletes the snapshots of a run and its row in `run_summary`, which the next reader makes again. A fold or a projection of the
  * run that is under way can write no removed content.
  */
 export function* forgetProjections(queries: Queries, runId: RunId): Steps<void> {

@@ -21,7 +21,7 @@ import { type AccumulatedRun, RunAccumulator } from '../projection/run-accumulat
 export interface AuditedRun {
   /** `undefined` before the first event. */
   readonly state: RunState | undefined
-  /** `undefined` where the audit was not to accumulate. */
+  /** `undefined` if the audit was not to accumulate. */
   readonly accumulated: AccumulatedRun | undefined
   /** The messages that the run began with. */
   readonly carried: readonly Message[]

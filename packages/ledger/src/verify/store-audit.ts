@@ -18,7 +18,7 @@ import type { Store } from '../store/store.ts'
 
 /** A run in the store at one moment. */
 export interface StoredRun {
-  /** Absent where there are events and no row. */
+  /** Absent if there are events and no row. */
   readonly row?: RunRow
   /** How many events there are under the id of the run. */
   readonly events: number

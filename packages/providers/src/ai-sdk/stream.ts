@@ -142,7 +142,7 @@ export function provenReason(
 }
 
 /**
- * The tokens of the call: none where the provider counted none. `raw` is the provider's own object, with what it did not
+ * The tokens of the call: none if the provider counted none. `raw` is the provider's own object, with what it did not
  * support of the request as `warnings` beside it, if it said so.
  */
 function usageSignals(

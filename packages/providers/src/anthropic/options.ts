@@ -67,7 +67,7 @@ export interface AnthropicOptions extends AnthropicClientOptions, Timeouts {
   readonly effort?: 'low' | 'medium' | 'high' | 'xhigh' | 'max' | undefined
   /**
    * How long the vendor keeps the beginning of the prompt in its cache: five minutes (the default; writing costs a
-   * quarter more than reading anew, finding it a tenth), an hour, or not at all.
+   * quarter more than reading again, finding it a tenth), an hour, or not at all.
    */
   readonly promptCache?: '5m' | '1h' | 'off' | undefined
   /** Asks for answers that cite the documents of the history. A schema of the answer turns it off. Default: `false`. */

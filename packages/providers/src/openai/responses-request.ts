@@ -167,7 +167,7 @@ export function renderRequest(
 
 /**
  * The fields that say where the conversation is kept. A conversation with another past than ours cannot be continued, nor
- * begun anew: such a request carries everything, and is kept nowhere.
+ * begun again: such a request carries everything, and is kept nowhere.
  */
 function renderState(
   { messages }: ModelRequest,

@@ -133,7 +133,7 @@ export function addAgUi(routes: Routes): void {
 }
 
 /**
- * Takes the last message of the user. A client that sends one again, in a run of its own, has its answer written anew; the
+ * Takes the last message of the user. A client that sends one again, in a run of its own, has its answer written again; the
  * same run of the client takes effect once.
  */
 async function take(

@@ -212,7 +212,7 @@ async function startNextRun(
 }
 
 /**
- * Starts a run that answers a message anew, with the history before that message. A run that is under way answers what the
+ * Starts a run that answers a message again, with the history before that message. A run that is under way answers what the
  * person took back, so it is cancelled. `undefined` if the message is not on record.
  */
 async function branch(

@@ -111,7 +111,7 @@ export interface RunWaits {
 }
 
 /**
- * Maps moves to a protocol; null where it sends nothing. If it has `answer_ended`, each answer of a run is a message of its
+ * Maps moves to a protocol; null if it sends nothing. If it has `answer_ended`, each answer of a run is a message of its
  * own, and a stream ends with the answer that it is about.
  */
 export type MoveTable<Out> = {

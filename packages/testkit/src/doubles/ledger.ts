@@ -116,7 +116,7 @@ export function isVolatile(ledger: Ledger): ledger is VolatileLedger {
 /** A ledger, and what it is waiting for. */
 export interface WatchedLedger {
   readonly ledger: Ledger
-  /** Resolves when one of the calls that are under way has ended; `undefined` where none is. */
+  /** Resolves when one of the calls that are under way has ended; `undefined` if none is. */
   readonly outside: () => Promise<unknown> | undefined
 }
 

@@ -56,7 +56,7 @@ export interface ModelHarness {
   measure(reply: ContractReply): { readonly events: number; readonly proof: number }
   /** A key that the model got, and that must appear nowhere. */
   readonly secret?: string
-  /** The rules of the vendor that a request breaks, one line each; none where nothing is known of them. */
+  /** The rules of the vendor that a request breaks, one line each; none if nothing is known of them. */
   brokenRules?(body: unknown): readonly string[]
   /** Abilities that this wire lacks. Cases that need them are left out. */
   readonly lacks?: readonly Need[]

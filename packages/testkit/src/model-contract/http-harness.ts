@@ -24,7 +24,7 @@ import {
 /** The signals of one call, and how it ended. */
 export interface CallOutcome {
   readonly signals: readonly ModelSignal[]
-  /** Absent where the call completed. */
+  /** Absent if the call completed. */
   readonly failure?: ProviderError
   readonly clock: ManualClock
 }
@@ -38,7 +38,7 @@ export interface CallWatch {
   readonly onSignal?: (signal: ModelSignal, before: number, clock: ManualClock) => void
 }
 
-/** Calls the model and waits for the end. Rejects where it fails with anything but a `ProviderError`. */
+/** Calls the model and waits for the end. Rejects if it fails with anything but a `ProviderError`. */
 export function callModel(
   model: Model,
   request: ModelRequest,

@@ -33,7 +33,7 @@ const partialStamp = fields<OrUndefined<Partial<Stamp>>>({
 
 /** A record, on which messages are tried. */
 export interface Given {
-  /** The state that the record folds to; `undefined` where nothing is on record. */
+  /** The state that the record folds to; `undefined` if nothing is on record. */
   readonly state: RunState | undefined
   /** Lets the machine decide about a message. `stamp` is what it may use of the world: the last event's time, and 0. */
   when(message: Command | Signal, stamp?: OrUndefined<Partial<Stamp>>): When

@@ -176,7 +176,7 @@ interface Outside {
 const GRACE_MS = 50
 
 /**
- * Answers what the run asks, until it ends, or stops for something that cannot be answered. `undefined` where the next
+ * Answers what the run asks, until it ends, or stops for something that cannot be answered. `undefined` if the next
  * process has to resume it.
  */
 async function attend(

@@ -29,7 +29,7 @@ interface Value {
   readonly exact: boolean
 }
 
-/** Calculates a part of an expression. Throws `ToolError` where it has no value, or one of too many digits. */
+/** Calculates a part of an expression. Throws `ToolError` if it has no value, or one of too many digits. */
 type Calculation = () => Value
 
 function requireBounded(value: Value, at: number): Value {

@@ -43,7 +43,7 @@ const drainMs = 500
 /**
  * Runs a program in a process group of its own, without a shell. Resolves when all of the group was ended and its output
  * is read, never before. At the abort of the signal, and when its time is over, the group is asked to end, and is ended after
- * `graceMs`. Rejects where the program cannot be started.
+ * `graceMs`. Rejects if the program cannot be started.
  */
 export async function runProgram(start: Start, bounds: Bounds, caller: Caller): Promise<Ended> {
   const { maxBytes, timers } = bounds

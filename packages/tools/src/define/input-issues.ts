@@ -17,7 +17,7 @@ export type Parsed<Input> =
   | { readonly ok: true; readonly value: Input }
   | { readonly ok: false; readonly issues: readonly InputIssue[] }
 
-/** Checks an input: at once where the schema does. Throws or rejects only where the schema itself is at fault. */
+/** Checks an input: at once where the schema does. Throws or rejects only if the schema itself is at fault. */
 export type Parse<Input> = (input: JsonObject) => Parsed<Input> | Promise<Parsed<Input>>
 
 const maxLines = 8

@@ -56,7 +56,7 @@ export interface ToolContext<Context = unknown> {
   /** The value that the application gave this run, such as the signed-in user or a database handle. Never recorded. */
   readonly context: Context
   /**
-   * Returns the conversation as the agent's model has it, up to the message that asked for this call; empty where the
+   * Returns the conversation as the agent's model has it, up to the message that asked for this call; empty if the
    * call belongs to none.
    */
   readonly messages: () => readonly Message[]
@@ -272,7 +272,7 @@ export type ReadTraceparent = (
   call: Pick<ToolContext, 'runId' | 'toolCallId'>,
 ) => string | undefined | Promise<string | undefined>
 
-/** Returns the header of a call; `undefined` where the function fails or returns another text: no trace stops a call. */
+/** Returns the header of a call; `undefined` if the function fails or returns another text: no trace stops a call. */
 export async function askTraceparent(
   readTraceparent: ReadTraceparent | undefined,
   { runId, toolCallId }: Pick<ToolContext, 'runId' | 'toolCallId'>,

@@ -28,7 +28,7 @@ export interface ReadSchema<Input> {
   readonly parse: Parse<Input>
 }
 
-/** Checks what a tool returned. Throws or rejects only where the schema itself is at fault. */
+/** Checks what a tool returned. Throws or rejects only if the schema itself is at fault. */
 export type OutputCheck = (value: unknown) => Parsed<unknown> | Promise<Parsed<unknown>>
 
 /** Reads the `input` of a tool's definition. Throws `ConfigurationError` for one that cannot serve. */
@@ -119,7 +119,7 @@ function createStandardParse(schema: StandardSchemaV1): OutputCheck {
   }
 }
 
-/** Throws a `TypeError` where a schema says neither: every value would pass it. */
+/** Throws a `TypeError` if a schema says neither: every value would pass it. */
 function readStandardResult(result: StandardSchemaV1.Result<unknown>): Parsed<unknown> {
   const { issues } = Object(result) as Partial<StandardSchemaV1.FailureResult>
   if (issues === undefined ? !('value' in Object(result)) : !Array.isArray(issues))

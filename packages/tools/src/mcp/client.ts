@@ -51,7 +51,7 @@ export interface NamedServer {
   readonly name: string
   readonly options: McpServer
   readonly secrets: LearnedSecrets
-  /** Resolves with what the redirect of OAuth came back with. Absent where the user gave no such function. */
+  /** Resolves with what the redirect of OAuth came back with. Absent if the user gave no such function. */
   readonly askUser?: () => Promise<URLSearchParams>
 }
 
@@ -122,7 +122,7 @@ export interface OpenedClient {
   /** Says how the connection was lost, as far as that is known. */
   readonly whyLost: () => string
   /**
-   * Lets the server's demand for another authorization be met, in the way that the user gave. Absent where the user gave
+   * Lets the server's demand for another authorization be met, in the way that the user gave. Absent if the user gave
    * none.
    */
   readonly authorize?: () => Promise<void>

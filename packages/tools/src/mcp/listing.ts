@@ -127,7 +127,7 @@ export interface ToolChanges {
   readonly changed: readonly string[]
 }
 
-/** The difference between two lists of one server; `undefined` where they are equal. */
+/** The difference between two lists of one server; `undefined` if they are equal. */
 export function compareListings(server: string, before: Listing, after: Listing): ToolChanges | undefined {
   const names = (listing: Listing, other: Listing): readonly string[] =>
     [...listing.tools.values()].flatMap((tool) => (other.tools.has(tool.name) ? [] : [tool.exposedName]))

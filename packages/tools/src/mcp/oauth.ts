@@ -143,7 +143,7 @@ const listeners = new Map<number, ReturnType<typeof listen>>()
 
 /**
  * Listens for a browser that comes back with a state, which other programs cannot guess. A request without it changes nothing.
- * Rejects where the port cannot be had.
+ * Rejects if the port cannot be had.
  */
 export async function listenForRedirect(
   state: string,

@@ -31,7 +31,7 @@ interface AnyServer {
   readonly maxResultCharacters?: number | undefined
   /** The revision of the protocol: `legacy` up to 2025-11-25, `auto` asks the server first. Default: `auto` over HTTP. */
   readonly era?: 'legacy' | 'auto' | '2026-07-28' | undefined
-  /** Rejects `mcpTools` where the server cannot be started. Default false: its status says so. */
+  /** Rejects `mcpTools` if the server cannot be started. Default false: its status says so. */
   readonly required?: boolean | undefined
   /**
    * The folders that the server should work in (its roots), as absolute paths or `file:` URLs. Default: none is named to it. A

@@ -205,7 +205,7 @@ function served(stop: AbortController, end: () => Promise<void>, url?: string): 
   return { ...(url !== undefined && { url }), closed, close, [Symbol.asyncDispose]: close }
 }
 
-/** Listens for MCP clients at `/mcp`. Rejects where the port cannot be had. */
+/** Listens for MCP clients at `/mcp`. Rejects if the port cannot be had. */
 async function listenHttp(
   factory: () => sdk.Server,
   { port = 0, host = '127.0.0.1', token }: ServeHttpOptions,

@@ -110,9 +110,9 @@ export interface ProcessEvents {
  */
 interface ServerProcess {
   readonly stderrTail: ReturnType<typeof keepStderrTail>
-  /** Resolves when the process runs. Rejects where it cannot be started. */
+  /** Resolves when the process runs. Rejects if it cannot be started. */
   start(): Promise<void>
-  /** Resolves when the text is on its way. Rejects where the process has ended. */
+  /** Resolves when the text is on its way. Rejects if the process has ended. */
   write(text: string): Promise<void>
   /** Ends the whole group at once. */
   kill(): void
@@ -232,7 +232,7 @@ const maxCharacters = 1_500
 /** Keeps the last 8 kB of what a server writes to its standard error, for the errors that are about it. */
 export function keepStderrTail(): {
   write(chunk: Uint8Array): void
-  /** The last lines, without characters that a terminal obeys; empty where nothing was written. */
+  /** The last lines, without characters that a terminal obeys; empty if nothing was written. */
   text(): string
 } {
   let kept: Buffer = Buffer.alloc(0)

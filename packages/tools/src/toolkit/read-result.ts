@@ -155,7 +155,7 @@ function createNoResult(call: string): ToolError {
 
 /**
  * The last event of a run that this run has a part in: any of its own and of its session's, of a run that it was forked or
- * branched from those up to there. `undefined` where it has none.
+ * branched from those up to there. `undefined` if it has none.
  */
 async function findReach(
   ledger: ReadResultOptions['ledger'],

@@ -147,7 +147,7 @@ export function* readFoundNames(messages: readonly Message[], searchName: string
 }
 
 /**
- * The names in a result of a search, each with its place in it: none where the search failed, or its result was cut or
+ * The names in a result of a search, each with its place in it: none if the search failed, or its result was cut or
  * changed on its way to the model.
  */
 function readNames({ content }: ToolResult): readonly { readonly name: string; readonly rank: number }[] {

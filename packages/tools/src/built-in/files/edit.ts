@@ -156,7 +156,7 @@ function withPlainLines(text: string): string {
   return text.replaceAll('\r\n', '\n')
 }
 
-/** How the first line in a part of a text ends; `undefined` where none does. */
+/** How the first line in a part of a text ends; `undefined` if none does. */
 function findLineEnd(text: string, start: number, end: number): '\n' | '\r\n' | undefined {
   const at = text.indexOf('\n', start)
   if (at === -1 || at >= end) return undefined
@@ -293,7 +293,7 @@ function mayBeLeft({ start, end }: Range, text: string, newText: string): boolea
   return findAllPlaces(newText, around).length > 0
 }
 
-/** The text of a file now; `undefined` where these tools read no file. */
+/** The text of a file now; `undefined` if these tools read no file. */
 async function readTextNow(
   rules: FolderRules,
   path: string,
@@ -325,7 +325,7 @@ async function isThere(rules: FolderRules, path: string): Promise<boolean> {
   return (await answerFound(rules, parts.slice(0, -1), entry)) ?? false
 }
 
-/** `undefined` where nothing is, or nothing that these tools show. */
+/** `undefined` if nothing is, or nothing that these tools show. */
 async function answerFound<Result>(
   { root }: FolderRules,
   parts: readonly string[],

@@ -74,7 +74,7 @@ const filesOptions: OptionCheck = fields<FilesOptions>(
 
 /**
  * Tools over a folder: `list_files`, `find_files`, `search_files` and `read_file`; with `write: true` also `write_file`,
- * `edit_file` and `move_file`. Throws `ConfigurationError` where there is no such folder.
+ * `edit_file` and `move_file`. Throws `ConfigurationError` if there is no such folder.
  *
  * Paths are relative to the folder. Links inside it are followed where they lead to another place inside it; nothing
  * outside is read, written, or said to exist. On Linux that holds while other processes change folders and links, since

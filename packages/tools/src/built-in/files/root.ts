@@ -15,7 +15,7 @@ export interface Root {
   access(): Promise<FolderAccess>
 }
 
-/** Resolves the folder once. Throws `ConfigurationError` where there is no such folder. */
+/** Resolves the folder once. Throws `ConfigurationError` if there is no such folder. */
 export function openRoot(tool: string, folder: string, shown: ShownNames, access?: 'by name'): Root {
   const fault = (why: string, cause?: unknown): ConfigurationError =>
     new ConfigurationError(`${tool}: root is ${JSON.stringify(folder)}, which ${why}.`, { cause })
@@ -46,11 +46,11 @@ export interface FolderAccess {
   /** The path of the root, links resolved. */
   readonly root: string
   openRoot(): Promise<Folder>
-  /** Opens a folder in a folder. Rejects where the name is a link, or no folder. */
+  /** Opens a folder in a folder. Rejects if the name is a link, or no folder. */
   enter(folder: Folder, name: string): Promise<Folder>
-  /** Opens a file for reading. Rejects with `NotAFileError` where the name is a link, a device, a pipe or a socket. */
+  /** Opens a file for reading. Rejects with `NotAFileError` if the name is a link, a device, a pipe or a socket. */
   openFile(folder: Folder, name: string): Promise<FileHandle>
-  /** Rejects with `OutsideError` where the file of a handle is not inside the root now. */
+  /** Rejects with `OutsideError` if the file of a handle is not inside the root now. */
   assertInside(handle: FileHandle, folder: Folder, name: string): Promise<void>
 }
 

@@ -61,7 +61,7 @@ export async function readTextAt(rules: FolderRules, place: Place, signal: Abort
   }
 }
 
-/** The place of a regular file. Throws `ToolError` where something else, or nothing, is there. */
+/** The place of a regular file. Throws `ToolError` if something else, or nothing, is there. */
 export function requireFile({ folder, name, path, stats }: Place): {
   readonly folder: Place['folder']
   readonly name: string

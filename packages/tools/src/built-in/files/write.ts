@@ -231,7 +231,7 @@ async function writeSynced(folder: Folder): Promise<void> {
 }
 
 /**
- * Throws `ToolError` where a folder that is to be moved holds something that is ignored where it is, and would not be
+ * Throws `ToolError` if a folder that is to be moved holds something that is ignored where it is, and would not be
  * where it goes: moving a folder must not be a way to read what it hides.
  */
 export async function assertNothingUncovered(

@@ -37,7 +37,7 @@ export type StatementReply =
   /** It ran, and had not finished in its time. */
   | { readonly kind: 'timed_out' }
 
-/** Throws `ToolError` where a statement's ending has no rows to show. */
+/** Throws `ToolError` if a statement's ending has no rows to show. */
 export function answerCall(reply: StatementReply, bounds: StatementBounds): Json {
   if (reply.kind === 'rows') {
     const { columns, rows, cut } = reply

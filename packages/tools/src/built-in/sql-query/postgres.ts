@@ -330,7 +330,7 @@ export class ConnectionGate {
     this.#free = places
   }
 
-  /** Resolves when a place is free and taken, with the function that gives it back; `undefined` where `signal` aborts first. */
+  /** Resolves when a place is free and taken, with the function that gives it back; `undefined` if `signal` aborts first. */
   enter(signal: AbortSignal): Promise<(() => void) | undefined> {
     return new Promise((resolve) => {
       if (signal.aborted) return resolve(undefined)
